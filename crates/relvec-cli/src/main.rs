@@ -1,0 +1,3 @@
+//! The command `relvec`.
+
+fn main() {}

@@ -1,0 +1,100 @@
+//! What can go wrong, with what was found, where, and what was expected.
+
+/// The result of a fallible operation of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Everything that can stop a fit, a prediction or the reading of a model.
+///
+/// Not converging is no error: see [`Status`](crate::Status).
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An array has the wrong shape.
+    #[error("{what}: expected {expected}, found {found}")]
+    Shape {
+        /// Which array.
+        what: &'static str,
+        /// The shape that was needed.
+        expected: String,
+        /// The shape that was given.
+        found: String,
+    },
+    /// An array holds NaN or an infinity.
+    #[error("{what}: row {row}, column {column} is {value}; every value must be a finite number")]
+    NotFinite {
+        /// Which array.
+        what: &'static str,
+        /// 0-based row.
+        row: usize,
+        /// 0-based column.
+        column: usize,
+        /// The value found.
+        value: f64,
+    },
+    /// There are too few rows to learn from.
+    #[error("found {found} row(s) to train on (rows of weight 0 do not count); at least {least} are needed")]
+    TooFewRows {
+        /// Rows of positive weight.
+        found: usize,
+        /// The least that works.
+        least: usize,
+    },
+    /// The targets do not suit the likelihood.
+    #[error("{0}")]
+    Targets(String),
+    /// A sample weight is negative.
+    #[error("sample weight of row {row} is {value}; weights must be zero or positive")]
+    Weight {
+        /// 0-based row.
+        row: usize,
+        /// The value found.
+        value: f64,
+    },
+    /// A parameter is out of its range.
+    #[error("{name} = {found}: expected {expected}")]
+    Parameter {
+        /// The name of the parameter, as in the settings.
+        name: String,
+        /// Its value.
+        found: String,
+        /// The values that are allowed.
+        expected: String,
+    },
+    /// A name of a kernel, a likelihood or an inference scheme is not known.
+    #[error("unknown {what} `{found}`; known: {}", known.join(", "))]
+    UnknownName {
+        /// The kind of thing that was named.
+        what: &'static str,
+        /// The name given.
+        found: String,
+        /// All names there are.
+        known: &'static [&'static str],
+    },
+    /// More memory would be needed than the limit allows; nothing was allocated.
+    #[error("{what} needs {} MB, the memory limit is {} MB", needed / 1_000_000, limit / 1_000_000)]
+    Memory {
+        /// What needs it.
+        what: String,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// A number left the range of 64-bit floating point.
+    #[error("{what} leaves the range of 64-bit numbers; rescale the data")]
+    Overflow {
+        /// Which number.
+        what: String,
+    },
+    /// A matrix could not be factorised even with the largest jitter allowed.
+    #[error("the posterior of {columns} basis functions is singular, even with jitter {jitter:e}")]
+    Singular {
+        /// Number of active basis functions.
+        columns: usize,
+        /// The largest jitter tried, relative to the unit-norm diagonal.
+        jitter: f64,
+    },
+    /// A model file cannot be read.
+    #[error("model file: {0}")]
+    ModelFile(String),
+}

@@ -1,0 +1,223 @@
+//! Kernels k(x, x'): one file each, one line of registration.
+
+mod distance;
+mod rbf;
+
+use ndarray::{ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::registry::registry;
+
+pub use rbf::Rbf;
+
+registry! {
+    /// A kernel with its parameters; [`Kernel::NAMES`] lists them.
+    pub enum Kernel: KernelFunction, "kernel" {
+        /// exp(-sum_d gamma_d (x_d - x'_d)^2).
+        Rbf = "rbf",
+    }
+}
+
+/// What a kernel can do. Arrays are row-major: `a` is [n, D], `b` is [m, D].
+pub(crate) trait KernelFunction: Send + Sync {
+    /// Checks the parameters alone (exit code 2 on the command line).
+    fn check(&self) -> Result<()>;
+
+    /// Replaces `scale` and `auto` by numbers; checks the number of scales against D.
+    fn resolve(&mut self, data: &DataScale) -> Result<()>;
+
+    /// Fills `out` ([n, m]) with k(a_i, b_j). The parameters are resolved.
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>);
+
+    /// Names and values of the positive, continuous parameters, in the order of `gradient`.
+    fn parameters(&self) -> Vec<(String, f64)>;
+
+    /// The same kernel with the values of `parameters` replaced.
+    fn set_parameters(&mut self, values: &[f64]);
+
+    /// sum_ij w_ij dk(a_i, b_j)/dlog theta for each of `parameters`; `w` is [n, m].
+    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64>;
+}
+
+impl Kernel {
+    /// Checks the parameters alone, without data.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] names the first parameter out of its range.
+    pub fn check(&self) -> Result<()> {
+        self.as_dyn().check()
+    }
+
+    /// The kernel with every parameter a number: `"scale"` and `"auto"` are worked out from `data`.
+    ///
+    /// # Errors
+    /// A parameter out of its range, or another number of scales than features.
+    pub fn resolve(&self, data: &DataScale) -> Result<Kernel> {
+        let mut kernel = self.clone();
+        kernel.as_dyn().check()?;
+        kernel.as_dyn_mut().resolve(data)?;
+        Ok(kernel)
+    }
+
+    /// Fills `out` ([n, m]) with k(a_i, b_j); `a` is [n, D], `b` is [m, D]. The kernel is resolved.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    pub fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+        assert_eq!(a.ncols(), b.ncols(), "kernel block: a and b have different numbers of features");
+        assert_eq!(out.dim(), (a.nrows(), b.nrows()), "kernel block: shape of out");
+        self.as_dyn().block(a, b, out);
+    }
+
+    /// Names and values of the positive, continuous parameters of a resolved kernel.
+    pub fn parameters(&self) -> Vec<(String, f64)> {
+        self.as_dyn().parameters()
+    }
+
+    /// The same kernel with the values of [`Kernel::parameters`] replaced.
+    pub fn with_parameters(&self, values: &[f64]) -> Kernel {
+        let mut kernel = self.clone();
+        kernel.as_dyn_mut().set_parameters(values);
+        kernel
+    }
+
+    /// sum_ij w_ij dk(a_i, b_j)/dlog theta for each of [`Kernel::parameters`]; `w` is [n, m].
+    pub fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+        self.as_dyn().gradient(a, b, w)
+    }
+}
+
+/// What `gamma = "scale"` and `"auto"` need to know of the training rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DataScale {
+    /// D.
+    pub features: usize,
+    /// Variance of all entries of X taken together, as in scikit-learn's `gamma="scale"`.
+    pub variance: f64,
+}
+
+/// The scale of a kernel: one number, one per feature, or a rule that the data fill in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Gamma {
+    /// The same for every feature.
+    Value(f64),
+    /// One per feature.
+    PerFeature(Vec<f64>),
+    /// A rule.
+    Rule(GammaRule),
+}
+
+/// Rules for [`Gamma`], with scikit-learn's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GammaRule {
+    /// 1 / (D var(X)).
+    Scale,
+    /// 1 / D.
+    Auto,
+}
+
+impl Default for Gamma {
+    fn default() -> Self {
+        Gamma::Rule(GammaRule::Scale)
+    }
+}
+
+impl From<f64> for Gamma {
+    fn from(value: f64) -> Self {
+        Gamma::Value(value)
+    }
+}
+
+impl From<Vec<f64>> for Gamma {
+    fn from(values: Vec<f64>) -> Self {
+        Gamma::PerFeature(values)
+    }
+}
+
+impl Gamma {
+    pub(crate) fn check(&self, kernel: &str) -> Result<()> {
+        let bad = |found: String| {
+            Err(Error::Parameter {
+                name: format!("kernel.{kernel}.gamma"),
+                found,
+                expected: "a positive, finite number, one such number per feature, \"scale\" or \"auto\"".into(),
+            })
+        };
+        let good = |v: &f64| v.is_finite() && *v > 0.0;
+        match self {
+            Gamma::Value(v) if !good(v) => bad(v.to_string()),
+            Gamma::PerFeature(v) if v.is_empty() || !v.iter().all(good) => bad(format!("{v:?}")),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn resolve(&mut self, kernel: &str, data: &DataScale) -> Result<()> {
+        match self {
+            Gamma::Rule(rule) => {
+                let d = data.features.max(1) as f64;
+                let value = match rule {
+                    GammaRule::Scale if data.variance > 0.0 => 1.0 / (d * data.variance),
+                    GammaRule::Scale => 1.0,
+                    GammaRule::Auto => 1.0 / d,
+                };
+                if !(value.is_finite() && value > 0.0) {
+                    return Err(Error::Overflow { what: format!("gamma = 1 / (D var(X)) = {value:e}") });
+                }
+                *self = Gamma::Value(value);
+            }
+            Gamma::PerFeature(v) if v.len() != data.features => {
+                return Err(Error::Parameter {
+                    name: format!("kernel.{kernel}.gamma"),
+                    found: format!("{} values", v.len()),
+                    expected: format!("one number, or one per feature ({})", data.features),
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// gamma of feature `d`; the rule is resolved.
+    pub(crate) fn at(&self, d: usize) -> f64 {
+        match self {
+            Gamma::Value(v) => *v,
+            Gamma::PerFeature(v) => v[d],
+            Gamma::Rule(_) => f64::NAN,
+        }
+    }
+
+    pub(crate) fn parameters(&self) -> Vec<(String, f64)> {
+        match self {
+            Gamma::Value(v) => vec![("gamma".into(), *v)],
+            Gamma::PerFeature(v) => v.iter().enumerate().map(|(d, v)| (format!("gamma[{d}]"), *v)).collect(),
+            Gamma::Rule(_) => vec![],
+        }
+    }
+
+    /// Takes the first values of `values` and returns the rest.
+    pub(crate) fn set<'a>(&mut self, values: &'a [f64]) -> &'a [f64] {
+        match self {
+            Gamma::Value(v) => {
+                *v = values[0];
+                &values[1..]
+            }
+            Gamma::PerFeature(v) => {
+                let n = v.len();
+                v.copy_from_slice(&values[..n]);
+                &values[n..]
+            }
+            Gamma::Rule(_) => values,
+        }
+    }
+
+    /// Sums a gradient per feature into one per parameter.
+    pub(crate) fn collect(&self, per_feature: Vec<f64>) -> Vec<f64> {
+        match self {
+            Gamma::PerFeature(_) => per_feature,
+            _ => vec![per_feature.iter().sum()],
+        }
+    }
+}

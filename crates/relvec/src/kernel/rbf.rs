@@ -1,0 +1,48 @@
+//! Gaussian kernel.
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+
+use super::distance::{squared_distances, weighted_squares};
+use super::{DataScale, Gamma, KernelFunction};
+use crate::error::Result;
+
+/// exp(-sum_d gamma_d (x_d - x'_d)^2). Tipping's width r is gamma = 1 / r^2.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rbf {
+    /// Inverse squared width, > 0.
+    pub gamma: Gamma,
+}
+
+impl KernelFunction for Rbf {
+    fn check(&self) -> Result<()> {
+        self.gamma.check("rbf")
+    }
+
+    fn resolve(&mut self, data: &DataScale) -> Result<()> {
+        self.gamma.resolve("rbf", data)
+    }
+
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+        squared_distances(a, b, &self.gamma, out.view_mut());
+        out.mapv_inplace(|d| (-d).exp());
+    }
+
+    fn parameters(&self) -> Vec<(String, f64)> {
+        self.gamma.parameters()
+    }
+
+    fn set_parameters(&mut self, values: &[f64]) {
+        self.gamma.set(values);
+    }
+
+    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+        // dk/dlog gamma_d = -gamma_d (a_d - b_d)^2 k
+        let mut k = Array2::zeros(w.dim());
+        self.block(a, b, k.view_mut());
+        k *= &w;
+        let sums = weighted_squares(a, b, k.view());
+        self.gamma.collect(sums.iter().enumerate().map(|(d, s)| -self.gamma.at(d) * s).collect())
+    }
+}

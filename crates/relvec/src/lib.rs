@@ -1,0 +1,23 @@
+//! Sparse kernel machines: relevance vector machines for regression and classification.
+//!
+//! A sparse kernel machine is an expansion y(x) = sum_m w_m k(x, c_m) + w_0; fitting decides which
+//! few centres c_m stay. [`Rvm`] holds the parameters, [`Rvm::fit`] learns a [`Model`] and says in a
+//! [`Report`] how it went.
+
+mod error;
+mod kernel;
+mod likelihood;
+mod linalg;
+mod model;
+mod registry;
+mod report;
+mod rvm;
+mod targets;
+
+pub use error::{Error, Result};
+pub use kernel::{DataScale, Gamma, GammaRule, Kernel, Rbf};
+pub use likelihood::{Bernoulli, Gaussian, Likelihood};
+pub use model::{Expansion, FORMAT_VERSION, FittedBasis, Model, Moderation, Posterior, Prediction, Scaling};
+pub use report::{Actions, Certificate, Observer, Progress, Repairs, Report, Status, TracePoint};
+pub use rvm::{Basis, Em, Hyperpriors, Inference, MacKay, Rvm, Sequential, Start, silent};
+pub use targets::Targets;

@@ -1,0 +1,75 @@
+//! Likelihoods: how a target depends on the function value f = phi'w.
+
+mod bernoulli;
+mod gaussian;
+
+use crate::error::Result;
+use crate::registry::registry;
+use crate::targets::Values;
+
+pub use bernoulli::Bernoulli;
+pub(crate) use bernoulli::sigmoid;
+pub use gaussian::Gaussian;
+
+registry! {
+    /// A likelihood with its own parameters; [`Likelihood::NAMES`] lists them.
+    pub enum Likelihood: LikelihoodFunction, "likelihood" {
+        /// Real targets with Gaussian noise: regression.
+        Gaussian = "gaussian",
+        /// Two classes, logistic link: classification.
+        Bernoulli = "bernoulli",
+    }
+}
+
+/// First derivatives of the log-likelihood of each row at f, all [N].
+#[derive(Debug, Clone)]
+pub(crate) struct Working {
+    /// log p(t_n | f_n).
+    pub log_likelihood: Vec<f64>,
+    /// d log p / d f.
+    pub residual: Vec<f64>,
+    /// -d^2 log p / d f^2, not negative.
+    pub curvature: Vec<f64>,
+    /// d curvature / d f.
+    pub third: Vec<f64>,
+}
+
+/// What a likelihood can do. It turns any target into weighted least squares: near f the
+/// log-likelihood is that of real targets f + residual / curvature with precisions `curvature`.
+pub(crate) trait LikelihoodFunction: Send + Sync {
+    /// Checks the parameters alone.
+    fn check(&self) -> Result<()>;
+
+    /// The targets as numbers, [N].
+    fn targets(&self, values: Values<'_>) -> Result<Vec<f64>>;
+
+    /// Derivatives at f, [N], for unit noise where there is noise.
+    fn working(&self, y: &[f64], f: &[f64]) -> Working;
+
+    /// Whether the curvature does not depend on f; then one quadratic form serves the whole fit.
+    fn constant_curvature(&self) -> bool;
+
+    /// The noise: what is learnt about it.
+    fn noise(&self) -> NoiseModel;
+}
+
+/// Whether a likelihood has a noise level, and where it comes from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum NoiseModel {
+    /// The likelihood has no noise parameter.
+    None,
+    /// Learnt from the data.
+    Learnt,
+    /// Held at this variance, in squared units of the target.
+    Fixed(f64),
+}
+
+impl Likelihood {
+    /// Checks the parameters alone, without data.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`](crate::Error::Parameter) names the first parameter out of its range.
+    pub fn check(&self) -> Result<()> {
+        self.as_dyn().check()
+    }
+}

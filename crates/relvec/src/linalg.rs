@@ -1,0 +1,161 @@
+//! Dense linear algebra: products, Cholesky with reported jitter, triangular solves, QR.
+//!
+//! The only file that names the linear-algebra crate. Matrices are row-major.
+
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt;
+use faer::linalg::matmul::{matmul, triangular};
+use faer::linalg::{triangular_inverse, triangular_solve};
+use faer::{Accum, MatMut, MatRef, Par};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2};
+
+use crate::error::{Error, Result};
+
+/// The largest jitter, relative to a unit-norm diagonal; more would change the model.
+pub(crate) const MAX_JITTER: f64 = 1e-11;
+/// Below this many multiply-adds two threads are slower than one.
+const PARALLEL_FLOPS: f64 = 1e8;
+
+fn par(multiply_adds: f64) -> Par {
+    if multiply_adds < PARALLEL_FLOPS || rayon::current_num_threads() < 2 { Par::Seq } else { Par::rayon(0) }
+}
+
+fn view<'a>(a: &'a ArrayView2<'_, f64>) -> MatRef<'a, f64> {
+    let (rows, columns) = a.dim();
+    let strides = a.strides();
+    // SAFETY: pointer, shape and strides come from one live array view.
+    unsafe { MatRef::from_raw_parts(a.as_ptr(), rows, columns, strides[0], strides[1]) }
+}
+
+fn view_mut<'a>(a: &'a mut ArrayViewMut2<'_, f64>) -> MatMut<'a, f64> {
+    let (rows, columns) = a.dim();
+    let (s0, s1) = (a.strides()[0], a.strides()[1]);
+    // SAFETY: pointer, shape and strides come from one live, uniquely borrowed array view.
+    unsafe { MatMut::from_raw_parts_mut(a.as_mut_ptr(), rows, columns, s0, s1) }
+}
+
+/// `out = keep * out + scale * a b`, keep 0 or 1; `a`: [n, k], `b`: [k, m], `out`: [n, m].
+pub(crate) fn product(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+    let flops = a.nrows() as f64 * a.ncols() as f64 * b.ncols() as f64;
+    let accum = if keep { Accum::Add } else { Accum::Replace };
+    matmul(view_mut(&mut out), accum, view(&a), view(&b), scale, par(flops));
+}
+
+/// `a b`; `a`: [n, k], `b`: [k, m].
+pub(crate) fn times(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
+    let mut out = Array2::zeros((a.nrows(), b.ncols()));
+    product(false, 1.0, a, b, out.view_mut());
+    out
+}
+
+/// Adds `a' a` to the lower triangle of `out`; `a`: [n, m], `out`: [m, m].
+pub(crate) fn add_gram(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+    let flops = 0.5 * a.nrows() as f64 * (a.ncols() * a.ncols()) as f64;
+    let transposed = a.t();
+    triangular::matmul(
+        view_mut(&mut out),
+        triangular::BlockStructure::TriangularLower,
+        Accum::Add,
+        view(&transposed),
+        triangular::BlockStructure::Rectangular,
+        view(&a),
+        triangular::BlockStructure::Rectangular,
+        1.0,
+        par(flops),
+    );
+}
+
+/// Copies the lower triangle onto the upper one.
+pub(crate) fn mirror(a: &mut Array2<f64>) {
+    for i in 0..a.nrows() {
+        for j in 0..i {
+            a[[j, i]] = a[[i, j]];
+        }
+    }
+}
+
+/// A lower Cholesky factor `R` with `R R' = A`, and the jitter it took.
+#[derive(Debug, Clone)]
+pub(crate) struct Cholesky {
+    /// [M, M], zero above the diagonal.
+    pub lower: Array2<f64>,
+    /// What was added to the diagonal, relative to the scale given.
+    pub jitter: f64,
+}
+
+impl Cholesky {
+    /// Factorises `a` ([M, M], lower triangle read). If a pivot is not positive, jitter of 1e-14
+    /// and more, at most [`MAX_JITTER`], times `scale` (the unit-norm diagonal's size) is added.
+    pub fn new(a: Array2<f64>, scale: f64) -> Result<Self> {
+        let n = a.nrows();
+        let mut jitter = 0.0;
+        loop {
+            let mut lower = a.clone();
+            lower.diag_mut().map_inplace(|v| *v += jitter * scale);
+            let parallel = par((n * n * n) as f64 / 6.0);
+            let ok = {
+                let mut v = lower.view_mut();
+                let params = Default::default();
+                let scratch = llt::factor::cholesky_in_place_scratch::<f64>(n, parallel, params);
+                let mut buffer = MemBuffer::new(scratch);
+                llt::factor::cholesky_in_place(view_mut(&mut v), Default::default(), parallel, MemStack::new(&mut buffer), params)
+                    .is_ok()
+            } && lower.diag().iter().all(|v| v.is_finite() && *v > 0.0);
+            if ok {
+                for i in 0..n {
+                    lower.row_mut(i).slice_mut(ndarray::s![i + 1..]).fill(0.0);
+                }
+                return Ok(Cholesky { lower, jitter });
+            }
+            jitter = if jitter == 0.0 { 1e-14 } else { jitter * 10.0 };
+            if jitter > MAX_JITTER * 1.001 || !a.iter().all(|v| v.is_finite()) {
+                return Err(Error::Singular { columns: n, jitter: MAX_JITTER });
+            }
+        }
+    }
+
+    /// log |A|.
+    pub fn log_det(&self) -> f64 {
+        2.0 * self.lower.diag().iter().map(|v| v.ln()).sum::<f64>()
+    }
+
+    /// inv(R), lower triangular.
+    pub fn inverse(&self) -> Array2<f64> {
+        let n = self.lower.nrows();
+        let mut out = Array2::zeros((n, n));
+        let r = self.lower.view();
+        let mut o = out.view_mut();
+        triangular_inverse::invert_lower_triangular(view_mut(&mut o), view(&r), par((n * n * n) as f64 / 6.0));
+        out
+    }
+}
+
+/// Solves `R x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].
+pub(crate) fn solve_lower(r: ArrayView2<f64>, mut b: ArrayViewMut2<f64>) {
+    let flops = 0.5 * (r.nrows() * r.nrows()) as f64 * b.ncols() as f64;
+    triangular_solve::solve_lower_triangular_in_place(view(&r), view_mut(&mut b), par(flops));
+}
+
+/// Solves `R' x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].
+pub(crate) fn solve_lower_transposed(r: ArrayView2<f64>, mut b: ArrayViewMut2<f64>) {
+    let flops = 0.5 * (r.nrows() * r.nrows()) as f64 * b.ncols() as f64;
+    triangular_solve::solve_upper_triangular_in_place(view(&r.t()), view_mut(&mut b), par(flops));
+}
+
+/// Least squares by QR: `x` with least |a x - b|, and lower triangular `R`, positive diagonal,
+/// with `R R' = a'a`. `a`: [n, m], n >= m.
+pub(crate) fn least_squares(a: &Array2<f64>, b: &Array1<f64>) -> (Array1<f64>, Array2<f64>) {
+    use faer::linalg::solvers::SolveLstsqCore;
+    let v = a.view();
+    let qr = faer::linalg::solvers::Qr::new(view(&v));
+    let m = a.ncols();
+    let mut rhs = b.clone().insert_axis(ndarray::Axis(1));
+    {
+        let mut w = rhs.view_mut();
+        qr.solve_lstsq_in_place_with_conj(faer::Conj::No, view_mut(&mut w));
+    }
+    let x = rhs.slice(ndarray::s![..m, 0]).to_owned();
+    let upper = qr.thin_R();
+    let lower = Array2::from_shape_fn((m, m), |(i, j)| if j > i { 0.0 } else { upper[(j, i)] * upper[(j, j)].signum() });
+    (x, lower)
+}

@@ -1,0 +1,393 @@
+//! The trained machine: predict, save, load. Needs no training code.
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::likelihood::{Likelihood, sigmoid};
+use crate::linalg;
+use crate::report::Status;
+
+/// Version of the model file that this crate writes, and the newest that it reads.
+pub const FORMAT_VERSION: u64 = 1;
+const FORMAT: &str = "relvec-model";
+/// Rows predicted at a time.
+const BLOCK: usize = 1024;
+
+/// What every sparse kernel machine is: y(x) = sum_m w_m k(x, c_m) + w_0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expansion {
+    /// The basis functions.
+    pub basis: FittedBasis,
+    /// Weights w_m, [M], in units of the target.
+    pub weights: Vec<f64>,
+    /// w_0 in units of the target; 0 if the bias was pruned or switched off.
+    pub intercept: f64,
+}
+
+/// The basis functions that a fit kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum FittedBasis {
+    /// A kernel at centres.
+    Kernel {
+        /// The kernel, every parameter a number.
+        kernel: Kernel,
+        /// Centres c_m, [M, D], after scaling.
+        #[serde(with = "rows")]
+        centres: Array2<f64>,
+    },
+    /// Columns of a design matrix that the caller makes; `relevance` holds their numbers.
+    Given {},
+}
+
+/// The weight posterior N(mean, Sigma), and the noise.
+///
+/// Sigma = diag(scale) inv(L L') diag(scale), over the bias first (if it is in the model), then the
+/// basis functions in the order of the weights. Kept apart from `scale` so that no unit of the
+/// target takes it out of the range of 64-bit numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Posterior {
+    /// L, lower triangular, row by row: row i has i + 1 entries.
+    pub factor: Vec<Vec<f64>>,
+    /// One per basis function, > 0, in units of its weight.
+    pub scale: Vec<f64>,
+    /// Noise variance in squared units of the target; `None` for classification.
+    pub noise_variance: Option<f64>,
+}
+
+/// How features were standardised: (x - mean) / scale, [D] each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scaling {
+    /// Subtracted.
+    pub mean: Vec<f64>,
+    /// Divided by, > 0.
+    pub scale: Vec<f64>,
+}
+
+/// A trained relevance vector machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// The kind of machine: `"rvm"`.
+    pub machine: String,
+    /// The likelihood with its settings.
+    pub likelihood: Likelihood,
+    /// Name of the inference scheme.
+    pub inference: String,
+    /// Names of the features, [D]; empty if the caller gave none.
+    pub features: Vec<String>,
+    /// Name of the target, if the caller gave one.
+    pub target: Option<String>,
+    /// Names of the classes in the order of their numbers; empty for regression.
+    pub classes: Vec<String>,
+    /// Standardisation of the features, undone by nobody: raw rows go into `predict`.
+    pub scaling: Option<Scaling>,
+    /// D, the number of columns that `predict` expects.
+    pub n_features: usize,
+    /// Rows of the training table.
+    pub n_rows: usize,
+    /// Training rows (0-based) that are centres, or columns of the given design matrix; ascending.
+    pub relevance: Vec<usize>,
+    /// The expansion.
+    pub expansion: Expansion,
+    /// Weight precisions alpha_m, [M], in the order of the weights, in inverse squared units of them.
+    pub alpha: Vec<f64>,
+    /// Precision of the bias; `None` if it was pruned (infinite precision) or switched off.
+    pub intercept_alpha: Option<f64>,
+    /// The posterior.
+    pub posterior: Posterior,
+    /// Log evidence (log marginal likelihood) in nats, all constants included, units of the target.
+    pub log_evidence: f64,
+    /// How the fit ended.
+    pub status: Status,
+    /// Iterations done.
+    pub iterations: usize,
+}
+
+/// Predictions of a regression model, one per row; or of the latent function of a classifier.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// phi'mu, [N], in units of the target.
+    pub mean: Array1<f64>,
+    /// phi'Sigma phi, [N]: variance from not knowing the weights.
+    pub model_variance: Array1<f64>,
+    /// Variance of the noise; 0 for classification.
+    pub noise_variance: f64,
+}
+
+impl Prediction {
+    /// Noise and model variance summed, [N].
+    pub fn variance(&self) -> Array1<f64> {
+        &self.model_variance + self.noise_variance
+    }
+
+    /// Square root of [`Prediction::variance`], [N].
+    pub fn std(&self) -> Array1<f64> {
+        self.variance().mapv(f64::sqrt)
+    }
+}
+
+/// How class probabilities treat the uncertainty of the weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Moderation {
+    /// Averaged over the weight posterior by MacKay's approximation,
+    /// sigmoid(m / sqrt(1 + pi v / 8)); within 0.018 of the integral.
+    #[default]
+    Posterior,
+    /// At the posterior mean: sigmoid(m).
+    PlugIn,
+}
+
+impl Model {
+    /// Mean and variance at the rows of `x`, [N, D] (or [N, P] columns of a given design matrix).
+    ///
+    /// # Errors
+    /// Another number of columns than the model's, or a value that is not finite.
+    pub fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
+        self.check_rows(x)?;
+        let n = x.nrows();
+        let mut mean = Array1::zeros(n);
+        let mut model_variance = Array1::zeros(n);
+        let factor = self.factor();
+        mean.axis_chunks_iter_mut(Axis(0), BLOCK)
+            .into_par_iter()
+            .zip(model_variance.axis_chunks_iter_mut(Axis(0), BLOCK).into_par_iter())
+            .zip(x.axis_chunks_iter(Axis(0), BLOCK).into_par_iter())
+            .for_each(|((mut mean, mut variance), rows)| {
+                let mut phi = self.basis_block(rows);
+                mean.assign(&phi.dot(&self.all_weights()));
+                phi *= &Array1::from_vec(self.posterior.scale.clone());
+                let mut half = phi.reversed_axes().as_standard_layout().into_owned();
+                linalg::solve_lower(factor.view(), half.view_mut());
+                for row in half.outer_iter() {
+                    variance.zip_mut_with(&row, |v, h| *v += h * h);
+                }
+            });
+        if let Some(row) = (0..n).find(|i| !(mean[*i].is_finite() && model_variance[*i].is_finite())) {
+            return Err(Error::Overflow { what: format!("the prediction of row {row}") });
+        }
+        Ok(Prediction { mean, model_variance, noise_variance: self.posterior.noise_variance.unwrap_or(0.0) })
+    }
+
+    /// Class probabilities at the rows of `x`, [N, 2], columns in the order of the classes.
+    ///
+    /// # Errors
+    /// As [`Model::predict`]; and if the model is no classifier.
+    pub fn predict_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
+        if self.posterior.noise_variance.is_some() {
+            return Err(Error::Targets("class probabilities of a regression model".into()));
+        }
+        let latent = self.predict(x)?;
+        let mut out = Array2::zeros((x.nrows(), 2));
+        for (i, mut row) in out.outer_iter_mut().enumerate() {
+            let f = match moderation {
+                Moderation::PlugIn => latent.mean[i],
+                Moderation::Posterior => latent.mean[i] / (1.0 + std::f64::consts::PI * latent.model_variance[i] / 8.0).sqrt(),
+            };
+            row[0] = sigmoid(-f);
+            row[1] = sigmoid(f);
+        }
+        Ok(out)
+    }
+
+    /// The kernel, every parameter a number; `None` for a given design matrix.
+    pub fn kernel(&self) -> Option<&Kernel> {
+        match &self.expansion.basis {
+            FittedBasis::Kernel { kernel, .. } => Some(kernel),
+            FittedBasis::Given {} => None,
+        }
+    }
+
+    /// Noise standard deviation in units of the target; `None` for classification.
+    pub fn noise_std(&self) -> Option<f64> {
+        self.posterior.noise_variance.map(f64::sqrt)
+    }
+
+    /// Weights with the bias, if it is in the model, first.
+    fn all_weights(&self) -> Array1<f64> {
+        self.intercept_alpha.map(|_| self.expansion.intercept).into_iter().chain(self.expansion.weights.iter().copied()).collect()
+    }
+
+    fn factor(&self) -> Array2<f64> {
+        let m = self.posterior.factor.len();
+        Array2::from_shape_fn((m, m), |(i, j)| if j <= i { self.posterior.factor[i][j] } else { 0.0 })
+    }
+
+    /// Basis functions at raw rows, [B, M], the bias first if it is in the model.
+    fn basis_block(&self, rows: ArrayView2<f64>) -> Array2<f64> {
+        let bias = usize::from(self.intercept_alpha.is_some());
+        let mut phi = Array2::ones((rows.nrows(), bias + self.relevance.len()));
+        match &self.expansion.basis {
+            FittedBasis::Given {} => {
+                for (j, column) in self.relevance.iter().enumerate() {
+                    phi.column_mut(bias + j).assign(&rows.column(*column));
+                }
+            }
+            FittedBasis::Kernel { kernel, centres } => {
+                let scaled = self.scaling.as_ref().map(|s| s.apply(rows));
+                let rows = scaled.as_ref().map_or(rows, |r| r.view());
+                kernel.block(rows, centres.view(), phi.slice_mut(s![.., bias..]));
+            }
+        }
+        phi
+    }
+
+    fn check_rows(&self, x: ArrayView2<f64>) -> Result<()> {
+        if x.ncols() != self.n_features {
+            return Err(Error::Shape {
+                what: "rows to predict",
+                expected: format!("{} columns", self.n_features),
+                found: format!("{} columns", x.ncols()),
+            });
+        }
+        check_finite("rows to predict", x)
+    }
+
+    /// The model file: JSON with the format version and a checksum.
+    pub fn to_json(&self) -> Result<String> {
+        let body = serde_json::to_string(self).map_err(|e| Error::ModelFile(e.to_string()))?;
+        let checksum = format!("{:08x}", crc32fast::hash(body.as_bytes()));
+        Ok(format!(
+            "{{\"format\":\"{FORMAT}\",\"format_version\":{FORMAT_VERSION},\"checksum\":\"{checksum}\",\"model\":{body}}}\n"
+        ))
+    }
+
+    /// Reads what [`Model::to_json`] wrote; every number comes back bit for bit.
+    ///
+    /// # Errors
+    /// [`Error::ModelFile`] says where and what: not a model file, a newer version, cut off, altered.
+    pub fn from_json(text: &str) -> Result<Model> {
+        let fail = |problem: String| Error::ModelFile(problem);
+        let file: serde_json::Value = serde_json::from_str(text).map_err(|e| {
+            fail(match e.classify() {
+                serde_json::error::Category::Eof => {
+                    format!("the file is cut off: it ends at line {}, column {}", e.line(), e.column())
+                }
+                _ => format!("this is not JSON: {e}"),
+            })
+        })?;
+        if file.get("format").and_then(|f| f.as_str()) != Some(FORMAT) {
+            return Err(fail(format!("this is no model of relvec: the key \"format\" is not \"{FORMAT}\"")));
+        }
+        match file.get("format_version").and_then(|v| v.as_u64()) {
+            Some(FORMAT_VERSION) => {}
+            Some(v) => return Err(fail(format!("format version {v}; this program reads version {FORMAT_VERSION}"))),
+            None => return Err(fail("the key \"format_version\" is missing or no whole number".into())),
+        }
+        let body = file.get("model").ok_or_else(|| fail("the key \"model\" is missing".into()))?;
+        let model: Model = serde_json::from_value(body.clone()).map_err(|e| fail(format!("in \"model\": {e}")))?;
+        let again = serde_json::to_string(&model).map_err(|e| fail(e.to_string()))?;
+        let checksum = format!("{:08x}", crc32fast::hash(again.as_bytes()));
+        if file.get("checksum").and_then(|c| c.as_str()) != Some(checksum.as_str()) {
+            return Err(fail("the checksum does not fit the contents: the file was altered after it was written".into()));
+        }
+        model.check()?;
+        Ok(model)
+    }
+
+    /// Checks that shapes fit and numbers are finite; what a damaged or hand-made file may break.
+    fn check(&self) -> Result<()> {
+        let m = self.expansion.weights.len();
+        let active = m + usize::from(self.intercept_alpha.is_some());
+        let d = self.n_features;
+        let fail = |problem: &str| Err(Error::ModelFile(format!("in \"model\": {problem}")));
+        if self.relevance.len() != m || self.alpha.len() != m {
+            return fail("relevance, alpha and weights differ in length");
+        }
+        if self.posterior.scale.len() != active || self.posterior.factor.len() != active {
+            return fail("the posterior has another size than the weights");
+        }
+        if self.posterior.factor.iter().enumerate().any(|(i, row)| row.len() != i + 1 || !(row[i] > 0.0)) {
+            return fail("the posterior factor is not lower triangular with a positive diagonal");
+        }
+        match &self.expansion.basis {
+            FittedBasis::Kernel { kernel, centres } => {
+                kernel.check()?;
+                if centres.nrows() != m || (m > 0 && centres.ncols() != d) {
+                    return fail("the centres do not fit the weights and features");
+                }
+            }
+            FittedBasis::Given {} => {
+                if self.relevance.iter().any(|c| *c >= d) {
+                    return fail("a relevant column is beyond the design matrix");
+                }
+            }
+        }
+        if !self.features.is_empty() && self.features.len() != d {
+            return fail("the feature names do not fit the number of features");
+        }
+        if let Some(s) = &self.scaling
+            && (s.mean.len() != d || s.scale.len() != d || s.scale.iter().any(|v| !(*v > 0.0)))
+        {
+            return fail("the scaling does not fit the features");
+        }
+        Ok(())
+    }
+}
+
+impl Scaling {
+    /// Mean and standard deviation (divisor N) of each column of `x`, [N, D], by weight; 1 for a
+    /// constant column.
+    pub fn of(x: ArrayView2<f64>, weights: Option<&[f64]>) -> Scaling {
+        let weight = |i: usize| weights.map_or(1.0, |w| w[i]);
+        let total: f64 = (0..x.nrows()).map(weight).sum();
+        let mut mean = Vec::new();
+        let mut scale = Vec::new();
+        for column in x.axis_iter(Axis(1)) {
+            // Scaled by the largest entry first, so that squares neither overflow nor vanish.
+            let largest = column.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+            let unit = if largest > 0.0 { largest } else { 1.0 };
+            let m = column.iter().enumerate().map(|(i, v)| weight(i) * (v / unit)).sum::<f64>() / total;
+            let v = column.iter().enumerate().map(|(i, v)| weight(i) * (v / unit - m).powi(2)).sum::<f64>() / total;
+            let constant = column.iter().all(|v| *v == column[0]);
+            let sd = v.sqrt() * unit;
+            mean.push(if constant { column.first().copied().unwrap_or(0.0) } else { m * unit });
+            scale.push(if constant || !(sd > 0.0) { 1.0 } else { sd });
+        }
+        Scaling { mean, scale }
+    }
+
+    /// (x - mean) / scale for each row of `x`, [N, D].
+    pub fn apply(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        let mut out = x.as_standard_layout().into_owned();
+        for mut row in out.outer_iter_mut() {
+            for (d, v) in row.iter_mut().enumerate() {
+                *v = (*v - self.mean[d]) / self.scale[d];
+            }
+        }
+        out
+    }
+}
+
+/// The first entry of `x` that is not finite, as an error.
+pub(crate) fn check_finite(what: &'static str, x: ArrayView2<f64>) -> Result<()> {
+    match x.indexed_iter().find(|(_, v)| !v.is_finite()) {
+        Some(((row, column), value)) => Err(Error::NotFinite { what, row, column, value: *value }),
+        None => Ok(()),
+    }
+}
+
+/// A matrix as a list of rows.
+mod rows {
+    use ndarray::Array2;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(a: &Array2<f64>, s: S) -> Result<S::Ok, S::Error> {
+        a.outer_iter().map(|r| r.to_vec()).collect::<Vec<_>>().serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Array2<f64>, D::Error> {
+        let rows = Vec::<Vec<f64>>::deserialize(d)?;
+        let columns = rows.first().map_or(0, Vec::len);
+        if let Some(i) = rows.iter().position(|r| r.len() != columns) {
+            return Err(D::Error::custom(format!("row {i} of the centres has {} numbers, row 0 has {columns}", rows[i].len())));
+        }
+        Array2::from_shape_vec((rows.len(), columns), rows.concat()).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,56 @@
+//! The one macro: a closed enum over a private trait, with its names and dynamic access.
+
+/// Makes an enum whose variants are structs of the same name, tagged in JSON by `name`.
+///
+/// A new member is one file with the struct and its trait implementation, and one line here.
+macro_rules! registry {
+    ($(#[$meta:meta])* pub enum $Enum:ident: $Trait:ident, $what:literal {
+        $($(#[$doc:meta])* $Variant:ident = $name:literal),+ $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        pub enum $Enum {
+            $($(#[$doc])* #[serde(rename = $name)] $Variant($Variant)),+
+        }
+
+        impl $Enum {
+            /// The names of all members, as used in settings and model files.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The name of this member.
+            pub fn name(&self) -> &'static str {
+                match self { $(Self::$Variant(_) => $name),+ }
+            }
+
+            /// The member of that name with its default parameters.
+            ///
+            /// # Errors
+            /// [`Error::UnknownName`](crate::Error::UnknownName), which lists the names.
+            pub fn from_name(name: &str) -> crate::Result<Self> {
+                match name {
+                    $($name => Ok(Self::$Variant(Default::default())),)+
+                    _ => Err(crate::Error::UnknownName {
+                        what: $what,
+                        found: name.to_string(),
+                        known: Self::NAMES,
+                    }),
+                }
+            }
+
+            #[allow(dead_code)]
+            pub(crate) fn as_dyn(&self) -> &dyn $Trait {
+                match self { $(Self::$Variant(member) => member),+ }
+            }
+
+            #[allow(dead_code)]
+            pub(crate) fn as_dyn_mut(&mut self) -> &mut dyn $Trait {
+                match self { $(Self::$Variant(member) => member),+ }
+            }
+        }
+
+        $(impl From<$Variant> for $Enum {
+            fn from(member: $Variant) -> Self { Self::$Variant(member) }
+        })+
+    };
+}
+pub(crate) use registry;

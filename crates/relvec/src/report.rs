@@ -1,0 +1,141 @@
+//! How a fit goes and how it ended.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What an [`Observer`] sees after each iteration.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Progress {
+    /// Iterations done so far.
+    pub iteration: usize,
+    /// Log evidence (log marginal likelihood, nats) of the best model so far.
+    pub log_evidence: f64,
+    /// Basis functions in that model, the bias included.
+    pub active: usize,
+    /// Its noise standard deviation, in units of the target; `None` for classification.
+    pub noise_std: Option<f64>,
+    /// Time since the fit began.
+    pub elapsed: Duration,
+}
+
+/// Called after each iteration; `Break` ends the fit with the best model so far.
+pub type Observer<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
+
+/// Why a fit ended. Only `Converged` means that the stopping rule was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Status {
+    /// The stopping rule of the inference scheme holds.
+    Converged,
+    /// `max_iterations` were done before that.
+    IterationLimit,
+    /// `time_limit` ran out before that.
+    TimeLimit,
+    /// The observer asked to stop.
+    Stopped,
+    /// No further step was possible: the posterior is numerically singular.
+    Singular,
+}
+
+impl Status {
+    /// The name used in model files and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Converged => "converged",
+            Status::IterationLimit => "iteration_limit",
+            Status::TimeLimit => "time_limit",
+            Status::Stopped => "stopped",
+            Status::Singular => "singular",
+        }
+    }
+}
+
+/// What was left when the fit ended: the evidence that it ended in an optimum.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Certificate {
+    /// Largest gain in log evidence (nats) that any single action (add, re-estimate, delete, swap)
+    /// still promises; actions that were tried and lowered the true evidence do not count.
+    /// `None` where the scheme does not score candidates.
+    pub largest_gain: Option<f64>,
+    /// Largest |d log evidence / d log alpha| over the active basis functions, curvature held fixed.
+    pub largest_gradient: f64,
+    /// In words, why the fit ended.
+    pub reason: String,
+}
+
+/// What had to be repaired on the way. All zero or false for well-behaved data.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Repairs {
+    /// Largest jitter added to a unit-norm diagonal to factorise it.
+    pub jitter: f64,
+    /// Rows merged into an equal one (same inputs, same target).
+    pub merged_rows: usize,
+    /// Rows that share a basis function with another row (same inputs).
+    pub shared_columns: usize,
+    /// Basis functions that are zero on every row and were left out.
+    pub zero_columns: usize,
+    /// The noise precision reached its cap of 1e6 / var(t).
+    pub noise_capped: bool,
+    /// The target is constant: the model is the bias alone.
+    pub constant_target: bool,
+    /// Features (0-based) that are the same on every row.
+    pub constant_features: Vec<usize>,
+}
+
+/// How many actions were taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Actions {
+    /// Basis functions added.
+    pub added: usize,
+    /// Precisions re-estimated, one at a time.
+    pub reestimated: usize,
+    /// Basis functions deleted.
+    pub deleted: usize,
+    /// Basis functions replaced by another in one move.
+    pub swapped: usize,
+    /// Proposals undone because the true evidence fell.
+    pub undone: usize,
+    /// Joint re-estimations of all precisions.
+    pub joint: usize,
+}
+
+/// One line of the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TracePoint {
+    /// Log evidence (nats) of the best model so far; it never falls.
+    pub log_evidence: f64,
+    /// Its noise standard deviation, in units of the target; `None` for classification.
+    pub noise_std: Option<f64>,
+    /// Its number of basis functions, the bias included.
+    pub active: usize,
+    /// Seconds since the fit began.
+    pub seconds: f64,
+}
+
+/// How the fit went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Why it ended.
+    pub status: Status,
+    /// Iterations done.
+    pub iterations: usize,
+    /// Log evidence after each iteration.
+    pub trace: Vec<TracePoint>,
+    /// What was left at the end.
+    pub certificate: Certificate,
+    /// What was repaired.
+    pub repairs: Repairs,
+    /// How many actions were taken.
+    pub actions: Actions,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+}

@@ -1,0 +1,243 @@
+//! Relevance vector machines: parameters and the loop.
+
+use ndarray::ArrayView2;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::likelihood::Likelihood;
+use crate::model::Model;
+use crate::report::{Observer, Report};
+use crate::targets::Targets;
+
+/// Gamma hyperpriors: Gamma(a, b) on each weight precision, Gamma(c, d) on the noise precision,
+/// density proportional to x^(a-1) exp(-b x). Zero, the default, is the papers' uniform hyperprior
+/// over log precisions. b and d are in the user's units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Hyperpriors {
+    /// Shape for the weight precisions, >= 0.
+    pub a: f64,
+    /// Rate for the weight precisions, >= 0, in squared units of a weight.
+    pub b: f64,
+    /// Shape for the noise precision, >= 0.
+    pub c: f64,
+    /// Rate for the noise precision, >= 0, in squared units of the target.
+    pub d: f64,
+}
+
+/// Where the basis functions come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The kernel, centred on each training row.
+    #[default]
+    Kernel,
+    /// The columns of X themselves: X is a design matrix.
+    Given,
+}
+
+/// A relevance vector machine to be trained.
+///
+/// ```
+/// use ndarray::{Array1, Array2};
+/// use relvec::{Kernel, Rbf, Rvm, Targets};
+///
+/// let x = Array2::from_shape_fn((50, 1), |(i, _)| -10.0 + 0.4 * i as f64);
+/// let t: Array1<f64> = x.column(0).mapv(|x| if x == 0.0 { 1.0 } else { x.sin() / x });
+/// let rvm = Rvm { kernel: Kernel::Rbf(Rbf { gamma: 0.1.into() }), ..Rvm::default() };
+/// let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut relvec::silent)?;
+/// let prediction = model.predict(x.view())?;
+/// assert!((prediction.mean[25] - t[25]).abs() < 0.05);
+/// # Ok::<(), relvec::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rvm {
+    /// The kernel; not used with [`Basis::Given`].
+    pub kernel: Kernel,
+    /// Where the basis functions come from.
+    pub basis: Basis,
+    /// Whether there is a bias (intercept), with its own precision, which may be pruned.
+    pub bias: bool,
+    /// How targets depend on the function: regression or classification.
+    pub likelihood: Likelihood,
+    /// How precisions are learnt.
+    pub inference: Inference,
+    /// Largest number of iterations, >= 1.
+    pub max_iterations: usize,
+    /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit.
+    pub time_limit: Option<f64>,
+    /// Most memory that a fit may take, in bytes; `None`: a quarter of the machine's.
+    pub memory_limit: Option<u64>,
+    /// Threads; `None`: as many as there are processors. Results do not depend on it.
+    pub threads: Option<usize>,
+    /// Seed of the random choices (a starting set when the dictionary is large).
+    pub seed: u64,
+}
+
+/// EM: alpha_i = 1 / (mu_i^2 + Sigma_ii). Never lowers the evidence; slow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Em {
+    /// Gamma hyperpriors.
+    pub hyperpriors: Hyperpriors,
+    /// Converged when no log precision moves by more than this in one iteration.
+    pub tolerance: f64,
+    /// First value of every weight precision, in the user's units; `None`: 1/N^2 on unit columns.
+    pub initial_alpha: Option<f64>,
+    /// First noise variance, in the user's units; `None`: 0.01 var(t).
+    pub initial_noise_variance: Option<f64>,
+}
+
+/// MacKay's fixed point (Tipping 1999, eq. 8 and 9): alpha_i = gamma_i / mu_i^2. Fast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MacKay {
+    /// Gamma hyperpriors.
+    pub hyperpriors: Hyperpriors,
+    /// Converged when no log precision moves by more than this in one iteration.
+    pub tolerance: f64,
+    /// First value of every weight precision, in the user's units; `None`: 1/N^2 on unit columns.
+    pub initial_alpha: Option<f64>,
+    /// First noise variance, in the user's units; `None`: 0.01 var(t).
+    pub initial_noise_variance: Option<f64>,
+}
+
+/// Sequential search for the highest evidence (Tipping & Faul 2003, with batches and joint steps).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sequential {
+    /// Gamma hyperpriors; a and b must be 0.
+    pub hyperpriors: Hyperpriors,
+    /// Converged when no action gains more than this many nats (times N/1000 above 1000 rows).
+    pub tolerance: f64,
+    /// Most actions between two joint steps; 1 takes them one at a time.
+    pub batch: usize,
+    /// Whether all precisions are re-estimated jointly after each batch.
+    pub joint: bool,
+    /// Whether a basis function may be replaced by another in one move.
+    pub swaps: bool,
+    /// Most reheats: excursions with the noise held low, kept only if the evidence rises.
+    pub reheats: usize,
+    /// Where the search starts.
+    pub start: Start,
+}
+
+/// Where the sequential search starts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// From all columns where the dictionary is small and the curvature constant, else from few.
+    #[default]
+    Auto,
+    /// From no basis function at all.
+    Empty,
+}
+
+/// The inference schemes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inference {
+    /// Sequential search; the default.
+    Sequential(Sequential),
+    /// MacKay's fixed point.
+    Mackay(MacKay),
+    /// Expectation maximisation.
+    Em(Em),
+}
+
+impl Inference {
+    /// The names of all schemes.
+    pub const NAMES: &'static [&'static str] = &["sequential", "mackay", "em"];
+
+    /// The name of this scheme.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Inference::Sequential(_) => "sequential",
+            Inference::Mackay(_) => "mackay",
+            Inference::Em(_) => "em",
+        }
+    }
+
+    /// The scheme of that name with its default parameters.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`], which lists the names.
+    pub fn from_name(name: &str) -> Result<Self> {
+        match name {
+            "sequential" => Ok(Inference::Sequential(Sequential::default())),
+            "mackay" => Ok(Inference::Mackay(MacKay::default())),
+            "em" => Ok(Inference::Em(Em::default())),
+            _ => Err(Error::UnknownName { what: "inference scheme", found: name.into(), known: Self::NAMES }),
+        }
+    }
+}
+
+/// An observer that does nothing.
+pub fn silent(_: &crate::Progress) -> std::ops::ControlFlow<()> {
+    std::ops::ControlFlow::Continue(())
+}
+
+impl Default for Em {
+    fn default() -> Self {
+        Em { hyperpriors: Hyperpriors::default(), tolerance: 1e-3, initial_alpha: None, initial_noise_variance: None }
+    }
+}
+impl Default for MacKay {
+    fn default() -> Self {
+        MacKay { hyperpriors: Hyperpriors::default(), tolerance: 1e-3, initial_alpha: None, initial_noise_variance: None }
+    }
+}
+impl Default for Sequential {
+    fn default() -> Self {
+        Sequential {
+            hyperpriors: Hyperpriors::default(),
+            tolerance: 1e-4,
+            batch: 20,
+            joint: true,
+            swaps: true,
+            reheats: 3,
+            start: Start::Auto,
+        }
+    }
+}
+impl Default for Rvm {
+    fn default() -> Self {
+        Rvm {
+            kernel: Kernel::Rbf(crate::Rbf::default()),
+            basis: Basis::Kernel,
+            bias: true,
+            likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
+            inference: Inference::Sequential(Sequential::default()),
+            max_iterations: 10_000,
+            time_limit: None,
+            memory_limit: None,
+            threads: None,
+            seed: 0,
+        }
+    }
+}
+
+impl Rvm {
+    /// Checks the parameters alone, without data.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] names the first parameter out of its range.
+    pub fn check(&self) -> Result<()> {
+        self.kernel.check()?;
+        self.likelihood.check()
+    }
+
+    /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: a design matrix [N, P]), and `targets`.
+    ///
+    /// The observer is called after each iteration and may end the fit; a valid model results.
+    ///
+    /// # Errors
+    /// Parameters out of range, shapes that do not fit, values that are not finite, too few rows,
+    /// targets that do not suit the likelihood, too little memory. Not converging is no error: see
+    /// [`Report::status`].
+    pub fn fit(&self, _x: ArrayView2<f64>, _targets: &Targets, _observer: &mut Observer) -> Result<(Model, Report)> {
+        Err(Error::Targets("training is not there yet".into()))
+    }
+}

@@ -1,0 +1,48 @@
+//! What is to be learnt: real values or classes, and how much each row counts.
+
+use ndarray::ArrayView1;
+
+/// Targets of a fit, one per row, with optional sample weights.
+#[derive(Debug, Clone, Copy)]
+pub struct Targets<'a> {
+    pub(crate) values: Values<'a>,
+    pub(crate) weights: Option<ArrayView1<'a, f64>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Values<'a> {
+    Real(ArrayView1<'a, f64>),
+    Classes { labels: &'a [usize], count: usize },
+}
+
+impl<'a> Targets<'a> {
+    /// Real targets, [N].
+    pub fn real(values: ArrayView1<'a, f64>) -> Self {
+        Targets { values: Values::Real(values), weights: None }
+    }
+
+    /// Class labels 0..`count`-1, [N]. Names of classes are the caller's affair.
+    pub fn classes(labels: &'a [usize], count: usize) -> Self {
+        Targets { values: Values::Classes { labels, count }, weights: None }
+    }
+
+    /// With sample weights [N], zero or positive: they multiply the rows' log-likelihoods, so a
+    /// weight of 2 equals the row twice.
+    pub fn with_weights(mut self, weights: ArrayView1<'a, f64>) -> Self {
+        self.weights = Some(weights);
+        self
+    }
+
+    /// N.
+    pub fn len(&self) -> usize {
+        match self.values {
+            Values::Real(v) => v.len(),
+            Values::Classes { labels, .. } => labels.len(),
+        }
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,3 @@
+//! `cargo xtask VERB`: the one list of verbs.
+
+fn main() {}
