@@ -166,7 +166,7 @@ impl Model {
                 let mut half = phi.reversed_axes().as_standard_layout().into_owned();
                 linalg::solve_lower(factor.view(), half.view_mut());
                 for row in half.outer_iter() {
-                    variance.zip_mut_with(&row, |v, h| *v += h * h);
+                    variance.zip_mut_with(&row, |v: &mut f64, h| *v += h * h);
                 }
             });
         if let Some(row) = (0..n).find(|i| !(mean[*i].is_finite() && model_variance[*i].is_finite())) {
