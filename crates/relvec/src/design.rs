@@ -64,7 +64,7 @@ impl Design {
         self.norms.len()
     }
 
-    /// Norms before scaling, [P].
+    /// What each column was divided by, [P]; 0 for a column that is zero on every row.
     pub fn norms(&self) -> &[f64] {
         &self.norms
     }

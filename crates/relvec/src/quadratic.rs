@@ -23,7 +23,7 @@ pub(crate) struct Quadratic<'a> {
     pub count: f64,
     centred: Vec<f64>,
     centred_tt: f64,
-    /// Mean of the targets as a weight of the unit-norm bias column, and row 0 of G.
+    /// Mean of the targets as a weight of the bias column, and row 0 of G.
     mean: Option<(f64, Vec<f64>)>,
     source: Source<'a>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct Target {
 }
 
 impl<'a> Quadratic<'a> {
-    /// From stored statistics of targets less their mean; `mean` is that of the unit-norm bias.
+    /// From stored statistics of targets less their mean; `mean` is theirs, as a weight of the bias.
     pub fn stored(statistics: Statistics, mean: Option<f64>) -> Self {
         let mean = mean.map(|m| (m, statistics.gram.row(0).to_vec()));
         Quadratic {

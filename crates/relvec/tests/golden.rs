@@ -155,8 +155,16 @@ fn check_trace(case: &support::Case, key: &str) {
         let learnt = trace["fix_beta"].as_bool() == Some(false);
         let initial_noise_variance = trace["beta0"].as_f64().filter(|_| learnt).map(|b| 1.0 / b);
         let inference = match key {
-            "em_trace" => Inference::Em(Em { initial_alpha, initial_noise_variance, tolerance: 1e-12, ..Em::default() }),
-            _ => Inference::Mackay(MacKay { initial_alpha, initial_noise_variance, tolerance: 1e-12, ..MacKay::default() }),
+            "em_trace" => {
+                Inference::Em(Em { initial_alpha, initial_noise_variance, tolerance: 1e-12, prune: false, ..Em::default() })
+            }
+            _ => Inference::Mackay(MacKay {
+                initial_alpha,
+                initial_noise_variance,
+                tolerance: 1e-12,
+                prune: false,
+                ..MacKay::default()
+            }),
         };
         let noise_variance = trace["beta0"].as_f64().filter(|_| !learnt).map(|b| 1.0 / b);
         let likelihood = match case.is_regression() {
@@ -170,7 +178,8 @@ fn check_trace(case: &support::Case, key: &str) {
     let spline = case.name.contains("spline");
     let (_, report) = fit(expected.len());
     for (k, (point, expected)) in report.trace.iter().zip(&expected).enumerate() {
-        let size = if spline { 1e-6 } else { 1e-9 };
+        // The spline's columns have condition 1e13: 1.1e-6 is what rounding leaves of one EM iterate.
+        let size = if spline { 2e-6 } else { 1e-9 };
         assert!((point.log_evidence - expected).abs() < size, "{name} L[{k}]: {} {expected}", point.log_evidence);
         if let Some(beta) = trace.get("beta").map(floats) {
             let noise = point.noise_std.unwrap();

@@ -108,6 +108,8 @@ pub struct Em {
     pub initial_alpha: Option<f64>,
     /// First noise variance, in the user's units; `None`: 0.01 var(t).
     pub initial_noise_variance: Option<f64>,
+    /// Whether weights that the data no longer determine (gamma < 1e-7) leave the model.
+    pub prune: bool,
 }
 
 /// MacKay's fixed point (Tipping 1999, eq. 8 and 9): alpha_i = gamma_i / mu_i^2. Fast.
@@ -122,6 +124,8 @@ pub struct MacKay {
     pub initial_alpha: Option<f64>,
     /// First noise variance, in the user's units; `None`: 0.01 var(t).
     pub initial_noise_variance: Option<f64>,
+    /// Whether weights that the data no longer determine (gamma < 1e-7) leave the model.
+    pub prune: bool,
 }
 
 /// Sequential search for the highest evidence (Tipping & Faul 2003, with batches and joint steps).
@@ -203,12 +207,24 @@ pub fn silent(_: &crate::Progress) -> std::ops::ControlFlow<()> {
 
 impl Default for Em {
     fn default() -> Self {
-        Em { hyperpriors: Hyperpriors::default(), tolerance: 1e-3, initial_alpha: None, initial_noise_variance: None }
+        Em {
+            hyperpriors: Hyperpriors::default(),
+            tolerance: 1e-3,
+            initial_alpha: None,
+            initial_noise_variance: None,
+            prune: true,
+        }
     }
 }
 impl Default for MacKay {
     fn default() -> Self {
-        MacKay { hyperpriors: Hyperpriors::default(), tolerance: 1e-3, initial_alpha: None, initial_noise_variance: None }
+        MacKay {
+            hyperpriors: Hyperpriors::default(),
+            tolerance: 1e-3,
+            initial_alpha: None,
+            initial_noise_variance: None,
+            prune: true,
+        }
     }
 }
 impl Default for Sequential {
@@ -256,15 +272,26 @@ enum Run<'p> {
 
 impl Inference {
     fn start<'p>(&self, work: &Workspace<'p>) -> Result<Run<'p>> {
-        let (rules, hyperpriors, tolerance, initial_alpha, initial_noise_variance): (&[Rule], _, _, _, _) = match self {
+        let settings = match self {
             Inference::Sequential(settings) => return Ok(Run::Search(Search::start(work, settings)?)),
-            // Where MacKay's update would lower the evidence, EM's takes its place.
-            Inference::Mackay(s) => {
-                (&[Rule::MacKay, Rule::Em], s.hyperpriors, s.tolerance, s.initial_alpha, s.initial_noise_variance)
-            }
-            Inference::Em(s) => (&[Rule::Em], s.hyperpriors, s.tolerance, s.initial_alpha, s.initial_noise_variance),
+            Inference::Mackay(s) => reestimation::Settings {
+                // Where MacKay's update would lower the evidence, EM's takes its place.
+                rules: &[Rule::MacKay, Rule::Em],
+                hyperpriors: s.hyperpriors,
+                tolerance: s.tolerance,
+                initial_alpha: s.initial_alpha,
+                initial_noise_variance: s.initial_noise_variance,
+                prune: s.prune,
+            },
+            Inference::Em(s) => reestimation::Settings {
+                rules: &[Rule::Em],
+                hyperpriors: s.hyperpriors,
+                tolerance: s.tolerance,
+                initial_alpha: s.initial_alpha,
+                initial_noise_variance: s.initial_noise_variance,
+                prune: s.prune,
+            },
         };
-        let settings = reestimation::Settings { rules, hyperpriors, tolerance, initial_alpha, initial_noise_variance };
         Ok(Run::Reestimation(Reestimation::start(work, settings)?))
     }
 

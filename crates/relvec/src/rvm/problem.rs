@@ -56,7 +56,7 @@ pub(crate) struct Problem<'a> {
 pub(crate) struct Units {
     /// Divides the targets.
     pub scale: f64,
-    /// Subtracted from the targets first, as a multiple of the (unit-norm) bias column; 0 without bias.
+    /// Subtracted from the scaled targets; 0 without bias.
     pub mean: f64,
 }
 
@@ -134,8 +134,7 @@ impl<'a> Problem<'a> {
             bias_only = spread == 0.0 && rvm.bias && likelihood.noise() == NoiseModel::Learnt;
             let shift = if rvm.bias { m } else { 0.0 };
             inner.iter_mut().for_each(|t| *t = (*t - shift) / units.scale);
-            let total: f64 = canonical.weights.iter().sum();
-            units.mean = shift / units.scale * total.sqrt();
+            units.mean = shift / units.scale;
         }
         let c = hyperpriors(rvm);
         let square = units.scale * units.scale;
@@ -201,13 +200,18 @@ impl<'a> Problem<'a> {
                 w[p] -= mean;
                 self.design.select(&solution.active).dot(&w)
             }
-            None => self.design.select(&solution.active).dot(&w) - self.units.mean / self.count().sqrt(),
+            None => self.design.select(&solution.active).dot(&w) - self.units.mean,
         }
     }
 
     /// Where the bias stands among the active columns, and the mean of the targets as its weight.
     pub fn mean_bias(&self, active: &[usize]) -> Option<(usize, f64)> {
-        active.iter().position(|j| *j == 0).filter(|_| self.has_bias).map(|p| (p, self.units.mean))
+        active.iter().position(|j| *j == 0).filter(|_| self.has_bias).map(|p| (p, self.bias_mean()))
+    }
+
+    /// The mean of the targets as a weight of the bias column.
+    fn bias_mean(&self) -> f64 {
+        self.units.mean * self.design.norms()[0]
     }
 
     /// Log evidence (plus the log hyperprior of the noise) in the user's units.
@@ -231,7 +235,7 @@ impl<'a> Problem<'a> {
         let work = self.working(&Array1::zeros(self.design.n_rows()));
         let c: Vec<f64> = work.curvature.iter().zip(&self.weights).map(|(b, c)| b * c).collect();
         let t: Vec<f64> = work.residual.iter().zip(&work.curvature).map(|(r, b)| r / b).collect();
-        let mean = self.has_bias.then_some(self.units.mean);
+        let mean = self.has_bias.then(|| self.bias_mean());
         let p = self.design.n_columns();
         if 8 * (p as u64) * (p as u64) <= memory_limit(self.rvm) / 4 {
             let mut statistics = Statistics::new(p);

@@ -20,6 +20,7 @@ pub(crate) struct Settings {
     pub tolerance: f64,
     pub initial_alpha: Option<f64>,
     pub initial_noise_variance: Option<f64>,
+    pub prune: bool,
 }
 
 /// One run.
@@ -48,8 +49,12 @@ impl Reestimation {
         let first = |j: &usize| settings.initial_alpha.map_or(1.0 / (count * count), |alpha| alpha * problem.alpha_in(*j));
         let a: Vec<f64> = active.iter().map(|j| first(j) / beta).collect();
         let now = work.solve(&active, &a, &problem.noise, At::Precision(beta), None)?;
-        let batch =
-            Batch { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, drop: settings.hyperpriors.a == 0.0 };
+        let batch = Batch {
+            rules: settings.rules,
+            hyperpriors: settings.hyperpriors,
+            clip: CLIP,
+            drop: settings.prune && settings.hyperpriors.a == 0.0,
+        };
         Ok(Reestimation { batch, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
     }
 

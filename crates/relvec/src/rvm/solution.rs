@@ -54,14 +54,16 @@ impl Solution {
         let inverse = factor.inverse();
         let bias = bias_position(quadratic, active);
         let target = quadratic.target(bias.map(|p| a[p]));
-        let f: Array1<f64> = active.iter().map(|j| target.f[*j]).collect();
-        let z = inverse.dot(&f);
-        let mut mean = inverse.t().dot(&z).to_vec();
+        let mut z: Array2<f64> = active.iter().map(|j| target.f[*j]).collect::<Array1<f64>>().insert_axis(Axis(1));
+        linalg::solve_lower(factor.lower.view(), z.view_mut());
+        let squares = z.iter().map(|z| z * z).sum::<f64>();
+        linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
+        let mut mean = z.into_raw_vec_and_offset().0;
         if let Some(p) = bias {
             mean[p] += target.bias_offset;
         }
         // The noise cap keeps beta E away from where this difference cancels.
-        let energy = (target.tt - z.dot(&z)).max(1e-13 * quadratic.count);
+        let energy = (target.tt - squares).max(1e-13 * quadratic.count);
         let beta = match at {
             At::Precision(beta) => beta,
             At::Best => noise.precision(energy, quadratic.count),
