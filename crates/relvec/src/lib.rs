@@ -18,7 +18,10 @@ mod statistics;
 mod targets;
 
 pub use error::{Error, Result};
-pub use kernel::{DataScale, Gamma, GammaRule, Kernel, Rbf};
+pub use kernel::{
+    DataScale, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly, RationalQuadratic, Rbf,
+    Sigmoid,
+};
 pub use likelihood::{Bernoulli, Gaussian, Likelihood};
 pub use model::{Expansion, FORMAT_VERSION, FittedBasis, Model, Moderation, Posterior, Prediction, Scaling};
 pub use report::{Actions, Certificate, Observer, Progress, Repairs, Report, Status, TracePoint};

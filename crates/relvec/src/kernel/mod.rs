@@ -1,21 +1,54 @@
 //! Kernels k(x, x'): one file each, one line of registration.
 
 mod distance;
+mod inner;
+mod laplacian;
+mod linear;
+mod linear_spline;
+mod matern32;
+mod matern52;
+mod poly;
+mod rational_quadratic;
 mod rbf;
+mod sigmoid;
 
-use ndarray::{ArrayView2, ArrayViewMut2};
+use ndarray::{Array1, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::registry::registry;
 
+pub use laplacian::Laplacian;
+pub use linear::Linear;
+pub use linear_spline::LinearSpline;
+pub use matern32::Matern32;
+pub use matern52::Matern52;
+pub use poly::Poly;
+pub use rational_quadratic::RationalQuadratic;
 pub use rbf::Rbf;
+pub use sigmoid::Sigmoid;
 
 registry! {
     /// A kernel with its parameters; [`Kernel::NAMES`] lists them.
     pub enum Kernel: KernelFunction, "kernel" {
         /// exp(-sum_d gamma_d (x_d - x'_d)^2).
         Rbf = "rbf",
+        /// exp(-sum_d gamma_d |x_d - x'_d|).
+        Laplacian = "laplacian",
+        /// (1 + s) exp(-s), s = sqrt(6) d.
+        Matern32 = "matern32",
+        /// (1 + s + s^2 / 3) exp(-s), s = sqrt(10) d.
+        Matern52 = "matern52",
+        /// (1 + d^2 / shape)^-shape.
+        RationalQuadratic = "rational_quadratic",
+        /// x.x'.
+        Linear = "linear",
+        /// (gamma x.x' + coef0)^degree.
+        Poly = "poly",
+        /// tanh(gamma x.x' + coef0); not positive definite.
+        Sigmoid = "sigmoid",
+        /// Piecewise cubic, of unbounded range.
+        LinearSpline = "linear_spline",
     }
 }
 
@@ -86,6 +119,22 @@ impl Kernel {
     pub fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
         self.as_dyn().gradient(a, b, w)
     }
+}
+
+/// Refuses a parameter that is not a positive, finite number.
+fn positive(name: &str, value: f64) -> Result<()> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    Err(Error::Parameter { name: name.into(), found: value.to_string(), expected: "a positive, finite number".into() })
+}
+
+/// Refuses a parameter that is not a finite number.
+fn finite(name: &str, value: f64) -> Result<()> {
+    if value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Parameter { name: name.into(), found: value.to_string(), expected: "a finite number".into() })
 }
 
 /// What `gamma = "scale"` and `"auto"` need to know of the training rows.
@@ -187,6 +236,16 @@ impl Gamma {
             Gamma::PerFeature(v) => v[d],
             Gamma::Rule(_) => f64::NAN,
         }
+    }
+
+    /// gamma of each feature, [D].
+    fn values(&self, features: usize) -> Array1<f64> {
+        Array1::from_shape_fn(features, |d| self.at(d))
+    }
+
+    /// Its square roots, [D]: scales of features, which do not overflow when gamma x^2 does not.
+    fn roots(&self, features: usize) -> Array1<f64> {
+        self.values(features).mapv(f64::sqrt)
     }
 
     pub(crate) fn parameters(&self) -> Vec<(String, f64)> {

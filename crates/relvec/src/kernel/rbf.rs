@@ -26,7 +26,7 @@ impl KernelFunction for Rbf {
 
     fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
         squared_distances(a, b, &self.gamma, out.view_mut());
-        out.mapv_inplace(|d| (-d).exp());
+        out.mapv_inplace(|d2| (-d2).exp());
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {
@@ -38,11 +38,10 @@ impl KernelFunction for Rbf {
     }
 
     fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
-        // dk/dlog gamma_d = -gamma_d (a_d - b_d)^2 k
-        let mut k = Array2::zeros(w.dim());
-        self.block(a, b, k.view_mut());
-        k *= &w;
-        let sums = weighted_squares(a, b, k.view());
-        self.gamma.collect(sums.iter().enumerate().map(|(d, s)| -self.gamma.at(d) * s).collect())
+        // dk/dlog gamma_d = -k gamma_d (a_d - b_d)^2
+        let mut slope = Array2::zeros(w.dim());
+        self.block(a, b, slope.view_mut());
+        slope.zip_mut_with(&w, |k, w| *k *= -w);
+        self.gamma.collect(weighted_squares(a, b, slope.view(), &self.gamma))
     }
 }

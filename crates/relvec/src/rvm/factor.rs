@@ -461,6 +461,10 @@ impl<'a> Factor<'a> {
         for (k, z) in self.z.iter().enumerate() {
             self.q.iter_mut().zip(&self.v[k * p..]).for_each(|(q, v)| *q -= z * v);
         }
+        // f_0 holds -a_0 m for the bias in the model; its Q' is that of the residuals alone.
+        if let Some(a) = bias {
+            self.q[0] += a * target.bias_offset;
+        }
         self.energy = target.tt - self.z.iter().map(|z| z * z).sum::<f64>();
         self.bias_offset = target.bias_offset;
     }

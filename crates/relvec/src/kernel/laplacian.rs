@@ -1,0 +1,47 @@
+//! Laplacian kernel.
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+
+use super::distance::{absolute_distances, weighted_absolutes};
+use super::{DataScale, Gamma, KernelFunction};
+use crate::error::Result;
+
+/// exp(-sum_d gamma_d |x_d - x'_d|).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Laplacian {
+    /// Inverse width, > 0.
+    pub gamma: Gamma,
+}
+
+impl KernelFunction for Laplacian {
+    fn check(&self) -> Result<()> {
+        self.gamma.check("laplacian")
+    }
+
+    fn resolve(&mut self, data: &DataScale) -> Result<()> {
+        self.gamma.resolve("laplacian", data)
+    }
+
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+        absolute_distances(a, b, &self.gamma, out.view_mut());
+        out.mapv_inplace(|d| (-d).exp());
+    }
+
+    fn parameters(&self) -> Vec<(String, f64)> {
+        self.gamma.parameters()
+    }
+
+    fn set_parameters(&mut self, values: &[f64]) {
+        self.gamma.set(values);
+    }
+
+    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+        // dk/dlog gamma_d = -k gamma_d |a_d - b_d|
+        let mut slope = Array2::zeros(w.dim());
+        self.block(a, b, slope.view_mut());
+        slope.zip_mut_with(&w, |k, w| *k *= -w);
+        self.gamma.collect(weighted_absolutes(a, b, slope.view(), &self.gamma))
+    }
+}

@@ -1,0 +1,48 @@
+//! Linear spline kernel.
+
+use ndarray::{ArrayView2, ArrayViewMut2, Zip};
+use serde::{Deserialize, Serialize};
+
+use super::distance::feature_major;
+use super::{DataScale, KernelFunction};
+use crate::error::Result;
+
+/// prod_d [1 + x x' + x x' m - (x + x') m^2 / 2 + m^3 / 3], m = min(x_d, x'_d) (Vapnik's linear
+/// spline with an infinity of knots). Positive semidefinite on features >= 0 only; defined on all.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LinearSpline {}
+
+impl KernelFunction for LinearSpline {
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn resolve(&mut self, _data: &DataScale) -> Result<()> {
+        Ok(())
+    }
+
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+        let bt = feature_major(b);
+        for (row, mut target) in a.outer_iter().zip(out.outer_iter_mut()) {
+            target.fill(1.0);
+            for (x, z) in row.iter().zip(bt.outer_iter()) {
+                // With M = max(x, x') the cubic terms are m^2 (3 M - m) / 6, which does not cancel.
+                Zip::from(&mut target).and(&z).for_each(|t, z| {
+                    let (low, high) = (x.min(*z), x.max(*z));
+                    *t *= 1.0 + low * (high + low * (3.0 * high - low) / 6.0);
+                });
+            }
+        }
+    }
+
+    fn parameters(&self) -> Vec<(String, f64)> {
+        vec![]
+    }
+
+    fn set_parameters(&mut self, _values: &[f64]) {}
+
+    fn gradient(&self, _a: ArrayView2<f64>, _b: ArrayView2<f64>, _w: ArrayView2<f64>) -> Vec<f64> {
+        vec![]
+    }
+}

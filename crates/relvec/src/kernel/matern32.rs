@@ -1,0 +1,59 @@
+//! Matern kernel of smoothness 3/2.
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+
+use super::distance::{squared_distances, weighted_squares};
+use super::{DataScale, Gamma, KernelFunction};
+use crate::error::Result;
+
+/// (1 + s) exp(-s), s = sqrt(6 d^2), d^2 = sum_d gamma_d (x_d - x'_d)^2;
+/// gamma = 1 / (2 l^2) for length scale l.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Matern32 {
+    /// Inverse squared width, > 0.
+    pub gamma: Gamma,
+}
+
+/// s; beyond 750 exp(-s) is 0, and stopping there keeps s exp(-s) from infinity times 0.
+fn distance(d2: f64) -> f64 {
+    (6.0 * d2).sqrt().min(750.0)
+}
+
+impl KernelFunction for Matern32 {
+    fn check(&self) -> Result<()> {
+        self.gamma.check("matern32")
+    }
+
+    fn resolve(&mut self, data: &DataScale) -> Result<()> {
+        self.gamma.resolve("matern32", data)
+    }
+
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+        squared_distances(a, b, &self.gamma, out.view_mut());
+        out.mapv_inplace(|d2| {
+            let s = distance(d2);
+            (1.0 + s) * (-s).exp()
+        });
+    }
+
+    fn parameters(&self) -> Vec<(String, f64)> {
+        self.gamma.parameters()
+    }
+
+    fn set_parameters(&mut self, values: &[f64]) {
+        self.gamma.set(values);
+    }
+
+    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+        // dk/dlog gamma_d = dk/dd^2 gamma_d (a_d - b_d)^2, dk/dd^2 = -3 exp(-s): finite at s = 0
+        let mut slope = Array2::zeros(w.dim());
+        squared_distances(a, b, &self.gamma, slope.view_mut());
+        slope.zip_mut_with(&w, |d2, w| {
+            let s = distance(*d2);
+            *d2 = -3.0 * (-s).exp() * w;
+        });
+        self.gamma.collect(weighted_squares(a, b, slope.view(), &self.gamma))
+    }
+}

@@ -1,0 +1,66 @@
+//! Polynomial kernel.
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+
+use super::inner::{inner_products, weighted_products};
+use super::{DataScale, Gamma, KernelFunction, finite};
+use crate::error::{Error, Result};
+
+/// (sum_d gamma_d x_d x'_d + coef0)^degree. Positive semidefinite if coef0 >= 0.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Poly {
+    /// Scale of the inner product, > 0.
+    pub gamma: Gamma,
+    /// Added to the inner product.
+    pub coef0: f64,
+    /// The power, a whole number >= 1.
+    pub degree: u32,
+}
+
+impl Default for Poly {
+    fn default() -> Self {
+        Poly { gamma: Gamma::default(), coef0: 0.0, degree: 3 }
+    }
+}
+
+impl KernelFunction for Poly {
+    fn check(&self) -> Result<()> {
+        self.gamma.check("poly")?;
+        finite("kernel.poly.coef0", self.coef0)?;
+        if self.degree < 1 || i32::try_from(self.degree).is_err() {
+            return Err(Error::Parameter {
+                name: "kernel.poly.degree".into(),
+                found: self.degree.to_string(),
+                expected: format!("a whole number from 1 to {}", i32::MAX),
+            });
+        }
+        Ok(())
+    }
+
+    fn resolve(&mut self, data: &DataScale) -> Result<()> {
+        self.gamma.resolve("poly", data)
+    }
+
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+        inner_products(a, b, &self.gamma, out.view_mut());
+        out.mapv_inplace(|p| (p + self.coef0).powi(self.degree as i32));
+    }
+
+    fn parameters(&self) -> Vec<(String, f64)> {
+        self.gamma.parameters()
+    }
+
+    fn set_parameters(&mut self, values: &[f64]) {
+        self.gamma.set(values);
+    }
+
+    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+        // dk/dlog gamma_d = degree (..)^(degree - 1) gamma_d a_d b_d
+        let mut slope = Array2::zeros(w.dim());
+        inner_products(a, b, &self.gamma, slope.view_mut());
+        slope.zip_mut_with(&w, |p, w| *p = w * f64::from(self.degree) * (*p + self.coef0).powi(self.degree as i32 - 1));
+        self.gamma.collect(weighted_products(a, b, slope.view(), &self.gamma))
+    }
+}

@@ -1,0 +1,79 @@
+//! Rational quadratic kernel: a mixture of Gaussian kernels of all widths.
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+
+use super::distance::{squared_distances, weighted_squares};
+use super::{DataScale, Gamma, KernelFunction, positive};
+use crate::error::Result;
+
+/// (1 + d^2 / shape)^-shape, d^2 = sum_d gamma_d (x_d - x'_d)^2; the Gaussian kernel as shape grows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RationalQuadratic {
+    /// Inverse squared width, > 0.
+    pub gamma: Gamma,
+    /// How alike the widths in the mixture are, > 0.
+    pub shape: f64,
+}
+
+impl Default for RationalQuadratic {
+    fn default() -> Self {
+        RationalQuadratic { gamma: Gamma::default(), shape: 1.0 }
+    }
+}
+
+impl RationalQuadratic {
+    /// d^2 / shape, kept finite.
+    fn ratio(&self, d2: f64) -> f64 {
+        (d2 / self.shape).min(f64::MAX)
+    }
+
+    fn value(&self, d2: f64) -> f64 {
+        let r = self.ratio(d2);
+        if self.shape == 1.0 { 1.0 / (1.0 + r) } else { (-self.shape * r.ln_1p()).exp() }
+    }
+}
+
+impl KernelFunction for RationalQuadratic {
+    fn check(&self) -> Result<()> {
+        self.gamma.check("rational_quadratic")?;
+        positive("kernel.rational_quadratic.shape", self.shape)
+    }
+
+    fn resolve(&mut self, data: &DataScale) -> Result<()> {
+        self.gamma.resolve("rational_quadratic", data)
+    }
+
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+        squared_distances(a, b, &self.gamma, out.view_mut());
+        out.mapv_inplace(|d2| self.value(d2));
+    }
+
+    fn parameters(&self) -> Vec<(String, f64)> {
+        let mut all = self.gamma.parameters();
+        all.push(("shape".into(), self.shape));
+        all
+    }
+
+    fn set_parameters(&mut self, values: &[f64]) {
+        let rest = self.gamma.set(values);
+        self.shape = rest[0];
+    }
+
+    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+        // With r = d^2 / shape: dk/dlog gamma_d = -k / (1 + r) gamma_d (a_d - b_d)^2,
+        // dk/dlog shape = k shape [r / (1 + r) - log(1 + r)]
+        let mut slope = Array2::zeros(w.dim());
+        squared_distances(a, b, &self.gamma, slope.view_mut());
+        let mut shape = 0.0;
+        slope.zip_mut_with(&w, |d2, w| {
+            let (r, k) = (self.ratio(*d2), self.value(*d2));
+            shape += w * k * self.shape * (r / (1.0 + r) - r.ln_1p());
+            *d2 = -w * k / (1.0 + r);
+        });
+        let mut all = self.gamma.collect(weighted_squares(a, b, slope.view(), &self.gamma));
+        all.push(shape);
+        all
+    }
+}
