@@ -9,7 +9,7 @@ use kuva::plot::scatter::MarkerShape;
 use kuva::plot::{BandPlot, ColorMap, ContourPlot, Heatmap, LegendEntry, LegendPosition, LegendShape, LinePlot, ScatterPlot};
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
-use kuva::render::render::{Primitive, Scene, render_multiple};
+use kuva::render::render::{Primitive, Scene, TextAnchor, render_multiple};
 
 // Colours of Okabe and Ito: told apart with any colour vision, and in print.
 const BLUE: &str = "#0072b2";
@@ -23,6 +23,7 @@ const BAND_OPACITY: f64 = 0.2;
 const RING: &str = "#000001";
 const RING_RADIUS: f64 = 7.5;
 const RING_WIDTH: f64 = 1.6;
+const TICK_SIZE: u32 = 14;
 const POINT: f64 = 3.2;
 /// Pixels of the PNG per unit of the SVG.
 const PNG_SCALE: f32 = 2.0;
@@ -68,26 +69,29 @@ pub(crate) fn curve(c: &Curve) -> Result<Figure> {
     let edge = |sign: f64| c.mean.iter().zip(c.std).map(move |(m, s)| m + sign * 2.0 * s).collect::<Vec<_>>();
     let circled: Vec<(f64, f64)> = c.relevance.iter().map(|i| (c.x[*i], c.t[*i])).collect();
     let band = BandPlot::new(c.grid.to_vec(), edge(-1.0), edge(1.0)).with_color(BLUE).with_opacity(BAND_OPACITY);
-    let truth = LinePlot::new().with_data(pairs(c.grid, c.truth)).with_color(BLACK).with_stroke_width(1.4).with_dashed();
+    let truth = LinePlot::new().with_data(pairs(c.grid, c.truth)).with_color(ORANGE).with_stroke_width(1.6);
     let fit = LinePlot::new().with_data(pairs(c.grid, c.mean)).with_color(BLUE).with_stroke_width(2.4);
     let data = ScatterPlot::new().with_data(pairs(c.x, c.t)).with_color(GREY).with_size(POINT);
     let plots: Vec<Plot> = vec![band.into(), truth.into(), fit.into(), data.into(), rings(circled).into()];
 
     let (low, high) = range(c.t.iter().copied().chain(edge(-1.0)).chain(edge(1.0)));
-    let layout = style(Layout::new((c.grid[0], c.grid[c.grid.len() - 1]), (low, high)))
+    // Room at the sides for the rings of the outermost points, and above for the legend.
+    let (left, right) = ends(c.grid);
+    let (side, gap) = (0.04 * (right - left), 0.08 * (high - low));
+    let layout = axes(&plots, (left - side, right + side), (low - gap, high + 2.0 * gap))
         .with_width(640.0)
-        .with_height(400.0)
+        .with_height(420.0)
         .with_x_label("x")
         .with_y_label("t")
-        .with_legend_position(LegendPosition::OutsideRightTop)
+        .with_legend_position(LegendPosition::InsideTopRight)
         .with_legend_entries(vec![
             entry("data", GREY, LegendShape::Circle),
-            dashed(entry("truth", BLACK, LegendShape::Line)),
+            entry("truth", ORANGE, LegendShape::Line),
             entry("fit", BLUE, LegendShape::Line),
-            entry("± 2 sd", BAND, LegendShape::Rect),
-            entry("relevance vector", RING, LegendShape::Circle),
+            entry("fit ± 2 sd", BAND, LegendShape::Rect),
+            entry("relevance vectors", RING, LegendShape::Circle),
         ]);
-    render(plots, layout)
+    finish(render_multiple(plots, layout))
 }
 
 /// Probability shading, contours at 0.25, 0.5 and 0.75, both classes, circled relevance vectors.
@@ -101,8 +105,7 @@ pub(crate) fn plane(p: &Plane) -> Result<Figure> {
         .with_x_range(x_range.0, x_range.1)
         .with_y_range(y_range.0, y_range.1)
         .with_cell_size(1.0)
-        .with_color_map(shading)
-        .with_legend("probability of class 1");
+        .with_color_map(shading);
     let contour = |levels: &[f64], width: f64| {
         let grid = p.probability.to_vec();
         ContourPlot::new()
@@ -123,30 +126,36 @@ pub(crate) fn plane(p: &Plane) -> Result<Figure> {
         ScatterPlot::new().with_data(class(1)).with_color(ORANGE).with_size(POINT).with_marker(MarkerShape::Triangle).into(),
         rings(circled).into(),
     ];
-    let layout = style(Layout::new(x_range, y_range))
+    let layout = axes(&plots, x_range, y_range)
         .with_width(640.0)
-        .with_height(480.0)
-        .with_x_label("x1")
-        .with_y_label("x2")
-        .with_legend_position(LegendPosition::OutsideRightTop)
+        .with_height(560.0)
+        .with_x_label("x₁")
+        .with_y_label("x₂")
+        .with_legend_position(LegendPosition::OutsideBottomColumns)
         .with_legend_entries(vec![
             entry("class 0", BLUE, LegendShape::Circle),
             entry("class 1", ORANGE, LegendShape::Marker(MarkerShape::Triangle)),
-            entry("relevance vector", RING, LegendShape::Circle),
-            entry("p = 0.5", BLACK, LegendShape::Line),
-        ]);
-    render(plots, layout)
+            entry("relevance vectors", RING, LegendShape::Circle),
+            entry("p = 0.5 (thin: 0.25 and 0.75)", BLACK, LegendShape::Line),
+        ])
+        .with_legend_col_limit(2);
+    let mut scene = render_multiple(plots, layout);
+    label_colour_bar(&mut scene, "p, probability of class 1");
+    finish(scene)
 }
 
-/// What the figures have in common.
-fn style(layout: Layout) -> Layout {
-    layout
+/// What the figures have in common, with exactly these ranges of the axes.
+fn axes(plots: &[Plot], x: (f64, f64), y: (f64, f64)) -> Layout {
+    Layout::auto_from_plots(plots)
+        .with_x_axis_min(x.0)
+        .with_x_axis_max(x.1)
+        .with_y_axis_min(y.0)
+        .with_y_axis_max(y.1)
         .with_show_grid(false)
         .with_box_axes()
-        .with_clamp_axis()
         .with_legend_box(false)
         .with_label_size(17)
-        .with_tick_size(14)
+        .with_tick_size(TICK_SIZE)
         .with_body_size(14)
 }
 
@@ -163,13 +172,7 @@ fn entry(label: &str, color: &str, shape: LegendShape) -> LegendEntry {
     LegendEntry { label: label.to_string(), color: color.to_string(), shape, dasharray: None }
 }
 
-fn dashed(mut entry: LegendEntry) -> LegendEntry {
-    entry.dasharray = Some("4 3".to_string());
-    entry
-}
-
-fn render(plots: Vec<Plot>, layout: Layout) -> Result<Figure> {
-    let mut scene = render_multiple(plots, layout);
+fn finish(mut scene: Scene) -> Result<Figure> {
     hollow_legend_ring(&mut scene);
     let png = PngBackend::new().with_scale(PNG_SCALE).render_scene(&scene).map_err(|e| anyhow!("cannot draw the figure: {e}"))?;
     Ok(Figure { svg: SvgBackend.render_scene(&scene), png })
@@ -186,6 +189,25 @@ fn hollow_legend_ring(scene: &mut Scene) {
             (*fill_opacity, *stroke, *stroke_width) = (Some(0.0), Some(RING.into()), Some(RING_WIDTH));
         }
     }
+}
+
+/// The crate gives the colour bar of a heat map no label: put one to its left, reading upwards.
+fn label_colour_bar(scene: &mut Scene, label: &str) {
+    let frame = scene.elements.iter().rev().find_map(|element| match element {
+        Primitive::Rect { x, y, height, fill, stroke: Some(_), .. } if *fill == "none".into() => Some((*x, y + height / 2.0)),
+        _ => None,
+    });
+    let Some((x, y)) = frame else { return };
+    scene.elements.push(Primitive::Text {
+        x: x - 12.0,
+        y,
+        content: label.to_string(),
+        size: TICK_SIZE,
+        anchor: TextAnchor::Middle,
+        rotate: Some(-90.0),
+        bold: false,
+        color: None,
+    });
 }
 
 /// Light tints: blue for 0, white for 1/2, orange for 1.
