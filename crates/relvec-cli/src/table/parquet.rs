@@ -2,7 +2,8 @@
 
 use std::fs::File;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
+use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use parquet::record::reader::RowIter;
@@ -17,7 +18,7 @@ pub(super) struct ParquetRows {
 
 /// Reads the schema of a Parquet file.
 pub(super) fn open(file: File) -> Result<(Vec<String>, ParquetRows)> {
-    let reader = SerializedFileReader::new(file).context("cannot read the Parquet file")?;
+    let reader = SerializedFileReader::new(file).map_err(|e| anyhow!("cannot read the Parquet file: {}", explain(&e)))?;
     let schema = reader.metadata().file_metadata().schema();
     let columns = schema.get_fields().iter().map(|field| field.name().to_string()).collect();
     let rows = RowIter::from_file_into(Box::new(reader));
@@ -28,7 +29,7 @@ impl Rows for ParquetRows {
     fn advance(&mut self) -> Result<bool> {
         let Some(row) = self.rows.next() else { return Ok(false) };
         self.row += 1;
-        let row = row.with_context(|| format!("cannot read row {} of the Parquet file", self.row))?;
+        let row = row.map_err(|e| anyhow!("cannot read row {} of the Parquet file: {}", self.row, explain(&e)))?;
         self.fields = row.into_columns().into_iter().map(|(_, field)| field).collect();
         Ok(true)
     }
@@ -63,4 +64,10 @@ impl Rows for ParquetRows {
     fn line(&self) -> Option<u64> {
         None
     }
+}
+
+/// The message without the crate's own "Parquet error:" in front of it.
+fn explain(error: &ParquetError) -> String {
+    let text = error.to_string();
+    text.strip_prefix("Parquet error: ").unwrap_or(&text).to_string()
 }
