@@ -7,7 +7,7 @@ use faer::linalg::cholesky::llt;
 use faer::linalg::matmul::{matmul, triangular};
 use faer::linalg::{triangular_inverse, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par};
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2};
 
 use crate::error::{Error, Result};
 

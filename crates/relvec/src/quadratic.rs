@@ -98,11 +98,12 @@ impl<'a> Quadratic<'a> {
             return Target { f, tt: self.centred_tt, bias_offset: 0.0 };
         };
         match bias {
-            Some(a) => {
+            // A tightly held bias takes up little of the mean: about the mean, a m^2 would cancel.
+            Some(a) if a <= 1.0 => {
                 f[0] -= a * m;
                 Target { f, tt: self.centred_tt + a * m * m, bias_offset: *m }
             }
-            None => {
+            _ => {
                 let tt = self.centred_tt + 2.0 * m * f[0] + m * m * row[0];
                 f.iter_mut().zip(row).for_each(|(f, g)| *f += m * g);
                 Target { f, tt, bias_offset: 0.0 }

@@ -10,6 +10,8 @@ use super::solution::{At, Solution, covariance};
 use crate::error::Result;
 use crate::linalg::{self, Cholesky};
 
+/// Weights less determined than this do not keep a fit that may drop weights from being at rest.
+const UNDETERMINED: f64 = 1e-6;
 /// What the evidence may fall by when a gone weight is dropped: rounding.
 const DROP_SLACK: f64 = 1e-7;
 /// Relative rounding of the log evidence.
@@ -101,21 +103,29 @@ impl Batch {
         Ok(None)
     }
 
-    /// The change made, and gone weights dropped if the evidence allows it.
+    /// The change made among weights that the data determine, and gone weights dropped.
     fn finish(&self, work: &Workspace, noise: &Noise, before: &Solution, next: Solution) -> Result<Step> {
         let log_ratio = |a: f64, b: f64| (a.ln() - b.ln()).abs();
-        let alphas = next.a.iter().zip(&before.a).map(|(x, y)| log_ratio(x * next.beta, y * before.beta));
-        let change = alphas.fold(log_ratio(next.beta, before.beta), f64::max);
-        let keep: Vec<usize> = (0..next.a.len()).filter(|i| next.determined(*i) >= self.gone).collect();
-        if keep.len() == next.a.len() {
-            return Ok(Step { solution: next, change });
+        let change = (0..next.a.len())
+            .filter(|i| self.gone == 0.0 || next.determined(*i) >= UNDETERMINED)
+            .map(|i| log_ratio(next.a[i] * next.beta, before.a[i] * before.beta))
+            .fold(log_ratio(next.beta, before.beta), f64::max);
+        let (solution, dropped) = self.drop_gone(work, noise, next)?;
+        Ok(Step { solution, change: if dropped { f64::INFINITY } else { change } })
+    }
+
+    /// The model without its gone weights, if the evidence allows it; and whether any went.
+    pub fn drop_gone(&self, work: &Workspace, noise: &Noise, now: Solution) -> Result<(Solution, bool)> {
+        let keep: Vec<usize> = (0..now.a.len()).filter(|i| now.determined(*i) >= self.gone).collect();
+        let gone = now.a.len() - keep.len();
+        if gone == 0 {
+            return Ok((now, false));
         }
-        let gone = (next.a.len() - keep.len()) as f64;
-        let smaller = without(work, noise, &next, &keep, At::Precision(next.beta))?;
-        if self.objective(work, &smaller) >= self.objective(work, &next) - DROP_SLACK * gone {
-            return Ok(Step { solution: smaller, change: f64::INFINITY });
+        let smaller = without(work, noise, &now, &keep, At::Precision(now.beta))?;
+        if self.objective(work, &smaller) >= self.objective(work, &now) - DROP_SLACK * gone as f64 {
+            return Ok((smaller, true));
         }
-        Ok(Step { solution: next, change })
+        Ok((now, false))
     }
 
     /// The precisions that a rule asks for, absolute; `None` where it does not apply.
@@ -125,9 +135,11 @@ impl Batch {
         let alpha = |i: usize| now.a[i] * now.beta;
         let sigma = |i: usize| now.variance[i] / now.beta;
         let square = |i: usize| now.mean[i] * now.mean[i];
+        // Below this gamma is rounding: such a weight is as good as gone, and its alpha tells nothing.
+        let known = |i: usize| gamma[i] > 1e-15;
         let exact = |i: usize| {
             let surplus = square(i) - gamma[i] * sigma(i);
-            if surplus > 0.0 { (gamma[i].max(1e-15).powi(2) / surplus / alpha(i)).ln() } else { self.clip }
+            if surplus > 0.0 && known(i) { (gamma[i].powi(2) / surplus / alpha(i)).ln() } else { self.clip }
         };
         let beta = match *noise {
             Noise::Fixed(beta) => beta,
@@ -155,6 +167,9 @@ impl Batch {
             Rule::Exact => (0..m).map(|i| alpha(i) * exact(i).clamp(-self.clip, self.clip).exp()).collect(),
             Rule::MacKay => (0..m)
                 .map(|i| {
+                    if !known(i) && a == 0.0 {
+                        return alpha(i);
+                    }
                     let target =
                         (gamma[i] + 2.0 * a).max(1e-300) / (square(i) + 2.0 * self.rate(work, now.active[i])).max(1e-300);
                     alpha(i) * (target / alpha(i)).ln().clamp(-self.clip, self.clip).exp()

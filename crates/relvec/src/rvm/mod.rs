@@ -142,7 +142,7 @@ pub struct Sequential {
     pub joint: bool,
     /// Whether a basis function may be replaced by another in one move.
     pub swaps: bool,
-    /// Most reheats: excursions with the noise held low, kept only if the evidence rises.
+    /// Most reheats: excursions with the noise held low, then high, kept only if the evidence rises.
     pub reheats: usize,
     /// Where the search starts.
     pub start: Start,

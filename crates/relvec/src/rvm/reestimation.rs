@@ -10,8 +10,10 @@ use crate::report::{Actions, Certificate};
 
 /// First noise variance where none is given, in variances of the target.
 const FIRST_VARIANCE: f64 = 0.01;
-/// Weights with gamma below this leave the model; dropping them at 1e-7 ends up to 8 nats lower.
+/// Weights with gamma below this leave the model; dropping them at 1e-7 ends up to 8 nats lower,
+/// so that waits until all others are at rest.
 const GONE: f64 = 1e-12;
+const GONE_AT_REST: f64 = 1e-7;
 /// Longest step in a log precision: only to keep numbers in range.
 const CLIP: f64 = 50.0;
 
@@ -77,11 +79,16 @@ impl Reestimation {
         };
         self.actions.joint += 1;
         self.now = step.solution;
-        if step.change < self.tolerance || self.now.active.is_empty() {
-            self.reason = "no log precision moved by more than the tolerance";
-            return Ok(StepOutcome::Converged);
+        if step.change >= self.tolerance && !self.now.active.is_empty() {
+            return Ok(StepOutcome::Continue);
         }
-        Ok(StepOutcome::Continue)
+        if self.batch.gone > 0.0 {
+            // At rest: what the data do not determine may go now.
+            let last = Batch { gone: GONE_AT_REST, ..self.batch.clone() };
+            self.now = last.drop_gone(work, &work.problem.noise, self.now.clone())?.0;
+        }
+        self.reason = "no log precision moved by more than the tolerance";
+        Ok(StepOutcome::Converged)
     }
 
     pub fn certificate(&self) -> Certificate {

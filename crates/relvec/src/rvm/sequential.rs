@@ -2,7 +2,8 @@
 //!
 //! Start (top-down where all columns can be afforded), then climb: a batch of the best actions by
 //! exact gain, a joint step of all precisions, the true evidence, accept or undo. When nothing gains
-//! any more, reheat: hold the noise low, grow an over-complete model, free the noise, climb again.
+//! any more, make an excursion: hold the noise low (the model grows over-complete) or high (it
+//! shrinks), free the noise, climb again, and keep what is better.
 
 use rand::SeedableRng;
 use rand::seq::index;
@@ -35,13 +36,14 @@ const TIGHT: f64 = 1e-5;
 const MAX_JOINT: usize = 100;
 /// The largest gradient that counts as stationary.
 const STATIONARY: f64 = 1e-3;
-/// A reheat multiplies the noise precision by this. Its over-complete model is only a way: actions
-/// gain at least this many nats, and one joint step between batches is enough.
-const REHEAT: f64 = 4.0;
+/// An excursion multiplies the noise precision by one of these, the first first. The model it passes
+/// through is only a way: actions gain at least this many nats, and one joint step between batches is
+/// enough.
+const EXCURSIONS: [f64; 2] = [4.0, 0.25];
 const HELD_TOLERANCE: f64 = 0.03;
 const HELD_JOINT: usize = 1;
-/// What a reheat must gain to be kept.
-const REHEAT_GAIN: f64 = 0.05;
+/// What an excursion must gain to be kept.
+const EXCURSION_GAIN: f64 = 0.05;
 /// Relative rounding of the log evidence: a step must gain more.
 const ROUNDING: f64 = 1e-10;
 
@@ -53,7 +55,7 @@ const SWAP_SHARE: f64 = 0.1;
 enum Phase {
     TopDown,
     Climb,
-    /// Noise held low.
+    /// Noise held low or high.
     Held,
     /// Noise free again after that.
     Freed,
@@ -74,7 +76,9 @@ pub(crate) struct Search<'p> {
     joint_tolerance: f64,
     /// The best model while an excursion is under way.
     kept: Option<Solution>,
-    reheats: usize,
+    /// Excursions begun, and those that have failed since the last that helped.
+    excursions: usize,
+    failed: usize,
     pub actions: Actions,
     reason: &'static str,
 }
@@ -127,7 +131,8 @@ impl<'p> Search<'p> {
             single: false,
             joint_tolerance: LOOSE,
             kept: None,
-            reheats: 0,
+            excursions: 0,
+            failed: 0,
             actions: Actions::default(),
             reason: "",
         })
@@ -143,7 +148,7 @@ impl<'p> Search<'p> {
             Phase::TopDown => self.top_down(work)?,
             Phase::Climb => {
                 if !self.climb(work)? {
-                    self.reheat(work)?;
+                    self.excursion(work)?;
                 }
             }
             Phase::Held => {
@@ -329,29 +334,37 @@ impl<'p> Search<'p> {
         Ok(true)
     }
 
-    /// The model is at rest: begin an excursion with the noise held low, if one is left.
-    fn reheat(&mut self, work: &Workspace<'p>) -> Result<()> {
+    /// The model is at rest: begin an excursion with the noise held, if one is left.
+    fn excursion(&mut self, work: &Workspace<'p>) -> Result<()> {
         let possible = work.problem.constant_curvature() && !work.problem.bias_only && !self.now.active.is_empty();
-        if !possible || self.reheats >= self.settings.reheats {
+        let most = EXCURSIONS.len() * self.settings.reheats;
+        if !possible || self.excursions >= most || self.failed == EXCURSIONS.len() {
             self.phase = Phase::Done;
-            self.reason = match (possible, self.settings.reheats) {
-                (true, 1..) => "no action gains more than the tolerance, and the last reheat allowed is done",
-                _ => "no action gains more than the tolerance",
+            self.reason = match (possible && most > 0, self.failed == EXCURSIONS.len()) {
+                (false, _) => "no action gains more than the tolerance",
+                (true, true) => "no action gains more than the tolerance, and holding the noise low, then high, has not helped",
+                (true, false) => "no action gains more than the tolerance, and the last reheat allowed is done",
             };
             return Ok(());
         }
-        self.reheats += 1;
-        let held = Noise::Fixed(REHEAT * self.now.beta);
-        self.kept = Some(self.now.clone());
-        let a: Vec<f64> = self.now.a.iter().map(|a| a / REHEAT).collect();
+        let factor = EXCURSIONS[self.failed];
+        self.excursions += 1;
+        let held = Noise::Fixed(factor * self.now.beta);
+        let a: Vec<f64> = self.now.a.iter().map(|a| a / factor).collect();
         match work.solve(&self.now.active, &a, &held, At::Best, Some(&self.now)) {
-            Ok(hot) => self.enter(Phase::Held, held, hot),
-            Err(_) => self.settle("no action gains more than the tolerance, and a reheat is singular"),
+            Ok(other) => {
+                self.kept = Some(self.now.clone());
+                self.enter(Phase::Held, held, other);
+                Ok(())
+            }
+            Err(_) => {
+                self.failed += 1;
+                self.excursion(work)
+            }
         }
-        Ok(())
     }
 
-    /// The over-complete model is at rest: free the noise.
+    /// The model of the held noise is at rest: free the noise.
     fn free(&mut self, work: &Workspace<'p>) -> Result<()> {
         let noise = work.problem.noise;
         let mut free = work.solve(&self.now.active, &self.now.a, &noise, At::Best, Some(&self.now))?;
@@ -364,16 +377,16 @@ impl<'p> Search<'p> {
         Ok(())
     }
 
-    /// The excursion is over: keep what it found if that is better, and try again; else end.
+    /// The excursion is over: keep what it found if that is better, and look for the next one.
     fn judge(&mut self, work: &Workspace<'p>) -> Result<()> {
-        let gained = self.kept.as_ref().map_or(0.0, |kept| self.now.log_evidence - kept.log_evidence);
-        if gained > REHEAT_GAIN {
-            self.kept = None;
-            self.phase = Phase::Climb;
-            return self.reheat(work);
+        let kept = self.kept.take().expect("an excursion keeps the model it left");
+        self.failed = if self.now.log_evidence - kept.log_evidence > EXCURSION_GAIN { 0 } else { self.failed + 1 };
+        if kept.log_evidence >= self.now.log_evidence {
+            self.now = kept;
         }
-        self.settle("no action gains more than the tolerance, and a reheat has not helped");
-        Ok(())
+        self.factor = None;
+        self.phase = Phase::Climb;
+        self.excursion(work)
     }
 
     fn enter(&mut self, phase: Phase, noise: Noise, now: Solution) {
@@ -384,18 +397,6 @@ impl<'p> Search<'p> {
         self.barred.fill(false);
         self.single = false;
         self.joint_tolerance = LOOSE;
-    }
-
-    /// Back to the best model, and done.
-    fn settle(&mut self, reason: &'static str) {
-        if let Some(kept) = self.kept.take()
-            && kept.log_evidence >= self.now.log_evidence
-        {
-            self.now = kept;
-        }
-        self.factor = None;
-        self.phase = Phase::Done;
-        self.reason = reason;
     }
 
     /// Nats that an action must gain.
