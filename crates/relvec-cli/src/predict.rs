@@ -88,7 +88,7 @@ fn match_columns(model: &Model, columns: &[String]) -> Result<Vec<usize>> {
     }
     let extra: Vec<&String> = columns.iter().filter(|c| !model.features.contains(c)).collect();
     if !extra.is_empty() {
-        eprintln!("note: no feature of the model, ignored: {}", list(&extra, NAMES_SHOWN));
+        eprintln!("note: ignored, since the model has no such feature: {}", list(&extra, NAMES_SHOWN));
     }
     Ok(model.features.iter().filter_map(position).collect())
 }
