@@ -22,7 +22,7 @@ pub struct Progress {
 }
 
 /// Called after each iteration; `Break` ends the fit with the best model so far.
-pub type Observer<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + 'a;
+pub type Observer<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + Send + 'a;
 
 /// Why a fit ended. Only `Converged` means that the stopping rule was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

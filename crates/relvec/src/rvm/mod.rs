@@ -392,7 +392,8 @@ impl Rvm {
 
     /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: a design matrix [N, P]), and `targets`.
     ///
-    /// The observer is called after each iteration and may end the fit; a valid model results.
+    /// The observer is called after each iteration, on a thread of the fit's own pool, and may
+    /// end the fit; a valid model results.
     ///
     /// # Errors
     /// Parameters out of range, shapes that do not fit, values that are not finite, too few rows,
@@ -400,6 +401,21 @@ impl Rvm {
     /// [`Report::status`].
     pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets, observer: &mut Observer) -> Result<(Model, Report)> {
         self.check()?;
+        self.pool()?.install(|| self.run(x, targets, observer))
+    }
+
+    /// Threads of our own: the caller's global pool is left alone.
+    fn pool(&self) -> Result<rayon::ThreadPool> {
+        let threads = self.threads.unwrap_or(0);
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| Error::Parameter {
+            name: "threads".into(),
+            found: threads.to_string(),
+            expected: format!("a number of threads that the system can start ({e})"),
+        })
+    }
+
+    /// The loop.
+    fn run(&self, x: ArrayView2<f64>, targets: &Targets, observer: &mut Observer) -> Result<(Model, Report)> {
         let start = Instant::now();
         let problem = Problem::new(self, x, targets)?;
         let work = Workspace::new(&problem);
