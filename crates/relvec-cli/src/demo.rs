@@ -1,7 +1,6 @@
 //! `relvec demo`: the papers' two synthetic problems, trained, measured against the truth and drawn.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -37,19 +36,16 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
 
     let sinc = sinc()?;
     let mixture = mixture()?;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", table(&[&sinc.row, &mixture.row]))?;
-    writeln!(out, "sinc:    sin(x)/x on [-10, 10], noise {}; error: RMSE to the truth", Sinc::NOISE)?;
-    writeln!(
-        out,
-        "mixture: two classes of two Gaussians each; error: on {TEST_ROWS} fresh rows (Bayes: {})",
+    output::print(&format!(
+        "{}\n\
+         sinc:    sin(x)/x on [-10, 10], noise {}; error: RMSE to the truth\n\
+         mixture: two classes of two Gaussians each; error: on {TEST_ROWS} fresh rows (Bayes: {})\n\n",
+        table(&[&sinc.row, &mixture.row]),
+        Sinc::NOISE,
         mixture.best_error
-    )?;
-    writeln!(out)?;
-    for (name, figure) in [("sinc", &sinc.figure), ("mixture", &mixture.figure)] {
-        save(&args.out, name, figure, &mut out)?;
-    }
-    Ok(())
+    ))?;
+    save(&args.out, "sinc", &sinc.figure)?;
+    save(&args.out, "mixture", &mixture.figure)
 }
 
 struct SincResult {
@@ -159,11 +155,11 @@ fn table(rows: &[&[String; 8]]) -> Table {
     table
 }
 
-fn save(folder: &Path, name: &str, figure: &Figure, out: &mut impl Write) -> Result<()> {
+fn save(folder: &Path, name: &str, figure: &Figure) -> Result<()> {
     for (extension, bytes) in [("svg", figure.svg.as_bytes()), ("png", &figure.png)] {
         let path = folder.join(format!("{name}.{extension}"));
         output::write(&path, bytes)?;
-        writeln!(out, "wrote {}", path.display())?;
+        output::print(&format!("wrote {}\n", path.display()))?;
     }
     Ok(())
 }

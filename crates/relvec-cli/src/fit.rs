@@ -1,7 +1,5 @@
 //! `relvec fit`: from a table to a model file.
 
-use std::io::Write;
-
 use anyhow::{Context, Result};
 use ndarray::{ArrayView1, ArrayView2};
 use relvec::{Error, Model, Progress, Report, Rvm, Scaling, Status, Targets};
@@ -62,7 +60,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         eprintln!("{:<20}{}", "model", path.display());
     }
     if args.json {
-        writeln!(std::io::stdout(), "{}", summary.to_json()?)?;
+        output::print(&(summary.to_json()? + "\n"))?;
     }
     Ok(())
 }

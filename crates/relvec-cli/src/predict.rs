@@ -62,8 +62,7 @@ fn stream(args: &PredictArgs, writer: &PredictionWriter, sink: &mut dyn Write) -
         let block = ArrayView2::from_shape((rows, columns.len()), &values)?;
         writer.block(block, &mut sink)?;
     }
-    sink.flush()?;
-    Ok(())
+    sink.flush().context("cannot write the predictions")
 }
 
 /// The columns of the table that hold the model's features, in the model's order.
@@ -148,10 +147,11 @@ fn number(value: f64) -> String {
     format!("{value:?}")
 }
 
-fn write(sink: &mut csv::Writer<&mut dyn Write>, row: &[String]) -> io::Result<()> {
-    sink.write_record(row).map_err(|e| match e.into_kind() {
+fn write(sink: &mut csv::Writer<&mut dyn Write>, row: &[String]) -> Result<()> {
+    let written = sink.write_record(row).map_err(|e| match e.into_kind() {
         // Kept as it is: a closed pipe is told by its kind.
         csv::ErrorKind::Io(e) => e,
         other => io::Error::other(format!("{other:?}")),
-    })
+    });
+    written.context("cannot write the predictions")
 }
