@@ -10,9 +10,9 @@ use crate::output;
 use crate::progress::Reporter;
 use crate::settings;
 use crate::summary::Summary;
-use crate::table::{Roles, TrainingTable};
 use crate::target::{Learnt, Target};
 use crate::text::{count, list, significant};
+use crate::training::{Roles, TrainingTable};
 
 /// Features named in a warning.
 const NAMES_SHOWN: usize = 10;
