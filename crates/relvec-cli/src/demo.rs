@@ -95,13 +95,8 @@ fn mixture() -> Result<MixtureResult> {
         Array1::linspace(low - 0.1, high + 0.1, PLANE_POINTS)
     };
     let (xs, ys) = (axis(0), axis(1));
-    let grid =
-        Array2::from_shape_fn(
-            (PLANE_POINTS * PLANE_POINTS, 2),
-            |(i, d)| {
-                if d == 0 { xs[i % PLANE_POINTS] } else { ys[i / PLANE_POINTS] }
-            },
-        );
+    let point = |i: usize| [xs[i % PLANE_POINTS], ys[i / PLANE_POINTS]];
+    let grid = Array2::from_shape_fn((PLANE_POINTS * PLANE_POINTS, 2), |(i, d)| point(i)[d]);
     let probability = class_one(&model, &grid)?.to_vec();
     let figure = figures::plane(&Plane {
         points: &sample.x.outer_iter().map(|row| (row[0], row[1])).collect::<Vec<_>>(),
