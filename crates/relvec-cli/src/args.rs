@@ -31,7 +31,7 @@ pub(crate) enum Command {
 #[command(after_help = "Examples:
   relvec fit houses.csv --target price -o houses.json
   relvec fit cells.csv --target kind --drop id,date --set kernel.rbf.gamma=0.1 -o cells.json
-  relvec fit sinc.csv --target y --no-standardize --set likelihood.gaussian.noise_variance=0.04 --json")]
+  relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json")]
 pub(crate) struct FitArgs {
     /// The table to learn from
     pub data: PathBuf,

@@ -1,7 +1,6 @@
 //! `relvec demo`: the papers' two synthetic problems, trained, measured against the truth and drawn.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -37,19 +36,16 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
 
     let sinc = sinc()?;
     let mixture = mixture()?;
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", table(&[&sinc.row, &mixture.row]))?;
-    writeln!(out, "sinc:    sin(x)/x on [-10, 10], noise {}; error: RMSE to the truth", Sinc::NOISE)?;
-    writeln!(
-        out,
-        "mixture: two classes of two Gaussians each; error: on {TEST_ROWS} fresh rows (Bayes: {})",
+    output::print(&format!(
+        "{}\n\
+         sinc:    sin(x)/x on [-10, 10], noise {}; error: RMSE to the truth\n\
+         mixture: two classes of two Gaussians each; error: on {TEST_ROWS} fresh rows (Bayes: {})\n\n",
+        table(&[&sinc.row, &mixture.row]),
+        Sinc::NOISE,
         mixture.best_error
-    )?;
-    writeln!(out)?;
-    for (name, figure) in [("sinc", &sinc.figure), ("mixture", &mixture.figure)] {
-        save(&args.out, name, figure, &mut out)?;
-    }
-    Ok(())
+    ))?;
+    save(&args.out, "sinc", &sinc.figure)?;
+    save(&args.out, "mixture", &mixture.figure)
 }
 
 struct SincResult {
@@ -99,13 +95,8 @@ fn mixture() -> Result<MixtureResult> {
         Array1::linspace(low - 0.1, high + 0.1, PLANE_POINTS)
     };
     let (xs, ys) = (axis(0), axis(1));
-    let grid =
-        Array2::from_shape_fn(
-            (PLANE_POINTS * PLANE_POINTS, 2),
-            |(i, d)| {
-                if d == 0 { xs[i % PLANE_POINTS] } else { ys[i / PLANE_POINTS] }
-            },
-        );
+    let point = |i: usize| [xs[i % PLANE_POINTS], ys[i / PLANE_POINTS]];
+    let grid = Array2::from_shape_fn((PLANE_POINTS * PLANE_POINTS, 2), |(i, d)| point(i)[d]);
     let probability = class_one(&model, &grid)?.to_vec();
     let figure = figures::plane(&Plane {
         points: &sample.x.outer_iter().map(|row| (row[0], row[1])).collect::<Vec<_>>(),
@@ -159,11 +150,11 @@ fn table(rows: &[&[String; 8]]) -> Table {
     table
 }
 
-fn save(folder: &Path, name: &str, figure: &Figure, out: &mut impl Write) -> Result<()> {
+fn save(folder: &Path, name: &str, figure: &Figure) -> Result<()> {
     for (extension, bytes) in [("svg", figure.svg.as_bytes()), ("png", &figure.png)] {
         let path = folder.join(format!("{name}.{extension}"));
         output::write(&path, bytes)?;
-        writeln!(out, "wrote {}", path.display())?;
+        output::print(&format!("wrote {}\n", path.display()))?;
     }
     Ok(())
 }

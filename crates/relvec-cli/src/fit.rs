@@ -1,10 +1,8 @@
 //! `relvec fit`: from a table to a model file.
 
-use std::io::Write;
-
 use anyhow::{Context, Result};
-use ndarray::ArrayView1;
-use relvec::{Error, Model, Report, Rvm, Scaling, Status, Targets};
+use ndarray::{ArrayView1, ArrayView2};
+use relvec::{Error, Model, Progress, Report, Rvm, Scaling, Status, Targets};
 
 use crate::args::{FitArgs, Task};
 use crate::failure::usage;
@@ -12,9 +10,9 @@ use crate::output;
 use crate::progress::Reporter;
 use crate::settings;
 use crate::summary::Summary;
-use crate::table::{Roles, TrainingTable};
 use crate::target::{Learnt, Target};
 use crate::text::{count, list, significant};
+use crate::training::{Roles, TrainingTable};
 
 /// Features named in a warning.
 const NAMES_SHOWN: usize = 10;
@@ -30,30 +28,21 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
 
     let TrainingTable { features, x, target, weights } = TrainingTable::read(&args.data, roles)?;
     check_rows(x.nrows(), weights.as_ref().map(|w| w.view()))?;
+    let name = || format!("`{}`", args.data.display());
     let task = match task {
         Some(task) => task,
-        None => announce(&target, &args.target).with_context(|| format!("`{}`", args.data.display()))?,
+        None => {
+            let task = announce(&target, &args.target).with_context(name)?;
+            rvm.likelihood = settings::likelihood(task);
+            task
+        }
     };
-    if task == Task::Classify && rvm.likelihood.name() == "gaussian" {
-        rvm.likelihood = settings::likelihood(task);
-    }
-    let learnt = target.learn(task).with_context(|| format!("`{}`", args.data.display()))?;
+    let learnt = target.learn(task).with_context(name)?;
 
-    let weight_slice = weights.as_ref().and_then(|w| w.as_slice());
-    let scaling = (!args.no_standardize).then(|| Scaling::of(x.view(), weight_slice));
-    let scaled = scaling.as_ref().map_or_else(|| x.clone(), |s| s.apply(x.view()));
-    let mut targets = match &learnt {
-        Learnt::Real(values) => Targets::real(values.view()),
-        Learnt::Classes { labels, names } => Targets::classes(labels, names.len()),
-    };
-    if let Some(weights) = &weights {
-        targets = targets.with_weights(weights.view());
-    }
-
-    let (mut model, report) = {
-        let mut reporter = Reporter::new();
-        rvm.fit(scaled.view(), &targets, &mut |p| reporter.observe(p))?
-    };
+    let scaling = (!args.no_standardize).then(|| Scaling::of(x.view(), weights.as_ref().and_then(|w| w.as_slice())));
+    let scaled = scaling.as_ref().map(|s| s.apply(x.view()));
+    let rows = scaled.as_ref().map_or(x.view(), |s| s.view());
+    let (mut model, report) = train(&rvm, rows, &learnt, weights.as_ref().map(|w| w.view()))?;
     model.scaling = scaling;
     model.features = features;
     model.target = Some(args.target.clone());
@@ -71,9 +60,23 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         eprintln!("{:<20}{}", "model", path.display());
     }
     if args.json {
-        writeln!(std::io::stdout(), "{}", summary.to_json()?)?;
+        output::print(&(summary.to_json()? + "\n"))?;
     }
     Ok(())
+}
+
+/// The fit itself, with its progress on stderr.
+fn train(rvm: &Rvm, x: ArrayView2<f64>, learnt: &Learnt, weights: Option<ArrayView1<f64>>) -> Result<(Model, Report)> {
+    let targets = match learnt {
+        Learnt::Real(values) => Targets::real(values.view()),
+        Learnt::Classes { labels, names } => Targets::classes(labels, names.len()),
+    };
+    let mut reporter = Reporter::new();
+    let observer = &mut |progress: &Progress| reporter.observe(progress);
+    Ok(match weights {
+        Some(weights) => rvm.fit(x, &targets.with_weights(weights), observer)?,
+        None => rvm.fit(x, &targets, observer)?,
+    })
 }
 
 /// The columns' roles; a column has one.
@@ -104,7 +107,7 @@ fn check_rows(rows: usize, weights: Option<ArrayView1<f64>>) -> Result<()> {
 /// Settles the task by the target, and says so.
 fn announce(target: &Target, name: &str) -> Result<Task> {
     let (task, reason) = target.guess_task()?;
-    eprintln!("note: task {}: the target `{name}` was looked at, and {reason} (--task says otherwise)", task.name());
+    eprintln!("note: task {}, since the target `{name}` {reason} (--task decides otherwise)", task.name());
     Ok(task)
 }
 

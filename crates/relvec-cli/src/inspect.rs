@@ -1,12 +1,11 @@
 //! `relvec inspect`: what a model file holds.
 
-use std::io::Write;
-
 use anyhow::Result;
 use relvec::{FORMAT_VERSION, Model};
 
 use crate::args::InspectArgs;
 use crate::model_file;
+use crate::output;
 use crate::summary::{self, Summary};
 use crate::text::{list, significant};
 
@@ -18,8 +17,7 @@ pub(crate) fn run(args: &InspectArgs) -> Result<()> {
     let model = model_file::read(&args.model)?;
     let summary = Summary::of(&model, None);
     let text = if args.json { summary.to_json()? + "\n" } else { describe(&model, &summary) };
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    output::print(&text)
 }
 
 fn describe(model: &Model, summary: &Summary) -> String {

@@ -1,21 +1,27 @@
 //! The command line of relvec, as a library: the binary and the Python wheel call the same [`main`].
 
+// The floors: a file may use the groups above its own, never its own or one below (a test checks).
 mod args;
-mod demo;
 mod failure;
+mod text;
+
 mod figures;
-mod fit;
-mod inspect;
 mod model_file;
 mod output;
-mod predict;
 mod problems;
 mod progress;
 mod settings;
 mod summary;
 mod table;
+
 mod target;
-mod text;
+
+mod training;
+
+mod demo;
+mod fit;
+mod inspect;
+mod predict;
 
 use std::ffi::OsString;
 

@@ -1,4 +1,5 @@
-//! Files are written whole or not at all: under a temporary name in the same folder, then renamed.
+//! Data out. Files are written whole or not at all: under a temporary name in the same folder, then
+//! renamed.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -102,4 +103,10 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut output = Output::create(path)?;
     output.write_all(bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
     output.finish()
+}
+
+/// Prints data on stdout.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).context("cannot write to stdout")
 }

@@ -62,8 +62,7 @@ fn stream(args: &PredictArgs, writer: &PredictionWriter, sink: &mut dyn Write) -
         let block = ArrayView2::from_shape((rows, columns.len()), &values)?;
         writer.block(block, &mut sink)?;
     }
-    sink.flush()?;
-    Ok(())
+    sink.flush().context("cannot write the predictions")
 }
 
 /// The columns of the table that hold the model's features, in the model's order.
@@ -88,7 +87,7 @@ fn match_columns(model: &Model, columns: &[String]) -> Result<Vec<usize>> {
     }
     let extra: Vec<&String> = columns.iter().filter(|c| !model.features.contains(c)).collect();
     if !extra.is_empty() {
-        eprintln!("note: no feature of the model, ignored: {}", list(&extra, NAMES_SHOWN));
+        eprintln!("note: ignored, since the model has no such feature: {}", list(&extra, NAMES_SHOWN));
     }
     Ok(model.features.iter().filter_map(position).collect())
 }
@@ -148,10 +147,11 @@ fn number(value: f64) -> String {
     format!("{value:?}")
 }
 
-fn write(sink: &mut csv::Writer<&mut dyn Write>, row: &[String]) -> io::Result<()> {
-    sink.write_record(row).map_err(|e| match e.into_kind() {
+fn write(sink: &mut csv::Writer<&mut dyn Write>, row: &[String]) -> Result<()> {
+    let written = sink.write_record(row).map_err(|e| match e.into_kind() {
         // Kept as it is: a closed pipe is told by its kind.
         csv::ErrorKind::Io(e) => e,
         other => io::Error::other(format!("{other:?}")),
-    })
+    });
+    written.context("cannot write the predictions")
 }

@@ -2,20 +2,23 @@
 
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use relvec::Progress;
 
 use crate::text::{count, significant};
 
-/// Least time between two plain lines.
+/// Least time between two plain lines, at the start of a fit.
 const PAUSE: Duration = Duration::from_secs(2);
+/// Later, they come when a fit has gone on for this much longer: a log file grows by the logarithm of time.
+const GROWTH: f64 = 1.1;
 
 /// Shows how a fit goes.
 pub(crate) struct Reporter {
     bar: Option<ProgressBar>,
-    last_line: Option<Instant>,
+    /// Time of the fit at which the next plain line is due.
+    next_line: Duration,
 }
 
 impl Reporter {
@@ -27,7 +30,7 @@ impl Reporter {
             }
             bar
         });
-        Reporter { bar, last_line: None }
+        Reporter { bar, next_line: Duration::ZERO }
     }
 
     /// The observer of a fit; never stops it.
@@ -38,9 +41,9 @@ impl Reporter {
                 bar.set_message(line(progress));
                 bar.tick();
             }
-            None if self.last_line.is_none_or(|t| t.elapsed() >= PAUSE) => {
+            None if progress.elapsed >= self.next_line => {
                 eprintln!("{}", line(progress));
-                self.last_line = Some(Instant::now());
+                self.next_line = (progress.elapsed + PAUSE).max(progress.elapsed.mul_f64(GROWTH));
             }
             None => {}
         }

@@ -91,9 +91,9 @@ impl Target {
         let numbers = self.cells.iter().any(|c| matches!(c, TargetCell::Number(_)));
         match &self.first_text {
             Some(problem) if numbers => Err(anyhow!("{problem}; for classes, say --task classify")),
-            Some(_) => Ok((Task::Classify, "it is not numeric")),
-            None if self.distinct_numbers(2) == 2 => Ok((Task::Classify, "it has exactly two distinct values")),
-            None => Ok((Task::Regress, "it is numeric")),
+            Some(_) => Ok((Task::Classify, "is not numeric")),
+            None if self.distinct_numbers(2) == 2 => Ok((Task::Classify, "has exactly two distinct values")),
+            None => Ok((Task::Regress, "is numeric")),
         }
     }
 

@@ -8,7 +8,7 @@ pub(crate) fn significant(value: f64, digits: usize) -> String {
     let scientific = format!("{value:.*e}", digits - 1);
     let exponent: i32 = scientific.split_once('e').map_or(0, |(_, e)| e.parse().unwrap_or(0));
     let last = digits as i32 - 1 - exponent;
-    if !(-5..=6).contains(&exponent) {
+    if !(-4..=6).contains(&exponent) {
         return scientific;
     }
     let plain = format!("{value:.*}", last.max(0) as usize);
@@ -41,6 +41,8 @@ mod tests {
             (12.3456, "12.35"),
             (9.99999, "10"),
             (1e-12, "1.000e-12"),
+            (0.00012345, "0.0001234"),
+            (0.000012345, "1.234e-5"),
             (1e9, "1.000e9"),
             (f64::INFINITY, "inf"),
         ];

@@ -2,7 +2,6 @@
 
 mod csv;
 mod parquet;
-mod training;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -11,8 +10,6 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::text::list;
-
-pub(crate) use training::{Roles, TrainingTable};
 
 /// Names shown when a column is not found.
 const NAMES_SHOWN: usize = 30;

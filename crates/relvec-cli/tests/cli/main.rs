@@ -4,6 +4,7 @@ mod bad_arguments;
 mod bad_data;
 mod bad_models;
 mod demo;
+mod floors;
 mod formats;
 mod round_trip;
 mod settings;

@@ -21,6 +21,19 @@ fn settings_show_in_the_model() {
 }
 
 #[test]
+fn every_kernel_and_scheme_fits_and_predicts() {
+    let folder = Folder::with("d.csv", regression_table(40, ","));
+    for kernel in relvec::Kernel::NAMES {
+        for inference in relvec::Inference::NAMES {
+            let options = format!("--kernel {kernel} --inference {inference} --set max_iterations=50");
+            let summary = folder.ok(&format!("fit d.csv --target y -o m.json --json {options}")).json();
+            assert_eq!((&summary["kernel"]["name"], &summary["inference"]), (&json!(kernel), &json!(inference)));
+            assert_eq!(folder.ok("predict m.json d.csv").csv().1.len(), 40, "{options}");
+        }
+    }
+}
+
+#[test]
 fn stopping_early_is_a_warning() {
     let folder = Folder::with("d.csv", regression_table(40, ","));
     let run = folder.ok("fit d.csv --target y -o m.json --inference em --set max_iterations=2");

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use ndarray::{Array1, Array2};
 
-use super::Table;
+use crate::table::Table;
 use crate::target::Target;
 
 /// What the columns are for; the rest are features.
