@@ -11,6 +11,7 @@ mod poly;
 mod rational_quadratic;
 mod rbf;
 mod sigmoid;
+mod vector;
 
 use ndarray::{Array1, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
