@@ -38,7 +38,7 @@ pub(crate) fn squared_distances(a: ArrayView2<f64>, b: ArrayView2<f64>, gamma: &
     linalg::product(false, -2.0, sa.view(), sb.t(), out.view_mut());
     // Rounding of the rows, the norms and the product: about this much times |a|^2 + |b|^2.
     let suspect = (8.0 + (features as f64).sqrt()) * f64::EPSILON / TOLERANCE;
-    let norms = nb.as_slice().unwrap_or(&[]);
+    let norms = nb.as_slice().expect("an owned array");
     let largest = norms.iter().fold(0.0f64, |l, v| if *v > l || v.is_nan() { *v } else { l });
     let transposed = OnceCell::new();
     vector::rows(out, |i, row| {
@@ -102,7 +102,7 @@ fn sums(a: ArrayView2<f64>, b: ArrayView2<f64>, scale: &Array1<f64>, term: impl 
 fn row_sums(x: ArrayView1<f64>, bt: &Array2<f64>, scale: &Array1<f64>, term: impl Fn(f64) -> f64, row: &mut [f64]) {
     row.fill(0.0);
     for ((x, s), z) in x.iter().zip(scale).zip(bt.outer_iter()) {
-        let z = z.to_slice().unwrap_or(&[]);
+        let z = z.to_slice().expect("rows of a copy in standard layout");
         row.iter_mut().zip(z).for_each(|(t, z)| *t += term((x - z) * s));
     }
 }
@@ -119,9 +119,9 @@ fn weighted_sums(
     let mut totals = Array2::zeros(bt.dim());
     vector::rows(totals.view_mut(), |d, totals| {
         let (s, z) = (scale[d], bt.row(d));
-        let z = z.as_slice().unwrap_or(&[]);
+        let z = z.as_slice().expect("rows of a copy in standard layout");
         for (x, w) in a.column(d).iter().zip(w.outer_iter()) {
-            let w = w.to_slice().unwrap_or(&[]);
+            let w = w.to_slice().expect("standard layout");
             for ((t, w), z) in totals.iter_mut().zip(w).zip(z) {
                 // A term may overflow where the kernel has long been 0: 0 * infinity is not a number.
                 let term = term((x - z) * s);

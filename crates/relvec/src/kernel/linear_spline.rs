@@ -28,7 +28,7 @@ impl KernelFunction for LinearSpline {
             row.fill(1.0);
             for (x, z) in a.row(i).iter().zip(bt.outer_iter()) {
                 // With M = max(x, x') the cubic terms are m^2 (3 M - m) / 6, which does not cancel.
-                row.iter_mut().zip(z.to_slice().unwrap_or(&[])).for_each(|(t, z)| {
+                row.iter_mut().zip(z.to_slice().expect("rows of a copy in standard layout")).for_each(|(t, z)| {
                     let (low, high) = (if *x < *z { *x } else { *z }, if *x < *z { *z } else { *x });
                     *t *= 1.0 + low * (high + low * (3.0 * high - low) / 6.0);
                 });

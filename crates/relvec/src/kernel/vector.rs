@@ -13,14 +13,13 @@ pub(crate) fn rows(mut out: ArrayViewMut2<f64>, mut f: impl FnMut(usize, &mut [f
     let arch = Arch::new();
     let mut spare = vec![];
     for (i, mut row) in out.outer_iter_mut().enumerate() {
-        let consecutive = row.as_slice_mut().is_some();
-        if !consecutive {
+        if row.as_slice_mut().is_none() {
             spare.clear();
             spare.extend(row.iter());
         }
-        let entries = if consecutive { row.as_slice_mut().unwrap_or(&mut []) } else { &mut spare[..] };
+        let entries = row.as_slice_mut().unwrap_or(&mut spare);
         arch.dispatch(|| f(i, entries));
-        if !consecutive {
+        if row.as_slice_mut().is_none() {
             row.iter_mut().zip(&spare).for_each(|(to, from)| *to = *from);
         }
     }
@@ -34,7 +33,7 @@ pub(crate) fn map(out: ArrayViewMut2<f64>, f: impl Fn(f64) -> f64) {
 /// Replaces each entry t of `out` by `f(t, w)`, w the entry of `w` in the same place.
 pub(crate) fn map_with(out: ArrayViewMut2<f64>, w: ArrayView2<f64>, f: impl Fn(f64, f64) -> f64) {
     let w = w.as_standard_layout();
-    let (w, m) = (w.as_slice().unwrap_or(&[]), w.ncols());
+    let (w, m) = (w.as_slice().expect("standard layout"), w.ncols());
     rows(out, |i, row| row.iter_mut().zip(&w[i * m..(i + 1) * m]).for_each(|(t, w)| *t = f(*t, *w)));
 }
 
