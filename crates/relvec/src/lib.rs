@@ -4,14 +4,17 @@
 //! few centres c_m stay. [`Rvm`] holds the parameters, [`Rvm::fit`] learns a [`Model`] and says in a
 //! [`Report`] how it went.
 
+mod design;
 mod error;
 mod kernel;
 mod likelihood;
 mod linalg;
 mod model;
+mod quadratic;
 mod registry;
 mod report;
 mod rvm;
+mod statistics;
 mod targets;
 
 pub use error::{Error, Result};
@@ -22,5 +25,8 @@ pub use kernel::{
 pub use likelihood::{Bernoulli, Gaussian, Likelihood};
 pub use model::{Expansion, FORMAT_VERSION, FittedBasis, Model, Moderation, Posterior, Prediction, Scaling};
 pub use report::{Actions, Certificate, Observer, Progress, Repairs, Report, Status, TracePoint};
-pub use rvm::{Basis, Em, Hyperpriors, Inference, MacKay, Rvm, Sequential, Start, silent};
+pub use rvm::{
+    ActionKind, Basis, ColumnAction, Em, Evaluation, Hyperparameters, Hyperpriors, Inference, MacKay, Rvm, Sequential, Start,
+    silent,
+};
 pub use targets::Targets;

@@ -1,14 +1,34 @@
 //! Relevance vector machines: parameters and the loop.
 
+mod batch;
+mod evaluate;
+mod factor;
+mod finish;
+mod gain;
+mod laplace;
+mod problem;
+mod reestimation;
+mod sequential;
+mod solution;
+
+use std::time::{Duration, Instant};
+
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
+use self::batch::Rule;
+use self::problem::{Problem, Workspace};
+use self::reestimation::Reestimation;
+use self::sequential::Search;
+use self::solution::Solution;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
 use crate::model::Model;
-use crate::report::{Observer, Report};
+use crate::report::{Actions, Certificate, Observer, Progress, Report, Status, TracePoint};
 use crate::targets::Targets;
+
+pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
 
 /// Gamma hyperpriors: Gamma(a, b) on each weight precision, Gamma(c, d) on the noise precision,
 /// density proportional to x^(a-1) exp(-b x). Zero, the default, is the papers' uniform hyperprior
@@ -88,6 +108,8 @@ pub struct Em {
     pub initial_alpha: Option<f64>,
     /// First noise variance, in the user's units; `None`: 0.01 var(t).
     pub initial_noise_variance: Option<f64>,
+    /// Whether weights that the data no longer determine (gamma < 1e-7) leave the model.
+    pub prune: bool,
 }
 
 /// MacKay's fixed point (Tipping 1999, eq. 8 and 9): alpha_i = gamma_i / mu_i^2. Fast.
@@ -102,6 +124,8 @@ pub struct MacKay {
     pub initial_alpha: Option<f64>,
     /// First noise variance, in the user's units; `None`: 0.01 var(t).
     pub initial_noise_variance: Option<f64>,
+    /// Whether weights that the data no longer determine (gamma < 1e-7) leave the model.
+    pub prune: bool,
 }
 
 /// Sequential search for the highest evidence (Tipping & Faul 2003, with batches and joint steps).
@@ -133,6 +157,8 @@ pub enum Start {
     Auto,
     /// From no basis function at all.
     Empty,
+    /// From a model at given precisions.
+    Given(Hyperparameters),
 }
 
 /// The inference schemes.
@@ -181,12 +207,24 @@ pub fn silent(_: &crate::Progress) -> std::ops::ControlFlow<()> {
 
 impl Default for Em {
     fn default() -> Self {
-        Em { hyperpriors: Hyperpriors::default(), tolerance: 1e-3, initial_alpha: None, initial_noise_variance: None }
+        Em {
+            hyperpriors: Hyperpriors::default(),
+            tolerance: 1e-3,
+            initial_alpha: None,
+            initial_noise_variance: None,
+            prune: true,
+        }
     }
 }
 impl Default for MacKay {
     fn default() -> Self {
-        MacKay { hyperpriors: Hyperpriors::default(), tolerance: 1e-3, initial_alpha: None, initial_noise_variance: None }
+        MacKay {
+            hyperpriors: Hyperpriors::default(),
+            tolerance: 1e-3,
+            initial_alpha: None,
+            initial_noise_variance: None,
+            prune: true,
+        }
     }
 }
 impl Default for Sequential {
@@ -219,14 +257,137 @@ impl Default for Rvm {
     }
 }
 
+/// What a step of an inference scheme says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StepOutcome {
+    Continue,
+    Converged,
+}
+
+/// One run of an inference scheme.
+enum Run<'p> {
+    Search(Search<'p>),
+    Reestimation(Reestimation),
+}
+
+impl Inference {
+    fn start<'p>(&self, work: &Workspace<'p>) -> Result<Run<'p>> {
+        let settings = match self {
+            Inference::Sequential(settings) => return Ok(Run::Search(Search::start(work, settings)?)),
+            Inference::Mackay(s) => reestimation::Settings {
+                // Where MacKay's update would lower the evidence, EM's takes its place.
+                rules: &[Rule::MacKay, Rule::Em],
+                hyperpriors: s.hyperpriors,
+                tolerance: s.tolerance,
+                initial_alpha: s.initial_alpha,
+                initial_noise_variance: s.initial_noise_variance,
+                prune: s.prune,
+            },
+            Inference::Em(s) => reestimation::Settings {
+                rules: &[Rule::Em],
+                hyperpriors: s.hyperpriors,
+                tolerance: s.tolerance,
+                initial_alpha: s.initial_alpha,
+                initial_noise_variance: s.initial_noise_variance,
+                prune: s.prune,
+            },
+        };
+        Ok(Run::Reestimation(Reestimation::start(work, settings)?))
+    }
+
+    fn check(&self) -> Result<()> {
+        let (h, tolerance, starts) = match self {
+            Inference::Sequential(s) => (&s.hyperpriors, s.tolerance, [None, None]),
+            Inference::Mackay(s) => (&s.hyperpriors, s.tolerance, [s.initial_alpha, s.initial_noise_variance]),
+            Inference::Em(s) => (&s.hyperpriors, s.tolerance, [s.initial_alpha, s.initial_noise_variance]),
+        };
+        let path = format!("inference.{}", self.name());
+        for (name, value) in [("a", h.a), ("b", h.b), ("c", h.c), ("d", h.d)] {
+            require(
+                value.is_finite() && value >= 0.0,
+                || format!("{path}.hyperpriors.{name}"),
+                value,
+                "zero or a positive number",
+            )?;
+        }
+        if let Inference::Sequential(s) = self {
+            let value = if s.hyperpriors.a > 0.0 { s.hyperpriors.a } else { s.hyperpriors.b };
+            require(
+                value == 0.0,
+                || format!("{path}.hyperpriors.{}", if s.hyperpriors.a > 0.0 { "a" } else { "b" }),
+                value,
+                "0: with a hyperprior on the weight precisions an absent basis function has no finite objective; \
+                 use the schemes em, mackay or variational",
+            )?;
+            require(s.batch >= 1, || format!("{path}.batch"), s.batch, "a whole number of at least 1")?;
+        }
+        require(tolerance.is_finite() && tolerance > 0.0, || format!("{path}.tolerance"), tolerance, "a positive number")?;
+        for (name, value) in ["initial_alpha", "initial_noise_variance"].into_iter().zip(starts) {
+            let good = value.is_none_or(|v| v.is_finite() && v > 0.0);
+            require(good, || format!("{path}.{name}"), value.unwrap_or(0.0), "a positive number, or null")?;
+        }
+        Ok(())
+    }
+}
+
+fn require(good: bool, name: impl Fn() -> String, found: impl ToString, expected: &str) -> Result<()> {
+    match good {
+        true => Ok(()),
+        false => Err(Error::Parameter { name: name(), found: found.to_string(), expected: expected.into() }),
+    }
+}
+
+impl<'p> Run<'p> {
+    fn step(&mut self, work: &Workspace<'p>) -> Result<StepOutcome> {
+        match self {
+            Run::Search(run) => run.step(work),
+            Run::Reestimation(run) => run.step(work),
+        }
+    }
+
+    /// The best solution so far.
+    fn best(&self) -> &Solution {
+        match self {
+            Run::Search(run) => run.best(),
+            Run::Reestimation(run) => run.best(),
+        }
+    }
+
+    /// What must not fall: its log evidence, plus log hyperpriors where there are any.
+    fn objective(&self, work: &Workspace) -> f64 {
+        work.problem.log_evidence_out(match self {
+            Run::Search(run) => run.best().log_evidence,
+            Run::Reestimation(run) => run.objective(work),
+        })
+    }
+
+    fn finish(mut self, work: &Workspace<'p>) -> (Solution, Certificate, Actions) {
+        let certificate = match &mut self {
+            Run::Search(run) => run.certificate(work),
+            Run::Reestimation(run) => run.certificate(),
+        };
+        match self {
+            Run::Search(run) => (run.best().clone(), certificate, run.actions),
+            Run::Reestimation(run) => (run.best().clone(), certificate, run.actions),
+        }
+    }
+}
+
 impl Rvm {
     /// Checks the parameters alone, without data.
     ///
     /// # Errors
     /// [`Error::Parameter`] names the first parameter out of its range.
     pub fn check(&self) -> Result<()> {
-        self.kernel.check()?;
-        self.likelihood.check()
+        if self.basis == Basis::Kernel {
+            self.kernel.check()?;
+        }
+        self.likelihood.check()?;
+        self.inference.check()?;
+        require(self.max_iterations >= 1, || "max_iterations".into(), self.max_iterations, "a whole number of at least 1")?;
+        let limit = self.time_limit.unwrap_or(1.0);
+        require(limit.is_finite() && limit > 0.0, || "time_limit".into(), limit, "a positive number of seconds, or null")?;
+        require(self.threads != Some(0), || "threads".into(), 0, "a whole number of at least 1, or null")
     }
 
     /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: a design matrix [N, P]), and `targets`.
@@ -237,7 +398,59 @@ impl Rvm {
     /// Parameters out of range, shapes that do not fit, values that are not finite, too few rows,
     /// targets that do not suit the likelihood, too little memory. Not converging is no error: see
     /// [`Report::status`].
-    pub fn fit(&self, _x: ArrayView2<f64>, _targets: &Targets, _observer: &mut Observer) -> Result<(Model, Report)> {
-        Err(Error::Targets("training is not there yet".into()))
+    pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets, observer: &mut Observer) -> Result<(Model, Report)> {
+        self.check()?;
+        let start = Instant::now();
+        let problem = Problem::new(self, x, targets)?;
+        let work = Workspace::new(&problem);
+        let mut run = self.inference.start(&work)?;
+        let mut trace: Vec<TracePoint> = Vec::new();
+        let time_limit = self.time_limit.map(Duration::from_secs_f64);
+        let status = loop {
+            let outcome = match run.step(&work) {
+                Ok(outcome) => outcome,
+                Err(Error::Singular { .. }) if !trace.is_empty() => break Status::Singular,
+                Err(error) => return Err(error),
+            };
+            let progress = Progress {
+                iteration: trace.len() + 1,
+                log_evidence: run.objective(&work),
+                active: run.best().active.len(),
+                noise_std: problem.noise_std(run.best().beta),
+                elapsed: start.elapsed(),
+            };
+            trace.push(TracePoint {
+                log_evidence: progress.log_evidence,
+                noise_std: progress.noise_std,
+                active: progress.active,
+                seconds: progress.elapsed.as_secs_f64(),
+            });
+            let told = observer(&progress);
+            if outcome == StepOutcome::Converged {
+                break Status::Converged;
+            } else if told.is_break() {
+                break Status::Stopped;
+            } else if trace.len() >= self.max_iterations {
+                break Status::IterationLimit;
+            } else if time_limit.is_some_and(|limit| start.elapsed() >= limit) {
+                break Status::TimeLimit;
+            }
+        };
+        let log_evidence = run.objective(&work);
+        let (solution, certificate, actions) = run.finish(&work);
+        let mut repairs = problem.repairs.clone();
+        repairs.jitter = solution.jitter;
+        repairs.noise_capped = problem.noise_capped(solution.beta);
+        let model = finish::model(&work, &solution, log_evidence, status, trace.len())?;
+        let report = Report {
+            status,
+            iterations: trace.len(),
+            trace,
+            certificate,
+            repairs,
+            actions,
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        Ok((model, report))
     }
 }

@@ -1,0 +1,155 @@
+//! The inner problem of the sparse search: a quadratic form over the columns of a dictionary.
+//!
+//! One problem for every likelihood: rows of G, f, and t't, wherever they come from.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use ndarray::{Array2, ArrayView1};
+
+use crate::design::Design;
+use crate::statistics::Statistics;
+
+/// G = Phi'BPhi ([P, P], by rows), f = Phi'Bt and t'Bt, with the mean of t kept apart.
+///
+/// With a bias (column 0) and targets of mean m, the sums are about the mean: f is Phi'B(t - m), so
+/// nothing is lost however large m is; [`Quadratic::target`] puts m back, see (M9).
+#[derive(Debug)]
+pub(crate) struct Quadratic<'a> {
+    /// diag(G), [P].
+    pub diag: Vec<f64>,
+    /// N, or the sum of the sample weights.
+    pub count: f64,
+    centred: Vec<f64>,
+    centred_tt: f64,
+    /// Mean of the targets as a weight of the bias column, and row 0 of G.
+    mean: Option<(f64, Vec<f64>)>,
+    source: Source<'a>,
+}
+
+#[derive(Debug)]
+enum Source<'a> {
+    Stored(Array2<f64>),
+    Rows { design: &'a Design, weights: Vec<f64>, cache: RefCell<HashMap<usize, Rc<[f64]>>> },
+}
+
+/// One row of G, [P].
+pub(crate) enum Row<'q> {
+    Stored(ArrayView1<'q, f64>),
+    Made(Rc<[f64]>),
+}
+
+impl std::ops::Deref for Row<'_> {
+    type Target = [f64];
+    fn deref(&self) -> &[f64] {
+        match self {
+            Row::Stored(v) => v.to_slice().expect("rows of G are contiguous"),
+            Row::Made(v) => v,
+        }
+    }
+}
+
+/// f over all columns and t't, given whether the bias is in the model.
+pub(crate) struct Target {
+    /// [P].
+    pub f: Vec<f64>,
+    pub tt: f64,
+    /// To be added to the solved weight of the bias.
+    pub bias_offset: f64,
+}
+
+impl<'a> Quadratic<'a> {
+    /// From stored statistics of targets less their mean; `mean` is theirs, as a weight of the bias.
+    pub fn stored(statistics: Statistics, mean: Option<f64>) -> Self {
+        let mean = mean.map(|m| (m, statistics.gram.row(0).to_vec()));
+        Quadratic {
+            diag: statistics.gram.diag().to_vec(),
+            count: statistics.count,
+            centred: statistics.f,
+            centred_tt: statistics.tt,
+            mean,
+            source: Source::Stored(statistics.gram),
+        }
+    }
+
+    /// Rows of G made on demand: B = diag(`weights`), [N]; `f` [P] and `tt` as in the stored form.
+    pub fn on_demand(design: &'a Design, weights: Vec<f64>, f: Vec<f64>, tt: f64, count: f64, mean: Option<f64>) -> Self {
+        let diag = design.diag(&weights);
+        let mean = mean.map(|m| (m, design.cross(&weights, &[0]).row(0).to_vec()));
+        let source = Source::Rows { design, weights, cache: RefCell::default() };
+        Quadratic { diag, count, centred: f, centred_tt: tt, mean, source }
+    }
+
+    /// P.
+    pub fn columns(&self) -> usize {
+        self.diag.len()
+    }
+
+    /// Whether column 0 is a bias whose mean is kept apart, so that its precision enters f.
+    pub fn has_mean(&self) -> bool {
+        self.mean.is_some()
+    }
+
+    /// f and t't for a model with the bias at relative precision `bias`, or without it.
+    pub fn target(&self, bias: Option<f64>) -> Target {
+        let mut f = self.centred.clone();
+        let Some((m, row)) = &self.mean else {
+            return Target { f, tt: self.centred_tt, bias_offset: 0.0 };
+        };
+        match bias {
+            Some(a) => {
+                f[0] -= a * m;
+                Target { f, tt: self.centred_tt + a * m * m, bias_offset: *m }
+            }
+            None => {
+                let tt = self.centred_tt + 2.0 * m * f[0] + m * m * row[0];
+                f.iter_mut().zip(row).for_each(|(f, g)| *f += m * g);
+                Target { f, tt, bias_offset: 0.0 }
+            }
+        }
+    }
+
+    /// Row j of G.
+    pub fn row(&self, j: usize) -> Row<'_> {
+        match &self.source {
+            Source::Stored(g) => Row::Stored(g.row(j)),
+            Source::Rows { cache, .. } => {
+                self.prepare(&[j]);
+                Row::Made(cache.borrow()[&j].clone())
+            }
+        }
+    }
+
+    /// Makes the rows that are not there yet in one pass over the data.
+    pub fn prepare(&self, columns: &[usize]) {
+        if let Source::Rows { design, weights, cache } = &self.source {
+            let missing: Vec<usize> = columns.iter().copied().filter(|j| !cache.borrow().contains_key(j)).collect();
+            if !missing.is_empty() {
+                let made = design.cross(weights, &missing);
+                cache.borrow_mut().extend(missing.iter().zip(made.outer_iter()).map(|(j, r)| (*j, r.iter().copied().collect())));
+            }
+        }
+    }
+
+    /// The listed rows of G, [M, P].
+    pub fn rows(&self, columns: &[usize]) -> Array2<f64> {
+        self.prepare(columns);
+        let mut out = Array2::zeros((columns.len(), self.columns()));
+        for (mut target, j) in out.outer_iter_mut().zip(columns) {
+            target.assign(&ArrayView1::from(&*self.row(*j)));
+        }
+        out
+    }
+
+    /// The listed rows and columns of G, [M, M].
+    pub fn dense(&self, columns: &[usize]) -> Array2<f64> {
+        self.prepare(columns);
+        let mut out = Array2::zeros((columns.len(), columns.len()));
+        for (mut target, j) in out.outer_iter_mut().zip(columns) {
+            let row = self.row(*j);
+            target.iter_mut().zip(columns).for_each(|(t, k)| *t = row[*k]);
+        }
+        out
+    }
+}

@@ -1,0 +1,214 @@
+//! Re-estimating all precisions at once: EM, MacKay's fixed point, the top-down start, and the joint
+//! steps of the sequential scheme are the same step with other update rules, (M4) to (M6).
+
+use ndarray::{Array1, Array2, Axis};
+
+use super::Hyperpriors;
+use super::gain::Noise;
+use super::problem::Workspace;
+use super::solution::{At, Solution, covariance};
+use crate::error::Result;
+use crate::linalg::{self, Cholesky};
+
+/// A weight less determined than this by the data is gone.
+const GONE: f64 = 1e-7;
+/// What the evidence may fall by when a gone weight is dropped: rounding.
+const DROP_SLACK: f64 = 1e-7;
+/// Relative rounding of the log evidence.
+const ROUNDING: f64 = 1e-11;
+/// Halvings of a step that would lower the evidence.
+const MAX_HALVINGS: usize = 8;
+/// Newton's step is tried when the fixed point's steps are below this, and taken if below its own.
+const NEWTON_FROM: f64 = 1.0;
+const NEWTON_STEP: f64 = 3.0;
+
+/// How the next precisions follow from a posterior.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Newton's method in log alpha, the noise profiled out.
+    Newton,
+    /// Each alpha at its exact best with the others held.
+    Exact,
+    /// alpha = gamma / mu^2.
+    MacKay,
+    /// alpha = 1 / (mu^2 + Sigma_ii): never lowers the evidence where the curvature is constant.
+    Em,
+}
+
+/// Re-estimation of all precisions with the first of `rules` that does not lower the evidence.
+#[derive(Debug, Clone)]
+pub(crate) struct Batch {
+    pub rules: &'static [Rule],
+    /// In the user's units.
+    pub hyperpriors: Hyperpriors,
+    /// Largest |d log alpha| in one step.
+    pub clip: f64,
+    /// Whether weights that the data do not determine are dropped.
+    pub drop: bool,
+}
+
+/// A step taken: the solution it led to and the largest |d log precision|.
+pub(crate) struct Step {
+    pub solution: Solution,
+    pub change: f64,
+}
+
+impl Batch {
+    /// Log evidence plus the log hyperpriors of the weight precisions.
+    pub fn objective(&self, work: &Workspace, s: &Solution) -> f64 {
+        let Hyperpriors { a, b, .. } = self.hyperpriors;
+        if a == 0.0 && b == 0.0 {
+            return s.log_evidence;
+        }
+        let prior = |i: usize| {
+            let alpha = s.a[i] * s.beta / work.problem.alpha_in(s.active[i]);
+            a * alpha.ln() - b * alpha
+        };
+        s.log_evidence + (0..s.a.len()).map(prior).sum::<f64>()
+    }
+
+    /// The rate b of a column in inner units.
+    fn rate(&self, work: &Workspace, column: usize) -> f64 {
+        if self.hyperpriors.b == 0.0 { 0.0 } else { self.hyperpriors.b / work.problem.alpha_in(column) }
+    }
+
+    /// One step; `None` if no rule can raise the evidence any further.
+    pub fn step(&self, work: &Workspace, noise: &Noise, now: &Solution) -> Result<Option<Step>> {
+        let value = self.objective(work, now);
+        let floor = value - ROUNDING * value.abs().max(1.0);
+        let mut shortest: Option<(Vec<f64>, f64)> = None;
+        for rule in self.rules {
+            let Some((alpha, beta)) = self.propose(work, noise, now, *rule) else { continue };
+            let at = if *rule == Rule::Newton { At::Best } else { At::Precision(beta) };
+            let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
+            if let Ok(next) = work.solve(&now.active, &a, noise, at, Some(now))
+                && self.objective(work, &next) >= floor
+            {
+                return Ok(Some(self.finish(work, noise, now, next)?));
+            }
+            shortest = Some((alpha, beta));
+        }
+        // All rules overshoot (possible where the curvature is not constant): shorten the last one.
+        let Some((mut alpha, mut beta)) = shortest else { return Ok(None) };
+        for _ in 0..MAX_HALVINGS {
+            beta = (beta * now.beta).sqrt();
+            alpha.iter_mut().zip(&now.a).for_each(|(x, a)| *x = (*x * a * now.beta).sqrt());
+            let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
+            if let Ok(next) = work.solve(&now.active, &a, noise, At::Precision(beta), Some(now))
+                && self.objective(work, &next) > floor
+            {
+                return Ok(Some(self.finish(work, noise, now, next)?));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The change made, and gone weights dropped if the evidence allows it.
+    fn finish(&self, work: &Workspace, noise: &Noise, before: &Solution, next: Solution) -> Result<Step> {
+        let log_ratio = |a: f64, b: f64| (a.ln() - b.ln()).abs();
+        let alphas = next.a.iter().zip(&before.a).map(|(x, y)| log_ratio(x * next.beta, y * before.beta));
+        let change = alphas.fold(log_ratio(next.beta, before.beta), f64::max);
+        let keep: Vec<usize> = (0..next.a.len()).filter(|i| next.determined(*i) >= GONE).collect();
+        if !self.drop || keep.len() == next.a.len() {
+            return Ok(Step { solution: next, change });
+        }
+        let gone = (next.a.len() - keep.len()) as f64;
+        let smaller = without(work, noise, &next, &keep, At::Precision(next.beta))?;
+        if self.objective(work, &smaller) >= self.objective(work, &next) - DROP_SLACK * gone {
+            return Ok(Step { solution: smaller, change: f64::INFINITY });
+        }
+        Ok(Step { solution: next, change })
+    }
+
+    /// The precisions that a rule asks for, absolute; `None` where it does not apply.
+    fn propose(&self, work: &Workspace, noise: &Noise, now: &Solution, rule: Rule) -> Option<(Vec<f64>, f64)> {
+        let m = now.a.len();
+        let gamma: Vec<f64> = (0..m).map(|i| now.determined(i)).collect();
+        let alpha = |i: usize| now.a[i] * now.beta;
+        let sigma = |i: usize| now.variance[i] / now.beta;
+        let square = |i: usize| now.mean[i] * now.mean[i];
+        let exact = |i: usize| {
+            let surplus = square(i) - gamma[i] * sigma(i);
+            if surplus > 0.0 { (gamma[i].max(1e-15).powi(2) / surplus / alpha(i)).ln() } else { self.clip }
+        };
+        let beta = match *noise {
+            Noise::Fixed(beta) => beta,
+            Noise::Learnt { cap, c, d } => {
+                let count = work.problem.count();
+                let rss = now.residual(count);
+                let total: f64 = gamma.iter().sum();
+                let learnt = match rule {
+                    Rule::Em => (count + 2.0 * c) / (rss + total / now.beta + 2.0 * d),
+                    _ => (count - total + 2.0 * c).max(1e-6 * count) / (rss + 2.0 * d),
+                };
+                learnt.min(cap)
+            }
+        };
+        let a = self.hyperpriors.a;
+        let new: Vec<f64> = match rule {
+            Rule::Newton => {
+                if (0..m).any(|i| exact(i).abs() >= NEWTON_FROM) {
+                    return None;
+                }
+                // The precisions stay relative to the old noise; the noise then moves to its best.
+                let step = newton(now, noise, work.problem.count())?;
+                return Some(((0..m).map(|i| alpha(i) * step[i].exp()).collect(), now.beta));
+            }
+            Rule::Exact => (0..m).map(|i| alpha(i) * exact(i).clamp(-self.clip, self.clip).exp()).collect(),
+            Rule::MacKay => (0..m)
+                .map(|i| {
+                    let target =
+                        (gamma[i] + 2.0 * a).max(1e-300) / (square(i) + 2.0 * self.rate(work, now.active[i])).max(1e-300);
+                    alpha(i) * (target / alpha(i)).ln().clamp(-self.clip, self.clip).exp()
+                })
+                .collect(),
+            Rule::Em => (0..m).map(|i| (1.0 + 2.0 * a) / (square(i) + sigma(i) + 2.0 * self.rate(work, now.active[i]))).collect(),
+        };
+        Some((new, beta))
+    }
+}
+
+/// Newton's step in log a at the best noise, (M6); `None` if the Hessian is unusable or the step long.
+fn newton(now: &Solution, noise: &Noise, count: f64) -> Option<Vec<f64>> {
+    let m = now.a.len();
+    if m == 0 {
+        return None;
+    }
+    let covariance = covariance(&now.inverse);
+    let (beta, a, mu) = (now.beta, &now.a, &now.mean);
+    // How fast the best noise precision follows E; 0 where it is held.
+    let follow = match *noise {
+        Noise::Learnt { cap, d, .. } if noise.precision(now.energy, count) < cap => beta / (now.energy + 2.0 * d),
+        _ => 0.0,
+    };
+    let mut h = Array2::from_shape_fn((m, m), |(i, j)| {
+        let s = covariance[[i, j]];
+        -0.5 * a[i] * a[j] * (s * s + 2.0 * beta * mu[i] * mu[j] * s + follow * (mu[i] * mu[j]).powi(2))
+    });
+    for i in 0..m {
+        h[[i, i]] += 0.5 * a[i] * (now.variance[i] + beta * mu[i] * mu[i]);
+    }
+    let size = h.diag().iter().map(|v| v.abs()).sum::<f64>() / m as f64;
+    let gradient: Array1<f64> = (0..m).map(|i| now.gradient(i)).collect();
+    let mut shift = 0.0;
+    for _ in 0..6 {
+        let mut shifted = h.clone();
+        shifted.diag_mut().map_inplace(|v| *v += shift);
+        if let Ok(factor) = Cholesky::new(shifted, 0.0) {
+            let mut step = gradient.clone().insert_axis(Axis(1));
+            linalg::solve_lower(factor.lower.view(), step.view_mut());
+            linalg::solve_lower_transposed(factor.lower.view(), step.view_mut());
+            let step = step.remove_axis(Axis(1)).to_vec();
+            return step.iter().all(|p| p.abs() < NEWTON_STEP).then_some(step);
+        }
+        shift = (4.0 * shift).max(1e-3 * size);
+    }
+    None
+}
+
+/// The solution with only the listed positions of the active set kept.
+pub(crate) fn without(work: &Workspace, noise: &Noise, now: &Solution, keep: &[usize], at: At) -> Result<Solution> {
+    let active: Vec<usize> = keep.iter().map(|i| now.active[*i]).collect();
+    let a: Vec<f64> = keep.iter().map(|i| now.a[*i]).collect();
+    work.solve(&active, &a, noise, at, Some(now))
+}

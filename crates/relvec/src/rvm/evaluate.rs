@@ -1,0 +1,232 @@
+//! Everything about a model at given precisions: evidence, gradients, and what every column would gain.
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use serde::{Deserialize, Serialize};
+
+use super::Rvm;
+use super::factor::{Action, Factor};
+use super::finish;
+use super::gain::Noise;
+use super::problem::{Problem, Workspace};
+use super::solution::{At, covariance};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::report::Status;
+use crate::targets::Targets;
+
+/// Precisions of a model, in the user's units: where to start a search, or what to evaluate.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Hyperparameters {
+    /// Training rows (or columns of a given design matrix) in the model, each once.
+    pub relevance: Vec<usize>,
+    /// Their weight precisions, > 0, [M].
+    pub alpha: Vec<f64>,
+    /// Precision of the bias, > 0; `None`: not in the model.
+    pub intercept_alpha: Option<f64>,
+    /// Noise variance, > 0; needed with a Gaussian likelihood whose noise is learnt.
+    pub noise_variance: Option<f64>,
+}
+
+impl Hyperparameters {
+    /// Active columns, inner precisions alpha, and the inner noise precision.
+    pub(crate) fn inner(&self, problem: &Problem) -> Result<(Vec<usize>, Vec<f64>, f64)> {
+        let bad = |name: &str, found: String, expected: String| Err(Error::Parameter { name: name.into(), found, expected });
+        if self.alpha.len() != self.relevance.len() {
+            let expected = format!("{}, one per entry of relevance", self.relevance.len());
+            return bad("alpha", format!("{} values", self.alpha.len()), expected);
+        }
+        let all = self.alpha.iter().chain(&self.intercept_alpha).chain(&self.noise_variance);
+        if let Some(v) = all.into_iter().find(|v| !(v.is_finite() && **v > 0.0)) {
+            return bad("a precision or variance of the start", v.to_string(), "a positive, finite number".into());
+        }
+        let first = usize::from(problem.has_bias);
+        let (mut active, mut alpha) = (Vec::new(), Vec::new());
+        if let Some(a) = self.intercept_alpha {
+            if !problem.has_bias {
+                return bad("intercept_alpha", a.to_string(), "none: the bias is switched off".into());
+            }
+            active.push(0);
+            alpha.push(a * problem.alpha_in(0));
+        }
+        for (row, a) in self.relevance.iter().zip(&self.alpha) {
+            let column = problem.column_of.get(*row).copied().flatten().map(|c| c + first);
+            match column {
+                Some(j) if !active.contains(&j) && problem.design.norms()[j] > 0.0 => {
+                    active.push(j);
+                    alpha.push(a * problem.alpha_in(j));
+                }
+                _ => {
+                    let expected = "rows (of positive weight) of the training table, inputs all different".into();
+                    return bad("relevance", row.to_string(), expected);
+                }
+            }
+        }
+        let square = problem.units.scale * problem.units.scale;
+        let beta = match (problem.noise, self.noise_variance) {
+            (Noise::Fixed(beta), _) => beta,
+            (Noise::Learnt { .. }, Some(variance)) => square / variance,
+            (Noise::Learnt { .. }, None) => {
+                return bad("noise_variance", "none".into(), "a number: the noise is learnt, so its start is needed".into());
+            }
+        };
+        Ok((active, alpha, beta))
+    }
+}
+
+/// A single action on one basis function.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ColumnAction {
+    /// What would be done.
+    pub kind: ActionKind,
+    /// Exact change of the log evidence (curvature held fixed), nats.
+    pub gain: f64,
+    /// The precision it would have then; `None`: not in the model.
+    pub alpha: Option<f64>,
+}
+
+/// The kinds of single actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ActionKind {
+    /// Add it to the model.
+    Add,
+    /// Give it another precision.
+    Reestimate,
+    /// Take it out of the model.
+    Delete,
+    /// Nothing to be gained.
+    None,
+}
+
+/// A model at given precisions, in the user's units.
+///
+/// Vectors over the model are [M], the bias first if it is in; vectors over columns are [P], the bias
+/// first if there is one, then one entry per training row (rows of equal inputs share their values;
+/// `NaN` for rows of weight 0), or per column of a given design matrix.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Evaluation {
+    /// The model itself: ready to predict; status `stopped`, no iterations.
+    pub model: Model,
+    /// Log evidence, all constants included.
+    pub log_evidence: f64,
+    /// Posterior means, [M].
+    pub weights: Vec<f64>,
+    /// Posterior variances, [M].
+    pub variances: Vec<f64>,
+    /// gamma_i = 1 - alpha_i Sigma_ii, [M].
+    pub well_determined: Vec<f64>,
+    /// |t - Phi mu|^2 by weight; `None` for classification.
+    pub residual_sum: Option<f64>,
+    /// d log evidence / d log alpha_i with the curvature held fixed, [M].
+    pub gradient_log_alpha_fixed: Vec<f64>,
+    /// The same, exact: the mode moves with alpha, [M].
+    pub gradient_log_alpha: Vec<f64>,
+    /// d log evidence / d log noise precision; `None` for classification.
+    pub gradient_log_noise: Option<f64>,
+    /// Exact d log evidence / d log theta for each of [`Kernel::parameters`](crate::Kernel::parameters),
+    /// alpha, noise and centres held; empty for a given design matrix.
+    pub gradient_log_kernel: Vec<f64>,
+    /// S_j = phi_j' inv(C) phi_j, [P] (Tipping & Faul 2003, eq. 22).
+    pub sparsity_in_model: Vec<f64>,
+    /// Q_j = phi_j' inv(C) t, [P].
+    pub quality_in_model: Vec<f64>,
+    /// s_j: S_j with basis function j left out of C, [P].
+    pub sparsity: Vec<f64>,
+    /// q_j: Q_j with basis function j left out of C, [P].
+    pub quality: Vec<f64>,
+    /// The best single action on each column, [P].
+    pub actions: Vec<ColumnAction>,
+}
+
+impl Rvm {
+    /// Evaluates a model at given precisions instead of learning them: posterior, log evidence, its
+    /// gradients, and the gain of the best action on every column.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit`]; and precisions that do not fit the rows.
+    pub fn evaluate(&self, x: ArrayView2<f64>, targets: &Targets, at: &Hyperparameters) -> Result<Evaluation> {
+        self.check()?;
+        let problem = Problem::new(self, x, targets)?;
+        let work = Workspace::new(&problem);
+        let (active, alpha, beta) = at.inner(&problem)?;
+        let noise = Noise::Fixed(beta);
+        let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
+        let solution = work.solve(&active, &a, &noise, At::Precision(beta), None)?;
+        let factor = Factor::new(work.quadratic(&solution), &solution, noise);
+        let m = active.len();
+        let scale = problem.units.scale;
+        let norm = |j: usize| problem.design.norms()[j];
+        let regression = self.likelihood.as_dyn().noise() != crate::likelihood::NoiseModel::None;
+
+        // Exact gradients (M15): r, B, b times the noise precision and the sample weights.
+        let f = problem.fitted(&solution);
+        let derivatives = problem.working(&f);
+        let times = |v: &[f64]| -> Array1<f64> { v.iter().zip(&problem.weights).map(|(v, c)| v * c * beta).collect() };
+        let (r, b, third) = (times(&derivatives.residual), times(&derivatives.curvature), times(&derivatives.third));
+        let phi = problem.design.select(&active);
+        let sigma = covariance(&solution.inverse) / beta;
+        let phi_sigma = phi.dot(&sigma);
+        let h: Array1<f64> = (&phi_sigma * &phi).sum_axis(Axis(1));
+        let hb = &h * &third;
+        let u = sigma.dot(&phi.t().dot(&hb));
+        let mean = Array1::from_vec(solution.mean.clone());
+        let exact = |i: usize| solution.gradient(i) + 0.5 * alpha[i] * mean[i] * u[i];
+        let pull = &r - &(&hb * 0.5) + &(&b * &phi.dot(&u) * 0.5);
+        let outer = |x: &Array1<f64>, y: &Array1<f64>| Array2::from_shape_fn((x.len(), y.len()), |(i, j)| x[i] * y[j]);
+        let mut slope = outer(&pull, &mean) - &phi_sigma * &b.view().insert_axis(Axis(1)) - outer(&r, &u) * 0.5;
+        for (k, j) in active.iter().enumerate() {
+            slope.column_mut(k).map_inplace(|v| *v /= norm(*j));
+        }
+        let first = usize::from(problem.has_bias);
+        let skip = usize::from(active.first().is_some_and(|j| *j < first));
+        let gradient_log_kernel = problem.design.kernel().map_or(Vec::new(), |(kernel, centres)| {
+            let kept = centres.select(Axis(0), &active[skip..].iter().map(|j| j - first).collect::<Vec<_>>());
+            kernel.gradient(problem.design.rows(), kept.view(), slope.slice(s![.., skip..]))
+        });
+
+        // Per column, in the user's order.
+        let mut columns: Vec<Option<usize>> = if problem.has_bias { vec![Some(0)] } else { vec![] };
+        columns.extend(problem.column_of.iter().map(|c| c.map(|c| c + first)));
+        let spread = |f: &dyn Fn(usize) -> f64| columns.iter().map(|c| c.map_or(f64::NAN, f)).collect::<Vec<f64>>();
+        let s_unit = |j: usize| beta / (scale * scale) * norm(j) * norm(j);
+        let q_unit = |j: usize| beta / scale * norm(j);
+        let candidates = factor.candidates();
+        let actions = factor.actions();
+        let describe = |j: usize| {
+            let outside = |a: f64| Some(a * beta / problem.alpha_in(j));
+            match actions[j] {
+                Some((Action::Add { a, .. }, gain)) => ColumnAction { kind: ActionKind::Add, gain, alpha: outside(a) },
+                Some((Action::Reestimate { a, .. }, gain)) => {
+                    ColumnAction { kind: ActionKind::Reestimate, gain, alpha: outside(a) }
+                }
+                Some((Action::Delete { .. }, gain)) => ColumnAction { kind: ActionKind::Delete, gain, alpha: None },
+                _ => ColumnAction { kind: ActionKind::None, gain: 0.0, alpha: None },
+            }
+        };
+        let unit = |k: usize| scale / norm(active[k]);
+        let determined: Vec<f64> = (0..m).map(|i| solution.determined(i)).collect();
+        let log_evidence = problem.log_evidence_out(solution.log_evidence);
+        Ok(Evaluation {
+            model: finish::model(&work, &solution, log_evidence, Status::Stopped, 0)?,
+            log_evidence,
+            weights: (0..m).map(|k| solution.mean[k] * unit(k)).collect(),
+            variances: (0..m).map(|k| solution.variance[k] / beta * unit(k) * unit(k)).collect(),
+            residual_sum: regression.then(|| solution.residual(problem.count()) * scale * scale),
+            gradient_log_alpha_fixed: (0..m).map(|i| solution.gradient(i)).collect(),
+            gradient_log_alpha: (0..m).map(exact).collect(),
+            gradient_log_noise: regression
+                .then(|| 0.5 * (problem.count() - beta * solution.residual(problem.count()) - determined.iter().sum::<f64>())),
+            well_determined: determined,
+            gradient_log_kernel,
+            sparsity_in_model: spread(&|j| factor.s()[j] * s_unit(j)),
+            quality_in_model: spread(&|j| factor.q()[j] * q_unit(j)),
+            sparsity: spread(&|j| candidates[j].s * s_unit(j)),
+            quality: spread(&|j| candidates[j].q * q_unit(j)),
+            actions: columns
+                .iter()
+                .map(|c| c.map_or(ColumnAction { kind: ActionKind::None, gain: 0.0, alpha: None }, describe))
+                .collect(),
+        })
+    }
+}

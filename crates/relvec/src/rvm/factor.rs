@@ -1,0 +1,477 @@
+//! The Cholesky factor of the active set with everything the search needs of the other columns,
+//! kept by rotations that do not drift, (M10) to (M12): the heart of the sequential scheme.
+
+use std::rc::Rc;
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use rayon::prelude::*;
+
+use super::gain::{Candidate, Noise, Profile};
+use super::solution::{Solution, bias_position};
+use crate::linalg;
+use crate::quadratic::Quadratic;
+
+/// A candidate whose part outside the span of the model is below this share of it is never added.
+const SPAN_FLOOR: f64 = 1e-11;
+/// A candidate of larger |cosine| with an active column is the same column.
+const SAME_COSINE: f64 = 1.0 - 1e-10;
+/// Re-estimating wins ties within this relative distance.
+const TIE: f64 = 1e-9;
+const OUT: usize = usize::MAX;
+
+/// One change of the active set; `a` is the new relative precision.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Action {
+    Add { column: usize, a: f64 },
+    Reestimate { column: usize, a: f64 },
+    Delete { column: usize },
+    Swap { out: usize, column: usize },
+}
+
+impl Action {
+    /// The column that is to be barred if the action fails.
+    pub fn column(&self) -> usize {
+        match *self {
+            Action::Add { column, .. }
+            | Action::Reestimate { column, .. }
+            | Action::Delete { column }
+            | Action::Swap { column, .. } => column,
+        }
+    }
+}
+
+/// R R' = diag(a) + G_MM with V = inv(R) G_M:, z = inv(R) f_M, and S', Q' of every column.
+#[derive(Debug, Clone)]
+pub(crate) struct Factor<'a> {
+    quadratic: Rc<Quadratic<'a>>,
+    noise: Noise,
+    active: Vec<usize>,
+    a: Vec<f64>,
+    /// Position in `active` of each column, or [`OUT`]; [P].
+    position: Vec<usize>,
+    /// R by rows; row i has i + 1 entries.
+    r: Vec<Vec<f64>>,
+    /// inv(R) by rows; row i has i + 1 entries.
+    inverse: Vec<Vec<f64>>,
+    /// V, [M, P].
+    v: Vec<f64>,
+    z: Vec<f64>,
+    /// S'_j = G_jj - |V_:j|^2, [P].
+    s: Vec<f64>,
+    /// Q'_j = f_j - V_:j'z, [P].
+    q: Vec<f64>,
+    energy: f64,
+    bias_offset: f64,
+}
+
+impl<'a> Factor<'a> {
+    /// The factor of a solution, over all columns.
+    pub fn new(quadratic: Rc<Quadratic<'a>>, solution: &Solution, noise: Noise) -> Factor<'a> {
+        let m = solution.active.len();
+        let p = quadratic.columns();
+        let mut v = quadratic.rows(&solution.active);
+        linalg::solve_lower(solution.lower.view(), v.view_mut());
+        let mut s = quadratic.diag.clone();
+        for row in v.outer_iter() {
+            s.iter_mut().zip(row).for_each(|(s, v)| *s -= v * v);
+        }
+        let mut position = vec![OUT; p];
+        for (i, j) in solution.active.iter().enumerate() {
+            position[*j] = i;
+        }
+        let packed = |a: &Array2<f64>| (0..m).map(|i| a.row(i).iter().take(i + 1).copied().collect()).collect();
+        let mut factor = Factor {
+            noise,
+            active: solution.active.clone(),
+            a: solution.a.clone(),
+            position,
+            r: packed(&solution.lower),
+            inverse: packed(&solution.inverse),
+            v: v.into_raw_vec_and_offset().0,
+            z: Vec::new(),
+            s,
+            q: Vec::new(),
+            energy: 0.0,
+            bias_offset: 0.0,
+            quadratic,
+        };
+        factor.refresh_target();
+        factor
+    }
+
+    pub fn active(&self) -> &[usize] {
+        &self.active
+    }
+
+    /// Relative precisions, [M].
+    pub fn precisions(&self) -> &[f64] {
+        &self.a
+    }
+
+    /// S' of every column, [P].
+    pub fn s(&self) -> &[f64] {
+        &self.s
+    }
+
+    /// Q' of every column, [P].
+    pub fn q(&self) -> &[f64] {
+        &self.q
+    }
+
+    /// Log evidence of the quadratic problem, the noise at its best (up to a constant where the
+    /// curvature is not constant).
+    pub fn log_evidence(&self) -> f64 {
+        let (count, energy) = (self.quadratic.count, self.energy());
+        let log_det = 2.0 * self.r.iter().enumerate().map(|(i, r)| r[i].ln()).sum::<f64>();
+        let sum_log_a = self.a.iter().map(|a| a.ln()).sum();
+        self.noise.log_evidence(self.noise.precision(energy, count), energy, count, log_det, sum_log_a)
+    }
+
+    /// How single basis functions are judged at present.
+    pub fn profile(&self) -> Profile {
+        self.noise.profile(self.energy(), self.quadratic.count)
+    }
+
+    /// E, kept positive: the noise cap keeps beta E away from where the difference cancels.
+    fn energy(&self) -> f64 {
+        self.energy.max(1e-13 * self.quadratic.count)
+    }
+
+    /// Every column as the rest of the model sees it, [P]: S', Q' outside the model, s, q inside.
+    pub fn candidates(&self) -> Vec<Candidate> {
+        let mut out: Vec<Candidate> =
+            self.s.iter().zip(&self.q).map(|(s, q)| Candidate { s: *s, q: *q, energy: self.energy() }).collect();
+        let (mean, variance) = self.moments();
+        for (i, j) in self.active.iter().enumerate() {
+            let d = variance[i];
+            out[*j] = Candidate { s: (1.0 - self.a[i] * d) / d, q: mean[i] / d, energy: self.energy() + mean[i] * mean[i] / d };
+        }
+        out
+    }
+
+    /// The best single action of every column and its gain in log evidence, [P]; `None`: none.
+    pub fn actions(&self) -> Vec<Option<(Action, f64)>> {
+        let profile = self.profile();
+        let candidates = self.candidates();
+        let one = |column: usize| {
+            let candidate = &candidates[column];
+            let best = candidate.best(&profile);
+            if self.position[column] == OUT {
+                if !(self.s[column] > SPAN_FLOOR * self.quadratic.diag[column]) {
+                    return None;
+                }
+                best.map(|a| (Action::Add { column, a }, candidate.contribution(a, &profile)))
+            } else {
+                let now = candidate.contribution(self.a[self.position[column]], &profile);
+                Some(match best {
+                    Some(a) => (Action::Reestimate { column, a }, candidate.contribution(a, &profile) - now),
+                    None => (Action::Delete { column }, -now),
+                })
+            }
+        };
+        (0..candidates.len()).map(one).collect()
+    }
+
+    /// The action of largest gain above `least`, columns in `barred` left out.
+    pub fn best_action(&self, least: f64, barred: &[bool]) -> Option<(Action, f64)> {
+        let actions = self.actions();
+        let mut skip: Vec<usize> = Vec::new();
+        loop {
+            let mut best: Option<(Action, f64)> = None;
+            for (j, action) in actions.iter().enumerate() {
+                let Some((action, gain)) = *action else { continue };
+                if !(gain > least) || barred[j] || skip.contains(&j) {
+                    continue;
+                }
+                let better = match best {
+                    None => true,
+                    Some((other, top)) => {
+                        let settled = |a: &Action| !matches!(a, Action::Add { .. });
+                        let tie = (gain - top).abs() <= TIE * top.abs();
+                        if tie { settled(&action) && !settled(&other) } else { gain > top }
+                    }
+                };
+                if better {
+                    best = Some((action, gain));
+                }
+            }
+            match best {
+                Some((Action::Add { column, .. }, _)) if self.is_twin(column) => skip.push(column),
+                _ => return best,
+            }
+        }
+    }
+
+    /// Whether a column is, up to rounding, one that is in the model.
+    fn is_twin(&self, column: usize) -> bool {
+        // A column far outside the span of the model can be nobody's twin.
+        let diag = &self.quadratic.diag;
+        if self.s[column] > 1e-3 * diag[column] {
+            return false;
+        }
+        let row = self.quadratic.row(column);
+        self.active.iter().any(|j| row[*j].abs() > SAME_COSINE * (diag[*j] * diag[column]).sqrt())
+    }
+
+    /// For each active column the best column to replace it and the gain, if above `least`; best first.
+    pub fn swaps(&self, least: f64, barred: &[bool]) -> Vec<(Action, f64)> {
+        const CHUNK: usize = 16;
+        let m = self.active.len();
+        let p = self.position.len();
+        let profile = self.profile();
+        let (mean, variance) = self.moments();
+        let dense = self.dense_inverse();
+        let v = ArrayView2::from_shape((m, p), &self.v).expect("V is [M, P]");
+        // Plain borrows: the closure runs on all threads, the source of G does not.
+        let (active, a, position, s_all, q_all) = (&self.active, &self.a, &self.position, &self.s, &self.q);
+        let (diag, now) = (&self.quadratic.diag, self.energy());
+        let chunk = |start: usize| {
+            let end = (start + CHUNK).min(m);
+            // e_ij = phi_j'Phi Sigma'_:i, as rows.
+            let e = linalg::times(dense.slice(ndarray::s![.., start..end]).t(), v);
+            (start..end)
+                .filter_map(|i| {
+                    let d = variance[i];
+                    let energy = now + mean[i] * mean[i] / d;
+                    let without = Candidate { s: (1.0 - a[i] * d) / d, q: mean[i] / d, energy };
+                    let loss = without.contribution(a[i], &profile);
+                    let row = e.row(i - start);
+                    let mut best: Option<(usize, f64)> = None;
+                    for j in 0..p {
+                        if position[j] != OUT || barred[j] || !(s_all[j] > SPAN_FLOOR * diag[j]) {
+                            continue;
+                        }
+                        let s = s_all[j] + row[j] * row[j] / d;
+                        let candidate = Candidate { s, q: q_all[j] + row[j] * mean[i] / d, energy };
+                        let Some(a) = candidate.best(&profile) else { continue };
+                        let gain = candidate.contribution(a, &profile) - loss;
+                        if gain > least && best.is_none_or(|(_, top)| gain > top) {
+                            best = Some((j, gain));
+                        }
+                    }
+                    best.map(|(column, gain)| (Action::Swap { out: active[i], column }, gain))
+                })
+                .collect::<Vec<_>>()
+        };
+        let starts: Vec<usize> = (0..m).step_by(CHUNK).collect();
+        let mut out: Vec<(Action, f64)> = starts.into_par_iter().map(chunk).collect::<Vec<_>>().concat();
+        out.sort_by(|x, y| y.1.total_cmp(&x.1));
+        out
+    }
+
+    /// Takes an action.
+    pub fn apply(&mut self, action: Action) {
+        match action {
+            Action::Add { column, a } => self.push(column, a),
+            Action::Delete { column } => {
+                self.move_last(self.position[column]);
+                self.pop();
+            }
+            Action::Reestimate { column, a } => {
+                self.move_last(self.position[column]);
+                self.rescale_last(a);
+            }
+            Action::Swap { out, column } => {
+                self.try_swap(out, column, f64::NEG_INFINITY);
+            }
+        }
+    }
+
+    /// Replaces `out` by `column` at its best precision if that gains more than `least`, else leaves
+    /// the model as it was (up to the order of the active set); returns whether it did.
+    pub fn try_swap(&mut self, out: usize, column: usize, least: f64) -> bool {
+        if self.position[out] == OUT || self.position[column] != OUT {
+            return false;
+        }
+        let before = self.log_evidence();
+        let a_out = self.a[self.position[out]];
+        self.move_last(self.position[out]);
+        self.pop();
+        let profile = self.profile();
+        let candidate = Candidate { s: self.s[column], q: self.q[column], energy: self.energy() };
+        let outside = candidate.s > SPAN_FLOOR * self.quadratic.diag[column] && !self.is_twin(column);
+        if let Some(a) = candidate.best(&profile).filter(|_| outside)
+            && self.log_evidence() + candidate.contribution(a, &profile) > before + least
+        {
+            self.push(column, a);
+            return true;
+        }
+        self.push(out, a_out);
+        false
+    }
+
+    /// Posterior means and relative variances of the active weights.
+    fn moments(&self) -> (Vec<f64>, Vec<f64>) {
+        let m = self.active.len();
+        let (mut mean, mut variance) = (vec![0.0; m], vec![0.0; m]);
+        for (row, z) in self.inverse.iter().zip(&self.z) {
+            for (i, w) in row.iter().enumerate() {
+                mean[i] += w * z;
+                variance[i] += w * w;
+            }
+        }
+        if let Some(p) = bias_position(&self.quadratic, &self.active) {
+            mean[p] += self.bias_offset;
+        }
+        (mean, variance)
+    }
+
+    fn dense_inverse(&self) -> Array2<f64> {
+        let m = self.active.len();
+        Array2::from_shape_fn((m, m), |(i, j)| if j <= i { self.inverse[i][j] } else { 0.0 })
+    }
+
+    /// Adds a column at the end, (M10).
+    fn push(&mut self, column: usize, a: f64) {
+        let (m, p) = (self.active.len(), self.position.len());
+        let r: Vec<f64> = (0..m).map(|k| self.v[k * p + column]).collect();
+        let rho = (a + self.s[column].max(0.0)).sqrt();
+        let mut row: Array1<f64> = ArrayView1::from(&*self.quadratic.row(column)).to_owned();
+        let v = ArrayView2::from_shape((m, p), &self.v).expect("V is [M, P]");
+        let left = ArrayView2::from_shape((1, m), &r).expect("r has M entries");
+        if m > 0 {
+            linalg::product(true, -1.0, left, v, row.view_mut().insert_axis(ndarray::Axis(0)));
+        }
+        row /= rho;
+        let mut inverse = vec![0.0; m + 1];
+        for (k, r) in r.iter().enumerate() {
+            inverse.iter_mut().zip(&self.inverse[k]).for_each(|(o, w)| *o -= r * w / rho);
+        }
+        inverse[m] = 1.0 / rho;
+        let mut r = r;
+        r.push(rho);
+        self.r.push(r);
+        self.inverse.push(inverse);
+        self.append(column, a, rho, row.as_slice().expect("a row is contiguous"));
+    }
+
+    /// The last row of V enters S', Q' and E.
+    fn append(&mut self, column: usize, a: f64, rho: f64, row: &[f64]) {
+        let zeta = self.q[column] / rho;
+        self.position[column] = self.active.len();
+        self.active.push(column);
+        self.a.push(a);
+        self.v.extend_from_slice(row);
+        self.z.push(zeta);
+        for ((s, q), v) in self.s.iter_mut().zip(&mut self.q).zip(row) {
+            *s -= v * v;
+            *q -= zeta * v;
+        }
+        self.energy -= zeta * zeta;
+        if column == 0 && self.quadratic.has_mean() {
+            self.refresh_target();
+        }
+    }
+
+    /// Removes the last column, (M11); returns its row of V.
+    fn pop(&mut self) -> Vec<f64> {
+        let p = self.position.len();
+        let m = self.active.len() - 1;
+        let column = self.active[m];
+        let row = self.v.split_off(m * p);
+        let zeta = self.z[m];
+        for ((s, q), v) in self.s.iter_mut().zip(&mut self.q).zip(&row) {
+            *s += v * v;
+            *q += zeta * v;
+        }
+        self.energy += zeta * zeta;
+        self.z.truncate(m);
+        self.active.truncate(m);
+        self.a.truncate(m);
+        self.r.truncate(m);
+        self.inverse.truncate(m);
+        self.position[column] = OUT;
+        if column == 0 && self.quadratic.has_mean() {
+            self.refresh_target();
+        }
+        row
+    }
+
+    /// Gives the last column another precision, (M12): no product with V.
+    fn rescale_last(&mut self, a: f64) {
+        let m = self.active.len() - 1;
+        let (column, old, rho_old) = (self.active[m], self.a[m], self.r[m][m]);
+        let (mut r, mut inverse) = (self.r[m].clone(), self.inverse[m].clone());
+        let mut row = self.pop();
+        // s without the column: from whichever difference cancels less.
+        let s = if old < self.quadratic.diag[column] { rho_old * rho_old - old } else { self.s[column] };
+        let rho = (a + s.max(0.0)).sqrt();
+        let ratio = rho_old / rho;
+        row.iter_mut().for_each(|v| *v *= ratio);
+        inverse.iter_mut().for_each(|v| *v *= ratio);
+        r[m] = rho;
+        self.r.push(r);
+        self.inverse.push(inverse);
+        self.append(column, a, rho, &row);
+    }
+
+    /// Moves active column `from` to the end of the factor by Givens rotations of neighbours.
+    fn move_last(&mut self, from: usize) {
+        let (m, p) = (self.active.len(), self.position.len());
+        let mut moved = self.r.remove(from);
+        moved.resize(m, 0.0);
+        for row in &mut self.inverse[from..] {
+            row.resize(m, 0.0);
+        }
+        for c in from..m - 1 {
+            // Rotate columns c, c + 1 of R so that the entry right of the diagonal vanishes.
+            let (x, y) = (self.r[c][c], self.r[c][c + 1]);
+            let h = x.hypot(y);
+            let (cos, sin) = (x / h, y / h);
+            for row in self.r[c..].iter_mut().chain(std::iter::once(&mut moved)) {
+                let (x, y) = (row[c], row[c + 1]);
+                row[c] = cos * x + sin * y;
+                row[c + 1] = cos * y - sin * x;
+            }
+            self.r[c].truncate(c + 1);
+            let (top, bottom) = self.v[c * p..(c + 2) * p].split_at_mut(p);
+            rotate(top, bottom, cos, sin);
+            let (top, bottom) = self.inverse.split_at_mut(c + 1);
+            rotate(&mut top[c], &mut bottom[0], cos, sin);
+            let (x, y) = (self.z[c], self.z[c + 1]);
+            self.z[c] = cos * x + sin * y;
+            self.z[c + 1] = cos * y - sin * x;
+        }
+        if moved[m - 1] < 0.0 {
+            moved[m - 1] = -moved[m - 1];
+            self.v[(m - 1) * p..].iter_mut().for_each(|v| *v = -*v);
+            self.inverse[m - 1].iter_mut().for_each(|v| *v = -*v);
+            self.z[m - 1] = -self.z[m - 1];
+        }
+        self.r.push(moved);
+        for (k, row) in self.inverse.iter_mut().enumerate().skip(from) {
+            row[from..].rotate_left(1);
+            row.truncate(k + 1);
+        }
+        let (column, a) = (self.active.remove(from), self.a.remove(from));
+        self.active.push(column);
+        self.a.push(a);
+        for (i, j) in self.active.iter().enumerate().skip(from) {
+            self.position[*j] = i;
+        }
+    }
+
+    /// z, Q' and E anew from f: after each change of the bias, whose precision enters f, (M9).
+    fn refresh_target(&mut self) {
+        let p = self.position.len();
+        let bias = bias_position(&self.quadratic, &self.active).map(|i| self.a[i]);
+        let target = self.quadratic.target(bias);
+        self.z = self.inverse.iter().map(|row| row.iter().zip(&self.active).map(|(w, j)| w * target.f[*j]).sum()).collect();
+        self.q = target.f;
+        for (k, z) in self.z.iter().enumerate() {
+            self.q.iter_mut().zip(&self.v[k * p..]).for_each(|(q, v)| *q -= z * v);
+        }
+        // f_0 holds -a_0 m for the bias in the model; its Q' is that of the residuals alone.
+        if let Some(a) = bias {
+            self.q[0] += a * target.bias_offset;
+        }
+        self.energy = target.tt - self.z.iter().map(|z| z * z).sum::<f64>();
+        self.bias_offset = target.bias_offset;
+    }
+}
+
+fn rotate(top: &mut [f64], bottom: &mut [f64], cos: f64, sin: f64) {
+    for (x, y) in top.iter_mut().zip(bottom) {
+        (*x, *y) = (cos * *x + sin * *y, cos * *y - sin * *x);
+    }
+}

@@ -1,0 +1,125 @@
+//! From the inner solution to the model in the user's units.
+
+use ndarray::{Array1, Array2, Axis, concatenate};
+
+use super::problem::Workspace;
+use super::solution::{At, Solution};
+use crate::error::{Error, Result};
+use crate::linalg;
+use crate::model::{Expansion, FittedBasis, Model, Posterior};
+use crate::report::Status;
+
+/// Below this ratio of the factor's diagonal the final posterior comes from QR, which does not square
+/// the condition.
+const ILL_CONDITIONED: f64 = 1e-6;
+
+/// The model of a solution; its basis functions in the order of the user's rows.
+pub(crate) fn model(
+    work: &Workspace,
+    solution: &Solution,
+    log_evidence: f64,
+    status: Status,
+    iterations: usize,
+) -> Result<Model> {
+    let problem = work.problem;
+    let first = usize::from(problem.has_bias);
+    let row_of = |column: usize| problem.origin[column - first];
+    let mut order: Vec<usize> = (0..solution.active.len()).collect();
+    order.sort_by_key(|i| if solution.active[*i] < first { 0 } else { 1 + row_of(solution.active[*i]) });
+    let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
+    let a: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
+    let mut ordered = work.solve(&active, &a, &problem.noise, At::Precision(solution.beta), Some(solution))?;
+    refine(work, &mut ordered);
+
+    let scale = problem.units.scale;
+    let norm = |j: &usize| problem.design.norms()[*j];
+    let weights: Vec<f64> = active.iter().zip(&ordered.mean).map(|(j, w)| w * (scale / norm(j))).collect();
+    let alpha: Vec<f64> = active.iter().zip(&a).map(|(j, a)| a * solution.beta / problem.alpha_in(*j)).collect();
+    let learnt = problem.noise.is_learnt() || problem.repairs.constant_target;
+    let noise_variance = match &problem.rvm.likelihood.as_dyn().noise() {
+        crate::likelihood::NoiseModel::None => None,
+        crate::likelihood::NoiseModel::Fixed(variance) if !learnt => Some(*variance),
+        _ => Some(scale * scale / solution.beta),
+    };
+    let posterior = Posterior {
+        factor: (0..active.len()).map(|i| ordered.lower.row(i).iter().take(i + 1).copied().collect()).collect(),
+        scale: active.iter().map(|j| scale / (norm(j) * solution.beta.sqrt())).collect(),
+        noise_variance,
+    };
+    let has_intercept = active.first().is_some_and(|j| *j < first);
+    let skip = usize::from(has_intercept);
+    let relevance: Vec<usize> = active[skip..].iter().map(|j| row_of(*j)).collect();
+    let basis = match problem.design.kernel() {
+        None => FittedBasis::Given {},
+        Some((kernel, centres)) => FittedBasis::Kernel {
+            kernel: kernel.clone(),
+            centres: centres.select(Axis(0), &active[skip..].iter().map(|j| j - first).collect::<Vec<_>>()),
+        },
+    };
+    let numbers = weights.iter().chain(&alpha).chain(&posterior.scale).chain(&posterior.noise_variance);
+    if let Some(bad) = numbers.chain(std::iter::once(&log_evidence)).find(|v| !v.is_finite()) {
+        return Err(Error::Overflow { what: format!("a number of the trained model ({bad}) in the target's units") });
+    }
+    Ok(Model {
+        machine: "rvm".into(),
+        likelihood: problem.rvm.likelihood.clone(),
+        inference: problem.rvm.inference.name().into(),
+        features: Vec::new(),
+        target: None,
+        classes: Vec::new(),
+        scaling: None,
+        n_features: problem.design.rows().ncols(),
+        n_rows: problem.n_rows,
+        relevance,
+        expansion: Expansion {
+            basis,
+            intercept: if has_intercept { weights[0] } else { 0.0 },
+            weights: weights[skip..].to_vec(),
+        },
+        alpha: alpha[skip..].to_vec(),
+        intercept_alpha: has_intercept.then(|| alpha[0]),
+        posterior,
+        log_evidence,
+        status,
+        iterations,
+    })
+}
+
+/// Factor and mean by QR of [sqrt(B) Phi; sqrt(a)] where Cholesky's squared condition would tell.
+fn refine(work: &Workspace, solution: &mut Solution) {
+    let problem = work.problem;
+    let diagonal = solution.lower.diag();
+    let largest = diagonal.iter().fold(0.0f64, |m, v| m.max(*v));
+    if diagonal.iter().all(|v| *v >= ILL_CONDITIONED * largest) {
+        return;
+    }
+    let f = problem.fitted(solution);
+    let derivatives = problem.working(&f);
+    let mut top = problem.design.select(&solution.active);
+    let mut target = Array1::zeros(top.nrows());
+    for (n, mut row) in top.outer_iter_mut().enumerate() {
+        let root = (derivatives.curvature[n] * problem.weights[n]).sqrt();
+        target[n] = root * (f[n] + derivatives.residual[n] / derivatives.curvature[n]);
+        row *= root;
+    }
+    let roots: Array1<f64> = solution.a.iter().map(|a| a.sqrt()).collect();
+    let stacked = concatenate![Axis(0), top, Array2::from_diag(&roots)];
+    let mut prior = Array1::zeros(roots.len());
+    // The targets are about their mean: the prior of the bias pulls towards minus the mean.
+    let bias = problem.mean_bias(&solution.active);
+    if let Some((p, mean)) = bias {
+        prior[p] = -roots[p] * mean;
+    }
+    let (mut mean, lower) = linalg::least_squares(&stacked, &concatenate![Axis(0), target, prior]);
+    if !lower.iter().all(|v| v.is_finite()) || !lower.diag().iter().all(|v| *v > 0.0) {
+        return;
+    }
+    if let Some((p, m)) = bias {
+        mean[p] += m;
+    }
+    solution.lower = lower;
+    // Where the curvature is not constant, Newton's mode is better than one step from it.
+    if problem.constant_curvature() {
+        solution.mean = mean.to_vec();
+    }
+}

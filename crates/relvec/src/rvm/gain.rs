@@ -1,0 +1,110 @@
+//! The noise precision, and what one basis function contributes to the log evidence.
+//!
+//! Everything is in relative precisions a = alpha / beta, so that a change of the noise touches no
+//! factor; where the noise is learnt it is profiled out in closed form, (M7) and (M8).
+
+use std::f64::consts::PI;
+
+/// The noise precision beta: held, or learnt within a cap and a Gamma(c, d) hyperprior.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Noise {
+    /// Held at this precision; 1 for likelihoods without noise.
+    Fixed(f64),
+    /// At its best for given relative precisions, at most `cap`.
+    Learnt { cap: f64, c: f64, d: f64 },
+}
+
+/// How the evidence depends on one basis function at the present noise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Profile {
+    /// The noise precision follows: beta = count / (E + extra).
+    Moving { count: f64, extra: f64 },
+    /// It stays.
+    Held { beta: f64 },
+}
+
+/// Below this margin, relative to s, a basis function's best precision is infinite.
+const MARGIN: f64 = 1e-12;
+
+impl Noise {
+    /// The best precision at energy E, see (M7).
+    pub fn precision(&self, energy: f64, count: f64) -> f64 {
+        match *self {
+            Noise::Fixed(beta) => beta,
+            Noise::Learnt { cap, c, d } => ((count + 2.0 * c) / (energy + 2.0 * d)).min(cap),
+        }
+    }
+
+    /// How single basis functions are to be judged at energy E.
+    pub fn profile(&self, energy: f64, count: f64) -> Profile {
+        match *self {
+            Noise::Fixed(beta) => Profile::Held { beta },
+            Noise::Learnt { cap, c, d } if (count + 2.0 * c) / (energy + 2.0 * d) < cap => {
+                Profile::Moving { count: count + 2.0 * c, extra: 2.0 * d }
+            }
+            Noise::Learnt { cap, .. } => Profile::Held { beta: cap },
+        }
+    }
+
+    /// Log evidence (M3) at precision `beta`, plus the log hyperprior of the noise.
+    pub fn log_evidence(&self, beta: f64, energy: f64, count: f64, log_det: f64, sum_log_a: f64) -> f64 {
+        let prior = match *self {
+            Noise::Learnt { c, d, .. } => c * beta.ln() - d * beta,
+            Noise::Fixed(_) => 0.0,
+        };
+        prior - 0.5 * (count * ((2.0 * PI).ln() - beta.ln()) + log_det - sum_log_a + beta * energy)
+    }
+
+    pub fn is_learnt(&self) -> bool {
+        matches!(self, Noise::Learnt { .. })
+    }
+}
+
+/// A basis function as the rest of the model sees it: s, q without it, and the energy without it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidate {
+    pub s: f64,
+    pub q: f64,
+    pub energy: f64,
+}
+
+impl Candidate {
+    /// The relative precision of highest evidence; `None` if that is infinite, (M8).
+    pub fn best(&self, profile: &Profile) -> Option<f64> {
+        let Candidate { s, q, energy } = *self;
+        if !(s > 0.0) {
+            return None;
+        }
+        let a = match *profile {
+            Profile::Held { beta } => {
+                let surplus = beta * q * q - s;
+                if !(surplus > MARGIN * s) {
+                    return None;
+                }
+                s * (s / surplus)
+            }
+            Profile::Moving { count, extra } => {
+                let e = energy + extra;
+                let surplus = count * q * q - s * e;
+                if !(surplus > MARGIN * s * e) {
+                    return None;
+                }
+                s * ((s * e - q * q).max(1e-14 * s * e) / surplus)
+            }
+        };
+        (a.is_finite() && a > 0.0).then_some(a)
+    }
+
+    /// Log evidence with the basis function at `a`, less that without it, (M8).
+    pub fn contribution(&self, a: f64, profile: &Profile) -> f64 {
+        let Candidate { s, q, energy } = *self;
+        let width = -0.5 * (s / a).ln_1p();
+        match *profile {
+            Profile::Held { beta } => width + 0.5 * beta * q * q / (a + s),
+            Profile::Moving { count, extra } => {
+                let share = (q * q / ((energy + extra) * (a + s))).min(1.0 - 1e-15);
+                width - 0.5 * count * (-share).ln_1p()
+            }
+        }
+    }
+}

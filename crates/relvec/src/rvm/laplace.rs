@@ -1,0 +1,103 @@
+//! Likelihoods whose curvature is not constant: the posterior mode, the Laplace evidence, and the
+//! quadratic form that stands for the likelihood at the mode, (M13) to (M15).
+
+use ndarray::{Array1, Array2, ArrayView1};
+
+use super::problem::Problem;
+use super::solution::{Solution, variances};
+use crate::error::Result;
+use crate::likelihood::Working;
+use crate::linalg::{self, Cholesky};
+use crate::quadratic::Quadratic;
+
+/// Newton steps at most; from zero it takes about ten.
+const MAX_NEWTON: usize = 100;
+/// Halvings of one step at most.
+const MAX_HALVINGS: usize = 40;
+
+/// The mode of the weights at precisions `alpha`, by Newton's method (IRLS) with step halving, and
+/// the Laplace evidence there. `warm` is where to start.
+pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Option<&Solution>) -> Result<Solution> {
+    let phi = problem.design.select(active);
+    let c = Array1::from_vec(problem.weights.clone());
+    let mut w: Array1<f64> = active
+        .iter()
+        .map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j).map(|p| s.mean[p])).unwrap_or(0.0))
+        .collect();
+    let alpha = ArrayView1::from(alpha);
+    let objective = |work: &Working, w: &Array1<f64>| {
+        let log_likelihood: f64 = work.log_likelihood.iter().zip(&c).map(|(l, c)| c * l).sum();
+        log_likelihood - 0.5 * w.iter().zip(alpha).map(|(w, a)| a * w * w).sum::<f64>()
+    };
+    let mut f = phi.dot(&w);
+    let mut work = problem.working(&f);
+    let mut value = objective(&work, &w);
+    let mut last = false;
+    for _ in 0..MAX_NEWTON {
+        let factor = hessian(&phi, &work, &c, alpha)?;
+        let r: Array1<f64> = work.residual.iter().zip(&c).map(|(r, c)| c * r).collect();
+        let gradient = phi.t().dot(&r) - &alpha * &w;
+        let mut step = gradient.clone().insert_axis(ndarray::Axis(1));
+        linalg::solve_lower(factor.lower.view(), step.view_mut());
+        linalg::solve_lower_transposed(factor.lower.view(), step.view_mut());
+        let step = step.remove_axis(ndarray::Axis(1));
+        // Half the Newton decrement is what is left to gain; below rounding, one full step ends it.
+        last = last || 0.5 * gradient.dot(&step) <= 1e-11 * (1.0 + value.abs());
+        let along = phi.dot(&step);
+        let mut length = 1.0;
+        let mut moved = false;
+        for _ in 0..MAX_HALVINGS {
+            let trial_w = &w + &(&step * length);
+            let trial_f = &f + &(&along * length);
+            let trial = problem.working(&trial_f);
+            let trial_value = objective(&trial, &trial_w);
+            if trial_value >= value - 1e-14 * value.abs() {
+                (w, f, work, value, moved) = (trial_w, trial_f, trial, trial_value, true);
+                break;
+            }
+            length *= 0.5;
+        }
+        if last || !moved {
+            break;
+        }
+    }
+    let factor = hessian(&phi, &work, &c, alpha)?;
+    let inverse = factor.inverse();
+    Ok(Solution {
+        active: active.to_vec(),
+        a: alpha.to_vec(),
+        beta: 1.0,
+        variance: variances(&inverse),
+        log_evidence: value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det(),
+        jitter: factor.jitter,
+        lower: factor.lower,
+        inverse,
+        mean: w.to_vec(),
+        energy: 0.0,
+    })
+}
+
+/// Cholesky factor of diag(alpha) + Phi'BPhi.
+fn hessian(phi: &Array2<f64>, work: &Working, c: &Array1<f64>, alpha: ArrayView1<f64>) -> Result<Cholesky> {
+    let mut weighted = phi.clone();
+    for ((mut row, b), c) in weighted.outer_iter_mut().zip(&work.curvature).zip(c) {
+        row *= (b * c).sqrt();
+    }
+    let mut h = Array2::zeros((phi.ncols(), phi.ncols()));
+    linalg::add_gram(weighted.view(), h.view_mut());
+    linalg::mirror(&mut h);
+    let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+    h.diag_mut().iter_mut().zip(alpha).for_each(|(h, a)| *h += a);
+    Cholesky::new(h, scale)
+}
+
+/// The quadratic form that equals the log-likelihood at the mode to second order, over all columns:
+/// B the curvature, f = Phi'(B Phi w + residual), so that no inverse of B is ever needed.
+pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Quadratic<'p> {
+    let f = problem.fitted(solution);
+    let work = problem.working(&f);
+    let curvature: Vec<f64> = work.curvature.iter().zip(&problem.weights).map(|(b, c)| b * c).collect();
+    let pull: Vec<f64> = (0..f.len()).map(|n| problem.weights[n] * (work.curvature[n] * f[n] + work.residual[n])).collect();
+    let count = problem.weights.iter().sum();
+    Quadratic::on_demand(&problem.design, curvature, problem.design.tmul(&pull), 0.0, count, None)
+}

@@ -1,0 +1,93 @@
+//! The schemes `em` and `mackay`: all columns at first, all precisions re-estimated in each step.
+
+use super::batch::{Batch, Rule};
+use super::gain::Noise;
+use super::problem::Workspace;
+use super::solution::{At, Solution};
+use super::{Hyperpriors, StepOutcome};
+use crate::error::Result;
+use crate::report::{Actions, Certificate};
+
+/// First noise variance where none is given, in variances of the target.
+const FIRST_VARIANCE: f64 = 0.01;
+/// Longest step in a log precision: only to keep numbers in range.
+const CLIP: f64 = 50.0;
+
+/// What the two schemes differ in.
+pub(crate) struct Settings {
+    pub rules: &'static [Rule],
+    pub hyperpriors: Hyperpriors,
+    pub tolerance: f64,
+    pub initial_alpha: Option<f64>,
+    pub initial_noise_variance: Option<f64>,
+    pub prune: bool,
+}
+
+/// One run.
+pub(crate) struct Reestimation {
+    batch: Batch,
+    tolerance: f64,
+    now: Solution,
+    started: bool,
+    pub actions: Actions,
+    reason: &'static str,
+}
+
+impl Reestimation {
+    pub fn start(work: &Workspace, settings: Settings) -> Result<Reestimation> {
+        let problem = work.problem;
+        let active = if problem.bias_only { vec![0] } else { problem.usable() };
+        let count = problem.count();
+        let beta = match problem.noise {
+            Noise::Fixed(beta) => beta,
+            Noise::Learnt { cap, .. } => {
+                let square = problem.units.scale * problem.units.scale;
+                let variance = settings.initial_noise_variance.map_or(FIRST_VARIANCE, |v| v / square);
+                (1.0 / variance).min(cap)
+            }
+        };
+        let first = |j: &usize| settings.initial_alpha.map_or(1.0 / (count * count), |alpha| alpha * problem.alpha_in(*j));
+        let a: Vec<f64> = active.iter().map(|j| first(j) / beta).collect();
+        let now = work.solve(&active, &a, &problem.noise, At::Precision(beta), None)?;
+        let batch = Batch {
+            rules: settings.rules,
+            hyperpriors: settings.hyperpriors,
+            clip: CLIP,
+            drop: settings.prune && settings.hyperpriors.a == 0.0,
+        };
+        Ok(Reestimation { batch, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
+    }
+
+    pub fn best(&self) -> &Solution {
+        &self.now
+    }
+
+    /// Log evidence plus log hyperpriors.
+    pub fn objective(&self, work: &Workspace) -> f64 {
+        self.batch.objective(work, &self.now)
+    }
+
+    /// The first step shows the posterior at the initial precisions; each further one re-estimates.
+    pub fn step(&mut self, work: &Workspace) -> Result<StepOutcome> {
+        if !self.started {
+            self.started = true;
+            return Ok(StepOutcome::Continue);
+        }
+        let Some(step) = self.batch.step(work, &work.problem.noise, &self.now)? else {
+            self.reason = "no update of the precisions raises the evidence any further";
+            return Ok(StepOutcome::Converged);
+        };
+        self.actions.joint += 1;
+        self.now = step.solution;
+        if step.change < self.tolerance || self.now.active.is_empty() {
+            self.reason = "no log precision moved by more than the tolerance";
+            return Ok(StepOutcome::Converged);
+        }
+        Ok(StepOutcome::Continue)
+    }
+
+    pub fn certificate(&self) -> Certificate {
+        let reason = if self.reason.is_empty() { "ended before the precisions were at rest" } else { self.reason };
+        Certificate { largest_gain: None, largest_gradient: self.now.largest_gradient(), reason: reason.into() }
+    }
+}

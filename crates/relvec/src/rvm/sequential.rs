@@ -1,0 +1,436 @@
+//! The sequential scheme: a search for the active set of highest evidence.
+//!
+//! Start (top-down where all columns can be afforded), then climb: a batch of the best actions by
+//! exact gain, a joint step of all precisions, the true evidence, accept or undo. When nothing gains
+//! any more, reheat: hold the noise low, grow an over-complete model, free the noise, climb again.
+
+use rand::SeedableRng;
+use rand::seq::index;
+
+use super::batch::{Batch, Rule, without};
+use super::factor::{Action, Factor};
+use super::gain::Noise;
+use super::problem::Workspace;
+use super::solution::{At, Solution};
+use super::{Sequential, Start, StepOutcome};
+use crate::error::Result;
+use crate::report::{Actions, Certificate};
+
+/// Up to this many columns the search starts from all of them.
+const TOP_DOWN_COLUMNS: usize = 2000;
+/// Beyond that, from a random sample of this many.
+const SAMPLE_COLUMNS: usize = 200;
+/// Noise of the first model, in standard deviations of the target.
+const FIRST_NOISE: f64 = 0.1;
+/// The top-down start ends when no log precision moves by more than this.
+const TOP_DOWN_TOLERANCE: f64 = 1e-2;
+/// Actions of a batch gain at least this share of its first.
+const BATCH_SHARE: f64 = 0.02;
+/// Where the curvature is not constant, gains are estimates: shorter batches, a few joint sweeps.
+const MOVING_BATCH: usize = 5;
+const MOVING_SWEEPS: usize = 3;
+/// Joint steps end when no log precision moves by more than this: first loosely, then tightly.
+const LOOSE: f64 = 1e-2;
+const TIGHT: f64 = 1e-5;
+const MAX_JOINT: usize = 100;
+/// The largest gradient that counts as stationary.
+const STATIONARY: f64 = 1e-3;
+/// A reheat multiplies the noise precision by this; its actions gain at least `HELD_TOLERANCE`.
+const REHEAT: f64 = 4.0;
+const HELD_TOLERANCE: f64 = 1e-2;
+/// What a reheat must gain to be kept.
+const REHEAT_GAIN: f64 = 0.05;
+/// Relative rounding of the log evidence: a step must gain more.
+const ROUNDING: f64 = 1e-10;
+
+/// Swaps per batch at most, and the least share of the best swap's gain that they promise.
+const SWAP_SHARE: f64 = 0.1;
+
+/// What the search does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    TopDown,
+    Climb,
+    /// Noise held low.
+    Held,
+    /// Noise free again after that.
+    Freed,
+    Done,
+}
+
+/// One run of the search.
+pub(crate) struct Search<'p> {
+    settings: Sequential,
+    phase: Phase,
+    noise: Noise,
+    now: Solution,
+    factor: Option<Factor<'p>>,
+    /// Columns whose action was undone since the last success, [P].
+    barred: Vec<bool>,
+    /// One action at a time, after a batch was undone.
+    single: bool,
+    joint_tolerance: f64,
+    /// The best model while an excursion is under way.
+    kept: Option<Solution>,
+    reheats: usize,
+    pub actions: Actions,
+    reason: &'static str,
+}
+
+const TOP_DOWN: Batch = Batch {
+    rules: &[Rule::Exact, Rule::MacKay, Rule::Em],
+    hyperpriors: super::Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
+    clip: 2.0,
+    drop: true,
+};
+const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, drop: false, ..TOP_DOWN };
+const MOVING_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
+
+impl<'p> Search<'p> {
+    pub fn start(work: &Workspace<'p>, settings: &Sequential) -> Result<Search<'p>> {
+        let problem = work.problem;
+        let noise = problem.noise;
+        let (active, alpha, beta, phase) = match &settings.start {
+            _ if problem.bias_only => (vec![0], vec![1.0 / problem.count()], noise.precision(1.0, 1.0), Phase::Climb),
+            Start::Given(hyperparameters) => {
+                let (active, alpha, beta) = hyperparameters.inner(problem)?;
+                (active, alpha, beta, Phase::Climb)
+            }
+            Start::Auto if problem.constant_curvature() => {
+                let mut active = problem.usable();
+                if active.len() > TOP_DOWN_COLUMNS {
+                    let mut random = rand_pcg::Pcg64::seed_from_u64(problem.rvm.seed);
+                    let mut sample = index::sample(&mut random, active.len(), SAMPLE_COLUMNS).into_vec();
+                    sample.sort_unstable();
+                    active = sample.into_iter().map(|k| active[k]).collect();
+                }
+                let beta = match noise {
+                    Noise::Fixed(beta) => beta,
+                    Noise::Learnt { cap, .. } => (1.0 / (FIRST_NOISE * FIRST_NOISE)).min(cap),
+                };
+                (active.clone(), vec![1.0 / problem.count(); active.len()], beta, Phase::TopDown)
+            }
+            Start::Auto | Start::Empty => (vec![], vec![], noise.precision(1.0, 1.0), Phase::Climb),
+        };
+        let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
+        let at = if phase == Phase::TopDown { At::Precision(beta) } else { At::Best };
+        let now = work.solve(&active, &a, &noise, at, None)?;
+        Ok(Search {
+            settings: settings.clone(),
+            phase,
+            noise,
+            now,
+            factor: None,
+            barred: vec![false; problem.design.n_columns()],
+            single: false,
+            joint_tolerance: LOOSE,
+            kept: None,
+            reheats: 0,
+            actions: Actions::default(),
+            reason: "",
+        })
+    }
+
+    /// The best model so far.
+    pub fn best(&self) -> &Solution {
+        self.kept.as_ref().unwrap_or(&self.now)
+    }
+
+    pub fn step(&mut self, work: &Workspace<'p>) -> Result<StepOutcome> {
+        match self.phase {
+            Phase::TopDown => self.top_down(work)?,
+            Phase::Climb => {
+                if !self.climb(work)? {
+                    self.reheat(work)?;
+                }
+            }
+            Phase::Held => {
+                if !self.climb(work)? {
+                    self.free(work)?;
+                }
+            }
+            Phase::Freed => {
+                if !self.climb(work)? {
+                    self.judge(work)?;
+                }
+            }
+            Phase::Done => {}
+        }
+        Ok(if self.phase == Phase::Done { StepOutcome::Converged } else { StepOutcome::Continue })
+    }
+
+    /// One re-estimation of all precisions of the start; dies down to a sparse model by itself.
+    fn top_down(&mut self, work: &Workspace<'p>) -> Result<()> {
+        match TOP_DOWN.step(work, &self.noise, &self.now)? {
+            Some(step) => {
+                let done = step.change < TOP_DOWN_TOLERANCE;
+                self.now = step.solution;
+                if done {
+                    self.begin_climb(work)?;
+                }
+            }
+            None => self.begin_climb(work)?,
+        }
+        Ok(())
+    }
+
+    fn begin_climb(&mut self, work: &Workspace<'p>) -> Result<()> {
+        let (active, a) = (self.now.active.clone(), self.now.a.clone());
+        let best = work.solve(&active, &a, &self.noise, At::Best, Some(&self.now))?;
+        if best.log_evidence >= self.now.log_evidence {
+            self.now = best;
+        }
+        self.phase = Phase::Climb;
+        if self.settings.joint {
+            self.now = self.joint(work, self.now.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Takes actions; false if none is left that gains.
+    fn climb(&mut self, work: &Workspace<'p>) -> Result<bool> {
+        if work.problem.bias_only {
+            return Ok(false);
+        }
+        let least = self.least_gain(work);
+        if self.factor.is_none() {
+            self.factor = Some(Factor::new(work.quadratic(&self.now), &self.now, self.noise));
+        }
+        let mut trial = self.factor.clone().expect("made above");
+        let taken = self.take_batch(work, &mut trial, least);
+        if taken.is_empty() {
+            return self.tighten(work);
+        }
+        let at = self.at();
+        let mut next = work.solve(trial.active(), trial.precisions(), &self.noise, at, Some(&self.now));
+        if self.settings.joint
+            && let Ok(solution) = next
+        {
+            next = self.joint(work, solution);
+        }
+        let rise = next.as_ref().map_or(f64::NEG_INFINITY, |n| n.log_evidence - self.now.log_evidence);
+        if let Ok(next) = next
+            && rise > ROUNDING * self.now.log_evidence.abs().max(1.0)
+        {
+            self.count(&taken);
+            self.now = next;
+            // What was barred may be tried again, unless this step was next to nothing.
+            if rise > 0.1 * least {
+                self.barred.fill(false);
+            }
+            self.single = false;
+            // Without a joint step the factor is that of the new model already.
+            let still_true = work.problem.constant_curvature() && !self.settings.joint;
+            self.factor = still_true.then_some(trial);
+        } else {
+            self.actions.undone += 1;
+            if taken.len() == 1 {
+                self.barred[taken[0].column()] = true;
+            }
+            self.single = true;
+        }
+        Ok(true)
+    }
+
+    /// The next actions, each the best by exact gain on the quadratic form, applied to `trial`.
+    fn take_batch(&self, work: &Workspace<'p>, trial: &mut Factor<'p>, least: f64) -> Vec<Action> {
+        let most = match work.problem.constant_curvature() {
+            true => self.settings.batch,
+            false => self.settings.batch.min(MOVING_BATCH),
+        };
+        let most = if self.single { 1 } else { most };
+        let mut taken = Vec::new();
+        let mut threshold = least;
+        while taken.len() < most
+            && let Some((action, gain)) = trial.best_action(threshold, &self.barred)
+        {
+            if taken.is_empty() {
+                threshold = least.max(BATCH_SHARE * gain);
+            }
+            trial.apply(action);
+            taken.push(action);
+        }
+        if taken.is_empty() && self.settings.swaps && self.phase != Phase::Held {
+            let swaps = trial.swaps(least, &self.barred);
+            let worthwhile = swaps.first().map_or(0.0, |(_, gain)| SWAP_SHARE * gain);
+            for (action, gain) in swaps {
+                if taken.len() == most || gain < worthwhile {
+                    break;
+                }
+                if let Action::Swap { out, column } = action
+                    && trial.try_swap(out, column, least)
+                {
+                    taken.push(action);
+                }
+            }
+        }
+        taken
+    }
+
+    /// All precisions together, weights of no use deleted, until they rest.
+    fn joint(&mut self, work: &Workspace<'p>, start: Solution) -> Result<Solution> {
+        let constant = work.problem.constant_curvature();
+        let (batch, most) = if constant { (&JOINT, MAX_JOINT) } else { (&MOVING_JOINT, MOVING_SWEEPS) };
+        let mut now = start;
+        for _ in 0..most {
+            if let Some(smaller) = self.drop_useless(work, &now)? {
+                now = smaller;
+                continue;
+            }
+            let Some(step) = batch.step(work, &self.noise, &now)? else { break };
+            self.actions.joint += 1;
+            now = step.solution;
+            if step.change < self.joint_tolerance {
+                break;
+            }
+        }
+        if !self.noise.is_learnt() {
+            return Ok(now);
+        }
+        let best = work.solve(&now.active, &now.a, &self.noise, At::Best, Some(&now))?;
+        Ok(if best.log_evidence > now.log_evidence { best } else { now })
+    }
+
+    /// Deletes the weights whose best precision is infinite: all of them if the evidence rises, else
+    /// the most useless one.
+    fn drop_useless(&mut self, work: &Workspace<'p>, now: &Solution) -> Result<Option<Solution>> {
+        let surplus = |i: usize| now.beta * now.mean[i] * now.mean[i] / now.variance[i] - now.determined(i);
+        let useless: Vec<usize> = (0..now.a.len()).filter(|i| surplus(*i) <= 1e-12).collect();
+        let Some(worst) = useless.iter().copied().min_by(|i, j| surplus(*i).total_cmp(&surplus(*j))) else { return Ok(None) };
+        for gone in [useless, vec![worst]] {
+            let keep: Vec<usize> = (0..now.a.len()).filter(|i| !gone.contains(i)).collect();
+            if let Ok(next) = without(work, &self.noise, now, &keep, self.at())
+                && next.log_evidence >= now.log_evidence
+            {
+                self.actions.deleted += gone.len();
+                return Ok(Some(next));
+            }
+        }
+        Ok(None)
+    }
+
+    /// No action is left: rest the precisions tightly and look once more.
+    fn tighten(&mut self, work: &Workspace<'p>) -> Result<bool> {
+        if !self.settings.joint || self.joint_tolerance <= TIGHT {
+            return Ok(false);
+        }
+        self.joint_tolerance = TIGHT;
+        let rested = self.joint(work, self.now.clone())?;
+        if rested.log_evidence < self.now.log_evidence {
+            return Ok(false);
+        }
+        self.now = rested;
+        self.factor = None;
+        Ok(true)
+    }
+
+    /// The model is at rest: begin an excursion with the noise held low, if one is left.
+    fn reheat(&mut self, work: &Workspace<'p>) -> Result<()> {
+        let possible = work.problem.constant_curvature() && !work.problem.bias_only && !self.now.active.is_empty();
+        if !possible || self.reheats >= self.settings.reheats {
+            self.phase = Phase::Done;
+            self.reason = match (possible, self.settings.reheats) {
+                (true, 1..) => "no action gains more than the tolerance, and the last reheat allowed is done",
+                _ => "no action gains more than the tolerance",
+            };
+            return Ok(());
+        }
+        self.reheats += 1;
+        let held = Noise::Fixed(REHEAT * self.now.beta);
+        self.kept = Some(self.now.clone());
+        let a: Vec<f64> = self.now.a.iter().map(|a| a / REHEAT).collect();
+        match work.solve(&self.now.active, &a, &held, At::Best, Some(&self.now)) {
+            Ok(hot) => self.enter(Phase::Held, held, hot),
+            Err(_) => self.settle("no action gains more than the tolerance, and a reheat is singular"),
+        }
+        Ok(())
+    }
+
+    /// The over-complete model is at rest: free the noise.
+    fn free(&mut self, work: &Workspace<'p>) -> Result<()> {
+        let noise = work.problem.noise;
+        let mut free = work.solve(&self.now.active, &self.now.a, &noise, At::Best, Some(&self.now))?;
+        self.noise = noise;
+        if self.settings.joint {
+            self.joint_tolerance = LOOSE;
+            free = self.joint(work, free)?;
+        }
+        self.enter(Phase::Freed, noise, free);
+        Ok(())
+    }
+
+    /// The excursion is over: keep what it found if that is better, and try again; else end.
+    fn judge(&mut self, work: &Workspace<'p>) -> Result<()> {
+        let gained = self.kept.as_ref().map_or(0.0, |kept| self.now.log_evidence - kept.log_evidence);
+        if gained > REHEAT_GAIN {
+            self.kept = None;
+            self.phase = Phase::Climb;
+            return self.reheat(work);
+        }
+        self.settle("no action gains more than the tolerance, and a reheat has not helped");
+        Ok(())
+    }
+
+    fn enter(&mut self, phase: Phase, noise: Noise, now: Solution) {
+        self.phase = phase;
+        self.noise = noise;
+        self.now = now;
+        self.factor = None;
+        self.barred.fill(false);
+        self.single = false;
+        self.joint_tolerance = LOOSE;
+    }
+
+    /// Back to the best model, and done.
+    fn settle(&mut self, reason: &'static str) {
+        if let Some(kept) = self.kept.take()
+            && kept.log_evidence >= self.now.log_evidence
+        {
+            self.now = kept;
+        }
+        self.factor = None;
+        self.phase = Phase::Done;
+        self.reason = reason;
+    }
+
+    fn at(&self) -> At {
+        At::Best
+    }
+
+    /// Nats that an action must gain.
+    fn least_gain(&self, work: &Workspace) -> f64 {
+        let least = self.settings.tolerance * (work.problem.count() / 1000.0).max(1.0);
+        if self.phase == Phase::Held { least.max(HELD_TOLERANCE) } else { least }
+    }
+
+    fn count(&mut self, taken: &[Action]) {
+        for action in taken {
+            match action {
+                Action::Add { .. } => self.actions.added += 1,
+                Action::Reestimate { .. } => self.actions.reestimated += 1,
+                Action::Delete { .. } => self.actions.deleted += 1,
+                Action::Swap { .. } => self.actions.swapped += 1,
+            }
+        }
+    }
+
+    /// What is left at the end, over all columns.
+    pub fn certificate(&mut self, work: &Workspace<'p>) -> Certificate {
+        let best = self.best().clone();
+        let factor = Factor::new(work.quadratic(&best), &best, work.problem.noise);
+        let gain = factor.best_action(0.0, &self.barred).map_or(0.0, |(_, gain)| gain);
+        let swap = match self.settings.swaps {
+            true => factor.swaps(0.0, &self.barred).first().map_or(0.0, |(_, gain)| *gain),
+            false => 0.0,
+        };
+        let gradient = best.largest_gradient();
+        let reason = match self.phase {
+            Phase::Done if self.settings.joint && gradient > STATIONARY => {
+                format!("{}; the largest gradient is still {gradient:.1e}", self.reason)
+            }
+            Phase::Done => self.reason.to_string(),
+            _ => "ended before the search was over".to_string(),
+        };
+        Certificate { largest_gain: Some(gain.max(swap)), largest_gradient: gradient, reason }
+    }
+}

@@ -1,0 +1,125 @@
+//! The weight posterior of an active set at given precisions.
+
+use std::rc::Rc;
+
+use ndarray::{Array1, Array2, Axis};
+
+use super::gain::Noise;
+use crate::error::Result;
+use crate::linalg::{self, Cholesky};
+use crate::quadratic::Quadratic;
+
+/// Posterior and log evidence of the columns `active` at relative precisions `a` = alpha / beta, for
+/// unit-norm columns and scaled targets.
+#[derive(Debug, Clone)]
+pub(crate) struct Solution {
+    /// Columns in the model, [M].
+    pub active: Vec<usize>,
+    /// Relative precisions, [M].
+    pub a: Vec<f64>,
+    /// Noise precision; 1 without noise.
+    pub beta: f64,
+    /// R, lower triangular, R R' = diag(a) + G, [M, M].
+    pub lower: Array2<f64>,
+    /// inv(R), [M, M].
+    pub inverse: Array2<f64>,
+    /// Posterior mean of the weights, [M].
+    pub mean: Vec<f64>,
+    /// diag of inv(diag(a) + G), [M]: beta times the posterior variances.
+    pub variance: Vec<f64>,
+    /// E = |t - Phi mu|^2 + mu'diag(a)mu, see (M2); 0 where the curvature is not constant.
+    pub energy: f64,
+    /// Log evidence, plus the log hyperprior of the noise.
+    pub log_evidence: f64,
+    /// Jitter that the factorisation took.
+    pub jitter: f64,
+}
+
+/// Which noise precision a solution takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum At {
+    /// This one; `a` is relative to it.
+    Precision(f64),
+    /// The best for the given relative precisions.
+    Best,
+}
+
+impl Solution {
+    /// Solves the quadratic form: one Cholesky factor of `active`.
+    pub fn of(quadratic: &Rc<Quadratic>, active: &[usize], a: &[f64], noise: &Noise, at: At) -> Result<Solution> {
+        let mut h = quadratic.dense(active);
+        let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+        h.diag_mut().iter_mut().zip(a).for_each(|(h, a)| *h += a);
+        let factor = Cholesky::new(h, scale)?;
+        let inverse = factor.inverse();
+        let bias = bias_position(quadratic, active);
+        let target = quadratic.target(bias.map(|p| a[p]));
+        let mut z: Array2<f64> = active.iter().map(|j| target.f[*j]).collect::<Array1<f64>>().insert_axis(Axis(1));
+        linalg::solve_lower(factor.lower.view(), z.view_mut());
+        let squares = z.iter().map(|z| z * z).sum::<f64>();
+        linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
+        let mut mean = z.into_raw_vec_and_offset().0;
+        if let Some(p) = bias {
+            mean[p] += target.bias_offset;
+        }
+        // The noise cap keeps beta E away from where this difference cancels.
+        let energy = (target.tt - squares).max(1e-13 * quadratic.count);
+        let beta = match at {
+            At::Precision(beta) => beta,
+            At::Best => noise.precision(energy, quadratic.count),
+        };
+        let sum_log_a = a.iter().map(|a| a.ln()).sum();
+        let log_evidence = noise.log_evidence(beta, energy, quadratic.count, factor.log_det(), sum_log_a);
+        Ok(Solution {
+            active: active.to_vec(),
+            a: a.to_vec(),
+            beta,
+            variance: variances(&inverse),
+            jitter: factor.jitter,
+            lower: factor.lower,
+            inverse,
+            mean,
+            energy,
+            log_evidence,
+        })
+    }
+
+    /// gamma_i = 1 - alpha_i Sigma_ii (M4), in [0, 1]: how well the data determine weight i.
+    pub fn determined(&self, i: usize) -> f64 {
+        (1.0 - self.a[i] * self.variance[i]).clamp(0.0, 1.0)
+    }
+
+    /// |t - Phi mu|^2, kept positive.
+    pub fn residual(&self, count: f64) -> f64 {
+        let prior: f64 = self.a.iter().zip(&self.mean).map(|(a, m)| a * m * m).sum();
+        (self.energy - prior).max(1e-13 * count)
+    }
+
+    /// d log evidence / d log alpha_i (M5), the curvature held fixed.
+    pub fn gradient(&self, i: usize) -> f64 {
+        0.5 * (1.0 - self.a[i] * (self.variance[i] + self.beta * self.mean[i] * self.mean[i]))
+    }
+
+    /// Largest |gradient|.
+    pub fn largest_gradient(&self) -> f64 {
+        (0..self.a.len()).map(|i| self.gradient(i).abs()).fold(0.0, f64::max)
+    }
+}
+
+/// Where the bias stands among the active columns, if its precision enters f.
+pub(crate) fn bias_position(quadratic: &Quadratic, active: &[usize]) -> Option<usize> {
+    active.iter().position(|j| *j == 0).filter(|_| quadratic.has_mean())
+}
+
+/// Diagonal of inv(R)'inv(R), [M].
+pub(crate) fn variances(inverse: &Array2<f64>) -> Vec<f64> {
+    inverse.map_axis(Axis(0), |c| c.dot(&c)).to_vec()
+}
+
+/// inv(R)'inv(R), [M, M].
+pub(crate) fn covariance(inverse: &Array2<f64>) -> Array2<f64> {
+    let mut out = Array2::zeros(inverse.raw_dim());
+    linalg::add_gram(inverse.view(), out.view_mut());
+    linalg::mirror(&mut out);
+    out
+}
