@@ -1,4 +1,4 @@
-//! Kernels k(x, x'): one file each, one line of registration.
+//! Kernels k(x, x'), (M19), and their gradients, (M20): one file each, one line of registration.
 
 mod distance;
 mod inner;
