@@ -7,7 +7,7 @@ use faer::linalg::cholesky::llt;
 use faer::linalg::matmul::{matmul, triangular};
 use faer::linalg::{triangular_inverse, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par};
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
 
 use crate::error::{Error, Result};
 
@@ -84,26 +84,27 @@ pub(crate) struct Cholesky {
 }
 
 impl Cholesky {
-    /// Factorises `a` ([M, M], lower triangle read). If a pivot is not positive, jitter of 1e-14
-    /// and more, at most [`MAX_JITTER`], times `scale` (the unit-norm diagonal's size) is added.
+    /// Factorises symmetric `a`, [M, M]. If a pivot is not positive, jitter of 1e-14 and more, at
+    /// most [`MAX_JITTER`], times `scale` (the unit-norm diagonal's size) is added.
     pub fn new(a: Array2<f64>, scale: f64) -> Result<Self> {
         let n = a.nrows();
+        let parallel = par((n * n * n) as f64 / 6.0);
+        let params = Default::default();
+        let mut buffer = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(n, parallel, params));
         let mut jitter = 0.0;
         loop {
-            let mut lower = a.clone();
-            lower.diag_mut().map_inplace(|v| *v += jitter * scale);
-            let parallel = par((n * n * n) as f64 / 6.0);
-            let ok = {
-                let mut v = lower.view_mut();
-                let params = Default::default();
-                let scratch = llt::factor::cholesky_in_place_scratch::<f64>(n, parallel, params);
-                let mut buffer = MemBuffer::new(scratch);
-                llt::factor::cholesky_in_place(view_mut(&mut v), Default::default(), parallel, MemStack::new(&mut buffer), params)
-                    .is_ok()
-            } && lower.diag().iter().all(|v| v.is_finite() && *v > 0.0);
-            if ok {
-                for i in 0..n {
-                    lower.row_mut(i).slice_mut(ndarray::s![i + 1..]).fill(0.0);
+            let mut work = a.clone();
+            work.diag_mut().map_inplace(|v| *v += jitter * scale);
+            let done = {
+                // Column-major is up to three times faster: a is symmetric, so its transpose will do.
+                let mut columns = work.view_mut().reversed_axes();
+                let stack = MemStack::new(&mut buffer);
+                llt::factor::cholesky_in_place(view_mut(&mut columns), Default::default(), parallel, stack, params).is_ok()
+            };
+            if done && work.diag().iter().all(|v| v.is_finite() && *v > 0.0) {
+                let mut lower = Array2::zeros((n, n));
+                for (i, row) in work.outer_iter().enumerate() {
+                    lower.column_mut(i).slice_mut(s![i..]).assign(&row.slice(s![i..]));
                 }
                 return Ok(Cholesky { lower, jitter });
             }

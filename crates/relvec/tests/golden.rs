@@ -203,9 +203,11 @@ fn check_trace(case: &support::Case, key: &str) {
             (true, _, _) => 1e-6,
             (_, "em_trace", _) => 1e-8,
             (_, _, 0..2) => 1e-7,
-            _ => 1e-4,
+            _ => 1e-5,
         };
         for (j, (got, expected)) in alpha.iter().zip(floats(&record["alpha_next"])).enumerate() {
+            // gamma = 1 - alpha Sigma of a weight this close to gone is rounding; it would be pruned.
+            let size = if expected > 1e9 { 1e-2 } else { size };
             assert!((got / expected).ln().abs() < size, "{name} alpha[{k}][{j}]: {got:e} {expected:e}");
         }
     }

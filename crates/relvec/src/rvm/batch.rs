@@ -1,7 +1,7 @@
 //! Re-estimating all precisions at once: EM, MacKay's fixed point, the top-down start, and the joint
 //! steps of the sequential scheme are the same step with other update rules, (M4) to (M6).
 
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Axis};
 
 use super::Hyperpriors;
 use super::gain::Noise;
@@ -10,8 +10,6 @@ use super::solution::{At, Solution, covariance};
 use crate::error::Result;
 use crate::linalg::{self, Cholesky};
 
-/// A weight less determined than this by the data is gone.
-const GONE: f64 = 1e-7;
 /// What the evidence may fall by when a gone weight is dropped: rounding.
 const DROP_SLACK: f64 = 1e-7;
 /// Relative rounding of the log evidence.
@@ -43,8 +41,8 @@ pub(crate) struct Batch {
     pub hyperpriors: Hyperpriors,
     /// Largest |d log alpha| in one step.
     pub clip: f64,
-    /// Whether weights that the data do not determine are dropped.
-    pub drop: bool,
+    /// A weight with gamma below this is gone from the model; 0 keeps all.
+    pub gone: f64,
 }
 
 /// A step taken: the solution it led to and the largest |d log precision|.
@@ -108,8 +106,8 @@ impl Batch {
         let log_ratio = |a: f64, b: f64| (a.ln() - b.ln()).abs();
         let alphas = next.a.iter().zip(&before.a).map(|(x, y)| log_ratio(x * next.beta, y * before.beta));
         let change = alphas.fold(log_ratio(next.beta, before.beta), f64::max);
-        let keep: Vec<usize> = (0..next.a.len()).filter(|i| next.determined(*i) >= GONE).collect();
-        if !self.drop || keep.len() == next.a.len() {
+        let keep: Vec<usize> = (0..next.a.len()).filter(|i| next.determined(*i) >= self.gone).collect();
+        if keep.len() == next.a.len() {
             return Ok(Step { solution: next, change });
         }
         let gone = (next.a.len() - keep.len()) as f64;
@@ -174,19 +172,19 @@ fn newton(now: &Solution, noise: &Noise, count: f64) -> Option<Vec<f64>> {
     if m == 0 {
         return None;
     }
-    let covariance = covariance(&now.inverse);
     let (beta, a, mu) = (now.beta, &now.a, &now.mean);
     // How fast the best noise precision follows E; 0 where it is held.
     let follow = match *noise {
         Noise::Learnt { cap, d, .. } if noise.precision(now.energy, count) < cap => beta / (now.energy + 2.0 * d),
         _ => 0.0,
     };
-    let mut h = Array2::from_shape_fn((m, m), |(i, j)| {
-        let s = covariance[[i, j]];
-        -0.5 * a[i] * a[j] * (s * s + 2.0 * beta * mu[i] * mu[j] * s + follow * (mu[i] * mu[j]).powi(2))
-    });
-    for i in 0..m {
-        h[[i, i]] += 0.5 * a[i] * (now.variance[i] + beta * mu[i] * mu[i]);
+    let mut h = covariance(&now.inverse);
+    for (i, mut row) in h.outer_iter_mut().enumerate() {
+        for (j, h) in row.iter_mut().enumerate() {
+            let (s, both) = (*h, mu[i] * mu[j]);
+            *h = -0.5 * a[i] * a[j] * (s * s + 2.0 * beta * both * s + follow * both * both);
+        }
+        row[i] += 0.5 * a[i] * (now.variance[i] + beta * mu[i] * mu[i]);
     }
     let size = h.diag().iter().map(|v| v.abs()).sum::<f64>() / m as f64;
     let gradient: Array1<f64> = (0..m).map(|i| now.gradient(i)).collect();

@@ -173,13 +173,16 @@ impl<'a> Factor<'a> {
     }
 
     /// The action of largest gain above `least`, columns in `barred` left out.
-    pub fn best_action(&self, least: f64, barred: &[bool]) -> Option<(Action, f64)> {
+    pub fn best_action(&self, least: f64, barred: &[bool], reestimate: bool) -> Option<(Action, f64)> {
         let actions = self.actions();
         let mut skip: Vec<usize> = Vec::new();
         loop {
             let mut best: Option<(Action, f64)> = None;
             for (j, action) in actions.iter().enumerate() {
                 let Some((action, gain)) = *action else { continue };
+                if !reestimate && matches!(action, Action::Reestimate { .. }) {
+                    continue;
+                }
                 if !(gain > least) || barred[j] || skip.contains(&j) {
                     continue;
                 }

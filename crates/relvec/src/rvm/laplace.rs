@@ -4,7 +4,7 @@
 use ndarray::{Array1, Array2, ArrayView1};
 
 use super::problem::Problem;
-use super::solution::{Solution, variances};
+use super::solution::Solution;
 use crate::error::Result;
 use crate::likelihood::Working;
 use crate::linalg::{self, Cholesky};
@@ -62,19 +62,9 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
         }
     }
     let factor = hessian(&phi, &work, &c, alpha)?;
-    let inverse = factor.inverse();
-    Ok(Solution {
-        active: active.to_vec(),
-        a: alpha.to_vec(),
-        beta: 1.0,
-        variance: variances(&inverse),
-        log_evidence: value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det(),
-        jitter: factor.jitter,
-        lower: factor.lower,
-        inverse,
-        mean: w.to_vec(),
-        energy: 0.0,
-    })
+    let log_evidence = value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
+    let alpha = alpha.to_vec();
+    Ok(Solution::at_mode(active, &alpha, w.to_vec(), factor, log_evidence))
 }
 
 /// Cholesky factor of diag(alpha) + Phi'BPhi.

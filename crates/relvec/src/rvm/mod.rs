@@ -108,7 +108,7 @@ pub struct Em {
     pub initial_alpha: Option<f64>,
     /// First noise variance, in the user's units; `None`: 0.01 var(t).
     pub initial_noise_variance: Option<f64>,
-    /// Whether weights that the data no longer determine (gamma < 1e-7) leave the model.
+    /// Whether weights that the data no longer determine (gamma < 1e-12) leave the model.
     pub prune: bool,
 }
 
@@ -124,7 +124,7 @@ pub struct MacKay {
     pub initial_alpha: Option<f64>,
     /// First noise variance, in the user's units; `None`: 0.01 var(t).
     pub initial_noise_variance: Option<f64>,
-    /// Whether weights that the data no longer determine (gamma < 1e-7) leave the model.
+    /// Whether weights that the data no longer determine (gamma < 1e-12) leave the model.
     pub prune: bool,
 }
 

@@ -81,9 +81,9 @@ const TOP_DOWN: Batch = Batch {
     rules: &[Rule::Exact, Rule::MacKay, Rule::Em],
     hyperpriors: super::Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
     clip: 2.0,
-    drop: true,
+    gone: 1e-7,
 };
-const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, drop: false, ..TOP_DOWN };
+const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, gone: 0.0, ..TOP_DOWN };
 const MOVING_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
 
 impl<'p> Search<'p> {
@@ -242,7 +242,7 @@ impl<'p> Search<'p> {
         let mut taken = Vec::new();
         let mut threshold = least;
         while taken.len() < most
-            && let Some((action, gain)) = trial.best_action(threshold, &self.barred)
+            && let Some((action, gain)) = trial.best_action(threshold, &self.barred, !self.settings.joint)
         {
             if taken.is_empty() {
                 threshold = least.max(BATCH_SHARE * gain);
@@ -418,7 +418,7 @@ impl<'p> Search<'p> {
     pub fn certificate(&mut self, work: &Workspace<'p>) -> Certificate {
         let best = self.best().clone();
         let factor = Factor::new(work.quadratic(&best), &best, work.problem.noise);
-        let gain = factor.best_action(0.0, &self.barred).map_or(0.0, |(_, gain)| gain);
+        let gain = factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain);
         let swap = match self.settings.swaps {
             true => factor.swaps(0.0, &self.barred).first().map_or(0.0, |(_, gain)| *gain),
             false => 0.0,

@@ -33,6 +33,8 @@ pub(crate) struct Solution {
     pub log_evidence: f64,
     /// Jitter that the factorisation took.
     pub jitter: f64,
+    /// G of the active columns, [M, M], kept for the next solve; none where it changes with the weights.
+    gram: Option<Rc<Array2<f64>>>,
 }
 
 /// Which noise precision a solution takes.
@@ -45,9 +47,21 @@ pub(crate) enum At {
 }
 
 impl Solution {
-    /// Solves the quadratic form: one Cholesky factor of `active`.
-    pub fn of(quadratic: &Rc<Quadratic>, active: &[usize], a: &[f64], noise: &Noise, at: At) -> Result<Solution> {
-        let mut h = quadratic.dense(active);
+    /// Solves the quadratic form: one Cholesky factor of `active`. `before` is any earlier solution of
+    /// the same form: G of columns that it has is taken from there.
+    pub fn of(
+        quadratic: &Quadratic,
+        active: &[usize],
+        a: &[f64],
+        noise: &Noise,
+        at: At,
+        before: Option<&Solution>,
+    ) -> Result<Solution> {
+        let gram = match before.and_then(|s| s.gram_of(active)) {
+            Some(gram) => gram,
+            None => Rc::new(quadratic.dense(active)),
+        };
+        let mut h = Array2::clone(&gram);
         let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
         h.diag_mut().iter_mut().zip(a).for_each(|(h, a)| *h += a);
         let factor = Cholesky::new(h, scale)?;
@@ -81,7 +95,46 @@ impl Solution {
             mean,
             energy,
             log_evidence,
+            gram: Some(gram),
         })
+    }
+
+    /// A solution found otherwise, where the curvature is not constant.
+    pub fn at_mode(active: &[usize], alpha: &[f64], mean: Vec<f64>, factor: Cholesky, log_evidence: f64) -> Solution {
+        let inverse = factor.inverse();
+        Solution {
+            active: active.to_vec(),
+            a: alpha.to_vec(),
+            beta: 1.0,
+            variance: variances(&inverse),
+            jitter: factor.jitter,
+            lower: factor.lower,
+            inverse,
+            mean,
+            energy: 0.0,
+            log_evidence,
+            gram: None,
+        }
+    }
+
+    /// G of columns that are all in this solution, in the order given.
+    fn gram_of(&self, active: &[usize]) -> Option<Rc<Array2<f64>>> {
+        let gram = self.gram.as_ref()?;
+        if active == self.active {
+            return Some(gram.clone());
+        }
+        let mut next = 0;
+        let mut places = Vec::with_capacity(active.len());
+        for j in active {
+            next += self.active[next..].iter().position(|k| k == j)?;
+            places.push(next);
+        }
+        let mut out = Array2::zeros((places.len(), places.len()));
+        for (mut target, i) in out.outer_iter_mut().zip(&places) {
+            let row = gram.row(*i);
+            target.iter_mut().zip(&places).for_each(|(t, k)| *t = row[*k]);
+        }
+        Some(Rc::new(out))
     }
 
     /// gamma_i = 1 - alpha_i Sigma_ii (M4), in [0, 1]: how well the data determine weight i.
@@ -112,7 +165,7 @@ pub(crate) fn bias_position(quadratic: &Quadratic, active: &[usize]) -> Option<u
 }
 
 /// Diagonal of inv(R)'inv(R), [M].
-pub(crate) fn variances(inverse: &Array2<f64>) -> Vec<f64> {
+fn variances(inverse: &Array2<f64>) -> Vec<f64> {
     inverse.map_axis(Axis(0), |c| c.dot(&c)).to_vec()
 }
 
