@@ -1,1 +1,49 @@
-//! The command line of relvec.
+//! The command line of relvec, as a library: the binary and the Python wheel call the same [`main`].
+
+mod args;
+mod demo;
+mod failure;
+mod figures;
+mod fit;
+mod inspect;
+mod model_file;
+mod output;
+mod predict;
+mod problems;
+mod progress;
+mod settings;
+mod summary;
+mod table;
+mod target;
+mod text;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+/// Runs the command that `args` (the program's name first) ask for and returns the exit code:
+/// 0 done, 1 failed (bad data, bad model), 2 for what the arguments alone show wrong.
+///
+/// Data go to stdout; words, progress and the one error message to stderr.
+pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let args = match Args::try_parse_from(args) {
+        Ok(args) => args,
+        Err(e) => {
+            // `--help` and `--version` arrive here too, with exit code 0. A closed pipe is no news.
+            let _ = e.print();
+            return u8::try_from(e.exit_code()).unwrap_or(2);
+        }
+    };
+    let done = match &args.command {
+        Command::Fit(args) => fit::run(args),
+        Command::Predict(args) => predict::run(args),
+        Command::Inspect(args) => inspect::run(args),
+        Command::Demo(args) => demo::run(args),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(e) => failure::report(&e),
+    }
+}

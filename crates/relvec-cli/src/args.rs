@@ -1,0 +1,155 @@
+//! The arguments as they are typed. Nothing is opened or worked out here: see `settings` for that.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{Parser, Subcommand, ValueEnum};
+use relvec::{Inference, Kernel};
+
+/// Sparse kernel machines: train, inspect and use relevance vector machines.
+#[derive(Debug, Parser)]
+#[command(name = "relvec", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "Data go to stdout, words to stderr. Exit code: 0 done, 1 failed, 2 wrong arguments.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Fit(FitArgs),
+    Predict(PredictArgs),
+    Inspect(InspectArgs),
+    Demo(DemoArgs),
+}
+
+/// Train a machine on a table and save it as a model file
+///
+/// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip) or a Parquet file. All
+/// columns but the target, the weights and those in --drop are features and must be numeric.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  relvec fit houses.csv --target price -o houses.json
+  relvec fit cells.csv --target kind --drop id,date --set kernel.rbf.gamma=0.1 -o cells.json
+  relvec fit sinc.csv --target y --no-standardize --set likelihood.gaussian.noise_variance=0.04 --json")]
+pub(crate) struct FitArgs {
+    /// The table to learn from
+    pub data: PathBuf,
+    /// Name of the column to predict
+    #[arg(long, value_name = "NAME")]
+    pub target: String,
+    /// The kind of machine
+    #[arg(long, default_value = "rvm", value_parser = PossibleValuesParser::new(["rvm"]))]
+    pub machine: String,
+    /// What to learn. Default: classify if the target is text or boolean, or has exactly two distinct
+    /// numbers; else regress
+    #[arg(long)]
+    pub task: Option<Task>,
+    /// How the precisions are learnt
+    #[arg(long, default_value = "sequential", value_parser = PossibleValuesParser::new(Inference::NAMES))]
+    pub inference: String,
+    /// The kernel
+    #[arg(long, default_value = "rbf", value_parser = PossibleValuesParser::new(Kernel::NAMES))]
+    pub kernel: String,
+    /// Any parameter, by its path in the settings, such as kernel.rbf.gamma=0.5 or max_iterations=100
+    /// (may be repeated; a wrong path lists what there is)
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+    /// Use the features as they are, not scaled to mean 0 and standard deviation 1
+    #[arg(long)]
+    pub no_standardize: bool,
+    /// Name of a column with the weight of each row, zero or positive
+    #[arg(long, value_name = "NAME")]
+    pub weights: Option<String>,
+    /// Columns to leave out, by name
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub drop: Vec<String>,
+    /// Threads to use; the model does not depend on it [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub threads: Option<usize>,
+    /// Where to write the model (JSON)
+    #[arg(short, long, value_name = "MODEL", required_unless_present = "json")]
+    pub output: Option<PathBuf>,
+    /// Print what `inspect --json` prints, with the seconds taken; then -o may be left out
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Predict the rows of a table with a model file
+///
+/// Regression writes the columns prediction, std, lower, upper (noise and uncertainty of the weights
+/// together); classification writes prediction and one probability_<label> per class. Features are
+/// found by name, in any order; other columns are ignored.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  relvec predict houses.json new_houses.csv -o prices.csv
+  relvec predict cells.json cells.csv.gz | head")]
+pub(crate) struct PredictArgs {
+    /// The model file
+    pub model: PathBuf,
+    /// The table to predict
+    pub data: PathBuf,
+    /// Where to write the predictions (CSV) [default: stdout]
+    #[arg(short, long, value_name = "OUT.csv")]
+    pub output: Option<PathBuf>,
+    /// Probability that a new value lies between lower and upper (regression) [default: 0.95]
+    #[arg(long, value_parser = probability)]
+    pub level: Option<f64>,
+    /// Threads to use; the predictions do not depend on it [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub threads: Option<usize>,
+}
+
+/// Say what a model file holds
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectArgs {
+    /// The model file
+    pub model: PathBuf,
+    /// As a JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Train on two built-in problems, print a table, draw two figures
+///
+/// Needs no file and no network. The problems are those of the papers: sinc with noise, and two classes
+/// in the plane, each a mixture of two Gaussians.
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Folder for the figures, made if need be
+    #[arg(long, value_name = "DIR", default_value = "relvec-demo")]
+    pub out: PathBuf,
+}
+
+/// What to learn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Task {
+    /// Real values
+    Regress,
+    /// Classes
+    Classify,
+}
+
+impl Task {
+    /// The name used in arguments and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Task::Regress => "regress",
+            Task::Classify => "classify",
+        }
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("expected a whole number, 1 or more".into()),
+        Ok(n) => Ok(n),
+    }
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(p) if p > 0.0 && p < 1.0 => Ok(p),
+        _ => Err("expected a number between 0 and 1, such as 0.95".into()),
+    }
+}

@@ -1,0 +1,105 @@
+//! Files are written whole or not at all: under a temporary name in the same folder, then renamed.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use tempfile::NamedTempFile;
+
+/// A file that appears under its name only when [`Output::finish`] is called.
+pub(crate) struct Output {
+    path: PathBuf,
+    sink: Sink,
+}
+
+enum Sink {
+    /// Removed on drop unless finished.
+    Temporary(BufWriter<NamedTempFile>),
+    /// A device or a pipe, such as /dev/null, which must not be replaced by a file.
+    Direct(BufWriter<File>),
+}
+
+impl Output {
+    /// Opens a file for `path`; fails now rather than after the work if it cannot be written.
+    pub fn create(path: &Path) -> Result<Output> {
+        let sink = Output::sink(path).with_context(|| format!("cannot write `{}`", path.display()))?;
+        // A link is followed, so that the file it names is replaced and not the link.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        Ok(Output { path, sink })
+    }
+
+    fn sink(path: &Path) -> Result<Sink> {
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => bail!("it is a folder"),
+            Ok(found) if !found.is_file() => {
+                return Ok(Sink::Direct(BufWriter::new(File::options().write(true).open(path)?)));
+            }
+            Ok(found) if found.permissions().readonly() => bail!("the file is read-only"),
+            _ => {}
+        }
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let folder = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        if target.file_name().is_none() {
+            bail!("this is no file name");
+        }
+        if !folder.is_dir() {
+            bail!("there is no folder `{}`", folder.display());
+        }
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".relvec-").suffix(".part");
+        #[cfg(unix)]
+        {
+            // As any new file: the user's umask decides, not the privacy of temporary files.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        // Not the error of the crate: it names the temporary file, which the user never asked for.
+        let file = builder.tempfile_in(folder).map_err(|e| io::Error::from(e.kind()))?;
+        Ok(Sink::Temporary(BufWriter::new(file)))
+    }
+
+    /// Gives the file its name.
+    pub fn finish(self) -> Result<()> {
+        let context = || format!("cannot write `{}`", self.path.display());
+        match self.sink {
+            Sink::Direct(mut file) => file.flush().with_context(context),
+            Sink::Temporary(buffer) => {
+                let file = buffer.into_inner().map_err(|e| e.into_error()).with_context(context)?;
+                file.persist(&self.path).map_err(|e| e.error).with_context(context)?;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.sink {
+            Sink::Temporary(file) => file.write(bytes),
+            Sink::Direct(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::Temporary(file) => file.flush(),
+            Sink::Direct(file) => file.flush(),
+        }
+    }
+}
+
+/// Fails if `path` cannot be written; leaves nothing behind.
+pub(crate) fn check(path: &Path) -> Result<()> {
+    Output::create(path).map(drop)
+}
+
+/// Writes `bytes` as the file `path`.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut output = Output::create(path)?;
+    output.write_all(bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
+    output.finish()
+}

@@ -1,0 +1,157 @@
+//! `relvec predict`: rows in, predictions out, a block at a time.
+
+use std::io::{self, Write};
+
+use anyhow::{Context, Result, anyhow, bail};
+use ndarray::ArrayView2;
+use relvec::{Model, Moderation};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use crate::args::{PredictArgs, Task};
+use crate::model_file;
+use crate::output::Output;
+use crate::summary::task;
+use crate::table::Table;
+use crate::text::{count, list};
+
+/// Rows held at a time.
+const BLOCK: usize = 8192;
+/// Columns named in a message.
+const NAMES_SHOWN: usize = 10;
+/// Probability of the interval from lower to upper.
+const LEVEL: f64 = 0.95;
+
+pub(crate) fn run(args: &PredictArgs) -> Result<()> {
+    let model = model_file::read(&args.model)?;
+    let output = args.output.as_deref().map(Output::create).transpose()?;
+    if args.level.is_some() && task(&model) == Task::Classify {
+        eprintln!("note: --level is for regression; the model is a classifier");
+    }
+    let writer = PredictionWriter::new(&model, args)?;
+    match output {
+        Some(mut file) => {
+            stream(args, &writer, &mut file)?;
+            file.finish()
+        }
+        None => stream(args, &writer, &mut io::stdout().lock()),
+    }
+}
+
+/// Predicts the table block by block.
+fn stream(args: &PredictArgs, writer: &PredictionWriter, sink: &mut dyn Write) -> Result<()> {
+    let name = || format!("`{}`", args.data.display());
+    let mut table = Table::open(&args.data)?;
+    let columns = match_columns(writer.model, table.columns()).with_context(name)?;
+    let mut values = Vec::with_capacity(BLOCK * columns.len());
+    let mut more = table.advance().with_context(name)?;
+    if !more {
+        return Err(anyhow!("there are no rows below the header")).with_context(name);
+    }
+    let mut sink = csv::Writer::from_writer(sink);
+    write(&mut sink, &writer.header)?;
+    while more {
+        values.clear();
+        let mut rows = 0;
+        while more && rows < BLOCK {
+            for column in &columns {
+                values.push(table.number(*column).with_context(name)?);
+            }
+            rows += 1;
+            more = table.advance().with_context(name)?;
+        }
+        let block = ArrayView2::from_shape((rows, columns.len()), &values)?;
+        writer.block(block, &mut sink)?;
+    }
+    sink.flush()?;
+    Ok(())
+}
+
+/// The columns of the table that hold the model's features, in the model's order.
+fn match_columns(model: &Model, columns: &[String]) -> Result<Vec<usize>> {
+    if model.features.is_empty() {
+        // Trained by a library that had no names: by position then, and nothing may be left over.
+        if columns.len() != model.n_features {
+            bail!("the model knows no feature names and expects {}, found {}", count(model.n_features, "column"), columns.len());
+        }
+        return Ok((0..columns.len()).collect());
+    }
+    let position = |name: &String| columns.iter().position(|c| c == name);
+    let missing: Vec<&String> = model.features.iter().filter(|name| position(name).is_none()).collect();
+    if !missing.is_empty() {
+        bail!(
+            "{} of the model {} missing: {}; the columns are: {}",
+            count(missing.len(), "feature"),
+            if missing.len() == 1 { "is" } else { "are" },
+            list(&missing, NAMES_SHOWN),
+            list(columns, NAMES_SHOWN)
+        );
+    }
+    let extra: Vec<&String> = columns.iter().filter(|c| !model.features.contains(c)).collect();
+    if !extra.is_empty() {
+        eprintln!("note: no feature of the model, ignored: {}", list(&extra, NAMES_SHOWN));
+    }
+    Ok(model.features.iter().filter_map(position).collect())
+}
+
+/// Turns blocks of features into rows of the output.
+struct PredictionWriter<'a> {
+    model: &'a Model,
+    /// A pool of our own: the global one belongs to whoever embeds this library.
+    pool: rayon::ThreadPool,
+    header: Vec<String>,
+    /// Standard deviations from the mean to `upper`.
+    quantile: f64,
+}
+
+impl<'a> PredictionWriter<'a> {
+    fn new(model: &'a Model, args: &PredictArgs) -> Result<PredictionWriter<'a>> {
+        let mut header = vec!["prediction".to_string()];
+        match task(model) {
+            Task::Regress => header.extend(["std", "lower", "upper"].map(String::from)),
+            Task::Classify => header.extend((0..2).map(|k| format!("probability_{}", class_name(model, k)))),
+        }
+        let quantile = Normal::standard().inverse_cdf(0.5 + args.level.unwrap_or(LEVEL) / 2.0);
+        // 0 threads means one per processor.
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build().context("cannot start threads")?;
+        Ok(PredictionWriter { model, pool, header, quantile })
+    }
+
+    fn block(&self, x: ArrayView2<f64>, sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
+        match task(self.model) {
+            Task::Regress => {
+                let prediction = self.pool.install(|| self.model.predict(x))?;
+                for (mean, std) in prediction.mean.iter().zip(prediction.std()) {
+                    let half = self.quantile * std;
+                    write(sink, &[*mean, std, mean - half, mean + half].map(number))?;
+                }
+            }
+            Task::Classify => {
+                let probability = self.pool.install(|| self.model.predict_probability(x, Moderation::Posterior))?;
+                for p in probability.outer_iter() {
+                    let class = class_name(self.model, usize::from(p[1] > p[0]));
+                    write(sink, &[class, number(p[0]), number(p[1])])?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of class `k`; its number where a library trained without names.
+fn class_name(model: &Model, k: usize) -> String {
+    model.classes.get(k).cloned().unwrap_or_else(|| k.to_string())
+}
+
+/// Every digit, and an exponent where there would be rows of zeros.
+fn number(value: f64) -> String {
+    format!("{value:?}")
+}
+
+fn write(sink: &mut csv::Writer<&mut dyn Write>, row: &[String]) -> io::Result<()> {
+    sink.write_record(row).map_err(|e| match e.into_kind() {
+        // Kept as it is: a closed pipe is told by its kind.
+        csv::ErrorKind::Io(e) => e,
+        other => io::Error::other(format!("{other:?}")),
+    })
+}

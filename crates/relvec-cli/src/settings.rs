@@ -1,0 +1,166 @@
+//! From arguments to the parameters of a machine: `--set PATH=VALUE` writes into the JSON of the very
+//! struct that the library takes, so a new parameter there needs no new flag here.
+
+use anyhow::Result;
+use relvec::{Bernoulli, Gaussian, Inference, Kernel, Likelihood, Rvm};
+use serde_json::Value;
+
+use crate::args::{FitArgs, Task};
+use crate::failure::usage;
+
+/// The parameters that the arguments ask for, and the task if they settle it.
+///
+/// Without `--task`, the likelihood is Gaussian until the target has been seen, unless a setting of
+/// another likelihood says which is meant.
+///
+/// # Errors
+/// All of exit code 2: unknown names, values of the wrong kind or out of their range.
+pub(crate) fn resolve(args: &FitArgs) -> Result<(Rvm, Option<Task>)> {
+    let task = args.task.or_else(|| task_of_settings(&args.set));
+    let rvm = Rvm {
+        kernel: Kernel::from_name(&args.kernel).map_err(|e| usage(e.to_string()))?,
+        inference: Inference::from_name(&args.inference).map_err(|e| usage(e.to_string()))?,
+        likelihood: likelihood(task.unwrap_or(Task::Regress)),
+        threads: args.threads,
+        ..Rvm::default()
+    };
+    let rvm = args.set.iter().try_fold(rvm, |rvm, setting| apply(&rvm, setting))?;
+    rvm.check().map_err(|e| usage(e.to_string()))?;
+    Ok((rvm, task))
+}
+
+/// The likelihood of a task, with its default parameters.
+pub(crate) fn likelihood(task: Task) -> Likelihood {
+    match task {
+        Task::Regress => Likelihood::Gaussian(Gaussian::default()),
+        Task::Classify => Likelihood::Bernoulli(Bernoulli::default()),
+    }
+}
+
+/// A setting of a likelihood says what kind of target is meant.
+fn task_of_settings(settings: &[String]) -> Option<Task> {
+    let named = |name: &str| settings.iter().any(|s| s.starts_with(&format!("likelihood.{name}.")));
+    if named("gaussian") {
+        Some(Task::Regress)
+    } else if named("bernoulli") {
+        Some(Task::Classify)
+    } else {
+        None
+    }
+}
+
+/// One `PATH=VALUE` written into the parameters.
+fn apply(rvm: &Rvm, setting: &str) -> Result<Rvm> {
+    let Some((path, value)) = setting.split_once('=') else {
+        return Err(usage(format!("--set {setting}: expected PATH=VALUE, such as kernel.rbf.gamma=0.5")));
+    };
+    let mut tree = serde_json::to_value(rvm)?;
+    let slot = find(&mut tree, path.trim())?;
+    let value = value.trim();
+    // What is no JSON is meant as a word: gamma=scale needs no quotes.
+    *slot = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_string()));
+    serde_json::from_value(tree).map_err(|e| usage(format!("--set {setting}: {e}")))
+}
+
+/// The place in the settings that `path` names.
+///
+/// The name of the chosen kernel, likelihood or scheme may be left out: kernel.gamma is
+/// kernel.rbf.gamma where the kernel is rbf.
+fn find<'a>(tree: &'a mut Value, path: &str) -> Result<&'a mut Value> {
+    let mut here = tree;
+    let mut known_as = String::new();
+    for key in path.split('.') {
+        if only_child(here).is_some_and(|child| here.get(key).is_none() && here[&child].get(key).is_some()) {
+            let child = only_child(here).unwrap_or_default();
+            known_as = join(&known_as, &child);
+            here = &mut here[child.as_str()];
+        }
+        if here.get(key).is_none() {
+            return Err(unknown(here, &known_as, path));
+        }
+        known_as = join(&known_as, key);
+        here = &mut here[key];
+    }
+    // A whole group cannot be set: its name picks an enum variant, which has its own flag.
+    if here.is_object() {
+        return Err(usage(format!(
+            "--set {path}: this is a group of settings; known in it: {}",
+            leaves(here, &known_as).join(", ")
+        )));
+    }
+    Ok(here)
+}
+
+fn unknown(here: &Value, known_as: &str, path: &str) -> anyhow::Error {
+    let names = leaves(here, known_as);
+    let known = if names.is_empty() { "none here".to_string() } else { names.join(", ") };
+    let hint = match known_as {
+        "kernel" => " (another kernel is chosen with --kernel)",
+        "inference" => " (another scheme is chosen with --inference)",
+        "likelihood" => " (the likelihood follows from --task)",
+        _ => "",
+    };
+    usage(format!("--set {path}: unknown setting; known: {known}{hint}"))
+}
+
+/// The key of an object with one entry that is itself an object: the chosen variant of an enum.
+fn only_child(value: &Value) -> Option<String> {
+    match value.as_object()?.iter().collect::<Vec<_>>().as_slice() {
+        [(key, Value::Object(_))] => Some((*key).clone()),
+        _ => None,
+    }
+}
+
+/// Paths of all settings below `value`.
+fn leaves(value: &Value, path: &str) -> Vec<String> {
+    match value {
+        Value::Object(map) => map.iter().flat_map(|(key, value)| leaves(value, &join(path, key))).collect(),
+        _ if path.is_empty() => Vec::new(),
+        _ => vec![path.to_string()],
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_reach_every_level() {
+        let rvm = Rvm::default();
+        let rvm = apply(&rvm, "max_iterations=7").unwrap();
+        let rvm = apply(&rvm, "kernel.rbf.gamma=0.5").unwrap();
+        let rvm = apply(&rvm, "likelihood.noise_variance = 0.04").unwrap();
+        let rvm = apply(&rvm, "inference.sequential.hyperpriors.c=1e-3").unwrap();
+        let rvm = apply(&rvm, "bias=false").unwrap();
+        assert_eq!(rvm.max_iterations, 7);
+        assert_eq!(rvm.kernel, Kernel::Rbf(relvec::Rbf { gamma: 0.5.into() }));
+        assert_eq!(rvm.likelihood, Likelihood::Gaussian(Gaussian { noise_variance: Some(0.04) }));
+        assert!(matches!(rvm.inference, Inference::Sequential(ref s) if s.hyperpriors.c == 1e-3));
+        assert!(!rvm.bias);
+    }
+
+    #[test]
+    fn the_variant_may_be_left_out_and_words_need_no_quotes() {
+        let rvm = apply(&Rvm::default(), "kernel.gamma=[1, 2]").unwrap();
+        assert_eq!(rvm.kernel, Kernel::Rbf(relvec::Rbf { gamma: vec![1.0, 2.0].into() }));
+        let rvm = apply(&rvm, "kernel.gamma=scale").unwrap();
+        assert_eq!(rvm.kernel, Kernel::Rbf(relvec::Rbf::default()));
+    }
+
+    #[test]
+    fn wrong_paths_list_the_right_ones() {
+        let message = |setting: &str| apply(&Rvm::default(), setting).unwrap_err().to_string();
+        assert!(message("kernel.rbf.sigma=1").contains("known: kernel.rbf.gamma"));
+        assert!(message("kernel.poly.degree=3").contains("--kernel"));
+        assert!(message("seeds=1").contains("max_iterations, memory_limit, seed"));
+        assert!(message("kernel=rbf").contains("group of settings"));
+        assert!(message("seed").contains("PATH=VALUE"));
+        assert!(message("seed=-1").contains("seed=-1"));
+        assert!(message("seed.x=1").contains("none here") || message("seed.x=1").contains("known: seed"));
+        assert!(message("").contains("PATH=VALUE"));
+    }
+}

@@ -1,0 +1,124 @@
+//! What `inspect` and the end of `fit` say of a model, as an object and as text.
+
+use std::fmt::Write;
+
+use relvec::{FORMAT_VERSION, Model};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::args::Task;
+use crate::text::{list, significant};
+
+/// Names and numbers shown of a list.
+const SHOWN: usize = 12;
+/// Width of the names of the text.
+const WIDTH: usize = 20;
+
+/// The JSON object of `inspect --json` and `fit --json`; the order of the fields is that of the keys.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary<'a> {
+    format_version: u64,
+    machine: &'a str,
+    task: &'static str,
+    likelihood: &'static str,
+    inference: &'a str,
+    /// `null` for a given design matrix.
+    kernel: Option<KernelSummary>,
+    features: &'a [String],
+    classes: &'a [String],
+    n_rows: usize,
+    n_vectors: usize,
+    /// 0-based rows of the training table.
+    relevance: &'a [usize],
+    log_evidence: f64,
+    /// `null` for classification.
+    noise_std: Option<f64>,
+    status: &'static str,
+    iterations: usize,
+    /// Only from `fit`: a model file holds no time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct KernelSummary {
+    name: &'static str,
+    parameters: Value,
+}
+
+/// The task that a model was trained for.
+pub(crate) fn task(model: &Model) -> Task {
+    if model.noise_std().is_some() { Task::Regress } else { Task::Classify }
+}
+
+impl<'a> Summary<'a> {
+    pub fn of(model: &'a Model, seconds: Option<f64>) -> Summary<'a> {
+        Summary {
+            format_version: FORMAT_VERSION,
+            machine: &model.machine,
+            task: task(model).name(),
+            likelihood: model.likelihood.name(),
+            inference: &model.inference,
+            kernel: model.kernel().map(|kernel| KernelSummary {
+                name: kernel.name(),
+                // The kernel in JSON is {name: {parameter: value}}.
+                parameters: serde_json::to_value(kernel).map_or(Value::Null, |mut v| v[kernel.name()].take()),
+            }),
+            features: &model.features,
+            classes: &model.classes,
+            n_rows: model.n_rows,
+            n_vectors: model.relevance.len(),
+            relevance: &model.relevance,
+            log_evidence: model.log_evidence,
+            noise_std: model.noise_std(),
+            status: model.status.name(),
+            iterations: model.iterations,
+            seconds,
+        }
+    }
+
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        serde_json::to_string_pretty(self)
+    }
+
+    /// The lines that people read first.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        let mut line = |name: &str, value: String| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{name:<WIDTH$}{value}");
+        };
+        line("rows", self.n_rows.to_string());
+        line("features", self.features.len().to_string());
+        if !self.classes.is_empty() {
+            line("classes", list(self.classes, SHOWN));
+        }
+        line("kernel", self.kernel.as_ref().map_or("given columns".into(), KernelSummary::to_text));
+        line("relevance vectors", self.n_vectors.to_string());
+        line("log evidence", significant(self.log_evidence, 7));
+        if let Some(noise) = self.noise_std {
+            line("noise", significant(noise, 5));
+        }
+        line("status", format!("{} after {} iterations", self.status.replace('_', " "), self.iterations));
+        if let Some(seconds) = self.seconds {
+            line("time", format!("{seconds:.2} s"));
+        }
+        text
+    }
+}
+
+impl KernelSummary {
+    fn to_text(&self) -> String {
+        let Value::Object(parameters) = &self.parameters else { return self.name.to_string() };
+        let parameters: Vec<String> = parameters.iter().map(|(name, value)| format!("{name} = {}", number_text(value))).collect();
+        if parameters.is_empty() { self.name.to_string() } else { format!("{} ({})", self.name, parameters.join(", ")) }
+    }
+}
+
+fn number_text(value: &Value) -> String {
+    match value {
+        Value::Number(n) => n.as_f64().map_or(n.to_string(), |v| significant(v, 6)),
+        Value::Array(values) => format!("[{}]", list(&values.iter().map(number_text).collect::<Vec<_>>(), SHOWN)),
+        other => other.to_string(),
+    }
+}

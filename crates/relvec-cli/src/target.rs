@@ -1,0 +1,171 @@
+//! What is to be learnt: the cells of the target column as real values or as classes.
+
+use std::collections::HashMap;
+
+use anyhow::{Result, anyhow, bail};
+use ndarray::Array1;
+
+use crate::args::Task;
+use crate::table::{Cell, Table};
+use crate::text::list;
+
+/// Class names shown when there are too many.
+const NAMES_SHOWN: usize = 8;
+
+/// The target column.
+pub(crate) struct Target {
+    name: String,
+    cells: Vec<TargetCell>,
+    /// The distinct texts, in order of appearance, and their places in this list.
+    texts: Vec<String>,
+    index: HashMap<String, usize>,
+    /// What to say about the first cell that is no number.
+    first_text: Option<anyhow::Error>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum TargetCell {
+    Number(f64),
+    /// Place in `texts`.
+    Text(usize),
+}
+
+/// The target of a fit.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Learnt {
+    /// Regression, [N].
+    Real(Array1<f64>),
+    /// Classification: class numbers, [N], and the names of the classes, sorted.
+    Classes { labels: Vec<usize>, names: Vec<String> },
+}
+
+impl Target {
+    pub fn new(name: &str) -> Target {
+        Target { name: name.to_string(), cells: Vec::new(), texts: Vec::new(), index: HashMap::new(), first_text: None }
+    }
+
+    /// Takes the cell of the table's present row.
+    pub fn push(&mut self, table: &Table, column: usize) -> Result<()> {
+        let cell = match table.cell(column) {
+            Cell::Missing => return Err(table.missing(column)),
+            Cell::Text(text) if text.parse::<f64>().is_err() => {
+                if self.first_text.is_none() {
+                    self.first_text = table.number(column).err();
+                }
+                TargetCell::Text(self.text(text))
+            }
+            Cell::Boolean(value) => {
+                if self.first_text.is_none() {
+                    self.first_text = Some(table.error(column, "booleans are not numbers"));
+                }
+                TargetCell::Text(self.text(if value { "true" } else { "false" }))
+            }
+            _ => TargetCell::Number(table.number(column)?),
+        };
+        self.cells.push(cell);
+        Ok(())
+    }
+
+    /// The place of `text` in `texts`, where it is put if it is new.
+    fn text(&mut self, text: &str) -> usize {
+        *self.index.entry(text.to_string()).or_insert_with(|| {
+            self.texts.push(text.to_string());
+            self.texts.len() - 1
+        })
+    }
+
+    /// N.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// The task if the arguments did not say it, and why.
+    ///
+    /// # Errors
+    /// A column of numbers with a text in it: classes or a slip of the pen, who knows.
+    pub fn guess_task(&self) -> Result<(Task, &'static str)> {
+        let numbers = self.cells.iter().any(|c| matches!(c, TargetCell::Number(_)));
+        match &self.first_text {
+            Some(problem) if numbers => Err(anyhow!("{problem}; for classes, say --task classify")),
+            Some(_) => Ok((Task::Classify, "it is not numeric")),
+            None if self.distinct_numbers(2) == 2 => Ok((Task::Classify, "it has exactly two distinct values")),
+            None => Ok((Task::Regress, "it is numeric")),
+        }
+    }
+
+    /// How many distinct numbers there are; stops counting above `enough`.
+    fn distinct_numbers(&self, enough: usize) -> usize {
+        let mut seen = Vec::new();
+        for value in self.numbers() {
+            if !seen.contains(&value) {
+                seen.push(value);
+                if seen.len() > enough {
+                    break;
+                }
+            }
+        }
+        seen.len()
+    }
+
+    /// The target for that task.
+    ///
+    /// # Errors
+    /// Text in regression; fewer or more than two classes.
+    pub fn learn(mut self, task: Task) -> Result<Learnt> {
+        match (task, self.first_text.take()) {
+            (Task::Regress, Some(problem)) => Err(anyhow!("{problem}; for classes, say --task classify")),
+            (Task::Regress, None) => Ok(Learnt::Real(self.numbers().collect())),
+            (Task::Classify, None) => {
+                let mut distinct: Vec<f64> = self.numbers().collect();
+                distinct.sort_by(f64::total_cmp);
+                distinct.dedup();
+                let names: Vec<String> = distinct.iter().map(f64::to_string).collect();
+                self.check_classes(&names)?;
+                let labels = self.numbers().map(|v| usize::from(v != distinct[0])).collect();
+                Ok(Learnt::Classes { labels, names })
+            }
+            (Task::Classify, Some(_)) => {
+                let places = self.all_as_texts();
+                let mut names = self.texts.clone();
+                names.sort();
+                self.check_classes(&names)?;
+                let labels = places.iter().map(|place| usize::from(self.texts[*place] != names[0])).collect();
+                Ok(Learnt::Classes { labels, names })
+            }
+        }
+    }
+
+    /// The cells that are numbers, minus zero as zero.
+    fn numbers(&self) -> impl Iterator<Item = f64> {
+        self.cells.iter().filter_map(|cell| if let TargetCell::Number(v) = cell { Some(*v + 0.0) } else { None })
+    }
+
+    /// Places of the cells in `texts`; beside texts, a number is the text of it.
+    fn all_as_texts(&mut self) -> Vec<usize> {
+        let cells = std::mem::take(&mut self.cells);
+        cells
+            .into_iter()
+            .map(|cell| match cell {
+                TargetCell::Text(place) => place,
+                TargetCell::Number(v) => self.text(&v.to_string()),
+            })
+            .collect()
+    }
+
+    fn check_classes(&self, names: &[String]) -> Result<()> {
+        match names {
+            [_, _] => Ok(()),
+            [only] => bail!("the target `{}` has one class only (`{only}`); there is nothing to tell apart", self.name),
+            _ => bail!(
+                "the target `{}` has {} classes ({}); more than two are not supported yet",
+                self.name,
+                names.len(),
+                list(names, NAMES_SHOWN)
+            ),
+        }
+    }
+}

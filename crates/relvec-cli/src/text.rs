@@ -1,0 +1,57 @@
+//! Numbers and lists as people read them. Files and JSON hold every digit; this is for the eye.
+
+/// `value` with `digits` significant digits, in exponent form where that is shorter to read.
+pub(crate) fn significant(value: f64, digits: usize) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let scientific = format!("{value:.*e}", digits - 1);
+    let exponent: i32 = scientific.split_once('e').map_or(0, |(_, e)| e.parse().unwrap_or(0));
+    let last = digits as i32 - 1 - exponent;
+    if !(-5..=6).contains(&exponent) {
+        return scientific;
+    }
+    let plain = format!("{value:.*}", last.max(0) as usize);
+    if plain.contains('.') { plain.trim_end_matches('0').trim_end_matches('.').to_string() } else { plain }
+}
+
+/// "1 row", "2 rows".
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {noun}{plural}")
+}
+
+/// Joins names by commas; beyond `most`, says how many there are.
+pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
+    let shown = names.iter().take(most).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    if names.len() > most { format!("{shown}, ... ({} in all)", names.len()) } else { shown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_significant_digits() {
+        let cases = [
+            (0.0, "0"),
+            (0.2, "0.2"),
+            (1.0 / 9.0, "0.1111"),
+            (-123456.0, "-123456"),
+            (12.3456, "12.35"),
+            (9.99999, "10"),
+            (1e-12, "1.000e-12"),
+            (1e9, "1.000e9"),
+            (f64::INFINITY, "inf"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(significant(value, 4), text);
+        }
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        assert_eq!(list(&["a", "b"], 2), "a, b");
+        assert_eq!(list(&["a", "b", "c"], 2), "a, b, ... (3 in all)");
+    }
+}

@@ -1,0 +1,67 @@
+//! What the arguments alone show wrong: exit code 2, before any file is opened.
+
+use super::support::Folder;
+
+#[track_caller]
+fn refused(line: &str, fragments: &[&str]) {
+    // There is no file: code 2 shows that none was looked for.
+    Folder::new().fails(2, line, fragments);
+}
+
+#[test]
+fn unknown_names_list_the_known_ones() {
+    refused("fit d.csv --target y -o m --kernel gaussian", &["gaussian", "rbf"]);
+    refused("fit d.csv --target y -o m --inference gibbs", &["gibbs", "sequential", "mackay", "em"]);
+    refused("fit d.csv --target y -o m --machine tree", &["tree", "rvm"]);
+    refused("fit d.csv --target y -o m --task cluster", &["cluster", "regress", "classify"]);
+    refused("fit d.csv --target y -o m --frobnicate", &["--frobnicate"]);
+}
+
+#[test]
+fn missing_arguments_are_named() {
+    refused("fit d.csv -o m", &["--target"]);
+    refused("fit d.csv --target y", &["--output"]);
+    refused("predict m", &["DATA"]);
+}
+
+#[test]
+fn unknown_settings_list_the_known_ones() {
+    refused("fit d.csv --target y -o m --set kernel.rbf.width=1", &["kernel.rbf.width", "known: kernel.rbf.gamma"]);
+    refused("fit d.csv --target y -o m --set kernel.linear.gamma=1", &["kernel.rbf.gamma", "--kernel"]);
+    refused("fit d.csv --target y -o m --set inference.em.tolerance=1", &["inference.sequential.tolerance", "--inference"]);
+    refused("fit d.csv --target y -o m --set iterations=1", &["max_iterations"]);
+    refused("fit d.csv --target y -o m --set gamma", &["PATH=VALUE"]);
+    refused("fit d.csv --target y -o m --set kernel=rbf", &["group of settings", "kernel.rbf.gamma"]);
+    refused("fit d.csv --target y -o m --task classify --set likelihood.gaussian.noise_variance=1", &["--task"]);
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    for gamma in ["0", "-1", "[1,-1]", "[]", "wide", "true"] {
+        refused(&format!("fit d.csv --target y -o m --set kernel.rbf.gamma={gamma}"), &["kernel.rbf.gamma"]);
+    }
+    refused("fit d.csv --target y -o m --set likelihood.gaussian.noise_variance=-1", &["noise_variance"]);
+    refused("fit d.csv --target y -o m --set max_iterations=many", &["max_iterations=many"]);
+    refused("fit d.csv --target y -o m --threads 0", &["--threads", "1 or more"]);
+    for level in ["0", "1", "1.5", "-0.1", "nan", "high"] {
+        refused(&format!("predict m d.csv --level={level}"), &["--level", "between 0 and 1"]);
+    }
+}
+
+#[test]
+fn a_column_has_one_role() {
+    refused("fit d.csv --target y --drop a,y -o m", &["--drop y", "target"]);
+    refused("fit d.csv --target y --weights y -o m", &["--weights y", "target"]);
+    refused("fit d.csv --target y --weights w --drop w -o m", &["--drop w", "weights"]);
+}
+
+#[test]
+fn help_and_version_end_well() {
+    let folder = Folder::new();
+    assert!(folder.ok("--version").stdout.starts_with("relvec "));
+    let help = folder.ok("fit --help").stdout;
+    for word in ["--target", "--set", "--kernel", "linear_spline", "mackay", "--no-standardize", "--weights", "--drop"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+    assert_eq!(folder.run("").code, 2);
+}

@@ -1,0 +1,11 @@
+//! Runs the command `relvec` as a user does.
+
+mod bad_arguments;
+mod bad_data;
+mod bad_models;
+mod demo;
+mod formats;
+mod round_trip;
+mod settings;
+mod shared_data;
+mod support;

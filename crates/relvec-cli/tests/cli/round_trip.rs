@@ -1,0 +1,246 @@
+//! `fit`, `inspect`, `predict`: what goes in comes out.
+
+use serde_json::{Value, json};
+
+use super::support::{Folder, class_table, numbers, parse_csv, regression_rows, regression_table};
+
+const ROWS: usize = 60;
+
+#[test]
+fn regression() {
+    let folder = Folder::with("d.csv", regression_table(ROWS, ","));
+    let fit = folder.ok("fit d.csv --target y -o m.json");
+    assert_eq!(fit.stdout, "", "words go to stderr");
+    for word in ["rows", "features", "kernel", "relevance vectors", "log evidence", "noise", "status", "time", "m.json"] {
+        assert!(fit.stderr.contains(word), "{word}: {}", fit.stderr);
+    }
+    assert!(fit.stderr.contains("task regress"), "{}", fit.stderr);
+
+    let (header, rows) = folder.ok("predict m.json d.csv").csv();
+    assert_eq!(header, ["prediction", "std", "lower", "upper"]);
+    assert_eq!(rows.len(), ROWS);
+    let (mean, std, lower, upper) = (numbers(&rows, 0), numbers(&rows, 1), numbers(&rows, 2), numbers(&rows, 3));
+    for (i, row) in regression_rows(ROWS).iter().enumerate() {
+        assert!((mean[i] - row[2]).abs() < 0.5, "row {i}: {} for {}", mean[i], row[2]);
+        assert!(((upper[i] - mean[i]) / std[i] - 1.959964).abs() < 1e-6);
+        assert!(((mean[i] - lower[i]) / std[i] - 1.959964).abs() < 1e-6);
+    }
+    let (_, narrow) = folder.ok("predict m.json d.csv --level 0.5").csv();
+    assert!(((numbers(&narrow, 3)[0] - mean[0]) / std[0] - 0.6744898).abs() < 1e-6);
+}
+
+#[test]
+fn classification_with_text_labels() {
+    let folder = Folder::with("d.csv", class_table(ROWS));
+    let fit = folder.ok("fit d.csv --target kind -o m.json");
+    assert!(fit.stderr.contains("task classify"), "{}", fit.stderr);
+    assert!(!fit.stderr.contains("noise  "), "a classifier has no noise: {}", fit.stderr);
+    let (header, rows) = folder.ok("predict m.json d.csv").csv();
+    assert_eq!(header, ["prediction", "probability_no", "probability_yes"]);
+    let truth = parse_csv(&folder.read("d.csv")).1;
+    let right = rows.iter().zip(&truth).filter(|(p, t)| p[0] == t[2]).count();
+    assert!(right > ROWS * 3 / 4, "{right} of {ROWS}");
+    for row in &rows {
+        let (no, yes): (f64, f64) = (row[1].parse().unwrap(), row[2].parse().unwrap());
+        assert!((no + yes - 1.0).abs() < 1e-12);
+        assert_eq!(row[0] == "yes", yes > no);
+    }
+    assert!(folder.ok("predict m.json d.csv --level 0.9").stderr.contains("note: --level"));
+}
+
+#[test]
+fn numeric_classes_are_sorted_as_numbers() {
+    let table = class_table(ROWS).replace("yes", "10").replace("no", "9.0");
+    let folder = Folder::with("d.csv", table);
+    let summary = folder.ok("fit d.csv --target kind --json").json();
+    assert_eq!(summary["classes"], json!(["9", "10"]));
+}
+
+#[test]
+fn inspect_has_the_keys_that_are_promised() {
+    let folder = Folder::with("d.csv", regression_table(ROWS, ","));
+    let fit = folder.ok("fit d.csv --target y -o m.json --json").json();
+    let inspect = folder.ok("inspect m.json --json");
+    let keys = [
+        "format_version",
+        "machine",
+        "task",
+        "likelihood",
+        "inference",
+        "kernel",
+        "features",
+        "classes",
+        "n_rows",
+        "n_vectors",
+        "relevance",
+        "log_evidence",
+        "noise_std",
+        "status",
+        "iterations",
+    ];
+    let positions: Vec<usize> = keys.map(|k| inspect.stdout.find(&format!("\n  \"{k}\":")).expect(k)).to_vec();
+    assert!(positions.is_sorted(), "{}", inspect.stdout);
+    let object = inspect.json();
+    assert_eq!(object.as_object().unwrap().len(), keys.len());
+    // `fit --json` is the same and the seconds.
+    let mut without = fit.clone();
+    assert!(without.as_object_mut().unwrap().remove("seconds").unwrap().is_f64());
+    assert_eq!(without, object);
+
+    assert_eq!(object["format_version"], json!(1));
+    assert_eq!(object["machine"], "rvm");
+    assert_eq!(object["task"], "regress");
+    assert_eq!(object["likelihood"], "gaussian");
+    assert_eq!(object["inference"], "sequential");
+    assert_eq!(object["kernel"]["name"], "rbf");
+    assert!(object["kernel"]["parameters"]["gamma"].is_f64());
+    assert_eq!(object["features"], json!(["a", "b"]));
+    assert_eq!(object["classes"], json!([]));
+    assert_eq!(object["n_rows"], json!(ROWS));
+    assert_eq!(object["n_vectors"], json!(object["relevance"].as_array().unwrap().len()));
+    assert!(object["relevance"].as_array().unwrap().iter().all(|r| r.as_u64().unwrap() < ROWS as u64));
+    assert_eq!(object["status"], "converged");
+
+    let text = folder.ok("inspect m.json").stdout;
+    for word in
+        ["rvm, regress, gaussian likelihood", "relevance vectors", "target              y", "feature names       a, b", "alpha"]
+    {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn a_classifier_has_null_noise() {
+    let folder = Folder::with("d.csv", class_table(ROWS));
+    let object = folder.ok("fit d.csv --target kind --json").json();
+    assert_eq!(object["noise_std"], Value::Null);
+    assert_eq!(object["likelihood"], "bernoulli");
+    assert_eq!(object["classes"], json!(["no", "yes"]));
+}
+
+#[test]
+fn columns_in_any_order_and_more_of_them() {
+    let folder = Folder::with("d.csv", regression_table(ROWS, ","));
+    let shuffled: String = regression_table(ROWS, ",")
+        .lines()
+        .enumerate()
+        .map(|(i, line)| {
+            let cells: Vec<&str> = line.split(',').collect();
+            let extra = if i == 0 { "id".to_string() } else { format!("row {i}") };
+            format!("{},{extra},{}\n", cells[1], cells[0])
+        })
+        .collect();
+    let folder = folder.add("shuffled.csv", shuffled);
+    folder.ok("fit d.csv --target y -o m.json");
+    let straight = folder.ok("predict m.json d.csv");
+    let other = folder.ok("predict m.json shuffled.csv");
+    assert_eq!(straight.stdout, other.stdout);
+    assert!(straight.stderr.contains("ignored: y"), "{}", straight.stderr);
+    assert!(other.stderr.contains("ignored: id"), "{}", other.stderr);
+}
+
+#[test]
+fn the_model_is_the_same_on_any_number_of_threads() {
+    let folder = Folder::with("d.csv", regression_table(300, ","));
+    folder.ok("fit d.csv --target y -o one.json --threads 1");
+    folder.ok("fit d.csv --target y -o two.json --threads 2");
+    folder.ok("fit d.csv --target y -o again.json --threads 2");
+    assert_eq!(folder.read("one.json"), folder.read("two.json"));
+    assert_eq!(folder.read("two.json"), folder.read("again.json"));
+    let one = folder.ok("predict one.json d.csv --threads 1").stdout;
+    assert_eq!(one, folder.ok("predict one.json d.csv --threads 2").stdout);
+}
+
+#[test]
+fn many_rows_are_predicted_in_blocks() {
+    let folder = Folder::with("d.csv", regression_table(50, ",")).add("long.csv", regression_table(20_000, ","));
+    folder.ok("fit d.csv --target y -o m.json");
+    folder.ok("predict m.json long.csv -o p.csv");
+    let rows = parse_csv(&folder.read("p.csv")).1;
+    assert_eq!(rows.len(), 20_000);
+    let few = folder.ok("predict m.json d.csv").csv().1;
+    assert_eq!(rows[..50], few);
+    assert_eq!(folder.names(), ["d.csv", "long.csv", "m.json", "p.csv"]);
+}
+
+#[test]
+fn standardising_is_undone_by_nobody() {
+    // A feature in other units gives the same predictions, if features are standardised.
+    let thousandfold: String = regression_table(ROWS, ",")
+        .lines()
+        .enumerate()
+        .map(|(i, line)| {
+            let (a, rest) = line.split_once(',').unwrap();
+            if i == 0 { format!("{line}\n") } else { format!("{},{rest}\n", 1024.0 * a.parse::<f64>().unwrap()) }
+        })
+        .collect();
+    let folder = Folder::with("d.csv", regression_table(ROWS, ",")).add("k.csv", thousandfold);
+    let means = |file: &str, options: &str| {
+        folder.ok(&format!("fit {file} --target y -o m.json {options}"));
+        numbers(&folder.ok(&format!("predict m.json {file}")).csv().1, 0)
+    };
+    let difference = |p: &[f64], q: &[f64]| p.iter().zip(q).map(|(p, q)| (p - q).abs()).fold(0.0, f64::max);
+    assert!(difference(&means("d.csv", ""), &means("k.csv", "")) < 1e-6);
+    let raw = "--no-standardize --set kernel.gamma=0.1";
+    assert!(difference(&means("d.csv", raw), &means("k.csv", raw)) > 1e-3);
+    assert!(folder.ok("inspect m.json").stdout.contains("standardised        no"));
+}
+
+#[test]
+fn a_weight_of_two_is_the_row_twice() {
+    let rows = regression_rows(ROWS);
+    let line = |row: &[f64; 3], w: f64| format!("{},{},{},{w}\n", row[0], row[1], row[2]);
+    let head = "a,b,y,w\n".to_string();
+    let weighted: String =
+        head.clone() + &rows.iter().enumerate().map(|(i, r)| line(r, 1.0 + (i % 2) as f64)).collect::<String>();
+    let repeated: String = head + &rows.iter().enumerate().map(|(i, r)| line(r, 1.0).repeat(1 + i % 2)).collect::<String>();
+    let folder = Folder::with("weighted.csv", weighted).add("repeated.csv", repeated);
+    folder.ok("fit weighted.csv --target y --weights w -o weighted.json");
+    folder.ok("fit repeated.csv --target y --drop w -o repeated.json");
+    let means = |model: &str| numbers(&folder.ok(&format!("predict {model} weighted.csv")).csv().1, 0);
+    for (p, q) in means("weighted.json").iter().zip(means("repeated.json")) {
+        assert!((p - q).abs() < 1e-6, "{p} {q}");
+    }
+    assert_eq!(folder.ok("inspect weighted.json --json").json()["features"], json!(["a", "b"]));
+}
+
+#[test]
+fn constant_features_and_targets_are_warned_of() {
+    let table: String = regression_table(ROWS, ",")
+        .lines()
+        .enumerate()
+        .map(|(i, l)| format!("{l},{}\n", if i == 0 { "same" } else { "5" }))
+        .collect();
+    let folder = Folder::with("d.csv", table).add("flat.csv", "a,y\n1,4\n2,4\n3,4\n");
+    let run = folder.ok("fit d.csv --target y -o m.json");
+    assert!(run.stderr.contains("warning: the same on every row, so of no use: same"), "{}", run.stderr);
+    let run = folder.ok("fit flat.csv --target y -o flat.json");
+    assert!(run.stderr.contains("warning: the target is constant"), "{}", run.stderr);
+    let predictions = numbers(&folder.ok("predict flat.json flat.csv").csv().1, 0);
+    assert!(predictions.iter().all(|p| (p - 4.0).abs() < 1e-6), "{predictions:?}");
+}
+
+#[test]
+fn no_file_without_being_asked() {
+    let folder = Folder::with("d.csv", regression_table(20, ","));
+    folder.ok("fit d.csv --target y --json");
+    assert_eq!(folder.names(), ["d.csv"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_is_quiet() {
+    let folder = Folder::with("d.csv", regression_table(50, ",")).add("long.csv", regression_table(20_000, ","));
+    folder.ok("fit d.csv --target y -o m.json");
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("relvec"))
+        .args(["predict", "m.json", "long.csv"])
+        .current_dir(folder.path(""))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("error"), "{output:?}");
+}
