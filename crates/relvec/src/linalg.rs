@@ -74,6 +74,22 @@ pub(crate) fn mirror(a: &mut Array2<f64>) {
     }
 }
 
+/// Moves the upper triangle below the diagonal, by blocks, and clears it.
+fn flip(a: &mut Array2<f64>) {
+    const BLOCK: usize = 32;
+    let n = a.nrows();
+    for top in (0..n).step_by(BLOCK) {
+        for left in (top..n).step_by(BLOCK) {
+            for i in top..(top + BLOCK).min(n) {
+                for j in left.max(i + 1)..(left + BLOCK).min(n) {
+                    a[[j, i]] = a[[i, j]];
+                    a[[i, j]] = 0.0;
+                }
+            }
+        }
+    }
+}
+
 /// A lower Cholesky factor `R` with `R R' = A`, and the jitter it took.
 #[derive(Debug, Clone)]
 pub(crate) struct Cholesky {
@@ -86,32 +102,31 @@ pub(crate) struct Cholesky {
 impl Cholesky {
     /// Factorises symmetric `a`, [M, M]. If a pivot is not positive, jitter of 1e-14 and more, at
     /// most [`MAX_JITTER`], times `scale` (the unit-norm diagonal's size) is added.
-    pub fn new(a: Array2<f64>, scale: f64) -> Result<Self> {
+    pub fn new(mut a: Array2<f64>, scale: f64) -> Result<Self> {
         let n = a.nrows();
+        let diagonal = a.diag().to_owned();
         let parallel = par((n * n * n) as f64 / 6.0);
         let params = Default::default();
         let mut buffer = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(n, parallel, params));
         let mut jitter = 0.0;
         loop {
-            let mut work = a.clone();
-            work.diag_mut().map_inplace(|v| *v += jitter * scale);
             let done = {
-                // Column-major is up to three times faster: a is symmetric, so its transpose will do.
-                let mut columns = work.view_mut().reversed_axes();
+                // Column-major is up to three times faster. The transpose of a symmetric matrix will
+                // do: the factor lands above the diagonal, and below it `a` stays as it was.
+                let mut columns = a.view_mut().reversed_axes();
                 let stack = MemStack::new(&mut buffer);
                 llt::factor::cholesky_in_place(view_mut(&mut columns), Default::default(), parallel, stack, params).is_ok()
             };
-            if done && work.diag().iter().all(|v| v.is_finite() && *v > 0.0) {
-                let mut lower = Array2::zeros((n, n));
-                for (i, row) in work.outer_iter().enumerate() {
-                    lower.column_mut(i).slice_mut(s![i..]).assign(&row.slice(s![i..]));
-                }
-                return Ok(Cholesky { lower, jitter });
+            if done && a.diag().iter().all(|v| v.is_finite() && *v > 0.0) {
+                flip(&mut a);
+                return Ok(Cholesky { lower: a, jitter });
             }
             jitter = if jitter == 0.0 { 1e-14 } else { jitter * 10.0 };
-            if jitter > MAX_JITTER * 1.001 || !a.iter().all(|v| v.is_finite()) {
+            if jitter > MAX_JITTER * 1.001 || !diagonal.iter().all(|v| v.is_finite()) {
                 return Err(Error::Singular { columns: n, jitter: MAX_JITTER });
             }
+            a.diag_mut().assign(&(&diagonal + jitter * scale));
+            mirror(&mut a);
         }
     }
 

@@ -35,9 +35,11 @@ const TIGHT: f64 = 1e-5;
 const MAX_JOINT: usize = 100;
 /// The largest gradient that counts as stationary.
 const STATIONARY: f64 = 1e-3;
-/// A reheat multiplies the noise precision by this; its actions gain at least `HELD_TOLERANCE`.
+/// A reheat multiplies the noise precision by this. Its over-complete model is only a way: actions
+/// gain at least this many nats, and one joint step between batches is enough.
 const REHEAT: f64 = 4.0;
-const HELD_TOLERANCE: f64 = 1e-2;
+const HELD_TOLERANCE: f64 = 0.03;
+const HELD_JOINT: usize = 1;
 /// What a reheat must gain to be kept.
 const REHEAT_GAIN: f64 = 0.05;
 /// Relative rounding of the log evidence: a step must gain more.
@@ -81,7 +83,7 @@ const TOP_DOWN: Batch = Batch {
     rules: &[Rule::Exact, Rule::MacKay, Rule::Em],
     hyperpriors: super::Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
     clip: 2.0,
-    gone: 1e-7,
+    gone: 1e-6,
 };
 const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, gone: 0.0, ..TOP_DOWN };
 const MOVING_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
@@ -201,8 +203,7 @@ impl<'p> Search<'p> {
         if taken.is_empty() {
             return self.tighten(work);
         }
-        let at = self.at();
-        let mut next = work.solve(trial.active(), trial.precisions(), &self.noise, at, Some(&self.now));
+        let mut next = work.solve(trial.active(), trial.precisions(), &self.noise, At::Best, Some(&self.now));
         if self.settings.joint
             && let Ok(solution) = next
         {
@@ -270,7 +271,11 @@ impl<'p> Search<'p> {
     /// All precisions together, weights of no use deleted, until they rest.
     fn joint(&mut self, work: &Workspace<'p>, start: Solution) -> Result<Solution> {
         let constant = work.problem.constant_curvature();
-        let (batch, most) = if constant { (&JOINT, MAX_JOINT) } else { (&MOVING_JOINT, MOVING_SWEEPS) };
+        let (batch, most) = match (constant, self.phase) {
+            (true, Phase::Held) => (&JOINT, HELD_JOINT),
+            (true, _) => (&JOINT, MAX_JOINT),
+            (false, _) => (&MOVING_JOINT, MOVING_SWEEPS),
+        };
         let mut now = start;
         for _ in 0..most {
             if let Some(smaller) = self.drop_useless(work, &now)? {
@@ -299,7 +304,7 @@ impl<'p> Search<'p> {
         let Some(worst) = useless.iter().copied().min_by(|i, j| surplus(*i).total_cmp(&surplus(*j))) else { return Ok(None) };
         for gone in [useless, vec![worst]] {
             let keep: Vec<usize> = (0..now.a.len()).filter(|i| !gone.contains(i)).collect();
-            if let Ok(next) = without(work, &self.noise, now, &keep, self.at())
+            if let Ok(next) = without(work, &self.noise, now, &keep, At::Best)
                 && next.log_evidence >= now.log_evidence
             {
                 self.actions.deleted += gone.len();
@@ -311,7 +316,7 @@ impl<'p> Search<'p> {
 
     /// No action is left: rest the precisions tightly and look once more.
     fn tighten(&mut self, work: &Workspace<'p>) -> Result<bool> {
-        if !self.settings.joint || self.joint_tolerance <= TIGHT {
+        if !self.settings.joint || self.joint_tolerance <= TIGHT || self.phase == Phase::Held {
             return Ok(false);
         }
         self.joint_tolerance = TIGHT;
@@ -391,10 +396,6 @@ impl<'p> Search<'p> {
         self.factor = None;
         self.phase = Phase::Done;
         self.reason = reason;
-    }
-
-    fn at(&self) -> At {
-        At::Best
     }
 
     /// Nats that an action must gain.

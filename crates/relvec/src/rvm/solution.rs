@@ -166,7 +166,11 @@ pub(crate) fn bias_position(quadratic: &Quadratic, active: &[usize]) -> Option<u
 
 /// Diagonal of inv(R)'inv(R), [M].
 fn variances(inverse: &Array2<f64>) -> Vec<f64> {
-    inverse.map_axis(Axis(0), |c| c.dot(&c)).to_vec()
+    let mut out = vec![0.0; inverse.ncols()];
+    for (i, row) in inverse.outer_iter().enumerate() {
+        out.iter_mut().zip(row).take(i + 1).for_each(|(o, v)| *o += v * v);
+    }
+    out
 }
 
 /// inv(R)'inv(R), [M, M].
