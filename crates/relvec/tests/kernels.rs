@@ -178,7 +178,7 @@ fn positive_definite(mut a: Array2<f64>) -> bool {
                 a[[i, j]] -= a[[i, k]] * a[[j, k]];
             }
         }
-        if !(a[[j, j]] > 0.0) {
+        if a[[j, j]].is_nan() || a[[j, j]] <= 0.0 {
             return false;
         }
         let pivot = a[[j, j]].sqrt();

@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
 use super::distance::{absolute_distances, weighted_absolutes};
-use super::{DataScale, Gamma, KernelFunction};
+use super::{DataScale, Gamma, KernelFunction, vector};
 use crate::error::Result;
 
 /// exp(-sum_d gamma_d |x_d - x'_d|).
@@ -26,7 +26,7 @@ impl KernelFunction for Laplacian {
 
     fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
         absolute_distances(a, b, &self.gamma, out.view_mut());
-        out.mapv_inplace(|d| (-d).exp());
+        vector::map(out, |d| vector::exp(-d));
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {
@@ -41,7 +41,7 @@ impl KernelFunction for Laplacian {
         // dk/dlog gamma_d = -k gamma_d |a_d - b_d|
         let mut slope = Array2::zeros(w.dim());
         self.block(a, b, slope.view_mut());
-        slope.zip_mut_with(&w, |k, w| *k *= -w);
+        vector::map_with(slope.view_mut(), w, |k, w| -k * w);
         self.gamma.collect(weighted_absolutes(a, b, slope.view(), &self.gamma))
     }
 }

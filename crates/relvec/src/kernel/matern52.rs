@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
 use super::distance::{squared_distances, weighted_squares};
-use super::{DataScale, Gamma, KernelFunction};
+use super::{DataScale, Gamma, KernelFunction, vector};
 use crate::error::Result;
 
 /// (1 + s + s^2 / 3) exp(-s), s = sqrt(10 d^2), d^2 = sum_d gamma_d (x_d - x'_d)^2;
@@ -17,6 +17,7 @@ pub struct Matern52 {
 }
 
 /// s; beyond 750 exp(-s) is 0, and stopping there keeps s exp(-s) from infinity times 0.
+#[inline(always)]
 fn distance(d2: f64) -> f64 {
     (10.0 * d2).sqrt().min(750.0)
 }
@@ -32,9 +33,9 @@ impl KernelFunction for Matern52 {
 
     fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
         squared_distances(a, b, &self.gamma, out.view_mut());
-        out.mapv_inplace(|d2| {
+        vector::map(out, |d2| {
             let s = distance(d2);
-            (1.0 + s + s * s / 3.0) * (-s).exp()
+            (1.0 + s + s * s / 3.0) * vector::exp(-s)
         });
     }
 
@@ -50,9 +51,9 @@ impl KernelFunction for Matern52 {
         // dk/dlog gamma_d = dk/dd^2 gamma_d (a_d - b_d)^2, dk/dd^2 = -5/3 (1 + s) exp(-s): finite at s = 0
         let mut slope = Array2::zeros(w.dim());
         squared_distances(a, b, &self.gamma, slope.view_mut());
-        slope.zip_mut_with(&w, |d2, w| {
-            let s = distance(*d2);
-            *d2 = -5.0 / 3.0 * (1.0 + s) * (-s).exp() * w;
+        vector::map_with(slope.view_mut(), w, |d2, w| {
+            let s = distance(d2);
+            -5.0 / 3.0 * (1.0 + s) * vector::exp(-s) * w
         });
         self.gamma.collect(weighted_squares(a, b, slope.view(), &self.gamma))
     }

@@ -1,4 +1,4 @@
-//! Kernels k(x, x'): one file each, one line of registration.
+//! Kernels k(x, x'), (M19), and their gradients, (M20): one file each, one line of registration.
 
 mod distance;
 mod inner;
@@ -11,6 +11,7 @@ mod poly;
 mod rational_quadratic;
 mod rbf;
 mod sigmoid;
+mod vector;
 
 use ndarray::{Array1, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};

@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
 use super::distance::{squared_distances, weighted_squares};
-use super::{DataScale, Gamma, KernelFunction, positive};
+use super::{DataScale, Gamma, KernelFunction, positive, vector};
 use crate::error::Result;
 
 /// (1 + d^2 / shape)^-shape, d^2 = sum_d gamma_d (x_d - x'_d)^2; the Gaussian kernel as shape grows.
@@ -47,7 +47,7 @@ impl KernelFunction for RationalQuadratic {
 
     fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
         squared_distances(a, b, &self.gamma, out.view_mut());
-        out.mapv_inplace(|d2| self.value(d2));
+        vector::map(out, |d2| self.value(d2));
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {
@@ -67,10 +67,12 @@ impl KernelFunction for RationalQuadratic {
         let mut slope = Array2::zeros(w.dim());
         squared_distances(a, b, &self.gamma, slope.view_mut());
         let mut shape = 0.0;
-        slope.zip_mut_with(&w, |d2, w| {
-            let (r, k) = (self.ratio(*d2), self.value(*d2));
-            shape += w * k * self.shape * (r / (1.0 + r) - r.ln_1p());
-            *d2 = -w * k / (1.0 + r);
+        vector::rows(slope.view_mut(), |i, row| {
+            for (d2, w) in row.iter_mut().zip(w.row(i)) {
+                let (r, k) = (self.ratio(*d2), self.value(*d2));
+                shape += w * k * self.shape * (r / (1.0 + r) - r.ln_1p());
+                *d2 = -w * k / (1.0 + r);
+            }
         });
         let mut all = self.gamma.collect(weighted_squares(a, b, slope.view(), &self.gamma));
         all.push(shape);

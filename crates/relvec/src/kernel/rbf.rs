@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
 use super::distance::{squared_distances, weighted_squares};
-use super::{DataScale, Gamma, KernelFunction};
+use super::{DataScale, Gamma, KernelFunction, vector};
 use crate::error::Result;
 
 /// exp(-sum_d gamma_d (x_d - x'_d)^2). Tipping's width r is gamma = 1 / r^2.
@@ -26,7 +26,7 @@ impl KernelFunction for Rbf {
 
     fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
         squared_distances(a, b, &self.gamma, out.view_mut());
-        out.mapv_inplace(|d2| (-d2).exp());
+        vector::map(out, |d2| vector::exp(-d2));
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {
@@ -41,7 +41,7 @@ impl KernelFunction for Rbf {
         // dk/dlog gamma_d = -k gamma_d (a_d - b_d)^2
         let mut slope = Array2::zeros(w.dim());
         self.block(a, b, slope.view_mut());
-        slope.zip_mut_with(&w, |k, w| *k *= -w);
+        vector::map_with(slope.view_mut(), w, |k, w| -k * w);
         self.gamma.collect(weighted_squares(a, b, slope.view(), &self.gamma))
     }
 }

@@ -4,7 +4,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
 use super::inner::{inner_products, weighted_products};
-use super::{DataScale, Gamma, KernelFunction, finite};
+use super::{DataScale, Gamma, KernelFunction, finite, vector};
 use crate::error::Result;
 
 /// tanh(sum_d gamma_d x_d x'_d + coef0). Not positive definite, which a relevance vector machine
@@ -30,7 +30,7 @@ impl KernelFunction for Sigmoid {
 
     fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
         inner_products(a, b, &self.gamma, out.view_mut());
-        out.mapv_inplace(|p| (p + self.coef0).tanh());
+        vector::map(out, |p| (p + self.coef0).tanh());
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {
