@@ -229,6 +229,8 @@ impl Model {
                     phi.column_mut(bias + j).assign(&rows.column(*column));
                 }
             }
+            // An empty list of centres has lost its width, and there is nothing to fill.
+            FittedBasis::Kernel { .. } if self.relevance.is_empty() => {}
             FittedBasis::Kernel { kernel, centres } => {
                 let scaled = self.scaling.as_ref().map(|s| s.apply(rows));
                 let rows = scaled.as_ref().map_or(rows, |r| r.view());

@@ -149,7 +149,7 @@ pub struct DataScale {
 
 /// The scale of a kernel: one number, one per feature, or a rule that the data fill in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "gamma must be a positive number, a list of one per feature, \"scale\" or \"auto\"")]
 pub enum Gamma {
     /// The same for every feature.
     Value(f64),
