@@ -20,19 +20,22 @@ use crate::report::{Actions, Certificate};
 /// Up to this many columns the search starts from all of them.
 const TOP_DOWN_COLUMNS: usize = 2000;
 /// Beyond that, from a random sample of this many.
-const SAMPLE_COLUMNS: usize = 200;
+const SAMPLE_COLUMNS: usize = 1000;
 /// Noise of the first model, in standard deviations of the target.
 const FIRST_NOISE: f64 = 0.1;
 /// The top-down start ends when no log precision moves by more than this.
 const TOP_DOWN_TOLERANCE: f64 = 1e-2;
 /// Actions of a batch gain at least this share of its first.
 const BATCH_SHARE: f64 = 0.02;
+/// A batch may be as long as the model over this, however small the batch asked for (unless that is 1).
+const BATCH_PART: usize = 10;
 /// Where the curvature is not constant, gains are estimates: shorter batches, a few joint sweeps.
 const MOVING_BATCH: usize = 5;
 const MOVING_SWEEPS: usize = 3;
 /// Joint steps end when no log precision moves by more than this: first loosely, then tightly.
 const LOOSE: f64 = 1e-2;
 const TIGHT: f64 = 1e-5;
+const LOOSE_JOINT: usize = 6;
 const MAX_JOINT: usize = 100;
 /// The largest gradient that counts as stationary.
 const STATIONARY: f64 = 1e-3;
@@ -241,6 +244,7 @@ impl<'p> Search<'p> {
     /// The next actions, each the best by exact gain on the quadratic form, applied to `trial`.
     fn take_batch(&self, work: &Workspace<'p>, trial: &mut Factor<'p>, least: f64) -> Vec<Action> {
         let most = match work.problem.constant_curvature() {
+            true if self.settings.batch > 1 => self.settings.batch.max(self.now.active.len() / BATCH_PART),
             true => self.settings.batch,
             false => self.settings.batch.min(MOVING_BATCH),
         };
@@ -278,6 +282,7 @@ impl<'p> Search<'p> {
         let constant = work.problem.constant_curvature();
         let (batch, most) = match (constant, self.phase) {
             (true, Phase::Held) => (&JOINT, HELD_JOINT),
+            (true, _) if self.joint_tolerance > TIGHT => (&JOINT, LOOSE_JOINT),
             (true, _) => (&JOINT, MAX_JOINT),
             (false, _) => (&MOVING_JOINT, MOVING_SWEEPS),
         };
