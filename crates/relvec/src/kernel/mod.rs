@@ -239,12 +239,12 @@ impl Gamma {
         }
     }
 
-    /// gamma of each feature, [D].
+    /// gamma of each feature, `[D]`.
     fn values(&self, features: usize) -> Array1<f64> {
         Array1::from_shape_fn(features, |d| self.at(d))
     }
 
-    /// Its square roots, [D]: scales of features, which do not overflow when gamma x^2 does not.
+    /// Its square roots, `[D]`: scales of features, which do not overflow when gamma x^2 does not.
     fn roots(&self, features: usize) -> Array1<f64> {
         self.values(features).mapv(f64::sqrt)
     }

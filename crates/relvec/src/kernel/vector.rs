@@ -1,8 +1,8 @@
 //! Loops over consecutive numbers, compiled for the vector unit of the machine, and an exponential
 //! that fits into them. The only file that names the crate which chooses the vector unit.
 //!
-//! AVX2 and AVX-512 give the same bits, and so does a machine without either: every step is an IEEE
-//! operation, fused multiply-adds included.
+//! The bits do not depend on the vector unit: every step is an IEEE operation, fused multiply-adds
+//! included (slow where the machine has none).
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::Arch;
