@@ -11,7 +11,7 @@ use rand_pcg::Pcg64;
 pub(crate) struct Sinc {
     /// [N, 1], equally spaced.
     pub x: Array2<f64>,
-    /// [N].
+    /// `[N]`.
     pub t: Array1<f64>,
 }
 
@@ -41,7 +41,7 @@ impl Sinc {
 pub(crate) struct Mixture {
     /// [N, 2].
     pub x: Array2<f64>,
-    /// 0 or 1, [N]; as many of one as of the other.
+    /// 0 or 1, `[N]`; as many of one as of the other.
     pub labels: Vec<usize>,
 }
 

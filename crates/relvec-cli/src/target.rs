@@ -33,9 +33,9 @@ enum TargetCell {
 /// The target of a fit.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Learnt {
-    /// Regression, [N].
+    /// Regression, `[N]`.
     Real(Array1<f64>),
-    /// Classification: class numbers, [N], and the names of the classes, sorted.
+    /// Classification: class numbers, `[N]`, and the names of the classes, sorted.
     Classes { labels: Vec<usize>, names: Vec<String> },
 }
 

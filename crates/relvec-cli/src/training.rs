@@ -18,13 +18,13 @@ pub(crate) struct Roles<'a> {
 
 /// A table read for training.
 pub(crate) struct TrainingTable {
-    /// Names of the features, [D].
+    /// Names of the features, `[D]`.
     pub features: Vec<String>,
     /// [N, D].
     pub x: Array2<f64>,
-    /// [N].
+    /// `[N]`.
     pub target: Target,
-    /// [N], not negative.
+    /// `[N]`, not negative.
     pub weights: Option<Array1<f64>>,
 }
 

@@ -31,13 +31,13 @@ pub(crate) struct Design {
     rows: Array2<f64>,
     columns: Columns,
     bias: bool,
-    /// Weighted norms before scaling, [P]; 0 for a column that is zero on every row.
+    /// Weighted norms before scaling, `[P]`; 0 for a column that is zero on every row.
     norms: Vec<f64>,
     stored: Option<Array2<f64>>,
 }
 
 impl Design {
-    /// `rows`: [N, D], `weights`: [N]. All of Phi is kept if it takes at most `budget` bytes.
+    /// `rows`: [N, D], `weights`: `[N]`. All of Phi is kept if it takes at most `budget` bytes.
     pub fn new(rows: Array2<f64>, columns: Columns, bias: bool, weights: &[f64], budget: u64) -> Result<Design> {
         let basis = match &columns {
             Columns::Kernel { centres, .. } => centres.nrows(),
@@ -64,7 +64,7 @@ impl Design {
         self.norms.len()
     }
 
-    /// What each column was divided by, [P]; 0 for a column that is zero on every row.
+    /// What each column was divided by, `[P]`; 0 for a column that is zero on every row.
     pub fn norms(&self) -> &[f64] {
         &self.norms
     }
@@ -102,7 +102,7 @@ impl Design {
         }
     }
 
-    /// Phi'r, [P]; `r`: [N].
+    /// Phi'r, `[P]`; `r`: `[N]`.
     pub fn tmul(&self, r: &[f64]) -> Vec<f64> {
         let mut out = Array2::zeros((1, self.n_columns()));
         self.for_each_block(|range, phi| {
@@ -112,7 +112,7 @@ impl Design {
         out.into_raw_vec_and_offset().0
     }
 
-    /// Squared norms of all columns weighted by `weights` ([N]), [P].
+    /// Squared norms of all columns weighted by `weights` (`[N]`), `[P]`.
     pub fn diag(&self, weights: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; self.n_columns()];
         self.for_each_block(|range, phi| {
@@ -123,7 +123,7 @@ impl Design {
         out
     }
 
-    /// Phi_A' B Phi, [M, P], for the listed columns A and B = diag(`weights`), [N].
+    /// Phi_A' B Phi, [M, P], for the listed columns A and B = diag(`weights`), `[N]`.
     pub fn cross(&self, weights: &[f64], active: &[usize]) -> Array2<f64> {
         let mut out = Array2::zeros((active.len(), self.n_columns()));
         self.for_each_block(|range, phi| {

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{DataScale, Kernel};
 use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
 use crate::report::Status;
@@ -22,7 +22,7 @@ const BLOCK: usize = 1024;
 pub struct Expansion {
     /// The basis functions.
     pub basis: FittedBasis,
-    /// Weights w_m, [M], in units of the target.
+    /// Weights w_m, `[M]`, in units of the target.
     pub weights: Vec<f64>,
     /// w_0 in units of the target; 0 if the bias was pruned or switched off.
     pub intercept: f64,
@@ -60,7 +60,7 @@ pub struct Posterior {
     pub noise_variance: Option<f64>,
 }
 
-/// How features were standardised: (x - mean) / scale, [D] each.
+/// How features were standardised: (x - mean) / scale, `[D]` each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scaling {
@@ -80,7 +80,7 @@ pub struct Model {
     pub likelihood: Likelihood,
     /// Name of the inference scheme.
     pub inference: String,
-    /// Names of the features, [D]; empty if the caller gave none.
+    /// Names of the features, `[D]`; empty if the caller gave none.
     pub features: Vec<String>,
     /// Name of the target, if the caller gave one.
     pub target: Option<String>,
@@ -96,7 +96,7 @@ pub struct Model {
     pub relevance: Vec<usize>,
     /// The expansion.
     pub expansion: Expansion,
-    /// Weight precisions alpha_m, [M], in the order of the weights, in inverse squared units of them.
+    /// Weight precisions alpha_m, `[M]`, in the order of the weights, in inverse squared units of them.
     pub alpha: Vec<f64>,
     /// Precision of the bias; `None` if it was pruned (infinite precision) or switched off.
     pub intercept_alpha: Option<f64>,
@@ -113,21 +113,21 @@ pub struct Model {
 /// Predictions of a regression model, one per row; or of the latent function of a classifier.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// phi'mu, [N], in units of the target.
+    /// phi'mu, `[N]`, in units of the target.
     pub mean: Array1<f64>,
-    /// phi'Sigma phi, [N]: variance from not knowing the weights.
+    /// phi'Sigma phi, `[N]`: variance from not knowing the weights.
     pub model_variance: Array1<f64>,
     /// Variance of the noise; 0 for classification.
     pub noise_variance: f64,
 }
 
 impl Prediction {
-    /// Noise and model variance summed, [N].
+    /// Noise and model variance summed, `[N]`.
     pub fn variance(&self) -> Array1<f64> {
         &self.model_variance + self.noise_variance
     }
 
-    /// Square root of [`Prediction::variance`], [N].
+    /// Square root of [`Prediction::variance`], `[N]`.
     pub fn std(&self) -> Array1<f64> {
         self.variance().mapv(f64::sqrt)
     }
@@ -310,7 +310,11 @@ impl Model {
         }
         match &self.expansion.basis {
             FittedBasis::Kernel { kernel, centres } => {
-                kernel.check()?;
+                // A kernel that resolving would change, or refuses, is none that a fit has left behind.
+                let resolved = kernel.resolve(&DataScale { features: d, variance: 1.0 });
+                if resolved.ok().as_ref() != Some(kernel) {
+                    return fail("the kernel's parameters are not all numbers that fit the features");
+                }
                 if centres.nrows() != m || (m > 0 && centres.ncols() != d) {
                     return fail("the centres do not fit the weights and features");
                 }

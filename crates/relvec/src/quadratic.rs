@@ -17,7 +17,7 @@ use crate::statistics::Statistics;
 /// nothing is lost however large m is; [`Quadratic::target`] puts m back, see (M9).
 #[derive(Debug)]
 pub(crate) struct Quadratic<'a> {
-    /// diag(G), [P].
+    /// diag(G), `[P]`.
     pub diag: Vec<f64>,
     /// N, or the sum of the sample weights.
     pub count: f64,
@@ -34,7 +34,7 @@ enum Source<'a> {
     Rows { design: &'a Design, weights: Vec<f64>, cache: RefCell<HashMap<usize, Rc<[f64]>>> },
 }
 
-/// One row of G, [P].
+/// One row of G, `[P]`.
 pub(crate) enum Row<'q> {
     Stored(ArrayView1<'q, f64>),
     Made(Rc<[f64]>),
@@ -52,7 +52,7 @@ impl std::ops::Deref for Row<'_> {
 
 /// f over all columns and t't, given whether the bias is in the model.
 pub(crate) struct Target {
-    /// [P].
+    /// `[P]`.
     pub f: Vec<f64>,
     pub tt: f64,
     /// To be added to the solved weight of the bias.
@@ -73,7 +73,7 @@ impl<'a> Quadratic<'a> {
         }
     }
 
-    /// Rows of G made on demand: B = diag(`weights`), [N]; `f` [P] and `tt` as in the stored form.
+    /// Rows of G made on demand: B = diag(`weights`), `[N]`; `f` `[P]` and `tt` as in the stored form.
     pub fn on_demand(design: &'a Design, weights: Vec<f64>, f: Vec<f64>, tt: f64, count: f64, mean: Option<f64>) -> Self {
         let diag = design.diag(&weights);
         let mean = mean.map(|m| (m, design.cross(&weights, &[0]).row(0).to_vec()));

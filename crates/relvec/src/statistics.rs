@@ -9,7 +9,7 @@ use crate::linalg;
 pub(crate) struct Statistics {
     /// [P, P]; the lower triangle while accumulating, symmetric after `finish`.
     pub gram: Array2<f64>,
-    /// [P].
+    /// `[P]`.
     pub f: Vec<f64>,
     pub tt: f64,
     pub count: f64,
@@ -20,7 +20,7 @@ impl Statistics {
         Statistics { gram: Array2::zeros((columns, columns)), f: vec![0.0; columns], tt: 0.0, count: 0.0 }
     }
 
-    /// Adds rows: `phi` [B, P], targets `t` [B], weights `c` [B].
+    /// Adds rows: `phi` [B, P], targets `t` `[B]`, weights `c` `[B]`.
     pub fn accumulate(&mut self, phi: ArrayView2<f64>, t: &[f64], c: &[f64]) {
         if c.iter().all(|c| *c == 1.0) {
             linalg::add_gram(phi, self.gram.view_mut());

@@ -16,17 +16,17 @@ pub(crate) enum Values<'a> {
 }
 
 impl<'a> Targets<'a> {
-    /// Real targets, [N].
+    /// Real targets, `[N]`.
     pub fn real(values: ArrayView1<'a, f64>) -> Self {
         Targets { values: Values::Real(values), weights: None }
     }
 
-    /// Class labels 0..`count`-1, [N]. Names of classes are the caller's affair.
+    /// Class labels 0..`count`-1, `[N]`. Names of classes are the caller's affair.
     pub fn classes(labels: &'a [usize], count: usize) -> Self {
         Targets { values: Values::Classes { labels, count }, weights: None }
     }
 
-    /// With sample weights [N], zero or positive: they multiply the rows' log-likelihoods, so a
+    /// With sample weights `[N]`, zero or positive: they multiply the rows' log-likelihoods, so a
     /// weight of 2 equals the row twice.
     pub fn with_weights(mut self, weights: ArrayView1<'a, f64>) -> Self {
         self.weights = Some(weights);

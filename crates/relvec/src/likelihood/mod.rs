@@ -21,7 +21,7 @@ registry! {
     }
 }
 
-/// First derivatives of the log-likelihood of each row at f, all [N].
+/// First derivatives of the log-likelihood of each row at f, all `[N]`.
 #[derive(Debug, Clone)]
 pub(crate) struct Working {
     /// log p(t_n | f_n).
@@ -40,10 +40,10 @@ pub(crate) trait LikelihoodFunction: Send + Sync {
     /// Checks the parameters alone.
     fn check(&self) -> Result<()>;
 
-    /// The targets as numbers, [N].
+    /// The targets as numbers, `[N]`.
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>>;
 
-    /// Derivatives at f, [N], for unit noise where there is noise.
+    /// Derivatives at f, `[N]`, for unit noise where there is noise.
     fn working(&self, y: &[f64], f: &[f64]) -> Working;
 
     /// Whether the curvature does not depend on f; then one quadratic form serves the whole fit.

@@ -20,7 +20,7 @@ use crate::targets::Targets;
 pub struct Hyperparameters {
     /// Training rows (or columns of a given design matrix) in the model, each once.
     pub relevance: Vec<usize>,
-    /// Their weight precisions, > 0, [M].
+    /// Their weight precisions, > 0, `[M]`.
     pub alpha: Vec<f64>,
     /// Precision of the bias, > 0; `None`: not in the model.
     pub intercept_alpha: Option<f64>,
@@ -100,7 +100,7 @@ pub enum ActionKind {
 
 /// A model at given precisions, in the user's units.
 ///
-/// Vectors over the model are [M], the bias first if it is in; vectors over columns are [P], the bias
+/// Vectors over the model are `[M]`, the bias first if it is in; vectors over columns are `[P]`, the bias
 /// first if there is one, then one entry per training row (rows of equal inputs share their values;
 /// `NaN` for rows of weight 0), or per column of a given design matrix.
 #[derive(Debug, Clone)]
@@ -110,32 +110,32 @@ pub struct Evaluation {
     pub model: Model,
     /// Log evidence, all constants included.
     pub log_evidence: f64,
-    /// Posterior means, [M].
+    /// Posterior means, `[M]`.
     pub weights: Vec<f64>,
-    /// Posterior variances, [M].
+    /// Posterior variances, `[M]`.
     pub variances: Vec<f64>,
-    /// gamma_i = 1 - alpha_i Sigma_ii, [M].
+    /// gamma_i = 1 - alpha_i Sigma_ii, `[M]`.
     pub well_determined: Vec<f64>,
     /// |t - Phi mu|^2 by weight; `None` for classification.
     pub residual_sum: Option<f64>,
-    /// d log evidence / d log alpha_i with the curvature held fixed, [M].
+    /// d log evidence / d log alpha_i with the curvature held fixed, `[M]`.
     pub gradient_log_alpha_fixed: Vec<f64>,
-    /// The same, exact: the mode moves with alpha, [M].
+    /// The same, exact: the mode moves with alpha, `[M]`.
     pub gradient_log_alpha: Vec<f64>,
     /// d log evidence / d log noise precision; `None` for classification.
     pub gradient_log_noise: Option<f64>,
     /// Exact d log evidence / d log theta for each of [`Kernel::parameters`](crate::Kernel::parameters),
     /// alpha, noise and centres held; empty for a given design matrix.
     pub gradient_log_kernel: Vec<f64>,
-    /// S_j = phi_j' inv(C) phi_j, [P] (Tipping & Faul 2003, eq. 22).
+    /// S_j = phi_j' inv(C) phi_j, `[P]` (Tipping & Faul 2003, eq. 22).
     pub sparsity_in_model: Vec<f64>,
-    /// Q_j = phi_j' inv(C) t, [P].
+    /// Q_j = phi_j' inv(C) t, `[P]`.
     pub quality_in_model: Vec<f64>,
-    /// s_j: S_j with basis function j left out of C, [P].
+    /// s_j: S_j with basis function j left out of C, `[P]`.
     pub sparsity: Vec<f64>,
-    /// q_j: Q_j with basis function j left out of C, [P].
+    /// q_j: Q_j with basis function j left out of C, `[P]`.
     pub quality: Vec<f64>,
-    /// The best single action on each column, [P].
+    /// The best single action on each column, `[P]`.
     pub actions: Vec<ColumnAction>,
 }
 

@@ -47,7 +47,7 @@ pub(crate) struct Factor<'a> {
     noise: Noise,
     active: Vec<usize>,
     a: Vec<f64>,
-    /// Position in `active` of each column, or [`OUT`]; [P].
+    /// Position in `active` of each column, or [`OUT`]; `[P]`.
     position: Vec<usize>,
     /// R by rows; row i has i + 1 entries.
     r: Vec<Vec<f64>>,
@@ -56,9 +56,9 @@ pub(crate) struct Factor<'a> {
     /// V, [M, P].
     v: Vec<f64>,
     z: Vec<f64>,
-    /// S'_j = G_jj - |V_:j|^2, [P].
+    /// S'_j = G_jj - |V_:j|^2, `[P]`.
     s: Vec<f64>,
-    /// Q'_j = f_j - V_:j'z, [P].
+    /// Q'_j = f_j - V_:j'z, `[P]`.
     q: Vec<f64>,
     energy: f64,
     bias_offset: f64,
@@ -103,17 +103,17 @@ impl<'a> Factor<'a> {
         &self.active
     }
 
-    /// Relative precisions, [M].
+    /// Relative precisions, `[M]`.
     pub fn precisions(&self) -> &[f64] {
         &self.a
     }
 
-    /// S' of every column, [P].
+    /// S' of every column, `[P]`.
     pub fn s(&self) -> &[f64] {
         &self.s
     }
 
-    /// Q' of every column, [P].
+    /// Q' of every column, `[P]`.
     pub fn q(&self) -> &[f64] {
         &self.q
     }
@@ -137,7 +137,7 @@ impl<'a> Factor<'a> {
         self.energy.max(1e-13 * self.quadratic.count)
     }
 
-    /// Every column as the rest of the model sees it, [P]: S', Q' outside the model, s, q inside.
+    /// Every column as the rest of the model sees it, `[P]`: S', Q' outside the model, s, q inside.
     pub fn candidates(&self) -> Vec<Candidate> {
         let mut out: Vec<Candidate> =
             self.s.iter().zip(&self.q).map(|(s, q)| Candidate { s: *s, q: *q, energy: self.energy() }).collect();
@@ -149,7 +149,7 @@ impl<'a> Factor<'a> {
         out
     }
 
-    /// The best single action of every column and its gain in log evidence, [P]; `None`: none.
+    /// The best single action of every column and its gain in log evidence, `[P]`; `None`: none.
     pub fn actions(&self) -> Vec<Option<(Action, f64)>> {
         let profile = self.profile();
         let candidates = self.candidates();

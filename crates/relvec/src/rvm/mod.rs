@@ -266,14 +266,14 @@ enum StepOutcome {
 
 /// One run of an inference scheme.
 enum Run<'p> {
-    Search(Search<'p>),
-    Reestimation(Reestimation),
+    Search(Box<Search<'p>>),
+    Reestimation(Box<Reestimation>),
 }
 
 impl Inference {
     fn start<'p>(&self, work: &Workspace<'p>) -> Result<Run<'p>> {
         let settings = match self {
-            Inference::Sequential(settings) => return Ok(Run::Search(Search::start(work, settings)?)),
+            Inference::Sequential(settings) => return Ok(Run::Search(Box::new(Search::start(work, settings)?))),
             Inference::Mackay(s) => reestimation::Settings {
                 // Where MacKay's update would lower the evidence, EM's takes its place.
                 rules: &[Rule::MacKay, Rule::Em],
@@ -292,7 +292,7 @@ impl Inference {
                 prune: s.prune,
             },
         };
-        Ok(Run::Reestimation(Reestimation::start(work, settings)?))
+        Ok(Run::Reestimation(Box::new(Reestimation::start(work, settings)?)))
     }
 
     fn check(&self) -> Result<()> {
@@ -317,7 +317,7 @@ impl Inference {
                 || format!("{path}.hyperpriors.{}", if s.hyperpriors.a > 0.0 { "a" } else { "b" }),
                 value,
                 "0: with a hyperprior on the weight precisions an absent basis function has no finite objective; \
-                 use the schemes em, mackay or variational",
+                 use the scheme em or mackay",
             )?;
             require(s.batch >= 1, || format!("{path}.batch"), s.batch, "a whole number of at least 1")?;
         }

@@ -32,9 +32,9 @@ const CONSTANT_NOISE: f64 = 1e12;
 pub(crate) struct Problem<'a> {
     pub rvm: &'a Rvm,
     pub design: Design,
-    /// Targets in the inner units, [N].
+    /// Targets in the inner units, `[N]`.
     targets: Vec<f64>,
-    /// Sample weights, [N].
+    /// Sample weights, `[N]`.
     pub weights: Vec<f64>,
     pub units: Units,
     /// The noise at the start.
@@ -182,7 +182,7 @@ impl<'a> Problem<'a> {
         self.weights.iter().sum()
     }
 
-    /// Derivatives of the log-likelihood at `f`, [N].
+    /// Derivatives of the log-likelihood at `f`, `[N]`.
     pub fn working(&self, f: &Array1<f64>) -> Working {
         self.rvm.likelihood.as_dyn().working(&self.targets, f.as_slice().expect("f is contiguous"))
     }
@@ -192,7 +192,7 @@ impl<'a> Problem<'a> {
         self.rvm.likelihood.as_dyn().constant_curvature()
     }
 
-    /// Phi mu at the rows, less the mean that was taken off the targets, [N].
+    /// Phi mu at the rows, less the mean that was taken off the targets, `[N]`.
     pub fn fitted(&self, solution: &Solution) -> Array1<f64> {
         let mut w = Array1::from_vec(solution.mean.clone());
         match self.mean_bias(&solution.active) {

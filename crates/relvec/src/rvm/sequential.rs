@@ -72,7 +72,7 @@ pub(crate) struct Search<'p> {
     noise: Noise,
     now: Solution,
     factor: Option<Factor<'p>>,
-    /// Columns whose action was undone since the last success, [P].
+    /// Columns whose action was undone since the last success, `[P]`.
     barred: Vec<bool>,
     /// One action at a time, after a batch was undone.
     single: bool,

@@ -13,9 +13,9 @@ use crate::quadratic::Quadratic;
 /// unit-norm columns and scaled targets.
 #[derive(Debug, Clone)]
 pub(crate) struct Solution {
-    /// Columns in the model, [M].
+    /// Columns in the model, `[M]`.
     pub active: Vec<usize>,
-    /// Relative precisions, [M].
+    /// Relative precisions, `[M]`.
     pub a: Vec<f64>,
     /// Noise precision; 1 without noise.
     pub beta: f64,
@@ -23,9 +23,9 @@ pub(crate) struct Solution {
     pub lower: Array2<f64>,
     /// inv(R), [M, M].
     pub inverse: Array2<f64>,
-    /// Posterior mean of the weights, [M].
+    /// Posterior mean of the weights, `[M]`.
     pub mean: Vec<f64>,
-    /// diag of inv(diag(a) + G), [M]: beta times the posterior variances.
+    /// diag of inv(diag(a) + G), `[M]`: beta times the posterior variances.
     pub variance: Vec<f64>,
     /// E = |t - Phi mu|^2 + mu'diag(a)mu, see (M2); 0 where the curvature is not constant.
     pub energy: f64,
@@ -164,7 +164,7 @@ pub(crate) fn bias_position(quadratic: &Quadratic, active: &[usize]) -> Option<u
     active.iter().position(|j| *j == 0).filter(|_| quadratic.has_mean())
 }
 
-/// Diagonal of inv(R)'inv(R), [M].
+/// Diagonal of inv(R)'inv(R), `[M]`.
 fn variances(inverse: &Array2<f64>) -> Vec<f64> {
     let mut out = vec![0.0; inverse.ncols()];
     for (i, row) in inverse.outer_iter().enumerate() {
