@@ -5,9 +5,10 @@
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
 use faer::linalg::matmul::{matmul, triangular};
+use faer::linalg::qr::no_pivoting::factor;
 use faer::linalg::{triangular_inverse, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par};
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, ShapeBuilder, s};
 
 use crate::error::{Error, Result};
 
@@ -159,19 +160,24 @@ pub(crate) fn solve_lower_transposed(r: ArrayView2<f64>, mut b: ArrayViewMut2<f6
 }
 
 /// Least squares by QR: `x` with least |a x - b|, and lower triangular `R`, positive diagonal,
-/// with `R R' = a'a`. `a`: [n, m], n >= m.
+/// with `R R' = a'a`. `a`: [n, m], n >= m, `b`: `[n]`.
 pub(crate) fn least_squares(a: &Array2<f64>, b: &Array1<f64>) -> (Array1<f64>, Array2<f64>) {
-    use faer::linalg::solvers::SolveLstsqCore;
-    let v = a.view();
-    let qr = faer::linalg::solvers::Qr::new(view(&v));
-    let m = a.ncols();
-    let mut rhs = b.clone().insert_axis(ndarray::Axis(1));
+    let (n, m) = a.dim();
+    // b rides along as a last column: R then holds Q'b there.
+    let mut work = Array2::zeros((n, m + 1).f());
+    work.slice_mut(s![.., ..m]).assign(a);
+    work.column_mut(m).assign(b);
+    let block = factor::recommended_block_size::<f64>(n, m + 1);
+    let mut coefficients = Array2::zeros((block, n.min(m + 1)).f());
+    let parallel = par((n * m * m) as f64);
+    let params = Default::default();
+    let mut buffer = MemBuffer::new(factor::qr_in_place_scratch::<f64>(n, m + 1, block, parallel, params));
     {
-        let mut w = rhs.view_mut();
-        qr.solve_lstsq_in_place_with_conj(faer::Conj::No, view_mut(&mut w));
+        let (mut w, mut c) = (work.view_mut(), coefficients.view_mut());
+        factor::qr_in_place(view_mut(&mut w), view_mut(&mut c), parallel, MemStack::new(&mut buffer), params);
     }
-    let x = rhs.slice(ndarray::s![..m, 0]).to_owned();
-    let upper = qr.thin_R();
-    let lower = Array2::from_shape_fn((m, m), |(i, j)| if j > i { 0.0 } else { upper[(j, i)] * upper[(j, j)].signum() });
-    (x, lower)
+    let lower = Array2::from_shape_fn((m, m), |(i, j)| if j > i { 0.0 } else { work[[j, i]] * work[[j, j]].signum() });
+    let mut x = Array2::from_shape_fn((m, 1), |(i, _)| work[[i, m]] * work[[i, i]].signum());
+    solve_lower_transposed(lower.view(), x.view_mut());
+    (x.column(0).to_owned(), lower)
 }

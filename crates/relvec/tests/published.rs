@@ -2,7 +2,7 @@
 
 mod support;
 
-use ndarray::{Array1, Array2, s};
+use ndarray::{Array1, Array2};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;

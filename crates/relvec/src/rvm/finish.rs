@@ -1,6 +1,6 @@
 //! From the inner solution to the model in the user's units.
 
-use ndarray::{Array1, Array2, Axis, concatenate};
+use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
 
 use super::problem::Workspace;
 use super::solution::{At, Solution};
@@ -9,8 +9,8 @@ use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Model, Posterior};
 use crate::report::Status;
 
-/// Below this ratio of the factor's diagonal the final posterior comes from QR, which does not square
-/// the condition.
+/// Where a pivot of the factor is below this share of its column's norm, the column is nearly spanned
+/// by those before it, and the final posterior comes from QR, which does not square the condition.
 const ILL_CONDITIONED: f64 = 1e-6;
 
 /// The model of a solution; its basis functions in the order of the user's rows.
@@ -88,9 +88,8 @@ pub(crate) fn model(
 /// Factor and mean by QR of [sqrt(B) Phi; sqrt(a)] where Cholesky's squared condition would tell.
 fn refine(work: &Workspace, solution: &mut Solution) {
     let problem = work.problem;
-    let diagonal = solution.lower.diag();
-    let largest = diagonal.iter().fold(0.0f64, |m, v| m.max(*v));
-    if diagonal.iter().all(|v| *v >= ILL_CONDITIONED * largest) {
+    let spanned = |(i, row): (usize, ArrayView1<f64>)| row[i] < ILL_CONDITIONED * row.dot(&row).sqrt();
+    if !solution.lower.outer_iter().enumerate().any(spanned) {
         return;
     }
     let f = problem.fitted(solution);

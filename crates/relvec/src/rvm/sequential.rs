@@ -251,14 +251,21 @@ impl<'p> Search<'p> {
         let most = if self.single { 1 } else { most };
         let mut taken = Vec::new();
         let mut threshold = least;
-        while taken.len() < most
-            && let Some((action, gain)) = trial.best_action(threshold, &self.barred, !self.settings.joint)
-        {
-            if taken.is_empty() {
-                threshold = least.max(BATCH_SHARE * gain);
+        // Joint steps re-estimate better than single actions, but for what they leave.
+        let rounds: &[bool] = if self.settings.joint { &[false, true] } else { &[true] };
+        for reestimate in rounds {
+            while taken.len() < most
+                && let Some((action, gain)) = trial.best_action(threshold, &self.barred, *reestimate)
+            {
+                if taken.is_empty() {
+                    threshold = least.max(BATCH_SHARE * gain);
+                }
+                trial.apply(action);
+                taken.push(action);
             }
-            trial.apply(action);
-            taken.push(action);
+            if !taken.is_empty() {
+                break;
+            }
         }
         if taken.is_empty() && self.settings.swaps && self.phase != Phase::Held {
             let swaps = trial.swaps(least, &self.barred);

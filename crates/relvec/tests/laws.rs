@@ -1,0 +1,393 @@
+//! Laws: over all kernels, likelihoods and inference schemes.
+
+mod support;
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
+use relvec::*;
+use support::close;
+
+/// A random problem: rows, real targets, and classes from the same function.
+struct Data {
+    x: Array2<f64>,
+    t: Array1<f64>,
+    labels: Vec<usize>,
+}
+
+fn data(seed: u64, rows: usize, features: usize) -> Data {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    let x = Array2::from_shape_fn((rows, features), |_| random.random_range(-2.0..2.0));
+    let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+    let f = x.map_axis(Axis(1), |r| f64::sin(1.5 * r[0]) + 0.5 * r[features - 1]);
+    let t = f.mapv(|f| 3.0 + f + 0.2 * normal());
+    let labels = f.iter().map(|f| usize::from(*f + 0.5 * normal() > 0.0)).collect();
+    Data { x, t, labels }
+}
+
+fn likelihoods() -> Vec<Likelihood> {
+    let all = vec![Gaussian::default().into(), Gaussian { noise_variance: Some(0.04) }.into(), Bernoulli::default().into()];
+    for name in Likelihood::NAMES {
+        assert!(all.iter().any(|l: &Likelihood| l.name() == *name), "no test of the likelihood {name}");
+    }
+    all
+}
+
+impl Data {
+    fn targets(&self, likelihood: &Likelihood) -> Targets<'_> {
+        match likelihood {
+            Likelihood::Gaussian(_) => Targets::real(self.t.view()),
+            Likelihood::Bernoulli(_) => Targets::classes(&self.labels, 2),
+        }
+    }
+}
+
+fn every_kernel_likelihood_and_scheme(mut check: impl FnMut(&Rvm, &Data, &Targets)) {
+    for kernel in Kernel::NAMES {
+        for likelihood in likelihoods() {
+            for inference in Inference::NAMES {
+                let rvm = Rvm {
+                    kernel: Kernel::from_name(kernel).unwrap(),
+                    likelihood: likelihood.clone(),
+                    inference: Inference::from_name(inference).unwrap(),
+                    max_iterations: 60,
+                    ..Rvm::default()
+                };
+                // The linear spline is positive definite on positive inputs.
+                let mut data = data(1, 60, 2);
+                data.x += 2.0;
+                check(&rvm, &data, &data.targets(&likelihood));
+            }
+        }
+    }
+}
+
+fn label(rvm: &Rvm) -> String {
+    format!("{} {:?} {}", rvm.kernel.name(), rvm.likelihood, rvm.inference.name())
+}
+
+#[test]
+fn the_evidence_never_falls_and_models_round_trip() {
+    every_kernel_likelihood_and_scheme(|rvm, data, targets| {
+        let (model, report) = rvm.fit(data.x.view(), targets, &mut silent).unwrap_or_else(|e| panic!("{}: {e}", label(rvm)));
+        for (k, pair) in report.trace.windows(2).enumerate() {
+            let (before, after) = (pair[0].log_evidence, pair[1].log_evidence);
+            assert!(after >= before - 1e-6 - 1e-9 * before.abs(), "{}: {before} to {after} in step {k}", label(rvm));
+        }
+        assert!(model.log_evidence.is_finite());
+        let text = model.to_json().unwrap();
+        let again = Model::from_json(&text).unwrap();
+        assert_eq!(again, model, "{}", label(rvm));
+        assert_eq!(again.to_json().unwrap(), text);
+        let (one, other) = (model.predict(data.x.view()).unwrap(), again.predict(data.x.view()).unwrap());
+        assert_eq!(one, other);
+        assert!(one.mean.iter().chain(&one.model_variance).all(|v| v.is_finite() && *v >= -1e9));
+        assert!(one.model_variance.iter().all(|v| *v >= 0.0));
+    });
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    for likelihood in likelihoods() {
+        for inference in Inference::NAMES {
+            let data = data(2, 700, 3);
+            let rvm = |threads| Rvm {
+                likelihood: likelihood.clone(),
+                inference: Inference::from_name(inference).unwrap(),
+                threads: Some(threads),
+                max_iterations: 8,
+                ..Rvm::default()
+            };
+            let fit = |threads| rvm(threads).fit(data.x.view(), &data.targets(&likelihood), &mut silent).unwrap().0;
+            let (one, two) = (fit(1).to_json().unwrap(), fit(2).to_json().unwrap());
+            assert!(one == two, "{}", label(&rvm(1)));
+        }
+    }
+}
+
+/// Hyperparameters of a model, to be moved about.
+fn hyper(model: &Model) -> Hyperparameters {
+    Hyperparameters {
+        relevance: model.relevance.clone(),
+        alpha: model.alpha.clone(),
+        intercept_alpha: model.intercept_alpha,
+        noise_variance: model.posterior.noise_variance,
+    }
+}
+
+fn some_hyperparameters() -> Hyperparameters {
+    Hyperparameters {
+        relevance: vec![3, 11, 17, 25, 38],
+        alpha: vec![0.5, 2.0, 0.1, 30.0, 1.0],
+        intercept_alpha: Some(0.4),
+        noise_variance: Some(0.05),
+    }
+}
+
+#[test]
+fn gradients_equal_finite_differences() {
+    let step: f64 = 1e-3;
+    for name in Kernel::NAMES {
+        for likelihood in likelihoods() {
+            let mut data = data(3, 50, 2);
+            data.x += 2.0;
+            let targets = data.targets(&likelihood);
+            let variance = Scaling::of(data.x.view(), None).scale.iter().map(|s| s * s).sum::<f64>() / 2.0;
+            let kernel = Kernel::from_name(name).unwrap().resolve(&DataScale { features: 2, variance }).unwrap();
+            let rvm = Rvm { kernel: kernel.clone(), likelihood: likelihood.clone(), threads: Some(1), ..Rvm::default() };
+            let at = some_hyperparameters();
+            let evidence = |rvm: &Rvm, at: &Hyperparameters| rvm.evaluate(data.x.view(), &targets, at).unwrap().log_evidence;
+            let got = rvm.evaluate(data.x.view(), &targets, &at).unwrap();
+            let difference = |up: f64, down: f64| (up - down) / (2.0 * step);
+            let check = |what: &str, got: f64, expected: f64| {
+                assert!((got - expected).abs() < 2e-5 * (1.0 + expected.abs()), "{} {what}: {got} {expected}", label(&rvm));
+            };
+            for k in 0..at.alpha.len() {
+                let moved = |factor: f64| {
+                    let mut at = at.clone();
+                    at.alpha[k] *= factor;
+                    evidence(&rvm, &at)
+                };
+                check("alpha", got.gradient_log_alpha[k + 1], difference(moved(step.exp()), moved((-step).exp())));
+            }
+            let bias = |factor: f64| evidence(&rvm, &Hyperparameters { intercept_alpha: Some(0.4 * factor), ..at.clone() });
+            check("bias", got.gradient_log_alpha[0], difference(bias(step.exp()), bias((-step).exp())));
+            if matches!(&likelihood, Likelihood::Gaussian(g) if g.noise_variance.is_none()) {
+                let noise = |factor: f64| evidence(&rvm, &Hyperparameters { noise_variance: Some(0.05 / factor), ..at.clone() });
+                check("noise", got.gradient_log_noise.unwrap(), difference(noise(step.exp()), noise((-step).exp())));
+            }
+            let values: Vec<f64> = kernel.parameters().iter().map(|p| p.1).collect();
+            for k in 0..values.len() {
+                let moved = |factor: f64| {
+                    let mut values = values.clone();
+                    values[k] *= factor;
+                    evidence(&Rvm { kernel: kernel.with_parameters(&values), ..rvm.clone() }, &at)
+                };
+                check("kernel", got.gradient_log_kernel[k], difference(moved(step.exp()), moved((-step).exp())));
+            }
+        }
+    }
+}
+
+/// For every column the promised gain is the true change of the evidence, where the curvature is
+/// constant (elsewhere it is an estimate, which the search checks).
+#[test]
+fn predicted_gain_equals_the_true_change() {
+    let data = data(4, 50, 2);
+    let targets = Targets::real(data.t.view());
+    for noise_variance in [None, Some(0.05)] {
+        let rvm = Rvm { likelihood: Gaussian { noise_variance }.into(), threads: Some(1), ..Rvm::default() };
+        let at = some_hyperparameters();
+        let before = rvm.evaluate(data.x.view(), &targets, &at).unwrap();
+        let mut kinds = [0; 3];
+        for (j, action) in before.actions.iter().enumerate() {
+            let mut moved = at.clone();
+            let place = j.checked_sub(1).and_then(|row| at.relevance.iter().position(|r| *r == row));
+            match (action.kind, j) {
+                (ActionKind::None, _) => continue,
+                (ActionKind::Delete, 0) => moved.intercept_alpha = None,
+                (_, 0) => moved.intercept_alpha = action.alpha,
+                (ActionKind::Delete, _) => {
+                    moved.relevance.remove(place.unwrap());
+                    moved.alpha.remove(place.unwrap());
+                }
+                (ActionKind::Reestimate, _) => moved.alpha[place.unwrap()] = action.alpha.unwrap(),
+                (ActionKind::Add, _) => {
+                    moved.relevance.push(j - 1);
+                    moved.alpha.push(action.alpha.unwrap());
+                }
+            }
+            kinds[action.kind as usize] += 1;
+            let after = rvm.evaluate(data.x.view(), &targets, &moved).unwrap();
+            let change = after.log_evidence - before.log_evidence;
+            assert!((change - action.gain).abs() < 1e-10 * before.log_evidence.abs().max(1.0), "{j} {action:?}: {change}");
+        }
+        assert!(kinds[0] > 0 && kinds[1] > 0, "actions of every kind were tried: {kinds:?}");
+    }
+}
+
+/// S, Q, the evidence and the posterior do not depend on whether G is stored or its rows are made.
+#[test]
+fn stored_and_on_demand_agree() {
+    for likelihood in likelihoods() {
+        let data = data(5, 300, 2);
+        let targets = data.targets(&likelihood);
+        let rvm = |memory_limit| Rvm { likelihood: likelihood.clone(), memory_limit, threads: Some(1), ..Rvm::default() };
+        let at = some_hyperparameters();
+        let stored = rvm(Some(1 << 30)).evaluate(data.x.view(), &targets, &at).unwrap();
+        let made = rvm(Some(2_000_000)).evaluate(data.x.view(), &targets, &at).unwrap();
+        close("evidence", &[made.log_evidence], &[stored.log_evidence], 1e-11);
+        close("S", &made.sparsity_in_model, &stored.sparsity_in_model, 1e-9);
+        close("Q", &made.quality_in_model, &stored.quality_in_model, 1e-9);
+        let fit = |memory| rvm(Some(memory)).fit(data.x.view(), &targets, &mut silent).unwrap().0.log_evidence;
+        let (one, other) = (fit(1 << 30), fit(2_000_000));
+        assert!((one - other).abs() < 10.0, "{one} {other}");
+    }
+}
+
+fn shuffled(x: ArrayView2<f64>, order: &[usize]) -> Array2<f64> {
+    x.select(Axis(0), order)
+}
+
+/// The same model bit for bit whatever the order of the rows; relevance follows them.
+#[test]
+fn order_does_not_matter() {
+    let data = data(6, 80, 2);
+    let order: Vec<usize> = (0..80).map(|i| (i * 37 + 11) % 80).collect();
+    let x = shuffled(data.x.view(), &order);
+    for likelihood in likelihoods() {
+        let t: Array1<f64> = order.iter().map(|i| data.t[*i]).collect();
+        let labels: Vec<usize> = order.iter().map(|i| data.labels[*i]).collect();
+        let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::default() };
+        let (one, _) = rvm.fit(data.x.view(), &data.targets(&likelihood), &mut silent).unwrap();
+        let other = Data { x: x.clone(), t, labels };
+        let (two, _) = rvm.fit(x.view(), &other.targets(&likelihood), &mut silent).unwrap();
+        assert_eq!(one.log_evidence, two.log_evidence);
+        let mut mapped: Vec<usize> = two.relevance.iter().map(|k| order[*k]).collect();
+        mapped.sort_unstable();
+        assert_eq!(mapped, one.relevance);
+        let (p, q) = (one.predict(data.x.view()).unwrap(), two.predict(data.x.view()).unwrap());
+        close("mean", q.mean.as_slice().unwrap(), p.mean.as_slice().unwrap(), 1e-9);
+    }
+}
+
+/// Every row twice is every row with weight 2, to the bit; a row of weight 0 is no row.
+#[test]
+fn weights_count_rows() {
+    let data = data(7, 60, 2);
+    for likelihood in likelihoods() {
+        let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::default() };
+        let twice = Data {
+            x: ndarray::concatenate![Axis(0), data.x, data.x],
+            t: ndarray::concatenate![Axis(0), data.t, data.t],
+            labels: [data.labels.clone(), data.labels.clone()].concat(),
+        };
+        let (one, report) = rvm.fit(twice.x.view(), &twice.targets(&likelihood), &mut silent).unwrap();
+        assert_eq!(report.repairs.merged_rows, 60);
+        let two = Array1::from_elem(60, 2.0);
+        let (other, _) = rvm.fit(data.x.view(), &data.targets(&likelihood).with_weights(two.view()), &mut silent).unwrap();
+        assert_eq!((one.log_evidence, &one.relevance, &one.alpha), (other.log_evidence, &other.relevance, &other.alpha));
+        assert_eq!(one.expansion, other.expansion);
+
+        let mut weights = Array1::from_elem(120, 1.0);
+        weights.slice_mut(s![60..]).fill(0.0);
+        let mut spoilt = twice;
+        spoilt.t.slice_mut(s![60..]).fill(1e3);
+        let weighted = spoilt.targets(&likelihood).with_weights(weights.view());
+        let (dropped, _) = rvm.fit(spoilt.x.view(), &weighted, &mut silent).unwrap();
+        let (plain, _) = rvm.fit(data.x.view(), &data.targets(&likelihood), &mut silent).unwrap();
+        assert_eq!((plain.log_evidence, &plain.relevance), (dropped.log_evidence, &dropped.relevance));
+    }
+}
+
+/// Multiplying the target, or the features with their gamma, changes the model by that factor only.
+#[test]
+fn units_do_not_matter() {
+    let data = data(8, 80, 2);
+    let rvm = Rvm { kernel: Rbf { gamma: 0.7.into() }.into(), ..Rvm::default() };
+    let fit = |rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>| rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0;
+    let plain = fit(&rvm, &data.x, &data.t);
+    let expected = plain.predict(data.x.view()).unwrap();
+    for factor in [1e-150, 1e-6, 1e6, 1e9, 1e150] {
+        let model = fit(&rvm, &data.x, &(&data.t * factor));
+        assert_eq!(model.relevance, plain.relevance, "target times {factor:e}");
+        let got = model.predict(data.x.view()).unwrap();
+        close("mean", &(got.mean / factor).to_vec(), &expected.mean.to_vec(), 1e-8);
+        close("variance", &(got.model_variance / factor / factor).to_vec(), &expected.model_variance.to_vec(), 1e-8);
+        let noise = model.noise_std().unwrap() / factor;
+        close("noise", &[noise], &[plain.noise_std().unwrap()], 1e-8);
+        let shift = 80.0 * factor.ln();
+        close("evidence", &[model.log_evidence + shift], &[plain.log_evidence], 1e-8 * (1.0 + shift.abs()));
+    }
+    for factor in [1e-6f64, 1e6] {
+        let wide = Rvm { kernel: Rbf { gamma: (0.7 / factor / factor).into() }.into(), ..Rvm::default() };
+        let x = &data.x * factor;
+        let model = fit(&wide, &x, &data.t);
+        assert_eq!(model.relevance, plain.relevance, "features times {factor:e}");
+        let got = model.predict(x.view()).unwrap();
+        close("mean", &got.mean.to_vec(), &expected.mean.to_vec(), 1e-8);
+    }
+    // A large mean costs nothing but the digits of the target itself.
+    let near = fit(&rvm, &data.x, &(&data.t + 1e3));
+    let far = fit(&rvm, &data.x, &(&data.t + 1e6));
+    let (one, other) = (near.predict(data.x.view()).unwrap(), far.predict(data.x.view()).unwrap());
+    close("mean", &(other.mean - 1e6).to_vec(), &(one.mean - 1e3).to_vec(), 1e-4);
+    close("noise", &[far.noise_std().unwrap()], &[near.noise_std().unwrap()], 1e-4);
+}
+
+/// The standard deviation follows from alpha, the noise and the basis functions by the textbook.
+#[test]
+fn variance_follows_from_the_precisions() {
+    let data = data(9, 70, 2);
+    let rvm = Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::default() };
+    let (model, _) = rvm.fit(data.x.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+    let beta = 1.0 / model.posterior.noise_variance.unwrap();
+    let centres = data.x.select(Axis(0), &model.relevance);
+    let mut phi = Array2::ones((70, centres.nrows() + 1));
+    rvm.kernel.block(data.x.view(), centres.view(), phi.slice_mut(s![.., 1..]));
+    let mut alpha = vec![model.intercept_alpha.unwrap()];
+    alpha.extend(&model.alpha);
+    let mut h = phi.t().dot(&phi) * beta;
+    h.diag_mut().iter_mut().zip(&alpha).for_each(|(h, a)| *h += a);
+    let expected: Vec<f64> = phi.outer_iter().map(|row| row.dot(&solve(&h, &row.to_owned()))).collect();
+    let mean = phi.dot(&(solve(&h, &phi.t().dot(&data.t)) * beta));
+    let got = model.predict(data.x.view()).unwrap();
+    close("variance", &got.model_variance.to_vec(), &expected, 1e-8);
+    close("mean", &got.mean.to_vec(), &mean.to_vec(), 1e-8);
+    assert!((got.variance()[0] - got.model_variance[0] - 1.0 / beta).abs() < 1e-15);
+}
+
+/// Gaussian elimination with pivoting: slow and independent of the crate.
+fn solve(a: &Array2<f64>, b: &Array1<f64>) -> Array1<f64> {
+    let n = b.len();
+    let (mut a, mut b) = (a.clone(), b.clone());
+    for k in 0..n {
+        let p = (k..n).max_by(|i, j| a[[*i, k]].abs().total_cmp(&a[[*j, k]].abs())).unwrap();
+        for c in 0..n {
+            a.swap([k, c], [p, c]);
+        }
+        b.swap(k, p);
+        for i in k + 1..n {
+            let f = a[[i, k]] / a[[k, k]];
+            for c in k..n {
+                a[[i, c]] -= f * a[[k, c]];
+            }
+            b[i] -= f * b[k];
+        }
+    }
+    for k in (0..n).rev() {
+        for c in k + 1..n {
+            b[k] -= a[[k, c]] * b[c];
+        }
+        b[k] /= a[[k, k]];
+    }
+    b
+}
+
+/// A search that ended is at rest: nothing gains more than the tolerance, and going on gains nothing.
+#[test]
+fn the_certificate_holds() {
+    let data = data(10, 300, 2);
+    for likelihood in likelihoods() {
+        let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::default() };
+        let targets = data.targets(&likelihood);
+        let (model, report) = rvm.fit(data.x.view(), &targets, &mut silent).unwrap();
+        assert_eq!(report.status, Status::Converged, "{}", report.certificate.reason);
+        assert!(report.certificate.largest_gain.unwrap() < 1e-4, "{:?}", report.certificate);
+        if likelihood.name() == "gaussian" {
+            assert!(report.certificate.largest_gradient < 1e-3, "{:?}", report.certificate);
+        }
+        let again = Rvm {
+            inference: Inference::Sequential(Sequential {
+                start: Start::Given(hyper(&model)),
+                tolerance: 1e-6,
+                reheats: 0,
+                ..Sequential::default()
+            }),
+            ..rvm
+        };
+        let (further, _) = again.fit(data.x.view(), &targets, &mut silent).unwrap();
+        let gained = further.log_evidence - model.log_evidence;
+        assert!((-1e-6..1.0).contains(&gained), "{}: going on gained {gained}", likelihood.name());
+    }
+}
