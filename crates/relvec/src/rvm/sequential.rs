@@ -250,23 +250,9 @@ impl<'p> Search<'p> {
         };
         let most = if self.single { 1 } else { most };
         let mut taken = Vec::new();
-        let mut threshold = least;
-        // Joint steps re-estimate better than single actions, but for what they leave.
-        let rounds: &[bool] = if self.settings.joint { &[false, true] } else { &[true] };
-        for reestimate in rounds {
-            while taken.len() < most
-                && let Some((action, gain)) = trial.best_action(threshold, &self.barred, *reestimate)
-            {
-                if taken.is_empty() {
-                    threshold = least.max(BATCH_SHARE * gain);
-                }
-                trial.apply(action);
-                taken.push(action);
-            }
-            if !taken.is_empty() {
-                break;
-            }
-        }
+        // Joint steps re-estimate better than single actions; what they leave comes last.
+        let joint = self.settings.joint;
+        self.take_singles(trial, most, least, !joint, &mut taken);
         if taken.is_empty() && self.settings.swaps && self.phase != Phase::Held {
             let swaps = trial.swaps(least, &self.barred);
             let worthwhile = swaps.first().map_or(0.0, |(_, gain)| SWAP_SHARE * gain);
@@ -281,7 +267,24 @@ impl<'p> Search<'p> {
                 }
             }
         }
+        if taken.is_empty() && joint && self.joint_tolerance <= TIGHT {
+            self.take_singles(trial, most, least, true, &mut taken);
+        }
         taken
+    }
+
+    /// Single actions, each the best after those before it.
+    fn take_singles(&self, trial: &mut Factor<'p>, most: usize, least: f64, reestimate: bool, taken: &mut Vec<Action>) {
+        let mut threshold = least;
+        while taken.len() < most
+            && let Some((action, gain)) = trial.best_action(threshold, &self.barred, reestimate)
+        {
+            if taken.is_empty() {
+                threshold = least.max(BATCH_SHARE * gain);
+            }
+            trial.apply(action);
+            taken.push(action);
+        }
     }
 
     /// All precisions together, weights of no use deleted, until they rest.
