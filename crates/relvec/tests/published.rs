@@ -33,24 +33,26 @@ fn sinc_without_noise() {
     assert!(worst < 0.01, "largest error {worst}");
 }
 
-/// Tipping 1999, section 4.1: the same with noise of 0.2 (here ten draws): 6 relevance vectors, noise
-/// estimate 0.189 in the paper's draw.
+/// Tipping 1999, section 4.1: the same with noise of 0.2: 6 relevance vectors, noise estimate 0.189.
+/// Here ten draws: the noise found is that of the draw (its standard error is 0.015).
 #[test]
 fn sinc_with_noise() {
+    let mut estimates = Vec::new();
     for seed in 0..10 {
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
         let x = Array2::from_shape_fn((100, 1), |(i, _)| -10.0 + 20.0 * i as f64 / 99.0);
-        let t: Array1<f64> = x.column(0).mapv(|x| {
-            let noise: f64 = StandardNormal.sample(&mut random);
-            sinc(x) + 0.2 * noise
-        });
+        let noise: Array1<f64> = (0..100).map(|_| 0.2 * Distribution::<f64>::sample(&StandardNormal, &mut random)).collect();
+        let t = x.column(0).mapv(sinc) + &noise;
         let rvm = Rvm { kernel: LinearSpline::default().into(), ..Rvm::default() };
         let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
-        let noise = model.noise_std().unwrap();
-        println!("noisy sinc {seed}: {} vectors, noise {noise:.3}, evidence {:.2}", model.relevance.len(), model.log_evidence);
+        let (got, drawn) = (model.noise_std().unwrap(), (noise.dot(&noise) / 100.0).sqrt());
+        println!("noisy sinc {seed}: {} vectors, noise {got:.3}, drawn {drawn:.3}", model.relevance.len());
         assert!(model.relevance.len() <= 12, "draw {seed}: {} relevance vectors", model.relevance.len());
-        assert!((0.17..=0.23).contains(&noise), "draw {seed}: noise {noise}");
+        assert!((got / drawn - 1.0).abs() < 0.1, "draw {seed}: noise {got}, drawn {drawn}");
+        estimates.push(got);
     }
+    let mean = estimates.iter().sum::<f64>() / 10.0;
+    assert!((0.17..=0.23).contains(&mean), "noise {mean}");
 }
 
 /// Wide kernels do not trap the search: a dense Gaussian process reaches 0.060, 0.049, 0.048.

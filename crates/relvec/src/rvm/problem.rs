@@ -209,6 +209,13 @@ impl<'a> Problem<'a> {
         active.iter().position(|j| *j == 0).filter(|_| self.has_bias).map(|p| (p, self.bias_mean()))
     }
 
+    /// First precisions of columns: `alpha`, but for the bias one that lets it take up the mean of the
+    /// targets at once, however large, so that the others' way does not depend on it.
+    pub fn first_precisions(&self, columns: &[usize], alpha: f64) -> Vec<f64> {
+        let bias = alpha / self.units.mean.powi(2).max(1.0);
+        columns.iter().map(|j| if *j == 0 && self.has_bias { bias } else { alpha }).collect()
+    }
+
     /// The mean of the targets as a weight of the bias column.
     fn bias_mean(&self) -> f64 {
         self.units.mean * self.design.norms()[0]

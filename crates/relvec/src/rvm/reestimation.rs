@@ -50,8 +50,11 @@ impl Reestimation {
                 (1.0 / variance).min(cap)
             }
         };
-        let first = |j: &usize| settings.initial_alpha.map_or(1.0 / (count * count), |alpha| alpha * problem.alpha_in(*j));
-        let a: Vec<f64> = active.iter().map(|j| first(j) / beta).collect();
+        let first: Vec<f64> = match settings.initial_alpha {
+            Some(alpha) => active.iter().map(|j| alpha * problem.alpha_in(*j)).collect(),
+            None => problem.first_precisions(&active, 1.0 / (count * count)),
+        };
+        let a: Vec<f64> = first.iter().map(|alpha| alpha / beta).collect();
         let now = work.solve(&active, &a, &problem.noise, At::Precision(beta), None)?;
         let gone = if settings.prune && settings.hyperpriors.a == 0.0 { GONE } else { 0.0 };
         let batch = Batch { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, gone };

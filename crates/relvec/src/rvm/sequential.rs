@@ -43,7 +43,7 @@ const STATIONARY: f64 = 1e-3;
 /// through is only a way: actions gain at least this many nats, and one joint step between batches is
 /// enough.
 const EXCURSIONS: [f64; 2] = [4.0, 0.25];
-const HELD_TOLERANCE: f64 = 0.03;
+const HELD_TOLERANCE: f64 = 0.1;
 const HELD_JOINT: usize = 1;
 /// What an excursion must gain to be kept.
 const EXCURSION_GAIN: f64 = 0.05;
@@ -89,7 +89,7 @@ pub(crate) struct Search<'p> {
 const TOP_DOWN: Batch = Batch {
     rules: &[Rule::Exact, Rule::MacKay, Rule::Em],
     hyperpriors: super::Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
-    clip: 2.0,
+    clip: 4.0,
     gone: 1e-6,
 };
 const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, gone: 0.0, ..TOP_DOWN };
@@ -100,7 +100,10 @@ impl<'p> Search<'p> {
         let problem = work.problem;
         let noise = problem.noise;
         let (active, alpha, beta, phase) = match &settings.start {
-            _ if problem.bias_only => (vec![0], vec![1.0 / problem.count()], noise.precision(1.0, 1.0), Phase::Climb),
+            _ if problem.bias_only => {
+                let alpha = problem.first_precisions(&[0], 1.0 / problem.count());
+                (vec![0], alpha, noise.precision(1.0, 1.0), Phase::Climb)
+            }
             Start::Given(hyperparameters) => {
                 let (active, alpha, beta) = hyperparameters.inner(problem)?;
                 (active, alpha, beta, Phase::Climb)
@@ -117,7 +120,10 @@ impl<'p> Search<'p> {
                     Noise::Fixed(beta) => beta,
                     Noise::Learnt { cap, .. } => (1.0 / (FIRST_NOISE * FIRST_NOISE)).min(cap),
                 };
-                (active.clone(), vec![1.0 / problem.count(); active.len()], beta, Phase::TopDown)
+                {
+                    let alpha = problem.first_precisions(&active, 1.0 / problem.count());
+                    (active, alpha, beta, Phase::TopDown)
+                }
             }
             Start::Auto | Start::Empty => (vec![], vec![], noise.precision(1.0, 1.0), Phase::Climb),
         };
