@@ -35,6 +35,8 @@ pub enum Status {
     IterationLimit,
     /// `time_limit` ran out before that.
     TimeLimit,
+    /// The model had no room to grow within `memory_limit`.
+    MemoryLimit,
     /// The observer asked to stop.
     Stopped,
     /// No further step was possible: the posterior is numerically singular.
@@ -48,6 +50,7 @@ impl Status {
             Status::Converged => "converged",
             Status::IterationLimit => "iteration_limit",
             Status::TimeLimit => "time_limit",
+            Status::MemoryLimit => "memory_limit",
             Status::Stopped => "stopped",
             Status::Singular => "singular",
         }
@@ -72,7 +75,7 @@ pub struct Certificate {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Repairs {
-    /// Largest jitter added to a unit-norm diagonal to factorise it.
+    /// Jitter added to the unit-norm diagonal to factorise the final posterior.
     pub jitter: f64,
     /// Rows merged into an equal one (same inputs, same target).
     pub merged_rows: usize,

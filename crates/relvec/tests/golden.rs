@@ -158,7 +158,7 @@ fn check_trace(case: &support::Case, key: &str) {
             "em_trace" => {
                 Inference::Em(Em { initial_alpha, initial_noise_variance, tolerance: 1e-12, prune: false, ..Em::default() })
             }
-            _ => Inference::Mackay(MacKay {
+            _ => Inference::MacKay(MacKay {
                 initial_alpha,
                 initial_noise_variance,
                 tolerance: 1e-12,

@@ -225,6 +225,23 @@ fn stored_and_on_demand_agree() {
     }
 }
 
+/// A fit that cannot be had in the memory allowed is refused, or ends with what there is room for.
+#[test]
+fn memory_is_bounded() {
+    let data = data(11, 400, 2);
+    let targets = Targets::real(data.t.view());
+    let fit = |name: &str, memory: u64| {
+        let inference = Inference::from_name(name).unwrap();
+        Rvm { inference, memory_limit: Some(memory), ..Rvm::default() }.fit(data.x.view(), &targets, &mut silent)
+    };
+    assert!(matches!(fit("mackay", 5_000_000), Err(Error::Memory { needed, limit: 5_000_000, .. }) if needed > 5_000_000));
+    assert!(matches!(fit("sequential", 10_000), Err(Error::Memory { .. })));
+    let (model, report) = fit("sequential", 350_000).unwrap();
+    assert_eq!(report.status, Status::MemoryLimit);
+    assert!(model.predict(data.x.view()).unwrap().mean.iter().all(|v| v.is_finite()));
+    assert_eq!(fit("sequential", 50_000_000).unwrap().1.status, Status::Converged);
+}
+
 fn shuffled(x: ArrayView2<f64>, order: &[usize]) -> Array2<f64> {
     x.select(Axis(0), order)
 }

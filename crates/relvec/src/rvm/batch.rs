@@ -3,9 +3,9 @@
 
 use ndarray::{Array1, Axis};
 
-use super::Hyperpriors;
 use super::gain::Noise;
 use super::problem::Workspace;
+use super::scheme::Hyperpriors;
 use super::solution::{At, Solution, covariance};
 use crate::error::Result;
 use crate::linalg::{self, Cholesky};

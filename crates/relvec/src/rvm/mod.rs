@@ -1,13 +1,16 @@
 //! Relevance vector machines: parameters and the loop.
 
 mod batch;
+mod em;
 mod evaluate;
 mod factor;
 mod finish;
 mod gain;
 mod laplace;
+mod mackay;
 mod problem;
 mod reestimation;
+mod scheme;
 mod sequential;
 mod solution;
 
@@ -16,35 +19,20 @@ use std::time::{Duration, Instant};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use self::batch::Rule;
 use self::problem::{Problem, Workspace};
-use self::reestimation::Reestimation;
-use self::sequential::Search;
-use self::solution::Solution;
+use self::scheme::require;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
 use crate::model::Model;
-use crate::report::{Actions, Certificate, Observer, Progress, Report, Status, TracePoint};
+use crate::report::{Observer, Progress, Report, Status, TracePoint};
 use crate::targets::Targets;
 
+pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
-
-/// Gamma hyperpriors: Gamma(a, b) on each weight precision, Gamma(c, d) on the noise precision,
-/// density proportional to x^(a-1) exp(-b x). Zero, the default, is the papers' uniform hyperprior
-/// over log precisions. b and d are in the user's units.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Hyperpriors {
-    /// Shape for the weight precisions, >= 0.
-    pub a: f64,
-    /// Rate for the weight precisions, >= 0, in squared units of a weight.
-    pub b: f64,
-    /// Shape for the noise precision, >= 0.
-    pub c: f64,
-    /// Rate for the noise precision, >= 0, in squared units of the target.
-    pub d: f64,
-}
+pub use self::mackay::MacKay;
+pub use self::scheme::{Hyperpriors, Inference};
+pub use self::sequential::{Sequential, Start};
 
 /// Where the basis functions come from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,150 +84,11 @@ pub struct Rvm {
     pub seed: u64,
 }
 
-/// EM: alpha_i = 1 / (mu_i^2 + Sigma_ii). Never lowers the evidence; slow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Em {
-    /// Gamma hyperpriors.
-    pub hyperpriors: Hyperpriors,
-    /// Converged when no log precision moves by more than this in one iteration.
-    pub tolerance: f64,
-    /// First value of every weight precision, in the user's units; `None`: 1/N^2 on unit columns.
-    pub initial_alpha: Option<f64>,
-    /// First noise variance, in the user's units; `None`: 0.01 var(t).
-    pub initial_noise_variance: Option<f64>,
-    /// Whether weights that the data no longer determine (gamma < 1e-12) leave the model.
-    pub prune: bool,
-}
-
-/// MacKay's fixed point (Tipping 1999, eq. 8 and 9): alpha_i = gamma_i / mu_i^2. Fast.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MacKay {
-    /// Gamma hyperpriors.
-    pub hyperpriors: Hyperpriors,
-    /// Converged when no log precision moves by more than this in one iteration.
-    pub tolerance: f64,
-    /// First value of every weight precision, in the user's units; `None`: 1/N^2 on unit columns.
-    pub initial_alpha: Option<f64>,
-    /// First noise variance, in the user's units; `None`: 0.01 var(t).
-    pub initial_noise_variance: Option<f64>,
-    /// Whether weights that the data no longer determine (gamma < 1e-12) leave the model.
-    pub prune: bool,
-}
-
-/// Sequential search for the highest evidence (Tipping & Faul 2003, with batches and joint steps).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Sequential {
-    /// Gamma hyperpriors; a and b must be 0.
-    pub hyperpriors: Hyperpriors,
-    /// Converged when no action gains more than this many nats (times N/1000 above 1000 rows).
-    pub tolerance: f64,
-    /// Most actions between two joint steps; 1 takes them one at a time.
-    pub batch: usize,
-    /// Whether all precisions are re-estimated jointly after each batch.
-    pub joint: bool,
-    /// Whether a basis function may be replaced by another in one move.
-    pub swaps: bool,
-    /// Most reheats: excursions with the noise held low, then high, kept only if the evidence rises.
-    pub reheats: usize,
-    /// Where the search starts.
-    pub start: Start,
-}
-
-/// Where the sequential search starts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Start {
-    /// From all columns where the dictionary is small and the curvature constant, else from few.
-    #[default]
-    Auto,
-    /// From no basis function at all.
-    Empty,
-    /// From a model at given precisions.
-    Given(Hyperparameters),
-}
-
-/// The inference schemes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Inference {
-    /// Sequential search; the default.
-    Sequential(Sequential),
-    /// MacKay's fixed point.
-    Mackay(MacKay),
-    /// Expectation maximisation.
-    Em(Em),
-}
-
-impl Inference {
-    /// The names of all schemes.
-    pub const NAMES: &'static [&'static str] = &["sequential", "mackay", "em"];
-
-    /// The name of this scheme.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Inference::Sequential(_) => "sequential",
-            Inference::Mackay(_) => "mackay",
-            Inference::Em(_) => "em",
-        }
-    }
-
-    /// The scheme of that name with its default parameters.
-    ///
-    /// # Errors
-    /// [`Error::UnknownName`], which lists the names.
-    pub fn from_name(name: &str) -> Result<Self> {
-        match name {
-            "sequential" => Ok(Inference::Sequential(Sequential::default())),
-            "mackay" => Ok(Inference::Mackay(MacKay::default())),
-            "em" => Ok(Inference::Em(Em::default())),
-            _ => Err(Error::UnknownName { what: "inference scheme", found: name.into(), known: Self::NAMES }),
-        }
-    }
-}
-
 /// An observer that does nothing.
 pub fn silent(_: &crate::Progress) -> std::ops::ControlFlow<()> {
     std::ops::ControlFlow::Continue(())
 }
 
-impl Default for Em {
-    fn default() -> Self {
-        Em {
-            hyperpriors: Hyperpriors::default(),
-            tolerance: 1e-3,
-            initial_alpha: None,
-            initial_noise_variance: None,
-            prune: true,
-        }
-    }
-}
-impl Default for MacKay {
-    fn default() -> Self {
-        MacKay {
-            hyperpriors: Hyperpriors::default(),
-            tolerance: 1e-3,
-            initial_alpha: None,
-            initial_noise_variance: None,
-            prune: true,
-        }
-    }
-}
-impl Default for Sequential {
-    fn default() -> Self {
-        Sequential {
-            hyperpriors: Hyperpriors::default(),
-            tolerance: 1e-4,
-            batch: 20,
-            joint: true,
-            swaps: true,
-            reheats: 3,
-            start: Start::Auto,
-        }
-    }
-}
 impl Default for Rvm {
     fn default() -> Self {
         Rvm {
@@ -257,122 +106,6 @@ impl Default for Rvm {
     }
 }
 
-/// What a step of an inference scheme says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StepOutcome {
-    Continue,
-    Converged,
-}
-
-/// One run of an inference scheme.
-enum Run<'p> {
-    Search(Box<Search<'p>>),
-    Reestimation(Box<Reestimation>),
-}
-
-impl Inference {
-    fn start<'p>(&self, work: &Workspace<'p>) -> Result<Run<'p>> {
-        let settings = match self {
-            Inference::Sequential(settings) => return Ok(Run::Search(Box::new(Search::start(work, settings)?))),
-            Inference::Mackay(s) => reestimation::Settings {
-                // Where MacKay's update would lower the evidence, EM's takes its place.
-                rules: &[Rule::MacKay, Rule::Em],
-                hyperpriors: s.hyperpriors,
-                tolerance: s.tolerance,
-                initial_alpha: s.initial_alpha,
-                initial_noise_variance: s.initial_noise_variance,
-                prune: s.prune,
-            },
-            Inference::Em(s) => reestimation::Settings {
-                rules: &[Rule::Em],
-                hyperpriors: s.hyperpriors,
-                tolerance: s.tolerance,
-                initial_alpha: s.initial_alpha,
-                initial_noise_variance: s.initial_noise_variance,
-                prune: s.prune,
-            },
-        };
-        Ok(Run::Reestimation(Box::new(Reestimation::start(work, settings)?)))
-    }
-
-    fn check(&self) -> Result<()> {
-        let (h, tolerance, starts) = match self {
-            Inference::Sequential(s) => (&s.hyperpriors, s.tolerance, [None, None]),
-            Inference::Mackay(s) => (&s.hyperpriors, s.tolerance, [s.initial_alpha, s.initial_noise_variance]),
-            Inference::Em(s) => (&s.hyperpriors, s.tolerance, [s.initial_alpha, s.initial_noise_variance]),
-        };
-        let path = format!("inference.{}", self.name());
-        for (name, value) in [("a", h.a), ("b", h.b), ("c", h.c), ("d", h.d)] {
-            require(
-                value.is_finite() && value >= 0.0,
-                || format!("{path}.hyperpriors.{name}"),
-                value,
-                "zero or a positive number",
-            )?;
-        }
-        if let Inference::Sequential(s) = self {
-            let value = if s.hyperpriors.a > 0.0 { s.hyperpriors.a } else { s.hyperpriors.b };
-            require(
-                value == 0.0,
-                || format!("{path}.hyperpriors.{}", if s.hyperpriors.a > 0.0 { "a" } else { "b" }),
-                value,
-                "0: with a hyperprior on the weight precisions an absent basis function has no finite objective; \
-                 use the scheme em or mackay",
-            )?;
-            require(s.batch >= 1, || format!("{path}.batch"), s.batch, "a whole number of at least 1")?;
-        }
-        require(tolerance.is_finite() && tolerance > 0.0, || format!("{path}.tolerance"), tolerance, "a positive number")?;
-        for (name, value) in ["initial_alpha", "initial_noise_variance"].into_iter().zip(starts) {
-            let good = value.is_none_or(|v| v.is_finite() && v > 0.0);
-            require(good, || format!("{path}.{name}"), value.unwrap_or(0.0), "a positive number, or null")?;
-        }
-        Ok(())
-    }
-}
-
-fn require(good: bool, name: impl Fn() -> String, found: impl ToString, expected: &str) -> Result<()> {
-    match good {
-        true => Ok(()),
-        false => Err(Error::Parameter { name: name(), found: found.to_string(), expected: expected.into() }),
-    }
-}
-
-impl<'p> Run<'p> {
-    fn step(&mut self, work: &Workspace<'p>) -> Result<StepOutcome> {
-        match self {
-            Run::Search(run) => run.step(work),
-            Run::Reestimation(run) => run.step(work),
-        }
-    }
-
-    /// The best solution so far.
-    fn best(&self) -> &Solution {
-        match self {
-            Run::Search(run) => run.best(),
-            Run::Reestimation(run) => run.best(),
-        }
-    }
-
-    /// What must not fall: its log evidence, plus log hyperpriors where there are any.
-    fn objective(&self, work: &Workspace) -> f64 {
-        work.problem.log_evidence_out(match self {
-            Run::Search(run) => run.best().log_evidence,
-            Run::Reestimation(run) => run.objective(work),
-        })
-    }
-
-    fn finish(mut self, work: &Workspace<'p>) -> (Solution, Certificate, Actions) {
-        let certificate = match &mut self {
-            Run::Search(run) => run.certificate(work),
-            Run::Reestimation(run) => run.certificate(),
-        };
-        match self {
-            Run::Search(run) => (run.best().clone(), certificate, run.actions),
-            Run::Reestimation(run) => (run.best().clone(), certificate, run.actions),
-        }
-    }
-}
-
 impl Rvm {
     /// Checks the parameters alone, without data.
     ///
@@ -383,7 +116,7 @@ impl Rvm {
             self.kernel.check()?;
         }
         self.likelihood.check()?;
-        self.inference.check()?;
+        self.inference.as_dyn().check(&format!("inference.{}", self.inference.name()))?;
         require(self.max_iterations >= 1, || "max_iterations".into(), self.max_iterations, "a whole number of at least 1")?;
         let limit = self.time_limit.unwrap_or(1.0);
         require(limit.is_finite() && limit > 0.0, || "time_limit".into(), limit, "a positive number of seconds, or null")?;
@@ -419,7 +152,7 @@ impl Rvm {
         let start = Instant::now();
         let problem = Problem::new(self, x, targets)?;
         let work = Workspace::new(&problem);
-        let mut run = self.inference.start(&work)?;
+        let mut run = self.inference.as_dyn().start(&work)?;
         let mut trace: Vec<TracePoint> = Vec::new();
         let time_limit = self.time_limit.map(Duration::from_secs_f64);
         let status = loop {
@@ -430,7 +163,7 @@ impl Rvm {
             };
             let progress = Progress {
                 iteration: trace.len() + 1,
-                log_evidence: run.objective(&work),
+                log_evidence: problem.log_evidence_out(run.objective(&work)),
                 active: run.best().active.len(),
                 noise_std: problem.noise_std(run.best().beta),
                 elapsed: start.elapsed(),
@@ -442,8 +175,8 @@ impl Rvm {
                 seconds: progress.elapsed.as_secs_f64(),
             });
             let told = observer(&progress);
-            if outcome == StepOutcome::Converged {
-                break Status::Converged;
+            if let Some(status) = outcome {
+                break status;
             } else if told.is_break() {
                 break Status::Stopped;
             } else if trace.len() >= self.max_iterations {
@@ -452,12 +185,13 @@ impl Rvm {
                 break Status::TimeLimit;
             }
         };
-        let log_evidence = run.objective(&work);
-        let (solution, certificate, actions) = run.finish(&work);
+        let log_evidence = problem.log_evidence_out(run.objective(&work));
+        let (certificate, actions) = run.certificate(&work);
+        let solution = run.best();
         let mut repairs = problem.repairs.clone();
         repairs.jitter = solution.jitter;
         repairs.noise_capped = problem.noise_capped(solution.beta);
-        let model = finish::model(&work, &solution, log_evidence, status, trace.len())?;
+        let model = finish::model(&work, solution, log_evidence, status, trace.len())?;
         let report = Report {
             status,
             iterations: trace.len(),

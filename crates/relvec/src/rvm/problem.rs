@@ -11,7 +11,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 use super::gain::Noise;
 use super::laplace;
 use super::solution::{At, Solution};
-use super::{Basis, Hyperpriors, Rvm};
+use super::{Basis, Rvm};
 use crate::design::{Columns, Design};
 use crate::error::{Error, Result};
 use crate::kernel::DataScale;
@@ -24,6 +24,8 @@ use crate::targets::{Targets, Values};
 
 /// The noise precision is at most this over var(t): a perfect fit must not divide by zero.
 const NOISE_CAP: f64 = 1e6;
+/// Dense matrices of the active columns that a solve and the one before it hold.
+pub(crate) const DENSE: u64 = 8;
 /// For a constant target, over its square.
 const CONSTANT_NOISE: f64 = 1e12;
 
@@ -43,6 +45,8 @@ pub(crate) struct Problem<'a> {
     /// Whether the bias alone is to be fitted: the target is constant.
     pub bias_only: bool,
     pub has_bias: bool,
+    /// Bytes that the fit may take.
+    pub memory_limit: u64,
     /// Rows of the user's table.
     pub n_rows: usize,
     /// The user's row (or column of a given design matrix) behind each basis function, the bias left out.
@@ -136,7 +140,7 @@ impl<'a> Problem<'a> {
             inner.iter_mut().for_each(|t| *t = (*t - shift) / units.scale);
             units.mean = shift / units.scale;
         }
-        let c = hyperpriors(rvm);
+        let c = rvm.inference.as_dyn().hyperpriors();
         let square = units.scale * units.scale;
         let noise = match likelihood.noise() {
             NoiseModel::None => Noise::Fixed(1.0),
@@ -150,6 +154,7 @@ impl<'a> Problem<'a> {
             return Err(Error::Overflow { what: "the noise precision in units of the targets' variance".into() });
         }
 
+        let distinct = canonical.inputs.nrows();
         let columns = match given {
             true => Columns::Given,
             false => {
@@ -159,11 +164,15 @@ impl<'a> Problem<'a> {
             }
         };
         let limit = memory_limit(rvm);
+        let (n, d) = canonical.rows.dim();
+        let p = if given { d } else { distinct };
+        afford("the rows, some vectors and one block of basis functions", 8 * (2 * n * d + 8 * n + 80 * p) as u64, limit)?;
         let design = Design::new(canonical.rows, columns, rvm.bias, &canonical.weights, limit / 4)?;
         repairs.zero_columns = design.norms().iter().filter(|n| **n == 0.0).count();
         Ok(Problem {
             rvm,
             design,
+            memory_limit: limit,
             targets: inner,
             weights: canonical.weights,
             units,
@@ -175,6 +184,11 @@ impl<'a> Problem<'a> {
             origin: if given { (0..x.ncols()).collect() } else { canonical.origin },
             column_of: if given { (0..x.ncols()).map(Some).collect() } else { canonical.column_of },
         })
+    }
+
+    /// An error, before anything is allocated, if `bytes` are more than the fit may take.
+    pub fn afford(&self, what: &str, bytes: u64) -> Result<()> {
+        afford(what, bytes, self.memory_limit)
     }
 
     /// N, or the sum of the sample weights.
@@ -226,7 +240,7 @@ impl<'a> Problem<'a> {
         if self.units.scale == 1.0 {
             return inner;
         }
-        let shape = if self.noise.is_learnt() { 2.0 * hyperpriors(self.rvm).c } else { 0.0 };
+        let shape = if self.noise.is_learnt() { 2.0 * self.rvm.inference.as_dyn().hyperpriors().c } else { 0.0 };
         inner - (self.count() + shape) * self.units.scale.ln()
     }
 
@@ -244,7 +258,7 @@ impl<'a> Problem<'a> {
         let t: Vec<f64> = work.residual.iter().zip(&work.curvature).map(|(r, b)| r / b).collect();
         let mean = self.has_bias.then(|| self.bias_mean());
         let p = self.design.n_columns();
-        if 8 * (p as u64) * (p as u64) <= memory_limit(self.rvm) / 4 {
+        if 8 * (p as u64) * (p as u64) <= self.memory_limit / 4 {
             let mut statistics = Statistics::new(p);
             self.design.for_each_block(|range, phi| statistics.accumulate(phi, &t[range.clone()], &c[range]));
             return Quadratic::stored(statistics.finish(), mean);
@@ -271,14 +285,8 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// Hyperpriors of the scheme in use.
-pub(crate) fn hyperpriors(rvm: &Rvm) -> Hyperpriors {
-    use super::Inference;
-    match &rvm.inference {
-        Inference::Sequential(s) => s.hyperpriors,
-        Inference::Mackay(s) => s.hyperpriors,
-        Inference::Em(s) => s.hyperpriors,
-    }
+fn afford(what: &str, needed: u64, limit: u64) -> Result<()> {
+    if needed > limit { Err(Error::Memory { what: what.into(), needed, limit }) } else { Ok(()) }
 }
 
 /// Bytes that a fit may take.

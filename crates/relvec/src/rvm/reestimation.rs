@@ -2,11 +2,11 @@
 
 use super::batch::{Batch, Rule};
 use super::gain::Noise;
-use super::problem::Workspace;
+use super::problem::{DENSE, Workspace};
+use super::scheme::{Hyperpriors, Run, require};
 use super::solution::{At, Solution};
-use super::{Hyperpriors, StepOutcome};
 use crate::error::Result;
-use crate::report::{Actions, Certificate};
+use crate::report::{Actions, Certificate, Status};
 
 /// First noise variance where none is given, in variances of the target.
 const FIRST_VARIANCE: f64 = 0.01;
@@ -33,14 +33,30 @@ pub(crate) struct Reestimation {
     tolerance: f64,
     now: Solution,
     started: bool,
-    pub actions: Actions,
+    actions: Actions,
     reason: &'static str,
+}
+
+impl Settings {
+    /// Checks the ranges; `path` is that of the scheme in the settings.
+    pub fn check(&self, path: &str) -> Result<()> {
+        self.hyperpriors.check(path)?;
+        let positive = |v: f64| v.is_finite() && v > 0.0;
+        require(positive(self.tolerance), || format!("{path}.tolerance"), self.tolerance, "a positive number")?;
+        for (name, value) in [("initial_alpha", self.initial_alpha), ("initial_noise_variance", self.initial_noise_variance)] {
+            let good = value.is_none_or(positive);
+            require(good, || format!("{path}.{name}"), value.unwrap_or(0.0), "a positive number, or null")?;
+        }
+        Ok(())
+    }
 }
 
 impl Reestimation {
     pub fn start(work: &Workspace, settings: Settings) -> Result<Reestimation> {
         let problem = work.problem;
         let active = if problem.bias_only { vec![0] } else { problem.usable() };
+        let p = active.len() as u64;
+        problem.afford(&format!("re-estimating {p} basis functions at once"), DENSE * 8 * p * p)?;
         let count = problem.count();
         let beta = match problem.noise {
             Noise::Fixed(beta) => beta,
@@ -60,30 +76,23 @@ impl Reestimation {
         let batch = Batch { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, gone };
         Ok(Reestimation { batch, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
     }
+}
 
-    pub fn best(&self) -> &Solution {
-        &self.now
-    }
-
-    /// Log evidence plus log hyperpriors.
-    pub fn objective(&self, work: &Workspace) -> f64 {
-        self.batch.objective(work, &self.now)
-    }
-
+impl<'p> Run<'p> for Reestimation {
     /// The first step shows the posterior at the initial precisions; each further one re-estimates.
-    pub fn step(&mut self, work: &Workspace) -> Result<StepOutcome> {
+    fn step(&mut self, work: &Workspace<'p>) -> Result<Option<Status>> {
         if !self.started {
             self.started = true;
-            return Ok(StepOutcome::Continue);
+            return Ok(None);
         }
         let Some(step) = self.batch.step(work, &work.problem.noise, &self.now)? else {
             self.reason = "no update of the precisions raises the evidence any further";
-            return Ok(StepOutcome::Converged);
+            return Ok(Some(Status::Converged));
         };
         self.actions.joint += 1;
         self.now = step.solution;
         if step.change >= self.tolerance && !self.now.active.is_empty() {
-            return Ok(StepOutcome::Continue);
+            return Ok(None);
         }
         if self.batch.gone > 0.0 {
             // At rest: what the data do not determine may go now.
@@ -91,11 +100,20 @@ impl Reestimation {
             self.now = last.drop_gone(work, &work.problem.noise, self.now.clone())?.0;
         }
         self.reason = "no log precision moved by more than the tolerance";
-        Ok(StepOutcome::Converged)
+        Ok(Some(Status::Converged))
     }
 
-    pub fn certificate(&self) -> Certificate {
+    fn best(&self) -> &Solution {
+        &self.now
+    }
+
+    fn objective(&self, work: &Workspace<'p>) -> f64 {
+        self.batch.objective(work, &self.now)
+    }
+
+    fn certificate(&self, _work: &Workspace<'p>) -> (Certificate, Actions) {
         let reason = if self.reason.is_empty() { "ended before the precisions were at rest" } else { self.reason };
-        Certificate { largest_gain: None, largest_gradient: self.now.largest_gradient(), reason: reason.into() }
+        let gradient = self.now.largest_gradient();
+        (Certificate { largest_gain: None, largest_gradient: gradient, reason: reason.into() }, self.actions.clone())
     }
 }

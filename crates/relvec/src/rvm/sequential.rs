@@ -7,15 +7,17 @@
 
 use rand::SeedableRng;
 use rand::seq::index;
+use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, Rule, without};
+use super::evaluate::Hyperparameters;
 use super::factor::{Action, Factor};
 use super::gain::Noise;
-use super::problem::Workspace;
+use super::problem::{DENSE, Workspace};
+use super::scheme::{Hyperpriors, Run, Scheme, require};
 use super::solution::{At, Solution};
-use super::{Sequential, Start, StepOutcome};
 use crate::error::Result;
-use crate::report::{Actions, Certificate};
+use crate::report::{Actions, Certificate, Status};
 
 /// Up to this many columns the search starts from all of them.
 const TOP_DOWN_COLUMNS: usize = 2000;
@@ -58,6 +60,79 @@ const ROUNDING: f64 = 1e-10;
 /// Swaps per batch at most, and the least share of the best swap's gain that they promise.
 const SWAP_SHARE: f64 = 0.1;
 
+/// Sequential search for the highest evidence (Tipping & Faul 2003, with batches and joint steps).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sequential {
+    /// Gamma hyperpriors; a and b must be 0.
+    pub hyperpriors: Hyperpriors,
+    /// Converged when no action gains more than this many nats (times N/1000 above 1000 rows).
+    pub tolerance: f64,
+    /// Most actions between two joint steps; 1 takes them one at a time.
+    pub batch: usize,
+    /// Whether all precisions are re-estimated jointly after each batch.
+    pub joint: bool,
+    /// Whether a basis function may be replaced by another in one move.
+    pub swaps: bool,
+    /// Most reheats: excursions with the noise held low, then high, kept only if the evidence rises.
+    pub reheats: usize,
+    /// Where the search starts.
+    pub start: Start,
+}
+
+/// Where the sequential search starts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// From all columns where the dictionary is small and the curvature constant, else from few.
+    #[default]
+    Auto,
+    /// From no basis function at all.
+    Empty,
+    /// From a model at given precisions.
+    Given(Hyperparameters),
+}
+
+impl Default for Sequential {
+    fn default() -> Self {
+        Sequential {
+            hyperpriors: Hyperpriors::default(),
+            tolerance: 1e-4,
+            batch: 20,
+            joint: true,
+            swaps: true,
+            reheats: 3,
+            start: Start::Auto,
+        }
+    }
+}
+impl Scheme for Sequential {
+    fn check(&self, path: &str) -> Result<()> {
+        self.hyperpriors.check(path)?;
+        let positive = self.tolerance.is_finite() && self.tolerance > 0.0;
+        require(positive, || format!("{path}.tolerance"), self.tolerance, "a positive number")?;
+        require(self.batch >= 1, || format!("{path}.batch"), self.batch, "a whole number of at least 1")?;
+        for (name, value) in [("a", self.hyperpriors.a), ("b", self.hyperpriors.b)] {
+            require(
+                value == 0.0,
+                || format!("{path}.hyperpriors.{name}"),
+                value,
+                "0: with a hyperprior on the weight precisions an absent basis function has no finite objective; \
+                 use the scheme em or mackay",
+            )?;
+        }
+        Ok(())
+    }
+
+    fn hyperpriors(&self) -> Hyperpriors {
+        self.hyperpriors
+    }
+
+    fn start<'p>(&self, work: &Workspace<'p>) -> Result<Box<dyn Run<'p> + 'p>> {
+        Ok(Box::new(Search::start(work, self)?))
+    }
+}
+
 /// What the search does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -71,7 +146,7 @@ enum Phase {
 }
 
 /// One run of the search.
-pub(crate) struct Search<'p> {
+struct Search<'p> {
     settings: Sequential,
     phase: Phase,
     noise: Noise,
@@ -87,13 +162,15 @@ pub(crate) struct Search<'p> {
     /// Excursions begun, and those that have failed since the last that helped.
     excursions: usize,
     failed: usize,
-    pub actions: Actions,
+    /// The model has no room to grow in the memory allowed.
+    full: bool,
+    actions: Actions,
     reason: &'static str,
 }
 
 const TOP_DOWN: Batch = Batch {
     rules: &[Rule::Exact, Rule::MacKay, Rule::Em],
-    hyperpriors: super::Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
+    hyperpriors: Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
     clip: SHORT_STEP,
     gone: 1e-6,
 };
@@ -101,7 +178,7 @@ const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, R
 const MOVING_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
 
 impl<'p> Search<'p> {
-    pub fn start(work: &Workspace<'p>, settings: &Sequential) -> Result<Search<'p>> {
+    fn start(work: &Workspace<'p>, settings: &Sequential) -> Result<Search<'p>> {
         let problem = work.problem;
         let noise = problem.noise;
         let (active, alpha, beta, phase) = match &settings.start {
@@ -115,9 +192,10 @@ impl<'p> Search<'p> {
             }
             Start::Auto if problem.constant_curvature() => {
                 let mut active = problem.usable();
-                if active.len() > TOP_DOWN_COLUMNS {
+                let affordable = ((problem.memory_limit / (8 * DENSE)) as f64).sqrt() as usize;
+                if active.len() > TOP_DOWN_COLUMNS.min(affordable) {
                     let mut random = rand_pcg::Pcg64::seed_from_u64(problem.rvm.seed);
-                    let mut sample = index::sample(&mut random, active.len(), SAMPLE_COLUMNS).into_vec();
+                    let mut sample = index::sample(&mut random, active.len(), SAMPLE_COLUMNS.min(affordable)).into_vec();
                     sample.sort_unstable();
                     active = sample.into_iter().map(|k| active[k]).collect();
                 }
@@ -147,37 +225,10 @@ impl<'p> Search<'p> {
             kept: None,
             excursions: 0,
             failed: 0,
+            full: false,
             actions: Actions::default(),
             reason: "",
         })
-    }
-
-    /// The best model so far.
-    pub fn best(&self) -> &Solution {
-        self.kept.as_ref().unwrap_or(&self.now)
-    }
-
-    pub fn step(&mut self, work: &Workspace<'p>) -> Result<StepOutcome> {
-        match self.phase {
-            Phase::TopDown => self.top_down(work)?,
-            Phase::Climb => {
-                if !self.climb(work)? {
-                    self.excursion(work)?;
-                }
-            }
-            Phase::Held => {
-                if !self.climb(work)? {
-                    self.free(work)?;
-                }
-            }
-            Phase::Freed => {
-                if !self.climb(work)? {
-                    self.judge(work)?;
-                }
-            }
-            Phase::Done => {}
-        }
-        Ok(if self.phase == Phase::Done { StepOutcome::Converged } else { StepOutcome::Continue })
     }
 
     /// One re-estimation of all precisions of the start; dies down to a sparse model by itself.
@@ -213,6 +264,12 @@ impl<'p> Search<'p> {
     /// Takes actions; false if none is left that gains.
     fn climb(&mut self, work: &Workspace<'p>) -> Result<bool> {
         if work.problem.bias_only {
+            return Ok(false);
+        }
+        // V of the model, its copy on trial, and rows of G; and the dense matrices of a solve.
+        let (m, p) = (self.now.active.len() as u64 + self.longest_batch(work) as u64, self.barred.len() as u64);
+        if 8 * m * (3 * p + DENSE * m) > work.problem.memory_limit {
+            self.full = true;
             return Ok(false);
         }
         let least = self.least_gain(work);
@@ -256,12 +313,7 @@ impl<'p> Search<'p> {
 
     /// The next actions, each the best by exact gain on the quadratic form, applied to `trial`.
     fn take_batch(&self, work: &Workspace<'p>, trial: &mut Factor<'p>, least: f64) -> Vec<Action> {
-        let most = match work.problem.constant_curvature() {
-            true if self.settings.batch > 1 => self.settings.batch.max(self.now.active.len() / BATCH_PART),
-            true => self.settings.batch,
-            false => self.settings.batch.min(MOVING_BATCH),
-        };
-        let most = if self.single { 1 } else { most };
+        let most = self.longest_batch(work);
         let mut taken = Vec::new();
         // Joint steps re-estimate better than single actions; what they leave comes last.
         let joint = self.settings.joint;
@@ -284,6 +336,15 @@ impl<'p> Search<'p> {
             self.take_singles(trial, most, least, true, &mut taken);
         }
         taken
+    }
+
+    /// Actions between two looks at the true evidence, at most.
+    fn longest_batch(&self, work: &Workspace) -> usize {
+        match (self.single || self.settings.batch == 1, work.problem.constant_curvature()) {
+            (true, _) => 1,
+            (false, true) => self.settings.batch.max(self.now.active.len() / BATCH_PART),
+            (false, false) => self.settings.batch.min(MOVING_BATCH),
+        }
     }
 
     /// Single actions, each the best after those before it.
@@ -364,6 +425,11 @@ impl<'p> Search<'p> {
 
     /// The model is at rest: begin an excursion with the noise held, if one is left.
     fn excursion(&mut self, work: &Workspace<'p>) -> Result<()> {
+        if self.full {
+            self.phase = Phase::Done;
+            self.reason = "the memory limit leaves the model no room to grow";
+            return Ok(());
+        }
         let possible = work.problem.constant_curvature() && !work.problem.bias_only && !self.now.active.is_empty();
         let most = EXCURSIONS.len() * self.settings.reheats;
         if !possible || self.excursions >= most || self.failed == EXCURSIONS.len() {
@@ -443,9 +509,42 @@ impl<'p> Search<'p> {
             }
         }
     }
+}
 
-    /// What is left at the end, over all columns.
-    pub fn certificate(&mut self, work: &Workspace<'p>) -> Certificate {
+impl<'p> Run<'p> for Search<'p> {
+    fn step(&mut self, work: &Workspace<'p>) -> Result<Option<Status>> {
+        match self.phase {
+            Phase::TopDown => self.top_down(work)?,
+            Phase::Climb => {
+                if !self.climb(work)? {
+                    self.excursion(work)?;
+                }
+            }
+            Phase::Held => {
+                if !self.climb(work)? {
+                    self.free(work)?;
+                }
+            }
+            Phase::Freed => {
+                if !self.climb(work)? {
+                    self.judge(work)?;
+                }
+            }
+            Phase::Done => {}
+        }
+        let status = if self.full { Status::MemoryLimit } else { Status::Converged };
+        Ok((self.phase == Phase::Done).then_some(status))
+    }
+
+    fn best(&self) -> &Solution {
+        self.kept.as_ref().unwrap_or(&self.now)
+    }
+
+    fn objective(&self, _work: &Workspace<'p>) -> f64 {
+        self.best().log_evidence
+    }
+
+    fn certificate(&self, work: &Workspace<'p>) -> (Certificate, Actions) {
         let best = self.best().clone();
         let factor = Factor::new(work.quadratic(&best), &best, work.problem.noise);
         let gain = factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain);
@@ -461,6 +560,7 @@ impl<'p> Search<'p> {
             Phase::Done => self.reason.to_string(),
             _ => "ended before the search was over".to_string(),
         };
-        Certificate { largest_gain: Some(gain.max(swap)), largest_gradient: gradient, reason }
+        let certificate = Certificate { largest_gain: Some(gain.max(swap)), largest_gradient: gradient, reason };
+        (certificate, self.actions.clone())
     }
 }

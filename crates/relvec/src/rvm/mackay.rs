@@ -1,0 +1,64 @@
+//! The scheme `mackay`, (M5).
+
+use serde::{Deserialize, Serialize};
+
+use super::batch::Rule;
+use super::problem::Workspace;
+use super::reestimation::{Reestimation, Settings};
+use super::scheme::{Hyperpriors, Run, Scheme};
+use crate::error::Result;
+
+/// MacKay's fixed point (Tipping 1999, eq. 8 and 9): alpha_i = gamma_i / mu_i^2. Fast.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MacKay {
+    /// Gamma hyperpriors.
+    pub hyperpriors: Hyperpriors,
+    /// Converged when no log precision moves by more than this in one iteration.
+    pub tolerance: f64,
+    /// First value of every weight precision, in the user's units; `None`: 1/N^2 on unit columns.
+    pub initial_alpha: Option<f64>,
+    /// First noise variance, in the user's units; `None`: 0.01 var(t).
+    pub initial_noise_variance: Option<f64>,
+    /// Whether weights that the data no longer determine (gamma < 1e-12) leave the model.
+    pub prune: bool,
+}
+
+impl Default for MacKay {
+    fn default() -> Self {
+        MacKay {
+            hyperpriors: Hyperpriors::default(),
+            tolerance: 1e-3,
+            initial_alpha: None,
+            initial_noise_variance: None,
+            prune: true,
+        }
+    }
+}
+impl MacKay {
+    fn settings(&self) -> Settings {
+        Settings {
+            rules: // Where MacKay's update would lower the evidence, EM's takes its place.
+            &[Rule::MacKay, Rule::Em],
+            hyperpriors: self.hyperpriors,
+            tolerance: self.tolerance,
+            initial_alpha: self.initial_alpha,
+            initial_noise_variance: self.initial_noise_variance,
+            prune: self.prune,
+        }
+    }
+}
+
+impl Scheme for MacKay {
+    fn check(&self, path: &str) -> Result<()> {
+        self.settings().check(path)
+    }
+
+    fn hyperpriors(&self) -> Hyperpriors {
+        self.hyperpriors
+    }
+
+    fn start<'p>(&self, work: &Workspace<'p>) -> Result<Box<dyn Run<'p> + 'p>> {
+        Ok(Box::new(Reestimation::start(work, self.settings())?))
+    }
+}
