@@ -283,13 +283,19 @@ impl Model {
             None => return Err(fail("the key \"format_version\" is missing or no whole number".into())),
         }
         let body = file.get("model").ok_or_else(|| fail("the key \"model\" is missing".into()))?;
-        let model: Model = serde_json::from_value(body.clone()).map_err(|e| fail(format!("in \"model\": {e}")))?;
+        let mut model: Model = serde_json::from_value(body.clone()).map_err(|e| fail(format!("in \"model\": {e}")))?;
         let again = serde_json::to_string(&model).map_err(|e| fail(e.to_string()))?;
         let checksum = format!("{:08x}", crc32fast::hash(again.as_bytes()));
         if file.get("checksum").and_then(|c| c.as_str()) != Some(checksum.as_str()) {
             return Err(fail("the checksum does not fit the contents: the file was altered after it was written".into()));
         }
         model.check()?;
+        if let FittedBasis::Kernel { centres, .. } = &mut model.expansion.basis
+            && centres.nrows() == 0
+        {
+            // A list of no rows does not say how long they are.
+            *centres = Array2::from_shape_vec((0, model.n_features), vec![]).map_err(|e| fail(e.to_string()))?;
+        }
         Ok(model)
     }
 

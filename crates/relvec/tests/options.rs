@@ -1,0 +1,482 @@
+//! Every option, switched on, has the effect it promises; values out of range are refused by name.
+
+mod support;
+
+use std::ops::ControlFlow;
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
+use relvec::*;
+use support::close;
+
+/// Rows, noisy real targets, and noisy classes from the same function.
+struct Data {
+    x: Array2<f64>,
+    t: Array1<f64>,
+    labels: Vec<usize>,
+}
+
+fn data(seed: u64, rows: usize) -> Data {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    let x = Array2::from_shape_fn((rows, 2), |_| random.random_range(-2.0..2.0));
+    let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+    let f = x.map_axis(Axis(1), |r| f64::sin(1.5 * r[0]) + 0.5 * r[1]);
+    let t = f.mapv(|f| 3.0 + f + 0.2 * normal());
+    let labels = f.iter().map(|f| usize::from(*f + 0.5 * normal() > 0.0)).collect();
+    Data { x, t, labels }
+}
+
+impl Data {
+    fn targets(&self, likelihood: &Likelihood) -> Targets<'_> {
+        match likelihood {
+            Likelihood::Gaussian(_) => Targets::real(self.t.view()),
+            Likelihood::Bernoulli(_) => Targets::classes(&self.labels, 2),
+        }
+    }
+
+    fn fit(&self, rvm: &Rvm) -> (Model, Report) {
+        rvm.fit(self.x.view(), &self.targets(&rvm.likelihood), &mut silent).unwrap_or_else(|e| panic!("{rvm:?}: {e}"))
+    }
+}
+
+fn likelihoods() -> [Likelihood; 2] {
+    [Gaussian::default().into(), Bernoulli::default().into()]
+}
+
+fn rvm(inference: Inference) -> Rvm {
+    Rvm { inference, ..Rvm::default() }
+}
+
+fn sequential(settings: Sequential) -> Rvm {
+    rvm(Inference::Sequential(settings))
+}
+
+/// The two schemes of re-estimation with the same settings.
+fn reestimation(settings: Em) -> [Rvm; 2] {
+    let Em { hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune } = settings.clone();
+    let mackay = MacKay { hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune };
+    [rvm(Inference::Em(settings)), rvm(Inference::Mackay(mackay))]
+}
+
+fn hyper(model: &Model) -> Hyperparameters {
+    Hyperparameters {
+        relevance: model.relevance.clone(),
+        alpha: model.alpha.clone(),
+        intercept_alpha: model.intercept_alpha,
+        noise_variance: model.posterior.noise_variance,
+    }
+}
+
+#[track_caller]
+fn never_falls(report: &Report) {
+    for pair in report.trace.windows(2) {
+        let (before, after) = (pair[0].log_evidence, pair[1].log_evidence);
+        assert!(after >= before - 1e-6 - 1e-9 * before.abs(), "{before} to {after}");
+    }
+}
+
+/// The name of the parameter that is refused.
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: Result<T>) -> String {
+    match result {
+        Err(Error::Parameter { name, .. }) => name,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn sequential_without_its_extras() {
+    for likelihood in likelihoods() {
+        let data = data(1, 80);
+        let fit = |settings| data.fit(&Rvm { likelihood: likelihood.clone(), ..sequential(settings) });
+        let (full, _) = fit(Sequential::default());
+        let start = || Sequential { start: Start::Empty, ..Sequential::default() };
+        let plain = Sequential { batch: 1, joint: false, swaps: false, reheats: 0, ..start() };
+        for settings in [
+            Sequential { batch: 1, ..start() },
+            Sequential { joint: false, ..start() },
+            Sequential { swaps: false, ..start() },
+            Sequential { reheats: 0, ..start() },
+            plain.clone(),
+            start(),
+        ] {
+            let (model, report) = fit(settings.clone());
+            assert_eq!(report.status, Status::Converged, "{settings:?}");
+            never_falls(&report);
+            assert!(report.trace[0].active <= 20, "starts from nothing");
+            assert!((model.log_evidence - full.log_evidence).abs() < 10.0, "{} {}", model.log_evidence, full.log_evidence);
+            assert!(report.actions.added > 0);
+            assert!(settings.joint || report.actions.joint == 0, "{:?}", report.actions);
+            assert!(settings.swaps || report.actions.swapped == 0, "{:?}", report.actions);
+            if settings == plain {
+                let a = &report.actions;
+                assert!(a.added + a.reestimated + a.deleted <= report.iterations, "one at a time: {a:?} {}", report.iterations);
+            }
+        }
+        let loose = fit(Sequential { tolerance: 1.0, ..plain.clone() });
+        let tight = fit(plain);
+        assert!(loose.1.iterations < tight.1.iterations && loose.0.log_evidence <= tight.0.log_evidence + 1e-9);
+        assert!(loose.1.certificate.largest_gain.unwrap() <= 1.0);
+    }
+}
+
+#[test]
+fn sequential_starts_where_told() {
+    let data = data(2, 60);
+    for likelihood in likelihoods() {
+        let targets = data.targets(&likelihood);
+        let fit = |at| {
+            let start = Sequential { start: Start::Given(at), ..Sequential::default() };
+            Rvm { likelihood: likelihood.clone(), ..sequential(start) }.fit(data.x.view(), &targets, &mut silent)
+        };
+        let (first, _) = data.fit(&Rvm { likelihood: likelihood.clone(), max_iterations: 3, ..Rvm::default() });
+        let at = hyper(&first);
+        let (further, report) = fit(at.clone()).unwrap();
+        assert!(further.log_evidence >= first.log_evidence - 1e-9, "{} {}", further.log_evidence, first.log_evidence);
+        never_falls(&report);
+        let changed = |change: &dyn Fn(&mut Hyperparameters)| {
+            let mut at = Hyperparameters { relevance: vec![1, 2], alpha: vec![1.0, 2.0], ..at.clone() };
+            change(&mut at);
+            refused(fit(at))
+        };
+        assert_eq!(changed(&|at| at.relevance[1] = 60), "relevance");
+        assert_eq!(changed(&|at| at.relevance[1] = 1), "relevance");
+        assert_eq!(changed(&|at| at.alpha.push(1.0)), "alpha");
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(changed(&|at| at.alpha[0] = bad).contains("precision"));
+            assert!(changed(&|at| at.intercept_alpha = Some(bad)).contains("precision"));
+            assert!(changed(&|at| at.noise_variance = Some(bad)).contains("variance"));
+        }
+        if likelihood.name() == "gaussian" {
+            assert_eq!(changed(&|at| at.noise_variance = None), "noise_variance");
+        }
+    }
+}
+
+/// A strong hyperprior on the noise pulls it to d / c; the objective still never falls.
+#[test]
+fn hyperpriors() {
+    let data = data(3, 50);
+    let free = data.fit(&Rvm::default()).0.noise_std().unwrap();
+    let (c, d) = (1e4, 1e4);
+    let noise = Hyperpriors { c, d, ..Hyperpriors::default() };
+    let (model, report) = data.fit(&sequential(Sequential { hyperpriors: noise, ..Sequential::default() }));
+    never_falls(&report);
+    assert!(free < 0.4 && (model.noise_std().unwrap() - 1.0).abs() < 0.05, "{free} {:?}", model.noise_std());
+    for (name, h) in [("a", Hyperpriors { a: 1.0, ..noise }), ("b", Hyperpriors { b: 1.0, ..noise })] {
+        let error = sequential(Sequential { hyperpriors: h, ..Sequential::default() }).check().unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("em") && text.contains("mackay"), "{text}");
+        assert_eq!(refused::<()>(Err(error)), format!("inference.sequential.hyperpriors.{name}"));
+    }
+    for h in [Hyperpriors { a: 2.0, b: 3.0, c: 1.5, d: 0.5 }, noise, Hyperpriors { a: 1e-3, b: 1e-3, c: 0.0, d: 0.0 }] {
+        for likelihood in likelihoods() {
+            for rvm in reestimation(Em { hyperpriors: h, ..Em::default() }) {
+                let (model, report) = data.fit(&Rvm { likelihood: likelihood.clone(), max_iterations: 150, ..rvm });
+                never_falls(&report);
+                assert!(model.log_evidence.is_finite());
+                if h.a == 2.0 {
+                    // Every alpha is at most (1 + 2a) / 2b: gamma is at most 1.
+                    assert!(model.alpha.iter().all(|a| *a <= 5.0 / 6.0 + 1e-9), "{:?}", model.alpha);
+                }
+                if let Some(std) = model.noise_std().filter(|_| h.c == c) {
+                    assert!((std - 1.0).abs() < 0.05, "{std}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn reestimation_options() {
+    let data = data(4, 40);
+    let at_once = |settings: Em| reestimation(settings).map(|rvm| data.fit(&Rvm { max_iterations: 1, ..rvm }).0);
+    for (plain, other) in at_once(Em::default()).iter().zip(at_once(Em { initial_alpha: Some(50.0), ..Em::default() })) {
+        assert_ne!(plain.alpha, other.alpha, "initial_alpha");
+    }
+    let loud = Em { initial_noise_variance: Some(0.5), ..Em::default() };
+    for (plain, other) in at_once(Em::default()).iter().zip(at_once(loud)) {
+        assert!(other.noise_std() > plain.noise_std(), "initial_noise_variance");
+    }
+    for likelihood in likelihoods() {
+        for settings in [Em::default(), Em { prune: false, ..Em::default() }] {
+            for rvm in reestimation(settings.clone()) {
+                let rvm = Rvm { likelihood: likelihood.clone(), max_iterations: 300, ..rvm };
+                let (model, report) = data.fit(&rvm);
+                never_falls(&report);
+                if !settings.prune {
+                    assert_eq!((model.relevance.len(), model.intercept_alpha.is_some()), (40, true), "{rvm:?}");
+                } else if rvm.inference.name() == "mackay" {
+                    assert!(model.relevance.len() < 40, "{rvm:?}");
+                }
+            }
+        }
+        let [loose, tight] = [1.0, 1e-2].map(|tolerance| {
+            let fit = |rvm: Rvm| data.fit(&Rvm { likelihood: likelihood.clone(), ..rvm }).1;
+            reestimation(Em { tolerance, ..Em::default() }).map(fit)
+        });
+        for (loose, tight) in loose.iter().zip(&tight) {
+            assert_eq!(loose.status, Status::Converged);
+            assert!(loose.iterations < tight.iterations, "{} {}", loose.iterations, tight.iterations);
+        }
+    }
+}
+
+#[test]
+fn without_bias() {
+    let data = data(5, 50);
+    for likelihood in likelihoods() {
+        for name in Inference::NAMES {
+            let inference = Inference::from_name(name).unwrap();
+            let rvm = Rvm { bias: false, likelihood: likelihood.clone(), inference, max_iterations: 200, ..Rvm::default() };
+            let (model, report) = data.fit(&rvm);
+            assert_eq!((model.intercept_alpha, model.expansion.intercept), (None, 0.0));
+            assert!(!model.relevance.is_empty());
+            never_falls(&report);
+        }
+    }
+    let at = Hyperparameters { intercept_alpha: Some(1.0), noise_variance: Some(1.0), ..Hyperparameters::default() };
+    let start = Sequential { start: Start::Given(at), ..Sequential::default() };
+    let no_bias = Rvm { bias: false, ..sequential(start) };
+    assert_eq!(refused(no_bias.fit(data.x.view(), &Targets::real(data.t.view()), &mut silent)), "intercept_alpha");
+}
+
+/// The kernel's columns handed over as a design matrix give the same model.
+#[test]
+fn a_given_design_equals_the_kernel() {
+    let mut data = data(6, 60);
+    // Rows in the order that a fit puts them in, so that the columns stand in the same order too.
+    let mut order: Vec<usize> = (0..60).collect();
+    order.sort_by(|i, j| data.x[[*i, 0]].total_cmp(&data.x[[*j, 0]]));
+    data.x = data.x.select(Axis(0), &order);
+    data.t = data.t.select(Axis(0), &order);
+    data.labels = order.iter().map(|i| data.labels[*i]).collect();
+    let kernel: Kernel = Rbf { gamma: 0.5.into() }.into();
+    let phi = |rows: ArrayView2<f64>| {
+        let mut out = Array2::zeros((rows.nrows(), 60));
+        kernel.block(rows, data.x.view(), out.view_mut());
+        out
+    };
+    let fresh = self::data(7, 10).x;
+    for likelihood in likelihoods() {
+        let targets = data.targets(&likelihood);
+        let own = Rvm { kernel: kernel.clone(), likelihood: likelihood.clone(), ..Rvm::default() };
+        let given = Rvm { basis: Basis::Given, ..own.clone() };
+        let (fitted, _) = own.fit(data.x.view(), &targets, &mut silent).unwrap();
+        let at = hyper(&fitted);
+        let one = own.evaluate(data.x.view(), &targets, &at).unwrap();
+        let two = given.evaluate(phi(data.x.view()).view(), &targets, &at).unwrap();
+        close("evidence", &[two.log_evidence], &[one.log_evidence], 1e-9);
+        let (p, q) = (one.model.predict(fresh.view()).unwrap(), two.model.predict(phi(fresh.view()).view()).unwrap());
+        close("mean", &q.mean.to_vec(), &p.mean.to_vec(), 1e-9);
+        close("variance", &q.model_variance.to_vec(), &p.model_variance.to_vec(), 1e-8);
+        let (learnt, _) = given.fit(phi(data.x.view()).view(), &targets, &mut silent).unwrap();
+        assert_eq!(learnt.relevance, fitted.relevance);
+        close("evidence", &[learnt.log_evidence], &[fitted.log_evidence], 1e-9);
+        let (p, q) = (fitted.predict(fresh.view()).unwrap(), learnt.predict(phi(fresh.view()).view()).unwrap());
+        close("mean", &q.mean.to_vec(), &p.mean.to_vec(), 1e-6);
+        assert!(learnt.kernel().is_none() && learnt.to_json().unwrap().contains("\"given\""));
+        assert_eq!(Model::from_json(&learnt.to_json().unwrap()).unwrap(), learnt);
+    }
+}
+
+/// However a fit ends, its model is valid and predicts.
+#[test]
+fn a_fit_may_end_early() {
+    let data = data(8, 60);
+    for likelihood in likelihoods() {
+        for name in Inference::NAMES {
+            let inference = Inference::from_name(name).unwrap();
+            let rvm = Rvm { likelihood: likelihood.clone(), inference, ..Rvm::default() };
+            let targets = data.targets(&likelihood);
+            let mut calls = 0;
+            let mut stop = |p: &Progress| {
+                calls += 1;
+                assert_eq!((p.iteration, p.noise_std.is_some()), (calls, likelihood.name() == "gaussian"));
+                if calls == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            };
+            let stopped = rvm.fit(data.x.view(), &targets, &mut stop).unwrap();
+            let limited = data.fit(&Rvm { max_iterations: 3, ..rvm.clone() });
+            let timed = data.fit(&Rvm { time_limit: Some(1e-9), ..rvm.clone() });
+            let ends = [(stopped, Status::Stopped, 2), (limited, Status::IterationLimit, 3), (timed, Status::TimeLimit, 1)];
+            for ((model, report), status, iterations) in ends {
+                assert_eq!((report.status, model.status), (status, status), "{name}");
+                assert_eq!((report.iterations, report.trace.len(), model.iterations), (iterations, iterations, iterations));
+                assert!(!report.certificate.reason.is_empty() || status != Status::Converged);
+                assert!(model.predict(data.x.view()).unwrap().mean.iter().all(|v| v.is_finite()));
+                assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
+            }
+        }
+    }
+}
+
+/// Above 2000 columns the start is drawn by lot: by the seed, and by nothing else.
+#[test]
+fn the_seed_decides() {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(9);
+    let x = Array2::from_shape_fn((2100, 1), |_| random.random_range(-3.0..3.0));
+    let t = x.column(0).mapv(|x: f64| x.sin() + 0.1 * Distribution::<f64>::sample(&StandardNormal, &mut random));
+    let fit = |seed, threads| {
+        let rvm = Rvm { seed, threads: Some(threads), max_iterations: 2, ..Rvm::default() };
+        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0
+    };
+    let one = fit(1, 2);
+    assert_eq!(one, fit(1, 1));
+    assert_ne!(one.relevance, fit(2, 2).relevance);
+}
+
+/// The memory limit decides what is stored and what is made again, not what is learnt.
+#[test]
+fn little_memory_will_do() {
+    let data = data(10, 100);
+    for likelihood in likelihoods() {
+        let plain = Rvm { likelihood, ..Rvm::default() };
+        let (stored, _) = data.fit(&plain);
+        let (made, _) = data.fit(&Rvm { memory_limit: Some(1000), ..plain.clone() });
+        assert!((made.log_evidence - stored.log_evidence).abs() < 1.0, "{} {}", made.log_evidence, stored.log_evidence);
+    }
+}
+
+#[test]
+fn a_fixed_noise_stays() {
+    let data = data(11, 50);
+    for noise_variance in [1e-3, 0.04, 2.0] {
+        for name in Inference::NAMES {
+            let likelihood = Gaussian { noise_variance: Some(noise_variance) }.into();
+            let inference = Inference::from_name(name).unwrap();
+            let (model, _) = data.fit(&Rvm { likelihood, inference, max_iterations: 100, ..Rvm::default() });
+            close("noise", &[model.posterior.noise_variance.unwrap()], &[noise_variance], 1e-14);
+        }
+    }
+}
+
+/// A heavy row is followed.
+#[test]
+fn weights_pull() {
+    let mut data = data(12, 40);
+    data.t[7] += 2.0;
+    let fit = |weights: Array1<f64>| {
+        let targets = Targets::real(data.t.view()).with_weights(weights.view());
+        Rvm::default().fit(data.x.view(), &targets, &mut silent).unwrap().0
+    };
+    let mut heavy = Array1::ones(40);
+    heavy[7] = 1e4;
+    let off = |m: &Model| (m.predict(data.x.slice(s![7..8, ..])).unwrap().mean[0] - data.t[7]).abs();
+    let (plain, pulled) = (off(&fit(Array1::ones(40))), off(&fit(heavy)));
+    assert!(pulled < 0.1 * plain, "{pulled} {plain}");
+}
+
+#[test]
+fn moderation() {
+    let data = data(13, 80);
+    let (model, _) = data.fit(&Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() });
+    let plain = model.predict_probability(data.x.view(), Moderation::PlugIn).unwrap();
+    let moderated = model.predict_probability(data.x.view(), Moderation::default()).unwrap();
+    for (p, m) in plain.outer_iter().zip(moderated.outer_iter()) {
+        assert!((p.sum() - 1.0).abs() < 1e-15 && (m.sum() - 1.0).abs() < 1e-15);
+        assert!((m[1] - 0.5).abs() < (p[1] - 0.5).abs() && (m[1] > 0.5) == (p[1] > 0.5), "{p} {m}");
+    }
+    // Far from all centres without a bias, f = 0 with whatever variance.
+    let rvm =
+        Rvm { bias: false, kernel: Rbf { gamma: 1.0.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    let (model, _) = data.fit(&rvm);
+    let far = Array2::from_elem((1, 2), 1e3);
+    for how in [Moderation::PlugIn, Moderation::Posterior] {
+        assert_eq!(model.predict_probability(far.view(), how).unwrap(), Array2::from_elem((1, 2), 0.5));
+    }
+    let (regression, _) = data.fit(&Rvm::default());
+    assert!(matches!(regression.predict_probability(data.x.view(), Moderation::PlugIn), Err(Error::Targets(_))));
+}
+
+/// A model that carries a scaling takes raw rows.
+#[test]
+fn scaling() {
+    let mut data = data(14, 50);
+    data.x.column_mut(0).mapv_inplace(|v| 1e5 + 1e3 * v);
+    let scaling = Scaling::of(data.x.view(), None);
+    let scaled = scaling.apply(data.x.view());
+    for column in scaled.axis_iter(Axis(1)) {
+        assert!(column.sum().abs() < 1e-9 && (column.mapv(|v| v * v).sum() / 50.0 - 1.0).abs() < 1e-9);
+    }
+    let (mut model, _) = Rvm::default().fit(scaled.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+    let expected = model.predict(scaled.view()).unwrap();
+    model.scaling = Some(scaling);
+    assert_eq!(model.predict(data.x.view()).unwrap(), expected);
+    assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
+    let weighted = Scaling::of(data.x.view(), Some(&[0.5; 50]));
+    close("mean", &weighted.mean, &Scaling::of(data.x.view(), None).mean, 1e-14);
+    let constant = Scaling::of(Array2::from_elem((3, 1), 7.0).view(), None);
+    assert_eq!((constant.mean, constant.scale), (vec![7.0], vec![1.0]));
+}
+
+/// Each repair is reported where it was made, and nowhere else.
+#[test]
+fn repairs() {
+    let plain = data(15, 40);
+    let repairs = |d: &Data, rvm: &Rvm| d.fit(rvm).1.repairs;
+    let clean = repairs(&plain, &Rvm::default());
+    assert_eq!((clean.merged_rows, clean.shared_columns, clean.zero_columns), (0, 0, 0));
+    assert!(!clean.noise_capped && !clean.constant_target && clean.constant_features.is_empty());
+
+    let mut doubled = data(15, 40);
+    let row = doubled.x.row(3).to_owned();
+    doubled.x.row_mut(4).assign(&row);
+    doubled.x.row_mut(5).assign(&row);
+    doubled.t[4] = doubled.t[3];
+    let got = repairs(&doubled, &Rvm::default());
+    assert_eq!((got.merged_rows, got.shared_columns), (1, 1));
+
+    let mut flat = data(15, 40);
+    flat.x.column_mut(1).fill(0.0);
+    assert_eq!(repairs(&flat, &Rvm::default()).constant_features, [1]);
+    let given = repairs(&flat, &Rvm { basis: Basis::Given, ..Rvm::default() });
+    assert_eq!((given.zero_columns, given.constant_features), (1, vec![1]));
+
+    let mut exact = data(15, 40);
+    exact.t = exact.x.column(0).to_owned();
+    assert!(repairs(&exact, &Rvm { kernel: Kernel::from_name("linear").unwrap(), ..Rvm::default() }).noise_capped);
+
+    let mut constant = data(15, 40);
+    constant.t.fill(2.5);
+    assert!(repairs(&constant, &Rvm::default()).constant_target);
+}
+
+#[test]
+fn parameters_out_of_range_are_named() {
+    let d = Rvm::default;
+    let check = |name: &str, rvm: Rvm| assert_eq!(refused(rvm.check()), name);
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        check("time_limit", Rvm { time_limit: Some(bad), ..d() });
+        check("kernel.rbf.gamma", Rvm { kernel: Rbf { gamma: bad.into() }.into(), ..d() });
+        check("kernel.rbf.gamma", Rvm { kernel: Rbf { gamma: vec![1.0, bad].into() }.into(), ..d() });
+        check("likelihood.gaussian.noise_variance", Rvm { likelihood: Gaussian { noise_variance: Some(bad) }.into(), ..d() });
+        check("inference.sequential.tolerance", sequential(Sequential { tolerance: bad, ..Sequential::default() }));
+        let both = |name: &str, settings: Em| {
+            for (scheme, rvm) in ["em", "mackay"].iter().zip(reestimation(settings)) {
+                check(&format!("inference.{scheme}.{name}"), rvm);
+            }
+        };
+        both("tolerance", Em { tolerance: bad, ..Em::default() });
+        both("initial_alpha", Em { initial_alpha: Some(bad), ..Em::default() });
+        both("initial_noise_variance", Em { initial_noise_variance: Some(bad), ..Em::default() });
+        if bad != 0.0 {
+            let zero = Hyperpriors::default();
+            for (name, hyperpriors) in [
+                ("a", Hyperpriors { a: bad, ..zero }),
+                ("b", Hyperpriors { b: bad, ..zero }),
+                ("c", Hyperpriors { c: bad, ..zero }),
+                ("d", Hyperpriors { d: bad, ..zero }),
+            ] {
+                both(&format!("hyperpriors.{name}"), Em { hyperpriors, ..Em::default() });
+                let rvm = sequential(Sequential { hyperpriors, ..Sequential::default() });
+                check(&format!("inference.sequential.hyperpriors.{name}"), rvm);
+            }
+        }
+    }
+    check("max_iterations", Rvm { max_iterations: 0, ..d() });
+    check("threads", Rvm { threads: Some(0), ..d() });
+    check("inference.sequential.batch", sequential(Sequential { batch: 0, ..Sequential::default() }));
+    assert!(matches!(Inference::from_name("magic"), Err(Error::UnknownName { known, .. }) if known == Inference::NAMES));
+    d().check().unwrap();
+}
