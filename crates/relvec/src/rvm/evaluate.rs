@@ -36,9 +36,13 @@ impl Hyperparameters {
             let expected = format!("{}, one per entry of relevance", self.relevance.len());
             return bad("alpha", format!("{} values", self.alpha.len()), expected);
         }
-        let all = self.alpha.iter().chain(&self.intercept_alpha).chain(&self.noise_variance);
-        if let Some(v) = all.into_iter().find(|v| !(v.is_finite() && **v > 0.0)) {
-            return bad("a precision or variance of the start", v.to_string(), "a positive, finite number".into());
+        let single = [("intercept_alpha", self.intercept_alpha), ("noise_variance", self.noise_variance)];
+        let named = self.alpha.iter().map(|a| ("alpha", Some(*a))).chain(single);
+        for (name, value) in named {
+            let value = value.unwrap_or(1.0);
+            if !(value.is_finite() && value > 0.0) {
+                return bad(name, value.to_string(), "a positive, finite number".into());
+            }
         }
         let first = usize::from(problem.has_bias);
         let (mut active, mut alpha) = (Vec::new(), Vec::new());
