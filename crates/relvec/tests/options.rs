@@ -144,8 +144,8 @@ fn sequential_starts_where_told() {
         assert_eq!(changed(&|at| at.relevance[1] = 1), "relevance");
         assert_eq!(changed(&|at| at.alpha.push(1.0)), "alpha");
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(changed(&|at| at.alpha[0] = bad).contains("precision"));
-            assert!(changed(&|at| at.intercept_alpha = Some(bad)).contains("precision"));
+            assert!(changed(&|at| at.alpha[0] = bad).contains("alpha"));
+            assert!(changed(&|at| at.intercept_alpha = Some(bad)).contains("intercept_alpha"));
             assert!(changed(&|at| at.noise_variance = Some(bad)).contains("variance"));
         }
         if likelihood.name() == "gaussian" {
