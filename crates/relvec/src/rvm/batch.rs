@@ -4,9 +4,9 @@
 use ndarray::{Array1, Axis};
 
 use super::gain::Noise;
-use super::problem::Workspace;
 use super::scheme::Hyperpriors;
 use super::solution::{At, Solution, covariance};
+use super::workspace::Workspace;
 use crate::error::Result;
 use crate::linalg::{self, Cholesky};
 

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::batch::Rule;
-use super::problem::Workspace;
 use super::reestimation::{Reestimation, Settings};
 use super::scheme::{Hyperpriors, Run, Scheme};
+use super::workspace::Workspace;
 use crate::error::Result;
 
 /// EM: alpha_i = 1 / (mu_i^2 + Sigma_ii). Never lowers the evidence; slow.

@@ -2,8 +2,8 @@
 
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
 
-use super::problem::Workspace;
 use super::solution::{At, Solution};
+use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Model, Posterior};

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::batch::Rule;
-use super::problem::Workspace;
 use super::reestimation::{Reestimation, Settings};
 use super::scheme::{Hyperpriors, Run, Scheme};
+use super::workspace::Workspace;
 use crate::error::Result;
 
 /// MacKay's fixed point (Tipping 1999, eq. 8 and 9): alpha_i = gamma_i / mu_i^2. Fast.

@@ -1,6 +1,7 @@
 //! Relevance vector machines: parameters and the loop.
 
 mod batch;
+mod canonical;
 mod em;
 mod evaluate;
 mod factor;
@@ -13,14 +14,16 @@ mod reestimation;
 mod scheme;
 mod sequential;
 mod solution;
+mod workspace;
 
 use std::time::{Duration, Instant};
 
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use self::problem::{Problem, Workspace};
+use self::problem::Problem;
 use self::scheme::require;
+use self::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;

@@ -3,14 +3,11 @@
 //! Rows are put into one order whatever theirs was, equal ones are merged, targets are scaled to
 //! unit variance and columns to unit norm, so that no result depends on units or on the order.
 
-use std::cmp::Ordering;
-use std::rc::Rc;
+use ndarray::{Array1, ArrayView2};
 
-use ndarray::{Array1, Array2, ArrayView2, Axis};
-
+use super::canonical::Canonical;
 use super::gain::Noise;
-use super::laplace;
-use super::solution::{At, Solution};
+use super::solution::Solution;
 use super::{Basis, Rvm};
 use crate::design::{Columns, Design};
 use crate::error::{Error, Result};
@@ -62,18 +59,6 @@ pub(crate) struct Units {
     pub scale: f64,
     /// Subtracted from the scaled targets; 0 without bias.
     pub mean: f64,
-}
-
-/// The user's rows in canonical order, merged.
-struct Canonical {
-    rows: Array2<f64>,
-    targets: Vec<f64>,
-    weights: Vec<f64>,
-    /// Distinct inputs, [L, D], and the lowest user's row of each.
-    inputs: Array2<f64>,
-    origin: Vec<usize>,
-    column_of: Vec<Option<usize>>,
-    merged: usize,
 }
 
 impl<'a> Problem<'a> {
@@ -332,90 +317,4 @@ fn all_variance(rows: ArrayView2<f64>, weights: &[f64]) -> f64 {
     let all: Vec<f64> = rows.iter().copied().collect();
     let c: Vec<f64> = weights.iter().flat_map(|w| std::iter::repeat_n(*w, features)).collect();
     deviation(&all, mean(&all, &c), &c).powi(2)
-}
-
-impl Canonical {
-    fn new(x: ArrayView2<f64>, y: &[f64], weights: &[f64], given: bool) -> Canonical {
-        let compare_rows = |i: usize, j: usize| {
-            x.row(i)
-                .iter()
-                .zip(x.row(j))
-                .map(|(a, b)| plain(*a).total_cmp(&plain(*b)))
-                .find(|o| o.is_ne())
-                .unwrap_or(Ordering::Equal)
-        };
-        let mut order: Vec<usize> = (0..x.nrows()).filter(|i| weights[*i] > 0.0).collect();
-        order.sort_by(|i, j| {
-            compare_rows(*i, *j)
-                .then(plain(y[*i]).total_cmp(&plain(y[*j])))
-                .then(weights[*i].total_cmp(&weights[*j]))
-                .then(i.cmp(j))
-        });
-        let mut firsts: Vec<usize> = Vec::new();
-        let (mut targets, mut merged_weights) = (Vec::new(), Vec::new());
-        let (mut inputs, mut origin): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-        let mut column_of = vec![None; x.nrows()];
-        for (k, i) in order.iter().copied().enumerate() {
-            let same_input = k > 0 && compare_rows(order[k - 1], i).is_eq();
-            if same_input && plain(y[order[k - 1]]) == plain(y[i]) {
-                *merged_weights.last_mut().expect("a row came before") += weights[i];
-            } else {
-                firsts.push(i);
-                targets.push(plain(y[i]));
-                merged_weights.push(weights[i]);
-            }
-            if !same_input {
-                inputs.push(i);
-                origin.push(i);
-            }
-            let column = origin.len() - 1;
-            origin[column] = origin[column].min(i);
-            column_of[i] = Some(column);
-        }
-        let take = |list: &[usize]| x.select(Axis(0), list).mapv_into(plain);
-        Canonical {
-            merged: order.len() - firsts.len(),
-            rows: take(&firsts),
-            inputs: if given { Array2::zeros((0, 0)) } else { take(&inputs) },
-            targets,
-            weights: merged_weights,
-            origin,
-            column_of,
-        }
-    }
-}
-
-/// -0 is 0.
-fn plain(v: f64) -> f64 {
-    v + 0.0
-}
-
-/// A problem with its quadratic form, if one serves the whole fit.
-#[derive(Debug)]
-pub(crate) struct Workspace<'p> {
-    pub problem: &'p Problem<'p>,
-    quadratic: Option<Rc<Quadratic<'p>>>,
-}
-
-impl<'p> Workspace<'p> {
-    pub fn new(problem: &'p Problem<'p>) -> Workspace<'p> {
-        let quadratic = problem.constant_curvature().then(|| Rc::new(problem.constant_quadratic()));
-        Workspace { problem, quadratic }
-    }
-
-    /// Posterior and true log evidence at given relative precisions; `warm` is near the answer.
-    pub fn solve(&self, active: &[usize], a: &[f64], noise: &Noise, at: At, warm: Option<&Solution>) -> Result<Solution> {
-        match &self.quadratic {
-            Some(quadratic) => Solution::of(quadratic, active, a, noise, at, warm),
-            None => laplace::mode(self.problem, active, a, warm),
-        }
-    }
-
-    /// The quadratic form over all columns that stands for the likelihood at a solution.
-    pub fn quadratic(&self, solution: &Solution) -> Rc<Quadratic<'p>> {
-        match &self.quadratic {
-            Some(quadratic) => quadratic.clone(),
-            None => Rc::new(laplace::expand(self.problem, solution)),
-        }
-    }
 }

@@ -2,9 +2,10 @@
 
 use super::batch::{Batch, Rule};
 use super::gain::Noise;
-use super::problem::{DENSE, Workspace};
+use super::problem::DENSE;
 use super::scheme::{Hyperpriors, Run, require};
 use super::solution::{At, Solution};
+use super::workspace::Workspace;
 use crate::error::Result;
 use crate::report::{Actions, Certificate, Status};
 

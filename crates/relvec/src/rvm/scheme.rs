@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::em::Em;
 use super::mackay::MacKay;
-use super::problem::Workspace;
 use super::sequential::Sequential;
 use super::solution::Solution;
+use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::registry::registry;
 use crate::report::{Actions, Certificate, Status};

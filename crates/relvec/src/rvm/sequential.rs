@@ -13,9 +13,10 @@ use super::batch::{Batch, Rule, without};
 use super::evaluate::Hyperparameters;
 use super::factor::{Action, Factor};
 use super::gain::Noise;
-use super::problem::{DENSE, Workspace};
+use super::problem::DENSE;
 use super::scheme::{Hyperpriors, Run, Scheme, require};
 use super::solution::{At, Solution};
+use super::workspace::Workspace;
 use crate::error::Result;
 use crate::report::{Actions, Certificate, Status};
 
