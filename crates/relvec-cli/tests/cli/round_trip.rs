@@ -219,7 +219,6 @@ fn constant_features_and_targets_are_warned_of() {
 }
 
 #[test]
-#[ignore = "the core forgets the width of an empty list of centres when it reads a model"]
 fn a_model_of_the_bias_alone_predicts() {
     let folder = Folder::with("flat.csv", "a,y\n1,4\n2,4\n3,4\n");
     folder.ok("fit flat.csv --target y -o flat.json");

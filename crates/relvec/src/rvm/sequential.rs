@@ -26,11 +26,10 @@ const TOP_DOWN_COLUMNS: usize = 2000;
 const SAMPLE_COLUMNS: usize = 1000;
 /// Noise of the first model, in standard deviations of the target.
 const FIRST_NOISE: f64 = 0.1;
-/// Its longest step in a log precision: short steps find a little more evidence; on large dictionaries,
-/// where they cost, the climb makes up for long ones.
-const SHORT_STEP: f64 = 2.0;
-const LONG_STEP: f64 = 4.0;
-const SHORT_STEP_COLUMNS: usize = 500;
+/// Up to this many columns the search can afford to be thorough, beyond it has to be brisk.
+const THOROUGH_COLUMNS: usize = 500;
+const THOROUGH: Effort = Effort { top_down_step: 2.0, excursions: [4.0, 0.25] };
+const BRISK: Effort = Effort { top_down_step: 4.0, excursions: [3.0, 0.25] };
 /// The top-down start ends when no log precision moves by more than this.
 const TOP_DOWN_TOLERANCE: f64 = 1e-2;
 /// Actions of a batch gain at least this share of its first.
@@ -40,17 +39,17 @@ const BATCH_PART: usize = 10;
 /// Where the curvature is not constant, gains are estimates: shorter batches, a few joint sweeps.
 const MOVING_BATCH: usize = 5;
 const MOVING_SWEEPS: usize = 3;
-/// Joint steps end when no log precision moves by more than this: first loosely, then tightly.
+/// Joint steps end when no log precision moves by more than this: first loosely, then tightly, and
+/// at the very end so that two ways to the same optimum meet.
 const LOOSE: f64 = 1e-2;
 const TIGHT: f64 = 1e-5;
+const POLISH: f64 = 1e-9;
 const LOOSE_JOINT: usize = 6;
 const MAX_JOINT: usize = 100;
 /// The largest gradient that counts as stationary.
 const STATIONARY: f64 = 1e-3;
-/// An excursion multiplies the noise precision by one of these, the first first. The model it passes
-/// through is only a way: actions gain at least this many nats, and one joint step between batches is
-/// enough.
-const EXCURSIONS: [f64; 2] = [4.0, 0.25];
+/// The model that an excursion passes through is only a way: actions gain at least this many nats, and
+/// one joint step between batches is enough.
 const HELD_TOLERANCE: f64 = 0.1;
 const HELD_JOINT: usize = 1;
 /// What an excursion must gain to be kept.
@@ -146,9 +145,19 @@ enum Phase {
     Done,
 }
 
+/// How much evidence is sought for how much time.
+#[derive(Debug, Clone, Copy)]
+struct Effort {
+    /// Longest step in a log precision of the top-down start.
+    top_down_step: f64,
+    /// What excursions multiply the noise precision by, the first first.
+    excursions: [f64; 2],
+}
+
 /// One run of the search.
 struct Search<'p> {
     settings: Sequential,
+    effort: Effort,
     phase: Phase,
     noise: Noise,
     now: Solution,
@@ -172,7 +181,7 @@ struct Search<'p> {
 const TOP_DOWN: Batch = Batch {
     rules: &[Rule::Exact, Rule::MacKay, Rule::Em],
     hyperpriors: Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
-    clip: SHORT_STEP,
+    clip: THOROUGH.top_down_step,
     gone: 1e-6,
 };
 const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, gone: 0.0, ..TOP_DOWN };
@@ -216,6 +225,7 @@ impl<'p> Search<'p> {
         let now = work.solve(&active, &a, &noise, at, None)?;
         Ok(Search {
             settings: settings.clone(),
+            effort: if problem.design.n_columns() <= THOROUGH_COLUMNS { THOROUGH } else { BRISK },
             phase,
             noise,
             now,
@@ -234,8 +244,7 @@ impl<'p> Search<'p> {
 
     /// One re-estimation of all precisions of the start; dies down to a sparse model by itself.
     fn top_down(&mut self, work: &Workspace<'p>) -> Result<()> {
-        let small = work.problem.design.n_columns() <= SHORT_STEP_COLUMNS;
-        let batch = Batch { clip: if small { SHORT_STEP } else { LONG_STEP }, ..TOP_DOWN };
+        let batch = Batch { clip: self.effort.top_down_step, ..TOP_DOWN };
         match batch.step(work, &self.noise, &self.now)? {
             Some(step) => {
                 let done = step.change < TOP_DOWN_TOLERANCE;
@@ -432,17 +441,24 @@ impl<'p> Search<'p> {
             return Ok(());
         }
         let possible = work.problem.constant_curvature() && !work.problem.bias_only && !self.now.active.is_empty();
-        let most = EXCURSIONS.len() * self.settings.reheats;
-        if !possible || self.excursions >= most || self.failed == EXCURSIONS.len() {
+        let most = self.effort.excursions.len() * self.settings.reheats;
+        if !possible || self.excursions >= most || self.failed == self.effort.excursions.len() {
             self.phase = Phase::Done;
-            self.reason = match (possible && most > 0, self.failed == EXCURSIONS.len()) {
+            if self.settings.joint && possible {
+                self.joint_tolerance = POLISH;
+                let rested = self.joint(work, self.now.clone())?;
+                if rested.log_evidence >= self.now.log_evidence - ROUNDING * self.now.log_evidence.abs().max(1.0) {
+                    self.now = rested;
+                }
+            }
+            self.reason = match (possible && most > 0, self.failed == self.effort.excursions.len()) {
                 (false, _) => "no action gains more than the tolerance",
                 (true, true) => "no action gains more than the tolerance, and holding the noise low, then high, has not helped",
                 (true, false) => "no action gains more than the tolerance, and the last reheat allowed is done",
             };
             return Ok(());
         }
-        let factor = EXCURSIONS[self.failed];
+        let factor = self.effort.excursions[self.failed];
         self.excursions += 1;
         let held = Noise::Fixed(factor * self.now.beta);
         let a: Vec<f64> = self.now.a.iter().map(|a| a / factor).collect();
