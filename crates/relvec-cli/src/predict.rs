@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::ArrayView2;
-use relvec::{Model, Moderation};
+use relvec::{Label, Model, Moderation};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::args::{PredictArgs, Task};
@@ -139,7 +139,7 @@ impl<'a> PredictionWriter<'a> {
 
 /// The name of class `k`; its number where a library trained without names.
 fn class_name(model: &Model, k: usize) -> String {
-    model.classes.get(k).cloned().unwrap_or_else(|| k.to_string())
+    model.classes.get(k).map_or_else(|| k.to_string(), Label::to_string)
 }
 
 /// Every digit, and an exponent where there would be rows of zeros.

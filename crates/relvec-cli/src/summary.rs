@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use relvec::{FORMAT_VERSION, Model};
+use relvec::{FORMAT_VERSION, FittedBasis, Label, Model};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::args::Task;
 use crate::text::{list, significant};
@@ -25,7 +25,10 @@ pub(crate) struct Summary<'a> {
     /// `null` for a given design matrix.
     kernel: Option<KernelSummary>,
     features: &'a [String],
-    classes: &'a [String],
+    /// Counted, since a model may come without names.
+    #[serde(skip)]
+    n_features: usize,
+    classes: Vec<String>,
     n_rows: usize,
     n_vectors: usize,
     /// 0-based rows of the training table.
@@ -59,13 +62,18 @@ impl<'a> Summary<'a> {
             task: task(model).name(),
             likelihood: model.likelihood.name(),
             inference: &model.inference,
-            kernel: model.kernel().map(|kernel| KernelSummary {
-                name: kernel.name(),
-                // The kernel in JSON is {name: {parameter: value}}.
-                parameters: serde_json::to_value(kernel).map_or(Value::Null, |mut v| v[kernel.name()].take()),
-            }),
+            kernel: match &model.expansion.basis {
+                FittedBasis::Kernel { kernel, .. } => Some(KernelSummary {
+                    name: kernel.name(),
+                    // The kernel in JSON is {name: {parameter: value}}.
+                    parameters: serde_json::to_value(kernel).map_or(Value::Null, |mut v| v[kernel.name()].take()),
+                }),
+                FittedBasis::External { .. } => Some(KernelSummary { name: "external", parameters: Value::Object(Map::new()) }),
+                FittedBasis::Given {} => None,
+            },
             features: &model.features,
-            classes: &model.classes,
+            n_features: model.n_features,
+            classes: model.classes.iter().map(Label::to_string).collect(),
             n_rows: model.n_rows,
             n_vectors: model.relevance.len(),
             relevance: &model.relevance,
@@ -89,9 +97,9 @@ impl<'a> Summary<'a> {
             let _ = writeln!(text, "{name:<WIDTH$}{value}");
         };
         line("rows", self.n_rows.to_string());
-        line("features", self.features.len().to_string());
+        line("features", self.n_features.to_string());
         if !self.classes.is_empty() {
-            line("classes", list(self.classes, SHOWN));
+            line("classes", list(&self.classes, SHOWN));
         }
         line("kernel", self.kernel.as_ref().map_or("given columns".into(), KernelSummary::to_text));
         line("relevance vectors", self.n_vectors.to_string());

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use anyhow::{Result, anyhow, bail};
 use ndarray::Array1;
+use relvec::Label;
 
 use crate::args::Task;
 use crate::table::{Cell, Table};
@@ -21,6 +22,8 @@ pub(crate) struct Target {
     index: HashMap<String, usize>,
     /// What to say about the first cell that is no number.
     first_text: Option<anyhow::Error>,
+    /// Cells that are booleans.
+    booleans: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -36,12 +39,12 @@ pub(crate) enum Learnt {
     /// Regression, `[N]`.
     Real(Array1<f64>),
     /// Classification: class numbers, `[N]`, and the names of the classes, sorted.
-    Classes { labels: Vec<usize>, names: Vec<String> },
+    Classes { labels: Vec<usize>, names: Vec<Label> },
 }
 
 impl Target {
     pub fn new(name: &str) -> Target {
-        Target { name: name.to_string(), cells: Vec::new(), texts: Vec::new(), index: HashMap::new(), first_text: None }
+        Target { name: name.to_string(), cells: Vec::new(), texts: Vec::new(), index: HashMap::new(), first_text: None, booleans: 0 }
     }
 
     /// Takes the cell of the table's present row.
@@ -55,6 +58,7 @@ impl Target {
                 TargetCell::Text(self.text(text))
             }
             Cell::Boolean(value) => {
+                self.booleans += 1;
                 if self.first_text.is_none() {
                     self.first_text = Some(table.error(column, "booleans are not numbers"));
                 }
@@ -123,17 +127,20 @@ impl Target {
                 let mut distinct: Vec<f64> = self.numbers().collect();
                 distinct.sort_by(f64::total_cmp);
                 distinct.dedup();
-                let names: Vec<String> = distinct.iter().map(f64::to_string).collect();
+                let names: Vec<Label> = distinct.iter().copied().map(Label::Number).collect();
                 self.check_classes(&names)?;
                 let labels = self.numbers().map(|v| usize::from(v != distinct[0])).collect();
                 Ok(Learnt::Classes { labels, names })
             }
             (Task::Classify, Some(_)) => {
+                let boolean = self.booleans == self.cells.len();
                 let places = self.all_as_texts();
-                let mut names = self.texts.clone();
-                names.sort();
+                let mut texts = self.texts.clone();
+                texts.sort();
+                let labels = places.iter().map(|place| usize::from(self.texts[*place] != texts[0])).collect();
+                let name = |text: String| if boolean { Label::Boolean(text == "true") } else { Label::Text(text) };
+                let names: Vec<Label> = texts.into_iter().map(name).collect();
                 self.check_classes(&names)?;
-                let labels = places.iter().map(|place| usize::from(self.texts[*place] != names[0])).collect();
                 Ok(Learnt::Classes { labels, names })
             }
         }
@@ -156,7 +163,7 @@ impl Target {
             .collect()
     }
 
-    fn check_classes(&self, names: &[String]) -> Result<()> {
+    fn check_classes(&self, names: &[Label]) -> Result<()> {
         match names {
             [_, _] => Ok(()),
             [only] => bail!("the target `{}` has one class only (`{only}`); there is nothing to tell apart", self.name),
@@ -164,7 +171,7 @@ impl Target {
                 "the target `{}` has {} classes ({}); more than two are not supported yet",
                 self.name,
                 names.len(),
-                list(names, NAMES_SHOWN)
+                list(&names.iter().map(Label::to_string).collect::<Vec<_>>(), NAMES_SHOWN)
             ),
         }
     }

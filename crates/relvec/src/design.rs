@@ -9,9 +9,11 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg;
+use crate::report::Interrupt;
 
-/// Numbers in one block of rows (32 MB): large enough for fast products, small beside the limits.
-const BLOCK_NUMBERS: usize = 1 << 22;
+/// Most bytes in one block of rows: large enough for fast products; and its share of the memory limit.
+const BLOCK_BYTES: u64 = 1 << 25;
+const BLOCK_SHARE: u64 = 16;
 /// Rows that one thread fills at a time.
 const CHUNK_ROWS: usize = 128;
 
@@ -34,18 +36,28 @@ pub(crate) struct Design {
     /// Weighted norms before scaling, `[P]`; 0 for a column that is zero on every row.
     norms: Vec<f64>,
     stored: Option<Array2<f64>>,
+    block_rows: usize,
+    interrupt: Interrupt,
 }
 
 impl Design {
-    /// `rows`: [N, D], `weights`: `[N]`. All of Phi is kept if it takes at most `budget` bytes.
-    pub fn new(rows: Array2<f64>, columns: Columns, bias: bool, weights: &[f64], budget: u64) -> Result<Design> {
+    /// `rows`: [N, D], `weights`: `[N]`. All of Phi is kept if it takes at most a quarter of `memory_limit`.
+    pub fn new(
+        rows: Array2<f64>,
+        columns: Columns,
+        bias: bool,
+        weights: &[f64],
+        memory_limit: u64,
+        interrupt: Interrupt,
+    ) -> Result<Design> {
         let basis = match &columns {
             Columns::Kernel { centres, .. } => centres.nrows(),
             Columns::Given => rows.ncols(),
         };
         let p = basis + usize::from(bias);
-        let mut design = Design { norms: vec![1.0; p], rows, columns, bias, stored: None };
-        if 8 * design.n_rows() as u64 * p as u64 <= budget {
+        let block_rows = Design::block_rows(p, memory_limit);
+        let mut design = Design { norms: vec![1.0; p], rows, columns, bias, stored: None, block_rows, interrupt };
+        if 8 * design.n_rows() as u64 * p as u64 <= memory_limit / 4 {
             design.stored = Some(design.make(0..design.n_rows(), None));
         }
         design.norms = design.column_norms(weights)?;
@@ -54,6 +66,12 @@ impl Design {
             *phi *= &scale;
         }
         Ok(design)
+    }
+
+    /// Rows of one block of `columns` columns where a fit may take `memory_limit` bytes.
+    pub fn block_rows(columns: usize, memory_limit: u64) -> usize {
+        let bytes = BLOCK_BYTES.min(memory_limit / BLOCK_SHARE);
+        ((bytes / (8 * columns.max(1) as u64)) as usize).clamp(16, 4096)
     }
 
     pub fn n_rows(&self) -> usize {
@@ -91,9 +109,15 @@ impl Design {
     }
 
     /// Calls `each` with consecutive blocks of rows of Phi, [B, P]; blocks depend on sizes alone.
+    ///
+    /// Once interrupted, it passes over the rest: what the caller sums is incomplete, and is never read,
+    /// since every solve refuses then.
     pub fn for_each_block(&self, mut each: impl FnMut(Range<usize>, ArrayView2<f64>)) {
-        let step = (BLOCK_NUMBERS / self.n_columns().max(1)).clamp(64, 4096);
+        let step = self.block_rows;
         for start in (0..self.n_rows()).step_by(step) {
+            if self.interrupt.is_raised() {
+                return;
+            }
             let range = start..(start + step).min(self.n_rows());
             match &self.stored {
                 Some(phi) => each(range.clone(), phi.slice(s![range, ..])),

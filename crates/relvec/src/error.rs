@@ -94,6 +94,13 @@ pub enum Error {
         /// The largest jitter tried, relative to the unit-norm diagonal.
         jitter: f64,
     },
+    /// The caller ended the fit by its [`Interrupt`](crate::Interrupt); there is no model.
+    #[error("interrupted")]
+    Interrupted,
+    /// The model's kernel is the caller's own: its values are needed, see
+    /// [`Model::predict_from_basis`](crate::Model::predict_from_basis).
+    #[error("the kernel of this model is external: only a program that computes it can predict")]
+    ExternalKernel,
     /// A model file cannot be read.
     #[error("model file: {0}")]
     ModelFile(String),

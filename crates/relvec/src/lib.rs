@@ -7,6 +7,7 @@
 mod design;
 mod error;
 mod kernel;
+mod label;
 mod likelihood;
 mod linalg;
 mod model;
@@ -22,9 +23,10 @@ pub use kernel::{
     DataScale, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly, RationalQuadratic, Rbf,
     Sigmoid,
 };
+pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood};
 pub use model::{Expansion, FORMAT_VERSION, FittedBasis, Model, Moderation, Posterior, Prediction, Scaling};
-pub use report::{Actions, Certificate, Observer, Progress, Repairs, Report, Status, TracePoint};
+pub use report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, Status, TracePoint};
 pub use rvm::{
     ActionKind, Basis, ColumnAction, Em, Evaluation, Hyperparameters, Hyperpriors, Inference, MacKay, Rvm, Sequential, Start,
     silent,

@@ -1,11 +1,12 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
+use crate::label::Label;
 use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
 use crate::report::Status;
@@ -42,6 +43,12 @@ pub enum FittedBasis {
     },
     /// Columns of a design matrix that the caller makes; `relevance` holds their numbers.
     Given {},
+    /// A kernel that the caller computes; `relevance` holds training rows.
+    External {
+        /// Centres c_m, [M, D]; `None` if the caller gave kernel values only.
+        #[serde(with = "optional_rows")]
+        centres: Option<Array2<f64>>,
+    },
 }
 
 /// The weight posterior N(mean, Sigma), and the noise.
@@ -85,7 +92,7 @@ pub struct Model {
     /// Name of the target, if the caller gave one.
     pub target: Option<String>,
     /// Names of the classes in the order of their numbers; empty for regression.
-    pub classes: Vec<String>,
+    pub classes: Vec<Label>,
     /// Standardisation of the features, undone by nobody: raw rows go into `predict`.
     pub scaling: Option<Scaling>,
     /// D, the number of columns that `predict` expects.
@@ -127,6 +134,21 @@ impl Prediction {
         &self.model_variance + self.noise_variance
     }
 
+    /// Log odds of the second class, from the latent function of a classifier, `[N]`.
+    pub fn log_odds(&self, moderation: Moderation) -> Array1<f64> {
+        match moderation {
+            Moderation::PlugIn => self.mean.clone(),
+            Moderation::Posterior => &self.mean / &self.model_variance.mapv(|v| (1.0 + std::f64::consts::PI * v / 8.0).sqrt()),
+        }
+    }
+
+    /// Class probabilities from the latent function of a classifier, [N, 2], columns in the order of
+    /// the classes.
+    pub fn probability(&self, moderation: Moderation) -> Array2<f64> {
+        let f = self.log_odds(moderation);
+        Array2::from_shape_fn((f.len(), 2), |(i, k)| sigmoid(if k == 0 { -f[i] } else { f[i] }))
+    }
+
     /// Square root of [`Prediction::variance`], `[N]`.
     pub fn std(&self) -> Array1<f64> {
         self.variance().mapv(f64::sqrt)
@@ -145,13 +167,53 @@ pub enum Moderation {
 }
 
 impl Model {
-    /// Mean and variance at the rows of `x`, [N, D] (or [N, P] columns of a given design matrix).
+    /// Mean and variance at the rows of `x`, [N, D] (or [N, P] columns of a given design matrix, of
+    /// which only those in the model are read).
     ///
     /// # Errors
-    /// Another number of columns than the model's, or a value that is not finite.
+    /// Another number of columns than the model's; a value that is not finite; an external kernel.
     pub fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
-        self.check_rows(x)?;
+        if x.ncols() != self.n_features {
+            return Err(Error::Shape {
+                what: "rows to predict",
+                expected: format!("{} columns", self.n_features),
+                found: format!("{} columns", x.ncols()),
+            });
+        }
+        match &self.expansion.basis {
+            FittedBasis::External { .. } => return Err(Error::ExternalKernel),
+            FittedBasis::Given {} => check_finite("rows to predict", x, self.relevance.iter().copied())?,
+            FittedBasis::Kernel { .. } => check_finite("rows to predict", x, 0..x.ncols())?,
+        }
+        self.predict_blocks(x, |rows, phi| self.fill_basis(rows, phi))
+    }
+
+    /// Mean and variance from the values of the basis functions in the model, [N, M], without the
+    /// bias: for a kernel that the caller computes.
+    ///
+    /// # Errors
+    /// Another number of columns than there are weights; a value that is not finite.
+    pub fn predict_from_basis(&self, phi: ArrayView2<f64>) -> Result<Prediction> {
+        let m = self.relevance.len();
+        if phi.ncols() != m {
+            return Err(Error::Shape {
+                what: "values of the basis functions",
+                expected: format!("{m} columns"),
+                found: format!("{} columns", phi.ncols()),
+            });
+        }
+        check_finite("values of the basis functions", phi, 0..m)?;
+        self.predict_blocks(phi, |rows, mut out| out.assign(&rows))
+    }
+
+    /// `fill` makes the basis functions of a block of rows, [B, M], without the bias.
+    fn predict_blocks(
+        &self,
+        x: ArrayView2<f64>,
+        fill: impl Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Sync,
+    ) -> Result<Prediction> {
         let n = x.nrows();
+        let bias = usize::from(self.intercept_alpha.is_some());
         let mut mean = Array1::zeros(n);
         let mut model_variance = Array1::zeros(n);
         let factor = self.factor();
@@ -160,7 +222,8 @@ impl Model {
             .zip(model_variance.axis_chunks_iter_mut(Axis(0), BLOCK).into_par_iter())
             .zip(x.axis_chunks_iter(Axis(0), BLOCK).into_par_iter())
             .for_each(|((mut mean, mut variance), rows)| {
-                let mut phi = self.basis_block(rows);
+                let mut phi = Array2::ones((rows.nrows(), bias + self.relevance.len()));
+                fill(rows, phi.slice_mut(s![.., bias..]));
                 mean.assign(&phi.dot(&self.all_weights()));
                 phi *= &Array1::from_vec(self.posterior.scale.clone());
                 let mut half = phi.reversed_axes().as_standard_layout().into_owned();
@@ -183,24 +246,14 @@ impl Model {
         if self.posterior.noise_variance.is_some() {
             return Err(Error::Targets("class probabilities of a regression model".into()));
         }
-        let latent = self.predict(x)?;
-        let mut out = Array2::zeros((x.nrows(), 2));
-        for (i, mut row) in out.outer_iter_mut().enumerate() {
-            let f = match moderation {
-                Moderation::PlugIn => latent.mean[i],
-                Moderation::Posterior => latent.mean[i] / (1.0 + std::f64::consts::PI * latent.model_variance[i] / 8.0).sqrt(),
-            };
-            row[0] = sigmoid(-f);
-            row[1] = sigmoid(f);
-        }
-        Ok(out)
+        Ok(self.predict(x)?.probability(moderation))
     }
 
-    /// The kernel, every parameter a number; `None` for a given design matrix.
+    /// The kernel, every parameter a number; `None` for a given design matrix or an external kernel.
     pub fn kernel(&self) -> Option<&Kernel> {
         match &self.expansion.basis {
             FittedBasis::Kernel { kernel, .. } => Some(kernel),
-            FittedBasis::Given {} => None,
+            FittedBasis::Given {} | FittedBasis::External { .. } => None,
         }
     }
 
@@ -214,41 +267,35 @@ impl Model {
         self.intercept_alpha.map(|_| self.expansion.intercept).into_iter().chain(self.expansion.weights.iter().copied()).collect()
     }
 
+    /// Posterior covariance of the weights, the bias (if it is in the model) first, [M, M].
+    pub fn weight_covariance(&self) -> Array2<f64> {
+        let scale = Array1::from_vec(self.posterior.scale.clone());
+        let mut half = Array2::from_diag(&scale);
+        linalg::solve_lower(self.factor().view(), half.view_mut());
+        half.t().dot(&half)
+    }
+
     fn factor(&self) -> Array2<f64> {
         let m = self.posterior.factor.len();
         Array2::from_shape_fn((m, m), |(i, j)| if j <= i { self.posterior.factor[i][j] } else { 0.0 })
     }
 
-    /// Basis functions at raw rows, [B, M], the bias first if it is in the model.
-    fn basis_block(&self, rows: ArrayView2<f64>) -> Array2<f64> {
-        let bias = usize::from(self.intercept_alpha.is_some());
-        let mut phi = Array2::ones((rows.nrows(), bias + self.relevance.len()));
+    /// Basis functions at raw rows, [B, M], without the bias.
+    fn fill_basis(&self, rows: ArrayView2<f64>, mut phi: ArrayViewMut2<f64>) {
         match &self.expansion.basis {
             FittedBasis::Given {} => {
-                for (j, column) in self.relevance.iter().enumerate() {
-                    phi.column_mut(bias + j).assign(&rows.column(*column));
+                for (mut target, column) in phi.axis_iter_mut(Axis(1)).zip(&self.relevance) {
+                    target.assign(&rows.column(*column));
                 }
             }
             // An empty list of centres has lost its width, and there is nothing to fill.
             FittedBasis::Kernel { .. } if self.relevance.is_empty() => {}
             FittedBasis::Kernel { kernel, centres } => {
                 let scaled = self.scaling.as_ref().map(|s| s.apply(rows));
-                let rows = scaled.as_ref().map_or(rows, |r| r.view());
-                kernel.block(rows, centres.view(), phi.slice_mut(s![.., bias..]));
+                kernel.block(scaled.as_ref().map_or(rows, |r| r.view()), centres.view(), phi);
             }
+            FittedBasis::External { .. } => unreachable!("`predict` refuses an external kernel"),
         }
-        phi
-    }
-
-    fn check_rows(&self, x: ArrayView2<f64>) -> Result<()> {
-        if x.ncols() != self.n_features {
-            return Err(Error::Shape {
-                what: "rows to predict",
-                expected: format!("{} columns", self.n_features),
-                found: format!("{} columns", x.ncols()),
-            });
-        }
-        check_finite("rows to predict", x)
     }
 
     /// The model file: JSON with the format version and a checksum.
@@ -290,7 +337,7 @@ impl Model {
             return Err(fail("the checksum does not fit the contents: the file was altered after it was written".into()));
         }
         model.check()?;
-        if let FittedBasis::Kernel { centres, .. } = &mut model.expansion.basis
+        if let FittedBasis::Kernel { centres, .. } | FittedBasis::External { centres: Some(centres) } = &mut model.expansion.basis
             && centres.nrows() == 0
         {
             // A list of no rows does not say how long they are.
@@ -328,6 +375,11 @@ impl Model {
             FittedBasis::Given {} => {
                 if self.relevance.iter().any(|c| *c >= d) {
                     return fail("a relevant column is beyond the design matrix");
+                }
+            }
+            FittedBasis::External { centres } => {
+                if centres.as_ref().is_some_and(|c| c.nrows() != m || (m > 0 && c.ncols() != d)) {
+                    return fail("the centres do not fit the weights and features");
                 }
             }
         }
@@ -377,12 +429,14 @@ impl Scaling {
     }
 }
 
-/// The first entry of `x` that is not finite, as an error.
-pub(crate) fn check_finite(what: &'static str, x: ArrayView2<f64>) -> Result<()> {
-    match x.indexed_iter().find(|(_, v)| !v.is_finite()) {
-        Some(((row, column), value)) => Err(Error::NotFinite { what, row, column, value: *value }),
-        None => Ok(()),
+/// The first entry in the listed columns of `x` that is not finite, as an error.
+pub(crate) fn check_finite(what: &'static str, x: ArrayView2<f64>, columns: impl Iterator<Item = usize> + Clone) -> Result<()> {
+    for (row, values) in x.outer_iter().enumerate() {
+        if let Some(column) = columns.clone().find(|c| !values[*c].is_finite()) {
+            return Err(Error::NotFinite { what, row, column, value: values[column] });
+        }
     }
+    Ok(())
 }
 
 /// A matrix as a list of rows.
@@ -401,5 +455,22 @@ mod rows {
             return Err(D::Error::custom(format!("row {i} of the centres has {} numbers, row 0 has {columns}", rows[i].len())));
         }
         Array2::from_shape_vec((rows.len(), columns), rows.concat()).map_err(D::Error::custom)
+    }
+}
+
+/// [`rows`], or nothing.
+mod optional_rows {
+    use ndarray::Array2;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Rows(#[serde(with = "super::rows")] Array2<f64>);
+
+    pub fn serialize<S: Serializer>(a: &Option<Array2<f64>>, s: S) -> Result<S::Ok, S::Error> {
+        a.clone().map(Rows).serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Array2<f64>>, D::Error> {
+        Ok(Option::<Rows>::deserialize(d)?.map(|rows| rows.0))
     }
 }

@@ -1,9 +1,13 @@
 //! How a fit goes and how it ended.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
 
 /// What an [`Observer`] sees after each iteration.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +27,30 @@ pub struct Progress {
 
 /// Called after each iteration; `Break` ends the fit with the best model so far.
 pub type Observer<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + Send + 'a;
+
+/// Ends a fit from another thread, within one block of work and without a model; clones share one switch.
+///
+/// An [`Observer`] is asked between iterations only, which may be far apart on large tables.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Asks the fit to end with [`Error::Interrupted`].
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked for.
+    pub fn is_raised(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// # Errors
+    /// [`Error::Interrupted`] once raised.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_raised() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
 
 /// Why a fit ended. Only `Converged` means that the stopping rule was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

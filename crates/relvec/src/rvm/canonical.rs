@@ -3,22 +3,25 @@
 use std::cmp::Ordering;
 
 use ndarray::{Array2, ArrayView2, Axis};
+use rand::SeedableRng;
+use rand::seq::index;
 
 /// The user's rows in canonical order, merged.
 pub(crate) struct Canonical {
     pub rows: Array2<f64>,
     pub targets: Vec<f64>,
     pub weights: Vec<f64>,
-    /// Distinct inputs, `[L, D]`, and the lowest user's row of each.
-    pub inputs: Array2<f64>,
+    /// The dictionary: distinct inputs, each by the lowest user's row that has it, `[L]`.
     pub origin: Vec<usize>,
+    /// The place in the dictionary of each user's row, `[N]`.
     pub column_of: Vec<Option<usize>>,
+    /// Rows that share their inputs with another that is left.
+    pub shared: usize,
     pub merged: usize,
 }
 
 impl Canonical {
-    /// `given`: the rows are a design matrix, and there are no inputs to tell apart.
-    pub fn new(x: ArrayView2<f64>, y: &[f64], weights: &[f64], given: bool) -> Canonical {
+    pub fn new(x: ArrayView2<f64>, y: &[f64], weights: &[f64]) -> Canonical {
         let compare_rows = |i: usize, j: usize| {
             x.row(i)
                 .iter()
@@ -36,7 +39,7 @@ impl Canonical {
         });
         let mut firsts: Vec<usize> = Vec::new();
         let (mut targets, mut merged_weights) = (Vec::new(), Vec::new());
-        let (mut inputs, mut origin): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        let mut origin: Vec<usize> = Vec::new();
         let mut column_of = vec![None; x.nrows()];
         for (k, i) in order.iter().copied().enumerate() {
             let same_input = k > 0 && compare_rows(order[k - 1], i).is_eq();
@@ -48,24 +51,45 @@ impl Canonical {
                 merged_weights.push(weights[i]);
             }
             if !same_input {
-                inputs.push(i);
                 origin.push(i);
             }
             let column = origin.len() - 1;
             origin[column] = origin[column].min(i);
             column_of[i] = Some(column);
         }
-        let take = |list: &[usize]| x.select(Axis(0), list).mapv_into(plain);
         Canonical {
             merged: order.len() - firsts.len(),
-            rows: take(&firsts),
-            inputs: if given { Array2::zeros((0, 0)) } else { take(&inputs) },
+            shared: firsts.len() - origin.len(),
+            rows: take(x, &firsts),
             targets,
             weights: merged_weights,
             origin,
             column_of,
         }
     }
+
+    /// Thins the dictionary to at most `size` inputs, evenly at random.
+    pub fn thin(&mut self, size: usize, seed: u64) {
+        if size >= self.origin.len() {
+            return;
+        }
+        let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+        let mut kept = index::sample(&mut random, self.origin.len(), size).into_vec();
+        kept.sort_unstable();
+        let mut place = vec![None; self.origin.len()];
+        kept.iter().enumerate().for_each(|(new, old)| place[*old] = Some(new));
+        self.origin = kept.iter().map(|k| self.origin[*k]).collect();
+        self.column_of.iter_mut().for_each(|c| *c = c.and_then(|c| place[c]));
+    }
+
+    /// The inputs of the dictionary, [L, D], out of the user's rows.
+    pub fn inputs(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        take(x, &self.origin)
+    }
+}
+
+fn take(x: ArrayView2<f64>, rows: &[usize]) -> Array2<f64> {
+    x.select(Axis(0), rows).mapv_into(plain)
 }
 
 /// -0 is 0.

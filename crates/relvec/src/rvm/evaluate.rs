@@ -12,7 +12,7 @@ use super::solution::{At, covariance};
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::report::Status;
+use crate::report::{Interrupt, Status};
 use crate::targets::Targets;
 
 /// Precisions of a model, in the user's units: where to start a search, or what to evaluate.
@@ -156,7 +156,7 @@ impl Rvm {
     }
 
     fn evaluate_here(&self, x: ArrayView2<f64>, targets: &Targets, at: &Hyperparameters) -> Result<Evaluation> {
-        let problem = Problem::new(self, x, targets)?;
+        let problem = Problem::new(self, x, targets, &Interrupt::default())?;
         let work = Workspace::new(&problem);
         let (active, alpha, beta) = at.inner(&problem)?;
         let noise = Noise::Fixed(beta);

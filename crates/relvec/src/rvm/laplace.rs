@@ -34,6 +34,7 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
     let mut value = objective(&work, &w);
     let mut last = false;
     for _ in 0..MAX_NEWTON {
+        problem.interrupt.check()?;
         let factor = hessian(&phi, &work, &c, alpha)?;
         let r: Array1<f64> = work.residual.iter().zip(&c).map(|(r, c)| c * r).collect();
         let gradient = phi.t().dot(&r) - &alpha * &w;

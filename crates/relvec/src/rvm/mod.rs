@@ -28,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
 use crate::model::Model;
-use crate::report::{Observer, Progress, Report, Status, TracePoint};
+use crate::report::{Interrupt, Observer, Progress, Report, Status, TracePoint};
 use crate::targets::Targets;
 
 pub use self::em::Em;
@@ -69,6 +69,9 @@ pub struct Rvm {
     pub kernel: Kernel,
     /// Where the basis functions come from.
     pub basis: Basis,
+    /// With a kernel: at most this many training rows are candidates, chosen evenly at random, >= 1;
+    /// `None`: all rows are.
+    pub dictionary: Option<usize>,
     /// Whether there is a bias (intercept), with its own precision, which may be pruned.
     pub bias: bool,
     /// How targets depend on the function: regression or classification.
@@ -83,7 +86,7 @@ pub struct Rvm {
     pub memory_limit: Option<u64>,
     /// Threads; `None`: as many as there are processors. Results do not depend on it.
     pub threads: Option<usize>,
-    /// Seed of the random choices (a starting set when the dictionary is large).
+    /// Seed of the random choices (of the dictionary, and of a starting set when it is large).
     pub seed: u64,
 }
 
@@ -97,6 +100,7 @@ impl Default for Rvm {
         Rvm {
             kernel: Kernel::Rbf(crate::Rbf::default()),
             basis: Basis::Kernel,
+            dictionary: None,
             bias: true,
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
             inference: Inference::Sequential(Sequential::default()),
@@ -120,6 +124,12 @@ impl Rvm {
         }
         self.likelihood.check()?;
         self.inference.as_dyn().check(&format!("inference.{}", self.inference.name()))?;
+        if let Some(size) = self.dictionary {
+            let name = || "dictionary".into();
+            require(size >= 1, name, size, "a whole number of at least 1, or null")?;
+            let expected = "null: of a given design matrix, every column is a candidate";
+            require(self.basis == Basis::Kernel, name, size, expected)?;
+        }
         require(self.max_iterations >= 1, || "max_iterations".into(), self.max_iterations, "a whole number of at least 1")?;
         let limit = self.time_limit.unwrap_or(1.0);
         require(limit.is_finite() && limit > 0.0, || "time_limit".into(), limit, "a positive number of seconds, or null")?;
@@ -136,8 +146,22 @@ impl Rvm {
     /// targets that do not suit the likelihood, too little memory. Not converging is no error: see
     /// [`Report::status`].
     pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets, observer: &mut Observer) -> Result<(Model, Report)> {
+        self.fit_interruptible(x, targets, observer, &Interrupt::default())
+    }
+
+    /// As [`Rvm::fit`]; another thread may end it by `interrupt`, also in the middle of an iteration.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit`]; and [`Error::Interrupted`].
+    pub fn fit_interruptible(
+        &self,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
         self.check()?;
-        self.pool()?.install(|| self.run(x, targets, observer))
+        self.pool()?.install(|| self.run(x, targets, observer, interrupt))
     }
 
     /// Threads of our own: the caller's global pool is left alone.
@@ -151,15 +175,23 @@ impl Rvm {
     }
 
     /// The loop.
-    fn run(&self, x: ArrayView2<f64>, targets: &Targets, observer: &mut Observer) -> Result<(Model, Report)> {
+    fn run(
+        &self,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
         let start = Instant::now();
-        let problem = Problem::new(self, x, targets)?;
+        let problem = Problem::new(self, x, targets, interrupt)?;
         let work = Workspace::new(&problem);
         let mut run = self.inference.as_dyn().start(&work)?;
         let mut trace: Vec<TracePoint> = Vec::new();
         let time_limit = self.time_limit.map(Duration::from_secs_f64);
         let status = loop {
-            let outcome = match run.step(&work) {
+            let outcome = run.step(&work);
+            interrupt.check()?;
+            let outcome = match outcome {
                 Ok(outcome) => outcome,
                 Err(Error::Singular { .. }) if !trace.is_empty() => break Status::Singular,
                 Err(error) => return Err(error),

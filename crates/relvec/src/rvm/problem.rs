@@ -3,7 +3,7 @@
 //! Rows are put into one order whatever theirs was, equal ones are merged, targets are scaled to
 //! unit variance and columns to unit norm, so that no result depends on units or on the order.
 
-use ndarray::{Array1, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
 
 use super::canonical::Canonical;
 use super::gain::Noise;
@@ -15,7 +15,7 @@ use crate::kernel::DataScale;
 use crate::likelihood::{NoiseModel, Working};
 use crate::model::check_finite;
 use crate::quadratic::Quadratic;
-use crate::report::Repairs;
+use crate::report::{Interrupt, Repairs};
 use crate::statistics::Statistics;
 use crate::targets::{Targets, Values};
 
@@ -44,6 +44,7 @@ pub(crate) struct Problem<'a> {
     pub has_bias: bool,
     /// Bytes that the fit may take.
     pub memory_limit: u64,
+    pub interrupt: Interrupt,
     /// Rows of the user's table.
     pub n_rows: usize,
     /// The user's row (or column of a given design matrix) behind each basis function, the bias left out.
@@ -62,7 +63,7 @@ pub(crate) struct Units {
 }
 
 impl<'a> Problem<'a> {
-    pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets) -> Result<Problem<'a>> {
+    pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<Problem<'a>> {
         let n = x.nrows();
         if targets.len() != n {
             let found = format!("{}", targets.len());
@@ -71,7 +72,7 @@ impl<'a> Problem<'a> {
         if x.ncols() == 0 {
             return Err(Error::Shape { what: "rows to train on", expected: "at least 1 column".into(), found: "0".into() });
         }
-        check_finite("rows to train on", x)?;
+        check_finite("rows to train on", x, 0..x.ncols())?;
         let likelihood = rvm.likelihood.as_dyn();
         let y = likelihood.targets(targets.values)?;
         if let Some(row) = y.iter().position(|v| !v.is_finite()) {
@@ -79,7 +80,7 @@ impl<'a> Problem<'a> {
         }
         let weights = sample_weights(targets, n)?;
         let given = rvm.basis == Basis::Given;
-        let canonical = Canonical::new(x, &y, &weights, given);
+        let mut canonical = Canonical::new(x, &y, &weights);
         let used = weights.iter().filter(|w| **w > 0.0).count();
         if used < 2 {
             return Err(Error::TooFewRows { found: used, least: 2 });
@@ -96,7 +97,8 @@ impl<'a> Problem<'a> {
         repairs.constant_features =
             (0..x.ncols()).filter(|d| canonical.rows.column(*d).iter().all(|v| *v == canonical.rows[[0, *d]])).collect();
         if !given {
-            repairs.shared_columns = canonical.rows.nrows() - canonical.inputs.nrows();
+            repairs.shared_columns = canonical.shared;
+            canonical.thin(rvm.dictionary.unwrap_or(usize::MAX), rvm.seed);
         }
 
         // Targets: about their mean, in standard deviations.
@@ -139,25 +141,28 @@ impl<'a> Problem<'a> {
             return Err(Error::Overflow { what: "the noise precision in units of the targets' variance".into() });
         }
 
-        let distinct = canonical.inputs.nrows();
+        let limit = memory_limit(rvm);
+        let (rows, d) = canonical.rows.dim();
+        let p = if given { d } else { canonical.origin.len() };
+        let block = Design::block_rows(p + 1, limit).min(rows) * (p + 1);
+        let bytes = 8 * (rows * d + p * d + 12 * n + 16 * p + 2 * block) as u64;
+        afford("the rows, some vectors and two blocks of basis functions", bytes, limit)?;
         let columns = match given {
             true => Columns::Given,
             false => {
-                let variance = all_variance(canonical.rows.view(), &canonical.weights);
+                let variance = all_variance(&canonical.rows, &canonical.weights);
                 let kernel = rvm.kernel.resolve(&DataScale { features: x.ncols(), variance })?;
-                Columns::Kernel { kernel, centres: canonical.inputs }
+                Columns::Kernel { kernel, centres: canonical.inputs(x) }
             }
         };
-        let limit = memory_limit(rvm);
-        let (n, d) = canonical.rows.dim();
-        let p = if given { d } else { distinct };
-        afford("the rows, some vectors and one block of basis functions", 8 * (2 * n * d + 8 * n + 80 * p) as u64, limit)?;
-        let design = Design::new(canonical.rows, columns, rvm.bias, &canonical.weights, limit / 4)?;
+        let design = Design::new(canonical.rows, columns, rvm.bias, &canonical.weights, limit, interrupt.clone())?;
+        interrupt.check()?;
         repairs.zero_columns = design.norms().iter().filter(|n| **n == 0.0).count();
         Ok(Problem {
             rvm,
             design,
             memory_limit: limit,
+            interrupt: interrupt.clone(),
             targets: inner,
             weights: canonical.weights,
             units,
@@ -312,9 +317,13 @@ fn deviation(t: &[f64], m: f64, c: &[f64]) -> f64 {
 }
 
 /// Variance of all entries taken together, by weight: what `gamma = "scale"` needs.
-fn all_variance(rows: ArrayView2<f64>, weights: &[f64]) -> f64 {
-    let features = rows.ncols();
-    let all: Vec<f64> = rows.iter().copied().collect();
-    let c: Vec<f64> = weights.iter().flat_map(|w| std::iter::repeat_n(*w, features)).collect();
-    deviation(&all, mean(&all, &c), &c).powi(2)
+fn all_variance(rows: &Array2<f64>, weights: &[f64]) -> f64 {
+    let share = 1.0 / (weights.iter().sum::<f64>() * rows.ncols() as f64);
+    let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
+        rows.outer_iter().zip(weights).map(|(row, w)| w * share * row.iter().map(|v| f(*v)).sum::<f64>()).sum()
+    };
+    let mean = sum(&|v| v);
+    // Relative to the largest entry first, so that squares stay in range.
+    let largest = rows.iter().map(|v| (v - mean).abs()).fold(0.0, f64::max);
+    if largest == 0.0 { 0.0 } else { largest * largest * sum(&|v| ((v - mean) / largest).powi(2)) }
 }

@@ -327,12 +327,12 @@ impl<'p> Search<'p> {
         let mut taken = Vec::new();
         // Joint steps re-estimate better than single actions; what they leave comes last.
         let joint = self.settings.joint;
-        self.take_singles(trial, most, least, !joint, &mut taken);
+        self.take_singles(work, trial, most, least, !joint, &mut taken);
         if taken.is_empty() && self.settings.swaps && self.phase != Phase::Held {
             let swaps = trial.swaps(least, &self.barred);
             let worthwhile = swaps.first().map_or(0.0, |(_, gain)| SWAP_SHARE * gain);
             for (action, gain) in swaps {
-                if taken.len() == most || gain < worthwhile {
+                if taken.len() == most || gain < worthwhile || work.problem.interrupt.is_raised() {
                     break;
                 }
                 if let Action::Swap { out, column } = action
@@ -343,7 +343,7 @@ impl<'p> Search<'p> {
             }
         }
         if taken.is_empty() && joint && self.joint_tolerance <= TIGHT {
-            self.take_singles(trial, most, least, true, &mut taken);
+            self.take_singles(work, trial, most, least, true, &mut taken);
         }
         taken
     }
@@ -358,9 +358,18 @@ impl<'p> Search<'p> {
     }
 
     /// Single actions, each the best after those before it.
-    fn take_singles(&self, trial: &mut Factor<'p>, most: usize, least: f64, reestimate: bool, taken: &mut Vec<Action>) {
+    fn take_singles(
+        &self,
+        work: &Workspace<'p>,
+        trial: &mut Factor<'p>,
+        most: usize,
+        least: f64,
+        reestimate: bool,
+        taken: &mut Vec<Action>,
+    ) {
         let mut threshold = least;
         while taken.len() < most
+            && !work.problem.interrupt.is_raised()
             && let Some((action, gain)) = trial.best_action(threshold, &self.barred, reestimate)
         {
             if taken.is_empty() {

@@ -24,6 +24,7 @@ impl<'p> Workspace<'p> {
 
     /// Posterior and true log evidence at given relative precisions; `warm` is near the answer.
     pub fn solve(&self, active: &[usize], a: &[f64], noise: &Noise, at: At, warm: Option<&Solution>) -> Result<Solution> {
+        self.problem.interrupt.check()?;
         match &self.quadratic {
             Some(quadratic) => Solution::of(quadratic, active, a, noise, at, warm),
             None => laplace::mode(self.problem, active, a, warm),

@@ -1,0 +1,27 @@
+//! What the caller calls a class.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The name of a class as the model file keeps it; the core itself only numbers classes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Label {
+    /// True or false.
+    Boolean(bool),
+    /// A finite number.
+    Number(f64),
+    /// A word.
+    Text(String),
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Label::Boolean(value) => value.fmt(f),
+            Label::Number(value) => value.fmt(f),
+            Label::Text(text) => f.write_str(text),
+        }
+    }
+}

@@ -1,0 +1,276 @@
+"""What the estimators share: validation, the design, the fit, the fitted attributes."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _core, _parameters
+from ._progress import Callback, observer
+from ._threads import threads
+
+Float = NDArray[np.float64]
+Kernel = Callable[[Any, Any], Any]
+
+
+class RelevanceVectorMachine(BaseEstimator):
+    """Parameters, fit and attributes of both estimators."""
+
+    def __init__(
+        self,
+        kernel: str | Kernel,
+        gamma: str | float | ArrayLike,
+        degree: int,
+        coef0: float,
+        shape: float,
+        basis: str,
+        dictionary: int | None,
+        fit_intercept: bool,
+        inference: str,
+        inference_params: dict[str, Any] | None,
+        tol: float | None,
+        max_iter: int,
+        time_limit: float | None,
+        memory_limit: int | None,
+        n_jobs: int | None,
+        random_state: Any,
+        verbose: int,
+        callback: Callback | None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.shape = shape
+        self.basis = basis
+        self.dictionary = dictionary
+        self.fit_intercept = fit_intercept
+        self.inference = inference
+        self.inference_params = inference_params
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    @property
+    def _precomputed(self) -> bool:
+        return self.basis != "given" and isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _callable(self) -> bool:
+        return self.basis != "given" and callable(self.kernel)
+
+    def _forget(self) -> None:
+        """Leave nothing of an earlier fit: one that fails must not look like it."""
+        for name in [name for name in vars(self) if name == "_model" or name.endswith("_")]:
+            delattr(self, name)
+
+    def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
+        """Weights [N], checked."""
+        if sample_weight is None:
+            return None
+        try:
+            weights = np.asarray(sample_weight, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"sample_weight holds something that is no number: {error}") from None
+        if weights.ndim == 0:
+            weights = np.full(rows, weights)
+        if weights.ndim != 1:
+            raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
+        if len(weights) != rows:
+            raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(rows,)}!")
+        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+        if len(bad) > 0:
+            raise ValueError(f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be zero or positive, and finite")
+        if not np.any(weights > 0):
+            raise ValueError("Every sample weight is zero: there is no row to learn from")
+        return np.ascontiguousarray(weights)
+
+    def _fit(
+        self,
+        X: Float,
+        target: NDArray[Any],
+        weights: Float | None,
+        likelihood: dict[str, Any],
+        name: str | None,
+        classes: list[Any] | None = None,
+    ) -> None:
+        """Fit to validated rows; sets the fitted attributes."""
+        _parameters.one_of("basis", self.basis, ["kernel", "given"])
+        # Checked before any work is done on the data.
+        external = self._precomputed or self._callable
+        seed = 0 if self.random_state is None else self.random_state
+        if not isinstance(seed, (int, np.integer)) or seed < 0:
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        settings = _parameters.settings(
+            self, likelihood, external or self.basis == "given", threads(self.n_jobs), int(seed)
+        )
+        _parameters.whole("verbose", int(self.verbose), 0)
+
+        used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
+        design, dictionary, centres = X, used, None
+        if self._precomputed:
+            dictionary = _distinct_columns(X, used)
+            design = np.ascontiguousarray(X[:, dictionary])
+        elif self._callable:
+            centres, first = np.unique(X[used], axis=0, return_index=True)
+            dictionary = used[first]
+            design = self._kernel_values(X, centres)
+        model, report = _core.fit(settings, design, target, weights, observer(int(self.verbose), self.callback))
+        if external:
+            kept = model.relevance
+            model = model.with_external_kernel(
+                dictionary[kept].tolist(), X.shape[1], None if centres is None else np.ascontiguousarray(centres[kept])
+            )
+        features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
+        self._take(model.named(features, name, classes), _report(report))
+        self._warn()
+
+    def _kernel_values(self, A: Float, B: Float) -> Float:
+        """The callable kernel between the rows of two arrays, checked."""
+        assert callable(self.kernel)
+        values = np.ascontiguousarray(self.kernel(A, B), dtype=np.float64)
+        if values.shape != (len(A), len(B)):
+            raise ValueError(f"the kernel function returned shape {values.shape}: expected {(len(A), len(B))}")
+        return values
+
+    def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
+        """Set the fitted attributes that both estimators have."""
+        self._model = model
+        self.report_ = report
+        self.relevance_ = model.relevance
+        centres = model.centres
+        self.relevance_vectors_ = np.empty((0, 0)) if centres is None else centres
+        self.dual_coef_ = model.weights[np.newaxis]
+        self.alpha_ = model.alpha
+        self.intercept_alpha_ = model.intercept_alpha
+        self.log_evidence_ = model.log_evidence
+        self.n_iter_ = model.iterations
+        if model.kernel is not None:
+            (parameters,) = json.loads(model.kernel).values()
+            if "gamma" in parameters:
+                gamma = parameters["gamma"]
+                self.gamma_ = np.array(gamma) if isinstance(gamma, list) else gamma
+
+    def _warn(self) -> None:
+        """Say that a limit was reached, and which."""
+        limits = {
+            "iteration_limit": f"max_iter={self.max_iter} iterations were done before the fit converged",
+            "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
+            "memory_limit": "the memory limit left the model no room to grow; raise memory_limit",
+            "singular": "the posterior became singular before the fit converged",
+        }
+        if self._model.status in limits:
+            warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=4)
+
+    def _rows(self, X: ArrayLike) -> Float:
+        """What the model reads of new rows, validated."""
+        check_is_fitted(self)
+        # Of a precomputed kernel only the columns in the model count, and the core checks those; what has
+        # another number of columns is no kernel matrix, and what is wrong with it is said in the usual order.
+        partial = self._precomputed and getattr(X, "shape", ())[1:] == (self.n_features_in_,)
+        X = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=not partial)
+        if self._precomputed:
+            return np.ascontiguousarray(X[:, self.relevance_])
+        if self._model.basis == "external":
+            return self._kernel_values(X, self.relevance_vectors_)
+        return X
+
+    def _moments(self, X: ArrayLike) -> tuple[Float, Float]:
+        """Mean and model variance at rows `X`."""
+        rows = self._rows(X)
+        return self._model.predict(rows, threads(self.n_jobs))
+
+    @property
+    def weight_precision_(self) -> Float:
+        """The same as `alpha_`, by a name that no other package uses for something else."""
+        check_is_fitted(self)
+        return self.alpha_
+
+    @property
+    def covariance_(self) -> Float:
+        """Posterior covariance of the weights, the intercept first if it is in the model."""
+        check_is_fitted(self)
+        return self._model.covariance
+
+    def _linear_weights(self) -> Float:
+        check_is_fitted(self)
+        if self.kernel != "linear" or self._model.basis != "kernel":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        return self.dual_coef_ @ self.relevance_vectors_
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that the command line, Rust and `relvec.load` read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file; it appears whole or not at all.
+        """
+        check_is_fitted(self)
+        path = os.path.realpath(os.fspath(path))
+        text = self._model.to_json()
+        handle, part = tempfile.mkstemp(prefix=".relvec-", suffix=".part", dir=os.path.dirname(path))
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            # As any new file: the user's umask decides, not the privacy of temporary files.
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(part, 0o666 & ~umask)
+            os.replace(part, path)
+        except BaseException:
+            os.unlink(part)
+            raise
+
+
+def _distinct_columns(K: Float, used: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of positive weight that are all different, each by the first of its kind."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"Precomputed metric requires shape (n_samples, n_samples), found {K.shape}: "
+            "in fit, a precomputed kernel is a square matrix"
+        )
+    _, first = np.unique(K[np.ix_(used, used)], axis=1, return_index=True)
+    return used[np.sort(first)]
+
+
+def _report(text: str) -> dict[str, Any]:
+    """The core's report, its trace by columns."""
+    report: dict[str, Any] = json.loads(text)
+    trace = report.pop("trace")
+    traces = {
+        name: np.array([point[key] for point in trace], dtype=np.float64)
+        for name, key in [("log_evidence", "log_evidence"), ("noise_std", "noise_std"), ("elapsed", "seconds")]
+    }
+    traces["active"] = np.array([point["active"] for point in trace], dtype=np.int64)
+    return {"status": report.pop("status"), **traces, **report}
+
+
+def target_name(y: Any) -> str | None:
+    """The name of a series of pandas or polars."""
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) and name else None

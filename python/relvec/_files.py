@@ -1,0 +1,87 @@
+"""Model files as estimators."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._base import Kernel, RelevanceVectorMachine
+from .rvm import RVC, RVR
+
+
+def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RVC:
+    """Read a model that `save`, the command line or Rust wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Name of the file.
+    kernel : callable, optional
+        The kernel function of a model that was fitted with one: a file cannot hold it.
+
+    Returns
+    -------
+    RVR or RVC
+        A fitted estimator. What the file does not hold is missing: `report_` has the status and the
+        number of iterations only, and parameters of the fit are at their defaults. A model that
+        standardises (the command line's do, unless told otherwise) takes raw rows and has its
+        `relevance_vectors_` in the units of the data, while `gamma_` belongs to standardised ones.
+
+    Raises
+    ------
+    ValueError
+        If this is no model file, or it was altered or cut off, or comes from a newer version.
+
+    Examples
+    --------
+    >>> import numpy as np, os, tempfile
+    >>> from relvec import RVR, load
+    >>> X = np.linspace(-10, 10, 50)[:, np.newaxis]
+    >>> model = RVR(gamma=0.1).fit(X, np.sinc(X[:, 0] / np.pi))
+    >>> path = os.path.join(tempfile.mkdtemp(), "sinc.json")
+    >>> model.save(path)
+    >>> bool(np.all(load(path).predict(X) == model.predict(X)))
+    True
+    """
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        model = _core.Model.from_json(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{os.fspath(path)!r} is no model file: byte {error.start} is not text") from None
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)!r}: {error}") from None
+
+    parameters: dict[str, Any] = {"inference": model.inference}
+    if model.basis == "given":
+        parameters["basis"] = "given"
+    elif model.kernel is not None:
+        ((name, own),) = json.loads(model.kernel).items()
+        parameters.update(kernel=name, **own)
+        if isinstance(own.get("gamma"), list):
+            parameters["gamma"] = np.array(own["gamma"])
+    elif model.centres is None:
+        parameters["kernel"] = "precomputed"
+    elif kernel is None:
+        raise ValueError(f"{os.fspath(path)!r}: the model was fitted with a kernel function; give it: load(path, kernel=...)")
+    else:
+        parameters["kernel"] = kernel
+    estimator: RVR | RVC
+    if model.classifier:
+        estimator = RVC(**parameters)
+        estimator.classes_ = np.array(model.classes if model.classes else [0, 1])
+    else:
+        estimator = RVR(noise_variance=model.fixed_noise_variance, **parameters)
+    _restore(estimator, model)
+    return estimator
+
+
+def _restore(estimator: RelevanceVectorMachine, model: _core.Model) -> None:
+    estimator.n_features_in_ = model.n_features
+    if model.features:
+        estimator.feature_names_in_ = np.array(model.features, dtype=object)
+    estimator._take(model, {"status": model.status, "iterations": model.iterations})

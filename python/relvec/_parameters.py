@@ -1,0 +1,108 @@
+"""From the parameters of an estimator to the settings of the core, as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from . import _core
+
+KERNELS: dict[str, list[str]] = _core.kernels()
+SCHEMES: list[str] = _core.inference_schemes()
+
+
+def one_of(name: str, value: Any, known: list[str]) -> str:
+    """Check that `value` is one of the `known` words."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} = {value!r}: expected one of {', '.join(map(repr, known))}")
+    return value
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """Check that `value` is a whole number of at least `least`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} = {value!r}: expected a whole number of at least {least}")
+    return int(value)
+
+
+def real(name: str, value: Any) -> float:
+    """Check that `value` is a finite number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise ValueError(f"{name} = {value!r}: expected a finite number")
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """Check that `value` is a finite number above zero."""
+    number = real(name, value)
+    if number <= 0.0:
+        raise ValueError(f"{name} = {value!r}: expected a positive number")
+    return number
+
+
+def gamma(value: Any) -> str | float | list[float]:
+    """Check a scale: a rule, a number, or one number per feature."""
+    if isinstance(value, str):
+        return one_of("gamma", value, ["scale", "auto"])
+    if np.ndim(value) == 0:
+        return positive("gamma", value)
+    if np.ndim(value) != 1:
+        raise ValueError(f"gamma has {np.ndim(value)} dimensions: expected a number, or one per feature")
+    return [positive(f"gamma[{i}]", number) for i, number in enumerate(np.asarray(value).tolist())]
+
+
+def kernel(estimator: Any) -> dict[str, Any]:
+    """The kernel's settings; only the parameters that it has are looked at."""
+    name = one_of("kernel", estimator.kernel, [*KERNELS, "precomputed"])
+    checks = {
+        "gamma": gamma,
+        "degree": lambda value: whole("degree", value, 1),
+        "coef0": lambda value: real("coef0", value),
+        "shape": lambda value: positive("shape", value),
+    }
+    return {name: {parameter: checks[parameter](getattr(estimator, parameter)) for parameter in KERNELS[name]}}
+
+
+def inference(estimator: Any) -> dict[str, Any]:
+    """The inference scheme's settings."""
+    name = one_of("inference", estimator.inference, SCHEMES)
+    own = dict(estimator.inference_params or {})
+    if estimator.tol is not None:
+        own["tolerance"] = positive("tol", estimator.tol)
+    return {name: own}
+
+
+def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: int, seed: int) -> str:
+    """All settings of a fit; `given`: the rows are values of basis functions already."""
+    own = {
+        "basis": "given" if given else "kernel",
+        "bias": bool(estimator.fit_intercept),
+        "likelihood": likelihood,
+        "inference": inference(estimator),
+        "max_iterations": whole("max_iter", estimator.max_iter, 1),
+        "threads": threads,
+        "seed": seed,
+    }
+    if not given:
+        own["kernel"] = kernel(estimator)
+    if estimator.dictionary is not None:
+        own["dictionary"] = whole("dictionary", estimator.dictionary, 1)
+    if estimator.time_limit is not None:
+        own["time_limit"] = positive("time_limit", estimator.time_limit)
+    if estimator.memory_limit is not None:
+        own["memory_limit"] = whole("memory_limit", estimator.memory_limit, 1)
+    try:
+        return json.dumps(own, allow_nan=False, default=plain)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"inference_params = {estimator.inference_params!r}: {error}") from None
+
+
+def plain(value: Any) -> Any:
+    """Numbers and arrays of numpy as those of Python."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no value of a setting")

@@ -1,0 +1,42 @@
+"""What is told while a fit goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Callback = Callable[[dict[str, Any]], Any]
+
+# Seconds between two lines at first; later they come when the fit has gone on for this much longer.
+PAUSE = 2.0
+GROWTH = 1.1
+
+
+def line(record: dict[str, Any]) -> str:
+    """One record as a line of text."""
+    noise = "" if record["noise_std"] is None else f", noise {record['noise_std']:.4g}"
+    return (
+        f"iteration {record['iteration']}: log evidence {record['log_evidence']:.3f}, "
+        f"{record['active']} basis functions{noise}, {record['seconds']:.1f} s"
+    )
+
+
+def observer(verbose: int, callback: Callback | None) -> Callback | None:
+    """Print by `verbose`, then ask `callback`; None if there is nothing to do, which is fastest."""
+    if not verbose and callback is None:
+        return None
+    due = 0.0
+
+    def observe(record: dict[str, Any]) -> bool:
+        nonlocal due
+        if verbose > 1 or (verbose and record["seconds"] >= due):
+            print(line(record), flush=True)
+            due = max(record["seconds"] + PAUSE, record["seconds"] * GROWTH)
+        if callback is None:
+            return False
+        try:
+            return bool(callback(record))
+        except StopIteration:
+            return True
+
+    return observe

@@ -1,0 +1,25 @@
+"""How many threads a fit or a prediction may take."""
+
+from __future__ import annotations
+
+import os
+
+import joblib
+from joblib.parallel import get_active_backend
+
+
+def threads(n_jobs: int | None) -> int:
+    """Threads for `n_jobs`, as scikit-learn means it; None is what joblib leaves to this process.
+
+    Inside a worker of joblib that is its share of the machine, else all processors, or
+    ``OMP_NUM_THREADS`` where that is set (joblib sets it for its processes).
+    """
+    if n_jobs is not None:
+        return int(joblib.effective_n_jobs(n_jobs))
+    limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if limit.isdecimal() and int(limit) >= 1:
+        return min(int(limit), int(joblib.cpu_count()))
+    backend, _ = get_active_backend()
+    if (getattr(backend, "nesting_level", 0) or 0) > 0:
+        return 1
+    return int(joblib.cpu_count())

@@ -1,0 +1,598 @@
+"""Relevance vector machines as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _core, _parameters
+from ._base import Float, Kernel, RelevanceVectorMachine, target_name
+from ._progress import Callback
+from ._threads import threads
+
+
+class RVR(RegressorMixin, RelevanceVectorMachine):
+    """Relevance vector regression: a sparse kernel model with error bars.
+
+    The prediction is an expansion in kernels at a few training rows, the relevance vectors. Which
+    rows, how strongly each weight is held at zero, and the noise are learnt by maximising the evidence
+    (marginal likelihood) [1]_ [2]_: there is no C and no epsilon to cross-validate.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
+"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
+        The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
+        square in `fit`, rows against the training rows in `predict`, where only the columns
+        `relevance_` are read. A callable takes two arrays of rows, (n, D) and (m, D), and returns
+        (n, m).
+    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
+        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
+        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"scale"`` is
+        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
+    degree : int, default=3
+        Power of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
+    basis : {"kernel", "given"}, default="kernel"
+        ``"given"``: `X` is a design matrix, its columns are the basis functions, and `kernel` is not
+        used.
+    dictionary : int, default=None
+        At most this many training rows, drawn evenly at random, are candidates for relevance vectors;
+        None: all rows are. Time and memory grow with it instead of the number of rows.
+    fit_intercept : bool, default=True
+        Whether there is a constant basis function. It has a precision of its own and may be pruned.
+    noise_variance : float, default=None
+        Variance of the noise, in squared units of the target; None: learnt.
+    inference : {"sequential", "mackay", "em"}, default="sequential"
+        How precisions are learnt: a search for the highest evidence [2]_, or the fixed points of [1]_.
+    inference_params : dict, default=None
+        Further settings of the inference scheme, by the names of the command line's ``--set``, such as
+        ``{"batch": 5}``.
+    tol : float, default=None
+        Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
+        the others the largest change of a log precision); None: its default.
+    max_iter : int, default=10000
+        Most iterations.
+    time_limit : float, default=None
+        Most seconds; the best model until then is kept.
+    memory_limit : int, default=None
+        Most bytes that a fit may take beside `X`; None: a quarter of the machine's.
+    n_jobs : int, default=None
+        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
+        joblib worker. Results do not depend on it.
+    random_state : int or RandomState, default=None
+        Seed of the random choices; None is 0: the same fit every time.
+    verbose : int, default=0
+        1: print progress now and then; 2: at each iteration.
+    callback : callable, default=None
+        Called after each iteration with a dict (``iteration``, ``log_evidence``, ``active``,
+        ``noise_std``, ``seconds``). If it returns True or raises StopIteration, the fit ends with the
+        best model so far.
+
+    Attributes
+    ----------
+    relevance_ : ndarray of shape (n_relevance,)
+        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``.
+    relevance_vectors_ : ndarray of shape (n_relevance, n_features)
+        The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
+    dual_coef_ : ndarray of shape (1, n_relevance)
+        Weights, in the order of `relevance_vectors_`, in units of the target.
+    coef_ : ndarray of shape (n_features,)
+        Weights of the features; linear kernel only.
+    intercept_ : float
+        Weight of the constant; 0 if it was pruned or switched off.
+    alpha_ : ndarray of shape (n_relevance,)
+        Precisions (inverse prior variances) of the weights, as in the RVM papers; also
+        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``.
+    intercept_alpha_ : float
+        Precision of the intercept; infinite if it was pruned or switched off.
+    covariance_ : ndarray
+        Posterior covariance of the weights, the intercept first if it is in the model.
+    noise_variance_ : float
+        Variance of the noise.
+    gamma_ : float or ndarray of shape (n_features,)
+        The value of `gamma` in use; not for kernels without it.
+    log_evidence_ : float
+        Log marginal likelihood of the model, in nats.
+    n_iter_ : int
+        Iterations done.
+    report_ : dict
+        How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std``,
+        ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
+        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` had names.
+
+    See Also
+    --------
+    RVC : Relevance vector classification.
+
+    Notes
+    -----
+    Features are taken as they are: put a StandardScaler in front if their units differ.
+
+    References
+    ----------
+    .. [1] M. E. Tipping, "Sparse Bayesian learning and the relevance vector machine", Journal of
+       Machine Learning Research 1, 211-244, 2001.
+    .. [2] M. E. Tipping and A. C. Faul, "Fast marginal likelihood maximisation for sparse Bayesian
+       models", Artificial Intelligence and Statistics, 2003.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import RVR
+    >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
+    >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
+    >>> model = RVR(gamma=0.1).fit(X, t)
+    >>> mean, std = model.predict([[0.0], [3.0]], return_std=True)
+    >>> bool(np.all(np.abs(mean - [1.0, 0.047]) < 2 * std))
+    True
+    >>> len(model.relevance_) < 15
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "rbf",
+        *,
+        gamma: str | float | ArrayLike = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        shape: float = 1.0,
+        basis: str = "kernel",
+        dictionary: int | None = None,
+        fit_intercept: bool = True,
+        noise_variance: float | None = None,
+        inference: str = "sequential",
+        inference_params: dict[str, Any] | None = None,
+        tol: float | None = None,
+        max_iter: int = 10_000,
+        time_limit: float | None = None,
+        memory_limit: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            shape=shape,
+            basis=basis,
+            dictionary=dictionary,
+            fit_intercept=fit_intercept,
+            inference=inference,
+            inference_params=inference_params,
+            tol=tol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            memory_limit=memory_limit,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            callback=callback,
+        )
+        self.noise_variance = noise_variance
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> RVR:
+        """Learn from rows `X` and real targets `y`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows; with ``kernel="precomputed"`` the square kernel matrix, with
+            ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, zero or positive, that multiply the rows' log-likelihoods: a weight of 2 equals
+            the row twice.
+
+        Returns
+        -------
+        RVR
+            The estimator itself.
+        """
+        self._forget()
+        X, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
+        noise = None if self.noise_variance is None else _parameters.positive("noise_variance", self.noise_variance)
+        self._fit(
+            X,
+            np.ascontiguousarray(t, dtype=np.float64),
+            self._weights(sample_weight, len(X)),
+            {"gaussian": {"noise_variance": noise}},
+            target_name(y),
+        )
+        return self
+
+    def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
+        super()._take(model, report)
+        self.intercept_ = model.intercept
+        self.noise_variance_ = model.noise_variance
+
+    @property
+    def coef_(self) -> Float:
+        """Weights of the features; linear kernel only."""
+        return self._linear_weights()[0]
+
+    @overload
+    def predict(self, X: ArrayLike) -> Float: ...
+    @overload
+    def predict(
+        self, X: ArrayLike, return_std: Literal[False] = False, return_parts: Literal[False] = False
+    ) -> Float: ...
+    @overload
+    def predict(self, X: ArrayLike, return_std: bool = False, return_parts: bool = False) -> Any: ...
+    def predict(self, X: ArrayLike, return_std: bool = False, return_parts: bool = False) -> Any:
+        """Predict the mean, and on request how far off it may be.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+        return_std : bool, default=False
+            Whether to return the standard deviation of a new observation as well.
+        return_parts : bool, default=False
+            Whether to return its two parts: the standard deviation that comes from not knowing the
+            weights, and that of the noise; their squares add up to that of `return_std`.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+            The predictive mean.
+        std : ndarray of shape (n_samples,)
+            Only with `return_std`.
+        model_std, noise_std : ndarray of shape (n_samples,)
+            Only with `return_parts`.
+        """
+        mean, variance = self._moments(X)
+        out = [mean]
+        if return_std:
+            out.append(np.sqrt(variance + self.noise_variance_))
+        if return_parts:
+            out += [np.sqrt(variance), np.full(len(mean), np.sqrt(self.noise_variance_))]
+        return tuple(out) if len(out) > 1 else mean
+
+
+class RVC(ClassifierMixin, RelevanceVectorMachine):
+    """Relevance vector classification: a sparse kernel model with class probabilities.
+
+    Log odds are an expansion in kernels at a few training rows, the relevance vectors, chosen by
+    maximising the evidence [1]_ [2]_ in Laplace's approximation. Two classes.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
+"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
+        The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
+        square in `fit`, rows against the training rows in `predict`, where only the columns
+        `relevance_` are read. A callable takes two arrays of rows, (n, D) and (m, D), and returns
+        (n, m).
+    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
+        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
+        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"scale"`` is
+        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
+    degree : int, default=3
+        Power of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
+    basis : {"kernel", "given"}, default="kernel"
+        ``"given"``: `X` is a design matrix, its columns are the basis functions, and `kernel` is not
+        used.
+    dictionary : int, default=None
+        At most this many training rows, drawn evenly at random, are candidates for relevance vectors;
+        None: all rows are. Time and memory grow with it instead of the number of rows.
+    fit_intercept : bool, default=True
+        Whether there is a constant basis function. It has a precision of its own and may be pruned.
+    class_weight : dict or "balanced", default=None
+        Factors of the sample weights, by class; classes left out of a dict have 1. ``"balanced"``
+        gives each class the same total weight and leaves the sum of all weights as it is.
+    inference : {"sequential", "mackay", "em"}, default="sequential"
+        How precisions are learnt: a search for the highest evidence [2]_, or the fixed points of [1]_.
+    inference_params : dict, default=None
+        Further settings of the inference scheme, by the names of the command line's ``--set``, such as
+        ``{"batch": 5}``.
+    tol : float, default=None
+        Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
+        the others the largest change of a log precision); None: its default.
+    max_iter : int, default=10000
+        Most iterations.
+    time_limit : float, default=None
+        Most seconds; the best model until then is kept.
+    memory_limit : int, default=None
+        Most bytes that a fit may take beside `X`; None: a quarter of the machine's.
+    n_jobs : int, default=None
+        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
+        joblib worker. Results do not depend on it.
+    random_state : int or RandomState, default=None
+        Seed of the random choices; None is 0: the same fit every time.
+    verbose : int, default=0
+        1: print progress now and then; 2: at each iteration.
+    callback : callable, default=None
+        Called after each iteration with a dict (``iteration``, ``log_evidence``, ``active``,
+        ``noise_std``, ``seconds``). If it returns True or raises StopIteration, the fit ends with the
+        best model so far.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        The classes, sorted.
+    relevance_ : ndarray of shape (n_relevance,)
+        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``.
+    relevance_vectors_ : ndarray of shape (n_relevance, n_features)
+        The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
+    dual_coef_ : ndarray of shape (1, n_relevance)
+        Weights, in the order of `relevance_vectors_`.
+    coef_ : ndarray of shape (1, n_features)
+        Weights of the features; linear kernel only.
+    intercept_ : ndarray of shape (1,)
+        Weight of the constant; 0 if it was pruned or switched off.
+    alpha_ : ndarray of shape (n_relevance,)
+        Precisions (inverse prior variances) of the weights, as in the RVM papers; also
+        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``.
+    intercept_alpha_ : float
+        Precision of the intercept; infinite if it was pruned or switched off.
+    covariance_ : ndarray
+        Posterior covariance of the weights, the intercept first if it is in the model.
+    gamma_ : float or ndarray of shape (n_features,)
+        The value of `gamma` in use; not for kernels without it.
+    log_evidence_ : float
+        Log marginal likelihood of the model, in nats.
+    n_iter_ : int
+        Iterations done.
+    report_ : dict
+        How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std`` (NaN),
+        ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
+        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, if `X` had names.
+
+    See Also
+    --------
+    RVR : Relevance vector regression.
+
+    Notes
+    -----
+    Features are taken as they are: put a StandardScaler in front if their units differ.
+
+    References
+    ----------
+    .. [1] M. E. Tipping, "Sparse Bayesian learning and the relevance vector machine", Journal of
+       Machine Learning Research 1, 211-244, 2001.
+    .. [2] M. E. Tipping and A. C. Faul, "Fast marginal likelihood maximisation for sparse Bayesian
+       models", Artificial Intelligence and Statistics, 2003.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import RVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(-1.0, 0.7, (60, 2)), rng.normal(1.0, 0.7, (60, 2))])
+    >>> y = np.repeat(["no", "yes"], 60)
+    >>> model = RVC(gamma=0.5).fit(X, y)
+    >>> model.predict([[-1.0, -1.0], [1.0, 1.0]])
+    array(['no', 'yes'], dtype='<U3')
+    >>> model.predict_proba([[0.0, 0.0]]).shape
+    (1, 2)
+    >>> len(model.relevance_) < 10
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: str | Kernel = "rbf",
+        *,
+        gamma: str | float | ArrayLike = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        shape: float = 1.0,
+        basis: str = "kernel",
+        dictionary: int | None = None,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        inference: str = "sequential",
+        inference_params: dict[str, Any] | None = None,
+        tol: float | None = None,
+        max_iter: int = 10_000,
+        time_limit: float | None = None,
+        memory_limit: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            shape=shape,
+            basis=basis,
+            dictionary=dictionary,
+            fit_intercept=fit_intercept,
+            inference=inference,
+            inference_params=inference_params,
+            tol=tol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            memory_limit=memory_limit,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            callback=callback,
+        )
+        self.class_weight = class_weight
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> RVC:
+        """Learn from rows `X` and their classes `y`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows; with ``kernel="precomputed"`` the square kernel matrix, with
+            ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
+        y : array-like of shape (n_samples,)
+            Classes: numbers, words or booleans, two of them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, zero or positive, that multiply the rows' log-likelihoods: a weight of 2 equals
+            the row twice.
+
+        Returns
+        -------
+        RVC
+            The estimator itself.
+        """
+        self._forget()
+        X, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        check_classification_targets(labels)
+        kind = type_of_target(labels, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        classes, numbers = np.unique(labels, return_inverse=True)
+        weights = self._weights(sample_weight, len(X))
+        # Rows of weight zero are as if they were not there.
+        present = np.unique(numbers if weights is None else numbers[weights > 0])
+        if len(present) < 2:
+            found = ", ".join(repr(c) for c in classes[present].tolist())
+            raise ValueError(f"y has only one class ({found}) among the rows of positive weight: two classes are needed")
+        self.classes_ = classes
+        self._fit(
+            X,
+            np.ascontiguousarray(numbers, dtype=np.int64),
+            self._class_weights(numbers, weights),
+            {"bernoulli": {}},
+            target_name(y),
+            classes.tolist(),
+        )
+        return self
+
+    def _class_weights(self, numbers: NDArray[np.int64], weights: Float | None) -> Float | None:
+        """Sample weights times those of the classes."""
+        if self.class_weight is None:
+            return weights
+        own = np.ones(len(numbers)) if weights is None else weights
+        if isinstance(self.class_weight, dict):
+            unknown = [c for c in self.class_weight if c not in self.classes_.tolist()]
+            if unknown:
+                raise ValueError(f"class_weight names {unknown}, but the classes are {self.classes_.tolist()}")
+            factors = np.array([self.class_weight.get(c, 1.0) for c in self.classes_.tolist()], dtype=np.float64)
+        else:
+            _parameters.one_of("class_weight", self.class_weight, ["balanced"])
+            totals = np.bincount(numbers, own, minlength=2)
+            factors = totals.sum() / (2.0 * totals)
+        return own * factors[numbers]
+
+    def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
+        super()._take(model, report)
+        self.intercept_ = np.array([model.intercept])
+
+    @property
+    def coef_(self) -> Float:
+        """Weights of the features; linear kernel only."""
+        return self._linear_weights()
+
+    def _log_odds(self, X: ArrayLike, moderated: bool = True) -> Float:
+        rows = self._rows(X)
+        return self._model.log_odds(rows, threads(self.n_jobs), moderated)
+
+    def decision_function(self, X: ArrayLike) -> Float:
+        """Log odds of the second class.
+
+        They are moderated: the nearer to zero the less is known of the weights. `predict_proba` is
+        the logistic function of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Positive for the second class.
+        """
+        return self._log_odds(X)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of higher probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes.
+        """
+        check_is_fitted(self)
+        return self.classes_[(self._log_odds(X) > 0.0).astype(np.intp)]
+
+    def predict_proba(self, X: ArrayLike, moderated: bool = True) -> Float:
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+        moderated : bool, default=True
+            Whether to average over the posterior of the weights (by MacKay's approximation); False
+            takes the weights for certain.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, columns in the order of `classes_`.
+        """
+        return np.exp(self.predict_log_proba(X, moderated))
+
+    def predict_log_proba(self, X: ArrayLike, moderated: bool = True) -> Float:
+        """Predict logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+        moderated : bool, default=True
+            Whether to average over the posterior of the weights (by MacKay's approximation); False
+            takes the weights for certain.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Log probabilities, columns in the order of `classes_`.
+        """
+        odds = self._log_odds(X, moderated)
+        return -np.logaddexp(0.0, np.column_stack([odds, -odds]))
+
+
+RelevanceVectorRegressor = RVR
+RelevanceVectorClassifier = RVC

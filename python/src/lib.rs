@@ -1,0 +1,78 @@
+//! The extension module `relvec._core`: arrays in, arrays out. Everything a person sees is in the
+//! Python files beside it.
+
+mod fit;
+mod model;
+
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use relvec::{Inference, Kernel};
+
+/// Numerics of relvec, in Rust.
+#[pymodule]
+mod _core {
+    use super::*;
+
+    #[pymodule_export]
+    use super::fit::fit;
+    #[pymodule_export]
+    use super::model::Model;
+
+    /// The parameters of each kernel, by its name.
+    #[pyfunction]
+    fn kernels(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let out = PyDict::new(py);
+        for name in Kernel::NAMES {
+            let kernel = Kernel::from_name(name).map_err(exception)?;
+            let json = serde_json::to_value(kernel).map_err(|e| PyValueError::new_err(e.to_string()))?;
+            let parameters: Vec<&String> = json[name].as_object().map(|o| o.keys().collect()).unwrap_or_default();
+            out.set_item(name, parameters)?;
+        }
+        Ok(out)
+    }
+
+    /// The names of the inference schemes.
+    #[pyfunction]
+    fn inference_schemes() -> Vec<&'static str> {
+        Inference::NAMES.to_vec()
+    }
+
+    /// The command line; returns the exit code.
+    #[pyfunction]
+    fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
+        py.detach(|| guarded(|| relvec_cli::main(args)))
+    }
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
+
+/// What Python users expect for an error of the core.
+fn exception(error: relvec::Error) -> PyErr {
+    match error {
+        relvec::Error::Singular { .. } => Python::attach(|py| match linear_algebra_error(py) {
+            Ok(class) => PyErr::from_type(class, error.to_string()),
+            Err(other) => other,
+        }),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+fn linear_algebra_error(py: Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyType>> {
+    Ok(py.import("numpy.linalg")?.getattr("LinAlgError")?.cast_into()?)
+}
+
+/// Runs `work`; a panic, which would be a defect of ours, becomes an ordinary exception.
+fn guarded<T>(work: impl FnOnce() -> T) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| defect())
+}
+
+fn defect() -> PyErr {
+    PyRuntimeError::new_err("internal error of relvec; please report it with the message above")
+}

@@ -1,0 +1,263 @@
+//! A trained model as Python sees it.
+
+use ndarray::ArrayView2;
+use numpy::{PyArray1, PyArray2, PyReadonlyArray2, ToPyArray};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyString};
+use rayon::ThreadPoolBuilder;
+use relvec::{FittedBasis, Label, Moderation, Prediction};
+
+use crate::{exception, guarded};
+
+/// A trained machine; it does not change.
+#[pyclass(frozen, module = "relvec._core")]
+pub(crate) struct Model {
+    model: relvec::Model,
+}
+
+/// Mean and model variance, `[N]` each.
+type Moments<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
+impl Model {
+    pub fn new(model: relvec::Model) -> Model {
+        Model { model }
+    }
+
+    /// Runs `predict` on `threads` threads of its own: no pool outlives the call, so a forked process
+    /// finds none that is dead.
+    fn on_threads(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        predict: impl FnOnce(&relvec::Model) -> relvec::Result<Prediction> + Send,
+    ) -> PyResult<Prediction> {
+        py.detach(|| {
+            let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+            let pool = pool.map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+            guarded(|| pool.install(|| predict(&self.model)))?.map_err(exception)
+        })
+    }
+
+    /// On rows, or on basis values where the kernel is the caller's.
+    fn prediction(&self, py: Python<'_>, x: ArrayView2<'_, f64>, threads: usize) -> PyResult<Prediction> {
+        let external = matches!(self.model.expansion.basis, FittedBasis::External { .. });
+        self.on_threads(py, threads, |model| if external { model.predict_from_basis(x) } else { model.predict(x) })
+    }
+}
+
+#[pymethods]
+impl Model {
+    /// Reads the text of a model file.
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Model> {
+        Ok(Model { model: relvec::Model::from_json(text).map_err(exception)? })
+    }
+
+    /// The text of the model file.
+    fn to_json(&self) -> PyResult<String> {
+        self.model.to_json().map_err(exception)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json()?,)))
+    }
+
+    /// The same model with the names that its training table has.
+    #[pyo3(signature = (features, target=None, classes=None))]
+    fn named(&self, features: Vec<String>, target: Option<String>, classes: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<Model> {
+        let classes = classes.unwrap_or_default().iter().map(label).collect::<PyResult<_>>()?;
+        Ok(Model { model: relvec::Model { features, target, classes, ..self.model.clone() } })
+    }
+
+    /// The same model with its columns understood as the caller's kernel at training rows `relevance`.
+    #[pyo3(signature = (relevance, n_features, centres=None))]
+    fn with_external_kernel(
+        &self,
+        relevance: Vec<usize>,
+        n_features: usize,
+        centres: Option<PyReadonlyArray2<'_, f64>>,
+    ) -> Model {
+        let mut model = self.model.clone();
+        model.relevance = relevance;
+        model.n_features = n_features;
+        model.expansion.basis = FittedBasis::External { centres: centres.map(|c| c.as_array().to_owned()) };
+        Model { model }
+    }
+
+    /// Mean and model variance at rows (or at values of the basis functions, for an external kernel).
+    fn predict<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f64>, threads: usize) -> PyResult<Moments<'py>> {
+        let prediction = self.prediction(py, x.as_array(), threads)?;
+        Ok((prediction.mean.to_pyarray(py), prediction.model_variance.to_pyarray(py)))
+    }
+
+    /// Log odds of the second class.
+    fn log_odds<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+        moderated: bool,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let moderation = if moderated { Moderation::Posterior } else { Moderation::PlugIn };
+        Ok(self.prediction(py, x.as_array(), threads)?.log_odds(moderation).to_pyarray(py))
+    }
+
+    /// `"kernel"`, `"given"` or `"external"`.
+    #[getter]
+    fn basis(&self) -> &'static str {
+        match self.model.expansion.basis {
+            FittedBasis::Kernel { .. } => "kernel",
+            FittedBasis::Given {} => "given",
+            FittedBasis::External { .. } => "external",
+        }
+    }
+
+    /// The kernel as JSON, `{name: {parameter: value}}`.
+    #[getter]
+    fn kernel(&self) -> PyResult<Option<String>> {
+        let text = self.model.kernel().map(serde_json::to_string).transpose();
+        text.map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// Centres in the units of the data.
+    #[getter]
+    fn centres<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray2<f64>>> {
+        let centres = match &self.model.expansion.basis {
+            FittedBasis::Kernel { centres, .. } => centres.clone(),
+            FittedBasis::External { centres } => centres.clone()?,
+            FittedBasis::Given {} => return None,
+        };
+        let mut centres = centres;
+        if let Some(scaling) = &self.model.scaling {
+            for mut row in centres.outer_iter_mut() {
+                for ((v, m), s) in row.iter_mut().zip(&scaling.mean).zip(&scaling.scale) {
+                    *v = *v * s + m;
+                }
+            }
+        }
+        Some(centres.to_pyarray(py))
+    }
+
+    /// Mean and scale of each feature, if the model standardises.
+    #[getter]
+    fn scaling<'py>(&self, py: Python<'py>) -> Option<Moments<'py>> {
+        self.model.scaling.as_ref().map(|s| (s.mean.to_pyarray(py), s.scale.to_pyarray(py)))
+    }
+
+    #[getter]
+    fn classifier(&self) -> bool {
+        self.model.posterior.noise_variance.is_none()
+    }
+
+    #[getter]
+    fn inference(&self) -> &str {
+        &self.model.inference
+    }
+
+    /// The noise variance that was given, if it was not learnt.
+    #[getter]
+    fn fixed_noise_variance(&self) -> Option<f64> {
+        match &self.model.likelihood {
+            relvec::Likelihood::Gaussian(gaussian) => gaussian.noise_variance,
+            _ => None,
+        }
+    }
+
+    #[getter]
+    fn features(&self) -> Vec<String> {
+        self.model.features.clone()
+    }
+
+    #[getter]
+    fn target(&self) -> Option<String> {
+        self.model.target.clone()
+    }
+
+    #[getter]
+    fn classes<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.model.classes.iter().map(|label| named(py, label)).collect()
+    }
+
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.model.n_features
+    }
+
+    #[getter]
+    fn n_rows(&self) -> usize {
+        self.model.n_rows
+    }
+
+    #[getter]
+    fn relevance<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        self.model.relevance.iter().map(|r| *r as i64).collect::<Vec<_>>().to_pyarray(py)
+    }
+
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.model.expansion.weights.to_pyarray(py)
+    }
+
+    #[getter]
+    fn intercept(&self) -> f64 {
+        self.model.expansion.intercept
+    }
+
+    #[getter]
+    fn alpha<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.model.alpha.to_pyarray(py)
+    }
+
+    /// Infinite if the bias was pruned or switched off.
+    #[getter]
+    fn intercept_alpha(&self) -> f64 {
+        self.model.intercept_alpha.unwrap_or(f64::INFINITY)
+    }
+
+    /// Of the weights, the bias (if it is in the model) first.
+    #[getter]
+    fn covariance<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
+        self.model.weight_covariance().to_pyarray(py)
+    }
+
+    #[getter]
+    fn noise_variance(&self) -> Option<f64> {
+        self.model.posterior.noise_variance
+    }
+
+    #[getter]
+    fn log_evidence(&self) -> f64 {
+        self.model.log_evidence
+    }
+
+    #[getter]
+    fn status(&self) -> &'static str {
+        self.model.status.name()
+    }
+
+    #[getter]
+    fn iterations(&self) -> usize {
+        self.model.iterations
+    }
+}
+
+fn label(name: &Bound<'_, PyAny>) -> PyResult<Label> {
+    if let Ok(value) = name.cast::<PyBool>() {
+        return Ok(Label::Boolean(value.is_true()));
+    }
+    match name.extract::<f64>() {
+        Ok(value) => Ok(Label::Number(value)),
+        Err(_) => Ok(Label::Text(name.str()?.extract()?)),
+    }
+}
+
+/// A label as a Python object; a whole number is an int.
+fn named<'py>(py: Python<'py>, label: &Label) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match label {
+        Label::Boolean(value) => PyBool::new(py, *value).to_owned().into_any(),
+        Label::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => (*value as i64).into_pyobject(py)?.into_any(),
+        Label::Number(value) => PyFloat::new(py, *value).into_any(),
+        Label::Text(text) => PyString::new(py, text).into_any(),
+    })
+}
