@@ -147,6 +147,8 @@ class RelevanceVectorMachine(BaseEstimator):
             )
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
         self._take(model.named(features, name, classes), _report(report))
+        if self.verbose:
+            print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
         self._warn()
 
     def _kernel_values(self, A: Float, B: Float) -> Float:
@@ -192,12 +194,12 @@ class RelevanceVectorMachine(BaseEstimator):
         # Of a precomputed kernel only the columns in the model count, and the core checks those; what has
         # another number of columns is no kernel matrix, and what is wrong with it is said in the usual order.
         partial = self._precomputed and getattr(X, "shape", ())[1:] == (self.n_features_in_,)
-        X = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=not partial)
+        rows: Float = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=not partial)
         if self._precomputed:
-            return np.ascontiguousarray(X[:, self.relevance_])
+            return np.ascontiguousarray(rows[:, self.relevance_])
         if self._model.basis == "external":
-            return self._kernel_values(X, self.relevance_vectors_)
-        return X
+            return self._kernel_values(rows, self.relevance_vectors_)
+        return rows
 
     def _moments(self, X: ArrayLike) -> tuple[Float, Float]:
         """Mean and model variance at rows `X`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def gamma(value: Any) -> str | float | list[float]:
 def kernel(estimator: Any) -> dict[str, Any]:
     """The kernel's settings; only the parameters that it has are looked at."""
     name = one_of("kernel", estimator.kernel, [*KERNELS, "precomputed"])
-    checks = {
+    checks: dict[str, Callable[[Any], Any]] = {
         "gamma": gamma,
         "degree": lambda value: whole("degree", value, 1),
         "coef0": lambda value: real("coef0", value),
@@ -78,7 +79,7 @@ def inference(estimator: Any) -> dict[str, Any]:
 
 def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: int, seed: int) -> str:
     """All settings of a fit; `given`: the rows are values of basis functions already."""
-    own = {
+    own: dict[str, Any] = {
         "basis": "given" if given else "kernel",
         "bias": bool(estimator.fit_intercept),
         "likelihood": likelihood,

@@ -207,12 +207,12 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             The estimator itself.
         """
         self._forget()
-        X, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
+        rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
         noise = None if self.noise_variance is None else _parameters.positive("noise_variance", self.noise_variance)
         self._fit(
-            X,
+            rows,
             np.ascontiguousarray(t, dtype=np.float64),
-            self._weights(sample_weight, len(X)),
+            self._weights(sample_weight, len(rows)),
             {"gaussian": {"noise_variance": noise}},
             target_name(y),
         )
@@ -221,12 +221,14 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         super()._take(model, report)
         self.intercept_ = model.intercept
+        assert model.noise_variance is not None
         self.noise_variance_ = model.noise_variance
 
     @property
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
-        return self._linear_weights()[0]
+        weights: Float = self._linear_weights()[0]
+        return weights
 
     @overload
     def predict(self, X: ArrayLike) -> Float: ...
@@ -466,13 +468,13 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             The estimator itself.
         """
         self._forget()
-        X, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
         check_classification_targets(labels)
         kind = type_of_target(labels, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         classes, numbers = np.unique(labels, return_inverse=True)
-        weights = self._weights(sample_weight, len(X))
+        weights = self._weights(sample_weight, len(rows))
         # Rows of weight zero are as if they were not there.
         present = np.unique(numbers if weights is None else numbers[weights > 0])
         if len(present) < 2:
@@ -480,7 +482,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             raise ValueError(f"y has only one class ({found}) among the rows of positive weight: two classes are needed")
         self.classes_ = classes
         self._fit(
-            X,
+            rows,
             np.ascontiguousarray(numbers, dtype=np.int64),
             self._class_weights(numbers, weights),
             {"bernoulli": {}},

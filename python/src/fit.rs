@@ -103,6 +103,12 @@ fn record<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyDi
     Ok(record)
 }
 
+/// A setting that does not exist or is of another kind; where in the JSON it stood says nothing to the user.
+fn setting(error: serde_json::Error) -> PyErr {
+    let text = error.to_string();
+    PyValueError::new_err(text.split(" at line ").next().unwrap_or(&text).to_string())
+}
+
 /// Fits by `settings` (the JSON of the core's parameters); returns the model and the JSON of its report.
 #[pyfunction]
 #[pyo3(signature = (settings, x, target, weights=None, callback=None))]
@@ -114,14 +120,13 @@ pub(crate) fn fit(
     weights: Option<PyReadonlyArray1<'_, f64>>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<(Model, String)> {
-    let rvm: Rvm = serde_json::from_str(settings).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let rvm: Rvm = serde_json::from_str(settings).map_err(setting)?;
     let rows = Rows::new(&x);
     let values = target.values()?;
     let weights = weights.map(|w| w.as_array().to_owned());
     let interrupt = Interrupt::default();
     let raised = Arc::default();
-    let callback =
-        callback.map(|function| Callback { function, interrupt: interrupt.clone(), raised: Arc::clone(&raised) });
+    let callback = callback.map(|function| Callback { function, interrupt: interrupt.clone(), raised: Arc::clone(&raised) });
 
     let (sender, receiver) = channel();
     let switch = interrupt.clone();

@@ -44,7 +44,14 @@ pub(crate) enum Learnt {
 
 impl Target {
     pub fn new(name: &str) -> Target {
-        Target { name: name.to_string(), cells: Vec::new(), texts: Vec::new(), index: HashMap::new(), first_text: None, booleans: 0 }
+        Target {
+            name: name.to_string(),
+            cells: Vec::new(),
+            texts: Vec::new(),
+            index: HashMap::new(),
+            first_text: None,
+            booleans: 0,
+        }
     }
 
     /// Takes the cell of the table's present row.
