@@ -39,7 +39,7 @@ impl Rows {
     fn view(&self) -> ArrayView2<'_, f64> {
         // SAFETY: the memory is alive (`_owner`); that nobody writes into it during a fit is the
         // caller's promise, as with any function of numpy that runs without the lock.
-        unsafe { self.view.clone().deref_into_view() }
+        unsafe { self.view.deref_into_view() }
     }
 }
 

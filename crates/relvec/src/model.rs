@@ -464,7 +464,7 @@ mod optional_rows {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Serialize, Deserialize)]
-    struct Rows(#[serde(with = "super::rows")] Array2<f64>);
+    struct Rows(#[serde(with = "crate::model::rows")] Array2<f64>);
 
     pub fn serialize<S: Serializer>(a: &Option<Array2<f64>>, s: S) -> Result<S::Ok, S::Error> {
         a.clone().map(Rows).serialize(s)

@@ -480,3 +480,127 @@ fn parameters_out_of_range_are_named() {
     assert!(matches!(Inference::from_name("magic"), Err(Error::UnknownName { known, .. }) if known == Inference::NAMES));
     d().check().unwrap();
 }
+
+#[test]
+fn a_dictionary_of_some_rows() {
+    let data = data(21, 120);
+    for likelihood in likelihoods() {
+        let all = data.fit(&Rvm { likelihood: likelihood.clone(), ..Rvm::default() }).0;
+        let some = |size: usize, seed: u64| {
+            let rvm = Rvm { likelihood: likelihood.clone(), dictionary: Some(size), seed, ..Rvm::default() };
+            data.fit(&rvm).0
+        };
+        // As many rows as there are is no restriction at all.
+        assert_eq!(some(120, 0), all);
+        assert_eq!(some(10_000, 0), all);
+        let few = some(5, 0);
+        assert!(few.relevance.len() <= 5);
+        assert_eq!(few, some(5, 0));
+        assert!((1..6).any(|seed| some(5, seed).relevance != few.relevance), "the seed draws the rows");
+        assert!(few.log_evidence < all.log_evidence + 1e-6, "{} above {}", few.log_evidence, all.log_evidence);
+        let centres = match &few.expansion.basis {
+            FittedBasis::Kernel { centres, .. } => centres,
+            other => panic!("{other:?}"),
+        };
+        for (row, centre) in few.relevance.iter().zip(centres.outer_iter()) {
+            assert_eq!(data.x.row(*row), centre);
+        }
+    }
+    let x = data.x.view();
+    let refuse = |rvm: Rvm| refused(rvm.fit(x, &Targets::real(data.t.view()), &mut silent));
+    assert_eq!(refuse(Rvm { dictionary: Some(0), ..Rvm::default() }), "dictionary");
+    assert_eq!(refuse(Rvm { dictionary: Some(3), basis: Basis::Given, ..Rvm::default() }), "dictionary");
+}
+
+#[test]
+fn an_interrupt_ends_a_fit_without_a_model() {
+    let data = data(22, 150);
+    for inference in [Inference::Sequential(Sequential::default()), Inference::MacKay(MacKay::default())] {
+        for likelihood in likelihoods() {
+            let rvm = Rvm { likelihood: likelihood.clone(), inference: inference.clone(), ..Rvm::default() };
+            for at in [0, 1, 3] {
+                let interrupt = Interrupt::default();
+                if at == 0 {
+                    interrupt.raise();
+                }
+                let mut seen = 0;
+                let mut observer = |_: &Progress| {
+                    seen += 1;
+                    if seen == at {
+                        interrupt.raise();
+                    }
+                    ControlFlow::Continue(())
+                };
+                let targets = data.targets(&likelihood);
+                let ended = rvm.fit_interruptible(data.x.view(), &targets, &mut observer, &interrupt);
+                assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
+                assert_eq!(seen, at, "nothing is told after the interrupt");
+            }
+        }
+    }
+}
+
+/// A fit on kernel values that the caller made, told apart from a design matrix in the file.
+#[test]
+fn an_external_kernel() {
+    let data = data(23, 40);
+    let kernel = Kernel::Rbf(Rbf { gamma: 0.5.into() });
+    let (own, _) = data.fit(&Rvm { kernel: kernel.clone(), ..Rvm::default() });
+    let mut values = Array2::zeros((40, 40));
+    kernel.block(data.x.view(), data.x.view(), values.view_mut());
+    let (given, _) =
+        Rvm { basis: Basis::Given, ..Rvm::default() }.fit(values.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+    for centres in [None, Some(data.x.select(Axis(0), &given.relevance))] {
+        let mut model = given.clone();
+        model.n_features = if centres.is_some() { 2 } else { 40 };
+        model.expansion.basis = FittedBasis::External { centres };
+        let model = Model::from_json(&model.to_json().unwrap()).unwrap();
+        assert_eq!(model.kernel(), None);
+        let x = if model.n_features == 2 { data.x.view() } else { values.view() };
+        assert_eq!(model.predict(x), Err(Error::ExternalKernel));
+        let phi = values.select(Axis(1), &model.relevance);
+        let prediction = model.predict_from_basis(phi.view()).unwrap();
+        close("mean", prediction.mean.as_slice().unwrap(), own.predict(data.x.view()).unwrap().mean.as_slice().unwrap(), 1e-6);
+        assert!(matches!(model.predict_from_basis(values.view()), Err(Error::Shape { .. })));
+    }
+    // Of a given design only the columns in the model are read.
+    let mut holes = Array2::from_elem((40, 40), f64::NAN);
+    for j in &given.relevance {
+        holes.column_mut(*j).assign(&values.column(*j));
+    }
+    assert_eq!(given.predict(holes.view()), given.predict(values.view()));
+    holes[[7, given.relevance[0]]] = f64::INFINITY;
+    let bad = given.predict(holes.view());
+    assert!(matches!(bad, Err(Error::NotFinite { row: 7, column, .. }) if column == given.relevance[0]), "{bad:?}");
+}
+
+#[test]
+fn labels_keep_their_kind() {
+    let data = data(24, 30);
+    let (mut model, _) = data.fit(&Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() });
+    let text = |s: &str| Label::Text(s.into());
+    for classes in [
+        vec![Label::Boolean(false), Label::Boolean(true)],
+        vec![Label::Number(1.0), Label::Number(2.5)],
+        vec![text("1"), text("true")],
+    ] {
+        model.classes = classes.clone();
+        let again = Model::from_json(&model.to_json().unwrap()).unwrap();
+        assert_eq!(again.classes, classes);
+    }
+    assert_eq!(Label::Number(9.0).to_string(), "9");
+    assert_eq!(Label::Boolean(true).to_string(), "true");
+    assert_eq!(text("a b").to_string(), "a b");
+}
+
+#[test]
+fn the_covariance_of_the_weights_gives_the_variance() {
+    let data = data(25, 60);
+    let (model, _) = data.fit(&Rvm { kernel: Kernel::Rbf(Rbf { gamma: 0.7.into() }), ..Rvm::default() });
+    let FittedBasis::Kernel { kernel, centres } = &model.expansion.basis else { panic!("a kernel was fitted") };
+    let bias = usize::from(model.intercept_alpha.is_some());
+    let mut phi = Array2::ones((60, centres.nrows() + bias));
+    kernel.block(data.x.view(), centres.view(), phi.slice_mut(s![.., bias..]));
+    let variance: Vec<f64> = (phi.dot(&model.weight_covariance()) * &phi).sum_axis(Axis(1)).to_vec();
+    close("variance", &variance, model.predict(data.x.view()).unwrap().model_variance.as_slice().unwrap(), 1e-9);
+}
