@@ -480,27 +480,29 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         if len(present) < 2:
             found = ", ".join(repr(c) for c in classes[present].tolist())
             raise ValueError(f"y has only one class ({found}) among the rows of positive weight: two classes are needed")
-        self.classes_ = classes
         self._fit(
             rows,
             np.ascontiguousarray(numbers, dtype=np.int64),
-            self._class_weights(numbers, weights),
+            self._class_weights(classes.tolist(), numbers, weights),
             {"bernoulli": {}},
             target_name(y),
             classes.tolist(),
         )
+        self.classes_ = classes
         return self
 
-    def _class_weights(self, numbers: NDArray[np.int64], weights: Float | None) -> Float | None:
+    def _class_weights(
+        self, classes: list[Any], numbers: NDArray[np.int64], weights: Float | None
+    ) -> Float | None:
         """Sample weights times those of the classes."""
         if self.class_weight is None:
             return weights
         own = np.ones(len(numbers)) if weights is None else weights
         if isinstance(self.class_weight, dict):
-            unknown = [c for c in self.class_weight if c not in self.classes_.tolist()]
+            unknown = [c for c in self.class_weight if c not in classes]
             if unknown:
-                raise ValueError(f"class_weight names {unknown}, but the classes are {self.classes_.tolist()}")
-            factors = np.array([self.class_weight.get(c, 1.0) for c in self.classes_.tolist()], dtype=np.float64)
+                raise ValueError(f"class_weight names {unknown}, but the classes are {classes}")
+            factors = np.array([self.class_weight.get(c, 1.0) for c in classes], dtype=np.float64)
         else:
             _parameters.one_of("class_weight", self.class_weight, ["balanced"])
             totals = np.bincount(numbers, own, minlength=2)

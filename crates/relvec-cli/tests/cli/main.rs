@@ -6,6 +6,7 @@ mod bad_models;
 mod demo;
 mod floors;
 mod formats;
+mod library;
 mod round_trip;
 mod settings;
 mod shared_data;
