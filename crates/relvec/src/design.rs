@@ -74,6 +74,11 @@ impl Design {
         ((bytes / (8 * columns.max(1) as u64)) as usize).clamp(16, 4096)
     }
 
+    /// Bytes that Phi takes, if it is kept.
+    pub fn stored_bytes(&self) -> u64 {
+        self.stored.as_ref().map_or(0, |phi| 8 * phi.len() as u64)
+    }
+
     pub fn n_rows(&self) -> usize {
         self.rows.nrows()
     }

@@ -85,11 +85,14 @@ pub(crate) fn model(
     })
 }
 
-/// Factor and mean by QR of [sqrt(B) Phi; sqrt(a)] where Cholesky's squared condition would tell.
+/// Factor and mean by QR of [sqrt(B) Phi; sqrt(a)] where Cholesky's squared condition would tell, if
+/// all rows of it fit into memory.
 fn refine(work: &Workspace, solution: &mut Solution) {
     let problem = work.problem;
     let spanned = |(i, row): (usize, ArrayView1<f64>)| row[i] < ILL_CONDITIONED * row.dot(&row).sqrt();
-    if !solution.lower.outer_iter().enumerate().any(spanned) {
+    let (n, m) = (problem.design.n_rows() as u64, solution.active.len() as u64);
+    let affordable = 8 * 4 * n * m <= problem.room();
+    if !affordable || !solution.lower.outer_iter().enumerate().any(spanned) {
         return;
     }
     let f = problem.fitted(solution);

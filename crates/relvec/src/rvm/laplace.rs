@@ -1,7 +1,7 @@
 //! Likelihoods whose curvature is not constant: the posterior mode, the Laplace evidence, and the
 //! quadratic form that stands for the likelihood at the mode, (M13) to (M15).
 
-use ndarray::{Array1, Array2, ArrayView1};
+use ndarray::{Array1, Array2, ArrayView1, s};
 
 use super::problem::Problem;
 use super::solution::Solution;
@@ -12,6 +12,8 @@ use crate::quadratic::Quadratic;
 
 /// Newton steps at most; from zero it takes about ten.
 const MAX_NEWTON: usize = 100;
+/// Rows weighted at a time: no second copy of all.
+const BLOCK: usize = 4096;
 /// Halvings of one step at most.
 const MAX_HALVINGS: usize = 40;
 
@@ -70,12 +72,15 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
 
 /// Cholesky factor of diag(alpha) + Phi'BPhi.
 fn hessian(phi: &Array2<f64>, work: &Working, c: &Array1<f64>, alpha: ArrayView1<f64>) -> Result<Cholesky> {
-    let mut weighted = phi.clone();
-    for ((mut row, b), c) in weighted.outer_iter_mut().zip(&work.curvature).zip(c) {
-        row *= (b * c).sqrt();
-    }
     let mut h = Array2::zeros((phi.ncols(), phi.ncols()));
-    linalg::add_gram(weighted.view(), h.view_mut());
+    for start in (0..phi.nrows()).step_by(BLOCK) {
+        let rows = start..(start + BLOCK).min(phi.nrows());
+        let mut weighted = phi.slice(s![rows.clone(), ..]).to_owned();
+        for (mut row, n) in weighted.outer_iter_mut().zip(rows) {
+            row *= (work.curvature[n] * c[n]).sqrt();
+        }
+        linalg::add_gram(weighted.view(), h.view_mut());
+    }
     linalg::mirror(&mut h);
     let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
     h.diag_mut().iter_mut().zip(alpha).for_each(|(h, a)| *h += a);

@@ -43,7 +43,9 @@ pub(crate) struct Problem<'a> {
     pub bias_only: bool,
     pub has_bias: bool,
     /// Bytes that the fit may take.
-    pub memory_limit: u64,
+    memory_limit: u64,
+    /// Bytes that the rows, Phi and G take, as far as they are kept.
+    taken: u64,
     pub interrupt: Interrupt,
     /// Rows of the user's table.
     pub n_rows: usize,
@@ -158,10 +160,15 @@ impl<'a> Problem<'a> {
         let design = Design::new(canonical.rows, columns, rvm.bias, &canonical.weights, limit, interrupt.clone())?;
         interrupt.check()?;
         repairs.zero_columns = design.norms().iter().filter(|n| **n == 0.0).count();
+        let mut taken = bytes + design.stored_bytes();
+        if likelihood.constant_curvature() && gram_is_stored(&design, limit) {
+            taken += gram_bytes(&design);
+        }
         Ok(Problem {
             rvm,
             design,
             memory_limit: limit,
+            taken,
             interrupt: interrupt.clone(),
             targets: inner,
             weights: canonical.weights,
@@ -176,9 +183,14 @@ impl<'a> Problem<'a> {
         })
     }
 
+    /// Bytes that are left for the search.
+    pub fn room(&self) -> u64 {
+        self.memory_limit.saturating_sub(self.taken)
+    }
+
     /// An error, before anything is allocated, if `bytes` are more than the fit may take.
     pub fn afford(&self, what: &str, bytes: u64) -> Result<()> {
-        afford(what, bytes, self.memory_limit)
+        afford(what, self.taken + bytes, self.memory_limit)
     }
 
     /// N, or the sum of the sample weights.
@@ -247,9 +259,8 @@ impl<'a> Problem<'a> {
         let c: Vec<f64> = work.curvature.iter().zip(&self.weights).map(|(b, c)| b * c).collect();
         let t: Vec<f64> = work.residual.iter().zip(&work.curvature).map(|(r, b)| r / b).collect();
         let mean = self.has_bias.then(|| self.bias_mean());
-        let p = self.design.n_columns();
-        if 8 * (p as u64) * (p as u64) <= self.memory_limit / 4 {
-            let mut statistics = Statistics::new(p);
+        if gram_is_stored(&self.design, self.memory_limit) {
+            let mut statistics = Statistics::new(self.design.n_columns());
             self.design.for_each_block(|range, phi| statistics.accumulate(phi, &t[range.clone()], &c[range]));
             return Quadratic::stored(statistics.finish(), mean);
         }
@@ -273,6 +284,15 @@ impl<'a> Problem<'a> {
         let norm = self.design.norms()[column] / self.units.scale;
         1.0 / (norm * norm)
     }
+}
+
+/// Bytes of G.
+fn gram_bytes(design: &Design) -> u64 {
+    8 * (design.n_columns() as u64).pow(2)
+}
+
+fn gram_is_stored(design: &Design, memory_limit: u64) -> bool {
+    gram_bytes(design) <= memory_limit / 4
 }
 
 fn afford(what: &str, needed: u64, limit: u64) -> Result<()> {

@@ -202,7 +202,7 @@ impl<'p> Search<'p> {
             }
             Start::Auto if problem.constant_curvature() => {
                 let mut active = problem.usable();
-                let affordable = ((problem.memory_limit / (8 * DENSE)) as f64).sqrt() as usize;
+                let affordable = ((problem.room() / (8 * DENSE)) as f64).sqrt() as usize;
                 if active.len() > TOP_DOWN_COLUMNS.min(affordable) {
                     let mut random = rand_pcg::Pcg64::seed_from_u64(problem.rvm.seed);
                     let mut sample = index::sample(&mut random, active.len(), SAMPLE_COLUMNS.min(affordable)).into_vec();
@@ -276,9 +276,11 @@ impl<'p> Search<'p> {
         if work.problem.bias_only {
             return Ok(false);
         }
-        // V of the model, its copy on trial, and rows of G; and the dense matrices of a solve.
+        // V of the model, its copy on trial, and rows of G; the dense matrices of a solve; and the columns
+        // of the model on all rows, where the curvature moves.
         let (m, p) = (self.now.active.len() as u64 + self.longest_batch(work) as u64, self.barred.len() as u64);
-        if 8 * m * (3 * p + DENSE * m) > work.problem.memory_limit {
+        let n = if work.problem.constant_curvature() { 0 } else { work.problem.design.n_rows() as u64 };
+        if 8 * m * (3 * p + DENSE * m + n) > work.problem.room() {
             self.full = true;
             return Ok(false);
         }
