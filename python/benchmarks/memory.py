@@ -27,9 +27,8 @@ def resident() -> float:
 def case(machine: str, dtype: str, limit: int) -> None:
     """Fit once and print what it took."""
     import numpy as np
-    from sklearn.exceptions import ConvergenceWarning
-
     from relvec import RVC, RVR
+    from sklearn.exceptions import ConvergenceWarning
 
     RVR(n_jobs=2).fit(np.arange(20.0)[:, None], np.arange(20.0))  # everything is loaded now
     before = resident()

@@ -104,7 +104,9 @@ class RelevanceVectorMachine(BaseEstimator):
             raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(rows,)}!")
         bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
         if len(bad) > 0:
-            raise ValueError(f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be zero or positive, and finite")
+            raise ValueError(
+                f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be zero or positive, and finite"
+            )
         if not np.any(weights > 0):
             raise ValueError("Every sample weight is zero: there is no row to learn from")
         return np.ascontiguousarray(weights)

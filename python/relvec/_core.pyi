@@ -18,6 +18,7 @@ def fit(
     weights: NDArray[float64] | None = None,
     callback: Callable[[dict[str, Any]], bool] | None = None,
 ) -> tuple[Model, str]: ...
+
 @final
 class Model:
     @staticmethod

@@ -67,7 +67,9 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     elif model.centres is None:
         parameters["kernel"] = "precomputed"
     elif kernel is None:
-        raise ValueError(f"{os.fspath(path)!r}: the model was fitted with a kernel function; give it: load(path, kernel=...)")
+        raise ValueError(
+            f"{os.fspath(path)!r}: the model was fitted with a kernel function; give it: load(path, kernel=...)"
+        )
     else:
         parameters["kernel"] = kernel
     estimator: RVR | RVC

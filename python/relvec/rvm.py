@@ -479,7 +479,9 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         present = np.unique(numbers if weights is None else numbers[weights > 0])
         if len(present) < 2:
             found = ", ".join(repr(c) for c in classes[present].tolist())
-            raise ValueError(f"y has only one class ({found}) among the rows of positive weight: two classes are needed")
+            raise ValueError(
+                f"y has only one class ({found}) among the rows of positive weight: two classes are needed"
+            )
         self._fit(
             rows,
             np.ascontiguousarray(numbers, dtype=np.int64),
@@ -491,9 +493,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         self.classes_ = classes
         return self
 
-    def _class_weights(
-        self, classes: list[Any], numbers: NDArray[np.int64], weights: Float | None
-    ) -> Float | None:
+    def _class_weights(self, classes: list[Any], numbers: NDArray[np.int64], weights: Float | None) -> Float | None:
         """Sample weights times those of the classes."""
         if self.class_weight is None:
             return weights

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-
 import relvec
 from relvec import RVC, RVR
 
@@ -139,7 +138,9 @@ def test_ctrl_c_ends_the_command(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 5))
     header = ",".join("abcdey")
-    np.savetxt(tmp_path / "d.csv", np.column_stack([X, rng.normal(size=3000)]), delimiter=",", header=header, comments="")
+    np.savetxt(
+        tmp_path / "d.csv", np.column_stack([X, rng.normal(size=3000)]), delimiter=",", header=header, comments=""
+    )
     path = Path(sys.executable).parent / "relvec"
     words = [str(path), "fit", "d.csv", "--target", "y", "-o", "m.json"]
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:

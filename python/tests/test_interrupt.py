@@ -1,5 +1,6 @@
 """Watching and stopping a fit: Ctrl-C, other threads, verbose, callback."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -8,10 +9,9 @@ import threading
 
 import numpy as np
 import pytest
+from relvec import RVC, RVR
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
-
-from relvec import RVC, RVR
 
 
 def problem(rows=400, features=3, seed=0):
@@ -109,7 +109,7 @@ def test_callback_sees_each_iteration():
     assert [r["iteration"] for r in records] == list(range(1, model.n_iter_ + 1))
     for key, trace in [("log_evidence", "log_evidence"), ("active", "active"), ("noise_std", "noise_std")]:
         np.testing.assert_array_equal([r[key] for r in records], model.report_[trace])
-    assert all(b["seconds"] >= a["seconds"] for a, b in zip(records, records[1:]))
+    assert all(b["seconds"] >= a["seconds"] for a, b in itertools.pairwise(records))
     classifier = []
     RVC(callback=classifier.append).fit(X, t > 0)
     assert classifier[0]["noise_std"] is None

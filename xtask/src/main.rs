@@ -1,5 +1,7 @@
 //! `cargo xtask VERB`: the one list of verbs. CI calls them and nothing else.
 
+mod python;
+
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
@@ -12,10 +14,11 @@ type Result<T = ()> = std::result::Result<T, String>;
 type Verb = (&'static str, &'static str, fn() -> Result);
 
 const VERBS: &[Verb] = &[
-    ("fmt", "format all Rust code", format),
+    ("fmt", "format all code", format),
     ("lint", "clippy on every target, warnings denied", lint),
-    ("test", "everything CI checks: formatting, lint, minimum Rust version, change log, tests, doctests, doc", test),
-    ("doc", "build the documentation, warnings denied", doc),
+    ("test", "everything CI checks: formatting, lint, minimum Rust version, change log, tests, doctests, py, doc", test),
+    ("py", "build the Python package into target/venv and check it: style, types, tests", python::check),
+    ("doc", "build the documentation, Rust (target/doc) and Python (target/docs/python), warnings denied", doc),
     ("bench", "run the benchmarks", bench),
 ];
 
@@ -44,7 +47,8 @@ fn main() -> ExitCode {
 }
 
 fn format() -> Result {
-    cargo("fmt --all")
+    cargo("fmt --all")?;
+    python::format()
 }
 
 fn lint() -> Result {
@@ -57,11 +61,13 @@ fn test() -> Result {
     minimum_rust_version()?;
     lint()?;
     cargo("test --workspace")?;
+    python::check()?;
     doc()
 }
 
 fn doc() -> Result {
-    run(Command::new("cargo").args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    run(Command::new("cargo").args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    python::doc()
 }
 
 fn bench() -> Result {
