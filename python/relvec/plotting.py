@@ -1,0 +1,796 @@
+"""Figures of fitted estimators, by scikit-learn's Display convention; they need matplotlib.
+
+`from_estimator` computes what is shown and draws it; the object that it returns holds the data, and the
+artists under names that end in ``_``, to restyle them or to draw again with `plot`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from ._base import Float, RelevanceVectorMachine
+from .rvm import RVC, RVR
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.contour import QuadContourSet
+    from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
+
+__all__ = ["AlphaDisplay", "DecisionDisplay", "EvidenceDisplay", "RegressionDisplay"]
+
+# Told apart by readers of any colour vision (Okabe and Ito), and in print by their lightness.
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+# Paler than the points that lie on it, and white where the classes are equally probable.
+SHADES = ["#8FC1E3", "#FFFFFF", "#F5B58A"]
+
+
+class RegressionDisplay:
+    """Fit of an RVR to one feature: mean, error bars, data and relevance vectors.
+
+    Made by `from_estimator`.
+
+    Parameters
+    ----------
+    grid : ndarray of shape (n_grid,)
+        Values of the feature where the model was evaluated.
+    mean : ndarray of shape (n_grid,)
+        Predictive mean there.
+    model_std, noise_std : ndarray of shape (n_grid,)
+        Standard deviations that come from not knowing the weights, and from the noise.
+    x, y : ndarray of shape (n_samples,)
+        The data.
+    relevance : ndarray of shape (n_relevance,), default=None
+        Which of the data are relevance vectors; None: none is marked.
+    x_label, y_label : str, default="x", "y"
+        Labels of the axes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    line_ : matplotlib Line2D
+        The mean.
+    band_ : matplotlib PolyCollection
+        The band of all uncertainty.
+    model_band_ : matplotlib PolyCollection or None
+        The band without the noise, with ``parts=True``.
+    points_ : matplotlib PathCollection
+        The data.
+    circles_ : matplotlib PathCollection or None
+        The circles around relevance vectors.
+
+    See Also
+    --------
+    DecisionDisplay : The same for classes and two features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import RVR
+    >>> from relvec.plotting import RegressionDisplay
+    >>> X = np.linspace(-10, 10, 50)[:, np.newaxis]
+    >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(50)
+    >>> model = RVR(gamma=0.1).fit(X, t)
+    >>> display = RegressionDisplay.from_estimator(model, X, t)  # doctest: +SKIP
+    >>> display.figure_.savefig("sinc.pdf")  # doctest: +SKIP
+    """
+
+    line_: Line2D
+    band_: PolyCollection
+    model_band_: PolyCollection | None
+    points_: PathCollection
+    circles_: PathCollection | None
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def __init__(
+        self,
+        *,
+        grid: Float,
+        mean: Float,
+        model_std: Float,
+        noise_std: Float,
+        x: Float,
+        y: Float,
+        relevance: NDArray[np.int64] | None = None,
+        x_label: str = "x",
+        y_label: str = "y",
+    ) -> None:
+        self.grid = grid
+        self.mean = mean
+        self.model_std = model_std
+        self.noise_std = noise_std
+        self.x = x
+        self.y = y
+        self.relevance = relevance
+        self.x_label = x_label
+        self.y_label = y_label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_std: float = 2.0,
+        parts: bool = False,
+        mark_relevance: bool = True,
+        grid_resolution: int = 400,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> RegressionDisplay:
+        """Draw a fitted estimator and the data.
+
+        Parameters
+        ----------
+        estimator : RVR or Pipeline
+            Fitted; a Pipeline must end in an RVR, and is drawn against the feature that it takes.
+        X : array-like of shape (n_samples, 1)
+            The training rows; any rows with ``mark_relevance=False``.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        n_std : float, default=2.0
+            Half the height of the band in standard deviations.
+        parts : bool, default=False
+            Whether to show the part of the band that is there without the noise.
+        mark_relevance : bool, default=True
+            Whether to circle the relevance vectors. There are none with ``basis="given"``.
+        grid_resolution : int, default=400
+            Number of values of the feature where the model is evaluated.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the mean.
+
+        Returns
+        -------
+        RegressionDisplay
+            The display.
+        """
+        final = _final(estimator, RVR, cls)
+        values = _features(X, 1, cls)
+        targets = _column(y, values).astype(np.float64)
+        relevance = _relevance(estimator, final, X) if mark_relevance else None
+        grid = _axis(values[:, 0], 0.05, grid_resolution)
+        mean, model_std, noise_std = final.predict(
+            _transformed(estimator, _like(X, grid[:, np.newaxis])), return_parts=True
+        )
+        display = cls(
+            grid=grid,
+            mean=mean,
+            model_std=model_std,
+            noise_std=noise_std,
+            x=values[:, 0],
+            y=targets,
+            relevance=relevance,
+            x_label=_names(estimator, ["x"])[0],
+            y_label=final._model.target or "y",
+        )
+        return display.plot(ax=ax, n_std=n_std, parts=parts, **kwargs)
+
+    def plot(
+        self, ax: Axes | None = None, *, n_std: float = 2.0, parts: bool = False, **kwargs: Any
+    ) -> RegressionDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        n_std : float, default=2.0
+            Half the height of the band in standard deviations.
+        parts : bool, default=False
+            Whether to show the part of the band that is there without the noise.
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the mean.
+
+        Returns
+        -------
+        RegressionDisplay
+            The display itself.
+        """
+        ax = _axes(ax)
+        std = np.hypot(self.model_std, self.noise_std)
+        label = f"± {n_std:g} std"
+        self.band_ = ax.fill_between(
+            self.grid,
+            self.mean - n_std * std,
+            self.mean + n_std * std,
+            color=BLUE,
+            alpha=0.18,
+            linewidth=0,
+            label=f"{label}, model and noise" if parts else label,
+        )
+        self.model_band_ = None
+        if parts:
+            self.model_band_ = ax.fill_between(
+                self.grid,
+                self.mean - n_std * self.model_std,
+                self.mean + n_std * self.model_std,
+                color=BLUE,
+                alpha=0.35,
+                linewidth=0,
+                label=f"{label}, model",
+            )
+        (self.line_,) = ax.plot(self.grid, self.mean, **_style(kwargs, color=BLUE, linewidth=1.8, label="mean"))
+        self.points_ = ax.scatter(self.x, self.y, s=12, color="0.25", linewidths=0, zorder=3, label="data")
+        self.circles_ = _circle(ax, self.x, self.y, self.relevance)
+        ax.set(xlabel=self.x_label, ylabel=self.y_label, xlim=(self.grid[0], self.grid[-1]))
+        ax.legend(fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class DecisionDisplay:
+    """Class probabilities of an RVC over two features, with the boundary and the data.
+
+    Made by `from_estimator`.
+
+    Parameters
+    ----------
+    x0, x1 : ndarray of shape (n_grid,)
+        Values of the features; the model was evaluated at all pairs of them.
+    probability : ndarray of shape (n_grid, n_grid)
+        Probability of the second class, by `x1` (rows) and `x0` (columns).
+    X : ndarray of shape (n_samples, 2)
+        The data.
+    y : ndarray of shape (n_samples,)
+        Their classes.
+    classes : ndarray of shape (2,)
+        The classes.
+    relevance : ndarray of shape (n_relevance,), default=None
+        Which of the data are relevance vectors; None: none is marked.
+    x_label, y_label : str, default="$x_0$", "$x_1$"
+        Labels of the axes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    shading_ : matplotlib QuadMesh
+        The heat map of the probability.
+    contours_ : matplotlib QuadContourSet or None
+        The boundary, which is at 0.5, and the lines at 0.25 and 0.75, as far as they occur.
+    points_ : list of matplotlib PathCollection
+        The data, one per class.
+    circles_ : matplotlib PathCollection or None
+        The circles around relevance vectors.
+    colorbar_ : matplotlib Colorbar or None
+        The scale of the heat map.
+
+    See Also
+    --------
+    RegressionDisplay : The same for a real target and one feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import RVC
+    >>> from relvec.plotting import DecisionDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(-1.0, 0.7, (60, 2)), rng.normal(1.0, 0.7, (60, 2))])
+    >>> y = np.repeat(["no", "yes"], 60)
+    >>> model = RVC(gamma=0.5).fit(X, y)
+    >>> display = DecisionDisplay.from_estimator(model, X, y)  # doctest: +SKIP
+    """
+
+    shading_: QuadMesh
+    contours_: QuadContourSet | None
+    points_: list[PathCollection]
+    circles_: PathCollection | None
+    colorbar_: Colorbar | None
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def __init__(
+        self,
+        *,
+        x0: Float,
+        x1: Float,
+        probability: Float,
+        X: Float,
+        y: NDArray[Any],
+        classes: NDArray[Any],
+        relevance: NDArray[np.int64] | None = None,
+        x_label: str = "$x_0$",
+        y_label: str = "$x_1$",
+    ) -> None:
+        self.x0 = x0
+        self.x1 = x1
+        self.probability = probability
+        self.X = X
+        self.y = y
+        self.classes = classes
+        self.relevance = relevance
+        self.x_label = x_label
+        self.y_label = y_label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        colorbar: bool = True,
+        mark_relevance: bool = True,
+        grid_resolution: int = 200,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> DecisionDisplay:
+        """Draw a fitted estimator and the data.
+
+        Parameters
+        ----------
+        estimator : RVC or Pipeline
+            Fitted, with two classes; a Pipeline must end in an RVC, and is drawn over the features that
+            it takes.
+        X : array-like of shape (n_samples, 2)
+            The training rows; any rows with ``mark_relevance=False``.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        colorbar : bool, default=True
+            Whether to show the scale of the probabilities beside the figure.
+        mark_relevance : bool, default=True
+            Whether to circle the relevance vectors. There are none with ``basis="given"``.
+        grid_resolution : int, default=200
+            Number of values of each feature; the model is evaluated at all pairs of them.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `pcolormesh` for the heat map.
+
+        Returns
+        -------
+        DecisionDisplay
+            The display.
+        """
+        final = _final(estimator, RVC, cls)
+        if len(final.classes_) != 2:
+            raise ValueError(f"{cls.__name__} shows two classes: the estimator has {len(final.classes_)}")
+        values = _features(X, 2, cls)
+        labels = _column(y, values)
+        strange = labels[~np.isin(labels, final.classes_)]
+        if len(strange) > 0:
+            raise ValueError(f"y has the class {strange[0]!r}, but the estimator's are {final.classes_.tolist()}")
+        relevance = _relevance(estimator, final, X) if mark_relevance else None
+        x0, x1 = (_axis(column, 0.1, grid_resolution) for column in values.T)
+        pairs = np.stack(np.meshgrid(x0, x1), axis=-1)
+        probability = final.predict_proba(_transformed(estimator, _like(X, pairs.reshape(-1, 2))))[:, 1]
+        x_label, y_label = _names(estimator, ["$x_0$", "$x_1$"])
+        display = cls(
+            x0=x0,
+            x1=x1,
+            probability=probability.reshape(pairs.shape[:2]),
+            X=values,
+            y=labels,
+            classes=final.classes_,
+            relevance=relevance,
+            x_label=x_label,
+            y_label=y_label,
+        )
+        return display.plot(ax=ax, colorbar=colorbar, **kwargs)
+
+    def plot(self, ax: Axes | None = None, *, colorbar: bool = True, **kwargs: Any) -> DecisionDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        colorbar : bool, default=True
+            Whether to show the scale of the probabilities beside the figure.
+        **kwargs : dict
+            Passed to matplotlib's `pcolormesh` for the heat map.
+
+        Returns
+        -------
+        DecisionDisplay
+            The display itself.
+        """
+        ax = _axes(ax)
+        from matplotlib.colors import LinearSegmentedColormap
+
+        # In a vector file the heat map is the one thing better kept as pixels.
+        shading: dict[str, Any] = {
+            "cmap": LinearSegmentedColormap.from_list("relvec", SHADES),
+            "vmin": 0.0,
+            "vmax": 1.0,
+            "shading": "nearest",
+            "rasterized": True,
+        }
+        self.shading_ = ax.pcolormesh(self.x0, self.x1, self.probability, **(shading | kwargs))
+        lines = {0.25: "--", 0.5: "-", 0.75: "--"}
+        # matplotlib warns of levels that are nowhere reached.
+        levels = [p for p in lines if self.probability.min() < p < self.probability.max()]
+        self.contours_ = None
+        if levels:
+            self.contours_ = ax.contour(
+                self.x0,
+                self.x1,
+                self.probability,
+                levels=levels,
+                colors="0.2",
+                linewidths=[1.6 if p == 0.5 else 0.9 for p in levels],
+                linestyles=[lines[p] for p in levels],
+            )
+            ax.clabel(self.contours_, fontsize="x-small")
+        self.points_ = []
+        for label, color, marker, size in zip(self.classes, [BLUE, ORANGE], ["o", "^"], [20, 26]):
+            own = self.X[self.y == label]
+            points = ax.scatter(
+                own[:, 0],
+                own[:, 1],
+                s=size,
+                color=color,
+                marker=marker,
+                edgecolors="white",
+                linewidths=0.4,
+                zorder=3,
+                label=f"class {label}",
+            )
+            self.points_.append(points)
+        self.circles_ = _circle(ax, self.X[:, 0], self.X[:, 1], self.relevance)
+        self.colorbar_ = None
+        if colorbar:
+            self.colorbar_ = ax.figure.colorbar(
+                self.shading_, ax=ax, label=f"probability of class {self.classes[1]}", ticks=[0.0, 0.25, 0.5, 0.75, 1.0]
+            )
+        ax.set(
+            xlabel=self.x_label,
+            ylabel=self.y_label,
+            xlim=(self.x0[0], self.x0[-1]),
+            ylim=(self.x1[0], self.x1[-1]),
+        )
+        # Above the axes: inside there is no place that means nothing.
+        ax.legend(
+            fontsize="small",
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.0),
+            ncols=3,
+            frameon=False,
+            columnspacing=1.2,
+            handletextpad=0.3,
+        )
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class EvidenceDisplay:
+    """Log evidence by iteration, and on request the number of basis functions.
+
+    Made by `from_estimator`.
+
+    Parameters
+    ----------
+    log_evidence : ndarray of shape (n_iterations,)
+        Log marginal likelihood after each iteration, in nats.
+    active : ndarray of shape (n_iterations,)
+        Basis functions in the model.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    line_ : matplotlib Line2D
+        The log evidence.
+    active_ax_ : matplotlib Axes or None
+        The second vertical axis, with ``active=True``.
+    active_line_ : matplotlib Line2D or None
+        The number of basis functions.
+
+    See Also
+    --------
+    AlphaDisplay : The precisions at the end of the fit.
+    """
+
+    line_: Line2D
+    active_ax_: Axes | None
+    active_line_: Line2D | None
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def __init__(self, *, log_evidence: Float, active: NDArray[np.int64]) -> None:
+        self.log_evidence = log_evidence
+        self.active = active
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, active: bool = False, ax: Axes | None = None, **kwargs: Any
+    ) -> EvidenceDisplay:
+        """Draw how the fit of an estimator went.
+
+        Parameters
+        ----------
+        estimator : RVR, RVC or Pipeline
+            Fitted; a Pipeline must end in an RVR or RVC. A model that was loaded from a file has no trace.
+        active : bool, default=False
+            Whether to show the number of basis functions, on a second axis.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the log evidence.
+
+        Returns
+        -------
+        EvidenceDisplay
+            The display.
+        """
+        final = _final(estimator, RelevanceVectorMachine, cls)
+        if "log_evidence" not in final.report_:
+            raise ValueError(
+                f"{cls.__name__}: report_ has no trace of the log evidence, as in a model that was loaded from a file"
+            )
+        display = cls(log_evidence=final.report_["log_evidence"], active=final.report_["active"])
+        return display.plot(ax=ax, active=active, **kwargs)
+
+    def plot(self, ax: Axes | None = None, *, active: bool = False, **kwargs: Any) -> EvidenceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        active : bool, default=False
+            Whether to show the number of basis functions, on a second axis.
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the log evidence.
+
+        Returns
+        -------
+        EvidenceDisplay
+            The display itself.
+        """
+        ax = _axes(ax)
+        iterations = np.arange(1, len(self.log_evidence) + 1)
+        style = _style(kwargs, color=BLUE, linewidth=1.8, label="log evidence")
+        (self.line_,) = ax.plot(iterations, self.log_evidence, **style)
+        ax.set(xlabel="iteration", ylabel="log evidence (nats)")
+        _whole_numbers(ax.xaxis)
+        self.active_ax_ = self.active_line_ = None
+        if active:
+            self.active_ax_ = ax.twinx()
+            (self.active_line_,) = self.active_ax_.plot(
+                iterations,
+                self.active,
+                color=ORANGE,
+                linewidth=1.3,
+                linestyle="--",
+                drawstyle="steps-mid",
+                label="basis functions",
+            )
+            self.active_ax_.set(ylabel="basis functions", ylim=(0, None))
+            _whole_numbers(self.active_ax_.yaxis)
+            # In the upper axes, or the second curve would run over it.
+            self.active_ax_.legend(handles=[self.line_, self.active_line_], loc="center right", fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class AlphaDisplay:
+    """Spectrum of the weights' precisions: log10 of alpha, sorted.
+
+    A weight of low precision is free to be large; one of high precision is held near zero and would be
+    pruned if it were any higher. Made by `from_estimator`.
+
+    Parameters
+    ----------
+    alpha : ndarray of shape (n_relevance,)
+        Precisions of the weights.
+    intercept_alpha : float, default=inf
+        Precision of the intercept; infinite if it is not in the model.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    line_ : matplotlib Line2D
+        The precisions of the kernels' weights, by rank.
+    intercept_ : matplotlib Line2D or None
+        The intercept's, if it is in the model.
+
+    See Also
+    --------
+    EvidenceDisplay : How the fit came to them.
+    """
+
+    line_: Line2D
+    intercept_: Line2D | None
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def __init__(self, *, alpha: Float, intercept_alpha: float = np.inf) -> None:
+        self.alpha = alpha
+        self.intercept_alpha = intercept_alpha
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Axes | None = None, **kwargs: Any) -> AlphaDisplay:
+        """Draw the precisions of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : RVR, RVC or Pipeline
+            Fitted; a Pipeline must end in an RVR or RVC.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the weights.
+
+        Returns
+        -------
+        AlphaDisplay
+            The display.
+        """
+        final = _final(estimator, RelevanceVectorMachine, cls)
+        return cls(alpha=final.alpha_, intercept_alpha=final.intercept_alpha_).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> AlphaDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the weights.
+
+        Returns
+        -------
+        AlphaDisplay
+            The display itself.
+        """
+        ax = _axes(ax)
+        alpha = np.sort(self.alpha)
+        rank = np.arange(1, len(alpha) + 1)
+        self.intercept_ = None
+        if np.isfinite(self.intercept_alpha):
+            # The intercept takes a place in the order, and what comes after it moves on.
+            place = np.searchsorted(alpha, self.intercept_alpha)
+            rank[place:] += 1
+            (self.intercept_,) = ax.plot(
+                [place + 1], [np.log10(self.intercept_alpha)], "D", color=ORANGE, markersize=7, label="intercept"
+            )
+        style = _style(kwargs, color=BLUE, marker="o", markersize=6, linestyle="none", label="weights")
+        (self.line_,) = ax.plot(rank, np.log10(alpha), **style)
+        ax.set(xlabel="rank", ylabel=r"precision, $\log_{10}\,\alpha$")
+        ax.grid(axis="y", color="0.9")
+        ax.set_axisbelow(True)
+        _whole_numbers(ax.xaxis)
+        ax.legend(fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _axes(ax: Axes | None) -> Axes:
+    """The axes to draw in; matplotlib is first needed here."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('relvec.plotting needs matplotlib: pip install "relvec[plot]"') from error
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    assert ax is not None
+    return ax
+
+
+def _style(kwargs: dict[str, Any], **defaults: Any) -> dict[str, Any]:
+    """The settings of a line: the user's before ours, also where the user abbreviates (`c`, `lw`)."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return defaults | normalize_kwargs(kwargs, Line2D)
+
+
+def _whole_numbers(axis: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _circle(ax: Axes, x: Float, y: Float, relevance: NDArray[np.int64] | None) -> PathCollection | None:
+    """Circles around the relevance vectors."""
+    if relevance is None:
+        return None
+    return ax.scatter(
+        x[relevance],
+        y[relevance],
+        s=90,
+        facecolors="none",
+        edgecolors="black",
+        linewidths=1.3,
+        zorder=4,
+        label="relevance vectors",
+    )
+
+
+def _final(estimator: Any, kind: type, display: type) -> Any:
+    """The estimator, or the last step of a Pipeline: of the right kind, and fitted."""
+    final = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    if not isinstance(final, kind):
+        wanted = "RVR or RVC" if kind is RelevanceVectorMachine else kind.__name__
+        raise ValueError(
+            f"{display.__name__} shows a fitted {wanted}, or a Pipeline that ends in one: got {type(final).__name__}"
+        )
+    check_is_fitted(final)
+    return final
+
+
+def _transformed(estimator: Any, X: Any) -> Any:
+    """Rows as the last step of a Pipeline takes them."""
+    return estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
+
+
+def _features(X: Any, wanted: int, display: type) -> Float:
+    """The rows as numbers; as many features as the display has axes for."""
+    values: Float = check_array(X, dtype=np.float64, input_name="X")
+    if values.shape[1] != wanted:
+        noun = "feature" if wanted == 1 else "features"
+        raise ValueError(f"{display.__name__} draws {wanted} {noun}: X has {values.shape[1]}")
+    return values
+
+
+def _column(y: ArrayLike, values: Float) -> NDArray[Any]:
+    """One target per row."""
+    targets: NDArray[Any] = column_or_1d(np.asarray(y))
+    check_consistent_length(values, targets)
+    return targets
+
+
+def _axis(values: Float, margin: float, points: int) -> Float:
+    """Evenly spaced values over the range of the data and a margin, which is a part of that range."""
+    low, high = values.min(), values.max()
+    margin *= (high - low) or 1.0
+    return np.linspace(low - margin, high + margin, points)
+
+
+def _like(X: Any, values: Float) -> Any:
+    """`values` as a table like `X`: where the training rows had names, scikit-learn wants them again."""
+    names = getattr(X, "columns", None)
+    return values if names is None else type(X)(dict(zip(names, values.T)))
+
+
+def _names(estimator: Any, default: list[str]) -> list[str]:
+    """Names of the features that the estimator takes, for the axes."""
+    return [str(name) for name in getattr(estimator, "feature_names_in_", default)]
+
+
+def _relevance(estimator: Any, final: Any, X: Any) -> NDArray[np.int64] | None:
+    """Which rows of `X`, the training rows, are relevance vectors; None if basis functions are no rows.
+
+    They are known by number, not by value: a Pipeline transforms rows, and targets belong to rows.
+    """
+    if final._model.basis == "given":
+        return None
+    rows = np.asarray(_transformed(estimator, X), dtype=np.float64)
+    advice = "pass the rows that the estimator was fitted to, or mark_relevance=False"
+    if len(rows) != final._model.n_rows:
+        raise ValueError(
+            f"X has {len(rows)} rows, but the estimator was fitted to {final._model.n_rows}, and relevance vectors "
+            f"are marked by their row in training: {advice}"
+        )
+    relevance: NDArray[np.int64] = final.relevance_
+    vectors = final.relevance_vectors_
+    # A precomputed kernel leaves no vectors to compare with. Those of a model file that standardises are
+    # as the rows only up to rounding.
+    if vectors.size > 0 and np.any(np.abs(rows[relevance] - vectors) > 1e-9 * np.abs(vectors).max(axis=0)):
+        raise ValueError(f"The rows of X are not those of training, by the relevance vectors among them: {advice}")
+    return relevance

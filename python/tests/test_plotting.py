@@ -1,0 +1,348 @@
+"""The displays: what they draw is what the estimator says, and misuse is named."""
+
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
+
+from relvec import RVC, RVR, load
+from relvec.plotting import AlphaDisplay, DecisionDisplay, EvidenceDisplay, RegressionDisplay
+
+plt.switch_backend("Agg")
+
+DISPLAYS = [AlphaDisplay, DecisionDisplay, EvidenceDisplay, RegressionDisplay]
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def sinc():
+    rng = np.random.default_rng(0)
+    x = rng.permutation(np.linspace(-10.0, 10.0, 80))
+    return x[:, np.newaxis], np.sinc(x / np.pi) + 0.1 * rng.standard_normal(80)
+
+
+@pytest.fixture(scope="module")
+def regressor(sinc):
+    return RVR(gamma=0.1).fit(*sinc)
+
+
+@pytest.fixture(scope="module")
+def plane():
+    rng = np.random.default_rng(0)
+    X = rng.permutation(np.vstack([rng.normal(-1.0, 1.0, (60, 2)), rng.normal(1.0, 1.0, (60, 2))]))
+    return X, np.where(X.sum(axis=1) + rng.standard_normal(120) > 0, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def classifier(plane):
+    return RVC(gamma=0.5).fit(*plane)
+
+
+def texts(legend):
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def half_height(band, at):
+    """Half the height of a band at one value of x."""
+    vertices = band.get_paths()[0].vertices
+    return np.ptp(vertices[vertices[:, 0] == at, 1]) / 2
+
+
+def test_regression_draws_the_prediction(sinc, regressor):
+    X, t = sinc
+    display = RegressionDisplay.from_estimator(regressor, X, t)
+    x, mean = display.line_.get_data()
+    expected, std = regressor.predict(x[:, np.newaxis], return_std=True)
+    assert_array_equal(mean, expected)
+    assert x[0] < X.min() and x[-1] > X.max() and len(x) == 400
+    for i in [0, 100, 399]:
+        assert_allclose(half_height(display.band_, x[i]), 2 * std[i])
+    assert display.model_band_ is None
+    assert_array_equal(display.points_.get_offsets(), np.column_stack([X[:, 0], t]))
+    circles = np.column_stack([regressor.relevance_vectors_[:, 0], t[regressor.relevance_]])
+    assert_array_equal(display.circles_.get_offsets(), circles)
+    assert display.figure_ is display.ax_.figure
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("x", "y")
+    assert texts(display.ax_.get_legend()) == ["± 2 std", "mean", "data", "relevance vectors"]
+
+
+def test_regression_options(sinc, regressor):
+    X, t = sinc
+    _, ax = plt.subplots()
+    display = RegressionDisplay.from_estimator(
+        regressor, X, t, n_std=3, parts=True, mark_relevance=False, grid_resolution=50, ax=ax, c="red", label="fit"
+    )
+    assert display.ax_ is ax
+    x = display.line_.get_xdata()
+    assert len(x) == 50
+    _, std, model_std, _ = regressor.predict(x[:, np.newaxis], return_std=True, return_parts=True)
+    assert_allclose(half_height(display.band_, x[7]), 3 * std[7])
+    assert_allclose(half_height(display.model_band_, x[7]), 3 * model_std[7])
+    assert display.circles_ is None
+    assert display.line_.get_color() == "red"
+    assert texts(ax.get_legend()) == ["± 3 std, model and noise", "± 3 std, model", "fit", "data"]
+
+
+def test_regression_again_in_other_axes(sinc, regressor):
+    display = RegressionDisplay.from_estimator(regressor, *sinc)
+    first, (_, ax) = display.ax_, plt.subplots()
+    assert display.plot(ax=ax, n_std=1) is display
+    assert display.ax_ is ax is not first
+    assert "± 1 std" in texts(ax.get_legend())
+
+
+def test_regression_pipeline_in_raw_units(sinc):
+    X, t = sinc[0] * 100 + 5, sinc[1]
+    model = make_pipeline(StandardScaler(), RVR(gamma=3.0)).fit(X, t)
+    display = RegressionDisplay.from_estimator(model, X, t)
+    x, mean = display.line_.get_data()
+    assert_array_equal(mean, model.predict(x[:, np.newaxis]))
+    circles = display.circles_.get_offsets()
+    assert len(circles) > 0
+    assert_array_equal(circles, np.column_stack([X[:, 0], t])[model[-1].relevance_])
+    assert_allclose(model[0].transform(circles[:, :1]), model[-1].relevance_vectors_)
+
+
+def test_a_pipeline_of_one_step(sinc):
+    model = make_pipeline(RVR(gamma=0.1)).fit(*sinc)
+    assert RegressionDisplay.from_estimator(model, *sinc).circles_ is not None
+
+
+def test_basis_functions_that_are_no_rows(sinc):
+    model = make_pipeline(PolynomialFeatures(8), StandardScaler(), RVR(basis="given")).fit(*sinc)
+    display = RegressionDisplay.from_estimator(model, *sinc)
+    assert display.circles_ is None
+    x, mean = display.line_.get_data()
+    assert_array_equal(mean, model.predict(x[:, np.newaxis]))
+
+
+def test_kernel_computed_in_the_pipeline(sinc):
+    X, t = sinc
+    gram = FunctionTransformer(lambda rows: np.exp(-0.1 * (rows - X.T) ** 2))
+    model = make_pipeline(gram, RVR(kernel="precomputed")).fit(X, t)
+    display = RegressionDisplay.from_estimator(model, X, t)
+    assert_array_equal(display.circles_.get_offsets()[:, 0], X[model[-1].relevance_, 0])
+    with pytest.raises(ValueError, match="X has 79 rows, but the estimator was fitted to 80"):
+        RegressionDisplay.from_estimator(model, X[1:], t[1:])
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_names_of_a_table(library, sinc):
+    X, t = sinc
+    table, target = library.DataFrame({"depth": X[:, 0]}), library.Series(t)
+    target = target.rename("heat")
+    for model in [RVR(gamma=0.1), make_pipeline(StandardScaler(), RVR())]:
+        ax = RegressionDisplay.from_estimator(model.fit(table, target), table, target).ax_
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("depth", "heat")
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_names_of_a_table_with_classes(library, plane):
+    X, y = plane
+    table = library.DataFrame({"width": X[:, 0], "height": X[:, 1]})
+    display = DecisionDisplay.from_estimator(RVC(gamma=0.5).fit(table, y), table, y, grid_resolution=10)
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("width", "height")
+
+
+def test_decision_draws_the_probability(plane, classifier):
+    X, y = plane
+    display = DecisionDisplay.from_estimator(classifier, X, y)
+    assert display.probability.shape == (200, 200)
+    assert_array_equal(np.ravel(display.shading_.get_array()), display.probability.ravel())
+    # Rows go along the second feature, columns along the first.
+    for i, j in [(0, 0), (3, 150), (199, 10)]:
+        row = [[display.x0[j], display.x1[i]]]
+        assert_allclose(display.probability[i, j], classifier.predict_proba(row)[0, 1], rtol=1e-12)
+    assert display.x0[0] < X[:, 0].min() and display.x1[-1] > X[:, 1].max()
+
+    assert_array_equal(display.contours_.levels, [0.25, 0.5, 0.75])
+    on_line = np.vstack(display.contours_.allsegs[1])
+    assert_allclose(classifier.predict_proba(on_line)[:, 1], 0.5, atol=0.01)
+
+    for points, label in zip(display.points_, ["no", "yes"]):
+        assert_array_equal(points.get_offsets(), X[y == label])
+    assert_array_equal(display.circles_.get_offsets(), classifier.relevance_vectors_)
+    assert display.figure_ is display.ax_.figure
+    assert display.colorbar_.ax.get_ylabel() == "probability of class yes"
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("$x_0$", "$x_1$")
+    assert texts(display.ax_.get_legend()) == ["class no", "class yes", "relevance vectors"]
+
+
+def test_decision_options(plane, classifier):
+    _, ax = plt.subplots()
+    display = DecisionDisplay.from_estimator(
+        classifier, *plane, colorbar=False, mark_relevance=False, grid_resolution=20, ax=ax, cmap="viridis"
+    )
+    assert display.ax_ is ax
+    assert display.colorbar_ is None and display.circles_ is None
+    assert display.probability.shape == (20, 20)
+    assert display.shading_.get_cmap().name == "viridis"
+    assert display.plot().ax_ is not ax
+
+
+def test_decision_pipeline_in_raw_units(plane):
+    X, y = plane[0] * [10.0, 0.1], plane[1]
+    model = make_pipeline(StandardScaler(), RVC(gamma=0.5)).fit(X, y)
+    display = DecisionDisplay.from_estimator(model, X, y, grid_resolution=30)
+    assert_allclose(display.probability[4, 7], model.predict_proba([[display.x0[7], display.x1[4]]])[0, 1])
+    assert_array_equal(display.circles_.get_offsets(), X[model[-1].relevance_])
+
+
+def test_decision_without_a_boundary(plane, classifier):
+    X, y = plane
+    corner = X.sum(axis=1) > 3.0
+    display = DecisionDisplay.from_estimator(
+        classifier, X[corner] * 0.01 + 3.0, y[corner], mark_relevance=False, grid_resolution=20
+    )
+    assert 0.5 < display.probability.min() < display.probability.max() < 0.75
+    assert display.contours_ is None
+    display.figure_.canvas.draw()
+
+
+@pytest.mark.parametrize("labels", [[False, True], [3, 7]])
+def test_classes_of_other_types(labels, plane):
+    X, y = plane
+    y = np.array(labels)[(y == "yes").astype(int)]
+    display = DecisionDisplay.from_estimator(RVC(gamma=0.5).fit(X, y), X, y, grid_resolution=10)
+    assert [len(points.get_offsets()) for points in display.points_] == [np.sum(y == label) for label in labels]
+
+
+def test_evidence(regressor):
+    display = EvidenceDisplay.from_estimator(regressor)
+    iteration, evidence = display.line_.get_data()
+    assert_array_equal(iteration, np.arange(1, regressor.n_iter_ + 1))
+    assert_array_equal(evidence, regressor.report_["log_evidence"])
+    assert display.active_ax_ is None and display.active_line_ is None
+    assert display.figure_ is display.ax_.figure
+
+
+def test_evidence_options(plane):
+    model = make_pipeline(StandardScaler(), RVC()).fit(*plane)
+    _, ax = plt.subplots()
+    display = EvidenceDisplay.from_estimator(model, active=True, ax=ax, color="green")
+    assert display.ax_ is ax
+    assert display.line_.get_color() == "green"
+    assert_array_equal(display.active_line_.get_ydata(), model[-1].report_["active"])
+    assert display.active_line_.axes is display.active_ax_ is not ax
+    assert texts(display.active_ax_.get_legend()) == ["log evidence", "basis functions"]
+    assert display.plot().active_ax_ is None
+
+
+def test_alpha(sinc):
+    regressor = RVR(gamma=0.1, fit_intercept=False).fit(*sinc)
+    display = AlphaDisplay.from_estimator(regressor)
+    rank, alpha = display.line_.get_data()
+    assert_array_equal(alpha, np.log10(np.sort(regressor.alpha_)))
+    assert_array_equal(rank, np.arange(1, len(alpha) + 1))
+    assert display.intercept_ is None
+    assert display.figure_ is display.ax_.figure
+
+
+def test_alpha_with_intercept(sinc):
+    X, t = sinc
+    model = make_pipeline(StandardScaler(), RVR()).fit(X, t + 10.0)
+    assert np.isfinite(model[-1].intercept_alpha_)
+    _, ax = plt.subplots()
+    display = AlphaDisplay.from_estimator(model, ax=ax, markersize=3)
+    assert display.ax_ is ax
+    assert display.line_.get_markersize() == 3
+    everything = np.hstack([display.line_.get_data(), display.intercept_.get_data()])
+    everything = everything[:, everything[0].argsort()]
+    assert_array_equal(everything[0], np.arange(1, everything.shape[1] + 1))
+    assert np.all(np.diff(everything[1]) >= 0)
+    assert display.intercept_.get_ydata() == np.log10(model[-1].intercept_alpha_)
+
+
+def test_no_relevance_vectors():
+    X = np.arange(10.0)[:, np.newaxis]
+    noise = np.random.default_rng(3).standard_normal(10)
+    model = RVR(fit_intercept=False, noise_variance=100.0).fit(X, noise)
+    assert len(model.relevance_) == 0
+    RegressionDisplay.from_estimator(model, X, noise).figure_.canvas.draw()
+    AlphaDisplay.from_estimator(model).figure_.canvas.draw()
+
+
+def test_a_loaded_model(tmp_path, sinc, regressor):
+    path = tmp_path / "model.json"
+    regressor.save(path)
+    model = load(path)
+    display = RegressionDisplay.from_estimator(model, *sinc)
+    assert_array_equal(display.line_.get_ydata(), regressor.predict(display.grid[:, np.newaxis]))
+    assert_array_equal(AlphaDisplay.from_estimator(model).alpha, regressor.alpha_)
+    with pytest.raises(ValueError, match="no trace of the log evidence, as in a model that was loaded"):
+        EvidenceDisplay.from_estimator(model)
+
+
+def test_rows_that_are_not_those_of_training(sinc, regressor):
+    X, t = sinc
+    with pytest.raises(ValueError, match=r"X has 40 rows, but the estimator was fitted to 80.*mark_relevance=False"):
+        RegressionDisplay.from_estimator(regressor, X[:40], t[:40])
+    with pytest.raises(ValueError, match=r"rows of X are not those of training.*mark_relevance=False"):
+        RegressionDisplay.from_estimator(regressor, X[::-1], t[::-1])
+    assert RegressionDisplay.from_estimator(regressor, X[:40], t[:40], mark_relevance=False).circles_ is None
+
+
+def test_number_of_features(sinc, plane, regressor, classifier):
+    X = np.ones((80, 3))
+    with pytest.raises(ValueError, match="RegressionDisplay draws 1 feature: X has 3"):
+        RegressionDisplay.from_estimator(regressor, X, sinc[1])
+    with pytest.raises(ValueError, match="DecisionDisplay draws 2 features: X has 1"):
+        DecisionDisplay.from_estimator(classifier, plane[0][:, :1], plane[1])
+    with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
+        RegressionDisplay.from_estimator(regressor, sinc[0][:, 0], sinc[1])
+
+
+def test_targets_that_do_not_belong_to_the_rows(sinc, plane, regressor, classifier):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        RegressionDisplay.from_estimator(regressor, sinc[0], sinc[1][:5])
+    with pytest.raises(ValueError, match=r"y has the class .*'perhaps'.*\['no', 'yes'\]"):
+        DecisionDisplay.from_estimator(classifier, plane[0], np.where(plane[1] == "no", "perhaps", "yes"))
+
+
+def test_wrong_estimators(sinc, plane, regressor, classifier):
+    with pytest.raises(ValueError, match="RegressionDisplay shows a fitted RVR, .* got RVC"):
+        RegressionDisplay.from_estimator(classifier, *sinc)
+    with pytest.raises(ValueError, match="DecisionDisplay shows a fitted RVC, .* got RVR"):
+        DecisionDisplay.from_estimator(make_pipeline(StandardScaler(), regressor), *plane)
+    with pytest.raises(ValueError, match="EvidenceDisplay shows a fitted RVR or RVC, .* got LogisticRegression"):
+        EvidenceDisplay.from_estimator(LogisticRegression())
+    with pytest.raises(ValueError, match="AlphaDisplay shows a fitted RVR or RVC, .* got StandardScaler"):
+        AlphaDisplay.from_estimator(make_pipeline(RVR(), StandardScaler()))
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_not_fitted(display, sinc, plane):
+    model, data = (RVC(), plane) if display is DecisionDisplay else (RVR(), sinc)
+    data = data if display in (DecisionDisplay, RegressionDisplay) else ()
+    for estimator in [model, make_pipeline(StandardScaler(), model)]:
+        with pytest.raises(NotFittedError):
+            display.from_estimator(estimator, *data)
+
+
+def test_more_than_two_classes(plane):
+    model = RVC().fit(*plane)
+    model.classes_ = np.array(["a", "b", "c"])
+    with pytest.raises(ValueError, match="DecisionDisplay shows two classes: the estimator has 3"):
+        DecisionDisplay.from_estimator(model, *plane)
+
+
+def test_matplotlib_is_optional(monkeypatch, regressor):
+    code = "import sys, relvec.plotting; assert not any(name.startswith('matplotlib') for name in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r'pip install "relvec\[plot\]"'):
+        AlphaDisplay.from_estimator(regressor)
