@@ -21,6 +21,7 @@ import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
+from relvec import RVC
 from sklearn.datasets import load_breast_cancer
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF
@@ -30,8 +31,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
-
-from relvec import RVC
 
 
 def fit_rvc(X, y):
@@ -80,7 +79,7 @@ for i, fit in enumerate(MODELS.values()):
 # Means over the folds, and the standard deviation from fold to fold.
 
 print(f"{'':<20}{'accuracy':>16}{'log loss':>16}{'kernels':>16}")
-for name, mean, std in zip(MODELS, scores.mean(axis=1), scores.std(axis=1, ddof=1)):
+for name, mean, std in zip(MODELS, scores.mean(axis=1), scores.std(axis=1, ddof=1), strict=False):
     print(
         f"{name:<20}{f'{mean[0]:.3f} ± {std[0]:.3f}':>16}{f'{mean[1]:.3f} ± {std[1]:.3f}':>16}"
         f"{f'{mean[2]:.0f} ± {std[2]:.0f}':>16}"

@@ -12,10 +12,9 @@ time; since the densities are known, so is the best that one can do.
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.svm import SVC
-
 from relvec import RVC
 from relvec.plotting import DecisionDisplay
+from sklearn.svm import SVC
 
 CENTRES = np.array([[[-0.7, 0.3], [0.3, 0.3]], [[-0.3, 0.7], [0.4, 0.7]]])
 STD = np.sqrt(0.03)

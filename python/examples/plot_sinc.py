@@ -11,7 +11,6 @@ model keeps a handful of the hundred kernels and learns the noise with them.
 
 import matplotlib.pyplot as plt
 import numpy as np
-
 from relvec import RVR
 from relvec.plotting import AlphaDisplay, EvidenceDisplay, RegressionDisplay
 

@@ -431,7 +431,7 @@ class DecisionDisplay:
             )
             ax.clabel(self.contours_, fontsize="x-small")
         self.points_ = []
-        for label, color, marker, size in zip(self.classes, [BLUE, ORANGE], ["o", "^"], [20, 26]):
+        for label, color, marker, size in zip(self.classes, [BLUE, ORANGE], ["o", "^"], [20, 26], strict=False):
             own = self.X[self.y == label]
             points = ax.scatter(
                 own[:, 0],
@@ -765,7 +765,7 @@ def _axis(values: Float, margin: float, points: int) -> Float:
 def _like(X: Any, values: Float) -> Any:
     """`values` as a table like `X`: where the training rows had names, scikit-learn wants them again."""
     names = getattr(X, "columns", None)
-    return values if names is None else type(X)(dict(zip(names, values.T)))
+    return values if names is None else type(X)(dict(zip(names, values.T, strict=False)))
 
 
 def _names(estimator: Any, default: list[str]) -> list[str]:

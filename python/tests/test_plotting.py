@@ -9,13 +9,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from relvec import RVC, RVR, load
+from relvec.plotting import AlphaDisplay, DecisionDisplay, EvidenceDisplay, RegressionDisplay
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
-
-from relvec import RVC, RVR, load
-from relvec.plotting import AlphaDisplay, DecisionDisplay, EvidenceDisplay, RegressionDisplay
 
 plt.switch_backend("Agg")
 
@@ -173,7 +172,7 @@ def test_decision_draws_the_probability(plane, classifier):
     on_line = np.vstack(display.contours_.allsegs[1])
     assert_allclose(classifier.predict_proba(on_line)[:, 1], 0.5, atol=0.01)
 
-    for points, label in zip(display.points_, ["no", "yes"]):
+    for points, label in zip(display.points_, ["no", "yes"], strict=False):
         assert_array_equal(points.get_offsets(), X[y == label])
     assert_array_equal(display.circles_.get_offsets(), classifier.relevance_vectors_)
     assert display.figure_ is display.ax_.figure
@@ -314,13 +313,13 @@ def test_targets_that_do_not_belong_to_the_rows(sinc, plane, regressor, classifi
 
 
 def test_wrong_estimators(sinc, plane, regressor, classifier):
-    with pytest.raises(ValueError, match="RegressionDisplay shows a fitted RVR, .* got RVC"):
+    with pytest.raises(ValueError, match=r"RegressionDisplay shows a fitted RVR, .* got RVC"):
         RegressionDisplay.from_estimator(classifier, *sinc)
-    with pytest.raises(ValueError, match="DecisionDisplay shows a fitted RVC, .* got RVR"):
+    with pytest.raises(ValueError, match=r"DecisionDisplay shows a fitted RVC, .* got RVR"):
         DecisionDisplay.from_estimator(make_pipeline(StandardScaler(), regressor), *plane)
-    with pytest.raises(ValueError, match="EvidenceDisplay shows a fitted RVR or RVC, .* got LogisticRegression"):
+    with pytest.raises(ValueError, match=r"EvidenceDisplay shows a fitted RVR or RVC, .* got LogisticRegression"):
         EvidenceDisplay.from_estimator(LogisticRegression())
-    with pytest.raises(ValueError, match="AlphaDisplay shows a fitted RVR or RVC, .* got StandardScaler"):
+    with pytest.raises(ValueError, match=r"AlphaDisplay shows a fitted RVR or RVC, .* got StandardScaler"):
         AlphaDisplay.from_estimator(make_pipeline(RVR(), StandardScaler()))
 
 
