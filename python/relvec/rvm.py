@@ -110,7 +110,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if `X` had names.
 
     See Also
@@ -364,7 +364,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the features, if `X` had names.
 
     See Also
