@@ -94,7 +94,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``.
     intercept_alpha_ : float
         Precision of the intercept; infinite if it was pruned or switched off.
-    covariance_ : ndarray
+    covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model.
     noise_variance_ : float
         Variance of the noise.
@@ -350,7 +350,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``.
     intercept_alpha_ : float
         Precision of the intercept; infinite if it was pruned or switched off.
-    covariance_ : ndarray
+    covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.

@@ -126,6 +126,8 @@ def test_an_external_kernel_is_for_who_computes_it(tmp_path):
 
 def test_exit_codes_and_version(tmp_path):
     assert command("--version").stdout.strip() == f"relvec {relvec.__version__}"
+    module = subprocess.run([sys.executable, "-m", "relvec", "--version"], capture_output=True, text=True, timeout=60)
+    assert module.stdout.strip() == f"relvec {relvec.__version__}"
     assert command("inspect", "none.json", cwd=tmp_path).returncode == 1
     assert command("fit", "d.csv", "--target", "y", "--kernel", "none", "-o", "m.json", cwd=tmp_path).returncode == 2
 

@@ -28,6 +28,13 @@ pub fn check() -> Result {
 /// User guide, examples and reference; warnings are errors.
 pub fn doc() -> Result {
     install()?;
+    // A page made of an example that is gone would stay.
+    for made in ["docs/python/gallery", "docs/python/generated"] {
+        let folder = root().join(made);
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        }
+    }
     python(&["-m", "pytest", "--doctest-glob=*.rst", "docs/python"])?;
     python(&["-m", "sphinx", "-q", "-b", "html", "-W", "--keep-going", "docs/python", "target/docs/python"])
 }
@@ -62,7 +69,7 @@ fn environment() -> Result {
     }
     run(Command::new(&base).args(["-m", "venv", "--clear"]).arg(venv()))?;
     python(&["-m", "pip", "install", "--quiet", "--upgrade", "pip"])?;
-    python(&["-m", "pip", "install", "--quiet", "maturin>=1.9,<2", "ruff>=0.8"])?;
+    python(&["-m", "pip", "install", "--quiet", "maturin>=1.9.4,<2", "ruff>=0.8"])?;
     fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
 }
 

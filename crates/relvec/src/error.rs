@@ -71,7 +71,7 @@ pub enum Error {
         known: &'static [&'static str],
     },
     /// More memory would be needed than the limit allows; nothing was allocated.
-    #[error("{what} needs {} MB, the memory limit is {} MB", needed / 1_000_000, limit / 1_000_000)]
+    #[error("{} needed for {what}; the memory limit is {}", size(*needed), size(*limit))]
     Memory {
         /// What needs it.
         what: String,
@@ -104,4 +104,9 @@ pub enum Error {
     /// A model file cannot be read.
     #[error("model file: {0}")]
     ModelFile(String),
+}
+
+/// Bytes as a person reads them.
+fn size(bytes: u64) -> String {
+    if bytes < 1_000_000 { format!("{bytes} bytes") } else { format!("{:.1} MB", bytes as f64 / 1e6) }
 }

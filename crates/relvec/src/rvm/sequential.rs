@@ -162,8 +162,10 @@ struct Search<'p> {
     noise: Noise,
     now: Solution,
     factor: Option<Factor<'p>>,
-    /// Columns whose action was undone since the last success, `[P]`.
+    /// Columns whose action was undone, `[P]`; each until the log evidence has passed `retry`: by then the
+    /// model has moved as far as the action promised, or cost, and it may do better.
     barred: Vec<bool>,
+    retry: Vec<f64>,
     /// One action at a time, after a batch was undone.
     single: bool,
     joint_tolerance: f64,
@@ -231,6 +233,7 @@ impl<'p> Search<'p> {
             now,
             factor: None,
             barred: vec![false; problem.design.n_columns()],
+            retry: vec![0.0; problem.design.n_columns()],
             single: false,
             joint_tolerance: LOOSE,
             kept: None,
@@ -305,9 +308,8 @@ impl<'p> Search<'p> {
         {
             self.count(&taken);
             self.now = next;
-            // What was barred may be tried again, unless this step was next to nothing.
-            if rise > 0.1 * least {
-                self.barred.fill(false);
+            for (barred, retry) in self.barred.iter_mut().zip(&self.retry) {
+                *barred &= self.now.log_evidence <= *retry;
             }
             self.single = false;
             // Without a joint step the factor is that of the new model already.
@@ -315,16 +317,18 @@ impl<'p> Search<'p> {
             self.factor = still_true.then_some(trial);
         } else {
             self.actions.undone += 1;
-            if taken.len() == 1 {
-                self.barred[taken[0].column()] = true;
+            if let [(action, promised)] = taken[..] {
+                self.barred[action.column()] = true;
+                self.retry[action.column()] = self.now.log_evidence + promised.max(-rise);
             }
             self.single = true;
         }
         Ok(true)
     }
 
-    /// The next actions, each the best by exact gain on the quadratic form, applied to `trial`.
-    fn take_batch(&self, work: &Workspace<'p>, trial: &mut Factor<'p>, least: f64) -> Vec<Action> {
+    /// The next actions and their gains, each the best by exact gain on the quadratic form, applied to
+    /// `trial`.
+    fn take_batch(&self, work: &Workspace<'p>, trial: &mut Factor<'p>, least: f64) -> Vec<(Action, f64)> {
         let most = self.longest_batch(work);
         let mut taken = Vec::new();
         // Joint steps re-estimate better than single actions; what they leave comes last.
@@ -340,7 +344,7 @@ impl<'p> Search<'p> {
                 if let Action::Swap { out, column } = action
                     && trial.try_swap(out, column, least)
                 {
-                    taken.push(action);
+                    taken.push((action, gain));
                 }
             }
         }
@@ -367,7 +371,7 @@ impl<'p> Search<'p> {
         most: usize,
         least: f64,
         reestimate: bool,
-        taken: &mut Vec<Action>,
+        taken: &mut Vec<(Action, f64)>,
     ) {
         let mut threshold = least;
         while taken.len() < most
@@ -378,7 +382,7 @@ impl<'p> Search<'p> {
                 threshold = least.max(BATCH_SHARE * gain);
             }
             trial.apply(action);
-            taken.push(action);
+            taken.push((action, gain));
         }
     }
 
@@ -527,8 +531,8 @@ impl<'p> Search<'p> {
         if self.phase == Phase::Held { least.max(HELD_TOLERANCE) } else { least }
     }
 
-    fn count(&mut self, taken: &[Action]) {
-        for action in taken {
+    fn count(&mut self, taken: &[(Action, f64)]) {
+        for (action, _) in taken {
             match action {
                 Action::Add { .. } => self.actions.added += 1,
                 Action::Reestimate { .. } => self.actions.reestimated += 1,
