@@ -154,6 +154,9 @@ class RelevanceVectorMachine(BaseEstimator):
     def _kernel_values(self, A: Float, B: Float) -> Float:
         """The callable kernel between the rows of two arrays, checked."""
         assert callable(self.kernel)
+        if len(B) == 0:
+            # A model of the intercept alone; many kernel functions refuse an empty list of rows.
+            return np.empty((len(A), 0))
         values = np.ascontiguousarray(self.kernel(A, B), dtype=np.float64)
         if values.shape != (len(A), len(B)):
             raise ValueError(f"the kernel function returned shape {values.shape}: expected {(len(A), len(B))}")
