@@ -92,6 +92,8 @@ class RelevanceVectorMachine(BaseEstimator):
         """Weights [N], checked."""
         if sample_weight is None:
             return None
+        if np.iscomplexobj(sample_weight):
+            raise ValueError("sample_weight holds complex numbers")
         try:
             weights = np.asarray(sample_weight, dtype=np.float64)
         except (TypeError, ValueError) as error:
@@ -128,7 +130,7 @@ class RelevanceVectorMachine(BaseEstimator):
         settings = _parameters.settings(
             self, likelihood, external or self.basis == "given", threads(self.n_jobs), int(seed)
         )
-        _parameters.whole("verbose", int(self.verbose), 0)
+        _parameters.whole("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
 
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
         design, dictionary, centres = X, used, None
@@ -157,10 +159,12 @@ class RelevanceVectorMachine(BaseEstimator):
         if len(B) == 0:
             # A model of the intercept alone; many kernel functions refuse an empty list of rows.
             return np.empty((len(A), 0))
-        values = np.ascontiguousarray(self.kernel(A, B), dtype=np.float64)
+        values = np.asarray(self.kernel(A, B))
         if values.shape != (len(A), len(B)):
             raise ValueError(f"the kernel function returned shape {values.shape}: expected {(len(A), len(B))}")
-        return values
+        if values.dtype.kind not in "biuf" or not np.all(np.isfinite(values)):
+            raise ValueError("the kernel function returned something else than finite real numbers")
+        return np.ascontiguousarray(values, dtype=np.float64)
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         """Set the fitted attributes that both estimators have."""
@@ -199,7 +203,10 @@ class RelevanceVectorMachine(BaseEstimator):
         partial = self._precomputed and getattr(X, "shape", ())[1:] == (self.n_features_in_,)
         rows: Float = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=not partial)
         if self._precomputed:
-            return np.ascontiguousarray(rows[:, self.relevance_])
+            own = np.ascontiguousarray(rows[:, self.relevance_])
+            for row, column in np.argwhere(~np.isfinite(own))[:1]:
+                raise ValueError(f"X[{row}, {self.relevance_[column]}] = {own[row, column]}: a kernel value must be finite")
+            return own
         if self._model.basis == "external":
             return self._kernel_values(rows, self.relevance_vectors_)
         return rows

@@ -71,6 +71,8 @@ def kernel(estimator: Any) -> dict[str, Any]:
 def inference(estimator: Any) -> dict[str, Any]:
     """The inference scheme's settings."""
     name = one_of("inference", estimator.inference, SCHEMES)
+    if not isinstance(estimator.inference_params, (dict, type(None))):
+        raise ValueError(f"inference_params = {estimator.inference_params!r}: expected a dict or None")
     own = dict(estimator.inference_params or {})
     if estimator.tol is not None:
         own["tolerance"] = positive("tol", estimator.tol)
