@@ -92,10 +92,11 @@ class RelevanceVectorMachine(BaseEstimator):
         """Weights [N], checked."""
         if sample_weight is None:
             return None
-        if np.iscomplexobj(sample_weight):
-            raise ValueError("sample_weight holds complex numbers")
         try:
-            weights = np.asarray(sample_weight, dtype=np.float64)
+            given = np.asarray(sample_weight)
+            if given.dtype.kind == "c":
+                raise TypeError("complex numbers")
+            weights = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"sample_weight holds something that is no number: {error}") from None
         if weights.ndim == 0:
@@ -200,12 +201,14 @@ class RelevanceVectorMachine(BaseEstimator):
         check_is_fitted(self)
         # Of a precomputed kernel only the columns in the model count, and the core checks those; what has
         # another number of columns is no kernel matrix, and what is wrong with it is said in the usual order.
-        partial = self._precomputed and getattr(X, "shape", ())[1:] == (self.n_features_in_,)
+        matrix = self._model.basis == "external" and self._model.centres is None
+        partial = matrix and getattr(X, "shape", ())[1:] == (self.n_features_in_,)
         rows: Float = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=not partial)
-        if self._precomputed:
+        if matrix:
             own = np.ascontiguousarray(rows[:, self.relevance_])
             for row, column in np.argwhere(~np.isfinite(own))[:1]:
-                raise ValueError(f"X[{row}, {self.relevance_[column]}] = {own[row, column]}: a kernel value must be finite")
+                where = f"X[{row}, {self.relevance_[column]}]"
+                raise ValueError(f"{where} = {own[row, column]}: a kernel value must be finite")
             return own
         if self._model.basis == "external":
             return self._kernel_values(rows, self.relevance_vectors_)
@@ -230,7 +233,7 @@ class RelevanceVectorMachine(BaseEstimator):
 
     def _linear_weights(self) -> Float:
         check_is_fitted(self)
-        if self.kernel != "linear" or self._model.basis != "kernel":
+        if "linear" not in json.loads(self._model.kernel or "{}"):
             raise AttributeError("coef_ is only available when using a linear kernel")
         return self.dual_coef_ @ self.relevance_vectors_
 
