@@ -259,6 +259,17 @@ def test_whole_floats_are_classes():
     assert set(model.predict(X).tolist()) == {-1.0, 1.0}
 
 
+@pytest.mark.parametrize("other", ["precomputed", "linear", "poly"])
+def test_a_fitted_model_does_not_follow_its_parameters(other):
+    """They are those of the next fit."""
+    X, t = surface()
+    model = RVR().fit(X, t)
+    before = model.predict(X)
+    model.set_params(kernel=other, gamma=5.0)
+    assert_array_equal(model.predict(X), before)
+    assert not hasattr(model, "coef_")
+
+
 def test_scores():
     X, t = sinc()
     weight = np.linspace(0.1, 1.0, 60)
