@@ -201,6 +201,16 @@ def test_classification_by_laplace_at_the_mode(fit_intercept, weighted):
         assert_allclose(model.log_evidence_, evidence, rtol=1e-7)
 
 
+def test_what_predict_returns():
+    X, t = sinc()
+    model = RVR(gamma=0.1).fit(X, t)
+    mean, std, model_std, noise_std = model.predict(X, return_std=True, return_parts=True)
+    assert_array_equal(model.predict(X), mean)
+    assert_array_equal(model.predict(X, return_std=True), [mean, std])
+    assert_array_equal(model.predict(X, return_parts=True), [mean, model_std, noise_std])
+    assert_allclose(model_std**2 + noise_std**2, std**2, rtol=1e-12)
+
+
 def test_log_probabilities_far_out_are_finite():
     # sigmoid(-800) is 0 in 64 bits; its logarithm is not.
     X, y = two_classes(spread=0.3)

@@ -137,8 +137,9 @@ def test_names_of_features(frames, tmp_path):
 
 
 def test_the_name_of_the_target_is_in_the_file(tmp_path):
-    RVR().fit(S, pd.Series(T, name="height")).save(tmp_path / "model.json")
-    assert json.loads((tmp_path / "model.json").read_text())["model"]["target"] == "height"
+    for model in (RVR().fit(S, pd.Series(T, name="height")), RVC().fit(C, pl.Series("height", Y))):
+        model.save(tmp_path / "model.json")
+        assert json.loads((tmp_path / "model.json").read_text())["model"]["target"] == "height"
 
 
 def test_gamma_of_one_number(tmp_path):
