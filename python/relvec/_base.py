@@ -93,7 +93,10 @@ class RelevanceVectorMachine(BaseEstimator):
         if sample_weight is None:
             return None
         try:
-            weights = np.asarray(sample_weight, dtype=np.float64)
+            given = np.asarray(sample_weight)
+            if given.dtype.kind == "c":
+                raise TypeError("complex numbers")
+            weights = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"sample_weight holds something that is no number: {error}") from None
         if weights.ndim == 0:
@@ -130,16 +133,17 @@ class RelevanceVectorMachine(BaseEstimator):
         settings = _parameters.settings(
             self, likelihood, external or self.basis == "given", threads(self.n_jobs), int(seed)
         )
-        _parameters.whole("verbose", int(self.verbose), 0)
+        _parameters.whole("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
 
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
         design, dictionary, centres = X, used, None
         if self._precomputed:
-            dictionary = _distinct_columns(X, used)
+            dictionary = self._draw(_distinct_columns(X, used), int(seed))
             design = np.ascontiguousarray(X[:, dictionary])
         elif self._callable:
-            centres, first = np.unique(X[used], axis=0, return_index=True)
-            dictionary = used[first]
+            _, first = np.unique(X[used], axis=0, return_index=True)
+            dictionary = self._draw(used[first], int(seed))
+            centres = X[dictionary]
             design = self._kernel_values(X, centres)
         model, report = _core.fit(settings, design, target, weights, observer(int(self.verbose), self.callback))
         if external:
@@ -153,13 +157,25 @@ class RelevanceVectorMachine(BaseEstimator):
             print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
         self._warn()
 
+    def _draw(self, rows: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
+        """At most `dictionary` of the rows, evenly at random, in their order."""
+        if self.dictionary is None or self.dictionary >= len(rows):
+            return rows
+        kept = np.random.default_rng(seed).choice(len(rows), self.dictionary, replace=False)
+        return rows[np.sort(kept)]
+
     def _kernel_values(self, A: Float, B: Float) -> Float:
         """The callable kernel between the rows of two arrays, checked."""
         assert callable(self.kernel)
-        values = np.ascontiguousarray(self.kernel(A, B), dtype=np.float64)
+        if len(B) == 0:
+            # A model of the intercept alone; many kernel functions refuse an empty list of rows.
+            return np.empty((len(A), 0))
+        values = np.asarray(self.kernel(A, B))
         if values.shape != (len(A), len(B)):
             raise ValueError(f"the kernel function returned shape {values.shape}: expected {(len(A), len(B))}")
-        return values
+        if values.dtype.kind not in "biuf" or not np.all(np.isfinite(values)):
+            raise ValueError("the kernel function returned something else than finite real numbers")
+        return np.ascontiguousarray(values, dtype=np.float64)
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         """Set the fitted attributes that both estimators have."""
@@ -195,10 +211,15 @@ class RelevanceVectorMachine(BaseEstimator):
         check_is_fitted(self)
         # Of a precomputed kernel only the columns in the model count, and the core checks those; what has
         # another number of columns is no kernel matrix, and what is wrong with it is said in the usual order.
-        partial = self._precomputed and getattr(X, "shape", ())[1:] == (self.n_features_in_,)
+        matrix = self._model.basis == "external" and self._model.centres is None
+        partial = matrix and getattr(X, "shape", ())[1:] == (self.n_features_in_,)
         rows: Float = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=not partial)
-        if self._precomputed:
-            return np.ascontiguousarray(rows[:, self.relevance_])
+        if matrix:
+            own = np.ascontiguousarray(rows[:, self.relevance_])
+            for row, column in np.argwhere(~np.isfinite(own))[:1]:
+                where = f"X[{row}, {self.relevance_[column]}]"
+                raise ValueError(f"{where} = {own[row, column]}: a kernel value must be finite")
+            return own
         if self._model.basis == "external":
             return self._kernel_values(rows, self.relevance_vectors_)
         return rows
@@ -222,7 +243,7 @@ class RelevanceVectorMachine(BaseEstimator):
 
     def _linear_weights(self) -> Float:
         check_is_fitted(self)
-        if self.kernel != "linear" or self._model.basis != "kernel":
+        if "linear" not in json.loads(self._model.kernel or "{}"):
             raise AttributeError("coef_ is only available when using a linear kernel")
         return self.dual_coef_ @ self.relevance_vectors_
 

@@ -6,6 +6,8 @@ from typing import Any, final
 from numpy import float64, int64
 from numpy.typing import NDArray
 
+__all__ = ["Model", "__version__", "fit", "inference_schemes", "kernels", "main"]
+
 __version__: str
 
 def kernels() -> dict[str, list[str]]: ...

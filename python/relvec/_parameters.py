@@ -71,6 +71,8 @@ def kernel(estimator: Any) -> dict[str, Any]:
 def inference(estimator: Any) -> dict[str, Any]:
     """The inference scheme's settings."""
     name = one_of("inference", estimator.inference, SCHEMES)
+    if not isinstance(estimator.inference_params, (dict, type(None))):
+        raise ValueError(f"inference_params = {estimator.inference_params!r}: expected a dict or None")
     own = dict(estimator.inference_params or {})
     if estimator.tol is not None:
         own["tolerance"] = positive("tol", estimator.tol)
@@ -91,7 +93,12 @@ def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: i
     if not given:
         own["kernel"] = kernel(estimator)
     if estimator.dictionary is not None:
-        own["dictionary"] = whole("dictionary", estimator.dictionary, 1)
+        size = whole("dictionary", estimator.dictionary, 1)
+        if estimator.basis == "given":
+            raise ValueError(f"dictionary = {size}: expected None, since all columns of a design matrix are candidates")
+        # Of a precomputed or callable kernel the rows are drawn before the core sees it.
+        if not given:
+            own["dictionary"] = size
     if estimator.time_limit is not None:
         own["time_limit"] = positive("time_limit", estimator.time_limit)
     if estimator.memory_limit is not None:

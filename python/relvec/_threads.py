@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 
 import joblib
@@ -15,6 +16,8 @@ def threads(n_jobs: int | None) -> int:
     ``OMP_NUM_THREADS`` where that is set (joblib sets it for its processes).
     """
     if n_jobs is not None:
+        if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
+            raise ValueError(f"n_jobs = {n_jobs!r}: expected a whole number other than 0, or None")
         return int(joblib.effective_n_jobs(n_jobs))
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if limit.isdecimal() and int(limit) >= 1:

@@ -502,9 +502,11 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             unknown = [c for c in self.class_weight if c not in classes]
             if unknown:
                 raise ValueError(f"class_weight names {unknown}, but the classes are {classes}")
-            factors = np.array([self.class_weight.get(c, 1.0) for c in classes], dtype=np.float64)
+            named = [(c, self.class_weight.get(c, 1.0)) for c in classes]
+            factors: Float = np.array([_parameters.positive(f"class_weight[{c!r}]", factor) for c, factor in named])
+        elif not isinstance(self.class_weight, str) or self.class_weight != "balanced":
+            raise ValueError(f"class_weight = {self.class_weight!r}: expected 'balanced', a dict or None")
         else:
-            _parameters.one_of("class_weight", self.class_weight, ["balanced"])
             totals = np.bincount(numbers, own, minlength=2)
             factors = totals.sum() / (2.0 * totals)
         return own * factors[numbers]

@@ -103,10 +103,11 @@ fn record<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyDi
     Ok(record)
 }
 
-/// A setting that does not exist or is of another kind; where in the JSON it stood says nothing to the user.
-fn setting(error: serde_json::Error) -> PyErr {
-    let text = error.to_string();
-    PyValueError::new_err(text.split(" at line ").next().unwrap_or(&text).to_string())
+/// A setting that does not exist or is of another kind, named by its path; where in the JSON it stood says
+/// nothing to the user.
+fn setting(error: serde_path_to_error::Error<serde_json::Error>) -> PyErr {
+    let text = error.inner().to_string();
+    PyValueError::new_err(format!("{}: {}", error.path(), text.split(" at line ").next().unwrap_or(&text)))
 }
 
 /// Fits by `settings` (the JSON of the core's parameters); returns the model and the JSON of its report.
@@ -120,7 +121,7 @@ pub(crate) fn fit(
     weights: Option<PyReadonlyArray1<'_, f64>>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<(Model, String)> {
-    let rvm: Rvm = serde_json::from_str(settings).map_err(setting)?;
+    let rvm: Rvm = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(settings)).map_err(setting)?;
     let rows = Rows::new(&x);
     let values = target.values()?;
     let weights = weights.map(|w| w.as_array().to_owned());

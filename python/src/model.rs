@@ -4,7 +4,7 @@ use ndarray::ArrayView2;
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyString};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 use rayon::ThreadPoolBuilder;
 use relvec::{FittedBasis, Label, Moderation, Prediction};
 
@@ -246,17 +246,21 @@ fn label(name: &Bound<'_, PyAny>) -> PyResult<Label> {
     if let Ok(value) = name.cast::<PyBool>() {
         return Ok(Label::Boolean(value.is_true()));
     }
-    match name.extract::<f64>() {
-        Ok(value) => Ok(Label::Number(value)),
+    if name.cast::<PyInt>().is_ok() {
+        let beyond = |_| PyValueError::new_err(format!("the class {name} does not fit into a signed 64-bit integer"));
+        return Ok(Label::Integer(name.extract::<i64>().map_err(beyond)?));
+    }
+    match name.cast::<PyFloat>() {
+        Ok(value) => Ok(Label::Number(value.value())),
         Err(_) => Ok(Label::Text(name.str()?.extract()?)),
     }
 }
 
-/// A label as a Python object; a whole number is an int.
+/// A label as a Python object.
 fn named<'py>(py: Python<'py>, label: &Label) -> PyResult<Bound<'py, PyAny>> {
     Ok(match label {
         Label::Boolean(value) => PyBool::new(py, *value).to_owned().into_any(),
-        Label::Number(value) if value.fract() == 0.0 && value.abs() < 9e15 => (*value as i64).into_pyobject(py)?.into_any(),
+        Label::Integer(value) => value.into_pyobject(py)?.into_any(),
         Label::Number(value) => PyFloat::new(py, *value).into_any(),
         Label::Text(text) => PyString::new(py, text).into_any(),
     })

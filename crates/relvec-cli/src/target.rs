@@ -134,7 +134,7 @@ impl Target {
                 let mut distinct: Vec<f64> = self.numbers().collect();
                 distinct.sort_by(f64::total_cmp);
                 distinct.dedup();
-                let names: Vec<Label> = distinct.iter().copied().map(Label::Number).collect();
+                let names: Vec<Label> = distinct.iter().copied().map(number).collect();
                 self.check_classes(&names)?;
                 let labels = self.numbers().map(|v| usize::from(v != distinct[0])).collect();
                 Ok(Learnt::Classes { labels, names })
@@ -182,4 +182,9 @@ impl Target {
             ),
         }
     }
+}
+
+/// A class named by a number: a whole one if 64-bit floating point tells it from its neighbours.
+fn number(value: f64) -> Label {
+    if value.fract() == 0.0 && value.abs() < 9e15 { Label::Integer(value as i64) } else { Label::Number(value) }
 }

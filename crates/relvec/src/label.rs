@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Label {
     /// True or false.
     Boolean(bool),
+    /// A whole number.
+    Integer(i64),
     /// A finite number.
     Number(f64),
     /// A word.
@@ -20,6 +22,7 @@ impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Label::Boolean(value) => value.fmt(f),
+            Label::Integer(value) => value.fmt(f),
             Label::Number(value) => value.fmt(f),
             Label::Text(text) => f.write_str(text),
         }

@@ -582,6 +582,7 @@ fn labels_keep_their_kind() {
     for classes in [
         vec![Label::Boolean(false), Label::Boolean(true)],
         vec![Label::Number(1.0), Label::Number(2.5)],
+        vec![Label::Integer(i64::MIN), Label::Integer(1 << 60)],
         vec![text("1"), text("true")],
     ] {
         model.classes = classes.clone();
@@ -589,6 +590,7 @@ fn labels_keep_their_kind() {
         assert_eq!(again.classes, classes);
     }
     assert_eq!(Label::Number(9.0).to_string(), "9");
+    assert_eq!(Label::Integer(-9).to_string(), "-9");
     assert_eq!(Label::Boolean(true).to_string(), "true");
     assert_eq!(text("a b").to_string(), "a b");
 }

@@ -65,7 +65,7 @@ fn the_command_and_the_library_write_the_same_model() {
         model.features = features;
         model.target = Some("t".into());
         if classes {
-            model.classes = vec![Label::Number(0.0), Label::Number(1.0)];
+            model.classes = vec![Label::Integer(0), Label::Integer(1)];
         }
         assert!(model.to_json().unwrap() == folder.read("m.json"), "{case}: the two files differ");
         sets += 1;

@@ -1,0 +1,506 @@
+"""Input that is wrong gives an exception that says what and where; input that is odd gives a defined result."""
+
+import math
+import pickle
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from relvec import RVC, RVR, load
+from sklearn.exceptions import NotFittedError
+from support import sinc, surface, two_classes
+
+X, T = sinc()
+C, Y = two_classes()
+ONES = np.ones(60)
+K = np.exp(-0.1 * (X - X.T) ** 2)
+
+
+def put(array, index, value):
+    out = np.array(array, dtype=np.float64)
+    out[index] = value
+    return out
+
+
+def refused(error, match, model, *data):
+    """The fit fails as expected, and leaves nothing fitted, also where something was."""
+    before = type(model)(gamma=0.3).fit(C, Y)
+    fitted = set(vars(before)) - set(vars(type(model)()))
+    assert "_model" in fitted
+    before.set_params(**model.get_params(deep=False))
+    for estimator in (model, before):
+        with pytest.raises(error, match=match):
+            estimator.fit(*data)
+        # What scikit-learn's own validation sets (n_features_in_) is no fit.
+        left = fitted & set(vars(estimator)) - {"n_features_in_", "feature_names_in_", "classes_"}
+        assert not left
+        with pytest.raises(NotFittedError):
+            estimator.predict(C)
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "rows"),
+    [
+        (ValueError, "Input X contains NaN", put(X, (3, 0), np.nan)),
+        (ValueError, "Input X contains infinity", put(X, (3, 0), np.inf)),
+        (ValueError, "Input X contains infinity", put(X, (3, 0), -np.inf)),
+        (ValueError, "Expected 2D array, got 1D array", X[:, 0]),
+        (ValueError, "Found array with dim 3", X[np.newaxis]),
+        (ValueError, r"Found array with 0 sample\(s\)", X[:0]),
+        (ValueError, r"Found array with 0 feature\(s\)", X[:, :0]),
+        (ValueError, "inhomogeneous shape", [[1.0, 2.0]] * 59 + [[3.0]]),
+        (ValueError, "could not convert string to float: 'a'", [["a"]] * 60),
+        (ValueError, "Complex data not supported", X + 1j),
+        (TypeError, "must be a string or a real number, not 'object'", np.array([[object()]] * 60)),
+        (ValueError, "inconsistent numbers of samples", X[:50]),
+        (ValueError, "Expected 2D array, got scalar array", None),
+    ],
+)
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_bad_rows(cls, error, match, rows):
+    refused(error, match, cls(), rows, T if cls is RVR else T > 0.0)
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_one_row_is_too_few(cls):
+    refused(ValueError, r"1 sample\(s\).*minimum of 2", cls(), X[:1], [1])
+
+
+@pytest.mark.parametrize(
+    ("match", "target"),
+    [
+        ("Input y contains NaN", put(T, 3, np.nan)),
+        ("Input y contains infinity", put(T, 3, np.inf)),
+        ("inconsistent numbers of samples", T[:50]),
+        (r"y should be a 1d array, got an array of shape \(60, 2\)", np.column_stack([T, T])),
+        ("could not convert string to float", ["a"] * 60),
+        ("Complex data not supported", T + 1j),
+        (r"y should be a 1d array, got an array of shape \(\)", 3.0),
+        ("requires y to be passed", None),
+    ],
+)
+def test_bad_targets(match, target):
+    refused(ValueError, match, RVR(), X, target)
+
+
+@pytest.mark.parametrize(
+    ("match", "target"),
+    [
+        (r"y has only one class \(1\)", np.ones(80, dtype=int)),
+        (r"y has only one class \('a'\)", ["a"] * 80),
+        ("Only binary classification is supported. The type of the target is multiclass", np.arange(80) % 3),
+        ("Unknown label type: continuous", np.linspace(0.0, 1.0, 80)),
+        ("Input y contains NaN", put(Y, 3, np.nan)),
+        (r"y should be a 1d array, got an array of shape \(80, 2\)", np.column_stack([Y, Y])),
+        ("inconsistent numbers of samples", Y[:50]),
+    ],
+)
+def test_bad_classes(match, target):
+    refused(ValueError, match, RVC(), C, target)
+
+
+@pytest.mark.parametrize(
+    ("match", "weight"),
+    [
+        (r"sample_weight\[5\] = -1.0: weights must be zero or positive", put(ONES, 5, -1.0)),
+        (r"sample_weight\[5\] = nan", put(ONES, 5, np.nan)),
+        (r"sample_weight\[5\] = inf", put(ONES, 5, np.inf)),
+        ("Every sample weight is zero", 0.0 * ONES),
+        ("Every sample weight is zero", 0.0),
+        (r"sample_weight.shape == \(50,\), expected \(60,\)", ONES[:50]),
+        ("Sample weights must be 1D array or scalar, got 2D", ONES[:, np.newaxis]),
+        ("sample_weight holds something that is no number", ["a"] * 60),
+        ("sample_weight holds something that is no number: complex", ONES * 1j),
+        (r"found 1 row\(s\) to train on", put(0.0 * ONES, 5, 1.0)),
+    ],
+)
+def test_bad_weights(match, weight):
+    refused(ValueError, match, RVR(), X, T, weight)
+
+
+def test_weights_that_leave_one_class():
+    refused(ValueError, r"only one class \(0\) among the rows of positive weight", RVC(), C, Y, 1.0 - Y)
+
+
+# Parameters of both estimators, the value, and what the message must say.
+NUMBERS = {
+    "a finite number": [np.nan, np.inf, "a", 1j, None],
+    "a positive number": [0, -1, 0.0, -0.5],
+}
+KERNEL_NAMES = "'rbf', 'laplacian', 'matern32', 'matern52', 'rational_quadratic', 'linear', 'poly', 'sigmoid', "
+BAD = [
+    *[({"gamma": v}, f"gamma = {v!r}: expected {m}") for m, vs in NUMBERS.items() for v in vs if v != "a"],
+    ({"gamma": "wide"}, "gamma = 'wide': expected one of 'scale', 'auto'"),
+    ({"gamma": True}, "gamma = True: expected a finite number"),
+    ({"gamma": [1.0, 2.0, 3.0]}, "gamma = 3 values: expected one number, or one per feature (2)"),
+    ({"gamma": [1.0, -2.0]}, "gamma[1] = -2.0: expected a positive number"),
+    ({"gamma": np.array([np.nan, 1.0])}, "gamma[0] = nan: expected a finite number"),
+    ({"gamma": [[1.0]]}, "gamma has 2 dimensions"),
+    ({"gamma": []}, "gamma"),
+    ({"kernel": "gauss"}, f"kernel = 'gauss': expected one of {KERNEL_NAMES}'linear_spline', 'precomputed'"),
+    ({"kernel": None}, "kernel = None: expected one of 'rbf', "),
+    *[({"kernel": "poly", "degree": v}, f"degree = {v!r}: expected a whole") for v in (0, -1, 1.5, True, None, "3")],
+    *[({"kernel": "poly", "coef0": v}, f"coef0 = {v!r}: expected a finite") for v in (np.nan, np.inf, "a", None)],
+    *[({"kernel": "sigmoid", "coef0": v}, f"coef0 = {v!r}: expected a finite") for v in (np.nan, "a")],
+    *[({"kernel": "rational_quadratic", "shape": v}, f"shape = {v!r}: expected a") for v in (0, -1.0, np.nan, "a")],
+    ({"basis": "columns"}, "basis = 'columns': expected one of 'kernel', 'given'"),
+    *[({"dictionary": v}, f"dictionary = {v!r}: expected a whole number of at least 1") for v in (0, -3, 1.5, "a")],
+    ({"basis": "given", "dictionary": 3}, "dictionary = 3: expected null"),
+    ({"inference": "newton"}, "inference = 'newton': expected one of 'sequential', 'mackay', 'em'"),
+    ({"inference_params": {"steps": 1}}, "unknown field `steps`, expected one of `hyperpriors`, `tolerance`, `batch`"),
+    ({"inference_params": [1]}, "inference_params = [1]: expected a dict or None"),
+    ({"inference_params": "batch"}, "inference_params = 'batch': expected a dict or None"),
+    ({"inference_params": {"batch": 0}}, "batch = 0: expected a whole number of at least 1"),
+    ({"inference_params": {"tolerance": -1.0}}, "tolerance = -1: expected a positive number"),
+    ({"inference_params": {"tolerance": np.nan}}, "inference_params = {'tolerance': nan}"),
+    ({"inference_params": {"batch": print}}, "inference_params = {'batch': <built-in function print>}"),
+    # The message names the setting.
+    ({"inference_params": {"batch": 1.5}}, "batch"),
+    ({"inference_params": {"batch": "many"}}, "batch"),
+    ({"inference_params": {"hyperpriors": {"a": -1.0}}}, "hyperpriors.a = -1: expected zero or a positive number"),
+    *[({"tol": v}, f"tol = {v!r}: expected a") for v in (0, -1.0, np.nan, np.inf, "a")],
+    *[({"max_iter": v}, f"max_iter = {v!r}: expected a whole number of at least 1") for v in (0, -1, 1.5, None, "a")],
+    *[({"time_limit": v}, f"time_limit = {v!r}: expected a") for v in (0, -1.0, np.nan, np.inf, "a")],
+    *[({"memory_limit": v}, f"memory_limit = {v!r}: expected a whole number") for v in (0, -1, 1.5, "a")],
+    ({"n_jobs": 0}, "n_jobs == 0"),
+    ({"n_jobs": 1.5}, "n_jobs = 1.5: expected a whole number"),
+    ({"n_jobs": "all"}, "n_jobs = 'all': expected a whole number"),
+    *[({"verbose": v}, f"verbose = {v!r}: expected a whole number of at least 0") for v in (-1, 0.5, "a", None)],
+    ({"random_state": -1}, "Seed must be between 0 and"),
+    ({"random_state": "a"}, "'a' cannot be used to seed"),
+]
+
+
+@pytest.mark.parametrize(("own", "message"), BAD, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_bad_parameters(cls, own, message):
+    refused(ValueError, re.escape(message), cls(**own), C, Y)
+
+
+@pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "a"])
+def test_bad_noise_variance(value):
+    refused(ValueError, f"noise_variance = {value!r}: expected a", RVR(noise_variance=value), X, T)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("equal", "class_weight = 'equal': expected 'balanced', a dict or None"),
+        (2.0, "class_weight = 2.0: expected 'balanced', a dict or None"),
+        ({2: 1.0}, "class_weight names [2], but the classes are [0, 1]"),
+        ({0: -1.0}, "class_weight[0] = -1.0: expected a positive number"),
+        ({0: np.nan}, "class_weight[0] = nan: expected a finite number"),
+        ({1: "a"}, "class_weight[1] = 'a': expected a finite number"),
+    ],
+)
+def test_bad_class_weight(value, message):
+    refused(ValueError, re.escape(message), RVC(class_weight=value), C, Y)
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_too_little_memory_is_refused_in_bytes(cls):
+    # The user gave bytes; "0 MB" of both would tell nothing.
+    refused(ValueError, r"[1-9]\d* .*memory limit is 1000\b", cls(memory_limit=1000), C, Y)
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_a_parameter_that_the_kernel_does_not_have_is_not_looked_at(cls):
+    expected = cls(kernel="linear").fit(C, Y).predict(C)
+    assert_array_equal(cls(kernel="linear", gamma=-1.0, degree=0, shape=0.0).fit(C, Y).predict(C), expected)
+
+
+@pytest.mark.parametrize("settings", [{}, {"kernel": "precomputed"}, {"basis": "given"}])
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_bad_rows_to_predict(cls, settings):
+    rows = {"precomputed": C @ C.T}.get(settings.get("kernel"), C)
+    model = cls(**settings).fit(rows, Y)
+    n = rows.shape[1]
+    cases = [
+        (rows[:, :-1], f"X has {n - 1} features, but {cls.__name__} is expecting {n} features"),
+        (rows[0], "Expected 2D array, got 1D array"),
+        (rows[:0], r"Found array with 0 sample\(s\)"),
+        (np.array([["a"] * n]), "could not convert string to float"),
+        (rows + 1j, "Complex data not supported"),
+    ]
+    active = model.relevance_[0] if settings else 1
+    where = rf"X\[3, {active}\] = nan" if "kernel" in settings else "Input X contains NaN"
+    cases.append((put(rows, (3, active), np.nan), where))
+    for bad, match in cases:
+        for method in ["predict"] if cls is RVR else ["predict", "predict_proba", "decision_function"]:
+            with pytest.raises(ValueError, match=match):
+                getattr(model, method)(bad)
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_not_fitted(cls, tmp_path):
+    model = cls(kernel="linear")
+    calls = [lambda: model.predict(C), lambda: model.score(C, Y), lambda: model.save(tmp_path / "model.json")]
+    calls += [lambda: model.covariance_, lambda: model.coef_, lambda: model.weight_precision_]
+    if cls is RVC:
+        calls += [lambda: model.predict_proba(C), lambda: model.decision_function(C)]
+    for call in calls:
+        with pytest.raises(NotFittedError, match=f"This {cls.__name__} instance is not fitted yet"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("match", "matrix"),
+    [
+        (r"found \(60, 59\)", K[:, 1:]),
+        ("Input X contains NaN", put(K, (2, 2), np.nan)),
+        ("Input X contains infinity", put(K, (2, 2), np.inf)),
+    ],
+)
+def test_bad_kernel_matrices(match, matrix):
+    refused(ValueError, match, RVR(kernel="precomputed"), matrix, T)
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "kernel"),
+    [
+        (ValueError, r"the kernel function returned shape \(3, 3\): expected \(60, 60\)", lambda a, b: np.ones((3, 3))),
+        (ValueError, "the kernel function returned shape", lambda a, b: None),
+        (ValueError, "something else than finite", lambda a, b: np.full((len(a), len(b)), np.nan)),
+        (ValueError, "something else than finite", lambda a, b: np.full((len(a), len(b)), 1j)),
+        (ValueError, "something else than finite", lambda a, b: np.full((len(a), len(b)), "x")),
+        (ZeroDivisionError, "division by zero", lambda a, b: 1 / 0),
+    ],
+)
+def test_bad_kernel_functions(error, match, kernel):
+    refused(error, match, RVR(kernel=kernel), X, T)
+
+
+def test_a_kernel_function_that_fails_in_predict():
+    good = True
+
+    def kernel(a, b):
+        return np.exp(-0.1 * (a - b.T) ** 2) * (1.0 if good else np.nan)
+
+    model = RVR(kernel=kernel).fit(X, T)
+    good = False
+    with pytest.raises(ValueError, match="something else than finite"):
+        model.predict(X)
+
+
+def test_what_the_callback_raises_is_raised():
+    def callback(record):
+        raise KeyError("mine")
+
+    refused(KeyError, "mine", RVR(callback=callback), X, T)
+    refused(TypeError, "not callable", RVR(callback=3), X, T)
+
+
+# Odd data with a defined result.
+
+SCHEMES = pytest.mark.parametrize("inference", ["sequential", "mackay", "em"])
+
+
+def check_alive(model, rows, tmp_path):
+    """It predicts finite numbers, and comes back from a pickle and from a file."""
+    file = tmp_path / "model.json"
+    model.save(file)
+    for again in (model, pickle.loads(pickle.dumps(model)), load(file)):
+        if isinstance(model, RVR):
+            mean, std = again.predict(rows, return_std=True)
+            assert np.all(np.isfinite(mean)) and np.all(std > 0.0) and np.all(np.isfinite(std))
+            assert_array_equal(mean, model.predict(rows))
+        else:
+            probability = again.predict_proba(rows)
+            assert np.all((probability >= 0.0) & (probability <= 1.0))
+            assert_array_equal(probability, model.predict_proba(rows))
+    assert math.isfinite(model.log_evidence_)
+
+
+@SCHEMES
+@pytest.mark.parametrize("value", [0.0, 1.0, -7.0, 1e6, 1e-6])
+def test_a_constant_target_gives_the_intercept_alone(inference, value, tmp_path):
+    model = RVR(gamma=0.1, inference=inference).fit(X, np.full(60, value))
+    assert len(model.relevance_) == 0
+    assert model.relevance_vectors_.shape == (0, 1)
+    assert model.dual_coef_.shape == (1, 0)
+    assert model.report_["repairs"]["constant_target"]
+    assert_allclose(model.predict(X), value, rtol=1e-6)
+    check_alive(model, X, tmp_path)
+
+
+@SCHEMES
+@pytest.mark.parametrize("value", [0.0, 3.0])
+def test_a_constant_target_without_intercept(inference, value, tmp_path):
+    model = RVR(gamma=0.1, inference=inference, fit_intercept=False).fit(X, np.full(60, value))
+    assert_allclose(model.predict(X), value, atol=0.01)
+    check_alive(model, X, tmp_path)
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_pure_noise_gives_the_intercept_alone(external, tmp_path):
+    rows, _ = surface(200)
+    target = 5.0 + np.random.default_rng(1).standard_normal(200)
+    model = RVR(kernel="precomputed").fit(rows @ rows.T, target) if external else RVR(kernel="linear").fit(rows, target)
+    assert len(model.relevance_) == 0
+    assert model.intercept_ == pytest.approx(target.mean(), rel=1e-2)
+    assert model.noise_variance_ == pytest.approx(target.var(), rel=1e-2)
+    check_alive(model, rows @ rows.T if external else rows, tmp_path)
+
+
+def test_a_kernel_function_and_no_relevance_vector():
+    def kernel(a, b):
+        # As those of scikit-learn.
+        assert len(a) > 0 and len(b) > 0
+        return a @ b.T
+
+    model = RVR(kernel=kernel).fit(X, np.full(60, 2.0))
+    assert len(model.relevance_) == 0
+    assert_allclose(model.predict(X), 2.0, rtol=1e-6)
+
+
+@SCHEMES
+def test_pure_noise_classes(inference, tmp_path):
+    rows, _ = surface(60)
+    model = RVC(inference=inference).fit(rows, np.random.default_rng(1).integers(0, 2, 60))
+    check_alive(model, rows, tmp_path)
+
+
+@SCHEMES
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_constant_features(cls, inference, tmp_path):
+    rows = np.column_stack([C, np.full(80, 3.0)])
+    model = cls(gamma=0.3, inference=inference).fit(rows, Y)
+    assert model.report_["repairs"]["constant_features"] == [2]
+    assert_array_equal(model.relevance_, cls(gamma=0.3, inference=inference).fit(C, Y).relevance_)
+    check_alive(model, rows, tmp_path)
+
+
+@SCHEMES
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_all_rows_equal(cls, inference, tmp_path):
+    model = cls(inference=inference).fit(np.ones((80, 2)), Y)
+    assert len(model.relevance_) <= 1
+    out = model.predict(np.ones((3, 2))) if cls is RVR else model.predict_proba(np.ones((3, 2)))
+    # The prior of the intercept draws the mean a little towards zero.
+    assert_allclose(out, 0.5, rtol=0.02)
+    check_alive(model, np.ones((3, 2)), tmp_path)
+
+
+@SCHEMES
+def test_every_row_in_both_classes(inference, tmp_path):
+    model = RVC(inference=inference).fit(np.vstack([C, C]), np.append(Y, 1 - Y))
+    assert_allclose(model.predict_proba(C), 0.5, atol=1e-6)
+    check_alive(model, C, tmp_path)
+
+
+@SCHEMES
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_every_row_twice_is_a_weight_of_two(cls, inference):
+    target = T if cls is RVR else Y
+    rows = X if cls is RVR else C
+    own = {"gamma": 0.2, "inference": inference}
+    twice = cls(**own).fit(np.vstack([rows, rows]), np.append(target, target))
+    weight = cls(**own).fit(rows, target, np.full(len(rows), 2.0))
+    assert_array_equal(twice.relevance_, weight.relevance_)
+    assert_array_equal(twice.dual_coef_, weight.dual_coef_)
+    assert_array_equal(twice.alpha_, weight.alpha_)
+    assert_array_equal(twice.covariance_, weight.covariance_)
+    assert_array_equal(twice.predict(rows), weight.predict(rows))
+    assert twice.report_["repairs"]["merged_rows"] == len(rows)
+    assert cls(**own).fit(rows, target).log_evidence_ != weight.log_evidence_
+
+
+@SCHEMES
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_separable_classes(kernel, inference, tmp_path):
+    rows = 0.1 * C + 3.0 * (2.0 * Y[:, np.newaxis] - 1.0)
+    model = RVC(kernel=kernel, inference=inference).fit(rows, Y)
+    assert model.score(rows, Y) == 1.0
+    assert np.all(np.isfinite(model.predict_log_proba(rows * 100.0)))
+    check_alive(model, rows, tmp_path)
+
+
+@SCHEMES
+@pytest.mark.parametrize("target", [np.sinc(X[:, 0] / np.pi), K[:, 30]], ids=["sinc", "one kernel"])
+def test_targets_free_of_noise(inference, target, tmp_path):
+    model = RVR(gamma=0.1, inference=inference).fit(X, target)
+    # The noise precision has a cap of 1e6 over the variance of the target.
+    assert model.report_["repairs"]["noise_capped"]
+    assert model.noise_variance_ >= 0.99e-6 * target.var()
+    assert_allclose(model.predict(X), target, atol=2e-3)
+    check_alive(model, X, tmp_path)
+
+
+@SCHEMES
+def test_an_outlier_of_a_hundred_million(inference, tmp_path):
+    model = RVR(gamma=0.1, inference=inference).fit(X, put(T, 7, 1e8))
+    # It is noise, or a kernel at it: the other rows are not explained any better.
+    assert 1e-3 * 1e16 / 60 < model.noise_variance_ < 1e16 / 30
+    check_alive(model, X, tmp_path)
+    check_alive(RVR(inference=inference).fit(put(X, (7, 0), 1e8), T), X, tmp_path)
+
+
+@SCHEMES
+@pytest.mark.parametrize("unit", [1e-150, 1e-6, 1e6, 1e9])
+def test_units_of_the_target(inference, unit, tmp_path):
+    plain = RVR(gamma=0.1, inference=inference).fit(X, T)
+    model = RVR(gamma=0.1, inference=inference).fit(X, T * unit)
+    assert_array_equal(model.relevance_, plain.relevance_)
+    mean, std = model.predict(X, return_std=True)
+    expected_mean, expected_std = plain.predict(X, return_std=True)
+    assert_allclose(mean / unit, expected_mean, rtol=1e-8, atol=1e-10)
+    assert_allclose(std / unit, expected_std, rtol=1e-8)
+    check_alive(model, X, tmp_path)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_units_beyond_64_bits_are_refused(unit):
+    refused(ValueError, "leaves the range of 64-bit numbers; rescale the data", RVR(gamma=0.1), X, T * unit)
+
+
+def test_a_level_of_a_million(tmp_path):
+    """The intercept takes it up; only its own prior sees how large it is."""
+    plain, model = RVR(gamma=0.1).fit(X, T), RVR(gamma=0.1).fit(X, T + 1e6)
+    assert model.intercept_ == pytest.approx(1e6, rel=1e-5)
+    assert_allclose(model.predict(X) - 1e6, plain.predict(X), atol=0.1)
+    assert model.noise_variance_ == pytest.approx(plain.noise_variance_, rel=0.2)
+    check_alive(model, X, tmp_path)
+
+
+@SCHEMES
+@pytest.mark.parametrize("cls", [RVR, RVC])
+@pytest.mark.parametrize("unit", [1e6, 1e-6])
+def test_units_of_the_features(cls, inference, unit):
+    rows, target = (X, T) if cls is RVR else (C, Y)
+    plain = cls(gamma=0.1, inference=inference).fit(rows, target)
+    model = cls(gamma=0.1 / unit**2, inference=inference).fit(rows * unit, target)
+    assert_array_equal(model.relevance_, plain.relevance_)
+    assert_allclose(model.dual_coef_, plain.dual_coef_, rtol=1e-6, atol=1e-8 * np.abs(plain.dual_coef_).max())
+    # gamma="scale" follows by itself.
+    scaled = cls(inference=inference).fit(rows * unit, target)
+    assert_array_equal(scaled.relevance_, cls(inference=inference).fit(rows, target).relevance_)
+
+
+@pytest.mark.parametrize("kernel", ["poly", "linear", "linear_spline"])
+def test_features_beyond_64_bits_are_refused(kernel):
+    match = "leaves the range of 64-bit numbers; rescale the data"
+    refused(ValueError, match, RVR(kernel=kernel, gamma=1.0), X * 1e160, T)
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+@pytest.mark.parametrize("weight", [1e-12, 1e6])
+def test_weights_in_any_unit_give_a_model(cls, weight, tmp_path):
+    rows, target = (X, T) if cls is RVR else (C, Y)
+    check_alive(cls(gamma=0.1).fit(rows, target, np.full(len(rows), weight)), rows, tmp_path)
+
+
+def test_one_row_of_large_weight(tmp_path):
+    model = RVR(gamma=0.1).fit(X, T, put(ONES, 3, 1e6))
+    check_alive(model, X, tmp_path)
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_two_rows(cls, tmp_path):
+    check_alive(cls().fit([[0.0], [1.0]], [0, 1]), [[0.5]], tmp_path)
+
+
+def test_one_row_against_all_others(tmp_path):
+    model = RVC().fit(C, np.arange(80) == 0)
+    check_alive(model, C, tmp_path)

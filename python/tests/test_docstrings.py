@@ -1,0 +1,116 @@
+"""Documentation that cannot go out of date: examples run, parameters are all described, types hold."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import relvec
+from numpydoc.docscrape import NumpyDocString
+from numpydoc.validate import validate
+from relvec import RVC, RVR
+from support import ROOT, two_classes
+
+PUBLIC = [
+    f"relvec.{name}" for name in relvec.__all__ if callable(getattr(relvec, name)) and not name.startswith("Relevance")
+]
+METHODS = [
+    f"relvec.{cls.__name__}.{name}"
+    for cls in (RVR, RVC)
+    for name, member in inspect.getmembers(cls)
+    if not name.startswith("_")
+    and (inspect.isfunction(member) or isinstance(member, property))
+    and (getattr(member, "fget", None) or member).__module__.startswith("relvec")
+]
+# Not asked of every docstring: a See Also, an extended summary, an example.
+NOT_ASKED = {"SA01", "ES01", "EX01"}
+
+
+def modules():
+    yield relvec
+    for info in pkgutil.iter_modules(relvec.__path__):
+        if info.name != "_core":
+            yield importlib.import_module(f"relvec.{info.name}")
+
+
+@pytest.mark.parametrize("module", list(modules()), ids=lambda module: module.__name__)
+def test_examples_run(module):
+    assert module.__doc__
+    assert doctest.testmod(module).failed == 0
+
+
+def test_there_are_examples():
+    for name in ("RVR", "RVC", "load"):
+        assert ">>> " in getattr(relvec, name).__doc__
+
+
+@pytest.mark.parametrize("name", [*PUBLIC, *METHODS])
+def test_docstrings_are_complete(name):
+    errors = [(code, text) for code, text in validate(name)["errors"] if code not in NOT_ASKED]
+    assert not errors
+
+
+def test_these_are_looked_at():
+    assert set(PUBLIC) == {"relvec.RVC", "relvec.RVR", "relvec.load"}
+    assert {"relvec.RVR.fit", "relvec.RVR.predict", "relvec.RVR.save", "relvec.RVC.predict_proba"} <= set(METHODS)
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_parameters_and_defaults_are_those_of_the_constructor(cls):
+    described = {entry.name: entry.type for entry in NumpyDocString(inspect.getdoc(cls))["Parameters"]}
+    own = {name: p for name, p in inspect.signature(cls.__init__).parameters.items() if name != "self"}
+    assert list(described) == list(own)
+    assert set(own) == set(cls().get_params())
+    for name, parameter in own.items():
+        default = re.search(r"default=(.+)$", described[name])
+        assert default, name
+        assert eval(default[1]) == parameter.default, name
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_attributes_are_those_of_a_fit(cls):
+    described = {entry.name for entry in NumpyDocString(inspect.getdoc(cls))["Attributes"]}
+    X, y = two_classes()
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    # Only some kernels have the one, only the linear one has the other.
+    one, other = cls().fit(frame, y), cls(kernel="linear").fit(frame, y)
+    assert described == {name for name in vars(one) if name.endswith("_")} | {"coef_", "covariance_"}
+    for name in described:
+        assert hasattr(one, name) or hasattr(other, name), name
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_long_names_are_the_same_classes(cls):
+    long = {RVR: relvec.RelevanceVectorRegressor, RVC: relvec.RelevanceVectorClassifier}
+    assert long[cls] is cls
+
+
+def test_the_names_of_the_package():
+    assert relvec.__all__ == sorted(relvec.__all__)
+    for name in relvec.__all__:
+        assert hasattr(relvec, name)
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", relvec.__version__)
+
+
+def checker(folder, *arguments):
+    """A program of mypy, run in a folder that holds the package."""
+    command = [sys.executable, "-m", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_types_of_the_package():
+    done = checker(ROOT / "python", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "-p", "relvec")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_types_of_the_extension_module_are_those_that_it_has():
+    # The extension module may be in the sources or installed.
+    folder = Path(relvec.__file__).parents[1]
+    done = checker(folder, "mypy.stubtest", "relvec._core", "--mypy-config-file", str(ROOT / "pyproject.toml"))
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,377 @@
+"""Model files and pickles: everything comes back, and what is no model file is named."""
+
+import copy
+import json
+import math
+import os
+import pickle
+import re
+import stat
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+from relvec import RVC, RVR, load
+from relvec._parameters import KERNELS
+from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
+from support import PARAMETERS, sinc, surface, two_classes
+
+S, T = surface()
+C, Y = two_classes()
+NEW = surface(30, seed=4)[0]
+
+# Not saved: what belongs to the fit and not to the model.
+OF_THE_FIT = {"report_"}
+
+
+def outputs(model, rows):
+    if isinstance(model, RVR):
+        return np.array(model.predict(rows, return_std=True, return_parts=True))
+    return np.array([model.predict_proba(rows), model.predict_log_proba(rows), model.predict_proba(rows, False)])
+
+
+def check_attributes(again, model, but=frozenset()):
+    """Every fitted attribute comes back, bit for bit and of the same kind."""
+    names = [name for name in vars(model) if name.endswith("_") and name not in but]
+    assert len(names) >= 10
+    for name in [*names, "covariance_", "weight_precision_"]:
+        one, other = getattr(again, name), getattr(model, name)
+        assert type(one) is type(other), name
+        assert_array_equal(one, other, err_msg=name)
+        if isinstance(one, np.ndarray):
+            assert one.shape == other.shape, name
+            assert one.dtype == other.dtype, name
+    extra = {name for name in vars(again) if name.endswith("_")} - set(vars(model))
+    assert not extra
+
+
+def round_trip(model, rows, path, kernel=None):
+    model.save(path)
+    again = load(path, kernel)
+    assert type(again) is type(model)
+    assert_array_equal(outputs(again, rows), outputs(model, rows))
+    assert_array_equal(again.predict(rows), model.predict(rows))
+    check_attributes(again, model, OF_THE_FIT)
+    assert again.report_ == {"status": model.report_["status"], "iterations": model.n_iter_}
+    # Saved again, the file is the same.
+    text = path.read_bytes()
+    again.save(path)
+    assert path.read_bytes() == text
+    # What loading knows of the parameters makes the same kernel in a new fit.
+    for name in ("kernel", "gamma", *PARAMETERS, "basis", "inference"):
+        known = getattr(clone(again), name)
+        if name in KERNELS.get(model.kernel if isinstance(model.kernel, str) else "", []):
+            assert np.all(known == getattr(model, f"{name}_", getattr(model, name))), name
+        elif name in ("kernel", "basis", "inference") and (model.basis, name) != ("given", "kernel"):
+            assert known == getattr(model, name), name
+    return again
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_kernel(kernel, tmp_path):
+    model = RVR(kernel=kernel, gamma=[0.8, 0.3], **PARAMETERS).fit(S, T)
+    round_trip(model, NEW, tmp_path / "model.json")
+
+
+@pytest.mark.parametrize("inference", ["sequential", "mackay", "em"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_every_scheme(inference, fit_intercept, tmp_path):
+    own = {"inference": inference, "fit_intercept": fit_intercept, "tol": 0.01}
+    round_trip(RVR(**own).fit(S, T + 3.0), NEW, tmp_path / "model.json")
+    round_trip(RVC(**own).fit(C, Y), NEW, tmp_path / "model.json")
+
+
+def test_a_noise_variance_that_was_given(tmp_path):
+    again = round_trip(RVR(noise_variance=0.02).fit(S, T), NEW, tmp_path / "model.json")
+    assert again.noise_variance == 0.02
+    assert round_trip(RVR().fit(S, T), NEW, tmp_path / "model.json").noise_variance is None
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array([3, 7]),
+        np.array([-1, 1]),
+        np.array([-1.0, 1.0]),
+        np.array([False, True]),
+        np.array(["no", "yes"]),
+        np.array(["1", "2"]),
+        np.array(['a "quoted"\n one', "ß, 類"]),
+        np.array(["no", "yes"], dtype=object),
+        np.array([2**52, 2**52 + 1]),
+        # Beyond what 64-bit floats tell apart.
+        np.array([2**60, 2**60 + 1]),
+        np.array([0, 1], dtype=np.uint8),
+    ],
+    ids=repr,
+)
+def test_classes_come_back_as_what_they_were(names, tmp_path):
+    model = RVC().fit(C, names[Y])
+    file = tmp_path / "model.json"
+    model.save(file)
+    again = load(file)
+    assert again.classes_.tolist() == names.tolist()
+    # The kind, if not the width, of each label.
+    assert [type(label) for label in again.classes_.tolist()] == [type(label) for label in names.tolist()]
+    assert again.predict(C).tolist() == model.predict(C).tolist()
+    assert again.score(C, names[Y]) == model.score(C, names[Y])
+    assert_array_equal(again.predict_proba(C), model.predict_proba(C))
+
+
+@pytest.mark.parametrize("frames", [pd, pl])
+def test_names_of_features(frames, tmp_path):
+    frame = frames.DataFrame({"width": S[:, 0], "height, cm": S[:, 1]})
+    model = RVR().fit(frame, T)
+    again = round_trip(model, frame, tmp_path / "model.json")
+    assert again.feature_names_in_.tolist() == ["width", "height, cm"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.predict(frame[["height, cm", "width"]])
+    # No names, none come back.
+    assert not hasattr(round_trip(RVR().fit(S, T), S, tmp_path / "model.json"), "feature_names_in_")
+
+
+def test_the_name_of_the_target_is_in_the_file(tmp_path):
+    for model in (RVR().fit(S, pd.Series(T, name="height")), RVC().fit(C, pl.Series("height", Y))):
+        model.save(tmp_path / "model.json")
+        assert json.loads((tmp_path / "model.json").read_text())["model"]["target"] == "height"
+
+
+def test_gamma_of_one_number(tmp_path):
+    for gamma in ("scale", "auto", 0.3):
+        again = round_trip(RVR(gamma=gamma).fit(S, T), NEW, tmp_path / "model.json")
+        assert isinstance(again.gamma, float)
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_kernels_from_outside(cls, tmp_path):
+    rows, target = (S, T) if cls is RVR else (C, Y)
+    file = tmp_path / "model.json"
+    K = rbf_kernel(rows, gamma=0.5)
+    again = round_trip(cls(kernel="precomputed").fit(K, target), K, file)
+    assert again.__sklearn_tags__().input_tags.pairwise
+    assert again.n_features_in_ == len(rows)
+    round_trip(cls(basis="given").fit(K, target), K, file)
+    model = cls(kernel=rbf_kernel).fit(rows, target)
+    round_trip(model, NEW, file, kernel=rbf_kernel)
+    with pytest.raises(ValueError, match=re.escape(f"{str(file)!r}: the model was fitted with a kernel function")):
+        load(file)
+
+
+def test_a_model_without_relevance_vectors(tmp_path):
+    file = tmp_path / "model.json"
+    for own in ({}, {"basis": "given"}, {"fit_intercept": False, "noise_variance": 1e6}):
+        model = RVR(**own).fit(S, np.full(60, 2.0))
+        assert len(model.relevance_) == 0
+        round_trip(model, NEW, file)
+    round_trip(RVR(kernel=rbf_kernel).fit(S, np.full(60, 2.0)), NEW, file, kernel=rbf_kernel)
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e150])
+def test_extreme_units(unit, tmp_path):
+    round_trip(RVR().fit(S, T * unit), NEW, tmp_path / "model.json")
+
+
+def test_a_limit_that_was_reached_is_remembered(tmp_path):
+    with pytest.warns(Warning, match="max_iter"):
+        model = RVR(max_iter=1, inference="mackay").fit(S, T)
+    assert round_trip(model, NEW, tmp_path / "model.json").report_["status"] == "iteration_limit"
+
+
+@pytest.mark.parametrize("own", [{}, {"kernel": "precomputed"}, {"kernel": rbf_kernel}, {"basis": "given"}], ids=str)
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_pickles_and_copies(cls, copied, own, tmp_path):
+    rows, target = (S, T) if cls is RVR else (C, Y)
+    if set(own) and own.get("kernel") is not rbf_kernel:
+        rows = rbf_kernel(rows)
+    model = cls(**own).fit(rows, target)
+    again = copied(model)
+    check_attributes(again, model, OF_THE_FIT)
+    assert again.get_params() == model.get_params()
+    assert_array_equal(outputs(again, rows), outputs(model, rows))
+    # A pickle holds the text of the file.
+    model.save(tmp_path / "one.json")
+    again.save(tmp_path / "two.json")
+    assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
+    for name in model.report_:
+        assert_array_equal(again.report_[name], model.report_[name])
+    # The copy can be fitted again, and the original does not see it.
+    before = outputs(model, rows)
+    again.fit(rows, target[::-1].copy())
+    assert_array_equal(outputs(model, rows), before)
+
+
+def test_a_pickle_of_what_was_loaded(tmp_path):
+    RVR().fit(S, T).save(tmp_path / "model.json")
+    model = load(tmp_path / "model.json")
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(NEW), model.predict(NEW))
+    assert math.isfinite(model.fit(S, T).log_evidence_)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    file = tmp_path / "model.json"
+    RVR(gamma=0.5).fit(S, T).save(file)
+    return file
+
+
+def test_names_of_files(saved):
+    expected = load(saved).predict(NEW)
+    assert_array_equal(load(str(saved)).predict(NEW), expected)
+
+    class Named:
+        def __fspath__(self):
+            return str(saved)
+
+    assert_array_equal(load(Named()).predict(NEW), expected)
+    load(saved).save(Named())
+    with pytest.raises(TypeError, match="PathLike"):
+        load(saved).save(3.5)
+
+
+def test_a_name_in_the_current_folder(saved, monkeypatch):
+    monkeypatch.chdir(saved.parent)
+    load("model.json").save("other.json")
+    assert (saved.parent / "other.json").read_bytes() == saved.read_bytes()
+
+
+def test_saving_replaces_a_file(saved):
+    RVR(gamma=2.0).fit(S, T).save(saved)
+    assert load(saved).gamma_ == 2.0
+    assert [file.name for file in saved.parent.iterdir()] == ["model.json"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_saving_through_a_link_keeps_the_link(saved):
+    link = saved.parent / "link.json"
+    link.symlink_to(saved)
+    RVR(gamma=2.0).fit(S, T).save(link)
+    assert link.is_symlink()
+    assert load(saved).gamma_ == 2.0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no umask there")
+def test_the_umask_decides_who_may_read(tmp_path):
+    model = RVR(gamma=0.5).fit(S, T)
+    for umask in (0o022, 0o077):
+        before = os.umask(umask)
+        try:
+            model.save(tmp_path / "model.json")
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE((tmp_path / "model.json").stat().st_mode) == 0o666 & ~umask
+
+
+def test_a_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        RVR().fit(S, T).save(tmp_path / "nowhere" / "model.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_part(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space left"):
+        RVR().fit(S, T).save(saved)
+    assert saved.read_bytes() == before
+    assert [file.name for file in saved.parent.iterdir()] == ["model.json"]
+
+
+def test_a_name_that_is_a_folder(saved):
+    with pytest.raises(OSError, match=re.escape(str(saved.parent.name))):
+        load(saved).save(saved.parent)
+    assert [file.name for file in saved.parent.iterdir()] == ["model.json"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(saved):
+    model = load(saved)
+    saved.parent.chmod(0o555)
+    try:
+        with pytest.raises(PermissionError):
+            model.save(saved)
+    finally:
+        saved.parent.chmod(0o755)
+    assert [file.name for file in saved.parent.iterdir()] == ["model.json"]
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing\.json"):
+        load(tmp_path / "missing.json")
+
+
+def altered(text, *path, value):
+    """The file's text with one value changed."""
+    tree = json.loads(text)
+    place = tree
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    return json.dumps(tree)
+
+
+@pytest.mark.parametrize(
+    ("match", "change"),
+    [
+        ("cut off", lambda text: ""),
+        ("cut off", lambda text: text[: len(text) // 2]),
+        ("not JSON", lambda text: "hello"),
+        ("not JSON", lambda text: text + "}"),
+        ("no model of relvec", lambda text: "{}"),
+        ("no model of relvec", lambda text: "[1, 2]"),
+        ("no model of relvec", lambda text: altered(text, "format", value="other")),
+        ("format version 99; this program reads version 1", lambda text: altered(text, "format_version", value=99)),
+        ("the file was altered", lambda text: altered(text, "checksum", value="00000000")),
+        ("the file was altered", lambda text: altered(text, "model", "expansion", "intercept", value=1.5)),
+        ("the file was altered", lambda text: altered(text, "model", "n_rows", value=7)),
+        ('in "model"', lambda text: altered(text, "model", "surprise", value=1)),
+        ('in "model"', lambda text: altered(text, "model", "alpha", value="many")),
+    ],
+)
+def test_what_is_no_model_file_is_named(saved, match, change):
+    saved.write_text(change(saved.read_text()))
+    with pytest.raises(ValueError, match=match) as caught:
+        load(saved)
+    assert str(saved) in str(caught.value)
+
+
+def test_one_digit_that_changed_is_noticed(saved):
+    text = saved.read_text()
+    place = text.index('"weights":[') + len('"weights":[') + 5
+    digit = str((int(text[place]) + 1) % 10)
+    saved.write_text(text[:place] + digit + text[place + 1 :])
+    with pytest.raises(ValueError, match="altered"):
+        load(saved)
+
+
+def test_bytes_that_are_no_text(saved):
+    saved.write_bytes(b"\x80\x04\x95" + bytes(range(256)))
+    with pytest.raises(ValueError, match=re.escape(f"{str(saved)!r} is no model file: byte 0")):
+        load(saved)
+
+
+def test_layout_of_the_file_may_change(saved):
+    """The checksum is of the contents: an editor may lay them out anew."""
+    expected = load(saved).predict(NEW)
+    saved.write_text(json.dumps(json.loads(saved.read_text()), indent=2))
+    assert_array_equal(load(saved).predict(NEW), expected)
+
+
+def test_fitting_what_was_loaded_gives_the_same_model(tmp_path):
+    X, t = sinc()
+    model = RVR(gamma=0.1).fit(X, t)
+    model.save(tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again.fit(X, t)
+    check_attributes(again, model, OF_THE_FIT)
