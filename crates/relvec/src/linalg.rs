@@ -105,7 +105,8 @@ impl Cholesky {
     /// most [`MAX_JITTER`], times `scale` (the unit-norm diagonal's size) is added.
     pub fn new(mut a: Array2<f64>, scale: f64) -> Result<Self> {
         let n = a.nrows();
-        let diagonal = a.diag().to_owned();
+        // A failed factorisation leaves nothing of either triangle to rely on.
+        let original = a.clone();
         let parallel = par((n * n * n) as f64 / 6.0);
         let params = Default::default();
         let mut buffer = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(n, parallel, params));
@@ -123,11 +124,11 @@ impl Cholesky {
                 return Ok(Cholesky { lower: a, jitter });
             }
             jitter = if jitter == 0.0 { 1e-14 } else { jitter * 10.0 };
-            if jitter > MAX_JITTER * 1.001 || !diagonal.iter().all(|v| v.is_finite()) {
+            if jitter > MAX_JITTER * 1.001 || !original.diag().iter().all(|v| v.is_finite()) {
                 return Err(Error::Singular { columns: n, jitter: MAX_JITTER });
             }
-            a.diag_mut().assign(&(&diagonal + jitter * scale));
-            mirror(&mut a);
+            a.assign(&original);
+            a.diag_mut().mapv_inplace(|v| v + jitter * scale);
         }
     }
 
@@ -180,4 +181,37 @@ pub(crate) fn least_squares(a: &Array2<f64>, b: &Array1<f64>) -> (Array1<f64>, A
     let mut x = Array2::from_shape_fn((m, 1), |(i, _)| work[[i, m]] * work[[i, i]].signum());
     solve_lower_transposed(lower.view(), x.view_mut());
     (x.column(0).to_owned(), lower)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A matrix that rounding has made indefinite gets the jitter that is reported, and nothing else.
+    #[test]
+    fn jitter_is_all_that_changes() {
+        for n in [5, 61, 200] {
+            // Wide Gaussians: all but a few eigenvalues are below rounding.
+            let phi = Array2::from_shape_fn((n, n), |(i, j)| (-((i as f64 - j as f64) * 4.0 / n as f64).powi(2)).exp());
+            let mut g = Array2::zeros((n, n));
+            add_gram(phi.view(), g.view_mut());
+            mirror(&mut g);
+            let scale = g.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+            let factor = Cholesky::new(g.clone(), scale).unwrap();
+            assert!(n == 5 || factor.jitter > 0.0, "{n} rows were no test");
+            assert!(factor.jitter <= 1e-13, "{n}: {}", factor.jitter);
+            let again = factor.lower.dot(&factor.lower.t());
+            let jittered = &g + &(Array2::<f64>::eye(n) * (factor.jitter * scale));
+            let worst = (&again - &jittered).iter().fold(0.0f64, |m, v| m.max(v.abs()));
+            assert!(worst < 1e-13 * scale, "{n}: {worst}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_covariance_is_refused() {
+        let mut a = Array2::eye(40);
+        a[[3, 7]] = 2.0;
+        a[[7, 3]] = 2.0;
+        assert!(matches!(Cholesky::new(a, 1.0), Err(Error::Singular { columns: 40, .. })));
+    }
 }
