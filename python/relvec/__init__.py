@@ -1,7 +1,23 @@
 """Sparse kernel machines: relevance vector machines for regression and classification."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._core import __version__
-from ._files import load
-from .rvm import RVC, RVR, RelevanceVectorClassifier, RelevanceVectorRegressor
+
+if TYPE_CHECKING:
+    from ._files import load
+    from .rvm import RVC, RVR, RelevanceVectorClassifier, RelevanceVectorRegressor
 
 __all__ = ["RVC", "RVR", "RelevanceVectorClassifier", "RelevanceVectorRegressor", "__version__", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    # The command, which needs no scikit-learn, starts a second sooner without it.
+    if name in __all__:
+        return getattr(import_module("._files" if name == "load" else ".rvm", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

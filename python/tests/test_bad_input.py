@@ -146,7 +146,7 @@ BAD = [
     *[({"kernel": "rational_quadratic", "shape": v}, f"shape = {v!r}: expected a") for v in (0, -1.0, np.nan, "a")],
     ({"basis": "columns"}, "basis = 'columns': expected one of 'kernel', 'given'"),
     *[({"dictionary": v}, f"dictionary = {v!r}: expected a whole number of at least 1") for v in (0, -3, 1.5, "a")],
-    ({"basis": "given", "dictionary": 3}, "dictionary = 3: expected null"),
+    ({"basis": "given", "dictionary": 3}, "dictionary = 3: expected None"),
     ({"inference": "newton"}, "inference = 'newton': expected one of 'sequential', 'mackay', 'em'"),
     ({"inference_params": {"steps": 1}}, "unknown field `steps`, expected one of `hyperpriors`, `tolerance`, `batch`"),
     ({"inference_params": [1]}, "inference_params = [1]: expected a dict or None"),

@@ -247,3 +247,25 @@ def test_every_parameter_is_switched_on_in_some_test(cls):
         if name != "self":
             used = re.search(rf"\b{name}=|[\"']{name}[\"']: ", own)
             assert used, f"no test sets {name}"
+
+
+@pytest.mark.parametrize("kernel", ["precomputed", "callable"])
+def test_a_dictionary_of_the_callers_kernel(kernel):
+    X, t = sinc()
+    gamma = 0.1
+
+    def rbf(a, b):
+        return np.exp(-gamma * ((a[:, None] - b[None]) ** 2).sum(-1))
+
+    table = rbf(X, X) if kernel == "precomputed" else X
+    own = "precomputed" if kernel == "precomputed" else rbf
+    few = RVR(own, dictionary=7).fit(table, t)
+    assert 0 < len(few.relevance_) <= 7
+    again = RVR(own, dictionary=7).fit(table, t)
+    np.testing.assert_array_equal(again.relevance_, few.relevance_)
+    others = [RVR(own, dictionary=7, random_state=seed).fit(table, t).relevance_ for seed in range(1, 4)]
+    assert any(not np.array_equal(other, few.relevance_) for other in others)
+    if kernel == "callable":
+        np.testing.assert_array_equal(few.relevance_vectors_, X[few.relevance_])
+    everything = RVR(own, dictionary=len(X)).fit(table, t)
+    np.testing.assert_array_equal(everything.predict(table), RVR(own).fit(table, t).predict(table))
