@@ -19,7 +19,7 @@ const VERBS: &[Verb] = &[
     ("test", "everything CI checks: formatting, lint, minimum Rust version, change log, tests, doctests, py, doc", test),
     ("py", "build the Python package into target/venv and check it: style, types, tests", python::check),
     ("doc", "build the documentation, Rust (target/doc) and Python (target/docs/python), warnings denied", doc),
-    ("bench", "run the benchmarks", bench),
+    ("bench", "run the benchmarks: times in Rust, memory in Python", bench),
 ];
 
 fn main() -> ExitCode {
@@ -71,7 +71,8 @@ fn doc() -> Result {
 }
 
 fn bench() -> Result {
-    cargo("bench --workspace --bench *")
+    cargo("bench --workspace --bench *")?;
+    python::bench()
 }
 
 fn cargo(arguments: &str) -> Result {

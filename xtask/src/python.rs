@@ -25,6 +25,12 @@ pub fn check() -> Result {
     python(&["-m", "pytest"])
 }
 
+/// Peak memory of a fit.
+pub fn bench() -> Result {
+    install()?;
+    python(&["python/benchmarks/memory.py"])
+}
+
 /// User guide, examples and reference; warnings are errors.
 pub fn doc() -> Result {
     install()?;
