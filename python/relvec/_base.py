@@ -35,7 +35,8 @@ class RelevanceVectorMachine(BaseEstimator):
         coef0: float,
         shape: float,
         basis: str,
-        dictionary: int | None,
+        dictionary: str | int,
+        landmarks: str,
         fit_intercept: bool,
         inference: str,
         inference_params: dict[str, Any] | None,
@@ -55,6 +56,7 @@ class RelevanceVectorMachine(BaseEstimator):
         self.shape = shape
         self.basis = basis
         self.dictionary = dictionary
+        self.landmarks = landmarks
         self.fit_intercept = fit_intercept
         self.inference = inference
         self.inference_params = inference_params
@@ -138,11 +140,13 @@ class RelevanceVectorMachine(BaseEstimator):
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
         design, dictionary, centres = X, used, None
         if self._precomputed:
-            dictionary = self._draw(_distinct_columns(X, used), int(seed))
+            # The whole matrix is there: a rule has nothing to spare.
+            rule = "all" if isinstance(self.dictionary, str) else self.dictionary
+            dictionary = _draw(_distinct_columns(X, used), rule, int(seed))
             design = np.ascontiguousarray(X[:, dictionary])
         elif self._callable:
             _, first = np.unique(X[used], axis=0, return_index=True)
-            dictionary = self._draw(used[first], int(seed))
+            dictionary = _draw(used[first], self.dictionary, int(seed))
             centres = X[dictionary]
             design = self._kernel_values(X, centres)
         model, report = _core.fit(settings, design, target, weights, observer(int(self.verbose), self.callback))
@@ -156,13 +160,6 @@ class RelevanceVectorMachine(BaseEstimator):
         if self.verbose:
             print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
         self._warn()
-
-    def _draw(self, rows: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-        """At most `dictionary` of the rows, evenly at random, in their order."""
-        if self.dictionary is None or self.dictionary >= len(rows):
-            return rows
-        kept = np.random.default_rng(seed).choice(len(rows), self.dictionary, replace=False)
-        return rows[np.sort(kept)]
 
     def _kernel_values(self, A: Float, B: Float) -> Float:
         """The callable kernel between the rows of two arrays, checked."""
@@ -281,6 +278,14 @@ def _distinct_columns(K: Float, used: NDArray[np.int64]) -> NDArray[np.int64]:
         )
     _, first = np.unique(K[np.ix_(used, used)], axis=1, return_index=True)
     return used[np.sort(first)]
+
+
+def _draw(rows: NDArray[np.int64], dictionary: str | int, seed: int) -> NDArray[np.int64]:
+    """Candidates out of the rows, evenly at random, in their order."""
+    size = _core.dictionary_size(str(dictionary), len(rows))
+    if size == len(rows):
+        return rows
+    return rows[np.sort(np.random.default_rng(seed).choice(len(rows), size, replace=False))]
 
 
 def _report(text: str) -> dict[str, Any]:

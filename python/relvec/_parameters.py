@@ -14,6 +14,7 @@ from . import _core
 
 KERNELS: dict[str, list[str]] = _core.kernels()
 SCHEMES: list[str] = _core.inference_schemes()
+LANDMARKS: list[str] = _core.landmarks()
 
 
 def one_of(name: str, value: Any, known: list[str]) -> str:
@@ -68,6 +69,18 @@ def kernel(estimator: Any) -> dict[str, Any]:
     return {name: {parameter: checks[parameter](getattr(estimator, parameter)) for parameter in KERNELS[name]}}
 
 
+def dictionary(estimator: Any) -> str | int:
+    """Check how many rows may be relevance vectors: a rule or a number."""
+    if isinstance(estimator.dictionary, str) and estimator.dictionary in ("auto", "all"):
+        return estimator.dictionary
+    if isinstance(estimator.dictionary, str):
+        raise ValueError(f"dictionary = {estimator.dictionary!r}: expected 'auto', 'all' or a whole number")
+    size = whole("dictionary", estimator.dictionary, 1)
+    if estimator.basis == "given":
+        raise ValueError(f"dictionary = {size}: expected 'auto', since all columns of a design matrix are candidates")
+    return size
+
+
 def inference(estimator: Any) -> dict[str, Any]:
     """The inference scheme's settings."""
     name = one_of("inference", estimator.inference, SCHEMES)
@@ -92,13 +105,11 @@ def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: i
     }
     if not given:
         own["kernel"] = kernel(estimator)
-    if estimator.dictionary is not None:
-        size = whole("dictionary", estimator.dictionary, 1)
-        if estimator.basis == "given":
-            raise ValueError(f"dictionary = {size}: expected None, since all columns of a design matrix are candidates")
-        # Of a precomputed or callable kernel the rows are drawn before the core sees it.
-        if not given:
-            own["dictionary"] = size
+    size = dictionary(estimator)
+    # Of a precomputed or callable kernel the rows are drawn before the core sees it.
+    if not given:
+        own["dictionary"] = size
+        own["landmarks"] = one_of("landmarks", estimator.landmarks, LANDMARKS)
     if estimator.time_limit is not None:
         own["time_limit"] = positive("time_limit", estimator.time_limit)
     if estimator.memory_limit is not None:

@@ -44,9 +44,14 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     basis : {"kernel", "given"}, default="kernel"
         ``"given"``: `X` is a design matrix, its columns are the basis functions, and `kernel` is not
         used.
-    dictionary : int, default=None
-        At most this many training rows, drawn evenly at random, are candidates for relevance vectors;
-        None: all rows are. Time and memory grow with it instead of the number of rows.
+    dictionary : {"auto", "all"} or int, default="auto"
+        How many training rows are candidates for relevance vectors; all rows are learnt from. ``"auto"``
+        is all of up to 5,000 different rows, and 1,000 landmarks of more. Time and memory grow with it
+        instead of the number of rows. Of a callable kernel they are drawn at random;
+        of a precomputed one too, but there ``"auto"`` is all.
+    landmarks : {"kmedoids", "uniform"}, default="kmedoids"
+        How candidates are chosen where they are not all: rows near the centres of k-means, in the space
+        that the kernel scales, or evenly at random.
     fit_intercept : bool, default=True
         Whether there is a constant basis function. It has a precision of its own and may be pruned.
     noise_variance : float, default=None
@@ -151,7 +156,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         coef0: float = 0.0,
         shape: float = 1.0,
         basis: str = "kernel",
-        dictionary: int | None = None,
+        dictionary: str | int = "auto",
+        landmarks: str = "kmedoids",
         fit_intercept: bool = True,
         noise_variance: float | None = None,
         inference: str = "sequential",
@@ -173,6 +179,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             shape=shape,
             basis=basis,
             dictionary=dictionary,
+            landmarks=landmarks,
             fit_intercept=fit_intercept,
             inference=inference,
             inference_params=inference_params,
@@ -297,9 +304,14 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     basis : {"kernel", "given"}, default="kernel"
         ``"given"``: `X` is a design matrix, its columns are the basis functions, and `kernel` is not
         used.
-    dictionary : int, default=None
-        At most this many training rows, drawn evenly at random, are candidates for relevance vectors;
-        None: all rows are. Time and memory grow with it instead of the number of rows.
+    dictionary : {"auto", "all"} or int, default="auto"
+        How many training rows are candidates for relevance vectors; all rows are learnt from. ``"auto"``
+        is all of up to 5,000 different rows, and 1,000 landmarks of more. Time and memory grow with it
+        instead of the number of rows. Of a callable kernel they are drawn at random;
+        of a precomputed one too, but there ``"auto"`` is all.
+    landmarks : {"kmedoids", "uniform"}, default="kmedoids"
+        How candidates are chosen where they are not all: rows near the centres of k-means, in the space
+        that the kernel scales, or evenly at random.
     fit_intercept : bool, default=True
         Whether there is a constant basis function. It has a precision of its own and may be pruned.
     class_weight : dict or "balanced", default=None
@@ -407,7 +419,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         coef0: float = 0.0,
         shape: float = 1.0,
         basis: str = "kernel",
-        dictionary: int | None = None,
+        dictionary: str | int = "auto",
+        landmarks: str = "kmedoids",
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         inference: str = "sequential",
@@ -429,6 +442,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             shape=shape,
             basis=basis,
             dictionary=dictionary,
+            landmarks=landmarks,
             fit_intercept=fit_intercept,
             inference=inference,
             inference_params=inference_params,

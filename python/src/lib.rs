@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use relvec::{Inference, Kernel};
+use relvec::{Dictionary, Inference, Kernel, Landmarks};
 
 /// Numerics of relvec, in Rust.
 #[pymodule]
@@ -39,6 +39,18 @@ mod _core {
     #[pyfunction]
     fn inference_schemes() -> Vec<&'static str> {
         Inference::NAMES.to_vec()
+    }
+
+    /// The names of the ways to choose landmarks.
+    #[pyfunction]
+    fn landmarks() -> Vec<&'static str> {
+        Landmarks::NAMES.to_vec()
+    }
+
+    /// How many of `rows` different rows are candidates by that rule, `"auto"` or `"all"`, or number.
+    #[pyfunction]
+    fn dictionary_size(dictionary: &str, rows: usize) -> PyResult<usize> {
+        Ok(dictionary.parse::<Dictionary>().map_err(exception)?.size(rows))
     }
 
     /// The command line; returns the exit code.

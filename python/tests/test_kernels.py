@@ -269,3 +269,20 @@ def test_a_dictionary_of_the_callers_kernel(kernel):
         np.testing.assert_array_equal(few.relevance_vectors_, X[few.relevance_])
     everything = RVR(own, dictionary=len(X)).fit(table, t)
     np.testing.assert_array_equal(everything.predict(table), RVR(own).fit(table, t).predict(table))
+
+
+def test_landmarks():
+    """Many rows: 1,000 of them are candidates, spread over the inputs, unless all are asked for."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, size=(5001, 1))
+    t = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(5001)
+    auto = RVR(gamma=1.0).fit(X, t)
+    assert auto.report_["candidates"] == 1000
+    assert RVR(gamma=1.0).fit(X[:5000], t[:5000]).report_["candidates"] == 5000
+    assert abs(auto.noise_variance_**0.5 - 0.1) < 0.005
+    few = {way: RVR(gamma=1.0, dictionary=40, landmarks=way).fit(X, t) for way in ("kmedoids", "uniform")}
+    assert all(model.report_["candidates"] == 40 for model in few.values())
+    assert not np.array_equal(few["kmedoids"].relevance_, few["uniform"].relevance_)
+    for model in few.values():
+        assert_array_equal(model.relevance_vectors_, X[model.relevance_])
+        assert np.max(np.abs(model.predict(X) - np.sin(2 * X[:, 0]))) < 0.05

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{Inference, Kernel};
+use relvec::{Dictionary, Inference, Kernel, Landmarks};
 
 /// Sparse kernel machines: train, inspect and use relevance vector machines.
 #[derive(Debug, Parser)]
@@ -64,6 +64,12 @@ pub(crate) struct FitArgs {
     /// Columns to leave out, by name
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub drop: Vec<String>,
+    /// Rows that may become relevance vectors: all, a number of them, or auto (all up to 5,000, else 1,000)
+    #[arg(long, value_name = "auto|all|N", default_value = "auto")]
+    pub dictionary: Dictionary,
+    /// How they are chosen where they are not all
+    #[arg(long, default_value = "kmedoids", value_parser = PossibleValuesParser::new(Landmarks::NAMES))]
+    pub landmarks: String,
     /// Threads to use; the model does not depend on it [default: one per processor]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub threads: Option<usize>,

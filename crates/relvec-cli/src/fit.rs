@@ -137,6 +137,9 @@ fn warn(model: &Model, report: &Report, rvm: &Rvm) {
         ),
         _ => eprintln!("warning: not converged: {}", report.certificate.reason),
     }
+    if report.candidates < model.n_rows - repairs.merged_rows - repairs.shared_columns {
+        eprintln!("note: {} chosen as candidates; all of them with --dictionary all", count(report.candidates, "row"));
+    }
     if repairs.merged_rows > 0 {
         eprintln!("note: {} equal to another and merged with it", count(repairs.merged_rows, "row"));
     }

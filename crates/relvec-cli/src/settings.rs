@@ -2,7 +2,7 @@
 //! struct that the library takes, so a new parameter there needs no new flag here.
 
 use anyhow::Result;
-use relvec::{Bernoulli, Gaussian, Inference, Kernel, Likelihood, Rvm};
+use relvec::{Bernoulli, Gaussian, Inference, Kernel, Landmarks, Likelihood, Rvm};
 use serde_json::Value;
 
 use crate::args::{FitArgs, Task};
@@ -21,6 +21,8 @@ pub(crate) fn resolve(args: &FitArgs) -> Result<(Rvm, Option<Task>)> {
         kernel: Kernel::from_name(&args.kernel).map_err(|e| usage(e.to_string()))?,
         inference: Inference::from_name(&args.inference).map_err(|e| usage(e.to_string()))?,
         likelihood: likelihood(task.unwrap_or(Task::Regress)),
+        dictionary: args.dictionary,
+        landmarks: Landmarks::from_name(&args.landmarks).map_err(|e| usage(e.to_string()))?,
         threads: args.threads,
         ..Rvm::default()
     };

@@ -28,7 +28,7 @@ pub use likelihood::{Bernoulli, Gaussian, Likelihood};
 pub use model::{Expansion, FORMAT_VERSION, FittedBasis, Model, Moderation, Posterior, Prediction, Scaling};
 pub use report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, Status, TracePoint};
 pub use rvm::{
-    ActionKind, Basis, ColumnAction, Em, Evaluation, Hyperparameters, Hyperpriors, Inference, MacKay, Rvm, Sequential, Start,
-    silent,
+    ActionKind, Basis, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors, Inference,
+    Landmarks, MacKay, Rvm, Sequential, Start, silent,
 };
 pub use targets::Targets;

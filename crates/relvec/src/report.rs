@@ -161,6 +161,8 @@ pub struct Report {
     pub iterations: usize,
     /// Log evidence after each iteration.
     pub trace: Vec<TracePoint>,
+    /// Basis functions that could enter the model, the bias left out.
+    pub candidates: usize,
     /// What was left at the end.
     pub certificate: Certificate,
     /// What was repaired.

@@ -484,10 +484,10 @@ fn parameters_out_of_range_are_named() {
 #[test]
 fn a_dictionary_of_some_rows() {
     let data = data(21, 120);
-    for likelihood in likelihoods() {
+    for (likelihood, landmarks) in likelihoods().into_iter().zip([Landmarks::Kmedoids, Landmarks::Uniform]) {
         let all = data.fit(&Rvm { likelihood: likelihood.clone(), ..Rvm::default() }).0;
         let some = |size: usize, seed: u64| {
-            let rvm = Rvm { likelihood: likelihood.clone(), dictionary: Some(size), seed, ..Rvm::default() };
+            let rvm = Rvm { likelihood: likelihood.clone(), dictionary: size.into(), landmarks, seed, ..Rvm::default() };
             data.fit(&rvm).0
         };
         // As many rows as there are is no restriction at all.
@@ -508,8 +508,8 @@ fn a_dictionary_of_some_rows() {
     }
     let x = data.x.view();
     let refuse = |rvm: Rvm| refused(rvm.fit(x, &Targets::real(data.t.view()), &mut silent));
-    assert_eq!(refuse(Rvm { dictionary: Some(0), ..Rvm::default() }), "dictionary");
-    assert_eq!(refuse(Rvm { dictionary: Some(3), basis: Basis::Given, ..Rvm::default() }), "dictionary");
+    assert_eq!(refuse(Rvm { dictionary: 0.into(), ..Rvm::default() }), "dictionary");
+    assert_eq!(refuse(Rvm { dictionary: 3.into(), basis: Basis::Given, ..Rvm::default() }), "dictionary");
 }
 
 #[test]

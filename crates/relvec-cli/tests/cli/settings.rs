@@ -52,3 +52,24 @@ fn a_setting_of_a_likelihood_settles_the_task() {
     assert_eq!(run.json()["task"], "regress");
     assert_eq!(folder.ok("fit d.csv --target kind --task regress --json").json()["task"], "regress");
 }
+
+#[test]
+fn dictionary_and_landmarks() {
+    let folder = Folder::with("d.csv", regression_table(90, ","));
+    let all = folder.ok("fit d.csv --target y -o all.json");
+    assert!(!all.stderr.contains("candidates"), "{}", all.stderr);
+    folder.ok("fit d.csv --target y --dictionary all -o same.json");
+    assert_eq!(folder.read("all.json"), folder.read("same.json"));
+    for landmarks in ["kmedoids", "uniform"] {
+        let line = format!("fit d.csv --target y --dictionary 6 --landmarks {landmarks} -o {landmarks}.json --json");
+        let run = folder.ok(&line);
+        assert!(run.stderr.contains("6 rows chosen as candidates"), "{}", run.stderr);
+        assert!(run.json()["n_vectors"].as_u64().unwrap() <= 6);
+    }
+    assert_ne!(folder.read("kmedoids.json"), folder.read("uniform.json"));
+    folder.ok("fit d.csv --target y --set dictionary=6 -o set.json");
+    assert_eq!(folder.read("set.json"), folder.read("kmedoids.json"));
+    for bad in ["--dictionary 0", "--dictionary some", "--landmarks some", "--set dictionary=some"] {
+        folder.fails(2, &format!("fit d.csv --target y -o m.json {bad}"), &[bad.split(['=', ' ']).next_back().unwrap()]);
+    }
+}

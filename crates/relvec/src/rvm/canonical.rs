@@ -3,8 +3,6 @@
 use std::cmp::Ordering;
 
 use ndarray::{Array2, ArrayView2, Axis};
-use rand::SeedableRng;
-use rand::seq::index;
 
 /// The user's rows in canonical order, merged.
 pub(crate) struct Canonical {
@@ -68,14 +66,8 @@ impl Canonical {
         }
     }
 
-    /// Thins the dictionary to at most `size` inputs, evenly at random.
-    pub fn thin(&mut self, size: usize, seed: u64) {
-        if size >= self.origin.len() {
-            return;
-        }
-        let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
-        let mut kept = index::sample(&mut random, self.origin.len(), size).into_vec();
-        kept.sort_unstable();
+    /// Keeps only these places of the dictionary, ascending.
+    pub fn thin(&mut self, kept: &[usize]) {
         let mut place = vec![None; self.origin.len()];
         kept.iter().enumerate().for_each(|(new, old)| place[*old] = Some(new));
         self.origin = kept.iter().map(|k| self.origin[*k]).collect();

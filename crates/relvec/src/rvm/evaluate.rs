@@ -62,7 +62,8 @@ impl Hyperparameters {
                     alpha.push(a * problem.alpha_in(j));
                 }
                 _ => {
-                    let expected = "rows (of positive weight) of the training table, inputs all different".into();
+                    let expected =
+                        "rows (of positive weight) of the training table and in the dictionary, inputs all different".into();
                     return bad("relevance", row.to_string(), expected);
                 }
             }

@@ -7,6 +7,7 @@ mod evaluate;
 mod factor;
 mod finish;
 mod gain;
+mod landmarks;
 mod laplace;
 mod mackay;
 mod problem;
@@ -33,6 +34,7 @@ use crate::targets::Targets;
 
 pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
+pub use self::landmarks::{Dictionary, DictionaryRule, Landmarks};
 pub use self::mackay::MacKay;
 pub use self::scheme::{Hyperpriors, Inference};
 pub use self::sequential::{Sequential, Start};
@@ -69,9 +71,10 @@ pub struct Rvm {
     pub kernel: Kernel,
     /// Where the basis functions come from.
     pub basis: Basis,
-    /// With a kernel: at most this many training rows are candidates, chosen evenly at random, >= 1;
-    /// `None`: all rows are.
-    pub dictionary: Option<usize>,
+    /// With a kernel: how many training rows are candidates for relevance vectors.
+    pub dictionary: Dictionary,
+    /// How they are chosen where they are not all.
+    pub landmarks: Landmarks,
     /// Whether there is a bias (intercept), with its own precision, which may be pruned.
     pub bias: bool,
     /// How targets depend on the function: regression or classification.
@@ -100,7 +103,8 @@ impl Default for Rvm {
         Rvm {
             kernel: Kernel::Rbf(crate::Rbf::default()),
             basis: Basis::Kernel,
-            dictionary: None,
+            dictionary: Dictionary::default(),
+            landmarks: Landmarks::default(),
             bias: true,
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
             inference: Inference::Sequential(Sequential::default()),
@@ -124,10 +128,10 @@ impl Rvm {
         }
         self.likelihood.check()?;
         self.inference.as_dyn().check(&format!("inference.{}", self.inference.name()))?;
-        if let Some(size) = self.dictionary {
+        if let Dictionary::Size(size) = self.dictionary {
             let name = || "dictionary".into();
-            require(size >= 1, name, size, "a whole number of at least 1, or null")?;
-            let expected = "null: of a given design matrix, every column is a candidate";
+            require(size >= 1, name, size, "a whole number of at least 1, \"all\" or \"auto\"")?;
+            let expected = "all or auto: of a given design matrix, every column is a candidate";
             require(self.basis == Basis::Kernel, name, size, expected)?;
         }
         require(self.max_iterations >= 1, || "max_iterations".into(), self.max_iterations, "a whole number of at least 1")?;
@@ -231,6 +235,7 @@ impl Rvm {
             status,
             iterations: trace.len(),
             trace,
+            candidates: problem.design.n_columns() - usize::from(problem.has_bias),
             certificate,
             repairs,
             actions,

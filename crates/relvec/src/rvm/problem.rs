@@ -100,7 +100,6 @@ impl<'a> Problem<'a> {
             (0..x.ncols()).filter(|d| canonical.rows.column(*d).iter().all(|v| *v == canonical.rows[[0, *d]])).collect();
         if !given {
             repairs.shared_columns = canonical.shared;
-            canonical.thin(rvm.dictionary.unwrap_or(usize::MAX), rvm.seed);
         }
 
         // Targets: about their mean, in standard deviations.
@@ -145,7 +144,7 @@ impl<'a> Problem<'a> {
 
         let limit = memory_limit(rvm);
         let (rows, d) = canonical.rows.dim();
-        let p = if given { d } else { canonical.origin.len() };
+        let p = if given { d } else { rvm.dictionary.size(canonical.origin.len()) };
         let block = Design::block_rows(p + 1, limit).min(rows) * (p + 1);
         let bytes = 8 * (rows * d + p * d + 12 * n + 16 * p + 2 * block) as u64;
         afford("the rows, some vectors and two blocks of basis functions", bytes, limit)?;
@@ -154,6 +153,8 @@ impl<'a> Problem<'a> {
             false => {
                 let variance = all_variance(&canonical.rows, &canonical.weights);
                 let kernel = rvm.kernel.resolve(&DataScale { features: x.ncols(), variance })?;
+                let kept = rvm.landmarks.choose(x, &canonical.origin, p, &kernel, rvm.seed);
+                canonical.thin(&kept);
                 Columns::Kernel { kernel, centres: canonical.inputs(x) }
             }
         };

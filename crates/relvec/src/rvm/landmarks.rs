@@ -1,0 +1,291 @@
+//! Which rows a dictionary smaller than the table is made of.
+
+use std::str::FromStr;
+
+use ndarray::{Array1, Array2, ArrayView2, Axis};
+use rand::seq::index;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::kernel::Kernel;
+use crate::linalg;
+
+/// `auto` takes all rows up to this many different ones, and beyond that so many landmarks.
+const AUTO_ALL: usize = 5000;
+const AUTO_LANDMARKS: usize = 1000;
+/// Medoids are sought among this many rows (or twice the landmarks, if that is more).
+const SAMPLE: usize = 20_000;
+/// Rounds of k-means; later ones move next to nothing.
+const ROUNDS: usize = 10;
+/// Rows that one thread assigns at a time.
+const CHUNK: usize = 1024;
+
+/// How many training rows are candidates for relevance vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "dictionary must be \"auto\", \"all\" or a whole number of at least 1")]
+pub enum Dictionary {
+    /// A rule.
+    Rule(DictionaryRule),
+    /// At most this many, chosen by [`Landmarks`], >= 1.
+    Size(usize),
+}
+
+/// Rules for [`Dictionary`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DictionaryRule {
+    /// All rows while there are at most 5,000 different ones, else 1,000 landmarks.
+    Auto,
+    /// All rows.
+    All,
+}
+
+/// How landmarks are chosen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Landmarks {
+    /// Rows nearest to the centres of k-means in the space that the kernel scales, on a sample of the rows.
+    #[default]
+    Kmedoids,
+    /// Evenly at random.
+    Uniform,
+}
+
+impl Default for Dictionary {
+    fn default() -> Self {
+        Dictionary::Rule(DictionaryRule::Auto)
+    }
+}
+
+impl From<usize> for Dictionary {
+    fn from(size: usize) -> Self {
+        Dictionary::Size(size)
+    }
+}
+
+impl FromStr for Dictionary {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Dictionary::Rule(DictionaryRule::Auto)),
+            ("all", _) => Ok(Dictionary::Rule(DictionaryRule::All)),
+            (_, Ok(size)) if size >= 1 => Ok(Dictionary::Size(size)),
+            _ => Err(Error::Parameter {
+                name: "dictionary".into(),
+                found: text.into(),
+                expected: "\"auto\", \"all\" or a whole number of at least 1".into(),
+            }),
+        }
+    }
+}
+
+impl Dictionary {
+    /// Candidates out of `rows` different rows.
+    pub fn size(self, rows: usize) -> usize {
+        match self {
+            Dictionary::Rule(DictionaryRule::Auto) if rows > AUTO_ALL => AUTO_LANDMARKS,
+            Dictionary::Rule(_) => rows,
+            Dictionary::Size(size) => size.min(rows),
+        }
+    }
+}
+
+impl Landmarks {
+    /// The names of all rules, as used in settings.
+    pub const NAMES: &'static [&'static str] = &["kmedoids", "uniform"];
+
+    /// The rule of that name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`], which lists the names.
+    pub fn from_name(name: &str) -> Result<Landmarks, Error> {
+        match name {
+            "kmedoids" => Ok(Landmarks::Kmedoids),
+            "uniform" => Ok(Landmarks::Uniform),
+            _ => Err(Error::UnknownName { what: "choice of landmarks", found: name.into(), known: Landmarks::NAMES }),
+        }
+    }
+
+    /// Places in `rows` (rows of `x`, all different) of `size` landmarks, ascending.
+    pub(crate) fn choose(self, x: ArrayView2<f64>, rows: &[usize], size: usize, kernel: &Kernel, seed: u64) -> Vec<usize> {
+        if size >= rows.len() {
+            return (0..rows.len()).collect();
+        }
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut chosen = match self {
+            Landmarks::Uniform => index::sample(&mut random, rows.len(), size).into_vec(),
+            Landmarks::Kmedoids => {
+                let sample = index::sample(&mut random, rows.len(), SAMPLE.max(2 * size).min(rows.len())).into_vec();
+                let points = scaled(x, sample.iter().map(|k| rows[*k]).collect::<Vec<_>>().as_slice(), kernel);
+                medoids(&points, size, &mut random).into_iter().map(|k| sample[k]).collect()
+            }
+        };
+        chosen.sort_unstable();
+        chosen
+    }
+}
+
+/// The listed rows as the kernel's distance sees them, about their mean, none beyond 1.
+fn scaled(x: ArrayView2<f64>, rows: &[usize], kernel: &Kernel) -> Array2<f64> {
+    let mut points = x.select(Axis(0), rows);
+    // The largest first, so that no mean and no square leaves the range.
+    let largest = points.iter().fold(0.0f64, |l, v| l.max(v.abs()));
+    points.mapv_inplace(|v| if largest > 0.0 { v / largest } else { 0.0 });
+    if let Some(mean) = points.mean_axis(Axis(0)) {
+        points -= &mean;
+    }
+    let gamma: Vec<f64> =
+        kernel.parameters().into_iter().filter(|(name, _)| name.starts_with("gamma[")).map(|(_, v)| v).collect();
+    let widest = gamma.iter().copied().fold(0.0, f64::max);
+    if gamma.len() == points.ncols() {
+        points *= &gamma.iter().map(|g| (g / widest).sqrt()).collect::<Array1<f64>>();
+    }
+    points
+}
+
+/// `size` different rows of `points` near the centres of k-means; the rows are in random order.
+fn medoids(points: &Array2<f64>, size: usize, random: &mut Pcg64) -> Vec<usize> {
+    let mut centres = points.select(Axis(0), &seeds(points, size, random));
+    for _ in 0..ROUNDS {
+        let labels = nearest(points.view(), centres.view());
+        let mut sums = Array2::<f64>::zeros(centres.dim());
+        let mut counts = vec![0.0; size];
+        for (point, label) in points.outer_iter().zip(&labels) {
+            let mut sum = sums.row_mut(*label);
+            sum += &point;
+            counts[*label] += 1.0;
+        }
+        // A centre that nobody is near stays where it is.
+        for ((mut centre, sum), count) in centres.outer_iter_mut().zip(sums.outer_iter()).zip(counts) {
+            if count > 0.0 {
+                centre.assign(&(&sum / count));
+            }
+        }
+    }
+    let mut taken = vec![false; points.nrows()];
+    nearest(centres.view(), points.view()).into_iter().for_each(|k| taken[k] = true);
+    // Two centres may be near one row: the rest is drawn from the others.
+    let missing = size - taken.iter().filter(|t| **t).count();
+    let others: Vec<usize> = (0..taken.len()).filter(|k| !taken[*k]).take(missing).collect();
+    others.into_iter().for_each(|k| taken[k] = true);
+    (0..taken.len()).filter(|k| taken[*k]).collect()
+}
+
+/// First centres of k-means: each drawn with odds of its squared distance from those before it (k-means++),
+/// so that no clump of rows goes without.
+fn seeds(points: &Array2<f64>, size: usize, random: &mut Pcg64) -> Vec<usize> {
+    let mut far = vec![f64::INFINITY; points.nrows()];
+    let mut out = vec![0];
+    while out.len() < size {
+        let last = points.row(out[out.len() - 1]);
+        let mut total = 0.0;
+        for (far, point) in far.iter_mut().zip(points.outer_iter()) {
+            let distance: f64 = point.iter().zip(last).map(|(a, b)| (a - b) * (a - b)).sum();
+            *far = far.min(distance);
+            total += *far;
+        }
+        let mut rest = random.random::<f64>() * total;
+        let next = far.iter().position(|d| {
+            rest -= d;
+            rest < 0.0
+        });
+        // All at no distance (or one lost to rounding): any will do.
+        out.push(next.unwrap_or(out.len()));
+    }
+    out
+}
+
+/// The place in `b`, [m, D], of the row nearest to each row of `a`, [n, D]; the first of equals.
+fn nearest(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Vec<usize> {
+    let half: Vec<f64> = b.outer_iter().map(|r| 0.5 * r.dot(&r)).collect();
+    let mut out = vec![0; a.nrows()];
+    out.par_chunks_mut(CHUNK).zip(a.axis_chunks_iter(Axis(0), CHUNK).into_par_iter()).for_each(|(out, rows)| {
+        let inner = linalg::times(rows, b.t());
+        for (out, row) in out.iter_mut().zip(inner.outer_iter()) {
+            let mut best = f64::NEG_INFINITY;
+            for (j, (v, h)) in row.iter().zip(&half).enumerate() {
+                if v - h > best {
+                    (best, *out) = (v - h, j);
+                }
+            }
+        }
+    });
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Linear, Rbf};
+
+    fn grid(rows: usize) -> Array2<f64> {
+        Array2::from_shape_fn((rows, 2), |(i, d)| if d == 0 { (i % 100) as f64 } else { (i / 100) as f64 * 1e3 })
+    }
+
+    #[test]
+    fn landmarks_are_different_rows_and_as_many_as_asked() {
+        let x = grid(1000);
+        let rows: Vec<usize> = (0..1000).rev().collect();
+        for landmarks in [Landmarks::Kmedoids, Landmarks::Uniform] {
+            for kernel in [Kernel::from(Linear {}), Kernel::from(Rbf { gamma: vec![1.0, 1e-6].into() })] {
+                for size in [1, 7, 999, 1000, 5000] {
+                    let chosen = landmarks.choose(x.view(), &rows, size, &kernel, 3);
+                    assert_eq!(chosen.len(), size.min(1000));
+                    assert!(chosen.windows(2).all(|w| w[0] < w[1]));
+                    assert_eq!(chosen, landmarks.choose(x.view(), &rows, size, &kernel, 3));
+                }
+            }
+        }
+    }
+
+    /// Ten clumps, ten medoids: one in each, where a random choice leaves some out.
+    #[test]
+    fn medoids_cover_what_there_is() {
+        let x = Array2::from_shape_fn((500, 1), |(i, _)| (i % 10) as f64 * 100.0 + (i / 10) as f64 * 0.01);
+        let rows: Vec<usize> = (0..500).collect();
+        let kernel = Kernel::from(Rbf::default());
+        let clumps = |landmarks: Landmarks, seed: u64| {
+            let mut clumps: Vec<usize> = landmarks.choose(x.view(), &rows, 30, &kernel, seed).iter().map(|k| k % 10).collect();
+            clumps.sort_unstable();
+            clumps.dedup();
+            clumps.len()
+        };
+        assert!((0..10).all(|seed| clumps(Landmarks::Kmedoids, seed) == 10));
+        assert!((0..10).any(|seed| clumps(Landmarks::Uniform, seed) < 10));
+    }
+
+    #[test]
+    fn numbers_out_of_the_ordinary() {
+        for unit in [1e-300, 1.0, 1e150] {
+            let x = grid(600).mapv(|v| v * unit);
+            let rows: Vec<usize> = (0..600).collect();
+            assert_eq!(Landmarks::Kmedoids.choose(x.view(), &rows, 20, &Kernel::from(Rbf::default()), 0).len(), 20);
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_the_settings() {
+        for name in Landmarks::NAMES {
+            let json = format!("\"{name}\"");
+            assert_eq!(serde_json::from_str::<Landmarks>(&json).unwrap(), Landmarks::from_name(name).unwrap());
+        }
+        assert!(matches!(Landmarks::from_name("none"), Err(Error::UnknownName { .. })));
+    }
+
+    #[test]
+    fn rules() {
+        let size = |text: &str, rows: usize| text.parse::<Dictionary>().map(|d| d.size(rows));
+        assert_eq!(size("auto", 5000), Ok(5000));
+        assert_eq!(size("auto", 5001), Ok(1000));
+        assert_eq!(size("all", 50_000), Ok(50_000));
+        assert_eq!(size("7", 5), Ok(5));
+        assert_eq!(size("7", 50), Ok(7));
+        for bad in ["0", "-1", "1.5", "none", ""] {
+            assert!(matches!(size(bad, 5), Err(Error::Parameter { name, .. }) if name == "dictionary"), "{bad}");
+        }
+    }
+}
