@@ -14,8 +14,9 @@ use crate::report::Interrupt;
 /// Most bytes in one block of rows: large enough for fast products; and its share of the memory limit.
 const BLOCK_BYTES: u64 = 1 << 25;
 const BLOCK_SHARE: u64 = 16;
-/// Rows that one thread fills at a time.
+/// Rows that one thread fills at a time, and columns that it sums.
 const CHUNK_ROWS: usize = 128;
+const CHUNK_COLUMNS: usize = 256;
 
 /// The columns before scaling.
 #[derive(Debug)]
@@ -131,41 +132,46 @@ impl Design {
         }
     }
 
-    /// Phi'r, `[P]`; `r`: `[N]`.
-    pub fn tmul(&self, r: &[f64]) -> Vec<f64> {
-        let mut out = Array2::zeros((1, self.n_columns()));
+    /// In one pass: squared norms of all columns weighted by `weights` (`[N]`), `[P]`; Phi'`r`, `[P]`; and
+    /// Phi_A' B Phi, [M, P], as [`Design::cross`].
+    pub fn moments(&self, weights: &[f64], r: &[f64], active: &[usize]) -> (Vec<f64>, Vec<f64>, Array2<f64>) {
+        let p = self.n_columns();
+        let mut diag = vec![0.0; p];
+        // Phi_A' B and r' beside each other: one product.
+        let mut sums = Array2::zeros((active.len() + 1, p));
         self.for_each_block(|range, phi| {
-            let r = ArrayView2::from_shape((1, range.len()), &r[range]).expect("r has N entries");
-            linalg::product(true, 1.0, r, phi, out.view_mut());
+            diag.par_chunks_mut(CHUNK_COLUMNS).enumerate().for_each(|(k, out)| {
+                let start = k * CHUNK_COLUMNS;
+                for (row, w) in phi.slice(s![.., start..start + out.len()]).outer_iter().zip(&weights[range.clone()]) {
+                    out.iter_mut().zip(row).for_each(|(o, v)| *o += w * v * v);
+                }
+            });
+            let mut left = Array2::zeros((range.len(), active.len() + 1));
+            left.slice_mut(s![.., ..active.len()]).assign(&self.weighted(&range, phi, weights, active));
+            left.column_mut(active.len()).iter_mut().zip(&r[range]).for_each(|(l, r)| *l = *r);
+            linalg::product(true, 1.0, left.t(), phi, sums.view_mut());
         });
-        out.into_raw_vec_and_offset().0
-    }
-
-    /// Squared norms of all columns weighted by `weights` (`[N]`), `[P]`.
-    pub fn diag(&self, weights: &[f64]) -> Vec<f64> {
-        let mut out = vec![0.0; self.n_columns()];
-        self.for_each_block(|range, phi| {
-            for (row, w) in phi.outer_iter().zip(&weights[range]) {
-                out.iter_mut().zip(row).for_each(|(o, v)| *o += w * v * v);
-            }
-        });
-        out
+        let f = sums.row(active.len()).to_vec();
+        (diag, f, sums.slice(s![..active.len(), ..]).to_owned())
     }
 
     /// Phi_A' B Phi, [M, P], for the listed columns A and B = diag(`weights`), `[N]`.
     pub fn cross(&self, weights: &[f64], active: &[usize]) -> Array2<f64> {
         let mut out = Array2::zeros((active.len(), self.n_columns()));
         self.for_each_block(|range, phi| {
-            let mut left = match &self.stored {
-                Some(_) => phi.select(Axis(1), active),
-                None => self.make(range.clone(), Some(active)),
-            };
-            for (mut row, w) in left.outer_iter_mut().zip(&weights[range]) {
-                row *= *w;
-            }
+            let left = self.weighted(&range, phi, weights, active);
             linalg::product(true, 1.0, left.t(), phi, out.view_mut());
         });
         out
+    }
+
+    /// B Phi_A of a block of rows, whose Phi is `phi`.
+    fn weighted(&self, range: &Range<usize>, phi: ArrayView2<f64>, weights: &[f64], active: &[usize]) -> Array2<f64> {
+        let mut left = phi.select(Axis(1), active);
+        for (mut row, w) in left.outer_iter_mut().zip(&weights[range.clone()]) {
+            row *= *w;
+        }
+        left
     }
 
     /// Rows `range` of the listed columns (all if `None`), divided by the norms.

@@ -73,11 +73,24 @@ impl<'a> Quadratic<'a> {
         }
     }
 
-    /// Rows of G made on demand: B = diag(`weights`), `[N]`; `f` `[P]` and `tt` as in the stored form.
-    pub fn on_demand(design: &'a Design, weights: Vec<f64>, f: Vec<f64>, tt: f64, count: f64, mean: Option<f64>) -> Self {
-        let diag = design.diag(&weights);
-        let mean = mean.map(|m| (m, design.cross(&weights, &[0]).row(0).to_vec()));
-        let source = Source::Rows { design, weights, cache: RefCell::default() };
+    /// Rows of G made on demand: B = diag(`weights`), f = Phi'`pull`, `[N]` each, and `tt` as in the stored
+    /// form; those of `columns` (with a mean also that of the bias) in the same pass as all the rest.
+    pub fn on_demand(
+        design: &'a Design,
+        weights: Vec<f64>,
+        pull: &[f64],
+        tt: f64,
+        count: f64,
+        mean: Option<f64>,
+        columns: &[usize],
+    ) -> Self {
+        let bias = mean.filter(|_| !columns.contains(&0)).map(|_| 0);
+        let made: Vec<usize> = bias.into_iter().chain(columns.iter().copied()).collect();
+        let (diag, f, rows) = design.moments(&weights, pull, &made);
+        let cache: HashMap<usize, Rc<[f64]>> =
+            made.iter().zip(rows.outer_iter()).map(|(j, row)| (*j, row.iter().copied().collect())).collect();
+        let mean = mean.map(|m| (m, cache[&0].to_vec()));
+        let source = Source::Rows { design, weights, cache: RefCell::new(cache) };
         Quadratic { diag, count, centred: f, centred_tt: tt, mean, source }
     }
 
@@ -109,6 +122,11 @@ impl<'a> Quadratic<'a> {
                 Target { f, tt, bias_offset: 0.0 }
             }
         }
+    }
+
+    /// Whether all rows of G are there.
+    pub fn is_stored(&self) -> bool {
+        matches!(self.source, Source::Stored(_))
     }
 
     /// Row j of G.

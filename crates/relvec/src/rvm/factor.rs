@@ -205,6 +205,25 @@ impl<'a> Factor<'a> {
         }
     }
 
+    /// Makes the rows of G that the next `count` additions need in one pass over the data.
+    pub fn prepare(&self, count: usize, least: f64, barred: &[bool]) {
+        if self.quadratic.is_stored() {
+            return;
+        }
+        let mut best: Vec<(usize, f64)> = self
+            .actions()
+            .into_iter()
+            .flatten()
+            .filter_map(|(action, gain)| match action {
+                Action::Add { column, .. } if gain > least && !barred[column] => Some((column, gain)),
+                _ => None,
+            })
+            .collect();
+        best.sort_by(|x, y| y.1.total_cmp(&x.1));
+        let columns: Vec<usize> = best.iter().take(count).map(|(column, _)| *column).collect();
+        self.quadratic.prepare(&columns);
+    }
+
     /// Whether a column is, up to rounding, one that is in the model.
     fn is_twin(&self, column: usize) -> bool {
         // A column far outside the span of the model can be nobody's twin.

@@ -20,8 +20,8 @@ const AUTO_LANDMARKS: usize = 1000;
 const SAMPLE: usize = 20_000;
 /// Rounds of k-means; later ones move next to nothing.
 const ROUNDS: usize = 10;
-/// Rows that one thread assigns at a time.
-const CHUNK: usize = 1024;
+/// Numbers that one thread compares at a time (4 MB).
+const CHUNK_NUMBERS: usize = 1 << 19;
 
 /// How many training rows are candidates for relevance vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,7 +203,8 @@ fn seeds(points: &Array2<f64>, size: usize, random: &mut Pcg64) -> Vec<usize> {
 fn nearest(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Vec<usize> {
     let half: Vec<f64> = b.outer_iter().map(|r| 0.5 * r.dot(&r)).collect();
     let mut out = vec![0; a.nrows()];
-    out.par_chunks_mut(CHUNK).zip(a.axis_chunks_iter(Axis(0), CHUNK).into_par_iter()).for_each(|(out, rows)| {
+    let chunk = (CHUNK_NUMBERS / b.nrows().max(1)).max(1);
+    out.par_chunks_mut(chunk).zip(a.axis_chunks_iter(Axis(0), chunk).into_par_iter()).for_each(|(out, rows)| {
         let inner = linalg::times(rows, b.t());
         for (out, row) in out.iter_mut().zip(inner.outer_iter()) {
             let mut best = f64::NEG_INFINITY;

@@ -1,6 +1,8 @@
 //! Likelihoods whose curvature is not constant: the posterior mode, the Laplace evidence, and the
 //! quadratic form that stands for the likelihood at the mode, (M13) to (M15).
 
+use std::rc::Rc;
+
 use ndarray::{Array1, Array2, ArrayView1, s};
 
 use super::problem::Problem;
@@ -14,13 +16,15 @@ use crate::quadratic::Quadratic;
 const MAX_NEWTON: usize = 100;
 /// Rows weighted at a time: no second copy of all.
 const BLOCK: usize = 4096;
+/// Columns of a model are kept for the next if they take at most this part of the memory left.
+const KEPT_SHARE: u64 = 8;
 /// Halvings of one step at most.
 const MAX_HALVINGS: usize = 40;
 
 /// The mode of the weights at precisions `alpha`, by Newton's method (IRLS) with step halving, and
 /// the Laplace evidence there. `warm` is where to start.
 pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Option<&Solution>) -> Result<Solution> {
-    let phi = problem.design.select(active);
+    let phi = columns(problem, active, warm);
     let c = Array1::from_vec(problem.weights.clone());
     let mut w: Array1<f64> = active
         .iter()
@@ -67,7 +71,34 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
     let factor = hessian(&phi, &work, &c, alpha)?;
     let log_evidence = value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
     let alpha = alpha.to_vec();
-    Ok(Solution::at_mode(active, &alpha, w.to_vec(), factor, log_evidence))
+    // Several solutions are alive at a time.
+    let kept = (8 * phi.len() as u64 <= problem.room() / KEPT_SHARE).then_some(phi);
+    Ok(Solution::at_mode(active, &alpha, w.to_vec(), factor, log_evidence, kept))
+}
+
+/// Phi_A, [N, M]; columns of an earlier solution are taken from there, which is much cheaper than out of
+/// all of Phi.
+fn columns(problem: &Problem, active: &[usize], warm: Option<&Solution>) -> Rc<Array2<f64>> {
+    let Some((known, phi)) = warm.and_then(|s| s.columns.as_ref().map(|phi| (&s.active, phi))) else {
+        return Rc::new(problem.design.select(active));
+    };
+    if known == active {
+        return phi.clone();
+    }
+    let missing: Vec<usize> = active.iter().copied().filter(|j| !known.contains(j)).collect();
+    let made = problem.design.select(&missing);
+    // For each column whether it is made, and where it is.
+    let place = |list: &[usize], j: &usize| list.iter().position(|k| k == j);
+    let source: Vec<(bool, usize)> = active
+        .iter()
+        .map(|j| place(&missing, j).map(|k| (true, k)).or_else(|| place(known, j).map(|k| (false, k))))
+        .map(|found| found.expect("a column is known or missing"))
+        .collect();
+    let mut out = Array2::zeros((phi.nrows(), active.len()));
+    for ((mut row, old), new) in out.outer_iter_mut().zip(phi.outer_iter()).zip(made.outer_iter()) {
+        row.iter_mut().zip(&source).for_each(|(v, (is_made, k))| *v = if *is_made { new[*k] } else { old[*k] });
+    }
+    Rc::new(out)
 }
 
 /// Cholesky factor of diag(alpha) + Phi'BPhi.
@@ -95,5 +126,5 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Quadratic
     let curvature: Vec<f64> = work.curvature.iter().zip(&problem.weights).map(|(b, c)| b * c).collect();
     let pull: Vec<f64> = (0..f.len()).map(|n| problem.weights[n] * (work.curvature[n] * f[n] + work.residual[n])).collect();
     let count = problem.weights.iter().sum();
-    Quadratic::on_demand(&problem.design, curvature, problem.design.tmul(&pull), 0.0, count, None)
+    Quadratic::on_demand(&problem.design, curvature, &pull, 0.0, count, None, &solution.active)
 }

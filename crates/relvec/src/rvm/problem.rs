@@ -146,7 +146,7 @@ impl<'a> Problem<'a> {
         let (rows, d) = canonical.rows.dim();
         let p = if given { d } else { rvm.dictionary.size(canonical.origin.len()) };
         let block = Design::block_rows(p + 1, limit).min(rows) * (p + 1);
-        let bytes = 8 * (rows * d + p * d + 12 * n + 16 * p + 2 * block) as u64;
+        let bytes = 8 * (rows * d + p * d + 28 * n + 16 * p + 2 * block) as u64;
         afford("the rows, some vectors and two blocks of basis functions", bytes, limit)?;
         let columns = match given {
             true => Columns::Given,
@@ -212,13 +212,15 @@ impl<'a> Problem<'a> {
     /// Phi mu at the rows, less the mean that was taken off the targets, `[N]`.
     pub fn fitted(&self, solution: &Solution) -> Array1<f64> {
         let mut w = Array1::from_vec(solution.mean.clone());
-        match self.mean_bias(&solution.active) {
-            Some((p, mean)) => {
-                w[p] -= mean;
-                self.design.select(&solution.active).dot(&w)
-            }
-            None => self.design.select(&solution.active).dot(&w) - self.units.mean,
+        let mean = self.mean_bias(&solution.active);
+        if let Some((p, mean)) = mean {
+            w[p] -= mean;
         }
+        let f = match &solution.columns {
+            Some(phi) => phi.dot(&w),
+            None => self.design.select(&solution.active).dot(&w),
+        };
+        if mean.is_some() { f } else { f - self.units.mean }
     }
 
     /// Where the bias stands among the active columns, and the mean of the targets as its weight.
@@ -267,7 +269,7 @@ impl<'a> Problem<'a> {
         }
         let ct: Vec<f64> = c.iter().zip(&t).map(|(c, t)| c * t).collect();
         let tt = ct.iter().zip(&t).map(|(c, t)| c * t).sum();
-        Quadratic::on_demand(&self.design, c, self.design.tmul(&ct), tt, self.count(), mean)
+        Quadratic::on_demand(&self.design, c, &ct, tt, self.count(), mean, &[])
     }
 
     /// Whether a learnt noise precision has reached its cap.

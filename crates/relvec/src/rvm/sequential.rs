@@ -373,6 +373,8 @@ impl<'p> Search<'p> {
         reestimate: bool,
         taken: &mut Vec<(Action, f64)>,
     ) {
+        // Not all of the best will be the best after the first of them: a few more.
+        trial.prepare(2 * most, least, &self.barred);
         let mut threshold = least;
         while taken.len() < most
             && !work.problem.interrupt.is_raised()

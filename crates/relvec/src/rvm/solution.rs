@@ -35,6 +35,8 @@ pub(crate) struct Solution {
     pub jitter: f64,
     /// G of the active columns, [M, M], kept for the next solve; none where it changes with the weights.
     gram: Option<Rc<Array2<f64>>>,
+    /// Phi of the active columns, [N, M], kept for the next solve where the curvature changes and memory allows.
+    pub columns: Option<Rc<Array2<f64>>>,
 }
 
 /// Which noise precision a solution takes.
@@ -96,11 +98,19 @@ impl Solution {
             energy,
             log_evidence,
             gram: Some(gram),
+            columns: None,
         })
     }
 
     /// A solution found otherwise, where the curvature is not constant.
-    pub fn at_mode(active: &[usize], alpha: &[f64], mean: Vec<f64>, factor: Cholesky, log_evidence: f64) -> Solution {
+    pub fn at_mode(
+        active: &[usize],
+        alpha: &[f64],
+        mean: Vec<f64>,
+        factor: Cholesky,
+        log_evidence: f64,
+        columns: Option<Rc<Array2<f64>>>,
+    ) -> Solution {
         let inverse = factor.inverse();
         Solution {
             active: active.to_vec(),
@@ -114,6 +124,7 @@ impl Solution {
             energy: 0.0,
             log_evidence,
             gram: None,
+            columns,
         }
     }
 
