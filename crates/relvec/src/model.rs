@@ -99,7 +99,8 @@ pub struct Model {
     pub n_features: usize,
     /// Rows of the training table.
     pub n_rows: usize,
-    /// Training rows (0-based) that are centres, or columns of the given design matrix; ascending.
+    /// Training rows (0-based) that are centres, or columns of the given design matrix, `[M]`; ascending
+    /// (with an external kernel in the order of the caller's columns).
     pub relevance: Vec<usize>,
     /// The expansion.
     pub expansion: Expansion,

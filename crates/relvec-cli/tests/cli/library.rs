@@ -1,23 +1,12 @@
 //! The command and the library write the same model, byte for byte; and models that only a library makes.
 
 use std::fs;
-use std::path::PathBuf;
 
 use ndarray::{Array1, Array2, s};
 use relvec::{Bernoulli, FittedBasis, Kernel, Label, Likelihood, Model, Rbf, Rvm, Targets, silent};
 use serde_json::Value;
 
-use super::support::{Folder, regression_table};
-
-fn golden() -> Option<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/golden");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    assert!(std::env::var_os("CI").is_none(), "no folder `{}`, and this test must run in CI", folder.display());
-    eprintln!("note: no folder `{}`; the test is skipped", folder.display());
-    None
-}
+use super::support::{Folder, regression_table, shared};
 
 /// Columns of a table of numbers: the features, their names, and the last column.
 fn table(text: &str) -> (Array2<f64>, Vec<String>, Array1<f64>) {
@@ -30,7 +19,7 @@ fn table(text: &str) -> (Array2<f64>, Vec<String>, Array1<f64>) {
 
 #[test]
 fn the_command_and_the_library_write_the_same_model() {
-    let Some(golden) = golden() else { return };
+    let Some(golden) = shared("golden") else { return };
     let mut sets = 0;
     for (case, classes) in [
         ("reg_sinc_gauss_n40", false),

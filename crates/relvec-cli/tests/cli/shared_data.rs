@@ -3,25 +3,14 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
 
 use flate2::read::MultiGzDecoder;
 
-use super::support::{Folder, numbers, parse_csv};
-
-fn data() -> Option<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    assert!(std::env::var_os("CI").is_none(), "no folder `{}`, and these tests must run in CI", folder.display());
-    eprintln!("note: no folder `{}`; the test is skipped", folder.display());
-    None
-}
+use super::support::{Folder, numbers, parse_csv, shared};
 
 /// A folder with copies of those tables.
 fn folder_with(files: &[&str]) -> Option<Folder> {
-    let data = data()?;
+    let data = shared("data")?;
     Some(files.iter().fold(Folder::new(), |folder, file| folder.add(file, fs::read(data.join(file)).unwrap())))
 }
 
@@ -81,7 +70,7 @@ fn ripley() {
 
 #[test]
 fn kin40k_first_rows() {
-    let Some(data) = data() else { return };
+    let Some(data) = shared("data") else { return };
     let reader = BufReader::new(MultiGzDecoder::new(File::open(data.join("kin40k.csv.gz")).unwrap()));
     let lines: Vec<String> = reader.lines().take(5501).map(|l| l.unwrap() + "\n").collect();
     let folder = Folder::with("train.csv", lines[..5001].concat()).add("test.csv", lines[..1].concat() + &lines[5001..].concat());

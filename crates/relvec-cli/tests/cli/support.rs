@@ -149,3 +149,14 @@ pub fn class_table(n: usize) -> String {
     }
     text
 }
+
+/// A folder beside the repository; without it a test passes with a note, but never where CI is set.
+pub fn shared(folder: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
+    if path.is_dir() {
+        return Some(path);
+    }
+    assert!(std::env::var_os("CI").is_none(), "no folder `{}`, and this test must run in CI", path.display());
+    eprintln!("note: no folder `{}`; the test is skipped", path.display());
+    None
+}
