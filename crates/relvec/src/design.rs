@@ -1,25 +1,34 @@
 //! The design matrix Phi by blocks of rows, and the products that every algorithm lives on.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{ArcArray2, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::vector::{self, AddSquares, AddSums, Largest, Scale};
+use crate::kernel::{Fill, Kernel};
 use crate::linalg;
 use crate::report::Interrupt;
 
-/// Most bytes in one block of rows: large enough for fast products; and its share of the memory limit.
-const BLOCK_BYTES: u64 = 1 << 25;
+/// Bytes of a block of rows, which is filled and used up in cache; rows that it should have none the less, so
+/// that what it is added to is not read too often; and its most bytes and its share of the memory limit.
+const BLOCK_BYTES: u64 = 1 << 22;
+const BLOCK_ROWS: u64 = 512;
+const BLOCK_MOST: u64 = 1 << 25;
 const BLOCK_SHARE: u64 = 16;
-/// Rows that one thread fills at a time, and columns that it sums.
-const CHUNK_ROWS: usize = 128;
-const CHUNK_COLUMNS: usize = 256;
+/// Entries that one thread fills at a time (256 KB), so that the second sweep over them finds them in its cache.
+const CHUNK_ENTRIES: usize = 1 << 15;
+/// Rows and columns of a tile (512 KB), which one thread makes and uses while it is in its cache.
+const TILE_ROWS: usize = 256;
+const TILE_COLUMNS: usize = 256;
+/// Columns that one thread sums at a time.
+const CHUNK_COLUMNS: usize = 128;
+/// Tasks that a pass by tiles is cut into at least, so that every thread has its share; by sizes alone.
+const TASKS: usize = 16;
 
 /// The columns before scaling.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Columns {
     /// A kernel at centres, [L, D].
     Kernel { kernel: Kernel, centres: Array2<f64> },
@@ -31,48 +40,76 @@ pub(crate) enum Columns {
 /// divided by its weighted norm. It alone decides what is stored and what is made again.
 #[derive(Debug)]
 pub(crate) struct Design {
-    rows: Array2<f64>,
+    rows: ArcArray2<f64>,
     columns: Columns,
     bias: bool,
-    /// Weighted norms before scaling, `[P]`; 0 for a column that is zero on every row.
+    /// What columns are divided by, `[P]`; 0 for a column that is zero on every row.
     norms: Vec<f64>,
+    /// What columns are multiplied by, `[P]`; `None` while all norms are 1.
+    scales: Option<Vec<f64>>,
     stored: Option<Array2<f64>>,
     block_rows: usize,
     interrupt: Interrupt,
 }
 
 impl Design {
-    /// `rows`: [N, D], `weights`: `[N]`. All of Phi is kept if it takes at most a quarter of `memory_limit`.
+    /// `rows`: [N, D], `weights`: `[N]`. All of Phi is kept if it takes at most a quarter of `memory_limit`;
+    /// else its norms take a pass of their own.
     pub fn new(
-        rows: Array2<f64>,
+        rows: ArcArray2<f64>,
         columns: Columns,
         bias: bool,
         weights: &[f64],
         memory_limit: u64,
         interrupt: Interrupt,
     ) -> Result<Design> {
+        let mut design = Design::unscaled(rows, columns, bias, memory_limit, interrupt);
+        if 8 * design.n_rows() as u64 * design.n_columns() as u64 <= memory_limit / 4 {
+            let phi = design.make(&design.range(0..design.n_columns()));
+            design.stored = Some(phi);
+        }
+        design.set_norms(design.column_norms(weights)?);
+        Ok(design)
+    }
+
+    /// The columns as they are, none kept and no pass made: every norm counts as 1, until it is known in
+    /// another way (from the diagonal of G, where no square leaves the range of numbers).
+    pub fn unscaled(rows: ArcArray2<f64>, columns: Columns, bias: bool, memory_limit: u64, interrupt: Interrupt) -> Design {
         let basis = match &columns {
             Columns::Kernel { centres, .. } => centres.nrows(),
             Columns::Given => rows.ncols(),
         };
         let p = basis + usize::from(bias);
         let block_rows = Design::block_rows(p, memory_limit);
-        let mut design = Design { norms: vec![1.0; p], rows, columns, bias, stored: None, block_rows, interrupt };
-        if 8 * design.n_rows() as u64 * p as u64 <= memory_limit / 4 {
-            design.stored = Some(design.make(0..design.n_rows(), None));
+        Design { rows, columns, bias, norms: vec![1.0; p], scales: None, stored: None, block_rows, interrupt }
+    }
+
+    /// Divides the columns, whose norms were 1 so far, by `norms`, `[P]`; 0 stands for a column of zeros.
+    pub fn set_norms(&mut self, norms: Vec<f64>) {
+        let scales: Vec<f64> = norms.iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
+        if let Some(phi) = self.stored.as_mut() {
+            phi.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter().for_each(|chunk| scale(chunk, &scales));
         }
-        design.norms = design.column_norms(weights)?;
-        if let Some(phi) = design.stored.as_mut() {
-            let scale: Array1<f64> = design.norms.iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
-            *phi *= &scale;
+        (self.norms, self.scales) = (norms, Some(scales));
+    }
+
+    /// Makes columns zero where `norms`, `[P]`, are.
+    pub fn refuse(&mut self, norms: &[f64]) {
+        let refused: Vec<usize> = (0..norms.len()).filter(|j| norms[*j] == 0.0 && self.norms[*j] > 0.0).collect();
+        for j in refused {
+            self.norms[j] = 0.0;
+            self.scales.iter_mut().for_each(|scales| scales[j] = 0.0);
+            if let Some(phi) = self.stored.as_mut() {
+                phi.column_mut(j).fill(0.0);
+            }
         }
-        Ok(design)
     }
 
     /// Rows of one block of `columns` columns where a fit may take `memory_limit` bytes.
     pub fn block_rows(columns: usize, memory_limit: u64) -> usize {
-        let bytes = BLOCK_BYTES.min(memory_limit / BLOCK_SHARE);
-        ((bytes / (8 * columns.max(1) as u64)) as usize).clamp(16, 4096)
+        let row = 8 * columns.max(1) as u64;
+        let most = BLOCK_MOST.min(memory_limit / BLOCK_SHARE) / row;
+        ((BLOCK_BYTES / row).max(BLOCK_ROWS).min(most) as usize).clamp(16, 4096)
     }
 
     /// Bytes that Phi takes, if it is kept.
@@ -108,9 +145,27 @@ impl Design {
 
     /// The listed columns, [N, M].
     pub fn select(&self, columns: &[usize]) -> Array2<f64> {
-        match &self.stored {
-            Some(phi) => phi.select(Axis(1), columns),
-            None => self.make(0..self.n_rows(), Some(columns)),
+        if self.stored.is_none() {
+            return self.make(&self.list(columns));
+        }
+        let mut out = Array2::zeros((self.n_rows(), columns.len()));
+        let fill = self.filler(columns);
+        let chunks = out.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter().enumerate();
+        chunks.for_each(|(k, out)| fill(k * TILE_ROWS, out));
+        out
+    }
+
+    /// What fills rows of the listed columns, [B, M], consecutive ones from the first given, in the calling thread.
+    pub fn filler<'a>(&'a self, columns: &'a [usize]) -> impl Fn(usize, ArrayViewMut2<f64>) + Sync + 'a {
+        let maker = self.stored.is_none().then(|| self.list(columns));
+        move |start, mut out| match (&self.stored, &maker) {
+            (Some(stored), _) => {
+                for (mut to, from) in out.outer_iter_mut().zip(stored.slice(s![start.., ..]).outer_iter()) {
+                    to.iter_mut().zip(columns).for_each(|(to, j)| *to = from[*j]);
+                }
+            }
+            (None, Some(maker)) => maker.fill(start, out),
+            (None, None) => unreachable!("what is not stored has a maker"),
         }
     }
 
@@ -119,15 +174,23 @@ impl Design {
     /// Once interrupted, it passes over the rest: what the caller sums is incomplete, and is never read,
     /// since every solve refuses then.
     pub fn for_each_block(&self, mut each: impl FnMut(Range<usize>, ArrayView2<f64>)) {
-        let step = self.block_rows;
-        for start in (0..self.n_rows()).step_by(step) {
+        let (n, step) = (self.n_rows(), self.block_rows);
+        let maker = self.stored.is_none().then(|| self.range(0..self.n_columns()));
+        // One buffer for all blocks: fresh memory costs as much as filling it.
+        let mut buffer = Array2::zeros((maker.as_ref().map_or(0, |_| step.min(n)), self.n_columns()));
+        for start in (0..n).step_by(step) {
             if self.interrupt.is_raised() {
                 return;
             }
-            let range = start..(start + step).min(self.n_rows());
-            match &self.stored {
-                Some(phi) => each(range.clone(), phi.slice(s![range, ..])),
-                None => each(range.clone(), self.make(range, None).view()),
+            let range = start..(start + step).min(n);
+            match (&self.stored, &maker) {
+                (Some(phi), _) => each(range.clone(), phi.slice(s![range, ..])),
+                (None, Some(maker)) => {
+                    let mut block = buffer.slice_mut(s![..range.len(), ..]);
+                    maker.fill_by_all(range.start, block.view_mut());
+                    each(range, block.view());
+                }
+                (None, None) => unreachable!("what is not stored has a maker"),
             }
         }
     }
@@ -135,134 +198,322 @@ impl Design {
     /// In one pass: squared norms of all columns weighted by `weights` (`[N]`), `[P]`; Phi'`r`, `[P]`; and
     /// Phi_A' B Phi, [M, P], as [`Design::cross`].
     pub fn moments(&self, weights: &[f64], r: &[f64], active: &[usize]) -> (Vec<f64>, Vec<f64>, Array2<f64>) {
-        let p = self.n_columns();
-        let mut diag = vec![0.0; p];
-        // Phi_A' B and r' beside each other: one product.
-        let mut sums = Array2::zeros((active.len() + 1, p));
-        self.for_each_block(|range, phi| {
-            diag.par_chunks_mut(CHUNK_COLUMNS).enumerate().for_each(|(k, out)| {
-                let start = k * CHUNK_COLUMNS;
-                for (row, w) in phi.slice(s![.., start..start + out.len()]).outer_iter().zip(&weights[range.clone()]) {
-                    out.iter_mut().zip(row).for_each(|(o, v)| *o += w * v * v);
-                }
-            });
-            let mut left = Array2::zeros((range.len(), active.len() + 1));
-            left.slice_mut(s![.., ..active.len()]).assign(&self.weighted(&range, phi, weights, active));
-            left.column_mut(active.len()).iter_mut().zip(&r[range]).for_each(|(l, r)| *l = *r);
-            linalg::product(true, 1.0, left.t(), phi, sums.view_mut());
-        });
-        let f = sums.row(active.len()).to_vec();
-        (diag, f, sums.slice(s![..active.len(), ..]).to_owned())
+        let (m, p) = (active.len(), self.n_columns());
+        let mut sums = self.weighted_products(weights, Some(r), active).into_raw_vec_and_offset().0;
+        let diag = sums.split_off((m + 1) * p);
+        let f = sums.split_off(m * p);
+        (diag, f, Array2::from_shape_vec((m, p), sums).expect("M rows of P numbers"))
     }
 
     /// Phi_A' B Phi, [M, P], for the listed columns A and B = diag(`weights`), `[N]`.
     pub fn cross(&self, weights: &[f64], active: &[usize]) -> Array2<f64> {
-        let mut out = Array2::zeros((active.len(), self.n_columns()));
-        self.for_each_block(|range, phi| {
-            let left = self.weighted(&range, phi, weights, active);
-            linalg::product(true, 1.0, left.t(), phi, out.view_mut());
-        });
-        out
+        self.weighted_products(weights, None, active)
     }
 
-    /// B Phi_A of a block of rows, whose Phi is `phi`.
-    fn weighted(&self, range: &Range<usize>, phi: ArrayView2<f64>, weights: &[f64], active: &[usize]) -> Array2<f64> {
-        let mut left = phi.select(Axis(1), active);
-        for (mut row, w) in left.outer_iter_mut().zip(&weights[range.clone()]) {
-            row *= *w;
-        }
+    /// In one pass: squared norms of all columns weighted by `weights` (`[N]`), `[P]`; and `left`' Phi, [K, P],
+    /// for any `left`, [N, K].
+    pub fn products(&self, weights: &[f64], left: ArrayView2<f64>) -> (Vec<f64>, Array2<f64>) {
+        let (k, p) = (left.ncols(), self.n_columns());
+        let slice = |rows: Range<usize>| CowArray::from(left.slice_move(s![rows, ..]));
+        let mut sums = self.by_tiles(weights, k, true, &slice).into_raw_vec_and_offset().0;
+        let diag = sums.split_off(k * p);
+        (diag, Array2::from_shape_vec((k, p), sums).expect("K rows of P numbers"))
+    }
+
+    /// Phi_A' B Phi; below it, with `r`, r'Phi and the weighted squares of the columns: [M, P] or [M + 2, P].
+    fn weighted_products(&self, weights: &[f64], r: Option<&[f64]>, active: &[usize]) -> Array2<f64> {
+        let maker = self.list(active);
+        let left = |rows: Range<usize>| CowArray::from(self.left_side(rows, &maker, weights, r, active));
+        self.by_tiles(weights, active.len() + r.iter().len(), r.is_some(), &left)
+    }
+
+    /// left' Phi, [K, P], and below it, if wanted, the weighted squares of the columns; `left` gives rows of a
+    /// matrix of K columns.
+    ///
+    /// By tiles of Phi, each made and used up in the cache of one thread. A task is a group of columns, and
+    /// where there are few of those, of rows; sums over groups of rows are in the order of the rows.
+    fn by_tiles<'l>(
+        &self,
+        weights: &[f64],
+        left_columns: usize,
+        with_squares: bool,
+        left: &(dyn Fn(Range<usize>) -> CowArray<'l, f64, Ix2> + Sync),
+    ) -> Array2<f64> {
+        let (n, p) = (self.n_rows(), self.n_columns());
+        let width = even_part(p, TILE_COLUMNS);
+        let groups = TASKS.div_ceil(p.div_ceil(width).max(1)).min(n.div_ceil(4 * TILE_ROWS)).max(1);
+        let group_rows = n.div_ceil(groups).max(1);
+        // The left side is kept for as many rows at a time as a block may take.
+        let left_rows = (self.block_rows * p / left_columns.max(1) / groups).clamp(TILE_ROWS, group_rows.max(TILE_ROWS));
+        let height = left_columns + usize::from(with_squares);
+        let mut parts: Vec<Array2<f64>> = (0..groups).map(|_| Array2::zeros((height, p))).collect();
+        parts.par_iter_mut().enumerate().for_each(|(g, part)| {
+            let rows = (g * group_rows).min(n)..((g + 1) * group_rows).min(n);
+            for start in rows.clone().step_by(left_rows) {
+                let rows = start..(start + left_rows).min(rows.end);
+                let left = left(rows.clone());
+                part.axis_chunks_iter_mut(Axis(1), width).into_par_iter().enumerate().for_each(|(k, out)| {
+                    let columns = k * width..k * width + out.ncols();
+                    self.tile_products(rows.clone(), columns, left.view(), weights, out);
+                });
+            }
+        });
+        let mut parts = parts.into_iter();
+        let mut total = parts.next().expect("at least one group");
+        parts.for_each(|part| total += &part);
+        total
+    }
+
+    /// B Phi_A and r of some rows beside each other, [n, M] or [n, M + 1].
+    fn left_side(&self, rows: Range<usize>, maker: &Maker, weights: &[f64], r: Option<&[f64]>, active: &[usize]) -> Array2<f64> {
+        let m = active.len();
+        let mut left = Array2::zeros((rows.len(), m + r.iter().len()));
+        left.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter().enumerate().for_each(|(k, mut left)| {
+            let start = rows.start + k * TILE_ROWS;
+            let mut phi = left.slice_mut(s![.., ..m]);
+            match &self.stored {
+                None => maker.fill(start, phi.view_mut()),
+                Some(stored) => {
+                    for (mut to, from) in phi.outer_iter_mut().zip(stored.slice(s![start.., ..]).outer_iter()) {
+                        to.iter_mut().zip(active).for_each(|(to, j)| *to = from[*j]);
+                    }
+                }
+            }
+            for (mut row, w) in phi.outer_iter_mut().zip(&weights[start..]) {
+                row *= *w;
+            }
+            if let Some(r) = r {
+                left.column_mut(m).iter_mut().zip(&r[start..]).for_each(|(to, r)| *to = *r);
+            }
+        });
         left
     }
 
-    /// Rows `range` of the listed columns (all if `None`), divided by the norms.
-    fn make(&self, range: Range<usize>, list: Option<&[usize]>) -> Array2<f64> {
-        let rows = self.rows.slice(s![range, ..]);
-        let bias = usize::from(self.bias);
-        let kernels: Option<Vec<usize>> = list.map(|l| l.iter().filter(|j| **j >= bias).map(|j| j - bias).collect());
-        let basis: Cow<Array2<f64>> = match (&self.columns, &kernels) {
-            (Columns::Kernel { centres, .. }, None) => Cow::Borrowed(centres),
-            (Columns::Kernel { centres, .. }, Some(k)) => Cow::Owned(centres.select(Axis(0), k)),
-            (Columns::Given, _) => Cow::Owned(Array2::zeros((0, 0))),
-        };
-        let width = list.map_or(self.n_columns(), <[usize]>::len);
-        let mut out = Array2::zeros((rows.nrows(), width));
-        let fill = |rows: ArrayView2<f64>, mut out: ArrayViewMut2<f64>| match &self.columns {
-            Columns::Given => {
-                for (k, mut target) in out.axis_iter_mut(Axis(1)).enumerate() {
-                    let j = list.map_or(k, |l| l[k]);
-                    if j < bias { target.fill(1.0) } else { target.assign(&rows.column(j - bias)) }
-                }
+    /// Adds left' Phi, and below it the weighted squares of Phi if `out` has a row for them, for some rows and
+    /// columns of Phi.
+    fn tile_products(
+        &self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        left: ArrayView2<f64>,
+        weights: &[f64],
+        mut out: ArrayViewMut2<f64>,
+    ) {
+        // Sums go to a place of their own first: rows of `out` are far apart.
+        let mut sums = Array2::zeros((left.ncols(), columns.len()));
+        let (mut squares, ones) = (vec![0.0; columns.len()], vec![1.0; columns.len()]);
+        let with_squares = out.nrows() > left.ncols();
+        self.for_each_tile(rows.clone(), columns, |start, tile| {
+            let left = left.slice(s![start - rows.start..start - rows.start + tile.nrows(), ..]);
+            linalg::product_alone(true, left.t(), tile, sums.view_mut());
+            if with_squares {
+                vector::run(AddSquares { w: &weights[start..], phi: tile, unit: &ones, out: &mut squares });
             }
-            Columns::Kernel { kernel, .. } => match list {
-                None => {
-                    out.slice_mut(s![.., ..bias]).fill(1.0);
-                    kernel.block(rows, basis.view(), out.slice_mut(s![.., bias..]));
+        });
+        let mut top = out.slice_mut(s![..left.ncols(), ..]);
+        top += &sums;
+        if with_squares {
+            out.row_mut(left.ncols()).iter_mut().zip(squares).for_each(|(o, v)| *o += v);
+        }
+    }
+
+    /// Calls `each` with the first row and the entries of consecutive tiles of some columns, in this thread.
+    fn for_each_tile(&self, rows: Range<usize>, columns: Range<usize>, mut each: impl FnMut(usize, ArrayView2<f64>)) {
+        let maker = self.stored.is_none().then(|| self.range(columns.clone()));
+        let mut buffer = Array2::zeros((maker.as_ref().map_or(0, |_| TILE_ROWS.min(rows.len())), columns.len()));
+        for start in rows.clone().step_by(TILE_ROWS) {
+            if self.interrupt.is_raised() {
+                return;
+            }
+            let end = (start + TILE_ROWS).min(rows.end);
+            match (&self.stored, &maker) {
+                (Some(phi), _) => each(start, phi.slice(s![start..end, columns.clone()])),
+                (None, Some(maker)) => {
+                    let mut tile = buffer.slice_mut(s![..end - start, ..]);
+                    maker.fill(start, tile.view_mut());
+                    each(start, tile.view());
                 }
-                Some(list) => {
-                    let mut block = Array2::zeros((rows.nrows(), basis.nrows()));
-                    kernel.block(rows, basis.view(), block.view_mut());
-                    let mut next = 0;
-                    for (k, j) in list.iter().enumerate() {
-                        if *j < bias {
-                            out.column_mut(k).fill(1.0);
-                        } else {
-                            out.column_mut(k).assign(&block.column(next));
-                            next += 1;
-                        }
-                    }
-                }
-            },
-        };
-        out.axis_chunks_iter_mut(Axis(0), CHUNK_ROWS)
-            .into_par_iter()
-            .zip(rows.axis_chunks_iter(Axis(0), CHUNK_ROWS).into_par_iter())
-            .for_each(|(mut out, rows)| {
-                fill(rows, out.view_mut());
-                for mut row in out.outer_iter_mut() {
-                    for (k, v) in row.iter_mut().enumerate() {
-                        let norm = self.norms[list.map_or(k, |l| l[k])];
-                        *v = if norm > 0.0 { *v / norm } else { 0.0 };
-                    }
-                }
-            });
+                (None, None) => unreachable!("what is not stored has a maker"),
+            }
+        }
+    }
+
+    /// All rows of some columns, as fast as all threads can.
+    fn make(&self, maker: &Maker) -> Array2<f64> {
+        let mut out = Array2::zeros((self.n_rows(), maker.width));
+        maker.fill_by_all(0, out.view_mut());
         out
+    }
+
+    /// What makes consecutive columns.
+    fn range(&self, columns: Range<usize>) -> Maker<'_> {
+        let first = usize::from(self.bias);
+        let mut maker = Maker::of(self, columns.clone());
+        if columns.start < first && !columns.is_empty() {
+            maker.push(1, Part::Ones);
+        }
+        let basis = columns.start.max(first) - first..columns.end.max(first) - first;
+        match &self.columns {
+            Columns::Given => maker.push(basis.len(), Part::Given(basis.collect())),
+            Columns::Kernel { kernel, centres } => {
+                maker.push(basis.len(), Part::Kernel(kernel.at(centres.slice(s![basis, ..]))));
+            }
+        }
+        maker
+    }
+
+    /// What makes the listed columns.
+    fn list(&self, columns: &[usize]) -> Maker<'_> {
+        let first = usize::from(self.bias);
+        let mut maker = Maker::of(self, columns.iter().copied());
+        // Runs of basis functions with biases, if any, between them.
+        for run in columns.chunk_by(|a, b| (*a < first) == (*b < first)) {
+            let basis = || run.iter().map(|j| j - first).collect::<Vec<_>>();
+            let part = match &self.columns {
+                _ if run[0] < first => Part::Ones,
+                Columns::Given => Part::Given(basis()),
+                Columns::Kernel { kernel, centres } => Part::Kernel(kernel.at(centres.select(Axis(0), &basis()).view())),
+            };
+            maker.push(run.len(), part);
+        }
+        maker
     }
 
     /// Weighted norms that neither overflow nor vanish: sums of squares relative to the largest entry.
     fn column_norms(&self, weights: &[f64]) -> Result<Vec<f64>> {
-        let p = self.n_columns();
-        let mut largest = vec![0.0f64; p];
-        let mut squares = vec![0.0f64; p];
-        let mut bad = None;
-        self.for_each_block(|range, phi| {
-            let mut block = vec![0.0f64; p];
-            for (i, row) in phi.outer_iter().enumerate() {
-                for (j, v) in row.iter().enumerate() {
-                    if !v.is_finite() {
-                        bad.get_or_insert((range.start + i, j));
-                    }
-                    block[j] = block[j].max(v.abs());
-                }
-            }
-            for j in 0..p {
-                if block[j] > largest[j] {
-                    let ratio = largest[j] / block[j];
-                    squares[j] *= ratio * ratio;
-                    largest[j] = block[j];
-                }
-            }
-            for (row, w) in phi.outer_iter().zip(&weights[range]) {
-                for (j, v) in row.iter().enumerate() {
-                    if largest[j] > 0.0 {
-                        let ratio = v / largest[j];
-                        squares[j] += w * ratio * ratio;
-                    }
-                }
-            }
+        let (n, p) = (self.n_rows(), self.n_columns());
+        let width = even_part(p, TILE_COLUMNS);
+        let groups = TASKS.div_ceil(p.div_ceil(width).max(1)).min(n.div_ceil(4 * TILE_ROWS)).max(1);
+        let group_rows = n.div_ceil(groups).max(1);
+        let mut parts = vec![vec![Norm::default(); p]; groups];
+        parts.par_iter_mut().enumerate().for_each(|(g, part)| {
+            let rows = (g * group_rows).min(n)..((g + 1) * group_rows).min(n);
+            part.par_chunks_mut(width).enumerate().for_each(|(k, out)| {
+                let columns = k * width..k * width + out.len();
+                self.for_each_tile(rows.clone(), columns, |start, tile| Norm::add(out, tile, &weights[start..]));
+            });
         });
-        if bad.is_some() {
+        let mut parts = parts.into_iter();
+        let mut total = parts.next().expect("at least one group");
+        parts.for_each(|part| total.iter_mut().zip(part).for_each(|(t, n)| t.merge(n)));
+        if total.iter().any(|t| !t.largest.is_finite()) {
             return Err(Error::Overflow { what: "a basis function (the kernel of two training rows)".into() });
         }
-        Ok(largest.iter().zip(&squares).map(|(l, s)| l * s.sqrt()).collect())
+        Ok(total.iter().map(Norm::value).collect())
+    }
+}
+
+/// Adds sum_i w_i phi_ij to `out`, `[P]`: w'Phi for a block of rows, [B, P], of consecutive numbers.
+pub(crate) fn add_sums(w: &[f64], phi: ArrayView2<f64>, out: &mut [f64]) {
+    out.par_chunks_mut(CHUNK_COLUMNS).enumerate().for_each(|(k, out)| {
+        let start = k * CHUNK_COLUMNS;
+        vector::run(AddSums { w, phi: phi.slice(s![.., start..start + out.len()]), out });
+    });
+}
+
+/// The size of parts, at most `most`, that `whole` falls into about evenly.
+fn even_part(whole: usize, most: usize) -> usize {
+    whole.div_ceil(whole.div_ceil(most).max(1)).max(1)
+}
+
+/// Multiplies columns by `scales`.
+fn scale(block: ArrayViewMut2<f64>, scales: &[f64]) {
+    vector::each_row(block, |_, out| vector::run(Scale { times: scales, out }));
+}
+
+/// Columns of Phi, ready to be made for any rows.
+struct Maker<'a> {
+    rows: ArrayView2<'a, f64>,
+    parts: Vec<(Range<usize>, Part<'a>)>,
+    width: usize,
+    scales: Option<Vec<f64>>,
+}
+
+enum Part<'a> {
+    Ones,
+    /// Columns of the rows.
+    Given(Vec<usize>),
+    Kernel(Fill<'a>),
+}
+
+impl<'a> Maker<'a> {
+    /// Without parts yet; `columns` are those of the design that will be there.
+    fn of(design: &'a Design, columns: impl Iterator<Item = usize>) -> Maker<'a> {
+        let scales = design.scales.as_ref().map(|s| columns.map(|j| s[j]).collect());
+        Maker { rows: design.rows.view(), parts: vec![], width: 0, scales }
+    }
+
+    fn push(&mut self, width: usize, part: Part<'a>) {
+        self.parts.push((self.width..self.width + width, part));
+        self.width += width;
+    }
+
+    /// Fills `out`, [n, width], for consecutive rows from `start`, in this thread.
+    fn fill(&self, start: usize, mut out: ArrayViewMut2<f64>) {
+        let rows = self.rows.slice(s![start..start + out.nrows(), ..]);
+        for (columns, part) in &self.parts {
+            let mut out = out.slice_mut(s![.., columns.clone()]);
+            match part {
+                Part::Ones => out.fill(1.0),
+                Part::Given(list) => {
+                    for (mut to, from) in out.outer_iter_mut().zip(rows.outer_iter()) {
+                        to.iter_mut().zip(list).for_each(|(to, j)| *to = from[*j]);
+                    }
+                }
+                Part::Kernel(fill) => fill(rows, out),
+            }
+        }
+        if let Some(scales) = &self.scales {
+            scale(out, scales);
+        }
+    }
+
+    /// As `fill`, by chunks of rows in all threads.
+    fn fill_by_all(&self, start: usize, mut out: ArrayViewMut2<f64>) {
+        let chunk = (CHUNK_ENTRIES / self.width.max(1)).clamp(8, 256);
+        let chunks = out.axis_chunks_iter_mut(Axis(0), chunk).into_par_iter().enumerate();
+        chunks.for_each(|(k, out)| self.fill(start + k * chunk, out));
+    }
+}
+
+/// A sum of squares in units of a power of 2 squared, which fits the largest entry.
+#[derive(Debug, Clone, Copy, Default)]
+struct Norm {
+    /// Infinite for one that is not a number as well.
+    largest: f64,
+    squares: f64,
+}
+
+impl Norm {
+    /// Adds a tile with a column per norm, weighted by row.
+    fn add(norms: &mut [Norm], tile: ArrayView2<f64>, weights: &[f64]) {
+        let mut largest = vec![0.0f64; norms.len()];
+        vector::run(Largest { phi: tile, out: &mut largest });
+        for (norm, largest) in norms.iter_mut().zip(&largest) {
+            norm.merge(Norm { largest: *largest, squares: 0.0 });
+        }
+        let inverse: Vec<f64> = norms.iter().map(|n| 1.0 / n.unit()).collect();
+        let mut squares = vec![0.0; norms.len()];
+        vector::run(AddSquares { w: weights, phi: tile, unit: &inverse, out: &mut squares });
+        norms.iter_mut().zip(squares).for_each(|(n, s)| n.squares += s);
+    }
+
+    /// The power of 2 at or just below the largest entry, or the least normal one.
+    fn unit(&self) -> f64 {
+        let exponent = self.largest.min(f64::MAX).to_bits() >> 52;
+        f64::from_bits(exponent.max(1) << 52)
+    }
+
+    fn merge(&mut self, other: Norm) {
+        let mut other = other;
+        if other.largest > self.largest {
+            std::mem::swap(self, &mut other);
+        }
+        let ratio = other.unit() / self.unit();
+        self.squares += other.squares * ratio * ratio;
+    }
+
+    fn value(&self) -> f64 {
+        self.unit() * self.squares.sqrt()
     }
 }

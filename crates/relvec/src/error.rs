@@ -101,6 +101,9 @@ pub enum Error {
     /// [`Model::predict_from_basis`](crate::Model::predict_from_basis).
     #[error("the kernel of this model is external: only a program that computes it can predict")]
     ExternalKernel,
+    /// Statistics cannot be merged or read.
+    #[error("statistics: {0}")]
+    Statistics(String),
     /// A model file cannot be read.
     #[error("model file: {0}")]
     ModelFile(String),

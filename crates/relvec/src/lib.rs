@@ -16,6 +16,7 @@ mod registry;
 mod report;
 mod rvm;
 mod statistics;
+mod sums;
 mod targets;
 
 pub use error::{Error, Result};
@@ -28,7 +29,8 @@ pub use likelihood::{Bernoulli, Gaussian, Likelihood};
 pub use model::{Expansion, FORMAT_VERSION, FittedBasis, Model, Moderation, Posterior, Prediction, Scaling};
 pub use report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, Status, TracePoint};
 pub use rvm::{
-    ActionKind, Basis, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors, Inference,
-    Landmarks, MacKay, Rvm, Sequential, Start, silent,
+    ActionKind, Basis, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
+    Inference, Landmarks, MacKay, Rvm, Sequential, Start, silent,
 };
+pub use statistics::Statistics;
 pub use targets::Targets;

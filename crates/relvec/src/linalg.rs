@@ -8,14 +8,20 @@ use faer::linalg::matmul::{matmul, triangular};
 use faer::linalg::qr::no_pivoting::factor;
 use faer::linalg::{triangular_inverse, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par};
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, ShapeBuilder, s};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, ShapeBuilder, s};
+use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 
 /// The largest jitter, relative to a unit-norm diagonal; more would change the model.
 pub(crate) const MAX_JITTER: f64 = 1e-11;
-/// Below this many multiply-adds two threads are slower than one.
+/// Below this many multiply-adds two threads that wait for each other are slower than one.
 const PARALLEL_FLOPS: f64 = 1e8;
+/// Below this many, so are tasks of their own.
+const PARALLEL_TASKS: f64 = 3e6;
+/// Columns of one task: up to so many, and no fewer than so many only to have more tasks.
+const MOST_PART: usize = 256;
+const LEAST_PART: usize = 64;
 
 fn par(multiply_adds: f64) -> Par {
     if multiply_adds < PARALLEL_FLOPS || rayon::current_num_threads() < 2 { Par::Seq } else { Par::rayon(0) }
@@ -35,11 +41,36 @@ fn view_mut<'a>(a: &'a mut ArrayViewMut2<'_, f64>) -> MatMut<'a, f64> {
     unsafe { MatMut::from_raw_parts_mut(a.as_mut_ptr(), rows, columns, s0, s1) }
 }
 
+/// Calls `f` with the number and the part of each group of `width` columns of `out`, side by side if that
+/// pays. Parts depend on sizes alone, so the bits do not depend on threads; and no thread waits for another
+/// within a product, which is slow where other programs want the same cores.
+fn by_columns(mut out: ArrayViewMut2<f64>, width: usize, multiply_adds: f64, f: impl Fn(usize, ArrayViewMut2<f64>) + Sync) {
+    let parts = out.axis_chunks_iter_mut(Axis(1), width.max(1));
+    if multiply_adds < PARALLEL_TASKS || rayon::current_num_threads() < 2 {
+        parts.into_iter().enumerate().for_each(|(k, part)| f(k, part));
+    } else {
+        parts.into_par_iter().enumerate().for_each(|(k, part)| f(k, part));
+    }
+}
+
 /// `out = keep * out + scale * a b`, keep 0 or 1; `a`: [n, k], `b`: [k, m], `out`: [n, m].
-pub(crate) fn product(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
-    let flops = a.nrows() as f64 * a.ncols() as f64 * b.ncols() as f64;
+pub(crate) fn product(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+    let (n, m) = out.dim();
+    if n > m {
+        return product(keep, scale, b.reversed_axes(), a.reversed_axes(), out.reversed_axes());
+    }
     let accum = if keep { Accum::Add } else { Accum::Replace };
-    matmul(view_mut(&mut out), accum, view(&a), view(&b), scale, par(flops));
+    let width = part(m);
+    by_columns(out, width, n as f64 * a.ncols() as f64 * m as f64, |k, mut out| {
+        let b = b.slice(s![.., k * width..k * width + out.ncols()]);
+        matmul(view_mut(&mut out), accum, view(&a), view(&b), scale, Par::Seq);
+    });
+}
+
+/// As [`product`] with scale 1, in the calling thread alone: for tasks that run side by side.
+pub(crate) fn product_alone(keep: bool, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+    let accum = if keep { Accum::Add } else { Accum::Replace };
+    matmul(view_mut(&mut out), accum, view(&a), view(&b), 1.0, Par::Seq);
 }
 
 /// `a b`; `a`: [n, k], `b`: [k, m].
@@ -51,19 +82,39 @@ pub(crate) fn times(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
 
 /// Adds `a' a` to the lower triangle of `out`; `a`: [n, m], `out`: [m, m].
 pub(crate) fn add_gram(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
-    let flops = 0.5 * a.nrows() as f64 * (a.ncols() * a.ncols()) as f64;
-    let transposed = a.t();
-    triangular::matmul(
-        view_mut(&mut out),
-        triangular::BlockStructure::TriangularLower,
-        Accum::Add,
-        view(&transposed),
-        triangular::BlockStructure::Rectangular,
-        view(&a),
-        triangular::BlockStructure::Rectangular,
-        1.0,
-        par(flops),
-    );
+    let m = a.ncols();
+    let width = part(m);
+    let columns = |k: usize, size: usize| a.slice_move(s![.., k * width..k * width + size]);
+    let multiply_adds = 0.5 * a.nrows() as f64 * (m * m) as f64;
+    let row_of_parts = |(i, out): (usize, ArrayViewMut2<f64>)| {
+        let left = columns(i, out.nrows());
+        let until = i * width + out.nrows();
+        by_columns(out.slice_move(s![.., ..until]), width, multiply_adds, |j, mut out| {
+            let right = columns(j, out.ncols());
+            if i == j {
+                let (transposed, kind) = (left.t(), triangular::BlockStructure::Rectangular);
+                let lower = triangular::BlockStructure::TriangularLower;
+                let target = view_mut(&mut out);
+                triangular::matmul(target, lower, Accum::Add, view(&transposed), kind, view(&right), kind, 1.0, Par::Seq);
+            } else {
+                product_alone(true, left.t(), right, out);
+            }
+        });
+    };
+    let rows = out.axis_chunks_iter_mut(Axis(0), width.max(1));
+    if multiply_adds < PARALLEL_TASKS || rayon::current_num_threads() < 2 {
+        rows.into_iter().enumerate().for_each(row_of_parts);
+    } else {
+        // The longest first.
+        rows.into_par_iter().enumerate().rev().for_each(row_of_parts);
+    }
+}
+
+/// Width of about equal parts of `columns` columns: wide enough for fast products, and at least four, so that
+/// threads have their share.
+fn part(columns: usize) -> usize {
+    let parts = columns.div_ceil(MOST_PART).max(columns.div_ceil(LEAST_PART).min(4)).max(1);
+    columns.div_ceil(parts).next_multiple_of(8)
 }
 
 /// Copies the lower triangle onto the upper one.
@@ -149,15 +200,26 @@ impl Cholesky {
 }
 
 /// Solves `R x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].
-pub(crate) fn solve_lower(r: ArrayView2<f64>, mut b: ArrayViewMut2<f64>) {
-    let flops = 0.5 * (r.nrows() * r.nrows()) as f64 * b.ncols() as f64;
-    triangular_solve::solve_lower_triangular_in_place(view(&r), view_mut(&mut b), par(flops));
+pub(crate) fn solve_lower(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) {
+    let multiply_adds = 0.5 * (r.nrows() * r.nrows()) as f64 * b.ncols() as f64;
+    let width = part(b.ncols());
+    by_columns(b, width, multiply_adds, |_, mut b| {
+        triangular_solve::solve_lower_triangular_in_place(view(&r), view_mut(&mut b), Par::Seq);
+    });
+}
+
+/// As [`solve_lower`], in the calling thread alone.
+pub(crate) fn solve_lower_alone(r: ArrayView2<f64>, mut b: ArrayViewMut2<f64>) {
+    triangular_solve::solve_lower_triangular_in_place(view(&r), view_mut(&mut b), Par::Seq);
 }
 
 /// Solves `R' x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].
-pub(crate) fn solve_lower_transposed(r: ArrayView2<f64>, mut b: ArrayViewMut2<f64>) {
-    let flops = 0.5 * (r.nrows() * r.nrows()) as f64 * b.ncols() as f64;
-    triangular_solve::solve_upper_triangular_in_place(view(&r.t()), view_mut(&mut b), par(flops));
+pub(crate) fn solve_lower_transposed(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) {
+    let multiply_adds = 0.5 * (r.nrows() * r.nrows()) as f64 * b.ncols() as f64;
+    let width = part(b.ncols());
+    by_columns(b, width, multiply_adds, |_, mut b| {
+        triangular_solve::solve_upper_triangular_in_place(view(&r.t()), view_mut(&mut b), Par::Seq);
+    });
 }
 
 /// Least squares by QR: `x` with least |a x - b|, and lower triangular `R`, positive diagonal,

@@ -1,11 +1,12 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::kernel::{DataScale, Kernel};
+use crate::kernel::vector::{self, Dot, Scale};
+use crate::kernel::{DataScale, Fill, Kernel};
 use crate::label::Label;
 use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
@@ -14,8 +15,10 @@ use crate::report::Status;
 /// Version of the model file that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u64 = 1;
 const FORMAT: &str = "relvec-model";
-/// Rows predicted at a time.
-const BLOCK: usize = 1024;
+/// Entries of a tile of basis functions (512 KB), which one thread makes and uses while it is in its cache;
+/// and most rows of a tile.
+const TILE_ENTRIES: usize = 1 << 16;
+const TILE_ROWS: usize = 512;
 
 /// What every sparse kernel machine is: y(x) = sum_m w_m k(x, c_m) + w_0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -174,6 +177,32 @@ impl Model {
     /// # Errors
     /// Another number of columns than the model's; a value that is not finite; an external kernel.
     pub fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
+        self.check_rows(x)?;
+        self.predict_tiles(x, self.maker())
+    }
+
+    /// The mean alone, as [`Model::predict`] gives it, `[N]`: without the variance, which costs far more.
+    ///
+    /// # Errors
+    /// As [`Model::predict`].
+    pub fn predict_mean(&self, x: ArrayView2<f64>) -> Result<Array1<f64>> {
+        self.check_rows(x)?;
+        let mut mean = Array1::zeros(x.nrows());
+        let (make, rows) = (self.maker(), self.tile_rows());
+        let pairs = mean.axis_chunks_iter_mut(Axis(0), rows).into_par_iter();
+        pairs.zip(x.axis_chunks_iter(Axis(0), rows).into_par_iter()).for_each_init(
+            || Array2::zeros((rows, self.relevance.len())),
+            |tile, (mean, rows)| {
+                let mut phi = tile.slice_mut(s![..rows.nrows(), ..]);
+                make(rows, phi.view_mut());
+                self.tile_means(phi.view_mut(), mean);
+            },
+        );
+        check_predicted(&mean, None)?;
+        Ok(mean)
+    }
+
+    fn check_rows(&self, x: ArrayView2<f64>) -> Result<()> {
         if x.ncols() != self.n_features {
             return Err(Error::Shape {
                 what: "rows to predict",
@@ -182,11 +211,10 @@ impl Model {
             });
         }
         match &self.expansion.basis {
-            FittedBasis::External { .. } => return Err(Error::ExternalKernel),
-            FittedBasis::Given {} => check_finite("rows to predict", x, self.relevance.iter().copied())?,
-            FittedBasis::Kernel { .. } => check_finite("rows to predict", x, 0..x.ncols())?,
+            FittedBasis::External { .. } => Err(Error::ExternalKernel),
+            FittedBasis::Given {} => check_finite("rows to predict", x, self.relevance.iter().copied()),
+            FittedBasis::Kernel { .. } => check_finite("rows to predict", x, 0..x.ncols()),
         }
-        self.predict_blocks(x, |rows, phi| self.fill_basis(rows, phi))
     }
 
     /// Mean and variance from the values of the basis functions in the model, [N, M], without the
@@ -204,39 +232,48 @@ impl Model {
             });
         }
         check_finite("values of the basis functions", phi, 0..m)?;
-        self.predict_blocks(phi, |rows, mut out| out.assign(&rows))
+        self.predict_tiles(phi, |rows, mut out| out.assign(&rows))
     }
 
-    /// `fill` makes the basis functions of a block of rows, [B, M], without the bias.
-    fn predict_blocks(
-        &self,
-        x: ArrayView2<f64>,
-        fill: impl Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Sync,
-    ) -> Result<Prediction> {
+    /// Rows of a tile.
+    fn tile_rows(&self) -> usize {
+        (TILE_ENTRIES / self.posterior.scale.len().max(1)).clamp(16, TILE_ROWS)
+    }
+
+    /// `make` makes the basis functions of a tile of rows, [B, M], without the bias.
+    fn predict_tiles(&self, x: ArrayView2<f64>, make: impl Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Sync) -> Result<Prediction> {
         let n = x.nrows();
         let bias = usize::from(self.intercept_alpha.is_some());
         let mut mean = Array1::zeros(n);
         let mut model_variance = Array1::zeros(n);
-        let factor = self.factor();
-        mean.axis_chunks_iter_mut(Axis(0), BLOCK)
-            .into_par_iter()
-            .zip(model_variance.axis_chunks_iter_mut(Axis(0), BLOCK).into_par_iter())
-            .zip(x.axis_chunks_iter(Axis(0), BLOCK).into_par_iter())
-            .for_each(|((mut mean, mut variance), rows)| {
-                let mut phi = Array2::ones((rows.nrows(), bias + self.relevance.len()));
-                fill(rows, phi.slice_mut(s![.., bias..]));
-                mean.assign(&phi.dot(&self.all_weights()));
-                phi *= &Array1::from_vec(self.posterior.scale.clone());
-                let mut half = phi.reversed_axes().as_standard_layout().into_owned();
-                linalg::solve_lower(factor.view(), half.view_mut());
-                for row in half.outer_iter() {
-                    variance.zip_mut_with(&row, |v: &mut f64, h| *v += h * h);
-                }
-            });
-        if let Some(row) = (0..n).find(|i| !(mean[*i].is_finite() && model_variance[*i].is_finite())) {
-            return Err(Error::Overflow { what: format!("the prediction of row {row}") });
-        }
+        let (factor, rows) = (self.factor(), self.tile_rows());
+        let pairs = mean.axis_chunks_iter_mut(Axis(0), rows).into_par_iter();
+        let triples = pairs.zip(model_variance.axis_chunks_iter_mut(Axis(0), rows).into_par_iter());
+        triples.zip(x.axis_chunks_iter(Axis(0), rows).into_par_iter()).for_each_init(
+            || Array2::zeros((rows, bias + self.relevance.len())),
+            |tile, ((mean, mut variance), rows)| {
+                let mut tile = tile.slice_mut(s![..rows.nrows(), ..]);
+                let mut phi = tile.slice_mut(s![.., bias..]);
+                make(rows, phi.view_mut());
+                self.tile_means(phi, mean);
+                tile.slice_mut(s![.., ..bias]).fill(1.0);
+                vector::each_row(tile.view_mut(), |_, out| vector::run(Scale { times: &self.posterior.scale, out }));
+                linalg::solve_lower_alone(factor.view(), tile.view_mut().reversed_axes());
+                vector::each_row(tile, |i, half| {
+                    vector::run(Dot { a: half, b: half, out: &mut variance[i] });
+                });
+            },
+        );
+        check_predicted(&mean, Some(&model_variance))?;
         Ok(Prediction { mean, model_variance, noise_variance: self.posterior.noise_variance.unwrap_or(0.0) })
+    }
+
+    /// Means of a tile of rows from its basis functions without the bias.
+    fn tile_means(&self, phi: ArrayViewMut2<f64>, mut mean: ArrayViewMut1<f64>) {
+        vector::each_row(phi, |i, row| {
+            vector::run(Dot { a: row, b: &self.expansion.weights, out: &mut mean[i] });
+        });
+        mean += self.intercept_alpha.map_or(0.0, |_| self.expansion.intercept);
     }
 
     /// Class probabilities at the rows of `x`, [N, 2], columns in the order of the classes.
@@ -263,11 +300,6 @@ impl Model {
         self.posterior.noise_variance.map(f64::sqrt)
     }
 
-    /// Weights with the bias, if it is in the model, first.
-    fn all_weights(&self) -> Array1<f64> {
-        self.intercept_alpha.map(|_| self.expansion.intercept).into_iter().chain(self.expansion.weights.iter().copied()).collect()
-    }
-
     /// Posterior covariance of the weights, the bias (if it is in the model) first, [M, M].
     pub fn weight_covariance(&self) -> Array2<f64> {
         let scale = Array1::from_vec(self.posterior.scale.clone());
@@ -281,19 +313,22 @@ impl Model {
         Array2::from_shape_fn((m, m), |(i, j)| if j <= i { self.posterior.factor[i][j] } else { 0.0 })
     }
 
-    /// Basis functions at raw rows, [B, M], without the bias.
-    fn fill_basis(&self, rows: ArrayView2<f64>, mut phi: ArrayViewMut2<f64>) {
+    /// What makes the basis functions at raw rows, [B, M], without the bias.
+    fn maker(&self) -> Fill<'_> {
         match &self.expansion.basis {
-            FittedBasis::Given {} => {
+            FittedBasis::Given {} => Box::new(|rows, mut phi| {
                 for (mut target, column) in phi.axis_iter_mut(Axis(1)).zip(&self.relevance) {
                     target.assign(&rows.column(*column));
                 }
-            }
+            }),
             // An empty list of centres has lost its width, and there is nothing to fill.
-            FittedBasis::Kernel { .. } if self.relevance.is_empty() => {}
+            FittedBasis::Kernel { .. } if self.relevance.is_empty() => Box::new(|_, _| {}),
             FittedBasis::Kernel { kernel, centres } => {
-                let scaled = self.scaling.as_ref().map(|s| s.apply(rows));
-                kernel.block(scaled.as_ref().map_or(rows, |r| r.view()), centres.view(), phi);
+                let fill = kernel.at(centres.view());
+                Box::new(move |rows, phi| {
+                    let scaled = self.scaling.as_ref().map(|s| s.apply(rows));
+                    fill(scaled.as_ref().map_or(rows, |r| r.view()), phi);
+                })
             }
             FittedBasis::External { .. } => unreachable!("`predict` refuses an external kernel"),
         }
@@ -396,6 +431,15 @@ impl Model {
     }
 }
 
+/// Refuses predictions that have left the range of numbers.
+fn check_predicted(mean: &Array1<f64>, variance: Option<&Array1<f64>>) -> Result<()> {
+    let bad = |v: &Array1<f64>| v.iter().position(|v| !v.is_finite());
+    match bad(mean).into_iter().chain(variance.and_then(bad)).min() {
+        Some(row) => Err(Error::Overflow { what: format!("the prediction of row {row}") }),
+        None => Ok(()),
+    }
+}
+
 impl Scaling {
     /// Mean and standard deviation (divisor N) of each column of `x`, [N, D], by weight; 1 for a
     /// constant column.
@@ -441,7 +485,7 @@ pub(crate) fn check_finite(what: &'static str, x: ArrayView2<f64>, columns: impl
 }
 
 /// A matrix as a list of rows.
-mod rows {
+pub(crate) mod rows {
     use ndarray::Array2;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use ndarray::{Array2, ArrayView1};
 
 use crate::design::Design;
-use crate::statistics::Statistics;
+use crate::sums::Sums;
 
 /// G = Phi'BPhi ([P, P], by rows), f = Phi'Bt and t'Bt, with the mean of t kept apart.
 ///
@@ -60,16 +60,16 @@ pub(crate) struct Target {
 }
 
 impl<'a> Quadratic<'a> {
-    /// From stored statistics of targets less their mean; `mean` is theirs, as a weight of the bias.
-    pub fn stored(statistics: Statistics, mean: Option<f64>) -> Self {
-        let mean = mean.map(|m| (m, statistics.gram.row(0).to_vec()));
+    /// From sums over rows, of targets less their mean; `mean` is theirs, as a weight of the bias.
+    pub fn stored(sums: Sums, mean: Option<f64>) -> Self {
+        let mean = mean.map(|m| (m, sums.gram.row(0).to_vec()));
         Quadratic {
-            diag: statistics.gram.diag().to_vec(),
-            count: statistics.count,
-            centred: statistics.f,
-            centred_tt: statistics.tt,
+            diag: sums.gram.diag().to_vec(),
+            count: sums.count,
+            centred: sums.f,
+            centred_tt: sums.tt,
             mean,
-            source: Source::Stored(statistics.gram),
+            source: Source::Stored(sums.gram),
         }
     }
 
@@ -122,6 +122,12 @@ impl<'a> Quadratic<'a> {
                 Target { f, tt, bias_offset: 0.0 }
             }
         }
+    }
+
+    /// The same form with another f, `[P]`, and t't; of a form without a mean.
+    pub fn set_target(&mut self, f: Vec<f64>, tt: f64) {
+        debug_assert!(self.mean.is_none() && f.len() == self.columns());
+        (self.centred, self.centred_tt) = (f, tt);
     }
 
     /// Whether all rows of G are there.

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -32,17 +32,43 @@ pub type Observer<'a> = dyn FnMut(&Progress) -> ControlFlow<()> + Send + 'a;
 ///
 /// An [`Observer`] is asked between iterations only, which may be far apart on large tables.
 #[derive(Debug, Clone, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    raised: Arc<AtomicBool>,
+    /// When the fit that holds this is out of time, and whether that counts already (there is a model to
+    /// return) and still (the model is not being written).
+    deadline: Option<(Instant, Arc<AtomicBool>)>,
+}
 
 impl Interrupt {
     /// Asks the fit to end with [`Error::Interrupted`].
     pub fn raise(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.raised.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked for.
+    /// Whether the fit is to end now.
     pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        let late = |(at, armed): &(Instant, Arc<AtomicBool>)| armed.load(Ordering::Relaxed) && Instant::now() >= *at;
+        self.is_raised_by_hand() || self.deadline.as_ref().is_some_and(late)
+    }
+
+    /// Whether [`Interrupt::raise`] was called.
+    pub(crate) fn is_raised_by_hand(&self) -> bool {
+        self.raised.load(Ordering::Relaxed)
+    }
+
+    /// The same switch with a deadline of its own, not armed yet.
+    pub(crate) fn for_one_fit(&self, deadline: Option<Instant>) -> Interrupt {
+        Interrupt { raised: self.raised.clone(), deadline: deadline.map(|at| (at, Arc::default())) }
+    }
+
+    /// From now on the deadline counts.
+    pub(crate) fn arm(&self) {
+        self.deadline.iter().for_each(|(_, armed)| armed.store(true, Ordering::Relaxed));
+    }
+
+    /// The deadline counts no more.
+    pub(crate) fn disarm(&self) {
+        self.deadline.iter().for_each(|(_, armed)| armed.store(false, Ordering::Relaxed));
     }
 
     /// # Errors
@@ -135,6 +161,18 @@ pub struct Actions {
     pub undone: usize,
     /// Joint re-estimations of all precisions.
     pub joint: usize,
+}
+
+impl Actions {
+    /// Counts those of another search as well.
+    pub(crate) fn add(&mut self, other: &Actions) {
+        self.added += other.added;
+        self.reestimated += other.reestimated;
+        self.deleted += other.deleted;
+        self.swapped += other.swapped;
+        self.undone += other.undone;
+        self.joint += other.joint;
+    }
 }
 
 /// One line of the trace.

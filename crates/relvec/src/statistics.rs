@@ -1,46 +1,302 @@
-//! What a Gaussian likelihood needs to know of the rows: sums that add over blocks of rows.
+//! Sums over rows that say all a fit to landmarks needs to know of them, whatever their number.
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
 
-use crate::linalg;
+use crate::design::{Columns, Design};
+use crate::error::{Error, Result};
+use crate::kernel::{DataScale, Kernel};
+use crate::model::check_finite;
+use crate::report::Interrupt;
+use crate::sums::Sums;
+use crate::targets::{Targets, Values};
 
-/// G = Phi'cPhi, f = Phi'ct, tt = t'ct and the sum of the weights c.
-#[derive(Debug)]
-pub(crate) struct Statistics {
-    /// [P, P]; the lower triangle while accumulating, symmetric after `finish`.
-    pub gram: Array2<f64>,
-    /// `[P]`.
-    pub f: Vec<f64>,
-    pub tt: f64,
-    pub count: f64,
+/// What a block of basis functions may take, whatever the number of rows.
+const BLOCK_MEMORY: u64 = 1 << 28;
+
+/// Sufficient statistics of real targets for a kernel at given centres (landmarks): Phi'cPhi, Phi'ct, t'ct
+/// and the sum of the sample weights c, where Phi has a column of ones and one per centre.
+///
+/// They add: rows may come in any blocks, in any order, from any number of machines. What follows
+/// ([`Rvm::fit_statistics`](crate::Rvm::fit_statistics)) costs the same for any number of rows. Targets
+/// are summed about the mean of the first block, so that nothing is lost however large they are.
+///
+/// ```
+/// use ndarray::{Array1, Array2, s};
+/// use relvec::{Kernel, Rbf, Rvm, Statistics, Targets};
+///
+/// let x = Array2::from_shape_fn((1000, 1), |(i, _)| 0.02 * i as f64 - 10.0);
+/// let t: Array1<f64> = x.column(0).mapv(f64::sin);
+/// let kernel = Kernel::Rbf(Rbf { gamma: 0.5.into() });
+/// let mut all = Statistics::new(&kernel, x.slice(s![..;20, ..]))?;
+/// let mut rest = all.clone();
+/// all.update(x.slice(s![..400, ..]), &Targets::real(t.slice(s![..400])))?;
+/// rest.update(x.slice(s![400.., ..]), &Targets::real(t.slice(s![400..])))?;
+/// all.merge(&rest)?;
+/// let (model, _) = Rvm::default().fit_statistics(&all, &mut relvec::silent)?;
+/// assert_eq!(model.n_rows, 1000);
+/// assert!((model.predict(x.view())?.mean[500] - t[500]).abs() < 0.01);
+/// # Ok::<(), relvec::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Statistics {
+    kernel: Kernel,
+    centres: Array2<f64>,
+    /// Columns as they are, the bias first; targets less `about`.
+    sums: Sums,
+    about: f64,
+    /// Least and largest target.
+    range: (f64, f64),
+    n_rows: usize,
+}
+
+/// First bytes, the version included.
+const MAGIC: &[u8] = b"relvec statistics 1\n";
+
+/// What the bytes begin with.
+#[derive(Serialize, Deserialize)]
+struct Header {
+    kernel: Kernel,
+    centres: usize,
+    features: usize,
+    n_rows: usize,
+    range: Option<(f64, f64)>,
+}
+
+/// Mean and standard deviation of the targets, by weight; a deviation of exactly 0 if they are all equal.
+pub(crate) struct TargetMoments {
+    pub mean: f64,
+    pub deviation: f64,
 }
 
 impl Statistics {
-    pub fn new(columns: usize) -> Statistics {
-        Statistics { gram: Array2::zeros((columns, columns)), f: vec![0.0; columns], tt: 0.0, count: 0.0 }
+    /// No rows yet. The kernel's parameters must be numbers; `centres`: [L, D], L >= 1.
+    ///
+    /// # Errors
+    /// A kernel whose scale is a rule (there are no data to work it out from), centres that are not finite.
+    pub fn new(kernel: &Kernel, centres: ArrayView2<f64>) -> Result<Statistics> {
+        let (l, d) = centres.dim();
+        if l == 0 || d == 0 {
+            let found = format!("{l} of {d} features");
+            return Err(Error::Shape { what: "centres", expected: "at least 1, of at least 1 feature".into(), found });
+        }
+        check_finite("centres", centres, 0..d)?;
+        let resolved = kernel.resolve(&DataScale { features: d, variance: 1.0 })?;
+        if resolved != *kernel {
+            return Err(Error::Parameter {
+                name: format!("kernel.{}.gamma", kernel.name()),
+                found: "a rule".into(),
+                expected: "a positive number, or one per feature: the rows that the rule asks for are yet to come".into(),
+            });
+        }
+        let sums = Sums::new(l + 1);
+        let range = (f64::INFINITY, f64::NEG_INFINITY);
+        Ok(Statistics { kernel: resolved, centres: centres.to_owned(), sums, about: 0.0, range, n_rows: 0 })
     }
 
-    /// Adds rows: `phi` [B, P], targets `t` `[B]`, weights `c` `[B]`.
-    pub fn accumulate(&mut self, phi: ArrayView2<f64>, t: &[f64], c: &[f64]) {
-        if c.iter().all(|c| *c == 1.0) {
-            linalg::add_gram(phi, self.gram.view_mut());
-        } else {
-            let mut weighted = phi.to_owned();
-            for (mut row, c) in weighted.outer_iter_mut().zip(c) {
-                row *= c.sqrt();
+    /// Adds rows `x`, [N, D]; on the threads of the pool that it is called in. After an error nothing has changed.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, values that are not finite, classes instead of real targets, negative weights.
+    pub fn update(&mut self, x: ArrayView2<f64>, targets: &Targets) -> Result<()> {
+        self.update_interruptible(x, targets, &Interrupt::default())
+    }
+
+    /// As [`Statistics::update`]; another thread may end it by `interrupt`.
+    ///
+    /// # Errors
+    /// As [`Statistics::update`]; and [`Error::Interrupted`].
+    pub fn update_interruptible(&mut self, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<()> {
+        let (n, d) = x.dim();
+        if d != self.centres.ncols() {
+            let expected = format!("{} columns, as the centres have", self.centres.ncols());
+            return Err(Error::Shape { what: "rows to train on", expected, found: d.to_string() });
+        }
+        if targets.len() != n {
+            let found = targets.len().to_string();
+            return Err(Error::Shape { what: "targets", expected: format!("{n}, one per row"), found });
+        }
+        check_finite("rows to train on", x, 0..d)?;
+        let Values::Real(t) = targets.values else {
+            return Err(Error::Targets("statistics are sums over real targets, found classes".into()));
+        };
+        if let Some(row) = t.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite { what: "targets", row, column: 0, value: t[row] });
+        }
+        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
+        let used: Vec<usize> = (0..n).filter(|i| weights[*i] > 0.0).collect();
+        if used.is_empty() {
+            return Ok(());
+        }
+        let rows = if used.len() == n { x.to_owned() } else { x.select(ndarray::Axis(0), &used) };
+        let c: Vec<f64> = used.iter().map(|i| weights[*i]).collect();
+        let total: f64 = c.iter().sum();
+        let about = match self.n_rows {
+            0 => used.iter().zip(&c).map(|(i, c)| t[*i] * (c / total)).sum(),
+            _ => self.about,
+        };
+        let shifted: Vec<f64> = used.iter().map(|i| t[*i] - about).collect();
+        let columns = Columns::Kernel { kernel: self.kernel.clone(), centres: self.centres.clone() };
+        let design = Design::unscaled(rows.into_shared(), columns, true, BLOCK_MEMORY, interrupt.clone());
+        let mut part = Sums::new(self.sums.f.len());
+        design.for_each_block(|range, phi| part.accumulate(phi, &shifted[range.clone()], &c[range]));
+        interrupt.check()?;
+        let part = part.finish();
+        // A diagonal entry that is not finite shows a column that is not; so does f.
+        if !(part.tt.is_finite() && part.gram.diag().iter().chain(&part.f).all(|v| v.is_finite())) {
+            return Err(Error::Overflow { what: "a basis function (the kernel of a row and a centre), or its square,".into() });
+        }
+        self.about = about;
+        self.sums.add(&part);
+        for i in used {
+            self.range = (self.range.0.min(t[i]), self.range.1.max(t[i]));
+        }
+        self.n_rows += c.len();
+        Ok(())
+    }
+
+    /// Adds the rows of `other`. The result does not depend on how rows were parted, up to rounding; for
+    /// the same bits, merge in the same order.
+    ///
+    /// # Errors
+    /// Another kernel or other centres.
+    pub fn merge(&mut self, other: &Statistics) -> Result<()> {
+        if self.kernel != other.kernel || self.centres != other.centres {
+            let what = if self.kernel != other.kernel { "kernel" } else { "centres" };
+            return Err(Error::Statistics(format!("the {what} of the two differ; sums over rows add only for the same")));
+        }
+        if other.n_rows == 0 {
+            return Ok(());
+        }
+        if self.n_rows == 0 {
+            self.about = other.about;
+        }
+        let mut sums = other.sums.clone();
+        sums.shift(other.about - self.about);
+        self.sums.add(&sums);
+        self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
+        self.n_rows += other.n_rows;
+        Ok(())
+    }
+
+    /// Rows of positive weight so far.
+    pub fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Sum of the sample weights so far.
+    pub fn weight(&self) -> f64 {
+        self.sums.count
+    }
+
+    /// D.
+    pub fn n_features(&self) -> usize {
+        self.centres.ncols()
+    }
+
+    /// The kernel, every parameter a number.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// [L, D].
+    pub fn centres(&self) -> ArrayView2<'_, f64> {
+        self.centres.view()
+    }
+
+    /// Phi'cPhi, [L + 1, L + 1], the column of ones first.
+    pub fn gram(&self) -> ArrayView2<'_, f64> {
+        self.sums.gram.view()
+    }
+
+    /// Phi'c(t - mean), `[L + 1]`, t'c(t - mean), and the mean of the targets.
+    pub fn target_sums(&self) -> (Array1<f64>, f64, f64) {
+        let mean = self.moments().mean;
+        let mut sums = self.sums.clone();
+        sums.shift(self.about - mean);
+        (Array1::from_vec(sums.f), sums.tt, mean)
+    }
+
+    /// Everything as bytes, with a checksum: to be kept, or sent to where it is merged.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let (l, d) = self.centres.dim();
+        let header = Header {
+            kernel: self.kernel.clone(),
+            centres: l,
+            features: d,
+            n_rows: self.n_rows,
+            range: (self.n_rows > 0).then_some(self.range),
+        };
+        let header = serde_json::to_vec(&header).expect("a header is plain numbers and names");
+        let mut out = MAGIC.to_vec();
+        out.extend((header.len() as u64).to_le_bytes());
+        out.extend(header);
+        let triangle = (0..=l).flat_map(|i| self.sums.gram.row(i).to_vec().into_iter().take(i + 1));
+        let single = [self.about, self.sums.tt, self.sums.count];
+        let numbers = single.into_iter().chain(self.sums.f.iter().copied()).chain(self.centres.iter().copied()).chain(triangle);
+        out.extend(numbers.flat_map(f64::to_le_bytes));
+        out.extend(crc32fast::hash(&out).to_le_bytes());
+        out
+    }
+
+    /// What [`Statistics::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Statistics`]: bytes of something else, of another version, cut short or damaged.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Statistics> {
+        let bad = |why: &str| Error::Statistics(why.into());
+        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| bad("these are no statistics of relvec, or of another version"))?;
+        let short = || bad("the end is missing");
+        let (body, sum) = bytes.split_at_checked(bytes.len() - 4).ok_or_else(short)?;
+        let (size, rest) = rest.split_first_chunk::<8>().ok_or_else(short)?;
+        let size = usize::try_from(u64::from_le_bytes(*size)).map_err(|_| bad("damaged"))?;
+        let (header, rest) = rest.split_at_checked(size).ok_or_else(short)?;
+        let header: Header = serde_json::from_slice(header).map_err(|e| bad(&format!("damaged: {e}")))?;
+        let (l, d) = (header.centres, header.features);
+        let columns = l.checked_add(1).ok_or_else(|| bad("damaged"))?;
+        let count =
+            || columns.checked_mul(columns.checked_add(1)?)?.checked_div(2)?.checked_add(columns)?.checked_add(l.checked_mul(d)?);
+        let expected = count().and_then(|n| n.checked_add(3)?.checked_mul(8)?.checked_add(4)).ok_or_else(|| bad("damaged"))?;
+        if rest.len() != expected {
+            return Err(Error::Statistics(format!("{} bytes of sums, expected {expected}", rest.len())));
+        }
+        if crc32fast::hash(body).to_le_bytes() != sum {
+            return Err(bad("the checksum does not match: damaged"));
+        }
+        let mut numbers = rest.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().expect("8 bytes")));
+        let mut next = || numbers.next().expect("counted above");
+        let (about, tt, weight) = (next(), next(), next());
+        let f: Vec<f64> = (0..=l).map(|_| next()).collect();
+        let centres = Array2::from_shape_simple_fn((l, d), &mut next);
+        let mut statistics = Statistics::new(&header.kernel, centres.view())?;
+        for i in 0..=l {
+            for j in 0..=i {
+                let v = next();
+                (statistics.sums.gram[[i, j]], statistics.sums.gram[[j, i]]) = (v, v);
             }
-            linalg::add_gram(weighted.view(), self.gram.view_mut());
         }
-        for ((row, t), c) in phi.outer_iter().zip(t).zip(c) {
-            self.f.iter_mut().zip(row).for_each(|(f, v)| *f += c * t * v);
-            self.tt += c * t * t;
-            self.count += c;
-        }
+        (statistics.sums.f, statistics.sums.tt, statistics.sums.count) = (f, tt, weight);
+        statistics.about = about;
+        statistics.range = header.range.unwrap_or(statistics.range);
+        statistics.n_rows = header.n_rows;
+        Ok(statistics)
     }
 
-    /// Makes G symmetric.
-    pub fn finish(mut self) -> Statistics {
-        linalg::mirror(&mut self.gram);
-        self
+    pub(crate) fn moments(&self) -> TargetMoments {
+        if self.range.0 >= self.range.1 {
+            return TargetMoments { mean: self.range.0, deviation: 0.0 };
+        }
+        let shift = self.sums.f[0] / self.sums.count;
+        let variance = self.sums.tt / self.sums.count - shift * shift;
+        TargetMoments { mean: self.about + shift, deviation: variance.max(0.0).sqrt() }
+    }
+
+    /// The sums with targets in inner units: about their mean if there is a bias, divided by `scale`.
+    pub(crate) fn inner(&self, bias: bool, moments: &TargetMoments, scale: f64) -> Sums {
+        let mut sums = self.sums.clone();
+        sums.shift(self.about - if bias { moments.mean } else { 0.0 });
+        sums.f.iter_mut().for_each(|f| *f /= scale);
+        sums.tt /= scale * scale;
+        if bias { sums } else { sums.without_first() }
     }
 }

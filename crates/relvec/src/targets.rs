@@ -2,6 +2,8 @@
 
 use ndarray::ArrayView1;
 
+use crate::error::{Error, Result};
+
 /// Targets of a fit, one per row, with optional sample weights.
 #[derive(Debug, Clone, Copy)]
 pub struct Targets<'a> {
@@ -44,5 +46,18 @@ impl<'a> Targets<'a> {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The sample weights, `[N]`, if there are any.
+    pub(crate) fn checked_weights(&self) -> Result<Option<Vec<f64>>> {
+        let Some(weights) = self.weights else { return Ok(None) };
+        if weights.len() != self.len() {
+            let found = format!("{}", weights.len());
+            return Err(Error::Shape { what: "sample weights", expected: format!("{}, one per row", self.len()), found });
+        }
+        if let Some((row, value)) = weights.iter().enumerate().find(|(_, w)| !(w.is_finite() && **w >= 0.0)) {
+            return Err(Error::Weight { row, value: *value });
+        }
+        Ok(Some(weights.to_vec()))
     }
 }

@@ -301,6 +301,40 @@ fn two_rows() {
     }
 }
 
+/// More landmarks than rows, given or asked for; and some that no row is near.
+#[test]
+fn dictionaries_larger_than_the_table() {
+    let x = uniform(16, 30, 2);
+    let t = x.column(0).mapv(f64::sin) + noise(16, 30) * 0.1;
+    let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
+    let mut centres = uniform(17, 200, 2);
+    centres.slice_mut(ndarray::s![150.., ..]).fill(1e6);
+    let given = Landmarks::Given(Centres(centres.clone()));
+    for base in [Rvm::default(), classifier()] {
+        let regression = base.likelihood.name() == "gaussian";
+        let targets = if regression { Targets::real(t.view()) } else { Targets::classes(&labels, 2) };
+        for rvm in schemes(&base) {
+            let all = fit(&rvm, &x, &targets).0;
+            let (asked, report) = fit(&Rvm { dictionary: 5000.into(), ..rvm.clone() }, &x, &targets);
+            assert_eq!((&asked, report.candidates), (&all, 30));
+            let (model, report) = fit(&Rvm { landmarks: given.clone(), ..rvm.clone() }, &x, &targets);
+            assert_eq!((report.candidates, report.repairs.zero_columns), (151, 1));
+            assert!(model.relevance.iter().all(|k| *k < 150), "no row is near {:?}", model.relevance);
+            // A search for sparse models has fewer vectors than rows, however many candidates there are.
+            assert!(rvm.inference.name() != "sequential" || model.relevance.len() < 30, "{}", model.relevance.len());
+        }
+        for bad in [Array2::zeros((0, 2)), Array2::zeros((3, 1)), Array2::zeros((3, 3))] {
+            let rvm = Rvm { landmarks: Landmarks::Given(Centres(bad)), ..base.clone() };
+            let error = rvm.fit(x.view(), &targets, &mut silent).unwrap_err();
+            assert!(matches!(error, Error::Shape { what: "landmarks", .. }), "{error}");
+        }
+        centres[[7, 1]] = f64::NAN;
+        let rvm = Rvm { landmarks: Landmarks::Given(Centres(centres.clone())), ..base };
+        let error = rvm.fit(x.view(), &targets, &mut silent).unwrap_err();
+        assert!(matches!(error, Error::NotFinite { what: "landmarks", row: 7, column: 1, .. }), "{error}");
+    }
+}
+
 #[test]
 fn out_of_range_is_said() {
     let x = uniform(15, 30, 2);

@@ -396,6 +396,16 @@ fn check_accuracy(a: &Array2<f64>, b: &Array2<f64>, gamma: f64, what: &str) {
             assert!(error < 1e-12, "{name}, {what}, gamma = {gamma:e}: error {error:e} at d^2 = {d2:e}");
         }
     }
+    let k = block(&sample("laplacian", gamma), a.view(), b.view());
+    for ((i, j), k) in k.indexed_iter() {
+        let distance = a.row(i).iter().zip(b.row(j)).fold(Twofold(0.0, 0.0), |sum, (x, z)| {
+            let d = Twofold::difference(*x, *z);
+            let d = if d.0 < 0.0 { Twofold(-d.0, -d.1) } else { d };
+            sum.plus(d.times(Twofold(gamma, 0.0)))
+        });
+        let error = (k - (-distance.0).exp()).abs();
+        assert!(error < 1e-12, "laplacian, {what}, gamma = {gamma:e}: error {error:e} at {:e}", distance.0);
+    }
 }
 
 #[test]

@@ -297,6 +297,23 @@ fn weights_count_rows() {
     }
 }
 
+/// The mean alone is the mean of the whole prediction, to the bit.
+#[test]
+fn the_mean_needs_no_variance() {
+    let new = data(12, 1500, 2).x + 2.0;
+    every_kernel_likelihood_and_scheme(|rvm, data, targets| {
+        let model = Rvm { max_iterations: 5, ..rvm.clone() }.fit(data.x.view(), targets, &mut silent).unwrap().0;
+        assert_eq!(model.predict_mean(new.view()).unwrap(), model.predict(new.view()).unwrap().mean, "{}", label(rvm));
+    });
+    let data = data(13, 40, 2);
+    let (model, _) = Rvm::default().fit(data.x.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+    assert_eq!(model.predict_mean(Array2::zeros((0, 2)).view()).unwrap().len(), 0);
+    for bad in [Array2::zeros((2, 1)), Array2::from_elem((2, 2), f64::NAN)] {
+        let (mean, both) = (model.predict_mean(bad.view()).unwrap_err(), model.predict(bad.view()).unwrap_err());
+        assert_eq!(mean.to_string(), both.to_string());
+    }
+}
+
 /// Multiplying the target, or the features with their gamma, changes the model by that factor only.
 #[test]
 fn units_do_not_matter() {

@@ -477,6 +477,24 @@ fn parameters_out_of_range_are_named() {
     check("max_iterations", Rvm { max_iterations: 0, ..d() });
     check("threads", Rvm { threads: Some(0), ..d() });
     check("inference.sequential.batch", sequential(Sequential { batch: 0, ..Sequential::default() }));
+    let sized = |size: usize, inference: &str, likelihood: &Likelihood| Rvm {
+        dictionary: size.into(),
+        refresh: 1,
+        likelihood: likelihood.clone(),
+        inference: Inference::from_name(inference).unwrap(),
+        ..d()
+    };
+    let [real, classes] = likelihoods();
+    for scheme in ["em", "mackay"] {
+        check("refresh", sized(50, scheme, &real));
+    }
+    check("refresh", sized(1000, "sequential", &real));
+    check("refresh", sized(500, "sequential", &classes));
+    check("refresh", Rvm { refresh: 1, ..d() });
+    let given = Landmarks::Given(Centres(Array2::zeros((3, 2))));
+    check("refresh", Rvm { landmarks: given, ..sized(50, "sequential", &real) });
+    sized(999, "sequential", &real).check().unwrap();
+    sized(499, "sequential", &classes).check().unwrap();
     assert!(matches!(Inference::from_name("magic"), Err(Error::UnknownName { known, .. }) if known == Inference::NAMES));
     d().check().unwrap();
 }
@@ -487,7 +505,13 @@ fn a_dictionary_of_some_rows() {
     for (likelihood, landmarks) in likelihoods().into_iter().zip([Landmarks::Kmedoids, Landmarks::Uniform]) {
         let all = data.fit(&Rvm { likelihood: likelihood.clone(), ..Rvm::default() }).0;
         let some = |size: usize, seed: u64| {
-            let rvm = Rvm { likelihood: likelihood.clone(), dictionary: size.into(), landmarks, seed, ..Rvm::default() };
+            let rvm = Rvm {
+                likelihood: likelihood.clone(),
+                dictionary: size.into(),
+                landmarks: landmarks.clone(),
+                seed,
+                ..Rvm::default()
+            };
             data.fit(&rvm).0
         };
         // As many rows as there are is no restriction at all.

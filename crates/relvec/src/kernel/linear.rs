@@ -3,7 +3,8 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::{DataScale, KernelFunction};
+use super::distance::feature_major;
+use super::{DataScale, Fill, KernelFunction};
 use crate::error::Result;
 use crate::linalg;
 
@@ -22,7 +23,12 @@ impl KernelFunction for Linear {
     }
 
     fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
-        linalg::product(false, 1.0, a, b.t(), out);
+        self.at(b)(a, out);
+    }
+
+    fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
+        let bt = feature_major(b);
+        Box::new(move |a, out| linalg::product_alone(false, a, bt.view(), out))
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {

@@ -3,8 +3,9 @@
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::distance::{squared_distances, weighted_squares};
-use super::{DataScale, Gamma, KernelFunction, vector};
+use super::distance::{Distances, squared_distances, weighted_squares};
+use super::vector::Pointwise;
+use super::{DataScale, Fill, Gamma, KernelFunction, vector};
 use crate::error::Result;
 
 /// (1 + s + s^2 / 3) exp(-s), s = sqrt(10 d^2), d^2 = sum_d gamma_d (x_d - x'_d)^2;
@@ -22,6 +23,18 @@ fn distance(d2: f64) -> f64 {
     (10.0 * d2).sqrt().min(750.0)
 }
 
+/// k as a function of d^2.
+#[derive(Clone, Copy)]
+struct Profile;
+
+impl Pointwise for Profile {
+    #[inline(always)]
+    fn value(self, d2: f64) -> f64 {
+        let s = distance(d2);
+        (1.0 + s + s * s / 3.0) * vector::decay(s)
+    }
+}
+
 impl KernelFunction for Matern52 {
     fn check(&self) -> Result<()> {
         self.gamma.check("matern52")
@@ -31,12 +44,13 @@ impl KernelFunction for Matern52 {
         self.gamma.resolve("matern52", data)
     }
 
-    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
-        squared_distances(a, b, &self.gamma, out.view_mut());
-        vector::map(out, |d2| {
-            let s = distance(d2);
-            (1.0 + s + s * s / 3.0) * vector::exp(-s)
-        });
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+        self.at(b)(a, out);
+    }
+
+    fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
+        let distances = Distances::new(b, &self.gamma);
+        Box::new(move |a, out| distances.squared(a, out, Profile))
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {
@@ -53,7 +67,7 @@ impl KernelFunction for Matern52 {
         squared_distances(a, b, &self.gamma, slope.view_mut());
         vector::map_with(slope.view_mut(), w, |d2, w| {
             let s = distance(d2);
-            -5.0 / 3.0 * (1.0 + s) * vector::exp(-s) * w
+            -5.0 / 3.0 * (1.0 + s) * vector::decay(s) * w
         });
         self.gamma.collect(weighted_squares(a, b, slope.view(), &self.gamma))
     }

@@ -11,7 +11,7 @@ mod poly;
 mod rational_quadratic;
 mod rbf;
 mod sigmoid;
-mod vector;
+pub(crate) mod vector;
 
 use ndarray::{Array1, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
@@ -53,6 +53,10 @@ registry! {
     }
 }
 
+/// A kernel at rows b, [m, D], made ready once for many blocks of others: called with `a`, [n, D], and `out`,
+/// [n, m], it fills `out` with k(a_i, b_j), in the calling thread alone.
+pub(crate) type Fill<'a> = Box<dyn Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Send + Sync + 'a>;
+
 /// What a kernel can do. Arrays are row-major: `a` is [n, D], `b` is [m, D].
 pub(crate) trait KernelFunction: Send + Sync {
     /// Checks the parameters alone (exit code 2 on the command line).
@@ -61,8 +65,14 @@ pub(crate) trait KernelFunction: Send + Sync {
     /// Replaces `scale` and `auto` by numbers; checks the number of scales against D.
     fn resolve(&mut self, data: &DataScale) -> Result<()>;
 
-    /// Fills `out` ([n, m]) with k(a_i, b_j). The parameters are resolved.
+    /// Fills `out` ([n, m]) with k(a_i, b_j), in the calling thread alone. The parameters are resolved.
     fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>);
+
+    /// `block` for many `a` at one `b`: where something about b can be made ready once.
+    fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
+        let b = b.to_owned();
+        Box::new(move |a, out| self.block(a, b.view(), out))
+    }
 
     /// Names and values of the positive, continuous parameters, in the order of `gradient`.
     fn parameters(&self) -> Vec<(String, f64)>;
@@ -104,6 +114,11 @@ impl Kernel {
         self.as_dyn().block(a, b, out);
     }
 
+    /// The resolved kernel at `b`, [m, D]: for many blocks of rows.
+    pub(crate) fn at(&self, b: ArrayView2<f64>) -> Fill<'_> {
+        self.as_dyn().at(b)
+    }
+
     /// Names and values of the positive, continuous parameters of a resolved kernel.
     pub fn parameters(&self) -> Vec<(String, f64)> {
         self.as_dyn().parameters()
@@ -114,6 +129,16 @@ impl Kernel {
         let mut kernel = self.clone();
         kernel.as_dyn_mut().set_parameters(values);
         kernel
+    }
+
+    /// Whether k(x, x') depends on x - x' alone, is 1 where they are equal, and falls off from there.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Kernel::Rbf(_) | Kernel::Laplacian(_) | Kernel::Matern32(_) | Kernel::Matern52(_) | Kernel::RationalQuadratic(_) => {
+                true
+            }
+            Kernel::Linear(_) | Kernel::Poly(_) | Kernel::Sigmoid(_) | Kernel::LinearSpline(_) => false,
+        }
     }
 
     /// sum_ij w_ij dk(a_i, b_j)/dlog theta for each of [`Kernel::parameters`]; `w` is [n, m].

@@ -3,8 +3,8 @@
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::inner::{inner_products, weighted_products};
-use super::{DataScale, Gamma, KernelFunction, finite, vector};
+use super::inner::{Products, weighted_products};
+use super::{DataScale, Fill, Gamma, KernelFunction, finite, vector};
 use crate::error::{Error, Result};
 
 /// (sum_d gamma_d x_d x'_d + coef0)^degree. Positive semidefinite if coef0 >= 0.
@@ -43,9 +43,16 @@ impl KernelFunction for Poly {
         self.gamma.resolve("poly", data)
     }
 
-    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
-        inner_products(a, b, &self.gamma, out.view_mut());
-        vector::map(out, |p| (p + self.coef0).powi(self.degree as i32));
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+        self.at(b)(a, out);
+    }
+
+    fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
+        let products = Products::new(b, &self.gamma);
+        Box::new(move |a, mut out| {
+            products.fill(a, out.view_mut());
+            vector::map(out, |p| (p + self.coef0).powi(self.degree as i32));
+        })
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {
@@ -59,7 +66,7 @@ impl KernelFunction for Poly {
     fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
         // dk/dlog gamma_d = degree (..)^(degree - 1) gamma_d a_d b_d
         let mut slope = Array2::zeros(w.dim());
-        inner_products(a, b, &self.gamma, slope.view_mut());
+        Products::new(b, &self.gamma).fill(a, slope.view_mut());
         slope.zip_mut_with(&w, |p, w| *p = w * f64::from(self.degree) * (*p + self.coef0).powi(self.degree as i32 - 1));
         self.gamma.collect(weighted_products(a, b, slope.view(), &self.gamma))
     }

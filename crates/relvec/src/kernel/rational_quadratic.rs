@@ -3,8 +3,9 @@
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::distance::{squared_distances, weighted_squares};
-use super::{DataScale, Gamma, KernelFunction, positive, vector};
+use super::distance::{Distances, squared_distances, weighted_squares};
+use super::vector::Pointwise;
+use super::{DataScale, Fill, Gamma, KernelFunction, positive, vector};
 use crate::error::Result;
 
 /// (1 + d^2 / shape)^-shape, d^2 = sum_d gamma_d (x_d - x'_d)^2; the Gaussian kernel as shape grows.
@@ -23,15 +24,20 @@ impl Default for RationalQuadratic {
     }
 }
 
-impl RationalQuadratic {
-    /// d^2 / shape, kept finite.
-    fn ratio(&self, d2: f64) -> f64 {
-        (d2 / self.shape).min(f64::MAX)
-    }
-
-    fn value(&self, d2: f64) -> f64 {
+impl Pointwise for &RationalQuadratic {
+    /// k as a function of d^2.
+    #[inline(always)]
+    fn value(self, d2: f64) -> f64 {
         let r = self.ratio(d2);
         if self.shape == 1.0 { 1.0 / (1.0 + r) } else { (-self.shape * r.ln_1p()).exp() }
+    }
+}
+
+impl RationalQuadratic {
+    /// d^2 / shape, kept finite.
+    #[inline(always)]
+    fn ratio(&self, d2: f64) -> f64 {
+        (d2 / self.shape).min(f64::MAX)
     }
 }
 
@@ -45,9 +51,13 @@ impl KernelFunction for RationalQuadratic {
         self.gamma.resolve("rational_quadratic", data)
     }
 
-    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
-        squared_distances(a, b, &self.gamma, out.view_mut());
-        vector::map(out, |d2| self.value(d2));
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+        self.at(b)(a, out);
+    }
+
+    fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
+        let distances = Distances::new(b, &self.gamma);
+        Box::new(move |a, out| distances.squared(a, out, self))
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {

@@ -3,8 +3,9 @@
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::distance::{squared_distances, weighted_squares};
-use super::{DataScale, Gamma, KernelFunction, vector};
+use super::distance::{Distances, weighted_squares};
+use super::vector::Decay;
+use super::{DataScale, Fill, Gamma, KernelFunction, vector};
 use crate::error::Result;
 
 /// exp(-sum_d gamma_d (x_d - x'_d)^2). Tipping's width r is gamma = 1 / r^2.
@@ -24,9 +25,13 @@ impl KernelFunction for Rbf {
         self.gamma.resolve("rbf", data)
     }
 
-    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
-        squared_distances(a, b, &self.gamma, out.view_mut());
-        vector::map(out, |d2| vector::exp(-d2));
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+        self.at(b)(a, out);
+    }
+
+    fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
+        let distances = Distances::new(b, &self.gamma);
+        Box::new(move |a, out| distances.squared(a, out, Decay))
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {

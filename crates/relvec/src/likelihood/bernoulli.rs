@@ -21,11 +21,6 @@ pub(crate) fn sigmoid(f: f64) -> f64 {
     }
 }
 
-/// log(1 + exp(f)), without overflow.
-fn softplus(f: f64) -> f64 {
-    f.max(0.0) + (-f.abs()).exp().ln_1p()
-}
-
 impl LikelihoodFunction for Bernoulli {
     fn check(&self) -> Result<()> {
         Ok(())
@@ -45,19 +40,29 @@ impl LikelihoodFunction for Bernoulli {
     }
 
     fn working(&self, y: &[f64], f: &[f64]) -> Working {
-        let p: Vec<f64> = f.iter().map(|f| sigmoid(*f)).collect();
-        // y (1 - y) from both tails, so that it does not round to 0 when p rounds to 1.
-        let curvature: Vec<f64> = f.iter().zip(&p).map(|(f, p)| p * sigmoid(-f)).collect();
-        Working {
-            log_likelihood: y.iter().zip(f).map(|(y, f)| y * f - softplus(*f)).collect(),
-            residual: y.iter().zip(f).map(|(y, f)| if *y > 0.5 { sigmoid(-f) } else { -sigmoid(*f) }).collect(),
-            third: curvature.iter().zip(&p).map(|(b, p)| b * (1.0 - 2.0 * p)).collect(),
-            curvature,
+        let n = f.len();
+        let mut out =
+            Working { log_likelihood: vec![0.0; n], residual: vec![0.0; n], curvature: vec![0.0; n], third: vec![0.0; n] };
+        for (n, (y, f)) in y.iter().zip(f).enumerate() {
+            // Both tails from one exponential, so that neither rounds to 0 when the other rounds to 1.
+            let e = (-f.abs()).exp();
+            let (near, far) = (1.0 / (1.0 + e), e / (1.0 + e));
+            let (one, zero) = if *f >= 0.0 { (near, far) } else { (far, near) };
+            let b = one * zero;
+            out.log_likelihood[n] = y * f - (f.max(0.0) + e.ln_1p());
+            out.residual[n] = if *y > 0.5 { zero } else { -one };
+            out.curvature[n] = b;
+            out.third[n] = b * (1.0 - 2.0 * one);
         }
+        out
     }
 
     fn constant_curvature(&self) -> bool {
         false
+    }
+
+    fn largest_curvature(&self) -> Option<f64> {
+        Some(0.25)
     }
 
     fn noise(&self) -> NoiseModel {

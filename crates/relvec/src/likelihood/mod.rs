@@ -49,6 +49,11 @@ pub(crate) trait LikelihoodFunction: Send + Sync {
     /// Whether the curvature does not depend on f; then one quadratic form serves the whole fit.
     fn constant_curvature(&self) -> bool;
 
+    /// What the curvature is nowhere above, whatever f and the target; `None` if there is no such number.
+    fn largest_curvature(&self) -> Option<f64> {
+        None
+    }
+
     /// The noise: what is learnt about it.
     fn noise(&self) -> NoiseModel;
 }

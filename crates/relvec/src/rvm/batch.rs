@@ -3,7 +3,7 @@
 
 use ndarray::{Array1, Axis};
 
-use super::gain::Noise;
+use super::gain::{LEAST_PRECISION, Noise};
 use super::scheme::Hyperpriors;
 use super::solution::{At, Solution, covariance};
 use super::workspace::Workspace;
@@ -76,11 +76,12 @@ impl Batch {
     pub fn step(&self, work: &Workspace, noise: &Noise, now: &Solution) -> Result<Option<Step>> {
         let value = self.objective(work, now);
         let floor = value - ROUNDING * value.abs().max(1.0);
+        let least = |j: usize| if j == 0 && work.problem.has_bias { 0.0 } else { LEAST_PRECISION };
         let mut shortest: Option<(Vec<f64>, f64)> = None;
         for rule in self.rules {
             let Some((alpha, beta)) = self.propose(work, noise, now, *rule) else { continue };
             let at = if *rule == Rule::Newton { At::Best } else { At::Precision(beta) };
-            let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
+            let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / beta).max(least(*j))).collect();
             if let Ok(next) = work.solve(&now.active, &a, noise, at, Some(now))
                 && self.objective(work, &next) >= floor
             {
@@ -93,7 +94,7 @@ impl Batch {
         for _ in 0..MAX_HALVINGS {
             beta = (beta * now.beta).sqrt();
             alpha.iter_mut().zip(&now.a).for_each(|(x, a)| *x = (*x * a * now.beta).sqrt());
-            let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
+            let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / beta).max(least(*j))).collect();
             if let Ok(next) = work.solve(&now.active, &a, noise, At::Precision(beta), Some(now))
                 && self.objective(work, &next) > floor
             {
@@ -144,7 +145,7 @@ impl Batch {
         let beta = match *noise {
             Noise::Fixed(beta) => beta,
             Noise::Learnt { cap, c, d } => {
-                let count = work.problem.count();
+                let count = work.problem.table.count;
                 let rss = now.residual(count);
                 let total: f64 = gamma.iter().sum();
                 let learnt = match rule {
@@ -161,7 +162,7 @@ impl Batch {
                     return None;
                 }
                 // The precisions stay relative to the old noise; the noise then moves to its best.
-                let step = newton(now, noise, work.problem.count())?;
+                let step = newton(now, noise, work.problem.table.count)?;
                 return Some(((0..m).map(|i| alpha(i) * step[i].exp()).collect(), now.beta));
             }
             Rule::Exact => (0..m).map(|i| alpha(i) * exact(i).clamp(-self.clip, self.clip).exp()).collect(),

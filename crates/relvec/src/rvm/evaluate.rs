@@ -9,6 +9,7 @@ use super::finish;
 use super::gain::Noise;
 use super::problem::Problem;
 use super::solution::{At, covariance};
+use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -30,6 +31,11 @@ pub struct Hyperparameters {
 }
 
 impl Hyperparameters {
+    /// The candidates that they name; what is wrong with them is said where they are used.
+    pub(crate) fn places(&self, table: &Table) -> Vec<usize> {
+        self.relevance.iter().filter_map(|row| table.candidate_of.get(*row).copied().flatten()).collect()
+    }
+
     /// Active columns, inner precisions alpha, and the inner noise precision.
     pub(crate) fn inner(&self, problem: &Problem) -> Result<(Vec<usize>, Vec<f64>, f64)> {
         let bad = |name: &str, found: String, expected: String| Err(Error::Parameter { name: name.into(), found, expected });
@@ -45,7 +51,6 @@ impl Hyperparameters {
                 return bad(name, value.to_string(), "a positive, finite number".into());
             }
         }
-        let first = usize::from(problem.has_bias);
         let (mut active, mut alpha) = (Vec::new(), Vec::new());
         if let Some(a) = self.intercept_alpha {
             if !problem.has_bias {
@@ -55,7 +60,7 @@ impl Hyperparameters {
             alpha.push(a * problem.alpha_in(0));
         }
         for (row, a) in self.relevance.iter().zip(&self.alpha) {
-            let column = problem.column_of.get(*row).copied().flatten().map(|c| c + first);
+            let column = problem.table.candidate_of.get(*row).copied().flatten().and_then(|c| problem.column_of(c));
             match column {
                 Some(j) if !active.contains(&j) && problem.design.norms()[j] > 0.0 => {
                     active.push(j);
@@ -68,8 +73,8 @@ impl Hyperparameters {
                 }
             }
         }
-        let square = problem.units.scale * problem.units.scale;
-        let beta = match (problem.noise, self.noise_variance) {
+        let square = problem.table.units.scale * problem.table.units.scale;
+        let beta = match (problem.table.noise, self.noise_variance) {
             (Noise::Fixed(beta), _) => beta,
             (Noise::Learnt { .. }, Some(variance)) => square / variance,
             (Noise::Learnt { .. }, None) => {
@@ -157,22 +162,23 @@ impl Rvm {
     }
 
     fn evaluate_here(&self, x: ArrayView2<f64>, targets: &Targets, at: &Hyperparameters) -> Result<Evaluation> {
-        let problem = Problem::new(self, x, targets, &Interrupt::default())?;
-        let work = Workspace::new(&problem);
+        let table = Table::new(self, x, targets, &Interrupt::default())?;
+        let (problem, sums) = Problem::new(&table, table.dictionary())?;
+        let work = Workspace::new(&problem, sums);
         let (active, alpha, beta) = at.inner(&problem)?;
         let noise = Noise::Fixed(beta);
         let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
         let solution = work.solve(&active, &a, &noise, At::Precision(beta), None)?;
         let factor = Factor::new(work.quadratic(&solution), &solution, noise);
         let m = active.len();
-        let scale = problem.units.scale;
+        let scale = problem.table.units.scale;
         let norm = |j: usize| problem.design.norms()[j];
         let regression = self.likelihood.as_dyn().noise() != crate::likelihood::NoiseModel::None;
 
         // Exact gradients (M15): r, B, b times the noise precision and the sample weights.
         let f = problem.fitted(&solution);
         let derivatives = problem.working(&f);
-        let times = |v: &[f64]| -> Array1<f64> { v.iter().zip(&problem.weights).map(|(v, c)| v * c * beta).collect() };
+        let times = |v: &[f64]| -> Array1<f64> { v.iter().zip(&problem.table.weights).map(|(v, c)| v * c * beta).collect() };
         let (r, b, third) = (times(&derivatives.residual), times(&derivatives.curvature), times(&derivatives.third));
         let phi = problem.design.select(&active);
         let sigma = covariance(&solution.inverse) / beta;
@@ -197,7 +203,7 @@ impl Rvm {
 
         // Per column, in the user's order.
         let mut columns: Vec<Option<usize>> = if problem.has_bias { vec![Some(0)] } else { vec![] };
-        columns.extend(problem.column_of.iter().map(|c| c.map(|c| c + first)));
+        columns.extend(table.candidate_of.iter().map(|c| c.and_then(|c| problem.column_of(c))));
         let spread = |f: &dyn Fn(usize) -> f64| columns.iter().map(|c| c.map_or(f64::NAN, f)).collect::<Vec<f64>>();
         let s_unit = |j: usize| beta / (scale * scale) * norm(j) * norm(j);
         let q_unit = |j: usize| beta / scale * norm(j);
@@ -222,11 +228,12 @@ impl Rvm {
             log_evidence,
             weights: (0..m).map(|k| solution.mean[k] * unit(k)).collect(),
             variances: (0..m).map(|k| solution.variance[k] / beta * unit(k) * unit(k)).collect(),
-            residual_sum: regression.then(|| solution.residual(problem.count()) * scale * scale),
+            residual_sum: regression.then(|| solution.residual(problem.table.count) * scale * scale),
             gradient_log_alpha_fixed: (0..m).map(|i| solution.gradient(i)).collect(),
             gradient_log_alpha: (0..m).map(exact).collect(),
-            gradient_log_noise: regression
-                .then(|| 0.5 * (problem.count() - beta * solution.residual(problem.count()) - determined.iter().sum::<f64>())),
+            gradient_log_noise: regression.then(|| {
+                0.5 * (problem.table.count - beta * solution.residual(problem.table.count) - determined.iter().sum::<f64>())
+            }),
             well_determined: determined,
             gradient_log_kernel,
             sparsity_in_model: spread(&|j| factor.s()[j] * s_unit(j)),

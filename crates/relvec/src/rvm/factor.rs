@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
-use super::gain::{Candidate, Noise, Profile};
+use super::gain::{Candidate, LEAST_PRECISION, Noise, Profile};
 use super::solution::{Solution, bias_position};
 use crate::linalg;
 use crate::quadratic::Quadratic;
@@ -132,6 +132,11 @@ impl<'a> Factor<'a> {
         self.noise.profile(self.energy(), self.quadratic.count)
     }
 
+    /// The least precision of a column.
+    fn least(&self, column: usize) -> f64 {
+        if column == 0 && self.quadratic.has_mean() { 0.0 } else { LEAST_PRECISION }
+    }
+
     /// E, kept positive: the noise cap keeps beta E away from where the difference cancels.
     fn energy(&self) -> f64 {
         self.energy.max(1e-13 * self.quadratic.count)
@@ -155,7 +160,7 @@ impl<'a> Factor<'a> {
         let candidates = self.candidates();
         let one = |column: usize| {
             let candidate = &candidates[column];
-            let best = candidate.best(&profile);
+            let best = candidate.best(&profile, self.least(column));
             if self.position[column] == OUT {
                 if !(self.s[column] > SPAN_FLOOR * self.quadratic.diag[column]) {
                     return None;
@@ -246,7 +251,7 @@ impl<'a> Factor<'a> {
         let v = ArrayView2::from_shape((m, p), &self.v).expect("V is [M, P]");
         // Plain borrows: the closure runs on all threads, the source of G does not.
         let (active, a, position, s_all, q_all) = (&self.active, &self.a, &self.position, &self.s, &self.q);
-        let (diag, now) = (&self.quadratic.diag, self.energy());
+        let (diag, now, has_mean) = (&self.quadratic.diag, self.energy(), self.quadratic.has_mean());
         let chunk = |start: usize| {
             let end = (start + CHUNK).min(m);
             // e_ij = phi_j'Phi Sigma'_:i, as rows.
@@ -265,7 +270,8 @@ impl<'a> Factor<'a> {
                         }
                         let s = s_all[j] + row[j] * row[j] / d;
                         let candidate = Candidate { s, q: q_all[j] + row[j] * mean[i] / d, energy };
-                        let Some(a) = candidate.best(&profile) else { continue };
+                        let least_precision = if j == 0 && has_mean { 0.0 } else { LEAST_PRECISION };
+                        let Some(a) = candidate.best(&profile, least_precision) else { continue };
                         let gain = candidate.contribution(a, &profile) - loss;
                         if gain > least && best.is_none_or(|(_, top)| gain > top) {
                             best = Some((j, gain));
@@ -312,7 +318,7 @@ impl<'a> Factor<'a> {
         let profile = self.profile();
         let candidate = Candidate { s: self.s[column], q: self.q[column], energy: self.energy() };
         let outside = candidate.s > SPAN_FLOOR * self.quadratic.diag[column] && !self.is_twin(column);
-        if let Some(a) = candidate.best(&profile).filter(|_| outside)
+        if let Some(a) = candidate.best(&profile, self.least(column)).filter(|_| outside)
             && self.log_evidence() + candidate.contribution(a, &profile) > before + least
         {
             self.push(column, a);
@@ -505,7 +511,7 @@ mod tests {
 
     use super::*;
     use crate::rvm::solution::At;
-    use crate::statistics::Statistics;
+    use crate::sums::Sums;
 
     const ROWS: usize = 300;
 
@@ -521,9 +527,9 @@ mod tests {
         let norms: Vec<f64> = phi.columns().into_iter().map(|c| c.dot(&c).sqrt()).collect();
         phi.columns_mut().into_iter().zip(&norms).for_each(|(mut c, n)| c /= *n);
         let t: Vec<f64> = x.iter().map(|x| x.sin() + random.random_range(-0.3..0.3)).collect();
-        let mut statistics = Statistics::new(ROWS + 1);
-        statistics.accumulate(phi.view(), &t, &[1.0; ROWS]);
-        Rc::new(Quadratic::stored(statistics.finish(), Some(mean * norms[0])))
+        let mut sums = Sums::new(ROWS + 1);
+        sums.accumulate(phi.view(), &t, &[1.0; ROWS]);
+        Rc::new(Quadratic::stored(sums.finish(), Some(mean * norms[0])))
     }
 
     fn learnt() -> Noise {

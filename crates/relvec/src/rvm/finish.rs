@@ -13,6 +13,9 @@ use crate::report::Status;
 /// by those before it, and the final posterior comes from QR, which does not square the condition.
 const ILL_CONDITIONED: f64 = 1e-6;
 
+/// Most bytes that QR may take: on longer tables the noise of the rows hides what it could mend.
+const REFINE_BYTES: u64 = 1 << 27;
+
 /// The model of a solution; its basis functions in the order of the user's rows.
 pub(crate) fn model(
     work: &Workspace,
@@ -23,20 +26,20 @@ pub(crate) fn model(
 ) -> Result<Model> {
     let problem = work.problem;
     let first = usize::from(problem.has_bias);
-    let row_of = |column: usize| problem.origin[column - first];
+    let row_of = |column: usize| problem.origin(column);
     let mut order: Vec<usize> = (0..solution.active.len()).collect();
     order.sort_by_key(|i| if solution.active[*i] < first { 0 } else { 1 + row_of(solution.active[*i]) });
     let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
     let a: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
-    let mut ordered = work.solve(&active, &a, &problem.noise, At::Precision(solution.beta), Some(solution))?;
+    let mut ordered = work.solve(&active, &a, &problem.table.noise, At::Precision(solution.beta), Some(solution))?;
     refine(work, &mut ordered);
 
-    let scale = problem.units.scale;
+    let scale = problem.table.units.scale;
     let norm = |j: &usize| problem.design.norms()[*j];
     let weights: Vec<f64> = active.iter().zip(&ordered.mean).map(|(j, w)| w * (scale / norm(j))).collect();
     let alpha: Vec<f64> = active.iter().zip(&a).map(|(j, a)| a * solution.beta / problem.alpha_in(*j)).collect();
-    let learnt = problem.noise.is_learnt() || problem.repairs.constant_target;
-    let noise_variance = match &problem.rvm.likelihood.as_dyn().noise() {
+    let learnt = problem.table.noise.is_learnt() || problem.table.repairs.constant_target;
+    let noise_variance = match &problem.table.rvm.likelihood.as_dyn().noise() {
         crate::likelihood::NoiseModel::None => None,
         crate::likelihood::NoiseModel::Fixed(variance) if !learnt => Some(*variance),
         _ => Some(scale * scale / solution.beta),
@@ -62,14 +65,14 @@ pub(crate) fn model(
     }
     Ok(Model {
         machine: "rvm".into(),
-        likelihood: problem.rvm.likelihood.clone(),
-        inference: problem.rvm.inference.name().into(),
+        likelihood: problem.table.rvm.likelihood.clone(),
+        inference: problem.table.rvm.inference.name().into(),
         features: Vec::new(),
         target: None,
         classes: Vec::new(),
         scaling: None,
-        n_features: problem.design.rows().ncols(),
-        n_rows: problem.n_rows,
+        n_features: problem.table.rows.ncols(),
+        n_rows: problem.table.n_rows,
         relevance,
         expansion: Expansion {
             basis,
@@ -91,7 +94,7 @@ fn refine(work: &Workspace, solution: &mut Solution) {
     let problem = work.problem;
     let spanned = |(i, row): (usize, ArrayView1<f64>)| row[i] < ILL_CONDITIONED * row.dot(&row).sqrt();
     let (n, m) = (problem.design.n_rows() as u64, solution.active.len() as u64);
-    let affordable = 8 * 4 * n * m <= problem.room();
+    let affordable = n > 0 && 8 * 4 * n * m <= problem.room().min(REFINE_BYTES);
     if !affordable || !solution.lower.outer_iter().enumerate().any(spanned) {
         return;
     }
@@ -100,7 +103,7 @@ fn refine(work: &Workspace, solution: &mut Solution) {
     let mut top = problem.design.select(&solution.active);
     let mut target = Array1::zeros(top.nrows());
     for (n, mut row) in top.outer_iter_mut().enumerate() {
-        let root = (derivatives.curvature[n] * problem.weights[n]).sqrt();
+        let root = (derivatives.curvature[n] * problem.table.weights[n]).sqrt();
         target[n] = root * (f[n] + derivatives.residual[n] / derivatives.curvature[n]);
         row *= root;
     }

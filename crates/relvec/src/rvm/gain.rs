@@ -23,6 +23,10 @@ pub(crate) enum Profile {
     Held { beta: f64 },
 }
 
+/// The least relative precision of a weight on a unit column. Sums over millions of rows round G by up to
+/// 1e-13 in norm: a weight so free could fit that rounding, and the energy would be anything. The bias is
+/// exempt: it takes up the mean of the targets, however large, and no other column is like it.
+pub(crate) const LEAST_PRECISION: f64 = 1e-12;
 /// Below this margin, relative to s, a basis function's best precision is infinite.
 const MARGIN: f64 = 1e-12;
 
@@ -69,8 +73,8 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// The relative precision of highest evidence; `None` if that is infinite, (M8).
-    pub fn best(&self, profile: &Profile) -> Option<f64> {
+    /// The relative precision of highest evidence, but not below `least`; `None` if that is infinite, (M8).
+    pub fn best(&self, profile: &Profile, least: f64) -> Option<f64> {
         let Candidate { s, q, energy } = *self;
         if !(s > 0.0) {
             return None;
@@ -92,7 +96,7 @@ impl Candidate {
                 s * ((s * e - q * q).max(1e-14 * s * e) / surplus)
             }
         };
-        (a.is_finite() && a > 0.0).then_some(a)
+        (a.is_finite() && a > 0.0).then_some(a.max(least))
     }
 
     /// Log evidence with the basis function at `a`, less that without it, (M8).

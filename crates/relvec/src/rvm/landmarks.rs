@@ -1,8 +1,9 @@
 //! Which rows a dictionary smaller than the table is made of.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 use rand::seq::index;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -11,17 +12,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::kernel::Kernel;
+use crate::kernel::vector::{self, Sweep};
 use crate::linalg;
+use crate::model::check_finite;
+
+use super::canonical::{Canonical, plain};
 
 /// `auto` takes all rows up to this many different ones, and beyond that so many landmarks.
-const AUTO_ALL: usize = 5000;
-const AUTO_LANDMARKS: usize = 1000;
+const AUTO_ALL: usize = 10_000;
+pub(super) const AUTO_LANDMARKS: usize = 1000;
 /// Medoids are sought among this many rows (or twice the landmarks, if that is more).
 const SAMPLE: usize = 20_000;
 /// Rounds of k-means; later ones move next to nothing.
 const ROUNDS: usize = 10;
-/// Numbers that one thread compares at a time (4 MB).
-const CHUNK_NUMBERS: usize = 1 << 19;
+/// Numbers that one thread compares at a time (256 KB).
+const CHUNK_NUMBERS: usize = 1 << 15;
 
 /// How many training rows are candidates for relevance vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,14 +42,15 @@ pub enum Dictionary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DictionaryRule {
-    /// All rows while there are at most 5,000 different ones, else 1,000 landmarks.
+    /// All rows while there are at most 10,000 different ones, else 1,000 landmarks; landmarks also where a first
+    /// model of more than 5,000 rows takes up so much of its part that the search would be long.
     Auto,
     /// All rows.
     All,
 }
 
 /// How landmarks are chosen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Landmarks {
     /// Rows nearest to the centres of k-means in the space that the kernel scales, on a sample of the rows.
@@ -52,6 +58,40 @@ pub enum Landmarks {
     Kmedoids,
     /// Evenly at random.
     Uniform,
+    /// These, whatever the size of the dictionary; the relevance of a model counts them instead of rows.
+    Given(Centres),
+}
+
+/// Given landmarks, [L, D]; equal ones count once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Centres(#[serde(with = "crate::model::rows")] pub Array2<f64>);
+
+impl Centres {
+    /// The different ones, and for each given one its place among them; they must have `features` columns.
+    ///
+    /// # Errors
+    /// None, another number of columns, values that are not finite.
+    pub fn distinct(&self, features: usize) -> Result<(Array2<f64>, Vec<usize>), Error> {
+        let centres = &self.0;
+        if centres.ncols() != features || centres.nrows() == 0 {
+            let found = format!("{} of {} features", centres.nrows(), centres.ncols());
+            return Err(Error::Shape { what: "landmarks", expected: format!("at least 1, of {features} features"), found });
+        }
+        check_finite("landmarks", centres.view(), 0..features)?;
+        let mut firsts: HashMap<Vec<u64>, usize> = HashMap::new();
+        let mut kept = Vec::new();
+        let mut places = Vec::new();
+        for (i, row) in centres.outer_iter().enumerate() {
+            let key = row.iter().map(|v| plain(*v).to_bits()).collect();
+            let place = *firsts.entry(key).or_insert(kept.len());
+            if place == kept.len() {
+                kept.push(i);
+            }
+            places.push(place);
+        }
+        Ok((centres.select(Axis(0), &kept).mapv_into(plain), places))
+    }
 }
 
 impl Default for Dictionary {
@@ -110,14 +150,45 @@ impl Landmarks {
         }
     }
 
+    /// `size` of the numbers below `count`, evenly at random, ascending.
+    pub(crate) fn any(count: usize, size: usize, seed: u64) -> Vec<usize> {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut chosen = index::sample(&mut random, count, size.min(count)).into_vec();
+        chosen.sort_unstable();
+        chosen
+    }
+
+    /// The rows of `x`, [N, D], that a fit to them would take as its dictionary: all different, ascending.
+    /// Of equal rows the first. The kernel's parameters must be numbers.
+    ///
+    /// For a sample of a table too large for memory: see [`Statistics`](crate::Statistics).
+    ///
+    /// ```
+    /// use ndarray::array;
+    /// use relvec::{Dictionary, Kernel, Landmarks, Rbf};
+    ///
+    /// let kernel = Kernel::Rbf(Rbf { gamma: 1.0.into() });
+    /// let x = array![[5.0], [1.0], [5.0], [2.0]];
+    /// assert_eq!(Landmarks::Kmedoids.pick(x.view(), Dictionary::Size(9), &kernel, 0), [0, 1, 3]);
+    /// ```
+    pub fn pick(&self, x: ArrayView2<f64>, dictionary: Dictionary, kernel: &Kernel, seed: u64) -> Vec<usize> {
+        let n = x.nrows();
+        let canonical = Canonical::new(x, &vec![0.0; n], &vec![1.0; n]);
+        let size = dictionary.size(canonical.origin.len());
+        let chosen = self.choose(canonical.rows.view(), &canonical.first, size, kernel, seed);
+        let mut rows: Vec<usize> = chosen.into_iter().map(|k| canonical.origin[k]).collect();
+        rows.sort_unstable();
+        rows
+    }
+
     /// Places in `rows` (rows of `x`, all different) of `size` landmarks, ascending.
-    pub(crate) fn choose(self, x: ArrayView2<f64>, rows: &[usize], size: usize, kernel: &Kernel, seed: u64) -> Vec<usize> {
+    pub(crate) fn choose(&self, x: ArrayView2<f64>, rows: &[usize], size: usize, kernel: &Kernel, seed: u64) -> Vec<usize> {
         if size >= rows.len() {
             return (0..rows.len()).collect();
         }
         let mut random = Pcg64::seed_from_u64(seed);
-        let mut chosen = match self {
-            Landmarks::Uniform => index::sample(&mut random, rows.len(), size).into_vec(),
+        let mut chosen: Vec<usize> = match self {
+            Landmarks::Uniform | Landmarks::Given(_) => return Landmarks::any(rows.len(), size, seed),
             Landmarks::Kmedoids => {
                 let sample = index::sample(&mut random, rows.len(), SAMPLE.max(2 * size).min(rows.len())).into_vec();
                 let points = scaled(x, sample.iter().map(|k| rows[*k]).collect::<Vec<_>>().as_slice(), kernel);
@@ -178,16 +249,14 @@ fn medoids(points: &Array2<f64>, size: usize, random: &mut Pcg64) -> Vec<usize> 
 /// First centres of k-means: each drawn with odds of its squared distance from those before it (k-means++),
 /// so that no clump of rows goes without.
 fn seeds(points: &Array2<f64>, size: usize, random: &mut Pcg64) -> Vec<usize> {
+    let features = points.t().as_standard_layout().into_owned();
     let mut far = vec![f64::INFINITY; points.nrows()];
+    let mut distance = vec![0.0; points.nrows()];
     let mut out = vec![0];
     while out.len() < size {
         let last = points.row(out[out.len() - 1]);
-        let mut total = 0.0;
-        for (far, point) in far.iter_mut().zip(points.outer_iter()) {
-            let distance: f64 = point.iter().zip(last).map(|(a, b)| (a - b) * (a - b)).sum();
-            *far = far.min(distance);
-            total += *far;
-        }
+        vector::run(Nearer { features: &features, last, distance: &mut distance, far: &mut far });
+        let total: f64 = far.iter().fold(0.0, |t, d| t + d);
         let mut rest = random.random::<f64>() * total;
         let next = far.iter().position(|d| {
             rest -= d;
@@ -199,23 +268,74 @@ fn seeds(points: &Array2<f64>, size: usize, random: &mut Pcg64) -> Vec<usize> {
     out
 }
 
+/// Makes each number of `far` the squared distance to `last`, if that is less.
+struct Nearer<'a> {
+    /// Points with features outermost, [D, n].
+    features: &'a Array2<f64>,
+    /// `[D]`.
+    last: ArrayView1<'a, f64>,
+    /// Room for distances, `[n]`.
+    distance: &'a mut [f64],
+    /// `[n]`.
+    far: &'a mut [f64],
+}
+
+impl Sweep for Nearer<'_> {
+    #[inline(always)]
+    fn run(self) {
+        self.distance.fill(0.0);
+        for (values, at) in self.features.outer_iter().zip(self.last) {
+            let values = values.to_slice().expect("rows of a copy in standard layout");
+            for (sum, v) in self.distance.iter_mut().zip(values) {
+                *sum += (v - at) * (v - at);
+            }
+        }
+        for (far, d) in self.far.iter_mut().zip(self.distance.iter()) {
+            *far = if *d < *far { *d } else { *far };
+        }
+    }
+}
+
 /// The place in `b`, [m, D], of the row nearest to each row of `a`, [n, D]; the first of equals.
 fn nearest(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Vec<usize> {
     let half: Vec<f64> = b.outer_iter().map(|r| 0.5 * r.dot(&r)).collect();
     let mut out = vec![0; a.nrows()];
     let chunk = (CHUNK_NUMBERS / b.nrows().max(1)).max(1);
     out.par_chunks_mut(chunk).zip(a.axis_chunks_iter(Axis(0), chunk).into_par_iter()).for_each(|(out, rows)| {
-        let inner = linalg::times(rows, b.t());
-        for (out, row) in out.iter_mut().zip(inner.outer_iter()) {
+        let mut inner = Array2::zeros((rows.nrows(), b.nrows()));
+        linalg::product_alone(false, rows, b.t(), inner.view_mut());
+        vector::each_row(inner.view_mut(), |i, row| {
             let mut best = f64::NEG_INFINITY;
-            for (j, (v, h)) in row.iter().zip(&half).enumerate() {
-                if v - h > best {
-                    (best, *out) = (v - h, j);
-                }
-            }
-        }
+            vector::run(Best { half: &half, row, best: &mut best });
+            out[i] = row.iter().position(|v| *v == best).unwrap_or(0);
+        });
     });
     out
+}
+
+/// Takes `half` off `row`, and finds the largest.
+struct Best<'a> {
+    half: &'a [f64],
+    row: &'a mut [f64],
+    best: &'a mut f64,
+}
+
+impl Sweep for Best<'_> {
+    #[inline(always)]
+    fn run(self) {
+        const LANES: usize = 16;
+        for (v, h) in self.row.iter_mut().zip(self.half) {
+            *v -= h;
+        }
+        let mut best = [f64::NEG_INFINITY; LANES];
+        let mut chunks = self.row.chunks_exact(LANES);
+        for chunk in &mut chunks {
+            for (best, v) in best.iter_mut().zip(chunk) {
+                *best = if *v > *best { *v } else { *best };
+            }
+        }
+        *self.best = best.iter().chain(chunks.remainder()).fold(f64::NEG_INFINITY, |best, v| if *v > best { *v } else { best });
+    }
 }
 
 #[cfg(test)]
@@ -280,8 +400,8 @@ mod tests {
     #[test]
     fn rules() {
         let size = |text: &str, rows: usize| text.parse::<Dictionary>().map(|d| d.size(rows));
-        assert_eq!(size("auto", 5000), Ok(5000));
-        assert_eq!(size("auto", 5001), Ok(1000));
+        assert_eq!(size("auto", 10_000), Ok(10_000));
+        assert_eq!(size("auto", 10_001), Ok(1000));
         assert_eq!(size("all", 50_000), Ok(50_000));
         assert_eq!(size("7", 5), Ok(5));
         assert_eq!(size("7", 50), Ok(7));

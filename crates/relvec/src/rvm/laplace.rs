@@ -3,63 +3,107 @@
 
 use std::rc::Rc;
 
-use ndarray::{Array1, Array2, ArrayView1, s};
+use ndarray::{Array1, Array2, ArrayView1, Axis, s};
+use rayon::prelude::*;
 
-use super::problem::Problem;
+use super::problem::{DENSE, Problem};
+use super::slopes::{Phi, Slopes, Want};
 use super::solution::Solution;
+use super::workspace::Workspace;
+use crate::design;
 use crate::error::Result;
-use crate::likelihood::Working;
 use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
+use crate::sums::Sums;
 
 /// Newton steps at most; from zero it takes about ten.
 const MAX_NEWTON: usize = 100;
-/// Rows weighted at a time: no second copy of all.
-const BLOCK: usize = 4096;
+/// Rows copied at a time.
+const BLOCK: usize = 1024;
+/// Columns of a model are kept for the length of Newton's method if they take at most this part of it; and of
+/// so few rows always.
+const NEWTON_SHARE: u64 = 2;
+const LITTLE_ROWS: usize = 2048;
 /// Columns of a model are kept for the next if they take at most this part of the memory left.
 const KEPT_SHARE: u64 = 8;
 /// Halvings of one step at most.
 const MAX_HALVINGS: usize = 40;
+/// From so many entries of Phi_A a curvature serves for more than one step, as long as each leaves less than this
+/// share of what the one before had left to gain.
+const FRUGAL_ENTRIES: usize = 1_000_000;
+const SLOW: f64 = 0.05;
+/// Where more than one column in so many is in the model, all of G costs less than its rows in passes of their own.
+const CROWDED: usize = 3;
+/// What is left to gain before the last step, relative to the objective, with a curvature of that place or not.
+const DECREMENT: f64 = 1e-11;
+const STALE_DECREMENT: f64 = 1e-16;
 
 /// The mode of the weights at precisions `alpha`, by Newton's method (IRLS) with step halving, and
 /// the Laplace evidence there. `warm` is where to start.
 pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Option<&Solution>) -> Result<Solution> {
-    let phi = columns(problem, active, warm);
-    let c = Array1::from_vec(problem.weights.clone());
+    // What is not worth keeping for later may be worth it for one Newton.
+    let bytes = 8 * (problem.design.n_rows() * active.len()) as u64;
+    let phi = match bytes <= problem.room() / NEWTON_SHARE || problem.design.n_rows() <= LITTLE_ROWS {
+        true => Phi::Kept(columns(problem, active, warm)),
+        false => Phi::Made { problem, columns: active.into() },
+    };
     let mut w: Array1<f64> = active
         .iter()
         .map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j).map(|p| s.mean[p])).unwrap_or(0.0))
         .collect();
     let alpha = ArrayView1::from(alpha);
-    let objective = |work: &Working, w: &Array1<f64>| {
-        let log_likelihood: f64 = work.log_likelihood.iter().zip(&c).map(|(l, c)| c * l).sum();
-        log_likelihood - 0.5 * w.iter().zip(alpha).map(|(w, a)| a * w * w).sum::<f64>()
-    };
-    let mut f = phi.dot(&w);
-    let mut work = problem.working(&f);
-    let mut value = objective(&work, &w);
-    let mut last = false;
+    let objective =
+        |slopes: &Slopes, w: &Array1<f64>| slopes.log_likelihood - 0.5 * w.iter().zip(alpha).map(|(w, a)| a * w * w).sum::<f64>();
+    // On long tables a curvature costs as much as many slopes: one from near the mode will do on the way there.
+    let frugal = problem.design.n_rows() * active.len() >= FRUGAL_ENTRIES;
+    let known = warm.filter(|_| frugal).and_then(|s| s.gram_of(active));
+    let want = if known.is_some() { Want::Slope } else { Want::Curvature };
+    let mut slopes = phi.slopes(problem, w.view(), want)?;
+    let mut value = objective(&slopes, &w);
+    let mut gram = known.unwrap_or_else(|| symmetric(&mut slopes));
+    let mut factor = hessian(&gram, alpha)?;
+    let mut stale = want == Want::Slope;
+    let (mut last, mut before) = (false, f64::INFINITY);
     for _ in 0..MAX_NEWTON {
-        problem.interrupt.check()?;
-        let factor = hessian(&phi, &work, &c, alpha)?;
-        let r: Array1<f64> = work.residual.iter().zip(&c).map(|(r, c)| c * r).collect();
-        let gradient = phi.t().dot(&r) - &alpha * &w;
-        let mut step = gradient.clone().insert_axis(ndarray::Axis(1));
+        let gradient = &slopes.slope - &(&alpha * &w);
+        let mut step = gradient.clone().insert_axis(Axis(1));
         linalg::solve_lower(factor.lower.view(), step.view_mut());
         linalg::solve_lower_transposed(factor.lower.view(), step.view_mut());
-        let step = step.remove_axis(ndarray::Axis(1));
+        let step = step.remove_axis(Axis(1));
         // Half the Newton decrement is what is left to gain; below rounding, one full step ends it.
-        last = last || 0.5 * gradient.dot(&step) <= 1e-11 * (1.0 + value.abs());
-        let along = phi.dot(&step);
+        let decrement = 0.5 * gradient.dot(&step);
+        let enough = if stale { STALE_DECREMENT } else { DECREMENT };
+        last = last || decrement <= enough * (1.0 + value.abs());
+        if stale && !last && decrement > SLOW * before {
+            slopes = phi.slopes(problem, w.view(), Want::Curvature)?;
+            gram = symmetric(&mut slopes);
+            factor = hessian(&gram, alpha)?;
+            (stale, before) = (false, f64::INFINITY);
+            continue;
+        }
+        before = decrement;
         let mut length = 1.0;
         let mut moved = false;
-        for _ in 0..MAX_HALVINGS {
+        for halvings in 0..MAX_HALVINGS {
             let trial_w = &w + &(&step * length);
-            let trial_f = &f + &(&along * length);
-            let trial = problem.working(&trial_f);
+            // The first length is mostly right: what the next step needs comes along with the value.
+            let want = match (halvings, frugal) {
+                (0, false) => Want::Curvature,
+                (0, true) => Want::Slope,
+                _ => Want::Value,
+            };
+            let mut trial = phi.slopes(problem, trial_w.view(), want)?;
             let trial_value = objective(&trial, &trial_w);
             if trial_value >= value - 1e-14 * value.abs() {
-                (w, f, work, value, moved) = (trial_w, trial_f, trial, trial_value, true);
+                if want == Want::Value {
+                    trial = phi.slopes(problem, trial_w.view(), Want::Curvature)?;
+                }
+                (w, slopes, value, moved) = (trial_w, trial, trial_value, true);
+                stale = want == Want::Slope;
+                if !stale {
+                    gram = symmetric(&mut slopes);
+                    factor = hessian(&gram, alpha)?;
+                }
                 break;
             }
             length *= 0.5;
@@ -68,12 +112,20 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
             break;
         }
     }
-    let factor = hessian(&phi, &work, &c, alpha)?;
+    if stale {
+        slopes = phi.slopes(problem, w.view(), Want::Curvature)?;
+        gram = symmetric(&mut slopes);
+        factor = hessian(&gram, alpha)?;
+    }
     let log_evidence = value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
     let alpha = alpha.to_vec();
     // Several solutions are alive at a time.
-    let kept = (8 * phi.len() as u64 <= problem.room() / KEPT_SHARE).then_some(phi);
-    Ok(Solution::at_mode(active, &alpha, w.to_vec(), factor, log_evidence, kept))
+    let kept = match phi {
+        Phi::Kept(phi) if bytes <= problem.room() / KEPT_SHARE => Some(phi),
+        _ => None,
+    };
+    let gram = frugal.then_some(gram);
+    Ok(Solution::at_mode(active, &alpha, w.to_vec(), factor, log_evidence, gram, kept))
 }
 
 /// Phi_A, [N, M]; columns of an earlier solution are taken from there, which is much cheaper than out of
@@ -95,27 +147,41 @@ fn columns(problem: &Problem, active: &[usize], warm: Option<&Solution>) -> Rc<A
         .map(|found| found.expect("a column is known or missing"))
         .collect();
     let mut out = Array2::zeros((phi.nrows(), active.len()));
-    for ((mut row, old), new) in out.outer_iter_mut().zip(phi.outer_iter()).zip(made.outer_iter()) {
-        row.iter_mut().zip(&source).for_each(|(v, (is_made, k))| *v = if *is_made { new[*k] } else { old[*k] });
-    }
+    let (phi, made) = (phi.view(), made.view());
+    out.axis_chunks_iter_mut(Axis(0), BLOCK).into_par_iter().enumerate().for_each(|(k, mut out)| {
+        let rows = s![k * BLOCK..k * BLOCK + out.nrows(), ..];
+        for ((mut row, old), new) in out.outer_iter_mut().zip(phi.slice(rows).outer_iter()).zip(made.slice(rows).outer_iter()) {
+            row.iter_mut().zip(&source).for_each(|(v, (is_made, k))| *v = if *is_made { new[*k] } else { old[*k] });
+        }
+    });
     Rc::new(out)
 }
 
+/// Phi'BPhi out of sums that have its lower triangle.
+fn symmetric(slopes: &mut Slopes) -> Rc<Array2<f64>> {
+    let mut gram = std::mem::take(&mut slopes.curvature);
+    linalg::mirror(&mut gram);
+    Rc::new(gram)
+}
+
 /// Cholesky factor of diag(alpha) + Phi'BPhi.
-fn hessian(phi: &Array2<f64>, work: &Working, c: &Array1<f64>, alpha: ArrayView1<f64>) -> Result<Cholesky> {
-    let mut h = Array2::zeros((phi.ncols(), phi.ncols()));
-    for start in (0..phi.nrows()).step_by(BLOCK) {
-        let rows = start..(start + BLOCK).min(phi.nrows());
-        let mut weighted = phi.slice(s![rows.clone(), ..]).to_owned();
-        for (mut row, n) in weighted.outer_iter_mut().zip(rows) {
-            row *= (work.curvature[n] * c[n]).sqrt();
-        }
-        linalg::add_gram(weighted.view(), h.view_mut());
-    }
-    linalg::mirror(&mut h);
+fn hessian(gram: &Array2<f64>, alpha: ArrayView1<f64>) -> Result<Cholesky> {
+    let mut h = gram.clone();
     let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
     h.diag_mut().iter_mut().zip(alpha).for_each(|(h, a)| *h += a);
     Cholesky::new(h, scale)
+}
+
+/// The likelihood near the mode of `solution` as Gaussian targets, over the active columns alone and without
+/// another look at the rows: B held, f = Phi'(B Phi w + residual), and the residual's part is A w there.
+pub(crate) fn frozen<'p>(problem: &'p Problem<'p>, solution: &Solution) -> Option<Workspace<'p>> {
+    let gram = solution.gram_of(&solution.active)?;
+    let w = ArrayView1::from(&solution.mean);
+    let f: Vec<f64> = gram.dot(&w).iter().zip(&solution.a).zip(w).map(|((g, a), w)| g + a * w).collect();
+    // Only differences matter: large enough that what is left of it is positive.
+    let tt = 2.0 * f.iter().zip(w).map(|(f, w)| f * w).sum::<f64>().abs() + problem.table.count;
+    let sums = Sums { gram: Array2::clone(&gram), f, tt, count: problem.table.count };
+    Some(Workspace::of(problem, Quadratic::stored(sums, None)))
 }
 
 /// The quadratic form that equals the log-likelihood at the mode to second order, over all columns:
@@ -123,8 +189,20 @@ fn hessian(phi: &Array2<f64>, work: &Working, c: &Array1<f64>, alpha: ArrayView1
 pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Quadratic<'p> {
     let f = problem.fitted(solution);
     let work = problem.working(&f);
-    let curvature: Vec<f64> = work.curvature.iter().zip(&problem.weights).map(|(b, c)| b * c).collect();
-    let pull: Vec<f64> = (0..f.len()).map(|n| problem.weights[n] * (work.curvature[n] * f[n] + work.residual[n])).collect();
-    let count = problem.weights.iter().sum();
+    let curvature: Vec<f64> = work.curvature.iter().zip(&problem.table.weights).map(|(b, c)| b * c).collect();
+    let pull: Vec<f64> = (0..f.len()).map(|n| problem.table.weights[n] * (work.curvature[n] * f[n] + work.residual[n])).collect();
+    let count = problem.table.weights.iter().sum();
+    let (n, p) = (problem.design.n_rows(), problem.design.n_columns());
+    let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
+    if n * p >= FRUGAL_ENTRIES && CROWDED * solution.active.len() >= p && fits {
+        let (mut sums, mut f) = (Sums::new(p), vec![0.0; p]);
+        let zeros = vec![0.0; n];
+        problem.design.for_each_block(|rows, phi| {
+            sums.accumulate(phi, &zeros[rows.clone()], &curvature[rows.clone()]);
+            design::add_sums(&pull[rows], phi, &mut f);
+        });
+        let sums = Sums { f, count, ..sums.finish() };
+        return Quadratic::stored(sums, None);
+    }
     Quadratic::on_demand(&problem.design, curvature, &pull, 0.0, count, None, &solution.active)
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::Rule;
 use super::reestimation::{Reestimation, Settings};
-use super::scheme::{Hyperpriors, Run, Scheme};
+use super::scheme::{Entry, Hyperpriors, Run, Scheme};
 use super::workspace::Workspace;
 use crate::error::Result;
 
@@ -58,7 +58,7 @@ impl Scheme for MacKay {
         self.hyperpriors
     }
 
-    fn start<'p>(&self, work: &Workspace<'p>) -> Result<Box<dyn Run<'p> + 'p>> {
+    fn start<'p>(&self, work: &Workspace<'p>, _entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
         Ok(Box::new(Reestimation::start(work, self.settings())?))
     }
 }

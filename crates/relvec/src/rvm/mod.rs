@@ -1,6 +1,7 @@
 //! Relevance vector machines: parameters and the loop.
 
 mod batch;
+mod bound;
 mod canonical;
 mod em;
 mod evaluate;
@@ -10,11 +11,16 @@ mod gain;
 mod landmarks;
 mod laplace;
 mod mackay;
+mod parts;
 mod problem;
 mod reestimation;
 mod scheme;
+mod score;
 mod sequential;
+mod slopes;
 mod solution;
+mod table;
+mod watch;
 mod workspace;
 
 use std::time::{Duration, Instant};
@@ -22,19 +28,24 @@ use std::time::{Duration, Instant};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
+use self::parts::{Parts, Warm};
 use self::problem::Problem;
-use self::scheme::require;
+use self::scheme::{Entry, Run, require};
+use self::table::Table;
+use self::watch::Watch;
 use self::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
 use crate::model::Model;
-use crate::report::{Interrupt, Observer, Progress, Report, Status, TracePoint};
+use crate::report::{Actions, Interrupt, Observer, Report, Status};
+use crate::statistics::Statistics;
+use crate::sums::Sums;
 use crate::targets::Targets;
 
 pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
-pub use self::landmarks::{Dictionary, DictionaryRule, Landmarks};
+pub use self::landmarks::{Centres, Dictionary, DictionaryRule, Landmarks};
 pub use self::mackay::MacKay;
 pub use self::scheme::{Hyperpriors, Inference};
 pub use self::sequential::{Sequential, Start};
@@ -75,6 +86,9 @@ pub struct Rvm {
     pub dictionary: Dictionary,
     /// How they are chosen where they are not all.
     pub landmarks: Landmarks,
+    /// Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random;
+    /// needs the scheme `sequential` and a dictionary of a given size, less than 1,000 (500 for classes).
+    pub refresh: usize,
     /// Whether there is a bias (intercept), with its own precision, which may be pruned.
     pub bias: bool,
     /// How targets depend on the function: regression or classification.
@@ -105,6 +119,7 @@ impl Default for Rvm {
             basis: Basis::Kernel,
             dictionary: Dictionary::default(),
             landmarks: Landmarks::default(),
+            refresh: 0,
             bias: true,
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
             inference: Inference::Sequential(Sequential::default()),
@@ -134,10 +149,20 @@ impl Rvm {
             let expected = "all or auto: of a given design matrix, every column is a candidate";
             require(self.basis == Basis::Kernel, name, size, expected)?;
         }
+        let most = self.inference.as_dyn().most_columns(self.likelihood.as_dyn().constant_curvature());
+        let small = matches!(self.dictionary, Dictionary::Size(size) if most.is_some_and(|most| size < most));
+        let expected = "0, or the scheme sequential and a dictionary of a given size of rows, less than 1000 (500 for classes)";
+        let rows = !matches!(self.landmarks, Landmarks::Given(_));
+        require(self.refresh == 0 || small && rows, || "refresh".into(), self.refresh, expected)?;
         require(self.max_iterations >= 1, || "max_iterations".into(), self.max_iterations, "a whole number of at least 1")?;
         let limit = self.time_limit.unwrap_or(1.0);
         require(limit.is_finite() && limit > 0.0, || "time_limit".into(), limit, "a positive number of seconds, or null")?;
         require(self.threads != Some(0), || "threads".into(), 0, "a whole number of at least 1, or null")
+    }
+
+    /// Bytes that a fit may take: the limit, or a quarter of the machine's memory.
+    pub fn memory_allowed(&self) -> u64 {
+        table::memory_limit(self)
     }
 
     /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: a design matrix [N, P]), and `targets`.
@@ -178,7 +203,46 @@ impl Rvm {
         })
     }
 
-    /// The loop.
+    /// As [`Rvm::fit`] for rows of which only the sums are known. The kernel, its centres and so the
+    /// dictionary are those of the statistics; the relevance of the model counts the centres.
+    ///
+    /// # Errors
+    /// Parameters out of range, another likelihood than Gaussian, fewer than 2 rows, too little memory.
+    pub fn fit_statistics(&self, statistics: &Statistics, observer: &mut Observer) -> Result<(Model, Report)> {
+        self.fit_statistics_interruptible(statistics, observer, &Interrupt::default())
+    }
+
+    /// As [`Rvm::fit_statistics`]; another thread may end it by `interrupt`.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit_statistics`]; and [`Error::Interrupted`].
+    pub fn fit_statistics_interruptible(
+        &self,
+        statistics: &Statistics,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        // What says where columns come from does not apply.
+        let own = Rvm { kernel: statistics.kernel().clone(), ..self.without_dictionary() };
+        own.check()?;
+        own.pool()?.install(|| {
+            let (start, interrupt) = (Instant::now(), interrupt.for_one_fit(own.deadline(Instant::now())));
+            let (table, sums) = Table::of_statistics(&own, statistics, &interrupt)?;
+            own.learn(&table, Some(sums), &mut own.watch(observer, &interrupt, start))
+        })
+    }
+
+    fn without_dictionary(&self) -> Rvm {
+        let default = Rvm::default();
+        Rvm {
+            basis: default.basis,
+            dictionary: Dictionary::Rule(DictionaryRule::All),
+            landmarks: default.landmarks,
+            refresh: 0,
+            ..self.clone()
+        }
+    }
+
     fn run(
         &self,
         x: ArrayView2<f64>,
@@ -187,59 +251,140 @@ impl Rvm {
         interrupt: &Interrupt,
     ) -> Result<(Model, Report)> {
         let start = Instant::now();
-        let problem = Problem::new(self, x, targets, interrupt)?;
-        let work = Workspace::new(&problem);
-        let mut run = self.inference.as_dyn().start(&work)?;
-        let mut trace: Vec<TracePoint> = Vec::new();
-        let time_limit = self.time_limit.map(Duration::from_secs_f64);
-        let status = loop {
-            let outcome = run.step(&work);
-            interrupt.check()?;
-            let outcome = match outcome {
-                Ok(outcome) => outcome,
-                Err(Error::Singular { .. }) if !trace.is_empty() => break Status::Singular,
-                Err(error) => return Err(error),
+        let interrupt = interrupt.for_one_fit(self.deadline(start));
+        let table = Table::new(self, x, targets, &interrupt)?;
+        self.learn(&table, None, &mut self.watch(observer, &interrupt, start))
+    }
+
+    fn deadline(&self, start: Instant) -> Option<Instant> {
+        // A limit beyond what the clock can tell is none.
+        self.time_limit.and_then(|limit| start.checked_add(Duration::try_from_secs_f64(limit).ok()?))
+    }
+
+    fn watch<'o, 'f>(&self, observer: &'o mut Observer<'f>, interrupt: &Interrupt, start: Instant) -> Watch<'o, 'f> {
+        let limit = self.deadline(start).map(|end| end - start);
+        Watch::new(observer, interrupt.clone(), start, self.max_iterations, limit)
+    }
+
+    /// Part after part of the dictionary (mostly the first is all of it) until none would help any more.
+    fn learn(&self, table: &Table, sums: Option<Sums>, watch: &mut Watch) -> Result<(Model, Report)> {
+        let scheme = self.inference.as_dyn();
+        let keep = scheme.first_candidates(table);
+        let (mut parts, mut places) = Parts::new(table, &keep);
+        let mut given = sums;
+        let mut actions = Actions::default();
+        let mut from: Option<Warm> = None;
+        loop {
+            // What there is to return if the time is up before this part is under way.
+            let last = from.clone().or_else(|| parts.best());
+            let made = match given.take() {
+                Some(sums) => {
+                    let (problem, sums) = Problem::of_sums(table, sums);
+                    Ok((problem, Some(sums)))
+                }
+                None => Problem::new(table, places),
             };
-            let progress = Progress {
-                iteration: trace.len() + 1,
-                log_evidence: problem.log_evidence_out(run.objective(&work)),
-                active: run.best().active.len(),
-                noise_std: problem.noise_std(run.best().beta),
-                elapsed: start.elapsed(),
+            let (problem, sums) = match made {
+                Ok(made) => made,
+                Err(error) => return self.cut_short(error, last, table, watch, &parts, actions),
             };
-            trace.push(TracePoint {
-                log_evidence: progress.log_evidence,
-                noise_std: progress.noise_std,
-                active: progress.active,
-                seconds: progress.elapsed.as_secs_f64(),
-            });
-            let told = observer(&progress);
-            if let Some(status) = outcome {
-                break status;
-            } else if told.is_break() {
-                break Status::Stopped;
-            } else if trace.len() >= self.max_iterations {
-                break Status::IterationLimit;
-            } else if time_limit.is_some_and(|limit| start.elapsed() >= limit) {
-                break Status::TimeLimit;
+            let work = Workspace::new(&problem, sums);
+            let mut run = match scheme.start(&work, &Entry { from: from.take(), thorough: parts.thorough }) {
+                Ok(run) => run,
+                Err(error) => return self.cut_short(error, last, table, watch, &parts, actions),
+            };
+            let mut status = watch.drive(&mut *run, &work)?;
+            if status == Status::Converged {
+                match parts.next(&work, run.best(), scheme.least_gain(table.count)) {
+                    Ok(None) => {}
+                    Ok(Some((next, warm))) => {
+                        actions.add(&run.actions());
+                        (places, from) = (next, warm);
+                        continue;
+                    }
+                    Err(Error::Interrupted) if watch.is_late() => status = Status::TimeLimit,
+                    Err(error) => return Err(error),
+                }
             }
-        };
-        let log_evidence = problem.log_evidence_out(run.objective(&work));
-        let (certificate, actions) = run.certificate(&work);
+            table.interrupt.disarm();
+            if let Some(best) = parts.better_than(run.best().log_evidence) {
+                actions.add(&run.actions());
+                return self.end_with(best, status, table, watch, &parts, actions);
+            }
+            return self.conclude(&work, &*run, status, watch, &parts, actions);
+        }
+    }
+
+    /// Ends with the `last` model if it is the time that has ended the search between two parts.
+    fn cut_short(
+        &self,
+        error: Error,
+        last: Option<Warm>,
+        table: &Table,
+        watch: &mut Watch,
+        parts: &Parts,
+        actions: Actions,
+    ) -> Result<(Model, Report)> {
+        match (error, last) {
+            (Error::Interrupted, Some(last)) if watch.is_late() => {
+                self.end_with(last, Status::TimeLimit, table, watch, parts, actions)
+            }
+            (error, _) => Err(error),
+        }
+    }
+
+    /// Ends with a model that is not that of the last search.
+    fn end_with(
+        &self,
+        model: Warm,
+        status: Status,
+        table: &Table,
+        watch: &mut Watch,
+        parts: &Parts,
+        actions: Actions,
+    ) -> Result<(Model, Report)> {
+        table.interrupt.disarm();
+        let mut places = model.kept();
+        places.sort_unstable();
+        let (problem, sums) = Problem::new(table, places)?;
+        let work = Workspace::new(&problem, sums);
+        let run = self.inference.as_dyn().start(&work, &Entry { from: Some(model), thorough: false })?;
+        self.conclude(&work, &*run, status, watch, parts, actions)
+    }
+
+    /// The model and the report of the search that ended.
+    fn conclude<'p>(
+        &self,
+        work: &Workspace<'p>,
+        run: &(dyn Run<'p> + 'p),
+        status: Status,
+        watch: &mut Watch,
+        parts: &Parts,
+        mut actions: Actions,
+    ) -> Result<(Model, Report)> {
+        let problem = work.problem;
+        let log_evidence = problem.log_evidence_out(run.objective(work));
+        let mut certificate = run.certificate(work);
+        actions.add(&run.actions());
+        if !parts.whole {
+            parts.certify(&mut certificate, status == Status::Converged);
+        }
         let solution = run.best();
-        let mut repairs = problem.repairs.clone();
+        let mut repairs = problem.table.repairs.clone();
+        repairs.zero_columns = problem.design.norms().iter().filter(|n| **n == 0.0).count();
         repairs.jitter = solution.jitter;
         repairs.noise_capped = problem.noise_capped(solution.beta);
-        let model = finish::model(&work, solution, log_evidence, status, trace.len())?;
+        let trace = std::mem::take(&mut watch.trace);
+        let model = finish::model(work, solution, log_evidence, status, trace.len())?;
         let report = Report {
             status,
             iterations: trace.len(),
             trace,
-            candidates: problem.design.n_columns() - usize::from(problem.has_bias),
+            candidates: parts.n_candidates(),
             certificate,
             repairs,
             actions,
-            seconds: start.elapsed().as_secs_f64(),
+            seconds: watch.elapsed().as_secs_f64(),
         };
         Ok((model, report))
     }

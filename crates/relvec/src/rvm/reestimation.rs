@@ -55,14 +55,14 @@ impl Settings {
 impl Reestimation {
     pub fn start(work: &Workspace, settings: Settings) -> Result<Reestimation> {
         let problem = work.problem;
-        let active = if problem.bias_only { vec![0] } else { problem.usable() };
+        let active = if problem.table.bias_only { vec![0] } else { problem.usable() };
         let p = active.len() as u64;
         problem.afford(&format!("re-estimating {p} basis functions at once"), DENSE * 8 * p * p)?;
-        let count = problem.count();
-        let beta = match problem.noise {
+        let count = problem.table.count;
+        let beta = match problem.table.noise {
             Noise::Fixed(beta) => beta,
             Noise::Learnt { cap, .. } => {
-                let square = problem.units.scale * problem.units.scale;
+                let square = problem.table.units.scale * problem.table.units.scale;
                 let variance = settings.initial_noise_variance.map_or(FIRST_VARIANCE, |v| v / square);
                 (1.0 / variance).min(cap)
             }
@@ -72,7 +72,7 @@ impl Reestimation {
             None => problem.first_precisions(&active, 1.0 / (count * count)),
         };
         let a: Vec<f64> = first.iter().map(|alpha| alpha / beta).collect();
-        let now = work.solve(&active, &a, &problem.noise, At::Precision(beta), None)?;
+        let now = work.solve(&active, &a, &problem.table.noise, At::Precision(beta), None)?;
         let gone = if settings.prune && settings.hyperpriors.a == 0.0 { GONE } else { 0.0 };
         let batch = Batch { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, gone };
         Ok(Reestimation { batch, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
@@ -86,7 +86,7 @@ impl<'p> Run<'p> for Reestimation {
             self.started = true;
             return Ok(None);
         }
-        let Some(step) = self.batch.step(work, &work.problem.noise, &self.now)? else {
+        let Some(step) = self.batch.step(work, &work.problem.table.noise, &self.now)? else {
             self.reason = "no update of the precisions raises the evidence any further";
             return Ok(Some(Status::Converged));
         };
@@ -98,7 +98,7 @@ impl<'p> Run<'p> for Reestimation {
         if self.batch.gone > 0.0 {
             // At rest: what the data do not determine may go now.
             let last = Batch { gone: GONE_AT_REST, ..self.batch.clone() };
-            self.now = last.drop_gone(work, &work.problem.noise, self.now.clone())?.0;
+            self.now = last.drop_gone(work, &work.problem.table.noise, self.now.clone())?.0;
         }
         self.reason = "no log precision moved by more than the tolerance";
         Ok(Some(Status::Converged))
@@ -112,9 +112,13 @@ impl<'p> Run<'p> for Reestimation {
         self.batch.objective(work, &self.now)
     }
 
-    fn certificate(&self, _work: &Workspace<'p>) -> (Certificate, Actions) {
+    fn certificate(&self, _work: &Workspace<'p>) -> Certificate {
         let reason = if self.reason.is_empty() { "ended before the precisions were at rest" } else { self.reason };
         let gradient = self.now.largest_gradient();
-        (Certificate { largest_gain: None, largest_gradient: gradient, reason: reason.into() }, self.actions.clone())
+        Certificate { largest_gain: None, largest_gradient: gradient, reason: reason.into() }
+    }
+
+    fn actions(&self) -> Actions {
+        self.actions.clone()
     }
 }

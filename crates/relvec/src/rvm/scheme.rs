@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::em::Em;
 use super::mackay::MacKay;
+use super::parts::Warm;
 use super::sequential::Sequential;
 use super::solution::Solution;
+use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::registry::registry;
@@ -58,8 +60,43 @@ pub(crate) trait Scheme: Send + Sync {
     /// The hyperpriors in use.
     fn hyperpriors(&self) -> Hyperpriors;
 
-    /// Begins a fit.
-    fn start<'p>(&self, work: &Workspace<'p>) -> Result<Box<dyn Run<'p> + 'p>>;
+    /// Most candidates that one problem may have; `None`: any number, all have to be in one.
+    fn most_columns(&self, _constant_curvature: bool) -> Option<usize> {
+        None
+    }
+
+    /// How many candidates of more than that make one part: first, and when that turns out to be too few.
+    fn parts(&self, _constant_curvature: bool) -> &'static [usize] {
+        &[]
+    }
+
+    /// Whether a first model is found by letting all columns of a part die down; then it is worth while to
+    /// do so in more parts than the first.
+    fn begins_anew(&self, _constant_curvature: bool) -> bool {
+        false
+    }
+
+    /// Candidates (places in the table) that have to be in the first part.
+    fn first_candidates(&self, _table: &Table) -> Vec<usize> {
+        vec![]
+    }
+
+    /// Nats that a candidate outside a part must promise, for that many rows.
+    fn least_gain(&self, _count: f64) -> f64 {
+        0.0
+    }
+
+    /// Begins a fit, or goes on with it in another part of the dictionary.
+    fn start<'p>(&self, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>>;
+}
+
+/// How a search in one part of the dictionary begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    /// The model to go on from; `None`: this is the first part.
+    pub from: Option<Warm>,
+    /// Whether it is to leave no way untried.
+    pub thorough: bool,
 }
 
 /// One fit under way.
@@ -73,8 +110,11 @@ pub(crate) trait Run<'p> {
     /// What must not fall, in inner units: the log evidence, plus log hyperpriors where there are any.
     fn objective(&self, work: &Workspace<'p>) -> f64;
 
-    /// What is left to gain, and how many actions were taken.
-    fn certificate(&self, work: &Workspace<'p>) -> (Certificate, Actions);
+    /// What is left to gain.
+    fn certificate(&self, work: &Workspace<'p>) -> Certificate;
+
+    /// How many actions were taken.
+    fn actions(&self) -> Actions;
 }
 
 /// An error that names a parameter, unless it is `good`.

@@ -10,26 +10,33 @@ use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, Rule, without};
+use super::bound::Bound;
 use super::evaluate::Hyperparameters;
 use super::factor::{Action, Factor};
 use super::gain::Noise;
+use super::laplace;
 use super::problem::DENSE;
-use super::scheme::{Hyperpriors, Run, Scheme, require};
+use super::scheme::{Entry, Hyperpriors, Run, Scheme, require};
 use super::solution::{At, Solution};
+use super::table::Table;
 use super::workspace::Workspace;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
 
-/// Up to this many columns the search starts from all of them.
-const TOP_DOWN_COLUMNS: usize = 2000;
-/// Beyond that, from a random sample of this many.
-const SAMPLE_COLUMNS: usize = 1000;
+/// Up to this many candidates are one problem: of more, G costs more than it saves, and a search over all
+/// of them streams long rows for the sake of few columns.
+const MOST_COLUMNS: usize = 1000;
+/// Beyond that the search works on so many at a time.
+const PARTS: [usize; 2] = [200, 800];
+const MOVING_MOST: usize = 500;
+const MOVING_PARTS: [usize; 2] = [200, 500];
 /// Noise of the first model, in standard deviations of the target.
 const FIRST_NOISE: f64 = 0.1;
 /// Up to this many columns the search can afford to be thorough, beyond it has to be brisk.
 const THOROUGH_COLUMNS: usize = 500;
-const THOROUGH: Effort = Effort { top_down_step: 2.0, excursions: [4.0, 0.25] };
-const BRISK: Effort = Effort { top_down_step: 4.0, excursions: [3.0, 0.25] };
+const THOROUGH: Effort =
+    Effort { top_down_step: 2.0, excursions: [Excursion::Noise(4.0), Excursion::Noise(0.25), Excursion::Anew] };
+const BRISK: Effort = Effort { top_down_step: 4.0, excursions: [Excursion::Noise(3.0), Excursion::Noise(0.25), Excursion::Anew] };
 /// The top-down start ends when no log precision moves by more than this.
 const TOP_DOWN_TOLERANCE: f64 = 1e-2;
 /// Actions of a batch gain at least this share of its first.
@@ -39,6 +46,11 @@ const BATCH_PART: usize = 10;
 /// Where the curvature is not constant, gains are estimates: shorter batches, a few joint sweeps.
 const MOVING_BATCH: usize = 5;
 const MOVING_SWEEPS: usize = 3;
+/// After a start with bounded curvature the precisions settle until three sweeps gain no more than this many
+/// times what an action must.
+const SETTLED: f64 = 10.0;
+/// Sweeps with the curvature held at most.
+const FROZEN_SWEEPS: usize = 30;
 /// Joint steps end when no log precision moves by more than this: first loosely, then tightly, and
 /// at the very end so that two ways to the same optimum meet.
 const LOOSE: f64 = 1e-2;
@@ -84,7 +96,8 @@ pub struct Sequential {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// From all columns where the dictionary is small and the curvature constant, else from few.
+    /// From all columns where the dictionary is small and the curvature constant, or bounded on many rows;
+    /// else from few.
     #[default]
     Auto,
     /// From no basis function at all.
@@ -128,14 +141,42 @@ impl Scheme for Sequential {
         self.hyperpriors
     }
 
-    fn start<'p>(&self, work: &Workspace<'p>) -> Result<Box<dyn Run<'p> + 'p>> {
-        Ok(Box::new(Search::start(work, self)?))
+    fn most_columns(&self, constant_curvature: bool) -> Option<usize> {
+        Some(if constant_curvature { MOST_COLUMNS } else { MOVING_MOST })
+    }
+
+    fn parts(&self, constant_curvature: bool) -> &'static [usize] {
+        if constant_curvature { &PARTS } else { &MOVING_PARTS }
+    }
+
+    fn begins_anew(&self, constant_curvature: bool) -> bool {
+        constant_curvature && self.start == Start::Auto
+    }
+
+    fn first_candidates(&self, table: &Table) -> Vec<usize> {
+        match &self.start {
+            Start::Given(hyperparameters) => hyperparameters.places(table),
+            _ => vec![],
+        }
+    }
+
+    fn least_gain(&self, count: f64) -> f64 {
+        self.tolerance * (count / 1000.0).max(1.0)
+    }
+
+    fn start<'p>(&self, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
+        Ok(Box::new(Search::start(work, self, entry)?))
     }
 }
 
 /// What the search does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
+    /// A first model, before the columns die down with an upper bound for the curvature.
+    First,
+    Bound,
+    /// The precisions of what that left come to rest at the true curvature.
+    Settle,
     TopDown,
     Climb,
     /// Noise held low or high.
@@ -145,13 +186,22 @@ enum Phase {
     Done,
 }
 
+/// A way out of an optimum, with the noise held.
+#[derive(Debug, Clone, Copy)]
+enum Excursion {
+    /// From the model, at so many times its noise precision.
+    Noise(f64),
+    /// From no basis function at all, at its noise precision.
+    Anew,
+}
+
 /// How much evidence is sought for how much time.
 #[derive(Debug, Clone, Copy)]
 struct Effort {
     /// Longest step in a log precision of the top-down start.
     top_down_step: f64,
-    /// What excursions multiply the noise precision by, the first first.
-    excursions: [f64; 2],
+    /// The ways out of an optimum, the first first.
+    excursions: [Excursion; 3],
 }
 
 /// One run of the search.
@@ -169,6 +219,10 @@ struct Search<'p> {
     /// One action at a time, after a batch was undone.
     single: bool,
     joint_tolerance: f64,
+    /// The start with bounded curvature, while it is under way.
+    bound: Option<Box<Bound<'p>>>,
+    /// Whether the rows are so many that looking at them costs more than all else.
+    many: bool,
     /// The best model while an excursion is under way.
     kept: Option<Solution>,
     /// Excursions begun, and those that have failed since the last that helped.
@@ -189,14 +243,20 @@ const TOP_DOWN: Batch = Batch {
 const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, gone: 0.0, ..TOP_DOWN };
 const MOVING_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
 
+const FROZEN: Batch = Batch { gone: 1e-6, ..MOVING_JOINT };
+
 impl<'p> Search<'p> {
-    fn start(work: &Workspace<'p>, settings: &Sequential) -> Result<Search<'p>> {
+    fn start(work: &Workspace<'p>, settings: &Sequential, entry: &Entry) -> Result<Search<'p>> {
         let problem = work.problem;
-        let noise = problem.noise;
+        let noise = problem.table.noise;
         let (active, alpha, beta, phase) = match &settings.start {
-            _ if problem.bias_only => {
-                let alpha = problem.first_precisions(&[0], 1.0 / problem.count());
+            _ if problem.table.bias_only => {
+                let alpha = problem.first_precisions(&[0], 1.0 / problem.table.count);
                 (vec![0], alpha, noise.precision(1.0, 1.0), Phase::Climb)
+            }
+            _ if entry.from.is_some() => {
+                let warm = entry.from.as_ref().expect("just asked");
+                (warm.columns(work), warm.a.iter().map(|a| a * warm.beta).collect(), warm.beta, Phase::Climb)
             }
             Start::Given(hyperparameters) => {
                 let (active, alpha, beta) = hyperparameters.inner(problem)?;
@@ -205,9 +265,9 @@ impl<'p> Search<'p> {
             Start::Auto if problem.constant_curvature() => {
                 let mut active = problem.usable();
                 let affordable = ((problem.room() / (8 * DENSE)) as f64).sqrt() as usize;
-                if active.len() > TOP_DOWN_COLUMNS.min(affordable) {
-                    let mut random = rand_pcg::Pcg64::seed_from_u64(problem.rvm.seed);
-                    let mut sample = index::sample(&mut random, active.len(), SAMPLE_COLUMNS.min(affordable)).into_vec();
+                if active.len() > affordable {
+                    let mut random = rand_pcg::Pcg64::seed_from_u64(problem.table.rvm.seed);
+                    let mut sample = index::sample(&mut random, active.len(), affordable).into_vec();
                     sample.sort_unstable();
                     active = sample.into_iter().map(|k| active[k]).collect();
                 }
@@ -216,17 +276,23 @@ impl<'p> Search<'p> {
                     Noise::Learnt { cap, .. } => (1.0 / (FIRST_NOISE * FIRST_NOISE)).min(cap),
                 };
                 {
-                    let alpha = problem.first_precisions(&active, 1.0 / problem.count());
+                    let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
                     (active, alpha, beta, Phase::TopDown)
                 }
+            }
+            Start::Auto if Bound::pays(problem) => {
+                let active = if problem.has_bias { vec![0] } else { vec![] };
+                let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
+                (active, alpha, noise.precision(1.0, 1.0), Phase::First)
             }
             Start::Auto | Start::Empty => (vec![], vec![], noise.precision(1.0, 1.0), Phase::Climb),
         };
         let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
         let at = if phase == Phase::TopDown { At::Precision(beta) } else { At::Best };
         let now = work.solve(&active, &a, &noise, at, None)?;
+        let reheats = if entry.thorough { settings.reheats } else { 0 };
         Ok(Search {
-            settings: settings.clone(),
+            settings: Sequential { reheats, ..settings.clone() },
             effort: if problem.design.n_columns() <= THOROUGH_COLUMNS { THOROUGH } else { BRISK },
             phase,
             noise,
@@ -236,6 +302,8 @@ impl<'p> Search<'p> {
             retry: vec![0.0; problem.design.n_columns()],
             single: false,
             joint_tolerance: LOOSE,
+            bound: None,
+            many: Bound::pays(problem),
             kept: None,
             excursions: 0,
             failed: 0,
@@ -261,6 +329,65 @@ impl<'p> Search<'p> {
         Ok(())
     }
 
+    /// One round of the start with bounded curvature.
+    fn bounded(&mut self, work: &Workspace<'p>) -> Result<()> {
+        if self.bound.is_none() {
+            self.bound = Bound::begin(work.problem)?.map(Box::new);
+        }
+        let batch = Batch { clip: self.effort.top_down_step, ..TOP_DOWN };
+        if let Some(bound) = &mut self.bound
+            && !bound.step(&batch)?
+        {
+            return Ok(());
+        }
+        self.phase = Phase::Settle;
+        let Some(bound) = self.bound.take() else { return Ok(()) };
+        let left = bound.model();
+        match work.solve(&left.active, &left.a, &self.noise, At::Best, Some(left)) {
+            Ok(next) if next.log_evidence > self.now.log_evidence => self.now = next,
+            // Nothing gained: on from the first model.
+            Ok(_) | Err(Error::Singular { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Joint steps of what the start with bounded curvature left, the curvature of one mode held for as long as
+    /// they move; until the next mode gains no more.
+    fn settle(&mut self, work: &Workspace<'p>) -> Result<()> {
+        let rested = match self.settle_frozen(work, &self.now.clone())? {
+            Some(rested) => rested,
+            None => self.joint(work, self.now.clone())?,
+        };
+        let rise = rested.log_evidence - self.now.log_evidence;
+        if rise > 0.0 {
+            self.now = rested;
+        }
+        if !(rise > SETTLED * self.settings.least_gain(work.problem.table.count)) {
+            self.phase = Phase::Climb;
+        }
+        Ok(())
+    }
+
+    /// The mode at the precisions that suit the curvature at the mode of `now`; `None` if that was not kept.
+    fn settle_frozen(&mut self, work: &Workspace<'p>, now: &Solution) -> Result<Option<Solution>> {
+        let Some(frozen) = laplace::frozen(work.problem, now) else { return Ok(None) };
+        let columns: Vec<usize> = (0..now.active.len()).collect();
+        let mut inner = frozen.solve(&columns, &now.a, &self.noise, At::Best, None)?;
+        for _ in 0..FROZEN_SWEEPS {
+            let Some(step) = FROZEN.step(&frozen, &self.noise, &inner)? else { break };
+            self.actions.joint += 1;
+            inner = step.solution;
+            if step.change < LOOSE {
+                break;
+            }
+        }
+        let active: Vec<usize> = inner.active.iter().map(|k| now.active[*k]).collect();
+        let columns = now.columns_of(&inner.active);
+        let start = inner.renamed(active, columns);
+        work.solve(&start.active, &start.a, &self.noise, At::Best, Some(&start)).map(Some)
+    }
+
     fn begin_climb(&mut self, work: &Workspace<'p>) -> Result<()> {
         let (active, a) = (self.now.active.clone(), self.now.a.clone());
         let best = work.solve(&active, &a, &self.noise, At::Best, Some(&self.now))?;
@@ -276,7 +403,7 @@ impl<'p> Search<'p> {
 
     /// Takes actions; false if none is left that gains.
     fn climb(&mut self, work: &Workspace<'p>) -> Result<bool> {
-        if work.problem.bias_only {
+        if work.problem.table.bias_only {
             return Ok(false);
         }
         // V of the model, its copy on trial, and rows of G; the dense matrices of a solve; and the columns
@@ -338,7 +465,7 @@ impl<'p> Search<'p> {
             let swaps = trial.swaps(least, &self.barred);
             let worthwhile = swaps.first().map_or(0.0, |(_, gain)| SWAP_SHARE * gain);
             for (action, gain) in swaps {
-                if taken.len() == most || gain < worthwhile || work.problem.interrupt.is_raised() {
+                if taken.len() == most || gain < worthwhile || work.problem.table.interrupt.is_raised() {
                     break;
                 }
                 if let Action::Swap { out, column } = action
@@ -359,6 +486,7 @@ impl<'p> Search<'p> {
         match (self.single || self.settings.batch == 1, work.problem.constant_curvature()) {
             (true, _) => 1,
             (false, true) => self.settings.batch.max(self.now.active.len() / BATCH_PART),
+            (false, false) if self.many => self.settings.batch,
             (false, false) => self.settings.batch.min(MOVING_BATCH),
         }
     }
@@ -377,7 +505,7 @@ impl<'p> Search<'p> {
         trial.prepare(2 * most, least, &self.barred);
         let mut threshold = least;
         while taken.len() < most
-            && !work.problem.interrupt.is_raised()
+            && !work.problem.table.interrupt.is_raised()
             && let Some((action, gain)) = trial.best_action(threshold, &self.barred, reestimate)
         {
             if taken.is_empty() {
@@ -391,6 +519,12 @@ impl<'p> Search<'p> {
     /// All precisions together, weights of no use deleted, until they rest.
     fn joint(&mut self, work: &Workspace<'p>, start: Solution) -> Result<Solution> {
         let constant = work.problem.constant_curvature();
+        if self.many
+            && self.joint_tolerance > TIGHT
+            && let Some(rested) = self.settle_frozen(work, &start)?
+        {
+            return Ok(if rested.log_evidence > start.log_evidence { rested } else { start });
+        }
         let (batch, most) = match (constant, self.phase) {
             (true, Phase::Held) => (&JOINT, HELD_JOINT),
             (true, _) if self.joint_tolerance > TIGHT => (&JOINT, LOOSE_JOINT),
@@ -457,7 +591,7 @@ impl<'p> Search<'p> {
             self.reason = "the memory limit leaves the model no room to grow";
             return Ok(());
         }
-        let possible = work.problem.constant_curvature() && !work.problem.bias_only && !self.now.active.is_empty();
+        let possible = work.problem.constant_curvature() && !work.problem.table.bias_only && !self.now.active.is_empty();
         let most = self.effort.excursions.len() * self.settings.reheats;
         if !possible || self.excursions >= most || self.failed == self.effort.excursions.len() {
             self.phase = Phase::Done;
@@ -475,11 +609,14 @@ impl<'p> Search<'p> {
             };
             return Ok(());
         }
-        let factor = self.effort.excursions[self.failed];
         self.excursions += 1;
+        let (factor, active) = match self.effort.excursions[self.failed] {
+            Excursion::Noise(factor) => (factor, &self.now.active[..]),
+            Excursion::Anew => (1.0, &[][..]),
+        };
         let held = Noise::Fixed(factor * self.now.beta);
-        let a: Vec<f64> = self.now.a.iter().map(|a| a / factor).collect();
-        match work.solve(&self.now.active, &a, &held, At::Best, Some(&self.now)) {
+        let a: Vec<f64> = self.now.a.iter().take(active.len()).map(|a| a / factor).collect();
+        match work.solve(active, &a, &held, At::Best, Some(&self.now)) {
             Ok(other) => {
                 self.kept = Some(self.now.clone());
                 self.enter(Phase::Held, held, other);
@@ -494,7 +631,7 @@ impl<'p> Search<'p> {
 
     /// The model of the held noise is at rest: free the noise.
     fn free(&mut self, work: &Workspace<'p>) -> Result<()> {
-        let noise = work.problem.noise;
+        let noise = work.problem.table.noise;
         let mut free = work.solve(&self.now.active, &self.now.a, &noise, At::Best, Some(&self.now))?;
         self.noise = noise;
         if self.settings.joint {
@@ -529,7 +666,7 @@ impl<'p> Search<'p> {
 
     /// Nats that an action must gain.
     fn least_gain(&self, work: &Workspace) -> f64 {
-        let least = self.settings.tolerance * (work.problem.count() / 1000.0).max(1.0);
+        let least = self.settings.least_gain(work.problem.table.count);
         if self.phase == Phase::Held { least.max(HELD_TOLERANCE) } else { least }
     }
 
@@ -548,6 +685,9 @@ impl<'p> Search<'p> {
 impl<'p> Run<'p> for Search<'p> {
     fn step(&mut self, work: &Workspace<'p>) -> Result<Option<Status>> {
         match self.phase {
+            Phase::First => self.phase = Phase::Bound,
+            Phase::Bound => self.bounded(work)?,
+            Phase::Settle => self.settle(work)?,
             Phase::TopDown => self.top_down(work)?,
             Phase::Climb => {
                 if !self.climb(work)? {
@@ -578,9 +718,9 @@ impl<'p> Run<'p> for Search<'p> {
         self.best().log_evidence
     }
 
-    fn certificate(&self, work: &Workspace<'p>) -> (Certificate, Actions) {
+    fn certificate(&self, work: &Workspace<'p>) -> Certificate {
         let best = self.best().clone();
-        let factor = Factor::new(work.quadratic(&best), &best, work.problem.noise);
+        let factor = Factor::new(work.quadratic(&best), &best, work.problem.table.noise);
         let gain = factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain);
         let swap = match self.settings.swaps {
             true => factor.swaps(0.0, &self.barred).first().map_or(0.0, |(_, gain)| *gain),
@@ -594,7 +734,10 @@ impl<'p> Run<'p> for Search<'p> {
             Phase::Done => self.reason.to_string(),
             _ => "ended before the search was over".to_string(),
         };
-        let certificate = Certificate { largest_gain: Some(gain.max(swap)), largest_gradient: gradient, reason };
-        (certificate, self.actions.clone())
+        Certificate { largest_gain: Some(gain.max(swap)), largest_gradient: gradient, reason }
+    }
+
+    fn actions(&self) -> Actions {
+        self.actions.clone()
     }
 }

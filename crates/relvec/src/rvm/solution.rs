@@ -33,7 +33,8 @@ pub(crate) struct Solution {
     pub log_evidence: f64,
     /// Jitter that the factorisation took.
     pub jitter: f64,
-    /// G of the active columns, [M, M], kept for the next solve; none where it changes with the weights.
+    /// G of the active columns, [M, M], kept for the next solve; where it changes with the weights, that at
+    /// the mode, or none.
     gram: Option<Rc<Array2<f64>>>,
     /// Phi of the active columns, [N, M], kept for the next solve where the curvature changes and memory allows.
     pub columns: Option<Rc<Array2<f64>>>,
@@ -109,6 +110,7 @@ impl Solution {
         mean: Vec<f64>,
         factor: Cholesky,
         log_evidence: f64,
+        gram: Option<Rc<Array2<f64>>>,
         columns: Option<Rc<Array2<f64>>>,
     ) -> Solution {
         let inverse = factor.inverse();
@@ -123,13 +125,23 @@ impl Solution {
             mean,
             energy: 0.0,
             log_evidence,
-            gram: None,
+            gram,
             columns,
         }
     }
 
+    /// The same numbers for a problem in which the columns have other names.
+    pub fn renamed(self, active: Vec<usize>, columns: Option<Rc<Array2<f64>>>) -> Solution {
+        Solution { active, columns, ..self }
+    }
+
+    /// The kept Phi of this solution if these, positions in the model, are all of it.
+    pub fn columns_of(&self, positions: &[usize]) -> Option<Rc<Array2<f64>>> {
+        self.columns.clone().filter(|_| positions.len() == self.active.len())
+    }
+
     /// G of columns that are all in this solution, in the order given.
-    fn gram_of(&self, active: &[usize]) -> Option<Rc<Array2<f64>>> {
+    pub fn gram_of(&self, active: &[usize]) -> Option<Rc<Array2<f64>>> {
         let gram = self.gram.as_ref()?;
         if active == self.active {
             return Some(gram.clone());

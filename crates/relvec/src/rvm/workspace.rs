@@ -8,6 +8,7 @@ use super::problem::Problem;
 use super::solution::{At, Solution};
 use crate::error::Result;
 use crate::quadratic::Quadratic;
+use crate::sums::Sums;
 
 /// A problem with its quadratic form, if one serves the whole fit.
 #[derive(Debug)]
@@ -17,14 +18,25 @@ pub(crate) struct Workspace<'p> {
 }
 
 impl<'p> Workspace<'p> {
-    pub fn new(problem: &'p Problem<'p>) -> Workspace<'p> {
-        let quadratic = problem.constant_curvature().then(|| Rc::new(problem.constant_quadratic()));
+    pub fn new(problem: &'p Problem<'p>, sums: Option<Sums>) -> Workspace<'p> {
+        let quadratic = problem.constant_curvature().then(|| Rc::new(problem.constant_quadratic(sums)));
         Workspace { problem, quadratic }
+    }
+
+    /// A quadratic form in place of the likelihood.
+    pub fn of(problem: &'p Problem<'p>, quadratic: Quadratic<'p>) -> Workspace<'p> {
+        Workspace { problem, quadratic: Some(Rc::new(quadratic)) }
+    }
+
+    /// Another target for the quadratic form, which nobody else holds.
+    pub fn set_target(&mut self, f: Vec<f64>, tt: f64) {
+        let quadratic = self.quadratic.as_mut().and_then(Rc::get_mut);
+        quadratic.expect("the form is this workspace's own").set_target(f, tt);
     }
 
     /// Posterior and true log evidence at given relative precisions; `warm` is near the answer.
     pub fn solve(&self, active: &[usize], a: &[f64], noise: &Noise, at: At, warm: Option<&Solution>) -> Result<Solution> {
-        self.problem.interrupt.check()?;
+        self.problem.table.interrupt.check()?;
         match &self.quadratic {
             Some(quadratic) => Solution::of(quadratic, active, a, noise, at, warm),
             None => laplace::mode(self.problem, active, a, warm),

@@ -1,0 +1,276 @@
+//! Dictionaries too large for one problem: the search works on a part, a pass over all candidates finds
+//! those that would raise the evidence, exactly, and they make up the next part.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+
+use super::landmarks::Landmarks;
+use super::problem::DENSE;
+use super::score;
+use super::solution::Solution;
+use super::table::Table;
+use super::workspace::Workspace;
+use crate::error::Result;
+use crate::report::Certificate;
+
+/// Noise precisions at which newcomers are ranked, over the present one: that of the excursions.
+const HELD: f64 = 3.0;
+/// Beginning anew in the next part pays if it gains so many nats; so often in a row it may not.
+const ANEW: f64 = 1.0;
+const FAILURES: usize = 3;
+/// The share of newcomers that come by rank.
+const BEST: f64 = 0.5;
+/// Candidates of a part in which no way is to be left untried, at least; all newcomers come by lot.
+const THOROUGH: usize = 400;
+/// A part of which more than this share is in the model is crowded. Up to so many candidates are then better
+/// searched all at once.
+const CROWDED: f64 = 0.3;
+/// The same for a first part, which is small: there a model may also be poor for want of columns.
+const CROWDED_FIRST: f64 = 0.1;
+const MOST_WHOLE: u64 = 5000;
+/// Nats that a round must gain, for each 1,000 rows, not to be the last of its kind.
+const ROUND: f64 = 0.01;
+/// Candidates in a part for each that is in the model, at least.
+const PER_VECTOR: usize = 4;
+
+/// A model by its candidates, to go on from in another part.
+#[derive(Debug, Clone)]
+pub(crate) struct Warm {
+    /// Places in the table, `None` for the bias; `[M]`.
+    pub places: Vec<Option<usize>>,
+    /// Relative precisions on unit columns, `[M]`.
+    pub a: Vec<f64>,
+    pub beta: f64,
+}
+
+impl Warm {
+    pub fn of(work: &Workspace, solution: &Solution) -> Warm {
+        let first = usize::from(work.problem.has_bias);
+        let place = |j: &usize| (*j >= first).then(|| work.problem.places[*j - first]);
+        Warm { places: solution.active.iter().map(place).collect(), a: solution.a.clone(), beta: solution.beta }
+    }
+
+    /// The active columns in the problem of `work`.
+    pub fn columns(&self, work: &Workspace) -> Vec<usize> {
+        let find = |p: &Option<usize>| p.map_or(0, |p| work.problem.column_of(p).expect("a part keeps the model"));
+        self.places.iter().map(find).collect()
+    }
+
+    /// Its candidates, the bias left out.
+    pub fn kept(&self) -> Vec<usize> {
+        self.places.iter().flatten().copied().collect()
+    }
+}
+
+/// The candidates of the next part, ascending, and the model to go on from.
+pub(crate) type Next = (Vec<usize>, Option<Warm>);
+
+/// The parts of one fit.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// All candidates, ascending places.
+    candidates: Vec<usize>,
+    /// Candidates of one part, what may follow, and when all are one part.
+    size: usize,
+    larger: &'static [usize],
+    pub whole: bool,
+    /// Rounds in which unused landmarks are replaced by other rows.
+    refresh: usize,
+    random: Pcg64,
+    /// Excursions are tried once nothing else helps.
+    pub thorough: bool,
+    /// Whether a search begins with all columns of its part.
+    begins_anew: bool,
+    /// Whether the search in this part begins anew, from all of its columns.
+    anew: bool,
+    /// Parts begun anew in a row that did not pay.
+    failed: usize,
+    /// The best model of any part, and its log evidence.
+    best: Option<(Warm, f64)>,
+    passes: usize,
+    /// The largest gain that the last pass found outside its part.
+    left: f64,
+}
+
+impl Parts {
+    /// The parts of a table, and the first of them.
+    pub fn new(table: &Table, keep: &[usize]) -> (Parts, Vec<usize>) {
+        let candidates = table.dictionary();
+        let scheme = table.rvm.inference.as_dyn();
+        let constant = table.rvm.likelihood.as_dyn().constant_curvature();
+        let most = scheme.most_columns(constant).unwrap_or(usize::MAX);
+        // Without rows nothing can be said of candidates that are not in the sums.
+        let whole = candidates.len() <= most || table.rows.nrows() == 0;
+        let sizes = scheme.parts(constant);
+        let size = if whole { candidates.len() } else { sizes[0] };
+        let mut first = if whole { candidates.clone() } else { any(&candidates, size, table.rvm.seed) };
+        first.extend(keep);
+        first.sort_unstable();
+        first.dedup();
+        let begins_anew = scheme.begins_anew(constant);
+        let parts = Parts {
+            candidates,
+            size,
+            larger: sizes.get(1..).unwrap_or(&[]),
+            whole,
+            refresh: table.rvm.refresh,
+            random: Pcg64::seed_from_u64(table.rvm.seed),
+            thorough: whole,
+            begins_anew,
+            anew: !whole && begins_anew,
+            failed: 0,
+            best: None,
+            passes: 0,
+            left: 0.0,
+        };
+        (parts, first)
+    }
+
+    /// What a pass over all candidates adds to the certificate of the search in the last part.
+    pub fn certify(&self, certificate: &mut Certificate, complete: bool) {
+        if complete {
+            certificate.largest_gain = certificate.largest_gain.map(|gain| gain.max(self.left));
+            certificate.reason += &format!("; {} passes over all {} candidates", self.passes, self.candidates.len());
+        } else {
+            certificate.reason += &format!("; among {} of {} candidates", self.size, self.candidates.len());
+        }
+    }
+
+    /// The best model of all parts, if it is not that of the last search, which ended at that log evidence.
+    pub fn better_than(&self, log_evidence: f64) -> Option<Warm> {
+        let above = |value: f64| value - log_evidence > 1e-9 * value.abs().max(1.0);
+        self.best.as_ref().filter(|(_, value)| above(*value)).map(|(warm, _)| warm.clone())
+    }
+
+    /// The best model of the parts so far.
+    pub fn best(&self) -> Option<Warm> {
+        self.best.as_ref().map(|(warm, _)| warm.clone())
+    }
+
+    /// A larger part, if the model takes up so much of the present one that it needs more room: the next
+    /// size; or all candidates, if G of them, and what a search needs beside it, fit into memory; or, where
+    /// the choice is ours, landmarks instead of them all.
+    fn enlarged(&mut self, table: &Table, warm: &Warm) -> Option<Vec<usize>> {
+        let mut kept = warm.kept();
+        let crowded = if self.larger.is_empty() { CROWDED } else { CROWDED_FIRST };
+        if kept.len() as f64 <= crowded * self.size as f64 || self.passes > 0 {
+            return None;
+        }
+        let p = self.candidates.len() as u64;
+        let fits = 8 * p * p * (1 + DENSE) <= table.memory_limit.saturating_sub(table.taken);
+        if let Some((size, larger)) = self.larger.split_first() {
+            (self.size, self.larger) = (*size, larger);
+            kept.extend(any(&self.candidates, *size, table.rvm.seed));
+        } else if p <= MOST_WHOLE && fits && self.begins_anew {
+            (self.whole, self.thorough) = (true, true);
+            kept.clone_from(&self.candidates);
+        } else {
+            // Beside what is in the model: the search may go on from it.
+            kept.extend(table.landmarks_instead(&self.candidates)?);
+            (self.whole, self.thorough) = (true, true);
+        }
+        kept.sort_unstable();
+        kept.dedup();
+        if self.whole {
+            self.candidates.clone_from(&kept);
+        }
+        Some(kept)
+    }
+
+    pub fn n_candidates(&self) -> usize {
+        self.candidates.len()
+    }
+
+    /// The part to go on with after the search in one is at rest, and the model to go on from (`None`: begin
+    /// anew); nothing if no candidate outside it would help.
+    pub fn next(&mut self, work: &Workspace, solution: &Solution, least: f64) -> Result<Option<Next>> {
+        let warm = Warm::of(work, solution);
+        if self.whole {
+            // A part may have led further than all candidates at once: then that is where to go on.
+            if let Some(best) = self.better_than(solution.log_evidence) {
+                self.best = None;
+                return Ok(Some((self.candidates.clone(), Some(best))));
+            }
+            return Ok(self.refreshed(work.problem.table, &warm).map(|places| (places, Some(warm))));
+        }
+        let anew = std::mem::replace(&mut self.anew, false);
+        let rise = solution.log_evidence - self.best.as_ref().map_or(f64::NEG_INFINITY, |(_, value)| *value);
+        if let Some((best, _)) = self.best.as_ref().filter(|_| anew && rise <= 0.0) {
+            // Beginning anew did not pay. Another try, or from here on the best model grows, first by what
+            // this one had.
+            let (best, both) = (best.clone(), [best.kept(), warm.kept()].concat());
+            self.failed += 1;
+            self.anew = self.failed < FAILURES;
+            return Ok(Some((self.drawn(both), (!self.anew).then_some(best))));
+        }
+        self.best = Some((warm.clone(), solution.log_evidence));
+        if let Some(places) = self.enlarged(work.problem.table, &warm) {
+            self.anew = self.begins_anew && !self.whole;
+            return Ok(Some((places, (!self.begins_anew).then_some(warm))));
+        }
+        self.failed = if rise > ANEW { 0 } else { self.failed + 1 };
+        self.anew = anew && self.failed < FAILURES;
+        let outside: Vec<usize> = {
+            let inside = &work.problem.places;
+            self.candidates.iter().copied().filter(|p| inside.binary_search(p).is_err()).collect()
+        };
+        let gains = score::gains(work, solution, &outside, HELD)?;
+        self.passes += 1;
+        self.left = gains.iter().map(|g| g.0).fold(0.0, f64::max);
+        let helpful = gains.iter().filter(|g| g.0 > least).count();
+        let worth = least.max(ROUND * (work.problem.table.count / 1000.0).max(1.0));
+        let at_rest = helpful == 0 || rise < worth;
+        if at_rest && self.thorough {
+            return Ok(None);
+        }
+        self.thorough = at_rest;
+        let mut places = warm.kept();
+        let (size, best) = if self.thorough { (self.size.max(THOROUGH), 0.0) } else { (self.size, BEST) };
+        let room = size.max(PER_VECTOR * places.len()) - places.len();
+        // First what helps now; then a share of the room for what would help most a model of less noise, and the
+        // rest for any, since the best are often neighbours.
+        let mut ranked: Vec<(usize, f64, f64)> = outside.iter().zip(&gains).map(|(p, g)| (*p, g.0, g.1)).collect();
+        ranked.sort_by(|x, y| y.1.total_cmp(&x.1).then(x.0.cmp(&y.0)));
+        let (now, rest) = ranked.split_at_mut(helpful.min(room));
+        rest.sort_by(|x, y| y.2.total_cmp(&x.2).then(x.0.cmp(&y.0)));
+        let spare = room - now.len();
+        let (best, rest) = rest.split_at_mut(rest.len().min((best * spare as f64) as usize));
+        rest.shuffle(&mut self.random);
+        places.extend(now.iter().chain(best.iter()).chain(rest.iter()).take(room).map(|r| r.0));
+        places.sort_unstable();
+        places.dedup();
+        Ok(Some((places, (!self.anew).then_some(warm))))
+    }
+
+    /// A part of `kept` and, as far as there is room, any others; ascending.
+    fn drawn(&mut self, mut kept: Vec<usize>) -> Vec<usize> {
+        let room = self.size.saturating_sub(kept.len()).min(self.candidates.len());
+        kept.extend(self.candidates.partial_shuffle(&mut self.random, room).0.iter().copied());
+        self.candidates.sort_unstable();
+        kept.sort_unstable();
+        kept.dedup();
+        kept
+    }
+
+    /// Landmarks that the model does not use replaced by others, if a round is left.
+    fn refreshed(&mut self, table: &Table, warm: &Warm) -> Option<Vec<usize>> {
+        self.refresh = self.refresh.checked_sub(1)?;
+        let mut places = warm.kept();
+        places.sort_unstable();
+        let mut fresh: Vec<usize> = (0..table.origin.len()).filter(|p| places.binary_search(p).is_err()).collect();
+        let room = self.size.saturating_sub(places.len()).min(fresh.len());
+        if room == 0 {
+            return None;
+        }
+        let (drawn, _) = fresh.partial_shuffle(&mut self.random, room);
+        places.extend_from_slice(drawn);
+        places.sort_unstable();
+        Some(places)
+    }
+}
+
+/// `size` of `among`, evenly at random, ascending.
+fn any(among: &[usize], size: usize, seed: u64) -> Vec<usize> {
+    Landmarks::any(among.len(), size, seed).into_iter().map(|k| among[k]).collect()
+}

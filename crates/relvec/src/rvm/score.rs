@@ -1,0 +1,146 @@
+//! What candidates outside a problem would add to the evidence: one pass over rows and candidates.
+
+use ndarray::{Array2, ArrayView2, Axis, s};
+
+use super::gain::{Candidate, Profile};
+use super::solution::Solution;
+use super::workspace::Workspace;
+use crate::design::Design;
+use crate::error::Result;
+use crate::linalg;
+
+/// Candidates at a time: a block of them, and their products with the model, are all that is kept.
+const TILE: usize = 4096;
+/// As in the factor: a candidate with a smaller share outside the span of the model is never added.
+const SPAN_FLOOR: f64 = 1e-11;
+
+/// What each of `places` would add to the evidence of `solution` at its best precision, 0 if nothing; and the
+/// same as if the noise precision were held `held` times higher.
+///
+/// With B and r the curvature and the slope of the log-likelihood at the solution (by row, times the sample
+/// weights), S = phi'B phi - |inv(R) Phi_A'B phi|^2 and Q = phi'r: the same for every likelihood.
+pub(crate) fn gains(work: &Workspace, solution: &Solution, places: &[usize], held: f64) -> Result<Vec<(f64, f64)>> {
+    let problem = work.problem;
+    let table = problem.table;
+    let energy = solution.energy.max(1e-13 * table.count);
+    let profile = table.noise.profile(energy, table.count);
+    let held = Profile::Held { beta: held * solution.beta };
+    let f = problem.fitted(solution);
+    let derivatives = problem.working(&f);
+    let b: Vec<f64> = derivatives.curvature.iter().zip(&table.weights).map(|(b, c)| b * c).collect();
+    let m = solution.active.len();
+    let mut left = Array2::zeros((f.len(), m + 1));
+    left.slice_mut(s![.., ..m]).assign(&problem.design.select(&solution.active));
+    for (n, mut row) in left.outer_iter_mut().enumerate() {
+        row.slice_mut(s![..m]).mapv_inplace(|v| v * b[n]);
+        row[m] = derivatives.residual[n] * table.weights[n];
+    }
+    let mut out = Vec::with_capacity(places.len());
+    for tile in places.chunks(TILE) {
+        let (rows, columns) = table.columns(tile);
+        let design = Design::unscaled(rows, columns, false, table.memory_limit, table.interrupt.clone());
+        let (diag, mut sums) = design.products(&b, left.view());
+        table.interrupt.check()?;
+        let q = sums.row(m).to_vec();
+        linalg::solve_lower(solution.lower.view(), sums.slice_mut(s![..m, ..]));
+        let inside = squares(sums.slice(s![..m, ..]));
+        for (j, diag) in diag.into_iter().enumerate() {
+            let candidate = Candidate { s: diag - inside[j], q: q[j], energy };
+            let outside = candidate.s > SPAN_FLOOR * diag;
+            let gain = |profile: &Profile| {
+                let best = candidate.best(profile, 0.0).filter(|_| outside);
+                best.map_or(0.0, |a| candidate.contribution(a, profile).max(0.0))
+            };
+            out.push((gain(&profile), gain(&held)));
+        }
+    }
+    Ok(out)
+}
+
+/// Sums of squares of the columns.
+fn squares(a: ArrayView2<f64>) -> Vec<f64> {
+    let mut out = vec![0.0; a.ncols()];
+    for row in a.axis_iter(Axis(0)) {
+        out.iter_mut().zip(row).for_each(|(o, v)| *o += v * v);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array1, Array2};
+
+    use super::*;
+    use crate::kernel::Rbf;
+    use crate::likelihood::{Bernoulli, Gaussian};
+    use crate::report::Interrupt;
+    use crate::rvm::factor::{Action, Factor};
+    use crate::rvm::gain::Noise;
+    use crate::rvm::problem::Problem;
+    use crate::rvm::solution::At;
+    use crate::rvm::table::Table;
+    use crate::rvm::{Dictionary, DictionaryRule, Rvm};
+    use crate::targets::Targets;
+
+    /// What additions to a model would gain according to the problem of all candidates, `[P]`.
+    fn by_factor(factor: &Factor) -> Vec<f64> {
+        let gain = |action| match action {
+            Some((Action::Add { .. }, gain)) => f64::max(gain, 0.0),
+            _ => 0.0,
+        };
+        factor.actions().into_iter().map(gain).collect()
+    }
+
+    /// The pass from row derivatives says of candidates outside a part what the factor of the whole says.
+    #[test]
+    fn gains_outside_a_part_are_those_of_the_whole() {
+        let x = Array2::from_shape_fn((600, 2), |(i, d)| ((i * (7 + 4 * d)) % 600) as f64 / 150.0 + 0.001 * (i + d) as f64);
+        let f = x.map_axis(Axis(1), |r| f64::sin(2.0 * r[0]) + f64::cos(3.0 * r[1]) + 0.3 * f64::sin(40.0 * r[0] * r[1]));
+        let labels: Vec<usize> = f.iter().map(|f| usize::from(*f > 0.2)).collect();
+        let c = Array1::from_shape_fn(600, |i| 0.5 * (1 + i % 4) as f64);
+        let t = f.mapv(|f| f + 50.0);
+        let fixed = Gaussian { noise_variance: Some(0.05) };
+        for (likelihood, bias) in [
+            (Gaussian::default().into(), true),
+            (Gaussian::default().into(), false),
+            (fixed.into(), true),
+            (Bernoulli::default().into(), true),
+            (Bernoulli::default().into(), false),
+        ] {
+            let kernel = Rbf { gamma: 1.5.into() }.into();
+            let dictionary = Dictionary::Rule(DictionaryRule::All);
+            let rvm = Rvm { kernel, dictionary, bias, likelihood, ..Rvm::default() };
+            let classes = rvm.likelihood.name() == "bernoulli";
+            let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
+            let targets = targets.with_weights(c.view());
+            let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
+            let (inside, outside): (Vec<usize>, Vec<usize>) = table.dictionary().into_iter().partition(|k| k % 3 == 0);
+
+            let (part, sums) = Problem::new(&table, inside).unwrap();
+            let work = Workspace::new(&part, sums);
+            let active: Vec<usize> = (0..part.design.n_columns()).step_by(17).collect();
+            let a: Vec<f64> = (0..active.len()).map(|k| 10f64.powi((k % 4) as i32 - 3)).collect();
+            let solution = work.solve(&active, &a, &table.noise, At::Best, None).unwrap();
+            let found = gains(&work, &solution, &outside, 3.0).unwrap();
+
+            let (all, sums) = Problem::new(&table, table.dictionary()).unwrap();
+            let whole = Workspace::new(&all, sums);
+            let first = usize::from(bias);
+            let column = |j: usize| if j < first { 0 } else { all.column_of(part.places[j - first]).unwrap() };
+            let active: Vec<usize> = active.into_iter().map(column).collect();
+            let same = whole.solve(&active, &a, &table.noise, At::Best, None).unwrap();
+            let name = format!("{:?} bias {bias}", rvm.likelihood);
+            assert!((same.log_evidence - solution.log_evidence).abs() < 1e-9 * solution.log_evidence.abs(), "{name}");
+            let factor = |noise| by_factor(&Factor::new(whole.quadratic(&same), &same, noise));
+            for (which, expected) in [factor(table.noise), factor(Noise::Fixed(3.0 * same.beta))].iter().enumerate() {
+                let largest = expected.iter().fold(0.0f64, |l, g| l.max(*g));
+                assert!(largest > 1.0, "{name}: something is to be gained, {largest}");
+                for (place, found) in outside.iter().zip(&found) {
+                    let found = if which == 0 { found.0 } else { found.1 };
+                    let expected = expected[all.column_of(*place).unwrap()];
+                    assert!((found - expected).abs() < 1e-9 * largest, "{name}: {found} {expected} of {largest}");
+                }
+            }
+        }
+    }
+}

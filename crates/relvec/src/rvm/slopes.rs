@@ -1,0 +1,161 @@
+//! Sums over all rows of what a likelihood is at given weights: its value, its slope and its curvature, from
+//! one sweep over the columns of the model.
+//!
+//! Groups of rows are summed side by side, and then in the order of the rows: groups depend on sizes alone,
+//! so results do not depend on threads.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::rc::Rc;
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
+use rayon::prelude::*;
+
+use super::problem::Problem;
+use crate::error::Result;
+use crate::kernel::vector::{self, AddSums};
+use crate::linalg;
+
+/// Entries of a block (256 KB): it and its weighted copy stay in the cache of one thread.
+const BLOCK_ENTRIES: usize = 1 << 15;
+const LEAST_BLOCK: usize = 128;
+/// Groups at most, and rows that each has at least.
+const GROUPS: usize = 16;
+const GROUP_ROWS: usize = 2048;
+
+/// Phi_A, [N, M]: kept, or made again in each sweep.
+pub(crate) enum Phi<'a> {
+    Kept(Rc<Array2<f64>>),
+    Made { problem: &'a Problem<'a>, columns: Cow<'a, [usize]> },
+}
+
+/// Sums over the rows at given weights.
+#[derive(Debug, Clone)]
+pub(crate) struct Slopes {
+    /// sum c log p.
+    pub log_likelihood: f64,
+    /// sum c r^2.
+    pub squares: f64,
+    /// Phi'c r, `[M]`.
+    pub slope: Array1<f64>,
+    /// Lower triangle of Phi'c B Phi, [M, M]; empty unless asked for.
+    pub curvature: Array2<f64>,
+}
+
+/// What a sweep is to sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(crate) enum Want {
+    Value,
+    Slope,
+    Curvature,
+}
+
+impl Phi<'_> {
+    fn columns(&self) -> usize {
+        match self {
+            Phi::Kept(phi) => phi.ncols(),
+            Phi::Made { columns, .. } => columns.len(),
+        }
+    }
+
+    /// The sums at weights `w`, `[M]`.
+    ///
+    /// # Errors
+    /// `Interrupted`: the sums are incomplete then.
+    pub fn slopes(&self, problem: &Problem, w: ArrayView1<f64>, want: Want) -> Result<Slopes> {
+        let (table, m) = (problem.table, self.columns());
+        let likelihood = table.rvm.likelihood.as_dyn();
+        let wide = if want == Want::Curvature { m } else { 0 };
+        let mut parts: Vec<Slopes> = self.by_groups(
+            problem,
+            || Slopes { log_likelihood: 0.0, squares: 0.0, slope: Array1::zeros(m), curvature: Array2::zeros((wide, wide)) },
+            |sums, rows, phi| {
+                let c = &table.weights[rows.clone()];
+                let work = likelihood.working(&table.targets[rows], phi.dot(&w).as_slice().expect("f is contiguous"));
+                sums.log_likelihood += work.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
+                if want == Want::Value {
+                    return;
+                }
+                sums.squares += work.residual.iter().zip(c).map(|(r, c)| c * r * r).sum::<f64>();
+                let r: Vec<f64> = work.residual.iter().zip(c).map(|(r, c)| c * r).collect();
+                let slope = sums.slope.as_slice_mut().expect("a vector is contiguous");
+                vector::run(AddSums { w: &r, phi, out: slope });
+                if want == Want::Curvature {
+                    let mut weighted = phi.to_owned();
+                    for ((mut row, b), c) in weighted.outer_iter_mut().zip(&work.curvature).zip(c) {
+                        row *= (b * c).sqrt();
+                    }
+                    linalg::add_gram(weighted.view(), sums.curvature.view_mut());
+                }
+            },
+        );
+        table.interrupt.check()?;
+        let rest = parts.split_off(1);
+        let mut total = parts.pop().expect("at least one group");
+        for part in rest {
+            total.log_likelihood += part.log_likelihood;
+            total.squares += part.squares;
+            total.slope += &part.slope;
+            total.curvature += &part.curvature;
+        }
+        Ok(total)
+    }
+
+    /// The sums of groups of rows, in the order of the rows; `each` adds a block of rows. Once interrupted it
+    /// passes over the rest.
+    fn by_groups<T: Send>(
+        &self,
+        problem: &Problem,
+        new: impl Fn() -> T + Sync,
+        each: impl Fn(&mut T, Range<usize>, ArrayView2<f64>) + Sync,
+    ) -> Vec<T> {
+        let (n, m) = (problem.design.n_rows(), self.columns());
+        let groups = (n / GROUP_ROWS).clamp(1, GROUPS);
+        let size = n.div_ceil(groups).max(1);
+        let step = (BLOCK_ENTRIES / m.max(1)).max(LEAST_BLOCK);
+        // Plain borrows: what counts references stays in this thread.
+        let kept = match self {
+            Phi::Kept(phi) => Some(phi.view()),
+            Phi::Made { .. } => None,
+        };
+        let fill = match self {
+            Phi::Kept(_) => None,
+            Phi::Made { problem, columns } => Some(problem.design.filler(columns)),
+        };
+        let interrupt = &problem.table.interrupt;
+        let group = |g: usize| {
+            let (mut sums, end) = (new(), ((g + 1) * size).min(n));
+            let mut buffer = Array2::zeros(if kept.is_none() { (step.min(size), m) } else { (0, 0) });
+            for start in (g * size..end).step_by(step) {
+                if interrupt.is_raised() {
+                    break;
+                }
+                let rows = start..(start + step).min(end);
+                match (&kept, &fill) {
+                    (Some(phi), _) => each(&mut sums, rows.clone(), phi.slice(s![rows, ..])),
+                    (None, Some(fill)) => {
+                        let mut block = buffer.slice_mut(s![..rows.len(), ..]);
+                        fill(start, block.view_mut());
+                        each(&mut sums, rows, block.view());
+                    }
+                    (None, None) => unreachable!("what is not kept is made"),
+                }
+            }
+            sums
+        };
+        match groups {
+            1 => vec![group(0)],
+            _ => (0..groups).into_par_iter().map(group).collect(),
+        }
+    }
+}
+
+/// `phi w`, [N]: by rows, each whatever the others are.
+pub(crate) fn fitted(phi: ArrayView2<f64>, w: &Array1<f64>) -> Array1<f64> {
+    let mut out = Array1::zeros(phi.nrows());
+    out.axis_chunks_iter_mut(Axis(0), GROUP_ROWS)
+        .into_par_iter()
+        .zip(phi.axis_chunks_iter(Axis(0), GROUP_ROWS))
+        .for_each(|(mut out, phi)| out.assign(&phi.dot(w)));
+    out
+}

@@ -1,0 +1,357 @@
+//! The user's table as every regime sees it.
+//!
+//! Rows are put into one order whatever theirs was, equal ones are merged, and targets are scaled to
+//! unit variance, so that no result depends on units or on the order.
+
+use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
+
+use super::canonical::Canonical;
+use super::gain::Noise;
+use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
+use super::{Basis, Rvm};
+use crate::design::{Columns, Design};
+use crate::error::{Error, Result};
+use crate::kernel::{DataScale, Kernel};
+use crate::likelihood::NoiseModel;
+use crate::model::check_finite;
+use crate::report::{Interrupt, Repairs};
+use crate::statistics::Statistics;
+use crate::sums::Sums;
+use crate::targets::{Targets, Values};
+
+/// The noise precision is at most this over var(t): a perfect fit must not divide by zero.
+const NOISE_CAP: f64 = 1e6;
+/// Least sum of squares of a column of a kernel that is 1 at its centre.
+const LEAST_SQUARE: f64 = 0.5;
+/// For a constant target, over its square.
+const CONSTANT_NOISE: f64 = 1e12;
+
+/// Rows, targets and candidates of one fit.
+#[derive(Debug)]
+pub(crate) struct Table<'a> {
+    pub rvm: &'a Rvm,
+    /// [N, D]; no rows where only their sums are known.
+    pub rows: ArcArray2<f64>,
+    /// Targets in the inner units, `[N]`.
+    pub targets: Vec<f64>,
+    /// Sample weights, `[N]`.
+    pub weights: Vec<f64>,
+    /// N, or the sum of the sample weights.
+    pub count: f64,
+    pub units: Units,
+    /// The noise at the start.
+    pub noise: Noise,
+    pub repairs: Repairs,
+    /// Whether the bias alone is to be fitted: the target is constant.
+    pub bias_only: bool,
+    /// Rows of the user's table.
+    pub n_rows: usize,
+    /// The user's row (column of a given design matrix, given landmark) behind each candidate.
+    pub origin: Vec<usize>,
+    /// The candidate that each of the user's rows stands for; `None` for rows of weight 0.
+    pub candidate_of: Vec<Option<usize>>,
+    source: Source,
+    /// Bytes that the fit may take, and that the rows and blocks take.
+    pub memory_limit: u64,
+    pub taken: u64,
+    pub interrupt: Interrupt,
+}
+
+/// Where the columns of candidates come from.
+#[derive(Debug)]
+enum Source {
+    /// Some of the rows, `[L]`.
+    Rows { kernel: Kernel, rows: Vec<usize> },
+    /// Given centres, [L, D].
+    Centres { kernel: Kernel, centres: Array2<f64> },
+    /// The columns of the rows themselves.
+    Given,
+}
+
+/// How inner and outer units differ.
+#[derive(Debug, Clone)]
+pub(crate) struct Units {
+    /// Divides the targets.
+    pub scale: f64,
+    /// Subtracted from the scaled targets; 0 without bias.
+    pub mean: f64,
+}
+
+impl<'a> Table<'a> {
+    pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<Table<'a>> {
+        let n = x.nrows();
+        if targets.len() != n {
+            let found = format!("{}", targets.len());
+            return Err(Error::Shape { what: "targets", expected: format!("{n}, one per row"), found });
+        }
+        if x.ncols() == 0 {
+            return Err(Error::Shape { what: "rows to train on", expected: "at least 1 column".into(), found: "0".into() });
+        }
+        check_finite("rows to train on", x, 0..x.ncols())?;
+        let likelihood = rvm.likelihood.as_dyn();
+        let y = likelihood.targets(targets.values)?;
+        if let Some(row) = y.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite { what: "targets", row, column: 0, value: y[row] });
+        }
+        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
+        let given = rvm.basis == Basis::Given;
+        let canonical = Canonical::new(x, &y, &weights);
+        let used = weights.iter().filter(|w| **w > 0.0).count();
+        if used < 2 {
+            return Err(Error::TooFewRows { found: used, least: 2 });
+        }
+        if let Values::Classes { .. } = targets.values {
+            let first = canonical.targets[0];
+            if canonical.targets.iter().all(|t| *t == first) {
+                return Err(Error::Targets(format!(
+                    "every row (of positive weight) is of class {first}; rows of two classes are needed"
+                )));
+            }
+        }
+        let mut repairs = Repairs { merged_rows: canonical.merged, ..Repairs::default() };
+        repairs.constant_features =
+            (0..x.ncols()).filter(|d| canonical.rows.column(*d).iter().all(|v| *v == canonical.rows[[0, *d]])).collect();
+        if !given {
+            repairs.shared_columns = canonical.shared;
+        }
+
+        // Targets: about their mean, in standard deviations.
+        let mut inner = canonical.targets;
+        let (mut units, mut constant) = (Units { scale: 1.0, mean: 0.0 }, false);
+        if likelihood.noise() != NoiseModel::None {
+            constant = inner.iter().all(|t| *t == inner[0]);
+            let m = if constant { inner[0] } else { mean(&inner, &canonical.weights) };
+            let spread = if constant { 0.0 } else { deviation(&inner, m, &canonical.weights) };
+            units = Units::new(rvm, m, spread)?;
+            let shift = if rvm.bias { m } else { 0.0 };
+            inner.iter_mut().for_each(|t| *t = (*t - shift) / units.scale);
+        }
+        repairs.constant_target = constant;
+
+        let memory_limit = memory_limit(rvm);
+        let (rows, d) = canonical.rows.dim();
+        let most = match &rvm.landmarks {
+            _ if given => d,
+            Landmarks::Given(centres) => centres.0.nrows(),
+            _ => rvm.dictionary.size(canonical.origin.len()),
+        };
+        let scheme = rvm.inference.as_dyn();
+        let whole = scheme.most_columns(likelihood.constant_curvature()).is_none_or(|columns| most <= columns);
+        let p = if whole { most } else { scheme.parts(likelihood.constant_curvature()).iter().copied().max().unwrap_or(most) };
+        let block = Design::block_rows(p + 1, memory_limit).min(rows) * (p + 1);
+        let taken = 8 * (rows * d + p * d + 28 * n + 16 * p + 2 * block) as u64;
+        afford("the rows, some vectors and two blocks of basis functions", taken, memory_limit)?;
+        let (mut origin, mut candidate_of) = (canonical.origin, canonical.column_of);
+        let source = if given {
+            origin = (0..d).collect();
+            candidate_of = (0..d).map(Some).collect();
+            Source::Given
+        } else {
+            let variance = all_variance(&canonical.rows, &canonical.weights);
+            let kernel = rvm.kernel.resolve(&DataScale { features: d, variance })?;
+            match &rvm.landmarks {
+                Landmarks::Given(centres) => {
+                    let (centres, kept) = centres.distinct(d)?;
+                    candidate_of = kept.iter().map(|k| Some(*k)).collect();
+                    origin =
+                        (0..centres.nrows()).map(|k| kept.iter().position(|c| *c == k).expect("each is kept once")).collect();
+                    Source::Centres { kernel, centres }
+                }
+                _ => Source::Rows { kernel, rows: canonical.first },
+            }
+        };
+        Ok(Table {
+            rvm,
+            rows: canonical.rows.into_shared(),
+            targets: inner,
+            count: canonical.weights.iter().sum(),
+            weights: canonical.weights,
+            noise: first_noise(rvm, &units, constant)?,
+            units,
+            bias_only: constant && rvm.bias && likelihood.noise() == NoiseModel::Learnt,
+            repairs,
+            n_rows: n,
+            origin,
+            candidate_of,
+            source,
+            memory_limit,
+            taken,
+            interrupt: interrupt.clone(),
+        })
+    }
+
+    /// A table of which only sums over its rows are known; and the sums in the inner units.
+    pub fn of_statistics(rvm: &'a Rvm, statistics: &Statistics, interrupt: &Interrupt) -> Result<(Table<'a>, Sums)> {
+        if rvm.likelihood.as_dyn().noise() == NoiseModel::None {
+            return Err(Error::Parameter {
+                name: "likelihood".into(),
+                found: rvm.likelihood.name().into(),
+                expected: "gaussian: sums over rows say all of a table only where the curvature is constant".into(),
+            });
+        }
+        if statistics.n_rows() < 2 {
+            return Err(Error::TooFewRows { found: statistics.n_rows(), least: 2 });
+        }
+        let l = statistics.centres().nrows();
+        let memory_limit = memory_limit(rvm);
+        let taken = 8 * (2 * (l + 1) * (l + 1) + l * statistics.n_features()) as u64;
+        afford("the sums over the rows, twice", taken, memory_limit)?;
+        let moments = statistics.moments();
+        let units = Units::new(rvm, moments.mean, moments.deviation)?;
+        let sums = statistics.inner(rvm.bias, &moments, units.scale);
+        let constant = moments.deviation == 0.0;
+        let (centres, kernel) = (statistics.centres().to_owned(), statistics.kernel().clone());
+        let table = Table {
+            rvm,
+            rows: ArcArray2::zeros((0, statistics.n_features())),
+            targets: vec![],
+            weights: vec![],
+            count: sums.count,
+            noise: first_noise(rvm, &units, constant)?,
+            units,
+            bias_only: constant && rvm.bias && rvm.likelihood.as_dyn().noise() == NoiseModel::Learnt,
+            repairs: Repairs { constant_target: constant, ..Repairs::default() },
+            n_rows: statistics.n_rows(),
+            origin: (0..l).collect(),
+            candidate_of: (0..l).map(Some).collect(),
+            source: Source::Centres { kernel, centres },
+            memory_limit,
+            taken,
+            interrupt: interrupt.clone(),
+        };
+        Ok((table, sums))
+    }
+
+    /// The columns of candidates, and the rows that they are made of.
+    pub fn columns(&self, places: &[usize]) -> (ArcArray2<f64>, Columns) {
+        match &self.source {
+            Source::Given if places.len() == self.origin.len() => (self.rows.clone(), Columns::Given),
+            Source::Given => (self.rows.select(Axis(1), places).into_shared(), Columns::Given),
+            Source::Centres { kernel, centres } => {
+                (self.rows.clone(), Columns::Kernel { kernel: kernel.clone(), centres: centres.select(Axis(0), places) })
+            }
+            Source::Rows { kernel, rows } => {
+                let chosen: Vec<usize> = places.iter().map(|k| rows[*k]).collect();
+                let centres = self.rows.select(Axis(0), &chosen);
+                (self.rows.clone(), Columns::Kernel { kernel: kernel.clone(), centres })
+            }
+        }
+    }
+
+    /// Makes the norms of columns zero that no fit should use: those of given centres with no row near them,
+    /// whose weights would be unbounded and whose predictions would explode. A row has at least itself.
+    pub fn refuse_far_centres(&self, norms: &mut [f64]) {
+        if let Source::Centres { kernel, .. } = &self.source
+            && kernel.is_local()
+        {
+            let least = LEAST_SQUARE * (self.count / self.n_rows.max(1) as f64).min(1.0);
+            norms.iter_mut().filter(|n| **n * **n < least).for_each(|n| *n = 0.0);
+        }
+    }
+
+    /// G, f and t't of a design of these rows, targets in the inner units.
+    pub fn sums(&self, design: &Design) -> Sums {
+        let mut sums = Sums::new(design.n_columns());
+        design.for_each_block(|range, phi| sums.accumulate(phi, &self.targets[range.clone()], &self.weights[range]));
+        sums.finish()
+    }
+
+    /// `size` of `among` (places of candidates, ascending), spread as the landmarks of this fit are.
+    pub fn choose(&self, among: &[usize], size: usize) -> Vec<usize> {
+        let seed = self.rvm.seed;
+        match &self.source {
+            Source::Rows { kernel, rows } => {
+                let rows: Vec<usize> = among.iter().map(|k| rows[*k]).collect();
+                self.rvm.landmarks.choose(self.rows.view(), &rows, size, kernel, seed).into_iter().map(|k| among[k]).collect()
+            }
+            _ => Landmarks::any(among.len(), size, seed).into_iter().map(|k| among[k]).collect(),
+        }
+    }
+
+    /// Landmarks instead of all rows, where that is ours to choose.
+    pub fn landmarks_instead(&self, all: &[usize]) -> Option<Vec<usize>> {
+        let rule = matches!(self.rvm.dictionary, Dictionary::Rule(DictionaryRule::Auto)) && all.len() > AUTO_LANDMARKS;
+        matches!(self.source, Source::Rows { .. }).then_some(())?;
+        rule.then(|| self.choose(all, AUTO_LANDMARKS))
+    }
+
+    /// Candidates that may enter the model, ascending places: all, or the landmarks.
+    pub fn dictionary(&self) -> Vec<usize> {
+        let all: Vec<usize> = (0..self.origin.len()).collect();
+        match self.source {
+            Source::Rows { .. } => self.choose(&all, self.rvm.dictionary.size(all.len())),
+            _ => all,
+        }
+    }
+}
+
+impl Units {
+    /// For targets of that mean and standard deviation.
+    fn new(rvm: &Rvm, mean: f64, spread: f64) -> Result<Units> {
+        let scale = [spread, mean.abs()].into_iter().find(|s| *s > 0.0).unwrap_or(1.0);
+        let square = scale * scale;
+        if !(square.is_normal() && (1.0 / square).is_normal()) {
+            return Err(Error::Overflow { what: format!("the square of the targets' spread, {scale:e},") });
+        }
+        Ok(Units { scale, mean: if rvm.bias { mean / scale } else { 0.0 } })
+    }
+}
+
+fn first_noise(rvm: &Rvm, units: &Units, constant: bool) -> Result<Noise> {
+    let c = rvm.inference.as_dyn().hyperpriors();
+    let square = units.scale * units.scale;
+    let noise = match rvm.likelihood.as_dyn().noise() {
+        NoiseModel::None => Noise::Fixed(1.0),
+        NoiseModel::Fixed(variance) => Noise::Fixed(square / variance),
+        NoiseModel::Learnt if constant => Noise::Fixed(CONSTANT_NOISE),
+        NoiseModel::Learnt => Noise::Learnt { cap: NOISE_CAP, c: c.c, d: c.d / square },
+    };
+    match noise {
+        Noise::Fixed(beta) if !beta.is_normal() => {
+            Err(Error::Overflow { what: "the noise precision in units of the targets' variance".into() })
+        }
+        _ => Ok(noise),
+    }
+}
+
+/// An error if `needed` bytes are more than the fit may take.
+pub(crate) fn afford(what: &str, needed: u64, limit: u64) -> Result<()> {
+    if needed > limit { Err(Error::Memory { what: what.into(), needed, limit }) } else { Ok(()) }
+}
+
+/// Bytes that a fit may take.
+pub(super) fn memory_limit(rvm: &Rvm) -> u64 {
+    rvm.memory_limit.unwrap_or_else(|| {
+        let mut system = sysinfo::System::new();
+        system.refresh_memory();
+        // A system that does not tell is taken for a small one.
+        if system.total_memory() == 0 { 1 << 30 } else { system.total_memory() / 4 }
+    })
+}
+
+fn mean(t: &[f64], c: &[f64]) -> f64 {
+    let total: f64 = c.iter().sum();
+    t.iter().zip(c).map(|(t, c)| t * (c / total)).sum()
+}
+
+/// Standard deviation about `m`, relative to the largest entry first, so that squares stay in range.
+fn deviation(t: &[f64], m: f64, c: &[f64]) -> f64 {
+    let largest = t.iter().map(|t| (t - m).abs()).fold(0.0, f64::max);
+    if largest == 0.0 {
+        return 0.0;
+    }
+    let squares: Vec<f64> = t.iter().map(|t| ((t - m) / largest).powi(2)).collect();
+    largest * mean(&squares, c).sqrt()
+}
+
+/// Variance of all entries taken together, by weight: what `gamma = "scale"` needs.
+fn all_variance(rows: &Array2<f64>, weights: &[f64]) -> f64 {
+    let share = 1.0 / (weights.iter().sum::<f64>() * rows.ncols() as f64);
+    let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
+        rows.outer_iter().zip(weights).map(|(row, w)| w * share * row.iter().map(|v| f(*v)).sum::<f64>()).sum()
+    };
+    let mean = sum(&|v| v);
+    // Relative to the largest entry first, so that squares stay in range.
+    let largest = rows.iter().map(|v| (v - mean).abs()).fold(0.0, f64::max);
+    if largest == 0.0 { 0.0 } else { largest * largest * sum(&|v| ((v - mean) / largest).powi(2)) }
+}

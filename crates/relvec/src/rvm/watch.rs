@@ -1,0 +1,93 @@
+//! The loop: iterations of a scheme, told to the observer, until something ends them.
+
+use std::time::{Duration, Instant};
+
+use super::problem::Problem;
+use super::scheme::Run;
+use super::solution::Solution;
+use super::workspace::Workspace;
+use crate::error::{Error, Result};
+use crate::report::{Interrupt, Observer, Progress, Status, TracePoint};
+
+/// Watches over all iterations of one fit.
+pub(crate) struct Watch<'o, 'f> {
+    observer: &'o mut Observer<'f>,
+    interrupt: Interrupt,
+    start: Instant,
+    max_iterations: usize,
+    time_limit: Option<Duration>,
+    pub trace: Vec<TracePoint>,
+}
+
+impl<'o, 'f> Watch<'o, 'f> {
+    /// `interrupt` is that of the fit: its deadline is armed once there is a model to return.
+    pub fn new(
+        observer: &'o mut Observer<'f>,
+        interrupt: Interrupt,
+        start: Instant,
+        max_iterations: usize,
+        time_limit: Option<Duration>,
+    ) -> Watch<'o, 'f> {
+        Watch { observer, interrupt, start, max_iterations, time_limit, trace: Vec::new() }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Whether the time of the fit is up.
+    pub fn is_late(&self) -> bool {
+        self.time_limit.is_some_and(|limit| self.start.elapsed() >= limit)
+    }
+
+    /// Steps `run` until it ends, and says why it did.
+    ///
+    /// A deadline that passes within a step ends it there; the solution is then that of the step before.
+    pub fn drive<'p>(&mut self, run: &mut (dyn Run<'p> + 'p), work: &Workspace<'p>) -> Result<Status> {
+        let problem = work.problem;
+        loop {
+            let outcome = match run.step(work) {
+                _ if self.interrupt.is_raised_by_hand() => return Err(Error::Interrupted),
+                Ok(outcome) => outcome,
+                Err(Error::Interrupted) if !self.trace.is_empty() => return Ok(Status::TimeLimit),
+                Err(Error::Singular { .. }) if !self.trace.is_empty() => return Ok(Status::Singular),
+                Err(error) => return Err(error),
+            };
+            let told = self.tell(problem, run.objective(work), run.best());
+            if let Some(status) = outcome {
+                // Once the time is up candidates are passed over: nothing found is no sign of rest.
+                return Ok(if self.interrupt.is_raised() { Status::TimeLimit } else { status });
+            } else if told {
+                return Ok(Status::Stopped);
+            } else if self.trace.len() >= self.max_iterations {
+                return Ok(Status::IterationLimit);
+            } else if self.is_late() {
+                return Ok(Status::TimeLimit);
+            }
+        }
+    }
+
+    /// One line of the trace; whether the observer wants to stop.
+    fn tell(&mut self, problem: &Problem, objective: f64, best: &Solution) -> bool {
+        let log_evidence = problem.log_evidence_out(objective);
+        let point = TracePoint {
+            log_evidence,
+            noise_std: problem.noise_std(best.beta),
+            active: best.active.len(),
+            seconds: self.start.elapsed().as_secs_f64(),
+        };
+        // A search that has begun anew may still be below the best model.
+        let before = self.trace.last().filter(|before| before.log_evidence > log_evidence);
+        let point = before.map_or(point, |before| TracePoint { seconds: point.seconds, ..*before });
+        let progress = Progress {
+            iteration: self.trace.len() + 1,
+            log_evidence: point.log_evidence,
+            active: point.active,
+            noise_std: point.noise_std,
+            elapsed: self.start.elapsed(),
+        };
+        self.trace.push(point);
+        self.interrupt.arm();
+        (self.observer)(&progress).is_break()
+    }
+}

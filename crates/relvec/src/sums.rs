@@ -1,0 +1,86 @@
+//! What a Gaussian likelihood needs to know of the rows: sums that add over blocks of rows.
+
+use ndarray::{Array2, ArrayView2, s};
+
+use crate::{design, linalg};
+
+/// Squared norms within this range have lost nothing to the ends of the numbers.
+const SAFE: std::ops::Range<f64> = 1e-200..1e200;
+
+/// G = Phi'cPhi, f = Phi'ct, tt = t'ct and the sum of the weights c.
+#[derive(Debug, Clone)]
+pub(crate) struct Sums {
+    /// [P, P]; the lower triangle while accumulating, symmetric after [`Sums::finish`].
+    pub gram: Array2<f64>,
+    /// `[P]`.
+    pub f: Vec<f64>,
+    pub tt: f64,
+    pub count: f64,
+}
+
+impl Sums {
+    pub fn new(columns: usize) -> Sums {
+        Sums { gram: Array2::zeros((columns, columns)), f: vec![0.0; columns], tt: 0.0, count: 0.0 }
+    }
+
+    /// Adds rows: `phi` [B, P], targets `t` `[B]`, weights `c` `[B]`.
+    pub fn accumulate(&mut self, phi: ArrayView2<f64>, t: &[f64], c: &[f64]) {
+        if c.iter().all(|c| *c == 1.0) {
+            linalg::add_gram(phi, self.gram.view_mut());
+        } else {
+            let mut weighted = phi.to_owned();
+            for (mut row, c) in weighted.outer_iter_mut().zip(c) {
+                row *= c.sqrt();
+            }
+            linalg::add_gram(weighted.view(), self.gram.view_mut());
+        }
+        let ct: Vec<f64> = c.iter().zip(t).map(|(c, t)| c * t).collect();
+        design::add_sums(&ct, phi, &mut self.f);
+        self.tt += ct.iter().zip(t).map(|(ct, t)| ct * t).sum::<f64>();
+        self.count += c.iter().sum::<f64>();
+    }
+
+    /// Makes G symmetric.
+    pub fn finish(mut self) -> Sums {
+        linalg::mirror(&mut self.gram);
+        self
+    }
+
+    /// Norms of the columns, `[P]`; `None` if one of them is zero or has left the range of the numbers.
+    pub fn norms(&self) -> Option<Vec<f64>> {
+        let diag = self.gram.diag();
+        diag.iter().all(|d| SAFE.contains(d)).then(|| diag.iter().map(|d| d.sqrt()).collect())
+    }
+
+    /// The sums of columns divided by `norms`; zero where a norm is.
+    pub fn divide(&mut self, norms: &[f64]) {
+        let scale: Vec<f64> = norms.iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
+        for (mut row, own) in self.gram.outer_iter_mut().zip(&scale) {
+            row.iter_mut().zip(&scale).for_each(|(g, s)| *g *= own * s);
+        }
+        self.f.iter_mut().zip(&scale).for_each(|(f, s)| *f *= s);
+    }
+
+    /// Adds the sums over other rows; both symmetric.
+    pub fn add(&mut self, other: &Sums) {
+        self.gram += &other.gram;
+        self.f.iter_mut().zip(&other.f).for_each(|(f, o)| *f += o);
+        self.tt += other.tt;
+        self.count += other.count;
+    }
+
+    /// As if every target had been larger by `by`; column 0 is all ones.
+    pub fn shift(&mut self, by: f64) {
+        if by == 0.0 {
+            return;
+        }
+        self.tt += by * (2.0 * self.f[0] + by * self.count);
+        self.f.iter_mut().zip(self.gram.row(0)).for_each(|(f, g)| *f += by * g);
+    }
+
+    /// The sums of the other columns than the first.
+    pub fn without_first(&self) -> Sums {
+        let gram = self.gram.slice(s![1.., 1..]).to_owned();
+        Sums { gram, f: self.f[1..].to_vec(), tt: self.tt, count: self.count }
+    }
+}

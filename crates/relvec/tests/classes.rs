@@ -1,0 +1,123 @@
+//! Two classes on many rows: the start with bounded curvature.
+
+mod support;
+
+use std::ops::ControlFlow;
+
+use ndarray::{Array2, ArrayView1};
+use rand::{RngExt, SeedableRng};
+use relvec::*;
+
+const ROWS: usize = 12_000;
+const LANDMARKS: usize = 100;
+
+/// Two classes that overlap; as many rows as the start needs.
+fn classes(rows: usize, seed: u64) -> (Array2<f64>, Vec<usize>) {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    let x = Array2::from_shape_fn((rows, 2), |_| random.random_range(-3.0..3.0));
+    let labels = x
+        .outer_iter()
+        .map(|row| {
+            let f = 3.0 * f64::sin(1.5 * row[0]) + row[1] * row[1] - 2.0;
+            usize::from(random.random::<f64>() < 1.0 / (1.0 + f64::exp(-f)))
+        })
+        .collect();
+    (x, labels)
+}
+
+fn rvm() -> Rvm {
+    Rvm {
+        kernel: Rbf { gamma: 0.5.into() }.into(),
+        likelihood: Bernoulli::default().into(),
+        dictionary: Dictionary::Size(LANDMARKS),
+        landmarks: Landmarks::Uniform,
+        ..Rvm::default()
+    }
+}
+
+fn rises(report: &Report) -> bool {
+    report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence)
+}
+
+/// The start with bounded curvature does not end in a worse optimum than that from nothing.
+#[test]
+fn as_good_as_from_nothing() {
+    let (x, labels) = classes(ROWS, 1);
+    let targets = Targets::classes(&labels, 2);
+    let fit = |start: Start| {
+        let inference = Sequential { start, ..Sequential::default() }.into();
+        Rvm { inference, ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit")
+    };
+    let (bounded, report) = fit(Start::Auto);
+    let (empty, _) = fit(Start::Empty);
+    assert_eq!(report.status, Status::Converged);
+    assert!(rises(&report), "the trace falls");
+    let (first, last) = (report.trace[1], report.trace[report.trace.len() - 1]);
+    assert!(first.active == 1 && last.active > 5, "another start was taken: {first:?}, {last:?}");
+    let short = empty.log_evidence - bounded.log_evidence;
+    assert!(short < 5.0, "{short} nats lower than from nothing");
+}
+
+#[test]
+fn threads_do_not_change_a_bit() {
+    let (x, labels) = classes(ROWS, 2);
+    let targets = Targets::classes(&labels, 2);
+    let fit = |threads| Rvm { threads: Some(threads), ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit").0;
+    assert!(fit(1).to_json().expect("JSON") == fit(2).to_json().expect("JSON"), "another model with another number of threads");
+}
+
+/// Sample weights of 2 are the rows twice; too little memory to keep Phi leads to the same optimum.
+#[test]
+fn weights_count_rows_and_memory_is_bounded() {
+    let (x, labels) = classes(ROWS, 3);
+    let weights = vec![2.0; ROWS];
+    let weighted = Targets::classes(&labels, 2).with_weights(ArrayView1::from(&weights));
+    let twice = ndarray::concatenate![ndarray::Axis(0), x, x];
+    let both = [labels.clone(), labels.clone()].concat();
+    let fit = |rvm: Rvm, x: &Array2<f64>, t: &Targets| rvm.fit(x.view(), t, &mut silent).expect("a fit").0;
+    let a = fit(rvm(), &x, &weighted);
+    let b = fit(rvm(), &twice, &Targets::classes(&both, 2));
+    support::close("log evidence", &[a.log_evidence], &[b.log_evidence], 1e-9);
+    let small = fit(Rvm { memory_limit: Some(24 << 20), ..rvm() }, &x, &weighted);
+    assert!((small.log_evidence - a.log_evidence).abs() < 1.0, "{} and {}", small.log_evidence, a.log_evidence);
+}
+
+/// Nearly all rows of one class, or no rule at all: a model that predicts.
+#[test]
+fn one_sided_and_random_classes() {
+    let (x, _) = classes(ROWS, 4);
+    let mut one_sided = vec![0; ROWS];
+    one_sided[17] = 1;
+    let mut random = rand_pcg::Pcg64::seed_from_u64(5);
+    let noise: Vec<usize> = (0..ROWS).map(|_| usize::from(random.random::<bool>())).collect();
+    for labels in [one_sided, noise] {
+        let share = labels.iter().sum::<usize>() as f64 / ROWS as f64;
+        let (model, report) = rvm().fit(x.view(), &Targets::classes(&labels, 2), &mut silent).expect("a fit");
+        assert!(rises(&report) && report.status == Status::Converged, "{:?}", report.status);
+        let p = model.predict_probability(x.view(), Moderation::default()).expect("probabilities");
+        let mean = p.column(1).mean().expect("rows");
+        assert!((mean - share).abs() < 0.05, "{mean} for {share}");
+    }
+}
+
+/// Ended while the columns die down: by the observer, by time, by another thread.
+#[test]
+fn ends_when_asked() {
+    let (x, labels) = classes(ROWS, 6);
+    let targets = Targets::classes(&labels, 2);
+    let mut third = |p: &Progress| if p.iteration == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let (model, report) = rvm().fit(x.view(), &targets, &mut third).expect("a fit");
+    assert_eq!(report.status, Status::Stopped);
+    assert!(model.log_evidence.is_finite());
+    let (_, report) = Rvm { time_limit: Some(1e-3), ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit");
+    assert_eq!(report.status, Status::TimeLimit);
+    let interrupt = Interrupt::default();
+    let mut raise = |p: &Progress| {
+        if p.iteration == 2 {
+            interrupt.raise();
+        }
+        ControlFlow::Continue(())
+    };
+    let ended = rvm().fit_interruptible(x.view(), &targets, &mut raise, &interrupt);
+    assert!(matches!(ended, Err(Error::Interrupted)), "not interrupted");
+}

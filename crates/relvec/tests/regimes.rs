@@ -1,0 +1,473 @@
+//! Every regime does the same mathematics; large dictionaries, searched by parts, keep every promise.
+
+mod support;
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use ndarray::{Array1, Array2, Axis, concatenate, s};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
+use relvec::*;
+use support::close;
+
+/// Rows, real targets, and classes from the same function.
+struct Data {
+    x: Array2<f64>,
+    t: Array1<f64>,
+    labels: Vec<usize>,
+}
+
+impl Data {
+    /// Targets `f` of rows `x`, and noise of that standard deviation.
+    fn new(seed: u64, x: Array2<f64>, noise: f64, f: impl Fn(&[f64]) -> f64) -> Data {
+        let mut random = rand_pcg::Pcg64::seed_from_u64(seed + 1000);
+        let f = x.map_axis(Axis(1), |r| f(r.as_slice().expect("rows are contiguous")));
+        let middle = f.mean().expect("there are rows");
+        let mut noisy = |f: &f64| f + noise * Distribution::<f64>::sample(&StandardNormal, &mut random);
+        let t = f.map(&mut noisy);
+        let labels = f.iter().map(|f| usize::from(noisy(f) > middle)).collect();
+        Data { x, t, labels }
+    }
+
+    fn targets(&self, likelihood: &Likelihood) -> Targets<'_> {
+        match likelihood {
+            Likelihood::Gaussian(_) => Targets::real(self.t.view()),
+            Likelihood::Bernoulli(_) => Targets::classes(&self.labels, 2),
+        }
+    }
+
+    fn fit(&self, rvm: &Rvm) -> (Model, Report) {
+        let targets = self.targets(&rvm.likelihood);
+        rvm.fit(self.x.view(), &targets, &mut silent).unwrap_or_else(|e| panic!("{}: {e}", rvm.likelihood.name()))
+    }
+
+    fn select(&self, order: &[usize]) -> Data {
+        Data {
+            x: self.x.select(Axis(0), order),
+            t: self.t.select(Axis(0), order),
+            labels: order.iter().map(|i| self.labels[*i]).collect(),
+        }
+    }
+}
+
+fn uniform(seed: u64, rows: usize, features: usize, to: f64) -> Array2<f64> {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    Array2::from_shape_simple_fn((rows, features), || random.random_range(0.0..to))
+}
+
+/// Friedman's first function of 10 features, of which 5 matter; noise 1.
+fn friedman(seed: u64, rows: usize) -> Data {
+    let f =
+        |r: &[f64]| 10.0 * (std::f64::consts::PI * r[0] * r[1]).sin() + 20.0 * (r[2] - 0.5).powi(2) + 10.0 * r[3] + 5.0 * r[4];
+    Data::new(seed, uniform(seed, rows, 10, 1.0), 1.0, f)
+}
+
+/// One feature, and a function so restless that the model needs some vectors per unit of length.
+fn wiggly(seed: u64, rows: usize, length: f64) -> Data {
+    let waves = |x: f64| (1..30).map(|k| f64::sin(0.25 * k as f64 * x + (k * k) as f64)).sum::<f64>();
+    Data::new(seed, uniform(seed, rows, 1, length), 0.1, |r| waves(r[0]))
+}
+
+fn rbf(gamma: f64) -> Kernel {
+    Rbf { gamma: gamma.into() }.into()
+}
+
+/// All rows are candidates.
+fn all(gamma: f64) -> Rvm {
+    Rvm { kernel: rbf(gamma), dictionary: Dictionary::Rule(DictionaryRule::All), ..Rvm::default() }
+}
+
+fn classifier(rvm: Rvm) -> Rvm {
+    Rvm { likelihood: Bernoulli::default().into(), ..rvm }
+}
+
+fn hyper(model: &Model) -> Hyperparameters {
+    Hyperparameters {
+        relevance: model.relevance.clone(),
+        alpha: model.alpha.clone(),
+        intercept_alpha: model.intercept_alpha,
+        noise_variance: model.posterior.noise_variance,
+    }
+}
+
+/// The trace never falls, and its last line is the model, however the fit ended.
+#[track_caller]
+fn sound(model: &Model, report: &Report) {
+    for pair in report.trace.windows(2) {
+        assert!(pair[1].log_evidence >= pair[0].log_evidence, "{} to {}", pair[0].log_evidence, pair[1].log_evidence);
+    }
+    let last = report.trace.last().expect("at least one iteration").log_evidence;
+    let off = (model.log_evidence - last).abs();
+    // Nearly dependent columns leave the evidence eight digits, see (M23).
+    assert!(off <= 1e-8 * last.abs().max(1.0), "{:?}: {} in the trace, {}", report.status, last, model.log_evidence);
+    assert_eq!((report.status, report.iterations), (model.status, model.iterations));
+    assert_eq!(report.iterations, report.trace.len());
+    let active = model.relevance.len() + usize::from(model.intercept_alpha.is_some());
+    assert_eq!(report.trace.last().map(|p| p.active), Some(active));
+}
+
+/// As `sound`; and it came to rest with nothing left to gain.
+#[track_caller]
+fn at_rest(rvm: &Rvm, model: &Model, report: &Report) {
+    sound(model, report);
+    assert_eq!(report.status, Status::Converged);
+    let Inference::Sequential(settings) = &rvm.inference else { panic!("another scheme") };
+    let least = settings.tolerance * (model.n_rows as f64 / 1000.0).max(1.0);
+    let gain = report.certificate.largest_gain.expect("the scheme scores candidates");
+    assert!(gain <= least, "{gain} is left to gain: {}", report.certificate.reason);
+}
+
+/// As `at_rest`; and a pass over all so many candidates was made.
+#[track_caller]
+fn by_parts(rvm: &Rvm, model: &Model, report: &Report, candidates: usize) {
+    at_rest(rvm, model, report);
+    assert_eq!(report.candidates, candidates);
+    let reason = &report.certificate.reason;
+    assert!(reason.contains(&format!("passes over all {candidates} candidates")), "{reason}");
+}
+
+/// Relative to the largest of `b`.
+#[track_caller]
+fn agree(what: &str, a: &[f64], b: &[f64]) {
+    let largest = b.iter().fold(0.0f64, |l, v| l.max(v.abs()));
+    assert!(largest > 0.0);
+    close(what, &a.iter().map(|v| v / largest).collect::<Vec<_>>(), &b.iter().map(|v| v / largest).collect::<Vec<_>>(), 1e-9);
+}
+
+/// The evidence, and S and Q of every candidate, do not depend on what is stored, made again or given.
+#[test]
+fn regimes_agree_at_given_precisions() {
+    let data = friedman(1, 1500);
+    let c = Array1::from_shape_fn(1500, |i| 0.5 * (1 + i % 3) as f64);
+    let likelihoods: [Likelihood; 3] =
+        [Gaussian::default().into(), Gaussian { noise_variance: Some(1.3) }.into(), Bernoulli::default().into()];
+    for likelihood in likelihoods {
+        let relevance: Vec<usize> = (0..1500).step_by(61).collect();
+        let alpha = (0..relevance.len()).map(|k| 10f64.powi(k as i32 % 4 - 2)).collect();
+        let at = Hyperparameters { relevance, alpha, intercept_alpha: Some(1e-3), noise_variance: Some(1.3) };
+        let targets = data.targets(&likelihood).with_weights(c.view());
+        let rvm = |memory, landmarks| Rvm { likelihood: likelihood.clone(), memory_limit: Some(memory), landmarks, ..all(0.3) };
+        // G, and Phi, are stored; G alone; neither; the rows as given landmarks.
+        let evaluate = |rvm: Rvm| rvm.evaluate(data.x.view(), &targets, &at).unwrap();
+        let stored = evaluate(rvm(1 << 31, Landmarks::Kmedoids));
+        let given = Landmarks::Given(Centres(data.x.clone()));
+        let others = [
+            ("no Phi", rvm(70_000_000, Landmarks::Kmedoids)),
+            ("on demand", rvm(20_000_000, Landmarks::Kmedoids)),
+            ("given", rvm(1 << 31, given.clone())),
+            ("given, on demand", rvm(20_000_000, given)),
+        ];
+        for (name, rvm) in others {
+            let other = evaluate(rvm);
+            let name = format!("{name} {likelihood:?}");
+            agree(&format!("{name} evidence"), &[other.log_evidence], &[stored.log_evidence]);
+            agree(&format!("{name} S"), &other.sparsity_in_model, &stored.sparsity_in_model);
+            agree(&format!("{name} Q"), &other.quality_in_model, &stored.quality_in_model);
+            agree(&format!("{name} s"), &other.sparsity, &stored.sparsity);
+            agree(&format!("{name} q"), &other.quality, &stored.quality);
+        }
+    }
+}
+
+/// The search by parts ends where one problem of all candidates does (that of sums over the rows, every row a
+/// centre), and an evaluation of its model over all of them finds its evidence and nothing left to gain.
+#[test]
+fn parts_end_within_ten_nats_of_the_whole() {
+    let data = friedman(3, 1100);
+    let rvm = all(0.25);
+    let targets = Targets::real(data.t.view());
+    let (model, report) = data.fit(&rvm);
+    by_parts(&rvm, &model, &report, 1100);
+    let mut statistics = Statistics::new(&rvm.kernel, data.x.view()).unwrap();
+    statistics.update(data.x.view(), &targets).unwrap();
+    let (whole, report) = rvm.fit_statistics(&statistics, &mut silent).unwrap();
+    at_rest(&rvm, &whole, &report);
+    assert!(!report.certificate.reason.contains("candidates"), "one problem: {}", report.certificate.reason);
+    assert!(model.log_evidence > whole.log_evidence - 10.0, "{} of {}", model.log_evidence, whole.log_evidence);
+    for model in [model, whole] {
+        let again = rvm.evaluate(data.x.view(), &targets, &hyper(&model)).unwrap();
+        close("evidence", &[again.log_evidence / model.log_evidence], &[1.0], 1e-7);
+        let left = again.actions.iter().map(|a| a.gain).fold(0.0, f64::max);
+        assert!(left < 1e-3, "{left} is left to gain among all");
+    }
+}
+
+/// The same bits for any number of threads, and again; other seeds may end elsewhere, but not far.
+#[test]
+fn parts_do_not_depend_on_threads() {
+    let data = friedman(3, 1010);
+    let fit = |threads, seed| data.fit(&Rvm { threads: Some(threads), seed, ..all(0.1) }).0;
+    let one = fit(1, 0);
+    assert!(one.to_json().unwrap() == fit(2, 0).to_json().unwrap());
+    assert!(one.to_json().unwrap() == fit(2, 0).to_json().unwrap());
+    let other = fit(2, 1);
+    assert!((one.log_evidence - other.log_evidence).abs() < 10.0, "{} {}", one.log_evidence, other.log_evidence);
+    let some = data.select(&(0..550).collect::<Vec<_>>());
+    let classes = |threads| some.fit(&Rvm { threads: Some(threads), ..classifier(all(0.1)) }).0;
+    assert!(classes(1).to_json().unwrap() == classes(2).to_json().unwrap());
+}
+
+/// The order of rows does not matter, and a row twice is a row of weight 2, to the bit.
+#[test]
+fn parts_do_not_depend_on_the_order_of_rows() {
+    let data = friedman(4, 1010);
+    let (one, report) = data.fit(&all(0.1));
+    by_parts(&all(0.1), &one, &report, 1010);
+    let order: Vec<usize> = (0..1010).map(|i| (i * 377 + 11) % 1010).collect();
+    let (two, _) = data.select(&order).fit(&all(0.1));
+    assert_eq!(one.log_evidence, two.log_evidence);
+    let mut mapped: Vec<usize> = two.relevance.iter().map(|k| order[*k]).collect();
+    mapped.sort_unstable();
+    assert_eq!(mapped, one.relevance);
+    let (p, q) = (one.predict_mean(data.x.view()).unwrap(), two.predict_mean(data.x.view()).unwrap());
+    close("mean", q.as_slice().unwrap(), p.as_slice().unwrap(), 1e-9);
+
+    let twice = data.select(&(0..1010).chain((0..1010).step_by(3)).collect::<Vec<_>>());
+    let (double, report) = twice.fit(&all(0.1));
+    assert_eq!((report.candidates, report.repairs.merged_rows), (1010, 337));
+    let c = Array1::from_shape_fn(1010, |i| if i % 3 == 0 { 2.0 } else { 1.0 });
+    let targets = Targets::real(data.t.view()).with_weights(c.view());
+    let (weighted, report) = all(0.1).fit(data.x.view(), &targets, &mut silent).unwrap();
+    sound(&weighted, &report);
+    assert_eq!((weighted.log_evidence, &weighted.relevance), (double.log_evidence, &double.relevance));
+    assert_eq!((&weighted.alpha, &weighted.expansion), (&double.alpha, &double.expansion));
+}
+
+/// Wherever a limit or the observer ends a search by parts, also in a part begun anew that is still below the
+/// best model, the best model is returned.
+#[test]
+fn parts_may_end_early() {
+    let data = friedman(5, 1010);
+    let rvm = all(0.1);
+    let (whole, report) = data.fit(&rvm);
+    let targets = data.targets(&rvm.likelihood);
+    let steps = report.iterations;
+    for at in [1, 2, steps / 5, steps / 3, steps / 2, 3 * steps / 4, steps - 1] {
+        let (model, limited) = data.fit(&Rvm { max_iterations: at, ..rvm.clone() });
+        sound(&model, &limited);
+        assert_eq!((limited.status, limited.iterations), (Status::IterationLimit, at));
+        assert!(limited.certificate.reason.contains("of 1010 candidates"), "{}", limited.certificate.reason);
+        assert_eq!(limited.trace.last().map(|p| p.log_evidence), Some(report.trace[at - 1].log_evidence));
+        let mut stop = |p: &Progress| if p.iteration == at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        let (stopped, ended) = rvm.fit(data.x.view(), &targets, &mut stop).unwrap();
+        sound(&stopped, &ended);
+        assert_eq!((ended.status, &stopped.relevance), (Status::Stopped, &model.relevance));
+        let interrupt = Interrupt::default();
+        let mut raise = |p: &Progress| {
+            if p.iteration == at {
+                interrupt.raise();
+            }
+            ControlFlow::Continue(())
+        };
+        let ended = rvm.fit_interruptible(data.x.view(), &targets, &mut raise, &interrupt);
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
+        assert!(model.log_evidence <= whole.log_evidence + 1e-6);
+    }
+}
+
+/// A design matrix of many columns and few rows: a search by parts in milliseconds.
+fn wide(seed: u64) -> Data {
+    Data::new(seed, uniform(seed, 40, 1010, 1.0), 0.3, |r| 3.0 * (r[0] - r[1] + r[2] * r[3]) + r[500])
+}
+
+/// Wherever the time runs out, in the last iteration before another part or round or in a pass over all
+/// candidates, the best model so far is returned.
+#[test]
+fn time_limits_end_with_a_model() {
+    let given = Rvm { basis: Basis::Given, ..Rvm::default() };
+    let refresh = Rvm { dictionary: 30.into(), refresh: 3, ..all(0.1) };
+    let few = friedman(6, 200);
+    // The iteration after which the first landmarks are replaced.
+    let rest = few.fit(&Rvm { refresh: 0, ..refresh.clone() }).1.iterations;
+    let cases = [
+        (few, 0.4, refresh, vec![1, rest - 1, rest, rest + 1]),
+        (wide(6), 0.3, given.clone(), vec![20, 60, 100, 150, 200, 250]),
+        (wide(7), 0.05, classifier(given), (1..40).collect()),
+    ];
+    for (data, limit, rvm, moments) in cases {
+        let targets = data.targets(&rvm.likelihood);
+        for at in moments {
+            let mut seen = 0;
+            let mut late = |p: &Progress| {
+                seen = p.iteration;
+                if p.iteration == at {
+                    std::thread::sleep(Duration::from_secs_f64(limit).saturating_sub(p.elapsed));
+                }
+                ControlFlow::Continue(())
+            };
+            let rvm = Rvm { time_limit: Some(limit), ..rvm.clone() };
+            let (model, report) = rvm.fit(data.x.view(), &targets, &mut late).unwrap();
+            sound(&model, &report);
+            assert_eq!(report.iterations, seen, "nothing is told after the end");
+            assert!(report.status == Status::TimeLimit || seen < at, "{:?} after {seen} of {at}", report.status);
+        }
+        // A limit that has passed before there is a model waits for the first.
+        let (model, report) = data.fit(&Rvm { time_limit: Some(1e-9), ..rvm });
+        sound(&model, &report);
+        assert_eq!((report.status, report.iterations), (Status::TimeLimit, 1));
+    }
+}
+
+/// A part of which much is in the model becomes larger, and in the end all candidates are searched at once; or,
+/// where the choice is ours, landmarks beside what is in the model.
+#[test]
+fn crowded_parts_grow() {
+    let auto = Dictionary::Rule(DictionaryRule::Auto);
+    let start = |start| Inference::Sequential(Sequential { start, reheats: 0, ..Sequential::default() });
+    let (short, long) = (wiggly(8, 1010, 420.0), wiggly(8, 1500, 600.0));
+    let memory_limit = Some(60_000_000);
+    for (name, data, rvm) in [
+        ("all at once", &short, Rvm { max_iterations: 130, ..all(2.0) }),
+        ("too many for the memory", &short, Rvm { memory_limit, dictionary: auto, ..all(2.0) }),
+        ("from nothing", &long, Rvm { inference: start(Start::Empty), dictionary: auto, ..all(2.0) }),
+    ] {
+        let settled = rvm.max_iterations > 1000;
+        let rvm = if name == "from nothing" { rvm } else { Rvm { inference: start(Start::Auto), ..rvm } };
+        let (model, report) = data.fit(&rvm);
+        sound(&model, &report);
+        assert_eq!(report.status == Status::Converged, settled, "{name}");
+        assert!(model.relevance.len() > 240, "{name}: {} are in the model", model.relevance.len());
+        // One problem: there is no pass over candidates outside it.
+        assert!(!report.certificate.reason.contains("candidates"), "{name}: {}", report.certificate.reason);
+        let rows = data.t.len();
+        assert!((1000..=rows).contains(&report.candidates), "{name}: {}", report.candidates);
+        if name == "from nothing" {
+            assert!(report.candidates < rows, "landmarks, and what was in the model");
+        }
+    }
+}
+
+/// Every likelihood, kernel, basis and start goes through parts.
+#[test]
+fn every_kind_goes_through_parts() {
+    let data = friedman(9, 1010);
+    let fixed = Gaussian { noise_variance: Some(4.0) };
+    let start = |start| Inference::Sequential(Sequential { start, ..Sequential::default() });
+    let given = Start::Given(Hyperparameters {
+        relevance: vec![3, 700, 1009],
+        alpha: vec![1e-3; 3],
+        intercept_alpha: Some(1.0),
+        noise_variance: Some(4.0),
+    });
+    let poly = Kernel::from(Poly { degree: 3, gamma: 0.5.into(), coef0: 1.0 });
+    let sized = Rvm { dictionary: 1005.into(), ..all(0.1) };
+    for (name, rvm, candidates) in [
+        ("gaussian", all(0.1), 1010),
+        ("fixed noise", Rvm { likelihood: fixed.into(), ..all(0.1) }, 1010),
+        ("no bias", Rvm { bias: false, ..all(0.1) }, 1010),
+        ("poly", Rvm { kernel: poly.clone(), ..all(0.1) }, 1010),
+        ("linear", Rvm { kernel: Linear {}.into(), ..all(0.1) }, 1010),
+        ("from a model", Rvm { inference: start(given), ..all(0.1) }, 1010),
+        ("from nothing", Rvm { inference: start(Start::Empty), ..all(0.1) }, 1010),
+        ("little memory", Rvm { memory_limit: Some(9_000_000), ..all(0.1) }, 1010),
+        ("a size", sized.clone(), 1005),
+        ("given rows", Rvm { landmarks: Landmarks::Given(Centres(data.x.slice(s![..1005, ..]).to_owned())), ..sized }, 1005),
+        ("classes", classifier(all(0.1)), 1010),
+        ("classes, poly, no bias", classifier(Rvm { bias: false, kernel: poly, ..all(0.1) }), 1010),
+    ] {
+        let (model, report) = data.fit(&rvm);
+        if model.noise_std().is_some() {
+            by_parts(&rvm, &model, &report, candidates);
+        } else {
+            sound(&model, &report);
+            assert_eq!((report.status, report.candidates), (Status::Converged, candidates), "{name}");
+        }
+        if name == "no bias" {
+            assert_eq!(model.intercept_alpha, None);
+        }
+        // Columns of a wide kernel are nearly dependent: the evidence is good to fewer digits than that of regimes
+        // at the same, milder precisions.
+        let again = rvm.evaluate(data.x.view(), &data.targets(&rvm.likelihood), &hyper(&model)).unwrap();
+        close(name, &[again.log_evidence / model.log_evidence], &[1.0], 1e-6);
+    }
+}
+
+/// Columns of a given design matrix are searched by parts as well, also where they are more than the rows.
+#[test]
+fn wide_designs_go_through_parts() {
+    let data = wide(10);
+    for rvm in [Rvm::default(), classifier(Rvm::default())] {
+        let rvm = Rvm { basis: Basis::Given, ..rvm };
+        let (model, report) = data.fit(&rvm);
+        sound(&model, &report);
+        assert_eq!((report.status, report.candidates), (Status::Converged, 1010));
+        let again = rvm.evaluate(data.x.view(), &data.targets(&rvm.likelihood), &hyper(&model)).unwrap();
+        agree("evidence", &[again.log_evidence], &[model.log_evidence]);
+        if model.noise_std().is_some() {
+            by_parts(&rvm, &model, &report, 1010);
+        }
+    }
+}
+
+/// Rounds that replace landmarks of no use never lower the evidence.
+#[test]
+fn refreshed_landmarks_are_no_worse() {
+    let data = friedman(11, 900);
+    let c = Array1::from_shape_fn(900, |i| 0.5 * (i % 4) as f64);
+    for likelihood in [Likelihood::from(Gaussian::default()), Bernoulli::default().into()] {
+        for landmarks in [Landmarks::Kmedoids, Landmarks::Uniform] {
+            let rvm = |refresh| Rvm {
+                likelihood: likelihood.clone(),
+                landmarks: landmarks.clone(),
+                dictionary: 60.into(),
+                refresh,
+                ..all(0.1)
+            };
+            let targets = data.targets(&likelihood).with_weights(c.view());
+            let fit = |refresh| {
+                let (model, report) = rvm(refresh).fit(data.x.view(), &targets, &mut silent).unwrap();
+                sound(&model, &report);
+                assert_eq!((report.status, report.candidates), (Status::Converged, 60));
+                assert!(model.relevance.iter().all(|k| c[*k] > 0.0), "rows of weight 0 are no candidates");
+                model
+            };
+            let (never, twice) = (fit(0), fit(2));
+            let (before, after) = (never.log_evidence, twice.log_evidence);
+            assert!(after >= before - 1e-9 * before.abs(), "{before} {after}");
+            assert_eq!(twice, fit(2));
+            let again = rvm(2).evaluate(data.x.view(), &targets, &hyper(&twice));
+            // Replaced landmarks are not those of an evaluation: it may refuse the rows, by name.
+            match again {
+                Ok(again) => agree("evidence", &[again.log_evidence], &[after]),
+                Err(error) => assert!(matches!(&error, Error::Parameter { name, .. } if name == "relevance"), "{error}"),
+            }
+        }
+    }
+    let all_rows = data.fit(&Rvm { dictionary: 900.into(), refresh: 2, ..all(0.1) }).0;
+    assert_eq!(all_rows.log_evidence, data.fit(&Rvm { dictionary: 900.into(), ..all(0.1) }).0.log_evidence, "none are left");
+}
+
+/// Sums over many rows round G: a weight so free that it fits the rounding would make the noise vanish.
+#[test]
+fn wide_kernels_on_many_rows_keep_their_noise() {
+    let n = 30_000;
+    let data = Data::new(12, uniform(12, n, 5, 1.0), 0.1, |r| (3.0 * r[0]).sin() + r[1] * r[2] + 0.5 * r[3]);
+    let rvm = Rvm { dictionary: 60.into(), ..all(0.03) };
+    let (model, report) = data.fit(&rvm);
+    sound(&model, &report);
+    let noise = model.noise_std().unwrap();
+    assert!((0.095..0.11).contains(&noise), "{noise}");
+    // Of the true function and noise, no weight to pay for: what no model can have but by chance.
+    let bound = -0.5 * n as f64 * (2.0 * std::f64::consts::PI * std::f64::consts::E * 0.01).ln();
+    assert!(model.log_evidence < bound + 3.0 * (0.5 * n as f64).sqrt(), "{} {bound}", model.log_evidence);
+    assert!(!report.repairs.noise_capped);
+}
+
+/// A constant target needs no parts; nor do rows that are all the same.
+#[test]
+fn nothing_to_learn() {
+    let x = uniform(13, 1300, 2, 1.0);
+    let t = Array1::from_elem(1300, 7.0);
+    let (model, report) = all(1.0).fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    sound(&model, &report);
+    assert!(model.relevance.is_empty() && report.repairs.constant_target && report.status == Status::Converged);
+    let noise = uniform(14, 1300, 1, 1.0).column(0).to_owned();
+    let same = concatenate![Axis(0), x.slice(s![..1, ..])].broadcast((1300, 2)).unwrap().to_owned();
+    let (model, report) = all(1.0).fit(same.view(), &Targets::real(noise.view()), &mut silent).unwrap();
+    sound(&model, &report);
+    assert_eq!((report.status, report.candidates), (Status::Converged, 1));
+    let (model, report) = all(1.0).fit(x.view(), &Targets::real(noise.view()), &mut silent).unwrap();
+    at_rest(&all(1.0), &model, &report);
+    assert!(model.relevance.len() < 10, "{} vectors for noise", model.relevance.len());
+}
