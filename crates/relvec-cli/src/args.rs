@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{Dictionary, Inference, Kernel, Landmarks};
+use relvec::{Dictionary, Inference, Kernel};
+
+/// What --landmarks takes.
+const LANDMARKS: &str = "kmedoids|uniform|FILE";
 
 /// Sparse kernel machines: train, inspect and use relevance vector machines.
 #[derive(Debug, Parser)]
@@ -25,18 +28,26 @@ pub(crate) enum Command {
 
 /// Train a machine on a table and save it as a model file
 ///
-/// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip) or a Parquet file. All
-/// columns but the target, the weights and those in --drop are features and must be numeric.
+/// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip), a Parquet file, or an .npy file
+/// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last. All columns but
+/// the target, the weights and those in --drop are features and must be numeric.
+///
+/// A table is read in blocks, twice, if a fit in memory would take more than half of memory_limit (a row
+/// takes 8 x (3 x features + 28) bytes; by default the limit is a quarter of the machine's memory), or with
+/// --stream. Memory then does not depend on the number of rows, and landmarks are chosen from 20,000 rows
+/// drawn at random. That is for regression; classes need the table in memory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec fit houses.csv --target price -o houses.json
   relvec fit cells.csv --target kind --drop id,date --set kernel.rbf.gamma=0.1 -o cells.json
-  relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json")]
+  relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json
+  relvec fit flights.parquet --target delay --dictionary 1000 --checkpoint flights.sums -o flights.json
+  relvec fit table.npy --target -1 --landmarks centres.csv -o table.json")]
 pub(crate) struct FitArgs {
     /// The table to learn from
     pub data: PathBuf,
     /// Name of the column to predict
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", allow_negative_numbers = true)]
     pub target: String,
     /// The kind of machine
     #[arg(long, default_value = "rvm", value_parser = PossibleValuesParser::new(["rvm"]))]
@@ -64,12 +75,20 @@ pub(crate) struct FitArgs {
     /// Columns to leave out, by name
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub drop: Vec<String>,
-    /// Rows that may become relevance vectors: all, a number of them, or auto (all up to 5,000, else 1,000)
-    #[arg(long, value_name = "auto|all|N", default_value = "auto")]
+    /// Rows that may become relevance vectors: all, a number of them, or auto (all up to 10,000, else 1,000)
+    #[arg(long, value_name = "auto|all|N", default_value = "auto", allow_negative_numbers = true)]
     pub dictionary: Dictionary,
-    /// How they are chosen where they are not all
-    #[arg(long, default_value = "kmedoids", value_parser = PossibleValuesParser::new(Landmarks::NAMES))]
+    /// How they are chosen where they are not all; or a table of other points to be taken instead of rows,
+    /// with the features as columns, in the units of DATA
+    #[arg(long, value_name = LANDMARKS, default_value = "kmedoids")]
     pub landmarks: String,
+    /// Read the table in blocks, whatever its size; time_limit then counts from when all rows are summed
+    #[arg(long)]
+    pub stream: bool,
+    /// Keep the sums over the rows read so far in this file, every few seconds; where it is there, go on from
+    /// it. It stays when the fit ends. Implies --stream
+    #[arg(long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
     /// Threads to use; the model does not depend on it [default: one per processor]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub threads: Option<usize>,
@@ -85,7 +104,9 @@ pub(crate) struct FitArgs {
 ///
 /// Regression writes the columns prediction, std, lower, upper (noise and uncertainty of the weights
 /// together); classification writes prediction and one probability_<label> per class. Features are
-/// found by name, in any order; other columns are ignored.
+/// found by name, in any order; other columns are ignored. The columns of an .npy file are taken in the
+/// order of the features if they are as many, else by their places. Rows are read and written in blocks:
+/// a table of any size takes the same memory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec predict houses.json new_houses.csv -o prices.csv

@@ -1,18 +1,19 @@
 //! `relvec fit`: from a table to a model file.
 
-use anyhow::{Context, Result};
-use ndarray::{ArrayView1, ArrayView2};
-use relvec::{Error, Model, Progress, Report, Rvm, Scaling, Status, Targets};
+use anyhow::{Context, Result, anyhow};
+use ndarray::{Array2, ArrayView1, ArrayView2};
+use relvec::{Centres, Dictionary, Error, Landmarks, Model, Progress, Report, Rvm, Scaling, Status, Targets};
 
 use crate::args::{FitArgs, Task};
 use crate::failure::usage;
 use crate::output;
 use crate::progress::Reporter;
-use crate::settings;
+use crate::settings::{self, Settings};
+use crate::stream::{self, Job, Outcome};
 use crate::summary::Summary;
 use crate::target::{Learnt, Target};
 use crate::text::{count, list, significant};
-use crate::training::{Roles, TrainingTable};
+use crate::training::{self, Roles, TrainingRows};
 
 /// Features named in a warning.
 const NAMES_SHOWN: usize = 10;
@@ -21,39 +22,28 @@ const LEAST_ROWS: usize = 2;
 
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
     let roles = roles(args)?;
-    let (mut rvm, task) = settings::resolve(args)?;
-    if let Some(path) = &args.output {
+    let settings = settings::resolve(args)?;
+    for path in args.output.iter().chain(&args.checkpoint) {
         output::check(path)?;
     }
 
-    let TrainingTable { features, x, target, weights } = TrainingTable::read(&args.data, roles)?;
-    check_rows(x.nrows(), weights.as_ref().map(|w| w.view()))?;
-    let name = || format!("`{}`", args.data.display());
-    let task = match task {
-        Some(task) => task,
-        None => {
-            let task = announce(&target, &args.target).with_context(name)?;
-            rvm.likelihood = settings::likelihood(task);
-            task
-        }
+    let rows = TrainingRows::open(&args.data, roles)?;
+    let target = rows.target().to_string();
+    let centres = settings.centres.as_deref().map(|path| training::landmarks(path, rows.features())).transpose()?;
+    let forced = args.stream || args.checkpoint.is_some();
+    let streamed = forced || large(&rows, &settings);
+    let fitted = if streamed { in_blocks(args, roles, &settings, centres.as_ref(), forced)? } else { None };
+    let (mut model, report) = match fitted {
+        Some(fitted) => fitted,
+        None if streamed => in_memory(args, &settings, TrainingRows::open(&args.data, roles)?, centres)?,
+        None => in_memory(args, &settings, rows, centres)?,
     };
-    let learnt = target.learn(task).with_context(name)?;
-
-    let scaling = (!args.no_standardize).then(|| Scaling::of(x.view(), weights.as_ref().and_then(|w| w.as_slice())));
-    let scaled = scaling.as_ref().map(|s| s.apply(x.view()));
-    let rows = scaled.as_ref().map_or(x.view(), |s| s.view());
-    let (mut model, report) = train(&rvm, rows, &learnt, weights.as_ref().map(|w| w.view()))?;
-    model.scaling = scaling;
-    model.features = features;
-    model.target = Some(args.target.clone());
-    if let Learnt::Classes { names, .. } = learnt {
-        model.classes = names;
-    }
+    model.target = Some(target);
 
     if let Some(path) = &args.output {
         output::write(path, model.to_json()?.as_bytes())?;
     }
-    warn(&model, &report, &rvm);
+    warn(&model, &report, &settings, streamed);
     let summary = Summary::of(&model, Some(report.seconds));
     eprint!("{}", summary.to_text());
     if let Some(path) = &args.output {
@@ -63,6 +53,91 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         output::print(&(summary.to_json()? + "\n"))?;
     }
     Ok(())
+}
+
+/// Whether the sizes ask for a fit in blocks, where one is possible.
+fn large(rows: &TrainingRows, settings: &Settings) -> bool {
+    let Settings { rvm, task, centres } = settings;
+    *task != Some(Task::Classify)
+        && stream::has_landmarks(rvm.dictionary, centres.is_some())
+        && rvm.refresh == 0
+        && stream::is_large(rows.table().about(), rows.features().len(), rvm)
+}
+
+/// The fit with the table in blocks; `None` if it is one of classes that a fit in memory has room for.
+fn in_blocks(
+    args: &FitArgs,
+    roles: Roles,
+    settings: &Settings,
+    centres: Option<&Array2<f64>>,
+    forced: bool,
+) -> Result<Option<(Model, Report)>> {
+    if !forced {
+        eprintln!("note: the table is large for the memory limit, and is read in blocks, twice (as with --stream)");
+    }
+    let job = Job {
+        path: &args.data,
+        roles,
+        rvm: &settings.rvm,
+        task: settings.task,
+        standardize: !args.no_standardize,
+        centres,
+        checkpoint: args.checkpoint.as_deref(),
+    };
+    let reason = match stream::fit(&job)? {
+        Outcome::Fitted(fitted) => return Ok(Some(*fitted)),
+        Outcome::Classes(reason) => reason,
+    };
+    let problem = || {
+        format!(
+            "`{}`: the target `{}` {reason}, and classes cannot be learnt from a table in blocks: leave out --stream and \
+             --checkpoint, so that the table is held in memory (--set memory_limit=BYTES allows more of it), or say \
+             --task regress if these are values",
+            args.data.display(),
+            args.target
+        )
+    };
+    if forced {
+        return Err(anyhow!(problem()));
+    }
+    let rows = TrainingRows::open(&args.data, roles)?;
+    let about = rows.table().about().unwrap_or(0.0);
+    stream::afford_in_memory(about, rows.features().len(), &settings.rvm).with_context(problem)?;
+    eprintln!("note: the target {reason}, so the table is held in memory");
+    Ok(None)
+}
+
+/// The fit with the table in memory.
+fn in_memory(args: &FitArgs, settings: &Settings, rows: TrainingRows, centres: Option<Array2<f64>>) -> Result<(Model, Report)> {
+    let mut rvm = settings.rvm.clone();
+    let features = rows.features().to_vec();
+    let table = rows.collect()?;
+    let weights = table.weights.as_ref().map(|w| w.view());
+    check_rows(table.x.nrows(), weights)?;
+    let name = || format!("`{}`", args.data.display());
+    let task = match settings.task {
+        Some(task) => task,
+        None => {
+            let task = announce(&table.target, &args.target).with_context(name)?;
+            rvm.likelihood = settings::likelihood(task);
+            task
+        }
+    };
+    let learnt = table.target.learn(task).with_context(name)?;
+
+    let x = table.x.view();
+    let scaling = (!args.no_standardize).then(|| Scaling::of(x, table.weights.as_ref().and_then(|w| w.as_slice())));
+    let scaled = scaling.as_ref().map(|s| s.apply(x));
+    if let Some(centres) = centres {
+        rvm.landmarks = Landmarks::Given(Centres(scaling.as_ref().map_or(centres.clone(), |s| s.apply(centres.view()))));
+    }
+    let (mut model, report) = train(&rvm, scaled.as_ref().map_or(x, |s| s.view()), &learnt, weights)?;
+    model.scaling = scaling;
+    model.features = features;
+    if let Learnt::Classes { names, .. } = learnt {
+        model.classes = names;
+    }
+    Ok((model, report))
 }
 
 /// The fit itself, with its progress on stderr.
@@ -112,7 +187,8 @@ fn announce(target: &Target, name: &str) -> Result<Task> {
 }
 
 /// What the user should know of the data and of how the fit ended.
-fn warn(model: &Model, report: &Report, rvm: &Rvm) {
+fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
+    let rvm = &settings.rvm;
     let repairs = &report.repairs;
     if !repairs.constant_features.is_empty() {
         let names: Vec<&str> =
@@ -137,8 +213,17 @@ fn warn(model: &Model, report: &Report, rvm: &Rvm) {
         ),
         _ => eprintln!("warning: not converged: {}", report.certificate.reason),
     }
-    if report.candidates < model.n_rows - repairs.merged_rows - repairs.shared_columns {
-        eprintln!("note: {} chosen as candidates; all of them with --dictionary all", count(report.candidates, "row"));
+    let given = settings.centres.is_some() || matches!(rvm.landmarks, Landmarks::Given(_));
+    match rvm.dictionary {
+        _ if given => {}
+        Dictionary::Size(size) if size > model.n_rows => {
+            eprintln!("warning: --dictionary {size} is more than there are rows; all {} are candidates", model.n_rows);
+        }
+        _ if report.candidates < model.n_rows - repairs.merged_rows - repairs.shared_columns => {
+            let hint = if streamed { "" } else { "; all of them with --dictionary all" };
+            eprintln!("note: {} chosen as candidates{hint}", count(report.candidates, "row"));
+        }
+        _ => {}
     }
     if repairs.merged_rows > 0 {
         eprintln!("note: {} equal to another and merged with it", count(repairs.merged_rows, "row"));

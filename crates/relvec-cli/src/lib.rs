@@ -18,6 +18,8 @@ mod target;
 
 mod training;
 
+mod stream;
+
 mod demo;
 mod fit;
 mod inspect;

@@ -70,6 +70,8 @@ impl Output {
             Sink::Direct(mut file) => file.flush().with_context(context),
             Sink::Temporary(buffer) => {
                 let file = buffer.into_inner().map_err(|e| e.into_error()).with_context(context)?;
+                // A disk that is full may say so only now; until then the old file stays.
+                file.as_file().sync_all().with_context(context)?;
                 file.persist(&self.path).map_err(|e| e.error).with_context(context)?;
                 Ok(())
             }

@@ -10,12 +10,14 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use crate::args::{PredictArgs, Task};
 use crate::model_file;
 use crate::output::Output;
+use crate::progress::Pass;
 use crate::summary::task;
-use crate::table::Table;
+use crate::table::{Table, positions};
 use crate::text::{count, list};
 
-/// Rows held at a time.
+/// Rows held at a time, and numbers.
 const BLOCK: usize = 8192;
+const BLOCK_NUMBERS: usize = 1 << 22;
 /// Columns named in a message.
 const NAMES_SHOWN: usize = 10;
 /// Probability of the interval from lower to upper.
@@ -41,8 +43,12 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
 fn stream(args: &PredictArgs, writer: &PredictionWriter, sink: &mut dyn Write) -> Result<()> {
     let name = || format!("`{}`", args.data.display());
     let mut table = Table::open(&args.data)?;
-    let columns = match_columns(writer.model, table.columns()).with_context(name)?;
-    let mut values = Vec::with_capacity(BLOCK * columns.len());
+    let columns = match_columns(writer.model, &table).with_context(name)?;
+    table.only(&columns);
+    let most = BLOCK.min(BLOCK_NUMBERS / columns.len().max(1)).max(1);
+    let mut values = Vec::with_capacity(most * columns.len());
+    // Beside predictions on the screen, a bar would be in the way.
+    let pass = args.output.is_some().then(|| Pass::new("predictions"));
     let mut more = table.advance().with_context(name)?;
     if !more {
         return Err(anyhow!("there are no rows below the header")).with_context(name);
@@ -52,7 +58,7 @@ fn stream(args: &PredictArgs, writer: &PredictionWriter, sink: &mut dyn Write) -
     while more {
         values.clear();
         let mut rows = 0;
-        while more && rows < BLOCK {
+        while more && rows < most {
             for column in &columns {
                 values.push(table.number(*column).with_context(name)?);
             }
@@ -61,12 +67,16 @@ fn stream(args: &PredictArgs, writer: &PredictionWriter, sink: &mut dyn Write) -
         }
         let block = ArrayView2::from_shape((rows, columns.len()), &values)?;
         writer.block(block, &mut sink)?;
+        if let Some(pass) = &pass {
+            pass.at(table.row(), table.share());
+        }
     }
     sink.flush().context("cannot write the predictions")
 }
 
 /// The columns of the table that hold the model's features, in the model's order.
-fn match_columns(model: &Model, columns: &[String]) -> Result<Vec<usize>> {
+fn match_columns(model: &Model, table: &Table) -> Result<Vec<usize>> {
+    let columns = table.columns();
     if model.features.is_empty() {
         // Trained by a library that had no names: by position then, and nothing may be left over.
         if columns.len() != model.n_features {
@@ -74,22 +84,13 @@ fn match_columns(model: &Model, columns: &[String]) -> Result<Vec<usize>> {
         }
         return Ok((0..columns.len()).collect());
     }
-    let position = |name: &String| columns.iter().position(|c| c == name);
-    let missing: Vec<&String> = model.features.iter().filter(|name| position(name).is_none()).collect();
-    if !missing.is_empty() {
-        bail!(
-            "{} of the model {} missing: {}; the columns are: {}",
-            count(missing.len(), "feature"),
-            if missing.len() == 1 { "is" } else { "are" },
-            list(&missing, NAMES_SHOWN),
-            list(columns, NAMES_SHOWN)
-        );
-    }
-    let extra: Vec<&String> = columns.iter().filter(|c| !model.features.contains(c)).collect();
+    let places = positions(table, &model.features, "the model")?;
+    let extra: Vec<&String> =
+        columns.iter().enumerate().filter(|(place, _)| !places.contains(place)).map(|(_, name)| name).collect();
     if !extra.is_empty() {
         eprintln!("note: ignored, since the model has no such feature: {}", list(&extra, NAMES_SHOWN));
     }
-    Ok(model.features.iter().filter_map(position).collect())
+    Ok(places)
 }
 
 /// Turns blocks of features into rows of the output.

@@ -1,8 +1,9 @@
 //! Progress on stderr: a live line on a terminal, a plain line now and then otherwise.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use relvec::Progress;
@@ -60,6 +61,71 @@ impl Drop for Reporter {
     }
 }
 
+/// Shows how a pass over a table goes: rows per second and the time left, on a terminal only.
+pub(crate) struct Pass {
+    bar: Option<ProgressBar>,
+    start: Cell<Instant>,
+    /// Rows that were gone by at the start.
+    first: Cell<usize>,
+    /// The part of the file read when the first rows came.
+    share: Cell<Option<f64>>,
+}
+
+/// Steps of the bar.
+const STEPS: f64 = 1000.0;
+
+impl Pass {
+    pub fn new(name: &'static str) -> Pass {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(STEPS as u64);
+            if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}") {
+                bar.set_style(style);
+            }
+            bar.set_prefix(name);
+            bar
+        });
+        Pass { bar, start: Cell::new(Instant::now()), first: Cell::new(0), share: Cell::new(Some(0.0)) }
+    }
+
+    /// The rows before are those of an earlier pass: they took no time of this one.
+    pub fn begin(&self, rows: usize) {
+        if rows > 0 {
+            self.start.set(Instant::now());
+            self.first.set(rows);
+            self.share.set(None);
+        }
+    }
+
+    /// So many rows are done, which is that part of the file.
+    pub fn at(&self, rows: usize, share: Option<f64>) {
+        let Some(bar) = &self.bar else { return };
+        if self.share.get().is_none() {
+            self.share.set(share);
+        }
+        let elapsed = self.start.get().elapsed().as_secs_f64();
+        bar.set_message(pass_line(rows, rows - self.first.get(), self.share.get().unwrap_or(0.0), share, elapsed));
+        bar.set_position((STEPS * share.unwrap_or(0.0)) as u64);
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// `new` of `rows` rows took `elapsed` seconds, in which the part of the file read grew from `from` to `to`.
+fn pass_line(rows: usize, new: usize, from: f64, to: Option<f64>, elapsed: f64) -> String {
+    let rate = significant((new as f64 / elapsed.max(1e-9)).round(), 3);
+    let left = match to {
+        Some(to) if to > from => format!(", {:.0} s left", elapsed * (1.0 - to).max(0.0) / (to - from)),
+        _ => String::new(),
+    };
+    format!("{}, {rate} per second{left}", count(rows, "row"))
+}
+
 fn line(p: &Progress) -> String {
     let noise = p.noise_std.map_or(String::new(), |s| format!(", noise {}", significant(s, 4)));
     format!(
@@ -69,4 +135,16 @@ fn line(p: &Progress) -> String {
         count(p.active, "basis function"),
         p.elapsed.as_secs_f64()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_is_by_the_part_of_the_file() {
+        assert_eq!(pass_line(5000, 5000, 0.0, Some(0.25), 2.0), "5000 rows, 2500 per second, 6 s left");
+        assert_eq!(pass_line(5000, 1000, 0.5, Some(0.75), 2.0), "5000 rows, 500 per second, 2 s left");
+        assert_eq!(pass_line(1, 1, 0.0, None, 1.0), "1 row, 1 per second");
+    }
 }

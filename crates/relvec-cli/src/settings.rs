@@ -1,12 +1,24 @@
 //! From arguments to the parameters of a machine: `--set PATH=VALUE` writes into the JSON of the very
 //! struct that the library takes, so a new parameter there needs no new flag here.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Result;
-use relvec::{Bernoulli, Gaussian, Inference, Kernel, Landmarks, Likelihood, Rvm};
+use relvec::{Bernoulli, Dictionary, DictionaryRule, Gaussian, Inference, Kernel, Landmarks, Likelihood, Rvm};
 use serde_json::Value;
 
 use crate::args::{FitArgs, Task};
 use crate::failure::usage;
+
+/// What the arguments ask for.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub rvm: Rvm,
+    /// The task, if they settle it.
+    pub task: Option<Task>,
+    /// The table of landmarks, if they are given.
+    pub centres: Option<PathBuf>,
+}
 
 /// The parameters that the arguments ask for, and the task if they settle it.
 ///
@@ -15,20 +27,50 @@ use crate::failure::usage;
 ///
 /// # Errors
 /// All of exit code 2: unknown names, values of the wrong kind or out of their range.
-pub(crate) fn resolve(args: &FitArgs) -> Result<(Rvm, Option<Task>)> {
+pub(crate) fn resolve(args: &FitArgs) -> Result<Settings> {
     let task = args.task.or_else(|| task_of_settings(&args.set));
+    let rule = Landmarks::from_name(&args.landmarks);
+    let given = Path::new(&args.landmarks).is_file().then(|| PathBuf::from(&args.landmarks));
+    let (landmarks, centres) = match (rule, given) {
+        (Ok(rule), _) => (rule, None),
+        (Err(_), Some(file)) => (Landmarks::default(), Some(file)),
+        (Err(e), None) => return Err(usage(format!("--landmarks {}: {e}; and there is no such file", args.landmarks))),
+    };
     let rvm = Rvm {
         kernel: Kernel::from_name(&args.kernel).map_err(|e| usage(e.to_string()))?,
         inference: Inference::from_name(&args.inference).map_err(|e| usage(e.to_string()))?,
         likelihood: likelihood(task.unwrap_or(Task::Regress)),
         dictionary: args.dictionary,
-        landmarks: Landmarks::from_name(&args.landmarks).map_err(|e| usage(e.to_string()))?,
+        landmarks,
         threads: args.threads,
         ..Rvm::default()
     };
     let rvm = args.set.iter().try_fold(rvm, |rvm, setting| apply(&rvm, setting))?;
     rvm.check().map_err(|e| usage(e.to_string()))?;
-    Ok((rvm, task))
+    check_stream(args, &rvm, task, centres.is_some())?;
+    Ok(Settings { rvm, task, centres })
+}
+
+/// What cannot be done in blocks.
+fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> Result<()> {
+    let flag = match (args.stream, &args.checkpoint) {
+        (true, _) => "--stream",
+        (false, Some(_)) => "--checkpoint",
+        (false, None) => return Ok(()),
+    };
+    let all = rvm.dictionary == Dictionary::Rule(DictionaryRule::All);
+    if task == Some(Task::Classify) {
+        return Err(usage(format!(
+            "{flag} is for regression: to learn classes, leave it out; the table must then fit into memory"
+        )));
+    }
+    if all && !given {
+        return Err(usage(format!("{flag} and --dictionary all: name a number of rows, such as --dictionary 1000")));
+    }
+    if rvm.refresh > 0 {
+        return Err(usage(format!("{flag} and --set refresh={}: fresh rows need the table in memory", rvm.refresh)));
+    }
+    Ok(())
 }
 
 /// The likelihood of a task, with its default parameters.
@@ -158,7 +200,7 @@ mod tests {
         let message = |setting: &str| apply(&Rvm::default(), setting).unwrap_err().to_string();
         assert!(message("kernel.rbf.sigma=1").contains("known: kernel.rbf.gamma"));
         assert!(message("kernel.poly.degree=3").contains("--kernel"));
-        assert!(message("seeds=1").contains("max_iterations, memory_limit, seed"));
+        assert!(message("seeds=1").contains("max_iterations, memory_limit, refresh, seed"));
         assert!(message("kernel=rbf").contains("group of settings"));
         assert!(message("seed").contains("PATH=VALUE"));
         assert!(message("seed=-1").contains("seed=-1"));

@@ -24,7 +24,12 @@ pub(crate) struct Target {
     first_text: Option<anyhow::Error>,
     /// Cells that are booleans.
     booleans: usize,
+    /// Up to three different numbers, those of cells gone by as well.
+    distinct: Vec<f64>,
 }
+
+/// Different numbers that are told apart: one more than classes.
+const DISTINCT: usize = 3;
 
 #[derive(Debug, Clone, Copy)]
 enum TargetCell {
@@ -51,6 +56,7 @@ impl Target {
             index: HashMap::new(),
             first_text: None,
             booleans: 0,
+            distinct: Vec::new(),
         }
     }
 
@@ -71,7 +77,13 @@ impl Target {
                 }
                 TargetCell::Text(self.text(if value { "true" } else { "false" }))
             }
-            _ => TargetCell::Number(table.number(column)?),
+            _ => {
+                let value = table.number(column)? + 0.0;
+                if self.distinct.len() < DISTINCT && !self.distinct.contains(&value) {
+                    self.distinct.push(value);
+                }
+                TargetCell::Number(value)
+            }
         };
         self.cells.push(cell);
         Ok(())
@@ -94,32 +106,28 @@ impl Target {
         self.cells.is_empty()
     }
 
+    /// Forgets the cells, so that others can follow; what they say of the task is kept.
+    pub fn clear(&mut self) {
+        self.cells.clear();
+    }
+
+    /// Whether a cell was no number.
+    pub fn has_text(&self) -> bool {
+        self.first_text.is_some()
+    }
+
     /// The task if the arguments did not say it, and why.
     ///
     /// # Errors
     /// A column of numbers with a text in it: classes or a slip of the pen, who knows.
     pub fn guess_task(&self) -> Result<(Task, &'static str)> {
-        let numbers = self.cells.iter().any(|c| matches!(c, TargetCell::Number(_)));
+        let numbers = !self.distinct.is_empty();
         match &self.first_text {
             Some(problem) if numbers => Err(anyhow!("{problem}; for classes, say --task classify")),
             Some(_) => Ok((Task::Classify, "is not numeric")),
-            None if self.distinct_numbers(2) == 2 => Ok((Task::Classify, "has exactly two distinct values")),
+            None if self.distinct.len() == 2 => Ok((Task::Classify, "has exactly two distinct values")),
             None => Ok((Task::Regress, "is numeric")),
         }
-    }
-
-    /// How many distinct numbers there are; stops counting above `enough`.
-    fn distinct_numbers(&self, enough: usize) -> usize {
-        let mut seen = Vec::new();
-        for value in self.numbers() {
-            if !seen.contains(&value) {
-                seen.push(value);
-                if seen.len() > enough {
-                    break;
-                }
-            }
-        }
-        seen.len()
     }
 
     /// The target for that task.
@@ -154,8 +162,8 @@ impl Target {
     }
 
     /// The cells that are numbers, minus zero as zero.
-    fn numbers(&self) -> impl Iterator<Item = f64> {
-        self.cells.iter().filter_map(|cell| if let TargetCell::Number(v) = cell { Some(*v + 0.0) } else { None })
+    pub fn numbers(&self) -> impl Iterator<Item = f64> {
+        self.cells.iter().filter_map(|cell| if let TargetCell::Number(v) = cell { Some(*v) } else { None })
     }
 
     /// Places of the cells in `texts`; beside texts, a number is the text of it.

@@ -1,6 +1,8 @@
 //! Rows of a CSV file: separator found in the header, plain or gzip.
 
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Error, Result, anyhow, bail};
 use csv::{ErrorKind, StringRecord};
@@ -15,13 +17,35 @@ pub(super) struct CsvRows {
     reader: csv::Reader<Box<dyn Read>>,
     record: StringRecord,
     row: usize,
+    /// Bytes of the file read, and all of them; rows of the file, estimated.
+    read: Arc<AtomicU64>,
+    size: Option<u64>,
+    about: Option<f64>,
 }
 
-/// Reads the header of a CSV file.
-pub(super) fn open(file: impl Read + 'static, compressed: bool) -> Result<(Vec<String>, CsvRows)> {
+/// Counts the bytes that go through.
+struct Counted<R> {
+    inner: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+/// Reads the header of a CSV file; `size`: its bytes, where it is a file.
+pub(super) fn open(file: impl Read + 'static, compressed: bool, size: Option<u64>) -> Result<(Vec<String>, CsvRows)> {
+    let read = Arc::new(AtomicU64::new(0));
+    let file = Counted { inner: file, read: Arc::clone(&read) };
     let mut stream: Box<dyn Read> = if compressed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
     let mut head = Vec::new();
     stream.by_ref().take(HEAD).read_to_end(&mut head).map_err(|e| unreadable(&e))?;
+    let lines = head.iter().filter(|b| **b == b'\n').count() as f64;
+    let about = size.map(|size| lines * size as f64 / read.load(Ordering::Relaxed).max(1) as f64);
     if head.iter().all(u8::is_ascii_whitespace) {
         bail!("the file is empty");
     }
@@ -30,7 +54,7 @@ pub(super) fn open(file: impl Read + 'static, compressed: bool) -> Result<(Vec<S
     let mut reader = csv::ReaderBuilder::new().delimiter(separator).from_reader(stream);
     let header = reader.headers().map_err(|e| explain(e, 0))?;
     let columns = header.iter().map(|name| name.trim().to_string()).collect();
-    Ok((columns, CsvRows { reader, record: StringRecord::new(), row: 0 }))
+    Ok((columns, CsvRows { reader, record: StringRecord::new(), row: 0, read, size, about }))
 }
 
 /// The most frequent of comma, semicolon and tab in the first line, outside quotes.
@@ -65,6 +89,14 @@ impl Rows for CsvRows {
 
     fn line(&self) -> Option<u64> {
         self.record.position().map(csv::Position::line)
+    }
+
+    fn about(&self) -> Option<f64> {
+        self.about
+    }
+
+    fn share(&self) -> Option<f64> {
+        self.size.map(|size| self.read.load(Ordering::Relaxed) as f64 / size.max(1) as f64)
     }
 }
 

@@ -1,6 +1,7 @@
-//! Tables in: one interface to the rows of a CSV or Parquet file, with errors that name the cell.
+//! Tables in: one interface to the rows of a CSV, Parquet or .npy file, with errors that name the cell.
 
 mod csv;
+mod npy;
 mod parquet;
 
 use std::fs::File;
@@ -9,10 +10,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::text::list;
+use crate::text::{count, list};
 
 /// Names shown when a column is not found.
 const NAMES_SHOWN: usize = 30;
+/// Names shown of two lists.
+const FEW_NAMES: usize = 10;
 /// Rows looked at to tell a text column from a number column with one bad cell.
 const ROWS_LOOKED_AT: usize = 50;
 
@@ -36,12 +39,28 @@ trait Rows {
     fn cell(&self, column: usize) -> Cell<'_>;
     /// Line of the present row in the file, where the format has lines.
     fn line(&self) -> Option<u64>;
+    /// No cell of another column will be asked for. Called before the first row.
+    fn only(&mut self, _columns: &[usize]) {}
+    /// Rows of the file, where it says how many.
+    fn count(&self) -> Option<usize> {
+        None
+    }
+    /// Rows of the file, estimated.
+    fn about(&self) -> Option<f64> {
+        self.count().map(|n| n as f64)
+    }
+    /// The part of the file that has been read, where that is better known than by the rows.
+    fn share(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// An open table.
 pub(crate) struct Table {
     columns: Vec<String>,
     rows: Box<dyn Rows>,
+    /// The columns have no names of their own, but are counted from 0.
+    counted: bool,
     /// Rows read so far: the 1-based number of the present row.
     row: usize,
 }
@@ -58,19 +77,26 @@ impl Table {
         }
         let mut file = File::open(path).context("cannot open the table")?;
         let mut magic = Vec::new();
-        file.by_ref().take(4).read_to_end(&mut magic).context("cannot read the table")?;
+        file.by_ref().take(npy::MAGIC.len() as u64).read_to_end(&mut magic).context("cannot read the table")?;
         // A pipe cannot go back; there, what was read is put in front again.
         let rewound = file.seek(SeekFrom::Start(0)).is_ok();
-        let (columns, rows): (_, Box<dyn Rows>) = if magic == b"PAR1" {
+        let size = file.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
+        let counted = magic == npy::MAGIC;
+        let (columns, rows): (_, Box<dyn Rows>) = if counted && !rewound {
+            bail!("an .npy file cannot be read from a pipe; save it first");
+        } else if counted {
+            let (columns, rows) = npy::open(file)?;
+            (columns, Box::new(rows))
+        } else if magic.starts_with(b"PAR1") {
             let (columns, rows) = parquet::open(file)?;
             (columns, Box::new(rows))
         } else {
             let before = if rewound { Vec::new() } else { magic.clone() };
-            let (columns, rows) = csv::open(std::io::Cursor::new(before).chain(file), magic.starts_with(&[0x1f, 0x8b]))?;
+            let (columns, rows) = csv::open(std::io::Cursor::new(before).chain(file), magic.starts_with(&[0x1f, 0x8b]), size)?;
             (columns, Box::new(rows))
         };
         check_header(&columns)?;
-        Ok(Table { columns, rows, row: 0 })
+        Ok(Table { columns, rows, counted, row: 0 })
     }
 
     /// The names in the header.
@@ -78,11 +104,42 @@ impl Table {
         &self.columns
     }
 
-    /// The position of the column `name`; `role` says in the error what it was wanted for.
+    /// Rows of the file, as it says.
+    pub fn count(&self) -> Option<usize> {
+        self.rows.count()
+    }
+
+    /// Rows of the file, as it says or estimated; nobody knows of a pipe.
+    pub fn about(&self) -> Option<f64> {
+        self.rows.about()
+    }
+
+    /// Rows read so far.
+    pub fn row(&self) -> usize {
+        self.row
+    }
+
+    /// The part of the file that has been read.
+    pub fn share(&self) -> Option<f64> {
+        self.rows.share().or_else(|| Some(self.row as f64 / self.rows.count()?.max(1) as f64))
+    }
+
+    /// Promises to ask for cells of these columns only; before the first row.
+    pub fn only(&mut self, columns: &[usize]) {
+        self.rows.only(columns);
+    }
+
+    /// The position of the column `name`; `role` says in the error what it was wanted for. Where columns
+    /// are counted, -1 is the last.
     pub fn find(&self, name: &str, role: &str) -> Result<usize> {
+        let from_the_end = || {
+            let back = name.strip_prefix('-').filter(|_| self.counted)?.parse().ok()?;
+            self.columns.len().checked_sub(back).filter(|place| *place < self.columns.len())
+        };
         self.columns
             .iter()
             .position(|c| c == name)
+            .or_else(from_the_end)
             .ok_or_else(|| anyhow!("there is no column `{name}` ({role}); the columns are: {}", list(&self.columns, NAMES_SHOWN)))
     }
 
@@ -160,6 +217,29 @@ impl Table {
             ),
         }
     }
+}
+
+/// The columns of `table` that hold `features`, in their order. Where columns are counted and there are as
+/// many as features, by position.
+///
+/// # Errors
+/// Features that are not there; `whose` says in the error whose they are.
+pub(crate) fn positions(table: &Table, features: &[String], whose: &str) -> Result<Vec<usize>> {
+    if table.counted && table.columns.len() == features.len() {
+        return Ok((0..features.len()).collect());
+    }
+    let position = |name: &String| table.columns.iter().position(|c| c == name);
+    let missing: Vec<&String> = features.iter().filter(|name| position(name).is_none()).collect();
+    if !missing.is_empty() {
+        bail!(
+            "{} of {whose} {} missing: {}; the columns are: {}",
+            count(missing.len(), "feature"),
+            if missing.len() == 1 { "is" } else { "are" },
+            list(&missing, FEW_NAMES),
+            list(&table.columns, FEW_NAMES)
+        );
+    }
+    Ok(features.iter().filter_map(position).collect())
 }
 
 /// A word on cells that are nearly numbers.

@@ -1,18 +1,14 @@
 //! One table, in every format that is read: the same model from all of them.
 
-use std::fs::File;
 use std::io::Write;
-use std::path::Path;
-use std::sync::Arc;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use npyz::WriterBuilder;
 use parquet::basic::Compression as ParquetCompression;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
 
+use super::files::{doubles, npy, write_parquet};
 use super::support::{Folder, class_table, regression_rows, regression_table};
 
 const ROWS: usize = 40;
@@ -50,23 +46,6 @@ fn quoted_names_and_labels() {
     let (header, rows) = folder.ok("predict m.json d.csv").csv();
     assert_eq!(header, ["prediction", "probability_no", "probability_yes, sir"]);
     assert_eq!(rows.len(), 40);
-}
-
-/// Writes one row group; `fill` writes the columns in the order of the schema.
-fn write_parquet(path: &Path, schema: &str, compression: ParquetCompression, fill: impl Fn(&mut SerializedRowGroupWriter<File>)) {
-    let schema = Arc::new(parse_message_type(schema).unwrap());
-    let properties = Arc::new(WriterProperties::builder().set_compression(compression).build());
-    let mut writer = SerializedFileWriter::new(File::create(path).unwrap(), schema, properties).unwrap();
-    let mut group = writer.next_row_group().unwrap();
-    fill(&mut group);
-    group.close().unwrap();
-    writer.close().unwrap();
-}
-
-fn doubles(group: &mut SerializedRowGroupWriter<File>, values: &[f64]) {
-    let mut column = group.next_column().unwrap().unwrap();
-    column.typed::<DoubleType>().write_batch(values, None, None).unwrap();
-    column.close().unwrap();
 }
 
 #[test]
@@ -116,4 +95,112 @@ fn parquet_types_and_nulls() {
     assert_eq!(run.json()["classes"], serde_json::json!(["false", "true"]));
     folder.fails(1, "fit d.parquet --target y -o m.json", &["column `name` holds text", "--drop name"]);
     folder.fails(1, "fit d.parquet --target name --task classify -o m.json", &["row 2", "column `name`", "empty"]);
+}
+
+/// Every kind of number, beside columns that only the crate's row reader understands, in several row groups.
+#[test]
+fn parquet_columns_of_every_kind() {
+    let schema = "message table { required int32 small (INTEGER(8,true)); optional int64 big; required int32 code (UINT_32);
+        required float f; required binary word (UTF8); required int32 price (DECIMAL(9,2)); optional double y; }";
+    let folder = Folder::new();
+    write_parquet(&folder.path("d.parquet"), schema, ParquetCompression::SNAPPY, |group| {
+        let n = 30i32;
+        for column in 0..7 {
+            let mut writer = group.next_column().unwrap().unwrap();
+            let all: Vec<i16> = (0..n).map(|_| 1).collect();
+            match column {
+                0 => writer.typed::<Int32Type>().write_batch(&(0..n).map(|i| i - 15).collect::<Vec<_>>(), None, None),
+                1 => writer.typed::<Int64Type>().write_batch(
+                    &(0..n).map(|i| i64::from(i * i) << 20).collect::<Vec<_>>(),
+                    Some(&all),
+                    None,
+                ),
+                // Beyond the signed range.
+                2 => writer.typed::<Int32Type>().write_batch(&(0..n).map(|i| i * 7 - 100).collect::<Vec<_>>(), None, None),
+                3 => writer.typed::<parquet::data_type::FloatType>().write_batch(
+                    &(0..n).map(|i| i as f32 * 0.5).collect::<Vec<_>>(),
+                    None,
+                    None,
+                ),
+                4 => writer.typed::<ByteArrayType>().write_batch(&vec![ByteArray::from("w"); 30], None, None),
+                5 => writer.typed::<Int32Type>().write_batch(&(0..n).map(|i| i * 11).collect::<Vec<_>>(), None, None),
+                _ => writer.typed::<parquet::data_type::DoubleType>().write_batch(
+                    &(0..n).map(|i| f64::from(i).sin()).collect::<Vec<_>>(),
+                    Some(&all),
+                    None,
+                ),
+            }
+            .unwrap();
+            writer.close().unwrap();
+        }
+    });
+    let mut text = "small,big,code,f,word,price,y\n".to_string();
+    for i in 0..30i32 {
+        let code = (i * 7 - 100) as u32;
+        let price = f64::from(i * 11) / 100.0;
+        text +=
+            &format!("{},{},{code},{},w,{price},{}\n", i - 15, i64::from(i * i) << 20, f64::from(i) * 0.5, f64::from(i).sin());
+    }
+    let folder = folder.add("d.csv", text);
+    folder.ok("fit d.csv --target y --drop word -o csv.json");
+    folder.ok("fit d.parquet --target y --drop word -o parquet.json");
+    assert_eq!(folder.read("csv.json"), folder.read("parquet.json"));
+    folder.fails(1, "fit d.parquet --target y -o m.json", &["column `word` holds text", "--drop word"]);
+}
+
+#[test]
+fn npy_is_the_same_table() {
+    let rows = regression_rows(ROWS);
+    let folder = Folder::with("d.csv", regression_table(ROWS, ",").replacen("a,b,y", "0,1,2", 1));
+    folder.ok("fit d.csv --target 2 -o csv.json");
+    npy(&folder.path("d.npy"), &rows);
+    for target in ["2", "-1"] {
+        folder.ok(&format!("fit d.npy --target {target} -o npy.json"));
+        assert_eq!(folder.read("npy.json"), folder.read("csv.json"));
+    }
+    // Columns one after the other; other byte order; single precision: all are numbers.
+    let by_columns: Vec<f64> = (0..3).flat_map(|k| rows.iter().map(move |r| r[k])).collect();
+    let file = std::fs::File::create(folder.path("fortran.npy")).unwrap();
+    let options = npyz::WriteOptions::new().dtype(npyz::DType::Plain(">f8".parse().unwrap()));
+    let mut writer = options.shape(&[ROWS as u64, 3]).order(npyz::Order::Fortran).writer(file).begin_nd().unwrap();
+    writer.extend(by_columns).unwrap();
+    writer.finish().unwrap();
+    folder.ok("fit fortran.npy --target 2 -o npy.json");
+    assert_eq!(folder.read("npy.json"), folder.read("csv.json"));
+    let singles: Vec<[f32; 3]> = rows.iter().map(|r| r.map(|v| v as f32)).collect();
+    npy(&folder.path("single.npy"), &singles);
+    folder.ok("fit single.npy --target 2 -o single.json");
+
+    let predicted = folder.ok("predict csv.json d.csv").stdout;
+    assert_eq!(folder.ok("predict csv.json d.npy").stdout, predicted);
+    // The features alone, by their order; also for a model whose features have other names.
+    let features: Vec<[f64; 2]> = rows.iter().map(|r| [r[0], r[1]]).collect();
+    npy(&folder.path("x.npy"), &features);
+    assert_eq!(folder.ok("predict csv.json x.npy").stdout, predicted);
+    let folder = folder.add("named.csv", regression_table(ROWS, ","));
+    folder.ok("fit named.csv --target y -o named.json");
+    assert_eq!(folder.ok("predict named.json x.npy").stdout, predicted);
+    folder.fails(1, "predict named.json d.npy", &["2 features", "missing: a, b", "0, 1, 2"]);
+}
+
+#[test]
+fn npy_files_that_are_no_tables() {
+    let folder = Folder::with("cut.npy", "\u{93}NUMPY");
+    npy(&folder.path("d.npy"), &regression_rows(ROWS));
+    let bytes = std::fs::read(folder.path("d.npy")).unwrap();
+    std::fs::write(folder.path("cut.npy"), &bytes[..bytes.len() - 1]).unwrap();
+    folder.fails(1, "fit cut.npy --target 2 -o m.json", &["`cut.npy`", "cut off", "40 rows of 3"]);
+    folder.fails(1, "fit d.npy --target 3 -o m.json", &["no column `3`", "0, 1, 2"]);
+    folder.fails(1, "fit d.npy --target -4 -o m.json", &["no column `-4`"]);
+    std::fs::write(folder.path("cut.npy"), &bytes[..20]).unwrap();
+    folder.fails(1, "fit cut.npy --target 2 -o m.json", &["header of the .npy file"]);
+    let file = std::fs::File::create(folder.path("flat.npy")).unwrap();
+    let mut writer = npyz::WriteOptions::new().default_dtype().shape(&[3]).writer(file).begin_nd().unwrap();
+    writer.extend([1.0, 2.0, 3.0]).unwrap();
+    writer.finish().unwrap();
+    folder.fails(1, "fit flat.npy --target 0 -o m.json", &["1 dimension", "rows and columns"]);
+    let mut rows = regression_rows(ROWS);
+    rows[6][1] = f64::NAN;
+    npy(&folder.path("d.npy"), &rows);
+    folder.fails(1, "fit d.npy --target 2 -o m.json", &["row 7, column `1`", "NaN"]);
 }

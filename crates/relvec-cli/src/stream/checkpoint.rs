@@ -1,0 +1,212 @@
+//! The sums so far in a file, and what they are sums of: after a kill, the same command goes on from there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use relvec::{Scaling, Statistics};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::output;
+
+/// Least time between two.
+const PAUSE: Duration = Duration::from_secs(5);
+/// Longest value shown in a message.
+const SHOWN: usize = 60;
+
+/// First bytes, the version included.
+const MAGIC: &[u8] = b"relvec checkpoint 1\n";
+
+/// What tells one table or one set of parameters from another, by name; the most telling first.
+pub(super) type Marks = Vec<(String, Value)>;
+
+/// What the first pass settled.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Plan {
+    /// N.
+    pub rows: usize,
+    pub scaling: Option<Scaling>,
+    /// Features that are the same on every row.
+    pub constant: Vec<usize>,
+    /// The rows that are landmarks, ascending; or which of the given ones.
+    pub landmarks: Vec<usize>,
+}
+
+/// Before the sums, in JSON.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Head {
+    pub data: Marks,
+    pub parameters: Marks,
+    pub plan: Plan,
+    /// Rows that the sums hold.
+    pub done: usize,
+}
+
+/// A checkpoint file while the sums are made.
+pub(super) struct Checkpoint {
+    path: PathBuf,
+    head: Head,
+    /// When it was written last.
+    written: Option<Instant>,
+}
+
+impl Checkpoint {
+    pub fn new(path: &Path, head: Head) -> Checkpoint {
+        Checkpoint { path: path.to_path_buf(), head, written: None }
+    }
+
+    /// Writes the file if that is due; the old one stays if it cannot be written.
+    pub fn update(&mut self, done: usize, statistics: &Statistics) -> Result<()> {
+        if self.written.is_some_and(|t| t.elapsed() < PAUSE) && done < self.head.plan.rows {
+            return Ok(());
+        }
+        self.head.done = done;
+        let head = serde_json::to_vec(&self.head)?;
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend((head.len() as u64).to_le_bytes());
+        bytes.extend(crc32fast::hash(&head).to_le_bytes());
+        bytes.extend(head);
+        bytes.extend(statistics.to_bytes());
+        output::write(&self.path, &bytes).context("checkpoint")?;
+        self.written = Some(Instant::now());
+        Ok(())
+    }
+
+    /// The file at `path`, if there is one.
+    ///
+    /// # Errors
+    /// It is no checkpoint, is damaged, or is of other data or parameters than `data` and `parameters`.
+    pub fn read(path: &Path, data: &Marks, parameters: &Marks) -> Result<Option<(Head, Statistics)>> {
+        // Devices hold nothing to go on from.
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let read = || -> Result<(Head, Statistics)> {
+            let bytes = fs::read(path)?;
+            let (head, sums) = split(&bytes).ok_or_else(|| anyhow!("this is no checkpoint of relvec, or a damaged one"))?;
+            let head: Head = serde_json::from_slice(head)?;
+            compare("data", &head.data, data)?;
+            compare("parameters", &head.parameters, parameters)?;
+            Ok((head, Statistics::from_bytes(sums)?))
+        };
+        read().with_context(|| format!("checkpoint `{}`", path.display())).map(Some)
+    }
+}
+
+/// The head and the sums; `None` if these are not the bytes of a checkpoint.
+fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = bytes.strip_prefix(MAGIC)?;
+    let (length, rest) = rest.split_first_chunk::<8>()?;
+    let (sum, rest) = rest.split_first_chunk::<4>()?;
+    let (head, sums) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    (crc32fast::hash(head).to_le_bytes() == *sum).then_some((head, sums))
+}
+
+fn compare(what: &str, there: &Marks, here: &Marks) -> Result<()> {
+    for (name, value) in here {
+        let other = there.iter().find(|(n, _)| n == name).map_or(&Value::Null, |(_, v)| v);
+        if other != value {
+            bail!(
+                "it is of other {what}: {name} is {} there and {} here; delete it to begin anew, or name another file",
+                short(other),
+                short(value)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() > SHOWN { text.chars().take(SHOWN).collect::<String>() + "..." } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array2, s};
+    use relvec::{Kernel, Rbf, Targets};
+    use serde_json::json;
+
+    use super::*;
+
+    fn marks(value: Value) -> Marks {
+        let Value::Object(marks) = value else { panic!("an object") };
+        marks.into_iter().collect()
+    }
+
+    fn statistics(rows: usize) -> Statistics {
+        let x = Array2::from_shape_fn((rows, 2), |(i, k)| ((3 * i + k) as f64).sin());
+        let t = x.column(0).to_owned();
+        let kernel = Kernel::Rbf(Rbf { gamma: 0.5.into() });
+        let mut statistics = Statistics::new(&kernel, x.slice(s![..4, ..])).unwrap();
+        statistics.update(x.view(), &Targets::real(t.view())).unwrap();
+        statistics
+    }
+
+    fn head() -> Head {
+        let plan = Plan { rows: 60, scaling: None, constant: vec![], landmarks: vec![0, 1, 2, 3] };
+        let (data, parameters) = (marks(json!({"bytes": 9, "rows": 60})), marks(json!({"kernel": "rbf", "seed": 0})));
+        Head { data, parameters, plan, done: 0 }
+    }
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c");
+        let Head { data, parameters, .. } = head();
+        assert!(Checkpoint::read(&path, &data, &parameters).unwrap().is_none());
+        let mut checkpoint = Checkpoint::new(&path, head());
+        checkpoint.update(20, &statistics(20)).unwrap();
+        // The next is not due yet, the last one always is.
+        checkpoint.update(40, &statistics(40)).unwrap();
+        let (found, sums) = Checkpoint::read(&path, &data, &parameters).unwrap().unwrap();
+        assert_eq!((found.done, sums.to_bytes()), (20, statistics(20).to_bytes()));
+        checkpoint.update(60, &statistics(60)).unwrap();
+        let (found, sums) = Checkpoint::read(&path, &data, &parameters).unwrap().unwrap();
+        assert_eq!((found.done, sums.to_bytes()), (60, statistics(60).to_bytes()));
+    }
+
+    #[test]
+    fn others_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c");
+        let Head { data, parameters, .. } = head();
+        Checkpoint::new(&path, head()).update(60, &statistics(60)).unwrap();
+        let refused = |data: &Marks, parameters: &Marks, fragments: &[&str]| {
+            let message = format!("{:#}", Checkpoint::read(&path, data, parameters).unwrap_err());
+            assert!(fragments.iter().all(|f| message.contains(f)), "{message}");
+        };
+        refused(&marks(json!({"bytes": 8, "rows": 60})), &parameters, &["other data", "bytes is 9 there and 8 here"]);
+        refused(&data, &marks(json!({"kernel": "rbf", "seed": 1})), &["other parameters", "seed"]);
+        let good = fs::read(&path).unwrap();
+        for bad in [&b""[..], b"a,b\n1,2\n", &good[..30], &good[..good.len() - 1]] {
+            fs::write(&path, bad).unwrap();
+            assert!(Checkpoint::read(&path, &data, &parameters).is_err());
+        }
+        for place in [25, 60, good.len() - 30] {
+            let mut bad = good.clone();
+            bad[place] ^= 1;
+            fs::write(&path, bad).unwrap();
+            assert!(Checkpoint::read(&path, &data, &parameters).is_err(), "{place}");
+        }
+    }
+
+    #[test]
+    fn a_failure_leaves_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c");
+        Checkpoint::new(&path, head()).update(60, &statistics(60)).unwrap();
+        let old = fs::read(&path).unwrap();
+        let nowhere = folder.path().join("none").join("c");
+        assert!(Checkpoint::new(&nowhere, head()).update(60, &statistics(30)).is_err());
+        assert_eq!(fs::read(&path).unwrap(), old);
+        #[cfg(target_os = "linux")]
+        {
+            let message =
+                format!("{:#}", Checkpoint::new(Path::new("/dev/full"), head()).update(60, &statistics(60)).unwrap_err());
+            assert!(message.contains("/dev/full") && message.contains("No space"), "{message}");
+        }
+    }
+}

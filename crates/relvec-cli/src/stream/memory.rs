@@ -1,0 +1,72 @@
+//! How much memory a fit in blocks takes, and how large its blocks are.
+
+use relvec::Error;
+
+/// Most bytes of a block of rows, and its share of the memory limit; most and least rows.
+const BLOCK_BYTES: u64 = 1 << 25;
+const BLOCK_SHARE: u64 = 16;
+const MOST_ROWS: u64 = 1 << 15;
+const LEAST_ROWS: u64 = 256;
+/// What a block of basis functions takes (the library's own rule), at least and at most.
+const BASIS_BYTES: u64 = 1 << 24;
+const BASIS_ROWS: (u64, u64) = (16, 4096);
+/// Numbers per row that a fit in memory works with, beside three copies of the row.
+const VECTORS: f64 = 28.0;
+/// Matrices of the landmarks' size while the sums are made and solved, as measured.
+const MATRICES: u64 = 12;
+
+/// Bytes that a fit with the whole table in memory takes.
+pub(super) fn in_memory(rows: f64, columns: usize) -> f64 {
+    8.0 * rows * (3.0 * columns as f64 + VECTORS)
+}
+
+/// Rows of a block. It depends on sizes alone, and so do the last digits of the sums.
+pub(super) fn block_rows(columns: usize, limit: u64) -> usize {
+    let bytes = BLOCK_BYTES.min(limit / BLOCK_SHARE);
+    (bytes / (8 * columns as u64)).clamp(LEAST_ROWS, MOST_ROWS) as usize
+}
+
+/// An error if a fit of `columns` columns, a sample of `sample` rows and `landmarks` landmarks takes more
+/// than `limit`; it names the least that works.
+pub(super) fn afford(columns: usize, sample: usize, landmarks: usize, limit: u64) -> Result<(), Error> {
+    if needed(columns, sample, landmarks, limit) <= limit {
+        return Ok(());
+    }
+    // A larger limit has larger blocks, but only by a part of what it grows.
+    let mut least = needed(columns, sample, landmarks, 0);
+    while needed(columns, sample, landmarks, least) > least {
+        least = needed(columns, sample, landmarks, least);
+    }
+    let what = format!("a fit in blocks of rows ({columns} columns, a sample of {sample} rows, {landmarks} landmarks)");
+    Err(Error::Memory { what, needed: least, limit })
+}
+
+fn needed(columns: usize, sample: usize, landmarks: usize, limit: u64) -> u64 {
+    let (d, s, l) = (columns as u64, sample as u64, landmarks as u64 + 1);
+    // As they are, scaled, and twice more while landmarks are chosen.
+    let first = 4 * s * (d + 2);
+    let basis = (BASIS_BYTES / (8 * l)).clamp(BASIS_ROWS.0, BASIS_ROWS.1) * l;
+    let second = MATRICES * l * l + 3 * l * d + basis;
+    let block = 3 * block_rows(columns, limit) as u64 * (d + 2);
+    8 * (first.max(second) + block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_that_is_named_works() {
+        for (columns, sample, landmarks) in [(2, 20_000, 10), (11, 20_000, 1000), (1001, 2, 2), (50, 20_000, 5000)] {
+            let Err(Error::Memory { needed, .. }) = afford(columns, sample, landmarks, 1000) else { panic!("a kilobyte") };
+            assert_eq!(afford(columns, sample, landmarks, needed), Ok(()));
+            assert!(afford(columns, sample, landmarks, needed - needed / 50).is_err(), "{columns} {landmarks}");
+        }
+    }
+
+    #[test]
+    fn blocks_are_bounded() {
+        assert_eq!(block_rows(11, 1 << 30), MOST_ROWS as usize);
+        assert_eq!(block_rows(1 << 20, 1 << 30), LEAST_ROWS as usize);
+    }
+}

@@ -1,0 +1,75 @@
+//! The first pass: what has to be known of all rows before any can be summed.
+
+use anyhow::{Result, bail};
+use ndarray::Array2;
+use relvec::{Rvm, Scaling};
+
+use super::moments::Moments;
+use super::sample::Sample;
+use crate::args::Task;
+use crate::progress::Pass;
+use crate::training::TrainingRows;
+
+/// What a first pass found.
+pub(super) struct Survey {
+    pub rows: usize,
+    /// Rows of positive weight.
+    pub used: usize,
+    pub moments: Moments,
+    /// Some rows of positive weight: their numbers, ascending, and their features as they are, [S, D].
+    pub sample: (Vec<usize>, Array2<f64>),
+    /// Why the target is taken for real values; `None` if the arguments say so.
+    pub reason: Option<&'static str>,
+}
+
+/// How a first pass ends.
+pub(super) enum Found {
+    Values(Box<Survey>),
+    /// The target is classes, for that reason.
+    Classes(&'static str),
+}
+
+impl Survey {
+    /// Reads all rows; `sample` of them are kept. Stops at the first cell that no fit could use.
+    pub fn take(mut rows: TrainingRows, task: Option<Task>, sample: usize, rvm: &Rvm, block_rows: usize) -> Result<Found> {
+        let d = rows.features().len();
+        let mut block = rows.block();
+        let (mut moments, mut sample) = (Moments::default(), Sample::new(sample, rvm.seed));
+        let (mut count, mut used) = (0, 0);
+        let pass = Pass::new("first pass");
+        while rows.read(&mut block, block_rows)? {
+            if block.target.has_text() {
+                if task.is_none() {
+                    // Numbers with a text among them are an error, not classes.
+                    let (_, reason) = block.target.guess_task()?;
+                    return Ok(Found::Classes(reason));
+                }
+                block.target.learn(Task::Regress)?;
+                bail!("the target is no number");
+            }
+            let weights = block.weights.as_deref();
+            moments.add(&block.x, d, weights);
+            for (i, row) in block.x.chunks_exact(d).enumerate() {
+                if weights.is_none_or(|w| w[i] > 0.0) {
+                    sample.see(row, count + i);
+                    used += 1;
+                }
+            }
+            count += block.target.len();
+            pass.at(count, rows.table().share());
+        }
+        let reason = match task {
+            Some(_) => None,
+            None => match block.target.guess_task()? {
+                (Task::Classify, reason) => return Ok(Found::Classes(reason)),
+                (Task::Regress, reason) => Some(reason),
+            },
+        };
+        Ok(Found::Values(Box::new(Survey { rows: count, used, moments, sample: sample.finish(d), reason })))
+    }
+
+    /// The features of the sample, standardised.
+    pub fn scaled(&self, scaling: Option<&Scaling>) -> Array2<f64> {
+        scaling.map_or_else(|| self.sample.1.clone(), |s| s.apply(self.sample.1.view()))
+    }
+}

@@ -1,0 +1,379 @@
+//! Tables read in blocks: the same model as from memory, from every format; and what goes wrong on the way.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use relvec::Model;
+
+use super::files::{npy, parquet};
+use super::support::{Folder, class_table, noise, regression_rows, regression_table};
+
+const ROWS: usize = 3000;
+const NAMES: [&str; 3] = ["a", "b", "y"];
+
+/// The text of a table; numbers come back as they are.
+fn text(names: [&str; 3], rows: &[[f64; 3]]) -> String {
+    let mut text = names.join(",") + "\n";
+    rows.iter().for_each(|r| text += &(r.map(|v| v.to_string()).join(",") + "\n"));
+    text
+}
+
+fn model(folder: &Folder, name: &str) -> Model {
+    Model::from_json(&folder.read(name)).unwrap()
+}
+
+#[track_caller]
+/// The precisions are those of two searches: at the same ones, nine digits agree (`relvec/tests/statistics.rs`).
+fn same(a: &Model, b: &Model) {
+    assert!((a.log_evidence - b.log_evidence).abs() <= 1e-8 * b.log_evidence.abs(), "{} and {}", a.log_evidence, b.log_evidence);
+    assert_eq!((&a.relevance, a.n_rows, &a.features, &a.target), (&b.relevance, b.n_rows, &b.features, &b.target));
+}
+
+#[test]
+fn every_format_gives_the_same_bits() {
+    let rows = regression_rows(30_000);
+    let names = ["0", "1", "2"];
+    let folder = Folder::with("d.csv", text(names, &rows));
+    parquet(&folder.path("d.parquet"), names, &rows, 7000);
+    npy(&folder.path("d.npy"), &rows);
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(text(names, &rows).as_bytes()).unwrap();
+    let folder = folder.add("d.csv.gz", gzip.finish().unwrap());
+    // With so little memory, a block has 11,718 rows.
+    let options = "--target 2 --stream --dictionary 40 --set memory_limit=6000000";
+    folder.ok(&format!("fit d.csv {options} -o csv.json"));
+    for (file, threads) in [("d.parquet", 1), ("d.npy", 2), ("d.csv.gz", 3)] {
+        folder.ok(&format!("fit {file} {options} --threads {threads} -o other.json"));
+        assert!(folder.read("other.json") == folder.read("csv.json"), "{file}");
+    }
+    let predicted = folder.ok("predict csv.json d.csv").stdout;
+    for file in ["d.parquet", "d.npy", "d.csv.gz"] {
+        assert!(folder.ok(&format!("predict csv.json {file}")).stdout == predicted, "{file}");
+    }
+}
+
+#[test]
+fn the_same_model_as_from_memory() {
+    let rows = regression_rows(ROWS);
+    // Some landmarks twice, columns in another order.
+    let given: Vec<[f64; 3]> = rows[..9].iter().chain(&rows[3..40]).map(|[a, b, y]| [*b, *a, *y]).collect();
+    let folder = Folder::with("d.csv", text(NAMES, &rows)).add("z.csv", text(["b", "a", "more"], &given));
+    // Kernels so wide that their columns nearly depend on each other would leave nine digits of the evidence,
+    // whoever computes it: a last digit of gamma changes the tenth.
+    let narrow = "--set kernel.gamma=5";
+    for options in [
+        format!("--landmarks z.csv {narrow}"),
+        "--landmarks z.csv --no-standardize --set kernel.gamma=auto".into(),
+        format!("--dictionary 30 {narrow}"),
+        "--dictionary 30 --landmarks uniform --kernel matern32".into(),
+    ] {
+        let fit = |more: &str, out: &str| folder.ok(&format!("fit d.csv --target y {options} {more} -o {out}"));
+        fit("", "memory.json");
+        fit("--stream", "stream.json");
+        same(&model(&folder, "stream.json"), &model(&folder, "memory.json"));
+        assert_eq!(model(&folder, "stream.json").scaling.is_none(), options.contains("--no-standardize"));
+    }
+}
+
+#[test]
+fn weights_count_in_blocks_too() {
+    let rows = regression_rows(400);
+    let mut table = "a,b,y,w\n".to_string();
+    for (i, [a, b, y]) in rows.iter().enumerate() {
+        // A third of the rows count for nothing, however far off they are.
+        let (w, y) = ((i % 3) as f64 * 0.5, if i % 3 == 0 { 1e3 } else { *y });
+        table += &format!("{a},{b},{y},{w}\n");
+    }
+    let folder = Folder::with("d.csv", table);
+    folder.ok("fit d.csv --target y --weights w --dictionary 30 -o memory.json");
+    folder.ok("fit d.csv --target y --weights w --dictionary 30 --stream -o stream.json");
+    same(&model(&folder, "stream.json"), &model(&folder, "memory.json"));
+}
+
+#[test]
+fn sizes_decide_where_nobody_says() {
+    let rows = regression_rows(30_000);
+    let folder = Folder::with("d.csv", text(NAMES, &rows));
+    parquet(&folder.path("d.parquet"), NAMES, &rows, 10_000);
+    // In memory, 8 (3 x 2 + 28) 30,000 bytes.
+    for file in ["d.csv", "d.parquet"] {
+        let line = format!("fit {file} --target y --dictionary 20 --task regress --json --set memory_limit");
+        let run = folder.ok(&format!("{line}=15000000"));
+        assert!(run.stderr.contains("read in blocks"), "{file}: {}", run.stderr);
+        let run = folder.ok(&format!("{line}=30000000"));
+        assert!(!run.stderr.contains("read in blocks"), "{file}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn the_sample_is_drawn_by_the_seed() {
+    let folder = Folder::with("d.csv", text(NAMES, &regression_rows(21_000)));
+    let fit = |seed: u64, out: &str| {
+        folder.ok(&format!("fit d.csv --target y --dictionary 20 --landmarks uniform --stream --set seed={seed} -o {out}"));
+        folder.read(out)
+    };
+    assert!(fit(1, "a.json") == fit(1, "b.json"));
+    assert!(fit(1, "a.json") != fit(2, "b.json"));
+    // The relevance is of rows of the table.
+    let rows = model(&folder, "a.json").relevance;
+    assert!(rows.windows(2).all(|w| w[0] < w[1]) && rows[rows.len() - 1] > 1000, "{rows:?}");
+}
+
+#[test]
+fn classes_need_memory() {
+    let folder = Folder::with("d.csv", class_table(300)).add("two.csv", class_table(300).replace("yes", "1").replace("no", "0"));
+    for file in ["d.csv", "two.csv"] {
+        let line = format!("fit {file} --target kind -o m.json");
+        folder.fails(1, &format!("{line} --stream"), &[file, "`kind`", "leave out --stream", "--task regress"]);
+    }
+    // Decided by sizes (272 bytes a row): what fits is held in memory after all, what does not is refused.
+    let folder = folder.add("fits.csv", class_table(20_000)).add("large.csv", class_table(40_000));
+    let options = "--target kind --dictionary 5 --set memory_limit=9000000 --set max_iterations=20 -o m.json";
+    let run = folder.ok(&format!("fit fits.csv {options}"));
+    for words in ["read in blocks", "so the table is held in memory", "task classify"] {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+    folder.fails(1, &format!("fit large.csv {options}"), &["classes cannot be learnt", "memory_limit=BYTES", "10.9 MB needed"]);
+    let line = "fit d.csv --target kind --task classify -o n.json";
+    folder.fails(2, &format!("{line} --stream"), &["--stream is for regression"]);
+    folder.fails(2, &format!("{line} --checkpoint c"), &["--checkpoint is for regression"]);
+}
+
+#[test]
+fn arguments_that_do_not_go_together() {
+    let folder = Folder::new();
+    folder.fails(2, "fit d.csv --target y -o m --stream --dictionary all", &["--dictionary 1000"]);
+    folder.fails(2, "fit d.csv --target y -o m --stream --dictionary 50 --set refresh=2", &["refresh"]);
+    for bad in ["0", "-3", "many"] {
+        folder.fails(2, &format!("fit d.csv --target y -o m --stream --dictionary {bad}"), &[bad, "--dictionary", "at least 1"]);
+    }
+    folder.fails(2, "fit d.csv --target y -o m --landmarks none.csv", &["none.csv", "kmedoids, uniform", "no such file"]);
+}
+
+#[test]
+fn odd_tables() {
+    let folder = Folder::with("d.csv", regression_table(40, ","));
+    let run = folder.ok("fit d.csv --target y --stream --dictionary 500 -o m.json");
+    assert!(run.stderr.contains("warning: --dictionary 500") && run.stderr.contains("all 40"), "{}", run.stderr);
+    let run = folder.ok("fit d.csv --target y --dictionary 500 -o m.json");
+    assert!(run.stderr.contains("warning: --dictionary 500"), "{}", run.stderr);
+
+    // Two rows, a thousand features.
+    let header: Vec<String> = (0..1000).map(|k| format!("f{k}")).collect();
+    let row = |i: usize| (0..1000).map(|k| noise(1000 * i + k).to_string()).collect::<Vec<_>>().join(",");
+    let folder = folder.add("wide.csv", format!("{},y\n{},1.5\n{},2.5\n", header.join(","), row(0), row(1)));
+    folder.ok("fit wide.csv --target y --task regress --stream --dictionary 10 -o m.json");
+
+    let folder = folder.add("same.csv", "a,b,y\n".to_string() + &"1,2,3\n".repeat(50)).add("equal.csv", {
+        let rows: String = (0..50).map(|i| format!("1,2,{}\n", noise(i))).collect();
+        "a,b,y\n".to_string() + &rows
+    });
+    for file in ["same.csv", "equal.csv"] {
+        let run = folder.ok(&format!("fit {file} --target y --stream --dictionary 10 -o m.json"));
+        assert!(run.stderr.contains("of no use: a, b"), "{}", run.stderr);
+    }
+    folder.fails(1, "fit none.csv --target y --stream -o m.json", &["none.csv", "No such file"]);
+}
+
+#[test]
+fn bad_cells_are_found_in_the_first_pass() {
+    let table = |bad: &str, row: usize| {
+        let mut lines: Vec<String> = regression_table(2000, ",").lines().map(String::from).collect();
+        lines[row] = bad.into();
+        lines.join("\n")
+    };
+    let folder = Folder::new()
+        .add("a.csv", table("1,x7,3", 1700))
+        .add("y.csv", table("1,2,oops", 1700))
+        .add("nan.csv", table("1,2,nan", 1700))
+        .add("short.csv", table("1,2", 1700))
+        .add("one.csv", "a,y\n1,2\n")
+        .add("none.csv", "a,y\n");
+    let fit = |file: &str| format!("fit {file} --target y --stream --set memory_limit=30000000 -o m.json");
+    folder.fails(1, &fit("a.csv"), &["`a.csv`", "row 1700 (line 1701)", "column `b`", "`x7`"]);
+    folder.fails(1, &fit("y.csv"), &["row 1700", "column `y`", "`oops`", "--task classify"]);
+    folder.fails(1, &(fit("y.csv") + " --task regress"), &["row 1700", "column `y`", "`oops`"]);
+    folder.fails(1, &fit("nan.csv"), &["row 1700", "column `y`", "finite"]);
+    folder.fails(1, &fit("short.csv"), &["row 1700", "2 cell(s)"]);
+    folder.fails(1, &fit("one.csv"), &["1 row", "at least 2"]);
+    folder.fails(1, &fit("none.csv"), &["no rows"]);
+}
+
+#[test]
+fn files_cut_off() {
+    let rows = regression_rows(2000);
+    let folder = Folder::new();
+    parquet(&folder.path("d.parquet"), NAMES, &rows, 500);
+    npy(&folder.path("d.npy"), &rows);
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(text(NAMES, &rows).as_bytes()).unwrap();
+    let folder = folder.add("d.csv.gz", gzip.finish().unwrap());
+    for (file, target, word) in [("d.parquet", "y", "Parquet"), ("d.npy", "2", "cut off"), ("d.csv.gz", "y", "cut off")] {
+        let bytes = fs::read(folder.path(file)).unwrap();
+        fs::write(folder.path(file), &bytes[..bytes.len() * 2 / 3]).unwrap();
+        folder.fails(1, &format!("fit {file} --target {target} --stream -o m.json"), &[file, word]);
+    }
+}
+
+#[test]
+fn too_little_memory_names_the_least_that_works() {
+    let folder = Folder::with("d.csv", regression_table(500, ","));
+    let line = "fit d.csv --target y --stream --dictionary 20 -o m.json --set memory_limit";
+    let run = folder.run(&format!("{line}=100000"));
+    assert_eq!(run.code, 1);
+    let least: f64 = run.stderr.split("error: ").nth(1).unwrap().split(" MB needed").next().unwrap().parse().unwrap();
+    assert!(run.stderr.contains("blocks of rows"), "{}", run.stderr);
+    folder.ok(&format!("{line}={}", ((least + 0.05) * 1e6) as u64));
+    folder.fails(1, &format!("{line}={}", ((least - 0.1) * 1e6) as u64), &["MB needed"]);
+}
+
+#[test]
+fn landmarks_that_do_not_fit() {
+    let folder = Folder::with("d.csv", regression_table(500, ","))
+        .add("names.csv", "a,c\n1,2\n")
+        .add("empty.csv", "a,b\n")
+        .add("text.csv", "a,b\n1,x\n");
+    npy(&folder.path("wide.npy"), &[[1.0, 2.0, 3.0]]);
+    npy(&folder.path("two.npy"), &[[1.0, 2.0], [-1.0, 5.0], [2.0, -9.0]]);
+    for stream in ["", " --stream"] {
+        let line = |file: &str| format!("fit d.csv --target y -o m.json --landmarks {file}{stream}");
+        folder.fails(1, &line("names.csv"), &["landmarks `names.csv`", "missing: b", "a, c"]);
+        folder.fails(1, &line("wide.npy"), &["landmarks `wide.npy`", "missing: a, b"]);
+        folder.fails(1, &line("empty.csv"), &["no rows"]);
+        folder.fails(1, &line("text.csv"), &["row 1", "column `b`"]);
+    }
+    folder.ok("fit d.csv --target y -o m.json --landmarks two.npy --stream");
+}
+
+/// A table can be read twice from a file only.
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_once() {
+    let folder = Folder::with("d.csv", regression_table(50, ","));
+    let run = |more: &str| {
+        let command = assert_cmd::cargo::cargo_bin("relvec");
+        let line = format!("cat d.csv | {} fit /dev/stdin --target y -o m.json {more}", command.display());
+        Command::new("sh").args(["-c", &line]).current_dir(folder.path("")).output().unwrap()
+    };
+    let run_stream = run("--stream");
+    let message = String::from_utf8_lossy(&run_stream.stderr);
+    assert_eq!(run_stream.status.code(), Some(1), "{message}");
+    assert!(message.contains("no file") && message.contains("leave out --stream"), "{message}");
+    assert!(run("").status.success());
+}
+
+/// A machine with much to do may stop a test for longer than a pass takes: then it tries again.
+#[cfg(unix)]
+const ATTEMPTS: usize = 5;
+
+/// A table whose second pass takes a while, in several blocks; and the fit to it.
+#[cfg(unix)]
+fn slow_table() -> (Folder, &'static str) {
+    let folder = Folder::new();
+    let rows: Vec<[f64; 61]> = (0..30_000).map(|i| std::array::from_fn(|k| noise(61 * i + k))).collect();
+    npy(&folder.path("d.npy"), &rows);
+    let options = "fit d.npy --target -1 --dictionary 700 --landmarks uniform --set memory_limit=90000000 --threads 1 \
+        --set max_iterations=20 -o m.json --checkpoint c";
+    (folder, options)
+}
+
+/// Starts the command, and waits for its first checkpoint.
+#[cfg(unix)]
+fn start(folder: &Folder, line: &str) -> Child {
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("relvec"))
+        .args(line.split_whitespace())
+        .current_dir(folder.path(""))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while !folder.path("c").exists() && child.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child
+}
+
+#[cfg(unix)]
+#[test]
+fn a_fit_goes_on_after_a_kill() {
+    let (folder, line) = slow_table();
+    folder.ok(&line.replace("-o m.json --checkpoint c", "--stream -o whole.json"));
+    let killed_in_time = (0..ATTEMPTS).any(|_| {
+        let mut child = start(&folder, line);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let run = folder.ok(line);
+        assert!(folder.read("m.json") == folder.read("whole.json"), "the models differ");
+        let after = run.stderr.split("going on after row ").nth(1).unwrap().split(' ').next().unwrap();
+        if after == "30000" {
+            fs::remove_file(folder.path("c")).unwrap();
+        }
+        after != "30000"
+    });
+    assert!(killed_in_time);
+
+    // At the end, the sums are those of all rows: another search starts from them.
+    let run = folder.ok(&line.replace("iterations=20", "iterations=5"));
+    assert!(run.stderr.contains("going on after row 30000 of 30000"), "{}", run.stderr);
+}
+
+#[test]
+fn checkpoints_of_something_else() {
+    let folder = Folder::with("d.csv", regression_table(400, ","))
+        .add("other.csv", regression_table(401, ","))
+        .add("text.csv", "no checkpoint");
+    let fit = "fit d.csv --target y --dictionary 20 -o m.json";
+    folder.ok(&format!("{fit} --checkpoint c"));
+    let refused = |line: &str, fragments: &[&str]| {
+        let before = fs::read(folder.path("c")).unwrap();
+        folder.fails(1, &format!("{line} --checkpoint c"), fragments);
+        assert!(fs::read(folder.path("c")).unwrap() == before);
+    };
+    refused("fit other.csv --target y --dictionary 20 -o m.json", &["checkpoint `c`", "other data", "bytes", "delete it"]);
+    refused("fit d.csv --target b --dictionary 20 -o m.json", &["other parameters", "target", "\"y\" there and \"b\" here"]);
+    refused(&format!("{fit} --kernel matern52"), &["other parameters", "kernel"]);
+    refused(&format!("{fit} --no-standardize"), &["standardize is true there and false here"]);
+    refused(&format!("{fit} --set seed=3"), &["seed is 0 there and 3 here"]);
+    refused("fit d.csv --target y --dictionary 21 -o m.json", &["dictionary is 20 there and 21 here"]);
+    refused(&format!("{fit} --landmarks d.csv"), &["landmarks"]);
+    folder.fails(1, &format!("{fit} --checkpoint text.csv"), &["checkpoint `text.csv`", "no checkpoint"]);
+    folder.fails(1, &format!("{fit} --checkpoint none/c"), &["cannot write `none/c`", "no folder"]);
+    // The same table under another name.
+    fs::copy(folder.path("d.csv"), folder.path("same.csv")).unwrap();
+    let run = folder.ok("fit same.csv --target y --dictionary 20 -o same.json --checkpoint c");
+    assert!(run.stderr.contains("going on after row 400 of 400"), "{}", run.stderr);
+    assert!(folder.read("m.json") == folder.read("same.json"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk() {
+    let folder = Folder::with("d.csv", regression_table(400, ","));
+    folder.fails(1, "fit d.csv --target y --stream -o m.json --checkpoint /dev/full", &["/dev/full", "No space"]);
+}
+
+/// Rows that arrive during the second pass.
+#[cfg(unix)]
+#[test]
+fn a_table_that_grows_meanwhile() {
+    let (folder, line) = slow_table();
+    let noticed = (0..ATTEMPTS).any(|_| {
+        let child = start(&folder, line);
+        fs::File::options().append(true).open(folder.path("d.npy")).unwrap().write_all(b"more").unwrap();
+        let output = child.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            // Too late: the second pass had ended.
+            fs::remove_file(folder.path("c")).unwrap();
+            return false;
+        }
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        assert!(message.contains("`d.npy` changed while it was read") && message.contains("bytes"), "{message}");
+        true
+    });
+    assert!(noticed);
+}
