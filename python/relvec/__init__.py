@@ -7,15 +7,26 @@ from ._core import __version__
 
 if TYPE_CHECKING:
     from ._files import load
+    from ._statistics import Statistics
     from .rvm import RVC, RVR, RelevanceVectorClassifier, RelevanceVectorRegressor
 
-__all__ = ["RVC", "RVR", "RelevanceVectorClassifier", "RelevanceVectorRegressor", "__version__", "load"]
+__all__ = [
+    "RVC",
+    "RVR",
+    "RelevanceVectorClassifier",
+    "RelevanceVectorRegressor",
+    "Statistics",
+    "__version__",
+    "load",
+]
+# Where what is not in `rvm` is.
+_MODULES = {"Statistics": "._statistics", "load": "._files"}
 
 
 def __getattr__(name: str) -> Any:
     # The command, which needs no scikit-learn, starts a second sooner without it.
     if name in __all__:
-        return getattr(import_module("._files" if name == "load" else ".rvm", __name__), name)
+        return getattr(import_module(_MODULES.get(name, ".rvm"), __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

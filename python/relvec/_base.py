@@ -36,7 +36,8 @@ class RelevanceVectorMachine(BaseEstimator):
         shape: float,
         basis: str,
         dictionary: str | int,
-        landmarks: str,
+        landmarks: str | ArrayLike,
+        refresh: int,
         fit_intercept: bool,
         inference: str,
         inference_params: dict[str, Any] | None,
@@ -57,6 +58,7 @@ class RelevanceVectorMachine(BaseEstimator):
         self.basis = basis
         self.dictionary = dictionary
         self.landmarks = landmarks
+        self.refresh = refresh
         self.fit_intercept = fit_intercept
         self.inference = inference
         self.inference_params = inference_params
@@ -92,29 +94,10 @@ class RelevanceVectorMachine(BaseEstimator):
 
     def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
         """Weights [N], checked."""
-        if sample_weight is None:
-            return None
-        try:
-            given = np.asarray(sample_weight)
-            if given.dtype.kind == "c":
-                raise TypeError("complex numbers")
-            weights = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"sample_weight holds something that is no number: {error}") from None
-        if weights.ndim == 0:
-            weights = np.full(rows, weights)
-        if weights.ndim != 1:
-            raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
-        if len(weights) != rows:
-            raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(rows,)}!")
-        bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-        if len(bad) > 0:
-            raise ValueError(
-                f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be zero or positive, and finite"
-            )
-        if not np.any(weights > 0):
+        weights = _parameters.sample_weights(sample_weight, rows)
+        if weights is not None and not np.any(weights > 0):
             raise ValueError("Every sample weight is zero: there is no row to learn from")
-        return np.ascontiguousarray(weights)
+        return weights
 
     def _fit(
         self,
@@ -129,32 +112,45 @@ class RelevanceVectorMachine(BaseEstimator):
         _parameters.one_of("basis", self.basis, ["kernel", "given"])
         # Checked before any work is done on the data.
         external = self._precomputed or self._callable
-        seed = 0 if self.random_state is None else self.random_state
-        if not isinstance(seed, (int, np.integer)) or seed < 0:
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        settings = _parameters.settings(
-            self, likelihood, external or self.basis == "given", threads(self.n_jobs), int(seed)
-        )
-        _parameters.whole("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        settings, seed = self._settings(likelihood, external or self.basis == "given")
+        landmarks = _parameters.landmarks(self, X.shape[1])
 
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
         design, dictionary, centres = X, used, None
         if self._precomputed:
             # The whole matrix is there: a rule has nothing to spare.
             rule = "all" if isinstance(self.dictionary, str) else self.dictionary
-            dictionary = _draw(_distinct_columns(X, used), rule, int(seed))
+            dictionary = _draw(_distinct_columns(X, used), rule, seed)
             design = np.ascontiguousarray(X[:, dictionary])
         elif self._callable:
-            _, first = np.unique(X[used], axis=0, return_index=True)
-            dictionary = _draw(used[first], self.dictionary, int(seed))
-            centres = X[dictionary]
+            if landmarks is None:
+                _, first = np.unique(X[used], axis=0, return_index=True)
+                dictionary = _draw(used[first], self.dictionary, seed)
+                centres = X[dictionary]
+            else:
+                dictionary = np.sort(np.unique(landmarks, axis=0, return_index=True)[1])
+                centres, landmarks = landmarks[dictionary], None
             design = self._kernel_values(X, centres)
-        model, report = _core.fit(settings, design, target, weights, observer(int(self.verbose), self.callback))
+        watch = observer(int(self.verbose), self.callback)
+        model, report = _core.fit(settings, design, target, weights, watch, landmarks)
         if external:
             kept = model.relevance
             model = model.with_external_kernel(
                 dictionary[kept].tolist(), X.shape[1], None if centres is None else np.ascontiguousarray(centres[kept])
             )
+        self._end(model, report, name, classes)
+
+    def _settings(self, likelihood: dict[str, Any], given: bool) -> tuple[str, int]:
+        """All settings of a fit for the core, checked, and the seed."""
+        seed = 0 if self.random_state is None else self.random_state
+        if not isinstance(seed, (int, np.integer)) or seed < 0:
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        settings = _parameters.settings(self, likelihood, given, threads(self.n_jobs), int(seed))
+        _parameters.whole("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
+        return settings, int(seed)
+
+    def _end(self, model: _core.Model, report: str, name: str | None, classes: list[Any] | None = None) -> None:
+        """Set the fitted attributes, and say what there is to say."""
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
         self._take(model.named(features, name, classes), _report(report))
         if self.verbose:
@@ -193,7 +189,7 @@ class RelevanceVectorMachine(BaseEstimator):
                 self.gamma_ = np.array(gamma) if isinstance(gamma, list) else gamma
 
     def _warn(self) -> None:
-        """Say that a limit was reached, and which."""
+        """Say that a limit was reached, and which; or that there are fewer rows than asked for."""
         limits = {
             "iteration_limit": f"max_iter={self.max_iter} iterations were done before the fit converged",
             "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
@@ -201,7 +197,12 @@ class RelevanceVectorMachine(BaseEstimator):
             "singular": "the posterior became singular before the fit converged",
         }
         if self._model.status in limits:
-            warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=4)
+            warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=5)
+        # Of rules and of given landmarks all there are is what was asked for.
+        size, found = self.dictionary, self.report_["candidates"]
+        if not isinstance(size, str) and found < size:
+            text = f"dictionary={size}, but there are only {found} different rows: all of them are candidates"
+            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
 
     def _rows(self, X: ArrayLike) -> Float:
         """What the model reads of new rows, validated."""
@@ -225,6 +226,11 @@ class RelevanceVectorMachine(BaseEstimator):
         """Mean and model variance at rows `X`."""
         rows = self._rows(X)
         return self._model.predict(rows, threads(self.n_jobs))
+
+    def _mean(self, X: ArrayLike) -> Float:
+        """Mean alone at rows `X`: the variance costs far more."""
+        rows = self._rows(X)
+        return self._model.predict_mean(rows, threads(self.n_jobs))
 
     @property
     def weight_precision_(self) -> Float:

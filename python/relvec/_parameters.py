@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
 
 from . import _core
 
@@ -60,13 +62,19 @@ def gamma(value: Any) -> str | float | list[float]:
 def kernel(estimator: Any) -> dict[str, Any]:
     """The kernel's settings; only the parameters that it has are looked at."""
     name = one_of("kernel", estimator.kernel, [*KERNELS, "precomputed"])
+    own = {parameter: getattr(estimator, parameter) for parameter in KERNELS[name]}
+    return kernel_of(name, own)
+
+
+def kernel_of(name: str, own: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the kernel of that name with those parameters."""
     checks: dict[str, Callable[[Any], Any]] = {
         "gamma": gamma,
         "degree": lambda value: whole("degree", value, 1),
         "coef0": lambda value: real("coef0", value),
         "shape": lambda value: positive("shape", value),
     }
-    return {name: {parameter: checks[parameter](getattr(estimator, parameter)) for parameter in KERNELS[name]}}
+    return {name: {parameter: checks[parameter](value) for parameter, value in own.items()}}
 
 
 def dictionary(estimator: Any) -> str | int:
@@ -79,6 +87,59 @@ def dictionary(estimator: Any) -> str | int:
     if estimator.basis == "given":
         raise ValueError(f"dictionary = {size}: expected 'auto', since all columns of a design matrix are candidates")
     return size
+
+
+def landmarks(estimator: Any, features: int) -> NDArray[np.float64] | None:
+    """Check the landmarks: a way to choose them (None is returned), or the rows themselves."""
+    given = estimator.landmarks
+    if isinstance(given, str):
+        one_of("landmarks", given, LANDMARKS)
+        return None
+    if np.ndim(given) == 0:
+        raise ValueError(f"landmarks = {given!r}: expected one of {', '.join(map(repr, LANDMARKS))}, or rows")
+    if estimator.basis == "given" or (isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"):
+        where = "of a design matrix all columns" if estimator.basis == "given" else "of a precomputed kernel only rows"
+        raise ValueError(f"landmarks are given, but {where} can be candidates: leave them out")
+    if estimator.dictionary not in ("auto", "all"):
+        raise ValueError(f"dictionary = {estimator.dictionary}: expected 'auto', since the landmarks are given")
+    rows = points("landmarks", given)
+    if rows.shape[1] != features:
+        raise ValueError(f"landmarks has {rows.shape[1]} features, but X has {features}")
+    return rows
+
+
+def points(name: str, given: ArrayLike) -> NDArray[np.float64]:
+    """Check rows that are a parameter, such as landmarks: at least one, of finite numbers."""
+    try:
+        rows: NDArray[np.float64] = check_array(given, dtype=np.float64, order="C", ensure_all_finite=False)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
+    for row, column in np.argwhere(~np.isfinite(rows))[:1]:
+        raise ValueError(f"{name}[{row}, {column}] = {rows[row, column]}: every value must be a finite number")
+    return rows
+
+
+def sample_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.float64] | None:
+    """Check sample weights, one per row or one for all; [N]."""
+    if sample_weight is None:
+        return None
+    try:
+        given = np.asarray(sample_weight)
+        if given.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        weights = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"sample_weight holds something that is no number: {error}") from None
+    if weights.ndim == 0:
+        weights = np.full(rows, weights)
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
+    if len(weights) != rows:
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(rows,)}!")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad) > 0:
+        raise ValueError(f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be zero or positive, and finite")
+    return np.ascontiguousarray(weights)
 
 
 def inference(estimator: Any) -> dict[str, Any]:
@@ -106,10 +167,15 @@ def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: i
     if not given:
         own["kernel"] = kernel(estimator)
     size = dictionary(estimator)
+    own["refresh"] = whole("refresh", estimator.refresh, 0)
+    if given and own["refresh"]:
+        raise ValueError(f"refresh = {estimator.refresh}: expected 0, unless relvec computes the kernel")
     # Of a precomputed or callable kernel the rows are drawn before the core sees it.
     if not given:
         own["dictionary"] = size
-        own["landmarks"] = one_of("landmarks", estimator.landmarks, LANDMARKS)
+        # Rows that are landmarks go as they are, not as text.
+        if isinstance(estimator.landmarks, str):
+            own["landmarks"] = estimator.landmarks
     if estimator.time_limit is not None:
         own["time_limit"] = positive("time_limit", estimator.time_limit)
     if estimator.memory_limit is not None:

@@ -147,7 +147,7 @@ class RegressionDisplay:
         parts : bool, default=False
             Whether to show the part of the band that is there without the noise.
         mark_relevance : bool, default=True
-            Whether to circle the relevance vectors. There are none with ``basis="given"``.
+            Whether to circle the relevance vectors. None are with ``basis="given"`` or given landmarks.
         grid_resolution : int, default=400
             Number of values of the feature where the model is evaluated.
         ax : matplotlib Axes, default=None
@@ -347,7 +347,7 @@ class DecisionDisplay:
         colorbar : bool, default=True
             Whether to show the scale of the probabilities beside the figure.
         mark_relevance : bool, default=True
-            Whether to circle the relevance vectors. There are none with ``basis="given"``.
+            Whether to circle the relevance vectors. None are with ``basis="given"`` or given landmarks.
         grid_resolution : int, default=200
             Number of values of each feature; the model is evaluated at all pairs of them.
         ax : matplotlib Axes, default=None
@@ -778,7 +778,7 @@ def _relevance(estimator: Any, final: Any, X: Any) -> NDArray[np.int64] | None:
 
     They are known by number, not by value: a Pipeline transforms rows, and targets belong to rows.
     """
-    if final._model.basis == "given":
+    if final._model.basis == "given" or not isinstance(final.landmarks, str):
         return None
     rows = np.asarray(_transformed(estimator, X), dtype=np.float64)
     advice = "pass the rows that the estimator was fitted to, or mark_relevance=False"
@@ -790,7 +790,9 @@ def _relevance(estimator: Any, final: Any, X: Any) -> NDArray[np.int64] | None:
     relevance: NDArray[np.int64] = final.relevance_
     vectors = final.relevance_vectors_
     # A precomputed kernel leaves no vectors to compare with. Those of a model file that standardises are
-    # as the rows only up to rounding.
-    if vectors.size > 0 and np.any(np.abs(rows[relevance] - vectors) > 1e-9 * np.abs(vectors).max(axis=0)):
+    # as the rows only up to rounding. A file does not tell the numbers of landmarks from those of rows.
+    if np.any(relevance >= len(rows)) or (
+        vectors.size > 0 and np.any(np.abs(rows[relevance] - vectors) > 1e-9 * np.abs(vectors).max(axis=0))
+    ):
         raise ValueError(f"The rows of X are not those of training, by the relevance vectors among them: {advice}")
     return relevance

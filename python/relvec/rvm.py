@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _parameters
 from ._base import Float, Kernel, RelevanceVectorMachine, target_name
-from ._progress import Callback
+from ._progress import Callback, observer
 from ._threads import threads
 
 
@@ -46,12 +46,18 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         used.
     dictionary : {"auto", "all"} or int, default="auto"
         How many training rows are candidates for relevance vectors; all rows are learnt from. ``"auto"``
-        is all of up to 5,000 different rows, and 1,000 landmarks of more. Time and memory grow with it
-        instead of the number of rows. Of a callable kernel they are drawn at random;
+        is all of up to 10,000 different rows, and 1,000 landmarks of more, or where a model of more than
+        5,000 rows needs more than some 240 of them (150 for classes). Of a callable kernel they are drawn at random;
         of a precomputed one too, but there ``"auto"`` is all.
-    landmarks : {"kmedoids", "uniform"}, default="kmedoids"
+    landmarks : {"kmedoids", "uniform"} or array-like of shape (n_landmarks, n_features), \
+default="kmedoids"
         How candidates are chosen where they are not all: rows near the centres of k-means, in the space
-        that the kernel scales, or evenly at random.
+        that the kernel scales, or evenly at random. An array holds the candidates themselves, which need
+        not be training rows; then `dictionary` gives no number, and `relevance_` counts landmarks.
+    refresh : int, default=0
+        Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random,
+        once the search among the present ones is at rest. For a `dictionary` of less than 1,000 rows by
+        number and the scheme ``"sequential"``.
     fit_intercept : bool, default=True
         Whether there is a constant basis function. It has a precision of its own and may be pruned.
     noise_variance : float, default=None
@@ -85,7 +91,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     Attributes
     ----------
     relevance_ : ndarray of shape (n_relevance,)
-        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``.
+        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, and
+        rows of `landmarks` if these are given.
     relevance_vectors_ : ndarray of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
     dual_coef_ : ndarray of shape (1, n_relevance)
@@ -157,7 +164,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         shape: float = 1.0,
         basis: str = "kernel",
         dictionary: str | int = "auto",
-        landmarks: str = "kmedoids",
+        landmarks: str | ArrayLike = "kmedoids",
+        refresh: int = 0,
         fit_intercept: bool = True,
         noise_variance: float | None = None,
         inference: str = "sequential",
@@ -180,6 +188,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             basis=basis,
             dictionary=dictionary,
             landmarks=landmarks,
+            refresh=refresh,
             fit_intercept=fit_intercept,
             inference=inference,
             inference_params=inference_params,
@@ -215,15 +224,28 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         """
         self._forget()
         rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
-        noise = None if self.noise_variance is None else _parameters.positive("noise_variance", self.noise_variance)
+        likelihood = self._likelihood()
         self._fit(
             rows,
             np.ascontiguousarray(t, dtype=np.float64),
             self._weights(sample_weight, len(rows)),
-            {"gaussian": {"noise_variance": noise}},
+            likelihood,
             target_name(y),
         )
         return self
+
+    def _likelihood(self) -> dict[str, Any]:
+        noise = None if self.noise_variance is None else _parameters.positive("noise_variance", self.noise_variance)
+        return {"gaussian": {"noise_variance": noise}}
+
+    def _fit_statistics(self, sums: _core.Statistics, features: list[str] | None) -> None:
+        """Fit to sums over rows; `features`: their names."""
+        settings, _ = self._settings(self._likelihood(), False)
+        model, report = sums.fit(settings, observer(int(self.verbose), self.callback))
+        self.n_features_in_ = sums.n_features
+        if features is not None:
+            self.feature_names_in_ = np.array(features, dtype=object)
+        self._end(model, report, None)
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         super()._take(model, report)
@@ -268,13 +290,15 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         model_std, noise_std : ndarray of shape (n_samples,)
             Only with `return_parts`.
         """
+        if not (return_std or return_parts):
+            return self._mean(X)
         mean, variance = self._moments(X)
         out = [mean]
         if return_std:
             out.append(np.sqrt(variance + self.noise_variance_))
         if return_parts:
             out += [np.sqrt(variance), np.full(len(mean), np.sqrt(self.noise_variance_))]
-        return tuple(out) if len(out) > 1 else mean
+        return tuple(out)
 
 
 class RVC(ClassifierMixin, RelevanceVectorMachine):
@@ -306,12 +330,18 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         used.
     dictionary : {"auto", "all"} or int, default="auto"
         How many training rows are candidates for relevance vectors; all rows are learnt from. ``"auto"``
-        is all of up to 5,000 different rows, and 1,000 landmarks of more. Time and memory grow with it
-        instead of the number of rows. Of a callable kernel they are drawn at random;
+        is all of up to 10,000 different rows, and 1,000 landmarks of more, or where a model of more than
+        5,000 rows needs more than some 240 of them (150 for classes). Of a callable kernel they are drawn at random;
         of a precomputed one too, but there ``"auto"`` is all.
-    landmarks : {"kmedoids", "uniform"}, default="kmedoids"
+    landmarks : {"kmedoids", "uniform"} or array-like of shape (n_landmarks, n_features), \
+default="kmedoids"
         How candidates are chosen where they are not all: rows near the centres of k-means, in the space
-        that the kernel scales, or evenly at random.
+        that the kernel scales, or evenly at random. An array holds the candidates themselves, which need
+        not be training rows; then `dictionary` gives no number, and `relevance_` counts landmarks.
+    refresh : int, default=0
+        Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random,
+        once the search among the present ones is at rest. For a `dictionary` of less than 500 rows by
+        number and the scheme ``"sequential"``.
     fit_intercept : bool, default=True
         Whether there is a constant basis function. It has a precision of its own and may be pruned.
     class_weight : dict or "balanced", default=None
@@ -348,7 +378,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     classes_ : ndarray of shape (2,)
         The classes, sorted.
     relevance_ : ndarray of shape (n_relevance,)
-        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``.
+        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, and
+        rows of `landmarks` if these are given.
     relevance_vectors_ : ndarray of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
     dual_coef_ : ndarray of shape (1, n_relevance)
@@ -420,7 +451,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         shape: float = 1.0,
         basis: str = "kernel",
         dictionary: str | int = "auto",
-        landmarks: str = "kmedoids",
+        landmarks: str | ArrayLike = "kmedoids",
+        refresh: int = 0,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         inference: str = "sequential",
@@ -443,6 +475,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             basis=basis,
             dictionary=dictionary,
             landmarks=landmarks,
+            refresh=refresh,
             fit_intercept=fit_intercept,
             inference=inference,
             inference_params=inference_params,
@@ -572,7 +605,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             Classes.
         """
         check_is_fitted(self)
-        return self.classes_[(self._log_odds(X) > 0.0).astype(np.intp)]
+        # Moderation changes no sign.
+        return self.classes_[(self._log_odds(X, moderated=False) > 0.0).astype(np.intp)]
 
     def predict_proba(self, X: ArrayLike, moderated: bool = True) -> Float:
         """Predict class probabilities.

@@ -1,28 +1,21 @@
-//! Fitting on a thread of its own, so that the thread that called can listen for Ctrl-C.
+//! Fits: to rows, and to sums over rows.
 
 use std::ops::ControlFlow;
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
 
 use ndarray::{Array1, ArrayView2, Ix2, RawArrayView};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use relvec::{Interrupt, Progress, Report, Rvm, Targets};
+use relvec::{Centres, Interrupt, Landmarks, Observer, Progress, Report, Rvm, Targets};
 
+use crate::listen::listening;
 use crate::model::Model;
-use crate::{defect, exception, guarded};
-
-/// How often the calling thread looks for Ctrl-C.
-const LISTEN: Duration = Duration::from_millis(20);
-/// How long an interrupted fit is waited for; a long matrix operation ends by itself after that.
-const PATIENCE: Duration = Duration::from_millis(200);
+use crate::{exception, guarded};
 
 /// Rows of the caller's array, read without a copy.
-struct Rows {
+pub(crate) struct Rows {
     view: RawArrayView<f64, Ix2>,
     /// Keeps the memory alive.
     _owner: Py<PyAny>,
@@ -32,11 +25,11 @@ struct Rows {
 unsafe impl Send for Rows {}
 
 impl Rows {
-    fn new(x: &PyReadonlyArray2<'_, f64>) -> Rows {
+    pub fn new(x: &PyReadonlyArray2<'_, f64>) -> Rows {
         Rows { view: x.as_array().raw_view(), _owner: x.as_any().clone().unbind() }
     }
 
-    fn view(&self) -> ArrayView2<'_, f64> {
+    pub fn view(&self) -> ArrayView2<'_, f64> {
         // SAFETY: the memory is alive (`_owner`); that nobody writes into it during a fit is the
         // caller's promise, as with any function of numpy that runs without the lock.
         unsafe { self.view.deref_into_view() }
@@ -110,9 +103,14 @@ fn setting(error: serde_path_to_error::Error<serde_json::Error>) -> PyErr {
     PyValueError::new_err(format!("{}: {}", error.path(), text.split(" at line ").next().unwrap_or(&text)))
 }
 
-/// Fits by `settings` (the JSON of the core's parameters); returns the model and the JSON of its report.
+fn parameters(settings: &str) -> PyResult<Rvm> {
+    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(settings)).map_err(setting)
+}
+
+/// Fits by `settings` (the JSON of the core's parameters), to given landmarks if there are any; returns the
+/// model and the JSON of its report.
 #[pyfunction]
-#[pyo3(signature = (settings, x, target, weights=None, callback=None))]
+#[pyo3(signature = (settings, x, target, weights=None, callback=None, landmarks=None))]
 pub(crate) fn fit(
     py: Python<'_>,
     settings: &str,
@@ -120,61 +118,55 @@ pub(crate) fn fit(
     target: Target<'_>,
     weights: Option<PyReadonlyArray1<'_, f64>>,
     callback: Option<Py<PyAny>>,
+    landmarks: Option<PyReadonlyArray2<'_, f64>>,
 ) -> PyResult<(Model, String)> {
-    let rvm: Rvm = serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(settings)).map_err(setting)?;
+    let mut rvm = parameters(settings)?;
+    if let Some(centres) = landmarks {
+        rvm.landmarks = Landmarks::Given(Centres(centres.as_array().to_owned()));
+    }
     let rows = Rows::new(&x);
     let values = target.values()?;
     let weights = weights.map(|w| w.as_array().to_owned());
+    learn(py, callback, move |observer, interrupt| {
+        let targets = match &values {
+            Values::Real(t) => Targets::real(t.view()),
+            Values::Classes(labels) => Targets::classes(labels, 2),
+        };
+        let targets = weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
+        rvm.fit_interruptible(rows.view(), &targets, observer, interrupt)
+    })
+}
+
+/// As [`fit`], to sums over rows.
+pub(crate) fn fit_statistics(
+    py: Python<'_>,
+    settings: &str,
+    statistics: Arc<relvec::Statistics>,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<(Model, String)> {
+    let rvm = parameters(settings)?;
+    learn(py, callback, move |observer, interrupt| rvm.fit_statistics_interruptible(&statistics, observer, interrupt))
+}
+
+/// Runs a fit while this thread listens for Ctrl-C.
+fn learn(
+    py: Python<'_>,
+    callback: Option<Py<PyAny>>,
+    fit: impl FnOnce(&mut Observer, &Interrupt) -> relvec::Result<(relvec::Model, Report)> + Send + 'static,
+) -> PyResult<(Model, String)> {
     let interrupt = Interrupt::default();
     let raised = Arc::default();
     let callback = callback.map(|function| Callback { function, interrupt: interrupt.clone(), raised: Arc::clone(&raised) });
-
-    let (sender, receiver) = channel();
     let switch = interrupt.clone();
     let work = move || {
-        let fitted = run(&rvm, &rows, &values, weights.as_ref(), callback.as_ref(), &switch);
-        // An interrupted fit may end after its caller has gone.
-        let _ = sender.send(fitted);
+        let mut observer = |progress: &Progress| callback.as_ref().map_or(ControlFlow::Continue(()), |c| c.call(progress));
+        guarded(|| fit(&mut observer, &switch))
     };
-    thread::Builder::new().name("relvec-fit".into()).spawn(work)?;
-
-    // A receiver may not be shared between threads, and a detached closure counts as another.
-    let receiver = Mutex::new(receiver);
-    let wait = |time| receiver.lock().unwrap_or_else(|e| e.into_inner()).recv_timeout(time);
-    let fitted = loop {
-        match py.detach(|| wait(LISTEN)) {
-            Ok(fitted) => break fitted,
-            Err(RecvTimeoutError::Disconnected) => return Err(defect()),
-            Err(RecvTimeoutError::Timeout) => {
-                if let Err(signal) = py.check_signals() {
-                    interrupt.raise();
-                    let _ = py.detach(|| wait(PATIENCE));
-                    return Err(signal);
-                }
-            }
-        }
-    };
+    let fitted = listening(py, &interrupt, work)?;
     if let Some(error) = raised.lock().unwrap_or_else(|e| e.into_inner()).take() {
         return Err(error);
     }
     let (model, report) = fitted?.map_err(exception)?;
     let report = serde_json::to_string(&report).map_err(|e| PyValueError::new_err(e.to_string()))?;
     Ok((Model::new(model), report))
-}
-
-fn run(
-    rvm: &Rvm,
-    rows: &Rows,
-    values: &Values,
-    weights: Option<&Array1<f64>>,
-    callback: Option<&Callback>,
-    interrupt: &Interrupt,
-) -> PyResult<relvec::Result<(relvec::Model, Report)>> {
-    let targets = match values {
-        Values::Real(t) => Targets::real(t.view()),
-        Values::Classes(labels) => Targets::classes(labels, 2),
-    };
-    let targets = weights.map_or(targets, |w| targets.with_weights(w.view()));
-    let mut observer = |progress: &Progress| callback.map_or(ControlFlow::Continue(()), |c| c.call(progress));
-    guarded(|| rvm.fit_interruptible(rows.view(), &targets, &mut observer, interrupt))
 }

@@ -2,7 +2,9 @@
 //! Python files beside it.
 
 mod fit;
+mod listen;
 mod model;
+mod statistics;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use relvec::{Dictionary, Inference, Kernel, Landmarks};
 
 /// Numerics of relvec, in Rust.
@@ -21,6 +24,8 @@ mod _core {
     use super::fit::fit;
     #[pymodule_export]
     use super::model::Model;
+    #[pymodule_export]
+    use super::statistics::Statistics;
 
     /// The parameters of each kernel, by its name.
     #[pyfunction]
@@ -78,6 +83,11 @@ fn exception(error: relvec::Error) -> PyErr {
 
 fn linear_algebra_error(py: Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyType>> {
     Ok(py.import("numpy.linalg")?.getattr("LinAlgError")?.cast_into()?)
+}
+
+/// A pool of so many threads. None outlives the call that made it, so a forked process finds none that is dead.
+fn pool(threads: usize) -> PyResult<ThreadPool> {
+    ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| PyRuntimeError::new_err(e.to_string()))
 }
 
 /// Runs `work`; a panic, which would be a defect of ours, becomes an ordinary exception.

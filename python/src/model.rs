@@ -1,14 +1,13 @@
 //! A trained model as Python sees it.
 
-use ndarray::ArrayView2;
+use ndarray::{Array1, ArrayView2};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2, ToPyArray};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
-use rayon::ThreadPoolBuilder;
 use relvec::{FittedBasis, Label, Moderation, Prediction};
 
-use crate::{exception, guarded};
+use crate::{exception, guarded, pool};
 
 /// A trained machine; it does not change.
 #[pyclass(frozen, module = "relvec._core")]
@@ -24,17 +23,15 @@ impl Model {
         Model { model }
     }
 
-    /// Runs `predict` on `threads` threads of its own: no pool outlives the call, so a forked process
-    /// finds none that is dead.
-    fn on_threads(
+    /// Runs `predict` on `threads` threads of its own.
+    fn on_threads<T: Send>(
         &self,
         py: Python<'_>,
         threads: usize,
-        predict: impl FnOnce(&relvec::Model) -> relvec::Result<Prediction> + Send,
-    ) -> PyResult<Prediction> {
+        predict: impl FnOnce(&relvec::Model) -> relvec::Result<T> + Send,
+    ) -> PyResult<T> {
         py.detach(|| {
-            let pool = ThreadPoolBuilder::new().num_threads(threads).build();
-            let pool = pool.map_err(|e| PyRuntimeError::new_err(e.to_string()))?;
+            let pool = pool(threads)?;
             guarded(|| pool.install(|| predict(&self.model)))?.map_err(exception)
         })
     }
@@ -43,6 +40,14 @@ impl Model {
     fn prediction(&self, py: Python<'_>, x: ArrayView2<'_, f64>, threads: usize) -> PyResult<Prediction> {
         let external = matches!(self.model.expansion.basis, FittedBasis::External { .. });
         self.on_threads(py, threads, |model| if external { model.predict_from_basis(x) } else { model.predict(x) })
+    }
+
+    /// The mean of `prediction`, without the variance where the core makes the basis functions.
+    fn mean(&self, py: Python<'_>, x: ArrayView2<'_, f64>, threads: usize) -> PyResult<Array1<f64>> {
+        match self.model.expansion.basis {
+            FittedBasis::External { .. } => Ok(self.prediction(py, x, threads)?.mean),
+            _ => self.on_threads(py, threads, |model| model.predict_mean(x)),
+        }
     }
 }
 
@@ -91,6 +96,16 @@ impl Model {
         Ok((prediction.mean.to_pyarray(py), prediction.model_variance.to_pyarray(py)))
     }
 
+    /// The mean alone, the same to the bit, which costs far less.
+    fn predict_mean<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        Ok(self.mean(py, x.as_array(), threads)?.to_pyarray(py))
+    }
+
     /// Log odds of the second class.
     fn log_odds<'py>(
         &self,
@@ -99,8 +114,11 @@ impl Model {
         threads: usize,
         moderated: bool,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let moderation = if moderated { Moderation::Posterior } else { Moderation::PlugIn };
-        Ok(self.prediction(py, x.as_array(), threads)?.log_odds(moderation).to_pyarray(py))
+        if moderated {
+            return Ok(self.prediction(py, x.as_array(), threads)?.log_odds(Moderation::Posterior).to_pyarray(py));
+        }
+        // Without the posterior of the weights the log odds are the mean.
+        Ok(self.mean(py, x.as_array(), threads)?.to_pyarray(py))
     }
 
     /// `"kernel"`, `"given"` or `"external"`.

@@ -32,6 +32,13 @@ def two_classes(n=80, spread=0.9, seed=0):
     return X, np.repeat([0, 1], [half, n - half])
 
 
+def put(array, index, value):
+    """The array with one value changed."""
+    out = np.array(array, dtype=np.float64)
+    out[index] = value
+    return out
+
+
 def squared_distances(A, B, gamma):
     return ((np.asarray(A)[:, np.newaxis] - np.asarray(B)[np.newaxis]) ** 2 * gamma).sum(axis=2)
 

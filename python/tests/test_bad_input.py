@@ -9,18 +9,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from relvec import RVC, RVR, load
 from sklearn.exceptions import NotFittedError
-from support import sinc, surface, two_classes
+from support import put, sinc, surface, two_classes
 
 X, T = sinc()
 C, Y = two_classes()
 ONES = np.ones(60)
 K = np.exp(-0.1 * (X - X.T) ** 2)
-
-
-def put(array, index, value):
-    out = np.array(array, dtype=np.float64)
-    out[index] = value
-    return out
 
 
 def refused(error, match, model, *data):

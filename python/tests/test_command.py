@@ -137,12 +137,12 @@ def test_ctrl_c_ends_the_command(tmp_path):
     import signal
     import time
 
+    # A fit of ten seconds and more: a smooth target in ten features, every row a candidate.
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(3000, 5))
-    header = ",".join("abcdey")
-    np.savetxt(
-        tmp_path / "d.csv", np.column_stack([X, rng.normal(size=3000)]), delimiter=",", header=header, comments=""
-    )
+    X = rng.uniform(size=(8000, 10))
+    y = np.sin(3 * X[:, 0] * X[:, 1]) + X[:, 2] ** 2 + X[:, 3] + 0.1 * rng.normal(size=8000)
+    header = ",".join("abcdefghijy")
+    np.savetxt(tmp_path / "d.csv", np.column_stack([X, y]), delimiter=",", header=header, comments="")
     path = Path(sys.executable).parent / "relvec"
     words = [str(path), "fit", "d.csv", "--target", "y", "-o", "m.json"]
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:

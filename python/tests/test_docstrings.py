@@ -13,7 +13,7 @@ import pytest
 import relvec
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
-from relvec import RVC, RVR
+from relvec import RVC, RVR, Statistics
 from support import ROOT, two_classes
 
 PUBLIC = [
@@ -21,7 +21,7 @@ PUBLIC = [
 ]
 METHODS = [
     f"relvec.{cls.__name__}.{name}"
-    for cls in (RVR, RVC)
+    for cls in (RVR, RVC, Statistics)
     for name, member in inspect.getmembers(cls)
     if not name.startswith("_")
     and (inspect.isfunction(member) or isinstance(member, property))
@@ -45,7 +45,7 @@ def test_examples_run(module):
 
 
 def test_there_are_examples():
-    for name in ("RVR", "RVC", "load"):
+    for name in ("RVR", "RVC", "Statistics", "load"):
         assert ">>> " in getattr(relvec, name).__doc__
 
 
@@ -56,7 +56,7 @@ def test_docstrings_are_complete(name):
 
 
 def test_these_are_looked_at():
-    assert set(PUBLIC) == {"relvec.RVC", "relvec.RVR", "relvec.load"}
+    assert set(PUBLIC) == {"relvec.RVC", "relvec.RVR", "relvec.Statistics", "relvec.load"}
     assert {"relvec.RVR.fit", "relvec.RVR.predict", "relvec.RVR.save", "relvec.RVC.predict_proba"} <= set(METHODS)
 
 
@@ -70,6 +70,13 @@ def test_parameters_and_defaults_are_those_of_the_constructor(cls):
         default = re.search(r"default=(.+)$", described[name])
         assert default, name
         assert eval(default[1]) == parameter.default, name
+
+
+def test_parameters_and_attributes_of_the_statistics():
+    page = NumpyDocString(inspect.getdoc(Statistics))
+    assert {entry.name for entry in page["Parameters"]} == set(inspect.signature(Statistics).parameters)
+    properties = {name for name, member in inspect.getmembers(Statistics) if isinstance(member, property)}
+    assert {entry.name for entry in page["Attributes"]} == properties
 
 
 @pytest.mark.parametrize("cls", [RVR, RVC])

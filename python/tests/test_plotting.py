@@ -266,6 +266,17 @@ def test_alpha_with_intercept(sinc):
     assert display.intercept_.get_ydata() == np.log10(model[-1].intercept_alpha_)
 
 
+def test_given_landmarks_are_no_rows_of_the_table(sinc, tmp_path):
+    X, t = sinc
+    model = RVR(gamma=0.1, landmarks=np.linspace(-10.0, 10.0, 120)[:, np.newaxis]).fit(X, t)
+    assert RegressionDisplay.from_estimator(model, X, t).circles_ is None
+    # A file does not tell them from rows: some have numbers that no row has.
+    assert np.any(model.relevance_ >= len(X))
+    model.save(tmp_path / "model.json")
+    with pytest.raises(ValueError, match=r"rows of X are not those of training.*mark_relevance=False"):
+        RegressionDisplay.from_estimator(load(tmp_path / "model.json"), X, t)
+
+
 def test_no_relevance_vectors():
     X = np.arange(10.0)[:, np.newaxis]
     noise = np.random.default_rng(3).standard_normal(10)

@@ -38,6 +38,7 @@ def settings():
         # The schemes of slow convergence need not go to the end to be checked.
         yield from (cls(inference=scheme, tol=0.01) for scheme in SCHEMES if scheme != "sequential")
         yield cls(dictionary=50, random_state=1)
+        yield cls(dictionary=20, refresh=2)
         yield cls(fit_intercept=False, gamma=0.3)
         yield cls(inference_params={"batch": 1, "reheats": 0}, tol=1e-3)
     yield RVR(noise_variance=0.1)
@@ -53,6 +54,8 @@ def run(check, estimator):
         pytest.fail(f"skipped: {reason}")
 
 
+# Some of the checks have fewer rows than one of the dictionaries.
+@pytest.mark.filterwarnings("ignore:.* different rows:UserWarning")
 @parametrize_with_checks(list(settings()))
 def test_checks(estimator, check):
     run(check, estimator)

@@ -1,0 +1,352 @@
+"""Sums over rows, made anywhere, added in any order, fitted once."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+from . import _core, _parameters
+from ._base import Float
+from ._threads import threads
+from .rvm import RVR
+
+# Parameters of RVR that the statistics have decided.
+DECIDED = ["kernel", "gamma", "degree", "coef0", "shape", "basis", "dictionary", "landmarks", "refresh"]
+
+
+class Statistics:
+    """Sums over rows that say all a regression on landmarks needs to know of them.
+
+    With one column per centre (landmark), and one of ones, the sums are those of products of two columns,
+    and of a column and the target. They take the same memory for any number of rows, and they add: rows
+    may come in blocks, from many processes or machines, in any order. `fit` then costs the same for any
+    number of rows.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
+"sigmoid", "linear_spline"}, default="rbf"
+        The kernel, as in `RVR`. It has to be known before the first row, so that ``"precomputed"`` and
+        callables are not possible.
+    centres : array-like of shape (n_centres, n_features)
+        The landmarks: rows of the data, as a rule; some hundreds that cover the inputs.
+    gamma : float or array-like of shape (n_features,), default=None
+        Scale of the kernel, or one per feature; needed where the kernel has one. ``"scale"`` is not
+        possible: it asks for rows that are yet to come.
+    degree : int, default=3
+        Power of the polynomial kernel.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
+
+    Attributes
+    ----------
+    kernel : str
+        The kernel.
+    kernel_params : dict
+        Its parameters.
+    centres : ndarray of shape (n_centres, n_features)
+        The landmarks.
+    feature_names : list of str or None
+        Names of the features: those of the first rows, or centres, that had names.
+    n_features : int
+        Number of features.
+    n_rows : int
+        Rows of positive weight so far.
+    weight : float
+        Sum of their weights.
+    gram : ndarray of shape (n_centres + 1, n_centres + 1)
+        Weighted sums of products of two columns, the column of ones first.
+    target_mean : float
+        Weighted mean of the targets; NaN before the first row.
+    target_sums : ndarray of shape (n_centres + 1,)
+        Weighted sums of products of a column and the target less its mean.
+    target_square : float
+        Weighted sum of squares of the target less its mean.
+
+    See Also
+    --------
+    RVR : Its parameter `landmarks` does the same for rows that are in one place.
+
+    Notes
+    -----
+    Two values are equal if all their bits are. However rows are parted, sums agree up to rounding; for the
+    same bits, add the same parts in the same order.
+
+    Features are taken as they are: scale all blocks by the same numbers if their units differ.
+
+    Threads of Python may share one: each update is added whole, and a fit, a copy or a pickle takes the sums
+    as they are at that moment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import Statistics
+    >>> X = np.linspace(-10, 10, 10_000)[:, np.newaxis]
+    >>> y = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(10_000)
+    >>> parts = [Statistics(gamma=0.1, centres=X[::250]).update(X[i::4], y[i::4]) for i in range(4)]
+    >>> model = sum(parts).fit()
+    >>> bool(abs(model.noise_variance_**0.5 - 0.1) < 0.005)
+    True
+    >>> bool(np.all(np.abs(model.predict(X) - np.sinc(X[:, 0] / np.pi)) < 0.02))
+    True
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        kernel: str = "rbf",
+        *,
+        centres: ArrayLike,
+        gamma: float | ArrayLike | None = None,
+        degree: int = 3,
+        coef0: float = 0.0,
+        shape: float = 1.0,
+    ) -> None:
+        if callable(kernel) or (isinstance(kernel, str) and kernel == "precomputed"):
+            raise ValueError(
+                f"kernel = {kernel!r}: statistics need a kernel that relvec computes, one of "
+                + ", ".join(map(repr, _parameters.KERNELS))
+            )
+        name = _parameters.one_of("kernel", kernel, list(_parameters.KERNELS))
+        given = {"gamma": gamma, "degree": degree, "coef0": coef0, "shape": shape}
+        own = {parameter: given[parameter] for parameter in _parameters.KERNELS[name]}
+        if "gamma" in own and (gamma is None or isinstance(gamma, str)):
+            raise ValueError(
+                f"gamma = {gamma!r}: expected a positive number, or one per feature; a rule would ask for rows that "
+                "are yet to come"
+            )
+        points = _parameters.points("centres", centres)
+        self._sums = _core.Statistics(json.dumps(_parameters.kernel_of(name, own)), points)
+        self._names = _names(centres)
+
+    def update(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, n_jobs: int | None = None
+    ) -> Statistics:
+        """Add rows; if that fails or is interrupted, nothing has changed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; there may be none.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, zero or positive: a weight of 2 equals the row twice.
+        n_jobs : int, default=None
+            Threads, as in `RVR`. The sums do not depend on it.
+
+        Returns
+        -------
+        Statistics
+            This object.
+        """
+        names = self._agree(_names(X))
+        rows = check_array(
+            X, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=0, input_name="X"
+        )
+        if y is None:
+            raise ValueError("y is None: statistics need targets")
+        targets = column_or_1d(y, dtype=np.float64, warn=True)
+        check_consistent_length(rows, targets)
+        if rows.shape[1] != self.n_features:
+            raise ValueError(f"X has {rows.shape[1]} features, but the centres have {self.n_features}")
+        for row, column in np.argwhere(~np.isfinite(rows))[:1]:
+            raise ValueError(f"X[{row}, {column}] = {rows[row, column]}: every value must be a finite number")
+        for row in np.flatnonzero(~np.isfinite(targets))[:1]:
+            raise ValueError(f"y[{row}] = {targets[row]}: every value must be a finite number")
+        weights = _parameters.sample_weights(sample_weight, len(rows))
+        self._sums.update(rows, np.ascontiguousarray(targets), weights, threads(n_jobs))
+        self._names = names
+        return self
+
+    def merge(self, other: Statistics) -> Statistics:
+        """Add the rows of another, which must have the same kernel and centres.
+
+        Parameters
+        ----------
+        other : Statistics
+            What is added; it stays as it is.
+
+        Returns
+        -------
+        Statistics
+            This object.
+        """
+        if not isinstance(other, Statistics):
+            raise TypeError(f"expected Statistics, found {type(other).__name__}")
+        names = self._agree(other._names)
+        self._sums.merge(other._sums)
+        self._names = names
+        return self
+
+    def fit(self, **parameters: Any) -> RVR:
+        """Fit to all rows so far.
+
+        Parameters
+        ----------
+        **parameters : dict
+            Parameters of `RVR`, but for those that the statistics have decided: the kernel and its
+            parameters, and what concerns the choice of landmarks.
+
+        Returns
+        -------
+        RVR
+            A fitted estimator. Its `relevance_` counts the centres, and its parameter `landmarks` holds
+            them, so that a clone learns the same from rows.
+        """
+        known = [name for name in inspect.signature(RVR).parameters if name not in DECIDED]
+        for name in parameters:
+            if name in DECIDED:
+                raise TypeError(f"fit() takes no {name!r}: the statistics have decided it")
+            if name not in known:
+                raise TypeError(f"fit() has no parameter {name!r}; known: {', '.join(known)}")
+        model = RVR(self.kernel, landmarks=self.centres, **self.kernel_params, **parameters)
+        model._fit_statistics(self._sums, self._names)
+        return model
+
+    def to_bytes(self) -> bytes:
+        """Everything but the names of features as bytes, with a checksum.
+
+        Returns
+        -------
+        bytes
+            The same on every machine; Rust reads them, too.
+        """
+        return self._sums.to_bytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Statistics:
+        """What `to_bytes` gave.
+
+        Parameters
+        ----------
+        data : bytes
+            All of them.
+
+        Returns
+        -------
+        Statistics
+            An equal one.
+        """
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            raise TypeError(f"expected bytes, found {type(data).__name__}")
+        return cls._of(_core.Statistics.from_bytes(bytes(data)), None)
+
+    @classmethod
+    def _of(cls, sums: _core.Statistics, names: list[str] | None) -> Statistics:
+        out = cls.__new__(cls)
+        out._sums, out._names = sums, names
+        return out
+
+    @property
+    def kernel(self) -> str:
+        """The kernel."""
+        (name,) = json.loads(self._sums.kernel)
+        return str(name)
+
+    @property
+    def kernel_params(self) -> dict[str, Any]:
+        """Parameters of the kernel."""
+        (own,) = json.loads(self._sums.kernel).values()
+        return {name: np.array(value) if isinstance(value, list) else value for name, value in own.items()}
+
+    @property
+    def centres(self) -> Float:
+        """The landmarks."""
+        return self._sums.centres
+
+    @property
+    def feature_names(self) -> list[str] | None:
+        """Names of the features, if any rows had names."""
+        return None if self._names is None else list(self._names)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self._sums.n_features
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of positive weight so far."""
+        return self._sums.n_rows
+
+    @property
+    def weight(self) -> float:
+        """Sum of the sample weights so far."""
+        return self._sums.weight
+
+    @property
+    def gram(self) -> Float:
+        """Weighted sums of products of two columns, the column of ones first."""
+        return self._sums.gram
+
+    @property
+    def target_mean(self) -> float:
+        """Weighted mean of the targets; NaN before the first row."""
+        mean = self._sums.target_sums[2]
+        return np.nan if mean is None else mean
+
+    @property
+    def target_sums(self) -> Float:
+        """Weighted sums of products of a column and the target less its mean."""
+        return self._sums.target_sums[0]
+
+    @property
+    def target_square(self) -> float:
+        """Weighted sum of squares of the target less its mean."""
+        return self._sums.target_sums[1]
+
+    def _agree(self, names: list[str] | None) -> list[str] | None:
+        """The names of features, if those of what is added do not contradict."""
+        if self._names is None or names is None or names == self._names:
+            return self._names or names
+        raise ValueError(f"the features are {', '.join(names)}, but those so far are {', '.join(self._names)}")
+
+    def __add__(self, other: Any) -> Statistics:
+        return self.__copy__().merge(other) if isinstance(other, Statistics) else NotImplemented
+
+    def __radd__(self, other: Any) -> Statistics:
+        # What `sum` starts from.
+        return self.__copy__() if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __iadd__(self, other: Any) -> Statistics:
+        return self.merge(other) if isinstance(other, Statistics) else NotImplemented
+
+    def __eq__(self, other: Any) -> bool:
+        return self.to_bytes() == other.to_bytes() if isinstance(other, Statistics) else NotImplemented
+
+    def __copy__(self) -> Statistics:
+        return self._of(self._sums.copy(), self._names)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Statistics:
+        return self.__copy__()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"sums": self.to_bytes(), "names": self._names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._sums, self._names = _core.Statistics.from_bytes(state["sums"]), state["names"]
+
+    def __repr__(self) -> str:
+        own = "".join(f", {name}={_short(value)}" for name, value in self.kernel_params.items())
+        count, features = self.centres.shape
+        return f"Statistics({self.kernel!r}{own}: {self.n_rows} rows, {count} centres of {features} features)"
+
+
+def _names(table: Any) -> list[str] | None:
+    """Names of the columns of a frame of pandas or polars."""
+    columns = getattr(table, "columns", None)
+    names = [] if columns is None else list(columns)
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def _short(value: Any) -> str:
+    return f"[{', '.join(f'{v:g}' for v in value)}]" if isinstance(value, np.ndarray) else f"{value:g}"

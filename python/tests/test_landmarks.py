@@ -1,0 +1,166 @@
+"""Which candidates a fit has: given landmarks, refresh, more than there are rows, and the limit of time."""
+
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from relvec import RVC, RVR, load
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from support import put, surface
+
+X, T = surface(600)
+Z = X[::20]
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+class TestGivenLandmarks:
+    """The parameter `landmarks` as an array."""
+
+    def target(self, cls):
+        return T if cls is RVR else (np.median(T) < T).astype(int)
+
+    def test_they_are_the_candidates(self, cls):
+        y = self.target(cls)
+        rows = cls(gamma=2.0, landmarks=Z + 0.01).fit(X, y)
+        assert rows.report_["candidates"] == len(Z)
+        assert 0 < len(rows.relevance_) <= len(Z)
+        assert_array_equal(rows.relevance_vectors_, (Z + 0.01)[rows.relevance_])
+        assert rows.score(X, y) > 0.9
+        frames = cls(gamma=2.0, landmarks=pd.DataFrame(Z + 0.01)).fit(X, y)
+        lists = cls(gamma=2.0, landmarks=(Z + 0.01).tolist(), dictionary="all").fit(X, y)
+        assert frames._model.to_json() == lists._model.to_json() == rows._model.to_json()
+
+    def test_all_rows_are_a_fit_to_all_rows(self, cls):
+        y = self.target(cls)[:150]
+        given, plain = (cls(gamma=2.0, landmarks=own).fit(X[:150], y) for own in (X[:150], "kmedoids"))
+        assert_allclose(given.log_evidence_, plain.log_evidence_, atol=1.0)
+        assert_allclose(given.predict(X), plain.predict(X), atol=0.05 if cls is RVR else 1)
+
+    def test_equal_ones_count_once(self, cls):
+        y = self.target(cls)
+        twice = np.vstack([Z, Z])
+        model = cls(gamma=2.0, landmarks=twice).fit(X, y)
+        assert model.report_["candidates"] == len(Z)
+        assert np.all(model.relevance_ < len(Z))
+
+    def test_a_callable_kernel_takes_them(self, cls):
+        def rbf(a, b):
+            return np.exp(-2.0 * ((a[:, None] - b[None]) ** 2).sum(-1))
+
+        y = self.target(cls)
+        model = cls(rbf, landmarks=np.vstack([Z, Z])).fit(X, y)
+        assert model.report_["candidates"] == len(Z)
+        assert_array_equal(model.relevance_vectors_, Z[model.relevance_])
+        plain = cls(gamma=2.0, landmarks=Z).fit(X, y)
+        assert_allclose(model.log_evidence_, plain.log_evidence_, atol=1e-3)
+
+    def test_they_are_a_parameter_like_any(self, cls, tmp_path):
+        y = self.target(cls)
+        model = cls(gamma=2.0, landmarks=Z)
+        assert model.get_params()["landmarks"] is Z
+        assert_array_equal(clone(model).landmarks, Z)
+        assert "landmarks=array" in repr(model)
+        fitted = cls(gamma=2.0).set_params(landmarks=Z).fit(X, y)
+        again = pickle.loads(pickle.dumps(fitted))
+        assert_array_equal(again.landmarks, Z)
+        fitted.save(tmp_path / "model.json")
+        for other in (again, load(tmp_path / "model.json")):
+            assert_array_equal(other.predict(X), fitted.predict(X))
+
+    @pytest.mark.parametrize(
+        ("error", "match", "own"),
+        [
+            (ValueError, "landmarks has 1 features, but X has 2", {"landmarks": Z[:, :1]}),
+            (ValueError, r"landmarks: Found array with 0 sample\(s\)", {"landmarks": Z[:0]}),
+            (ValueError, r"landmarks\[3, 1\] = nan", {"landmarks": put(Z, (3, 1), np.nan)}),
+            (ValueError, "landmarks: Expected 2D array, got 1D", {"landmarks": [1.0, 2.0]}),
+            (ValueError, "landmarks: could not convert string", {"landmarks": [["a", "b"]]}),
+            (TypeError, "landmarks: Sparse data", {"landmarks": sparse.csr_matrix(Z)}),
+            (ValueError, "landmarks = None: expected one of 'kmedoids', 'uniform', or rows", {"landmarks": None}),
+            (ValueError, "landmarks = 3: expected one of", {"landmarks": 3}),
+            (ValueError, "of a precomputed kernel only rows can be", {"kernel": "precomputed", "landmarks": Z}),
+            (ValueError, "of a design matrix all columns can be", {"basis": "given", "landmarks": Z}),
+            (ValueError, "dictionary = 5: expected 'auto', since the landmarks", {"dictionary": 5, "landmarks": Z}),
+            (ValueError, "refresh = 1: expected 0", {"refresh": 1, "landmarks": Z}),
+        ],
+        ids=lambda value: str(value)[:40],
+    )
+    def test_bad_ones(self, cls, error, match, own):
+        rows = X @ X.T if own.get("kernel") == "precomputed" else X
+        with pytest.raises(error, match=match):
+            cls(**own).fit(rows, self.target(cls))
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_refresh(cls):
+    y = T if cls is RVR else (np.median(T) < T).astype(int)
+    off, on = (cls(gamma=1.0, dictionary=40, refresh=rounds).fit(X, y) for rounds in (0, 4))
+    assert on.log_evidence_ > off.log_evidence_ + 0.1
+    assert_array_equal(on.relevance_vectors_, X[on.relevance_])
+    again = cls(gamma=1.0, dictionary=40, refresh=4).fit(X, y)
+    assert again._model.to_json() == on._model.to_json()
+    other = cls(gamma=1.0, dictionary=40, refresh=4, random_state=1).fit(X, y)
+    assert other._model.to_json() != on._model.to_json()
+
+
+@pytest.mark.parametrize(
+    ("own", "match"),
+    [
+        *[
+            ({"refresh": v}, f"refresh = {v!r}: expected a whole number of at least 0")
+            for v in (-1, 1.5, None, "a", True)
+        ],
+        ({"refresh": 1}, "refresh = 1: expected 0, or the scheme sequential and a dictionary of a given size"),
+        ({"refresh": 1, "dictionary": "all"}, "refresh = 1: expected 0, or"),
+        ({"refresh": 1, "dictionary": 5000}, "refresh = 1: expected 0, or"),
+        ({"refresh": 1, "dictionary": 5, "inference": "em"}, "refresh = 1: expected 0, or"),
+        ({"refresh": 1, "basis": "given"}, "refresh = 1: expected 0, unless relvec computes the kernel"),
+        (
+            {"refresh": 1, "dictionary": 5, "kernel": lambda a, b: a @ b.T},
+            "refresh = 1: expected 0, unless relvec computes the kernel",
+        ),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_bad_refresh(cls, own, match):
+    with pytest.raises(ValueError, match=re.escape(match)):
+        cls(**own).fit(X, T if cls is RVR else np.median(T) < T)
+
+
+def linear(a, b):
+    return a @ b.T + 1.0
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "precomputed", linear])
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_a_dictionary_larger_than_the_table(cls, kernel):
+    rows = np.repeat(X[:40], 2, axis=0)
+    y = np.repeat(T[:40] if cls is RVR else np.arange(40) % 2, 2)
+    table = linear(rows, rows) if kernel == "precomputed" else rows
+    text = f"{cls.__name__}: dictionary=41, but there are only 40 different rows: all of them are candidates"
+    with pytest.warns(UserWarning, match=text) as caught:
+        warned = cls(kernel, dictionary=41).fit(table, y)
+    assert caught[0].filename == __file__
+    for size in (40, "all", "auto"):
+        quiet = cls(kernel, dictionary=size).fit(table, y)  # A warning would be an error here.
+        assert_array_equal(quiet.predict(table), warned.predict(table))
+
+
+def test_time_limit_ends_within_an_iteration():
+    """The first iteration over so many candidates is longer than the limit."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-2.0, 2.0, (6000, 6))
+    t = np.sin(2.0 * rows[:, 0]) + rows[:, 1] + 0.2 * rng.standard_normal(6000)
+    with pytest.warns(ConvergenceWarning, match=r"time_limit=1\.0"):
+        model = RVR(gamma=0.5, dictionary="all", time_limit=1.0).fit(rows, t)
+    assert model.report_["status"] == "time_limit"
+    # Some two seconds; a machine that is busy with other things gets more.
+    assert model.report_["seconds"] < 10.0
+    assert np.isfinite(model.log_evidence_)
+    assert model.score(rows, t) > 0.3
