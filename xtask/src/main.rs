@@ -1,6 +1,8 @@
 //! `cargo xtask VERB`: the one list of verbs. CI calls them and nothing else.
 
+mod peers;
 mod python;
+mod venv;
 
 use std::fs;
 use std::path::Path;
@@ -22,25 +24,30 @@ const VERBS: &[Verb] = &[
     ("bench", "run the benchmarks: times in Rust, memory in Python", bench),
 ];
 
+const PEERS: &str = "bench peers [--quick] [--data FOLDER] [--list] [CASE ...]";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let verb = match arguments.as_slice() {
-        [name] => VERBS.iter().find(|(verb, ..)| verb == name),
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        [name] => VERBS.iter().find(|(verb, ..)| verb == name).map(|(.., run)| run()),
+        ["bench", "peers", rest @ ..] => Some(peers::bench(rest)),
         _ => None,
     };
-    let Some((name, _, run)) = verb else {
-        let help = arguments.is_empty() || ["help", "--help", "-h"].contains(&arguments[0].as_str());
+    let Some(result) = result else {
+        let help = words.first().is_none_or(|word| ["help", "--help", "-h"].contains(word));
         if !help {
             eprintln!("no such verb: {}\n", arguments.join(" "));
         }
         println!("cargo xtask VERB\n");
         VERBS.iter().for_each(|(name, what, _)| println!("    {name:<6} {what}"));
+        println!("    {PEERS}\n           beside other packages, all that are installed; writes docs/benchmarks.md");
         return ExitCode::from(if help { 0 } else { 2 });
     };
-    match run() {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            eprintln!("\ncargo xtask {name}: {problem}");
+            eprintln!("\ncargo xtask {}: {problem}", words[0]);
             ExitCode::FAILURE
         }
     }

@@ -1,0 +1,149 @@
+"""Run the benchmarks beside other packages and write the tables.
+
+    cargo xtask bench peers [--quick] [--data FOLDER] [--list] [CASE ...]
+
+The whole run writes docs/benchmarks.md; a part of it writes target/peers/benchmarks.md. All figures are
+kept in results.json beside the latter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cases import Case, all_cases, mixture_data
+from computer import ROOT, Speed, facts
+from measure import with_threads
+from report import FASTRVM, HEAD, LEARNERS, fits, landmarks, prediction
+
+HERE = Path(__file__).resolve().parent
+KEPT = ROOT / "target" / "peers"
+PACKAGES = ["relvec", "fastrvm", "sklearn-rvm", "scikit-learn", "numpy", "scipy"]
+
+# Rows and threads of predictions; rows, landmarks and threads of the large fit.
+PREDICT = [(1_000_000, 1), (1_000_000, 2)]
+LANDMARKS = [(1_000_000, 1000, 2)]
+QUICK_PREDICT, QUICK_LANDMARKS = [(50_000, 1)], [(50_000, 200, 2)]
+OWN = ["predict", "landmarks"]
+
+
+def main() -> None:
+    options = arguments()
+    cases = all_cases(options.data)
+    if options.list:
+        print("\n".join([*(case.name for case in cases), *OWN]))
+        return
+    unknown = set(options.cases) - {case.name for case in cases} - set(OWN)
+    if unknown:
+        sys.exit(f"no such case: {', '.join(sorted(unknown))} (--list names them; some need --data)")
+    wanted = [c for c in cases if c.name in options.cases or (not options.cases and (c.quick or not options.quick))]
+    others = [name for name in OWN if name in options.cases or not options.cases]
+
+    start, speed = time.time(), Speed()
+    records = {case.name: fit_all(case, options.data, speed) for case in wanted}
+    sections = [LEARNERS.lstrip(), section(wanted, records)]
+    own: dict[str, Any] = {}
+    if "landmarks" in others:
+        own["landmarks"] = [
+            (size, script("landmarks.py", size, speed)) for size in (QUICK_LANDMARKS if options.quick else LANDMARKS)
+        ]
+        sections += ["## A million rows\n", *[landmarks(record, *size) for size, record in own["landmarks"]]]
+    if "predict" in others:
+        own["predict"] = [
+            (size, script("predict.py", size, speed)) for size in (QUICK_PREDICT if options.quick else PREDICT)
+        ]
+        sections += ["## Prediction\n", *[prediction(record, *size) for size, record in own["predict"]]]
+
+    minutes = (time.time() - start) / 60
+    known = facts(PACKAGES) | {"Steadiness": speed.text(), "Run": f"{time.strftime('%Y-%m-%d')}, {minutes:.0f} minutes"}
+    truth = mixture_data(2).truth
+    page = HEAD.format(
+        facts="\n".join(f"- {name}: {value}" for name, value in known.items()),
+        bayes=float(np.minimum(truth, 1 - truth).mean()),
+    )
+    KEPT.mkdir(parents=True, exist_ok=True)
+    (KEPT / "results.json").write_text(json.dumps({"facts": known, "fits": records, **own}, indent=1))
+    whole = not options.cases and not options.quick
+    out = options.out or (ROOT / "docs" / "benchmarks.md" if whole else KEPT / "benchmarks.md")
+    out.write_text("\n".join([page, *sections]))
+    print(f"{out} is written after {minutes:.1f} minutes")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="cargo xtask bench peers", description="Times beside other packages.")
+    parser.add_argument("cases", nargs="*", metavar="CASE", help="names of cases; all without")
+    parser.add_argument("--quick", action="store_true", help="a few small cases, to see that it works")
+    parser.add_argument("--data", type=lambda name: Path(name).resolve(), help="folder with real data sets")
+    parser.add_argument("--list", action="store_true", help="print the names of the cases")
+    parser.add_argument("--out", type=Path, help="where to write the tables")
+    return parser.parse_args()
+
+
+def fit_all(case: Case, folder: Path | None, speed: Speed) -> list[list[dict[str, Any]]]:
+    """All runs of a case by entry; learners take turns, and one that failed is not asked again."""
+    speed.ask()
+    runs: list[list[dict[str, Any]]] = [[] for _ in case.entries]
+    for turn in range(case.repeats):
+        for number, entry in enumerate(case.entries):
+            if runs[number] and "failed" in runs[number][0]:
+                continue
+            own = [case.name, str(number), *([str(folder)] if folder else [])]
+            record = process("run_one.py", own, entry.threads, case.timeout)
+            words = record.get("failed") or f"{record['wall']:.3g} s"
+            print(
+                f"{case.name} {turn + 1}/{case.repeats}: {entry.label}, threads = {entry.threads}: {words}", flush=True
+            )
+            runs[number].append(record)
+    # Should one of several runs have failed, the learner has failed.
+    return [[r for r in own if "failed" in r] or own for own in runs]
+
+
+def script(name: str, size: tuple[int, ...], speed: Speed) -> dict[str, Any]:
+    """The record of one of the scripts with figures of their own; the number of threads comes last."""
+    speed.ask()
+    record = process(name, [str(n) for n in size], size[-1], 600)
+    print(name, *size, record, flush=True)
+    return record
+
+
+def process(name: str, own: list[str], threads: int, timeout: float) -> dict[str, Any]:
+    """Run a script; its last line is the record."""
+    try:
+        done = subprocess.run(
+            [sys.executable, str(HERE / name), *own],
+            env=with_threads(threads),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+    except subprocess.TimeoutExpired:
+        return {"failed": f"more than {timeout:.0f} s"}
+    if done.returncode != 0:
+        last = (done.stderr.strip() or "nothing said").splitlines()[-1]
+        return {"failed": f"ended with code {done.returncode}: {last}"}
+    record: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return record
+
+
+def section(cases: list[Case], records: dict[str, list[list[dict[str, Any]]]]) -> str:
+    """The tables of all groups, in the order of the cases."""
+    groups = list(dict.fromkeys(case.group for case in cases))
+    off = [r["weights_off"] for runs in records.values() for own in runs for r in own if "weights_off" in r]
+    out = []
+    for group in groups:
+        chosen = [case for case in cases if case.group == group]
+        out.append(f"## {group}\n")
+        if group == groups[0] and off:
+            out.append(FASTRVM.format(off=max(off)).lstrip())
+        out.append(fits(chosen, records))
+    return "\n".join(out)
+
+
+if __name__ == "__main__":
+    main()

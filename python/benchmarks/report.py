@@ -1,0 +1,220 @@
+"""Tables in Markdown from the figures of the runs."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+from cases import Case
+
+Record = dict[str, Any]
+
+HEAD = """# Benchmarks
+
+Written by `cargo xtask bench peers`; only figures of this one run are compared.
+
+{facts}
+
+Each fit is a process of its own, and all have the same data, made from fixed seeds; a tiny fit comes first, so that
+libraries are loaded. Processes of a case take turns; its figures are medians, with the lowest and highest time beside
+them where there were several. *CPU* is the time of all threads; on a computer that does other work meanwhile it says
+more than the wall time. *Peak* is the largest resident size during the fit less what was resident before it, the data
+included. *Threads* holds for the matrix library and for relvec. Settings are defaults unless said, but for the
+Gaussian kernel: it has the same scale `gamma` for all learners of a case. A learner that could not be installed,
+imported or fitted, or took too long, has a row that says so.
+
+*Error* is the root mean square error against the noise-free function in the target's own units, or the share of test
+rows classified wrongly, as expected from the true densities of the classes where the data are simulated (the best
+possible is {bayes:.2%} on the mixture of Gaussians). *Evidence* is the log marginal likelihood in nats, for classes
+in Laplace's approximation.
+
+## Data
+
+- `friedman-N`: Friedman 1 with N rows, 10 features, noise of standard deviation 1; features and target standardised;
+  gamma 0.03. 5,000 test rows.
+- `sinc-N`: sin(x) / x on [-10, 10], noise 0.1; gamma 0.1. 2,001 test rows.
+- `mixture-N`: two classes of two Gaussians each in the plane, after Ripley; gamma 4. 20,000 test rows.
+- `digits`: scikit-learn's, 1,200 rows to learn from, 597 to test; gamma 0.1; ten machines, one versus the rest,
+  whose times, evidences and kernels are sums, and each of which has to reach an evidence of its own.
+"""
+
+LEARNERS = """
+## Learners
+
+- relvec: defaults but for what its row says; `dictionary="auto"`, which is all rows or landmarks of them.
+- fastrvm: `fit_intercept=True`. sklearn-rvm: defaults.
+- SVR: C = 10, epsilon = 0.1; SVC: C = 10; their kernels are the support vectors.
+- GaussianProcessRegressor: the length scale that belongs to gamma, held; amplitude and noise learnt.
+- ARDRegression: on the columns of the kernel matrix.
+
+Goals, where there are some, are ratios of a peer's time to that of relvec. Besides, the whole fit is to take at most
+2 s at 1,000 rows; and a small problem may take longer if the evidence is more than 1 nat higher.
+"""
+
+FASTRVM = """
+fastrvm's evidence is computed here, from its basis functions and precisions: its `alpha_` times the fourth power of a
+column's length is the precision that its weights were made with (they are reproduced to {off:.0e} of the largest
+value of the model function), and the constant, which it does not penalise, gets the precision that is best for it.
+*To its evidence* is when relvec's trace reaches that, counted from the call of `fit`, and the ratio is fastrvm's time
+to this one; *best* is the same for the evidence of fastrvm's basis functions with all precisions and the noise at
+their best. fastrvm runs with one thread.
+"""
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A few digits, without an exponent where that is short."""
+    if value is None:
+        return "-"
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e" in text and abs(value) < 1e7 else text
+
+
+def middle(records: list[Record], name: str) -> float | None:
+    """Median of a figure, if all have it."""
+    values = [record.get(name) for record in records]
+    return None if not values or any(v is None for v in values) else median(values)
+
+
+def reached(record: Record, targets: list[float] | None) -> float | None:
+    """Seconds from the call of fit until every trace of a record is at its target."""
+    if targets is None or "traces" not in record:
+        return None
+    total = record["overhead"]
+    for (seconds, evidence), target in zip(record["traces"], targets, strict=True):
+        first = next((s for s, e in zip(seconds, evidence, strict=True) if e >= target), None)
+        if first is None:
+            return None
+        total += first
+    return total
+
+
+def ratio(peer: float | None, ours: float | None, goal: float | None) -> str:
+    """Peer's time to ours, and the goal."""
+    if peer is None or ours is None:
+        return "-"
+    return number(peer / ours) + (f" (goal {number(goal)})" if goal else "")
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table, words to the left."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def spread(values: list[float]) -> str:
+    """Median, lowest and highest."""
+    text = number(median(values))
+    return f"{text} ({number(min(values))} to {number(max(values))})" if len(values) > 1 else text
+
+
+def fits(cases: list[Case], records: dict[str, list[list[Record]]]) -> str:
+    """One row per case and learner; where fastrvm is there, with ratios."""
+    beside = any(entry.learner == "fastrvm" for case in cases for entry in case.entries)
+    head = ["case", "learner", "threads", "fit s", "CPU s", "peak MB", "error", "evidence", "kernels"]
+    head += ["to its evidence s", "ratio", "best s", "ratio of whole fits"] if beside else ["log loss", "status"]
+    rows = []
+    for case in cases:
+        runs = records[case.name]
+        peers = [r for entry, r in zip(case.entries, runs, strict=True) if entry.learner == "fastrvm"]
+        peer = peers[0] if peers and "failed" not in peers[0][0] else None
+        for entry, own in zip(case.entries, runs, strict=True):
+            name = [f"`{case.name}`", entry.label, str(entry.threads)]
+            if "failed" in own[0]:
+                rows.append([*name, own[0]["failed"], *[""] * (len(head) - 4)])
+                continue
+            evidence = number(middle(own, "evidence"), 7)
+            if "best_evidence" in own[0]:
+                evidence += f" (best {number(middle(own, 'best_evidence'), 7)})"
+            row = [
+                *name,
+                spread([r["wall"] for r in own]),
+                number(middle(own, "cpu")),
+                memory(middle(own, "peak"), peer and entry.learner == "relvec" and middle(peer, "peak"), case.lean),
+                error(case.kind, middle(own, "error")),
+                evidence,
+                number(middle(own, "kernels"), 6),
+            ]
+            if beside:
+                row += against(peer, own, case) if entry.learner == "relvec" else ["", "", "", ""]
+            else:
+                row += [number(middle(own, "log_loss")), str(own[0].get("status", ""))]
+            rows.append(row)
+    return table(head, rows)
+
+
+def memory(value: float | None, theirs: float | None, goal: float | None) -> str:
+    """A peak, and where there is a goal how often it goes into the peer's."""
+    if goal is None or not value or not theirs:
+        return number(value)
+    return f"{number(value)} (fastrvm's / {number(theirs / value)}, goal {number(goal)})"
+
+
+def against(peer: list[Record] | None, own: list[Record], case: Case) -> list[str]:
+    """Times to the peer's evidence and best evidence, and the ratios."""
+    if peer is None:
+        return ["-"] * 4
+    wall = middle(peer, "wall")
+    times = []
+    for targets in ("targets", "best_targets"):
+        found = [reached(record, peer[0][targets]) for record in own]
+        times.append(None if None in found else median(found))
+    words = [number(t) if t is not None else "not reached" for t in times]
+    return [words[0], ratio(wall, times[0], case.reach), words[1], ratio(wall, middle(own, "wall"), case.whole)]
+
+
+def error(kind: str, value: float | None) -> str:
+    """An error with its unit."""
+    return "-" if value is None else f"{value:.2%}" if kind == "classes" else number(value)
+
+
+def prediction(record: Record, rows: int, threads: int) -> str:
+    """Times of one prediction and what it is compared with."""
+    if "failed" in record:
+        return record["failed"] + "\n"
+    bare, triangle = record["distances and exp"], record["triangular product"]
+    mean, both = record["mean"], record["mean and std"]
+    ours, theirs = record["vectors"]
+    lines = [
+        ["distances and exp by numpy", number(bare), ""],
+        ["triangular product N M^2 (dtrmm)", number(triangle), ""],
+        [f"relvec, mean, {ours} kernels", number(mean), f"{number(mean / bare)} of distances and exp (goal 1.5)"],
+        [
+            "relvec, mean and std",
+            number(both),
+            f"mean + {number((both - mean) / triangle)} triangular products (goal 1.3)",
+        ],
+        [f"SVR, mean, {theirs} vectors", number(record["SVR"]), f"{number(record['SVR'] / mean)} of relvec (goal 10)"],
+    ]
+    title = f"{rows:,} rows, 250 kernels, 10 features, threads = {threads} (numpy's exp and SVR use one):\n\n"
+    return title + table(["what", "s", "ratio"], lines)
+
+
+def landmarks(record: Record, rows: int, size: int, threads: int) -> str:
+    """One fit in units of the symmetric product."""
+    if "failed" in record:
+        return record["failed"] + "\n"
+    product, by_cpu = (sum(figures) / len(figures) for figures in zip(*record["products"], strict=True))
+    flops = rows * size**2 / product / 1e9
+    both = ", ".join(number(p) for p, _ in record["products"])
+    wall = record["wall"]
+    lines = [
+        [
+            "symmetric product K'K, before and after, by the better of one and all threads",
+            f"{both} s",
+            f"{flops:.0f} GFLOP/s counted as N L^2",
+        ],
+        ["one Cholesky factor L x L", f"{number(record['cholesky'])} s", ""],
+        ["whole fit", f"{number(wall)} s", f"{number(wall / product)} symmetric products (goal 1.5)"],
+        [
+            "CPU time of the fit",
+            f"{number(record['cpu'])} s",
+            f"{number(record['cpu'] / by_cpu)} of the CPU time of symmetric products",
+        ],
+        ["error to the truth", number(record["error"]), "goal 0.035"],
+        ["peak beyond the input", f"{number(record['peak'])} MB", "goal 300"],
+        ["kernels, iterations, status", f"{record['kernels']}, {record['iterations']}, {record['status']}", ""],
+        ["noise, standard deviation", number(record["noise"], 5), "1 is right"],
+        ["evidence", number(record["evidence"], 9), ""],
+    ]
+    title = f"Friedman 1, {rows:,} rows, dictionary = {size}, one given scale per feature, threads = {threads}:\n\n"
+    return title + table(["what", "figure", "compared"], lines)
