@@ -20,17 +20,19 @@ import numpy as np
 from cases import Case, all_cases, mixture_data
 from computer import ROOT, Speed, facts
 from measure import with_threads
-from report import FASTRVM, HEAD, LEARNERS, fits, landmarks, prediction
+from report import FASTRVM, HEAD, LEARNERS, candidates, fits, landmarks, prediction
 
 HERE = Path(__file__).resolve().parent
 KEPT = ROOT / "target" / "peers"
 PACKAGES = ["relvec", "fastrvm", "sklearn-rvm", "scikit-learn", "numpy", "scipy"]
 
-# Rows and threads of predictions; rows, landmarks and threads of the large fit.
+# Rows and threads of predictions; rows, landmarks and threads of the large fit; rows and threads of that with
+# every row a candidate.
 PREDICT = [(1_000_000, 1), (1_000_000, 2)]
 LANDMARKS = [(1_000_000, 1000, 2)]
-QUICK_PREDICT, QUICK_LANDMARKS = [(50_000, 1)], [(50_000, 200, 2)]
-OWN = ["predict", "landmarks"]
+CANDIDATES = [(20_000, 2)]
+QUICK_PREDICT, QUICK_LANDMARKS, QUICK_CANDIDATES = [(50_000, 1)], [(50_000, 200, 2)], [(2000, 2)]
+OWN = ["predict", "landmarks", "candidates"]
 
 
 def main() -> None:
@@ -54,6 +56,12 @@ def main() -> None:
             (size, script("landmarks.py", size, speed)) for size in (QUICK_LANDMARKS if options.quick else LANDMARKS)
         ]
         sections += ["## A million rows\n", *[landmarks(record, *size) for size, record in own["landmarks"]]]
+    if "candidates" in others:
+        own["candidates"] = [
+            (size, script("candidates.py", size, speed))
+            for size in (QUICK_CANDIDATES if options.quick else CANDIDATES)
+        ]
+        sections += ["## Every row a candidate\n", *[candidates(record, *size) for size, record in own["candidates"]]]
     if "predict" in others:
         own["predict"] = [
             (size, script("predict.py", size, speed)) for size in (QUICK_PREDICT if options.quick else PREDICT)

@@ -218,3 +218,24 @@ def landmarks(record: Record, rows: int, size: int, threads: int) -> str:
     ]
     title = f"Friedman 1, {rows:,} rows, dictionary = {size}, one given scale per feature, threads = {threads}:\n\n"
     return title + table(["what", "figure", "compared"], lines)
+
+
+def candidates(record: Record, rows: int, threads: int) -> str:
+    """One fit in units of a pass over the candidates."""
+    if "failed" in record:
+        return record["failed"] + "\n"
+    unit, wall = record["pass"], record["wall"]
+    lines = [
+        ["a kernel value, in a prediction", f"{number(1e9 * record['entry'])} ns", ""],
+        ["a matrix product by numpy", f"{number(1e-9 / record['product'])} GFLOP/s", ""],
+        ["one pass: N^2 kernel values and 2 N^2 M operations", f"{number(unit)} s", ""],
+        ["whole fit", f"{number(wall)} s", f"{number(wall / unit)} passes (goal 15)"],
+        ["CPU time of the fit", f"{number(record['cpu'])} s", ""],
+        ["peak beyond the input", f"{number(record['peak'])} MB", "goal 1,500"],
+        ["error to the truth", number(record["error"]), ""],
+        ["kernels, iterations, status", f"{record['kernels']}, {record['iterations']}, {record['status']}", ""],
+        ["passes made", record["passes"], ""],
+        ["evidence", number(record["evidence"], 7), ""],
+    ]
+    title = f"`friedman-{rows}`, dictionary = all, threads = {threads}:\n\n"
+    return title + table(["what", "figure", "compared"], lines)

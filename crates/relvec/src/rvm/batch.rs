@@ -14,6 +14,9 @@ use crate::linalg::{self, Cholesky};
 const UNDETERMINED: f64 = 1e-6;
 /// What the evidence may fall by when a gone weight is dropped: rounding.
 const DROP_SLACK: f64 = 1e-7;
+/// Gone weights are dropped with the next step, at no cost, unless no log precision moves by more than this: it
+/// may be the last.
+const DROP_FROM: f64 = 0.1;
 /// Relative rounding of the log evidence.
 const ROUNDING: f64 = 1e-11;
 /// Halvings of a step that would lower the evidence.
@@ -77,11 +80,22 @@ impl Batch {
         let value = self.objective(work, now);
         let floor = value - ROUNDING * value.abs().max(1.0);
         let least = |j: usize| if j == 0 && work.problem.has_bias { 0.0 } else { LEAST_PRECISION };
+        let keep: Vec<usize> = (0..now.a.len()).filter(|i| now.determined(*i) >= self.gone).collect();
+        let slack = DROP_SLACK * (now.a.len() - keep.len()) as f64;
         let mut shortest: Option<(Vec<f64>, f64)> = None;
         for rule in self.rules {
             let Some((alpha, beta)) = self.propose(work, noise, now, *rule) else { continue };
             let at = if *rule == Rule::Newton { At::Best } else { At::Precision(beta) };
             let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / beta).max(least(*j))).collect();
+            if keep.len() < now.a.len() {
+                let active: Vec<usize> = keep.iter().map(|i| now.active[*i]).collect();
+                let a: Vec<f64> = keep.iter().map(|i| a[*i]).collect();
+                if let Ok(next) = work.solve(&active, &a, noise, at, Some(now))
+                    && self.objective(work, &next) >= floor - slack
+                {
+                    return Ok(Some(Step { solution: next, change: f64::INFINITY }));
+                }
+            }
             if let Ok(next) = work.solve(&now.active, &a, noise, at, Some(now))
                 && self.objective(work, &next) >= floor
             {
@@ -104,13 +118,16 @@ impl Batch {
         Ok(None)
     }
 
-    /// The change made among weights that the data determine, and gone weights dropped.
+    /// The change made among weights that the data determine; near rest gone weights are dropped.
     fn finish(&self, work: &Workspace, noise: &Noise, before: &Solution, next: Solution) -> Result<Step> {
         let log_ratio = |a: f64, b: f64| (a.ln() - b.ln()).abs();
         let change = (0..next.a.len())
             .filter(|i| self.gone == 0.0 || next.determined(*i) >= UNDETERMINED)
             .map(|i| log_ratio(next.a[i] * next.beta, before.a[i] * before.beta))
             .fold(log_ratio(next.beta, before.beta), f64::max);
+        if change >= DROP_FROM {
+            return Ok(Step { solution: next, change });
+        }
         let (solution, dropped) = self.drop_gone(work, noise, next)?;
         Ok(Step { solution, change: if dropped { f64::INFINITY } else { change } })
     }

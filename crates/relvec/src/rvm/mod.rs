@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use self::parts::{Parts, Warm};
 use self::problem::Problem;
-use self::scheme::{Entry, Run, require};
+use self::scheme::{Aim, Entry, Run, require};
 use self::table::Table;
 use self::watch::Watch;
 use self::workspace::Workspace;
@@ -289,7 +289,7 @@ impl Rvm {
                 Err(error) => return self.cut_short(error, last, table, watch, &parts, actions),
             };
             let work = Workspace::new(&problem, sums);
-            let mut run = match scheme.start(&work, &Entry { from: from.take(), thorough: parts.thorough }) {
+            let mut run = match scheme.start(&work, &Entry { from: from.take(), aim: parts.aim() }) {
                 Ok(run) => run,
                 Err(error) => return self.cut_short(error, last, table, watch, &parts, actions),
             };
@@ -348,7 +348,7 @@ impl Rvm {
         places.sort_unstable();
         let (problem, sums) = Problem::new(table, places)?;
         let work = Workspace::new(&problem, sums);
-        let run = self.inference.as_dyn().start(&work, &Entry { from: Some(model), thorough: false })?;
+        let run = self.inference.as_dyn().start(&work, &Entry { from: Some(model), aim: Aim::Rest })?;
         self.conclude(&work, &*run, status, watch, parts, actions)
     }
 

@@ -7,7 +7,8 @@ use rand_pcg::Pcg64;
 
 use super::landmarks::Landmarks;
 use super::problem::DENSE;
-use super::score;
+use super::scheme::Aim;
+use super::score::Passes;
 use super::solution::Solution;
 use super::table::Table;
 use super::workspace::Workspace;
@@ -79,7 +80,9 @@ pub(crate) struct Parts {
     refresh: usize,
     random: Pcg64,
     /// Excursions are tried once nothing else helps.
-    pub thorough: bool,
+    thorough: bool,
+    /// They have been tried, and the model has hardly changed since.
+    tried: bool,
     /// Whether a search begins with all columns of its part.
     begins_anew: bool,
     /// Whether the search in this part begins anew, from all of its columns.
@@ -89,6 +92,7 @@ pub(crate) struct Parts {
     /// The best model of any part, and its log evidence.
     best: Option<(Warm, f64)>,
     passes: usize,
+    scores: Passes,
     /// The largest gain that the last pass found outside its part.
     left: f64,
 }
@@ -117,11 +121,13 @@ impl Parts {
             refresh: table.rvm.refresh,
             random: Pcg64::seed_from_u64(table.rvm.seed),
             thorough: whole,
+            tried: false,
             begins_anew,
             anew: !whole && begins_anew,
             failed: 0,
             best: None,
             passes: 0,
+            scores: Passes::default(),
             left: 0.0,
         };
         (parts, first)
@@ -178,6 +184,15 @@ impl Parts {
         Some(kept)
     }
 
+    /// How far the search in the present part goes.
+    pub fn aim(&self) -> Aim {
+        match (self.anew, self.thorough) {
+            (true, _) => Aim::Rough,
+            (false, true) => Aim::Thorough,
+            (false, false) => Aim::Rest,
+        }
+    }
+
     pub fn n_candidates(&self) -> usize {
         self.candidates.len()
     }
@@ -211,26 +226,26 @@ impl Parts {
         }
         self.failed = if rise > ANEW { 0 } else { self.failed + 1 };
         self.anew = anew && self.failed < FAILURES;
-        let outside: Vec<usize> = {
-            let inside = &work.problem.places;
-            self.candidates.iter().copied().filter(|p| inside.binary_search(p).is_err()).collect()
-        };
-        let gains = score::gains(work, solution, &outside, HELD)?;
+        let gains = self.scores.gains(work, solution, &self.candidates, HELD)?;
         self.passes += 1;
-        self.left = gains.iter().map(|g| g.0).fold(0.0, f64::max);
-        let helpful = gains.iter().filter(|g| g.0 > least).count();
+        let inside = &work.problem.places;
+        let mut ranked: Vec<(usize, f64, f64)> = self.candidates.iter().zip(&gains).map(|(p, g)| (*p, g.0, g.1)).collect();
+        ranked.retain(|(p, ..)| inside.binary_search(p).is_err());
+        self.left = ranked.iter().map(|g| g.1).fold(0.0, f64::max);
+        let helpful = ranked.iter().filter(|g| g.1 > least).count();
         let worth = least.max(ROUND * (work.problem.table.count / 1000.0).max(1.0));
         let at_rest = helpful == 0 || rise < worth;
-        if at_rest && self.thorough {
+        // After the excursions, what still helps is added, unless that has come to nothing.
+        let tried = at_rest && (self.thorough || self.tried);
+        if tried && (helpful == 0 || rise <= 0.0 && self.tried) {
             return Ok(None);
         }
-        self.thorough = at_rest;
+        (self.thorough, self.tried) = (at_rest && !tried, tried);
         let mut places = warm.kept();
         let (size, best) = if self.thorough { (self.size.max(THOROUGH), 0.0) } else { (self.size, BEST) };
         let room = size.max(PER_VECTOR * places.len()) - places.len();
         // First what helps now; then a share of the room for what would help most a model of less noise, and the
         // rest for any, since the best are often neighbours.
-        let mut ranked: Vec<(usize, f64, f64)> = outside.iter().zip(&gains).map(|(p, g)| (*p, g.0, g.1)).collect();
         ranked.sort_by(|x, y| y.1.total_cmp(&x.1).then(x.0.cmp(&y.0)));
         let (now, rest) = ranked.split_at_mut(helpful.min(room));
         rest.sort_by(|x, y| y.2.total_cmp(&x.2).then(x.0.cmp(&y.0)));

@@ -95,8 +95,18 @@ pub(crate) trait Scheme: Send + Sync {
 pub(crate) struct Entry {
     /// The model to go on from; `None`: this is the first part.
     pub from: Option<Warm>,
-    /// Whether it is to leave no way untried.
-    pub thorough: bool,
+    pub aim: Aim,
+}
+
+/// How far a search in one part of the dictionary goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// Only to find which candidates may be of use.
+    Rough,
+    /// Until no action gains any more.
+    Rest,
+    /// Until no excursion helps either.
+    Thorough,
 }
 
 /// One fit under way.

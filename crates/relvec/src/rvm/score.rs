@@ -1,6 +1,8 @@
 //! What candidates outside a problem would add to the evidence: one pass over rows and candidates.
 
-use ndarray::{Array2, ArrayView2, Axis, s};
+use std::collections::BTreeMap;
+
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::gain::{Candidate, Profile};
 use super::solution::Solution;
@@ -14,47 +16,91 @@ const TILE: usize = 4096;
 /// As in the factor: a candidate with a smaller share outside the span of the model is never added.
 const SPAN_FLOOR: f64 = 1e-11;
 
-/// What each of `places` would add to the evidence of `solution` at its best precision, 0 if nothing; and the
-/// same as if the noise precision were held `held` times higher.
-///
-/// With B and r the curvature and the slope of the log-likelihood at the solution (by row, times the sample
-/// weights), S = phi'B phi - |inv(R) Phi_A'B phi|^2 and Q = phi'r: the same for every likelihood.
-pub(crate) fn gains(work: &Workspace, solution: &Solution, places: &[usize], held: f64) -> Result<Vec<(f64, f64)>> {
-    let problem = work.problem;
-    let table = problem.table;
-    let energy = solution.energy.max(1e-13 * table.count);
-    let profile = table.noise.profile(energy, table.count);
-    let held = Profile::Held { beta: held * solution.beta };
-    let f = problem.fitted(solution);
-    let derivatives = problem.working(&f);
-    let b: Vec<f64> = derivatives.curvature.iter().zip(&table.weights).map(|(b, c)| b * c).collect();
-    let m = solution.active.len();
-    let mut left = Array2::zeros((f.len(), m + 1));
-    left.slice_mut(s![.., ..m]).assign(&problem.design.select(&solution.active));
-    for (n, mut row) in left.outer_iter_mut().enumerate() {
-        row.slice_mut(s![..m]).mapv_inplace(|v| v * b[n]);
-        row[m] = derivatives.residual[n] * table.weights[n];
-    }
-    let mut out = Vec::with_capacity(places.len());
-    for tile in places.chunks(TILE) {
-        let (rows, columns) = table.columns(tile);
-        let design = Design::unscaled(rows, columns, false, table.memory_limit, table.interrupt.clone());
-        let (diag, mut sums) = design.products(&b, left.view());
-        table.interrupt.check()?;
-        let q = sums.row(m).to_vec();
-        linalg::solve_lower(solution.lower.view(), sums.slice_mut(s![..m, ..]));
-        let inside = squares(sums.slice(s![..m, ..]));
-        for (j, diag) in diag.into_iter().enumerate() {
-            let candidate = Candidate { s: diag - inside[j], q: q[j], energy };
-            let outside = candidate.s > SPAN_FLOOR * diag;
-            let gain = |profile: &Profile| {
-                let best = candidate.best(profile, 0.0).filter(|_| outside);
-                best.map_or(0.0, |a| candidate.contribution(a, profile).max(0.0))
-            };
-            out.push((gain(&profile), gain(&held)));
+/// Share of the memory limit that products kept from pass to pass may take.
+pub(crate) const KEPT_SHARE: u64 = 16;
+
+/// Passes over the candidates of one fit. Where the curvature is constant, products of a column of the model
+/// with all candidates stay what they are: a later pass makes those of new columns only.
+#[derive(Debug, Default)]
+pub(crate) struct Passes {
+    /// Phi'B phi of columns of the model, by the place of the candidate (`None`: the bias); `[P]` each.
+    products: BTreeMap<Option<usize>, Vec<f64>>,
+}
+
+impl Passes {
+    /// What each of `candidates` (always the same, ascending) would add to the evidence of `solution` at its best
+    /// precision, 0 if nothing; and the same as if the noise precision were held `held` times higher.
+    ///
+    /// With B and r the curvature and the slope of the log-likelihood at the solution (by row, times the sample
+    /// weights), S = phi'B phi - |inv(R) Phi_A'B phi|^2 and Q = phi'r: the same for every likelihood.
+    pub fn gains(&mut self, work: &Workspace, solution: &Solution, candidates: &[usize], held: f64) -> Result<Vec<(f64, f64)>> {
+        let problem = work.problem;
+        let table = problem.table;
+        let energy = solution.energy.max(1e-13 * table.count);
+        let profile = table.noise.profile(energy, table.count);
+        let held = Profile::Held { beta: held * solution.beta };
+        let f = problem.fitted(solution);
+        let derivatives = problem.working(&f);
+        let b: Vec<f64> = derivatives.curvature.iter().zip(&table.weights).map(|(b, c)| b * c).collect();
+
+        let first = usize::from(problem.has_bias);
+        let names: Vec<Option<usize>> =
+            solution.active.iter().map(|j| (*j >= first).then(|| problem.places[*j - first])).collect();
+        // Those of columns that have left the model make room first.
+        let most = (table.memory_limit / KEPT_SHARE) as usize / (8 * candidates.len().max(1));
+        let keeps = problem.constant_curvature() && names.len() <= most;
+        if self.products.keys().filter(|name| !names.contains(name)).count() + names.len() > most {
+            self.products.retain(|name, _| names.contains(name));
         }
+        if !keeps {
+            self.products.clear();
+        }
+        let fresh: Vec<usize> = (0..names.len()).filter(|i| !self.products.contains_key(&names[*i])).collect();
+        let columns: Vec<usize> = fresh.iter().map(|i| solution.active[*i]).collect();
+        let k = fresh.len();
+        let mut left = Array2::zeros((f.len(), k + 1));
+        left.slice_mut(s![.., ..k]).assign(&problem.design.select(&columns));
+        for (n, mut row) in left.outer_iter_mut().enumerate() {
+            row.slice_mut(s![..k]).mapv_inplace(|v| v * b[n]);
+            row[k] = derivatives.residual[n] * table.weights[n];
+        }
+        let mut made = vec![Vec::new(); k];
+        let mut out = Vec::with_capacity(candidates.len());
+        for tile in candidates.chunks(TILE) {
+            let range = out.len()..out.len() + tile.len();
+            let (rows, columns) = table.columns(tile);
+            let design = Design::unscaled(rows, columns, false, table.memory_limit, table.interrupt.clone());
+            let (diag, new) = design.products(&b, left.view());
+            table.interrupt.check()?;
+            let mut sums = Array2::zeros((names.len(), tile.len()));
+            for (name, mut row) in names.iter().zip(sums.outer_iter_mut()) {
+                if let Some(kept) = self.products.get(name) {
+                    row.assign(&ArrayView1::from(&kept[range.clone()]));
+                }
+            }
+            for ((i, new), made) in fresh.iter().zip(new.outer_iter()).zip(&mut made) {
+                sums.row_mut(*i).assign(&new);
+                if keeps {
+                    made.extend(new);
+                }
+            }
+            linalg::solve_lower(solution.lower.view(), sums.view_mut());
+            let inside = squares(sums.view());
+            for (j, diag) in diag.into_iter().enumerate() {
+                let candidate = Candidate { s: diag - inside[j], q: new[[k, j]], energy };
+                let outside = candidate.s > SPAN_FLOOR * diag;
+                let gain = |profile: &Profile| {
+                    let best = candidate.best(profile, 0.0).filter(|_| outside);
+                    best.map_or(0.0, |a| candidate.contribution(a, profile).max(0.0))
+                };
+                out.push((gain(&profile), gain(&held)));
+            }
+        }
+        if keeps {
+            self.products.extend(fresh.iter().map(|i| names[*i]).zip(made));
+        }
+        Ok(out)
     }
-    Ok(out)
 }
 
 /// Sums of squares of the columns.
@@ -121,7 +167,10 @@ mod tests {
             let active: Vec<usize> = (0..part.design.n_columns()).step_by(17).collect();
             let a: Vec<f64> = (0..active.len()).map(|k| 10f64.powi((k % 4) as i32 - 3)).collect();
             let solution = work.solve(&active, &a, &table.noise, At::Best, None).unwrap();
-            let found = gains(&work, &solution, &outside, 3.0).unwrap();
+            let mut passes = Passes::default();
+            // The second time from what the first has kept, where anything is.
+            let found = [(); 2].map(|()| passes.gains(&work, &solution, &outside, 3.0).unwrap());
+            assert_eq!(passes.products.is_empty(), classes);
 
             let (all, sums) = Problem::new(&table, table.dictionary()).unwrap();
             let whole = Workspace::new(&all, sums);
@@ -135,7 +184,7 @@ mod tests {
             for (which, expected) in [factor(table.noise), factor(Noise::Fixed(3.0 * same.beta))].iter().enumerate() {
                 let largest = expected.iter().fold(0.0f64, |l, g| l.max(*g));
                 assert!(largest > 1.0, "{name}: something is to be gained, {largest}");
-                for (place, found) in outside.iter().zip(&found) {
+                for (place, found) in outside.iter().cycle().zip(found.iter().flatten()) {
                     let found = if which == 0 { found.0 } else { found.1 };
                     let expected = expected[all.column_of(*place).unwrap()];
                     assert!((found - expected).abs() < 1e-9 * largest, "{name}: {found} {expected} of {largest}");

@@ -16,7 +16,7 @@ use super::factor::{Action, Factor};
 use super::gain::Noise;
 use super::laplace;
 use super::problem::DENSE;
-use super::scheme::{Entry, Hyperpriors, Run, Scheme, require};
+use super::scheme::{Aim, Entry, Hyperpriors, Run, Scheme, require};
 use super::solution::{At, Solution};
 use super::table::Table;
 use super::workspace::Workspace;
@@ -37,6 +37,11 @@ const THOROUGH_COLUMNS: usize = 500;
 const THOROUGH: Effort =
     Effort { top_down_step: 2.0, excursions: [Excursion::Noise(4.0), Excursion::Noise(0.25), Excursion::Anew] };
 const BRISK: Effort = Effort { top_down_step: 4.0, excursions: [Excursion::Noise(3.0), Excursion::Noise(0.25), Excursion::Anew] };
+/// A search that is only to find candidates takes long steps; beyond so many columns in the model its actions
+/// gain at least so many nats, and it takes no pains to end in an optimum.
+const ROUGH_STEP: f64 = 6.0;
+const ROUGH_COLUMNS: usize = 50;
+const ROUGH_TOLERANCE: f64 = 0.3;
 /// The top-down start ends when no log precision moves by more than this.
 const TOP_DOWN_TOLERANCE: f64 = 1e-2;
 /// Actions of a batch gain at least this share of its first.
@@ -208,6 +213,7 @@ struct Effort {
 struct Search<'p> {
     settings: Sequential,
     effort: Effort,
+    aim: Aim,
     phase: Phase,
     noise: Noise,
     now: Solution,
@@ -290,10 +296,15 @@ impl<'p> Search<'p> {
         let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
         let at = if phase == Phase::TopDown { At::Precision(beta) } else { At::Best };
         let now = work.solve(&active, &a, &noise, at, None)?;
-        let reheats = if entry.thorough { settings.reheats } else { 0 };
+        let reheats = if entry.aim == Aim::Thorough { settings.reheats } else { 0 };
         Ok(Search {
             settings: Sequential { reheats, ..settings.clone() },
-            effort: if problem.design.n_columns() <= THOROUGH_COLUMNS { THOROUGH } else { BRISK },
+            effort: match entry.aim {
+                Aim::Rough => Effort { top_down_step: ROUGH_STEP, ..BRISK },
+                _ if problem.design.n_columns() <= THOROUGH_COLUMNS => THOROUGH,
+                _ => BRISK,
+            },
+            aim: entry.aim,
             phase,
             noise,
             now,
@@ -461,7 +472,7 @@ impl<'p> Search<'p> {
         // Joint steps re-estimate better than single actions; what they leave comes last.
         let joint = self.settings.joint;
         self.take_singles(work, trial, most, least, !joint, &mut taken);
-        if taken.is_empty() && self.settings.swaps && self.phase != Phase::Held {
+        if taken.is_empty() && self.settings.swaps && !self.is_rough() && self.phase != Phase::Held {
             let swaps = trial.swaps(least, &self.barred);
             let worthwhile = swaps.first().map_or(0.0, |(_, gain)| SWAP_SHARE * gain);
             for (action, gain) in swaps {
@@ -571,7 +582,7 @@ impl<'p> Search<'p> {
 
     /// No action is left: rest the precisions tightly and look once more.
     fn tighten(&mut self, work: &Workspace<'p>) -> Result<bool> {
-        if !self.settings.joint || self.joint_tolerance <= TIGHT || self.phase == Phase::Held {
+        if !self.settings.joint || self.is_rough() || self.joint_tolerance <= TIGHT || self.phase == Phase::Held {
             return Ok(false);
         }
         self.joint_tolerance = TIGHT;
@@ -667,7 +678,16 @@ impl<'p> Search<'p> {
     /// Nats that an action must gain.
     fn least_gain(&self, work: &Workspace) -> f64 {
         let least = self.settings.least_gain(work.problem.table.count);
-        if self.phase == Phase::Held { least.max(HELD_TOLERANCE) } else { least }
+        match self.phase {
+            Phase::Held => least.max(HELD_TOLERANCE),
+            _ if self.is_rough() => least.max(ROUGH_TOLERANCE),
+            _ => least,
+        }
+    }
+
+    /// Whether time spent on this model is time lost for the next part.
+    fn is_rough(&self) -> bool {
+        self.aim == Aim::Rough && self.now.active.len() > ROUGH_COLUMNS
     }
 
     fn count(&mut self, taken: &[(Action, f64)]) {

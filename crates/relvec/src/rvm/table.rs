@@ -8,6 +8,7 @@ use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 use super::canonical::Canonical;
 use super::gain::Noise;
 use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
+use super::score::KEPT_SHARE;
 use super::{Basis, Rvm};
 use crate::design::{Columns, Design};
 use crate::error::{Error, Result};
@@ -139,7 +140,8 @@ impl<'a> Table<'a> {
         let whole = scheme.most_columns(likelihood.constant_curvature()).is_none_or(|columns| most <= columns);
         let p = if whole { most } else { scheme.parts(likelihood.constant_curvature()).iter().copied().max().unwrap_or(most) };
         let block = Design::block_rows(p + 1, memory_limit).min(rows) * (p + 1);
-        let taken = 8 * (rows * d + p * d + 28 * n + 16 * p + 2 * block) as u64;
+        let kept = if whole { 0 } else { memory_limit / KEPT_SHARE };
+        let taken = 8 * (rows * d + p * d + 28 * n + 16 * p + 2 * block) as u64 + kept;
         afford("the rows, some vectors and two blocks of basis functions", taken, memory_limit)?;
         let (mut origin, mut candidate_of) = (canonical.origin, canonical.column_of);
         let source = if given {
