@@ -52,8 +52,10 @@ def main() -> None:
 
 
 def prices(threads: int) -> tuple[float, float]:
-    """Seconds of a kernel value (in a prediction, its product with a weight included) and of one operation of a
-    matrix product by numpy."""
+    """Seconds of a kernel value and of one operation of a matrix product by numpy.
+
+    The former in a prediction, its product with a weight included.
+    """
     from relvec import RVR
 
     X, f = friedman(200_000, np.random.default_rng(3))

@@ -58,8 +58,7 @@ def main() -> None:
         sections += ["## A million rows\n", *[landmarks(record, *size) for size, record in own["landmarks"]]]
     if "candidates" in others:
         own["candidates"] = [
-            (size, script("candidates.py", size, speed))
-            for size in (QUICK_CANDIDATES if options.quick else CANDIDATES)
+            (size, script("candidates.py", size, speed)) for size in (QUICK_CANDIDATES if options.quick else CANDIDATES)
         ]
         sections += ["## Every row a candidate\n", *[candidates(record, *size) for size, record in own["candidates"]]]
     if "predict" in others:

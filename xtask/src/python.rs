@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::venv::Venv;
-use crate::{Result, root};
+use crate::{Result, cargo, root};
 
 const VENV: Venv = Venv { folder: "target/venv", tools: &["maturin>=1.9.4,<2", "ruff>=0.8"] };
 
@@ -23,10 +23,13 @@ pub fn check() -> Result {
     VENV.python(&["-m", "pytest"])
 }
 
-/// Peak memory of a fit.
+/// Peak memory of fits, and the pieces beside numpy.
 pub fn bench() -> Result {
     install()?;
-    VENV.python(&["python/benchmarks/memory.py"])
+    VENV.python(&["python/benchmarks/memory.py"])?;
+    VENV.python(&["python/benchmarks/micro.py"])?;
+    cargo("build --release -p relvec-cli")?;
+    VENV.python(&["python/benchmarks/streaming.py", "target/release/relvec"])
 }
 
 /// User guide, examples and reference; warnings are errors.
