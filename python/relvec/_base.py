@@ -152,7 +152,11 @@ class RelevanceVectorMachine(BaseEstimator):
     def _end(self, model: _core.Model, report: str, name: str | None, classes: list[Any] | None = None) -> None:
         """Set the fitted attributes, and say what there is to say."""
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
-        self._take(model.named(features, name, classes), _report(report))
+        own = _report(report)
+        if model.inference == "variational":
+            by_weight, by_data = model.in_use
+            own |= {"lower_bound": own["log_evidence"], "in_use": {"by_weight": by_weight, "by_data": by_data}}
+        self._take(model.named(features, name, classes), own)
         if self.verbose:
             print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
         self._warn()
@@ -237,6 +241,12 @@ class RelevanceVectorMachine(BaseEstimator):
         """The same as `alpha_`, by a name that no other package uses for something else."""
         check_is_fitted(self)
         return self.alpha_
+
+    @property
+    def well_determined_(self) -> Float:
+        """How far the data determine each weight, the intercept left out: from 0, its prior alone does, to 1."""
+        check_is_fitted(self)
+        return self._model.well_determined
 
     @property
     def covariance_(self) -> Float:

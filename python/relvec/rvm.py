@@ -62,14 +62,16 @@ default="kmedoids"
         Whether there is a constant basis function. It has a precision of its own and may be pruned.
     noise_variance : float, default=None
         Variance of the noise, in squared units of the target; None: learnt.
-    inference : {"sequential", "mackay", "em"}, default="sequential"
-        How precisions are learnt: a search for the highest evidence [2]_, or the fixed points of [1]_.
+    inference : {"sequential", "mackay", "em", "variational"}, default="sequential"
+        How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
+        variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
     inference_params : dict, default=None
         Further settings of the inference scheme, by the names of the command line's ``--set``, such as
         ``{"batch": 5}``.
     tol : float, default=None
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
-        the others the largest change of a log precision); None: its default.
+        ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
+        change of a log precision); None: its default.
     max_iter : int, default=10000
         Most iterations.
     time_limit : float, default=None
@@ -106,6 +108,8 @@ default="kmedoids"
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``.
     intercept_alpha_ : float
         Precision of the intercept; infinite if it was pruned or switched off.
+    well_determined_ : ndarray of shape (n_relevance,)
+        How far the data determine each weight: from 0, its prior alone does, to 1.
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model.
     noise_variance_ : float
@@ -113,13 +117,15 @@ default="kmedoids"
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
     log_evidence_ : float
-        Log marginal likelihood of the model, in nats.
+        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it.
     n_iter_ : int
         Iterations done.
     report_ : dict
         How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std``,
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
-        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``.
+        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Of
+        ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
+        basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -139,6 +145,8 @@ default="kmedoids"
        Machine Learning Research 1, 211-244, 2001.
     .. [2] M. E. Tipping and A. C. Faul, "Fast marginal likelihood maximisation for sparse Bayesian
        models", Artificial Intelligence and Statistics, 2003.
+    .. [3] C. M. Bishop and M. E. Tipping, "Variational relevance vector machines", Uncertainty in
+       Artificial Intelligence, 2000.
 
     Examples
     --------
@@ -347,14 +355,16 @@ default="kmedoids"
     class_weight : dict or "balanced", default=None
         Factors of the sample weights, by class; classes left out of a dict have 1. ``"balanced"``
         gives each class the same total weight and leaves the sum of all weights as it is.
-    inference : {"sequential", "mackay", "em"}, default="sequential"
-        How precisions are learnt: a search for the highest evidence [2]_, or the fixed points of [1]_.
+    inference : {"sequential", "mackay", "em", "variational"}, default="sequential"
+        How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
+        variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
     inference_params : dict, default=None
         Further settings of the inference scheme, by the names of the command line's ``--set``, such as
         ``{"batch": 5}``.
     tol : float, default=None
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
-        the others the largest change of a log precision); None: its default.
+        ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
+        change of a log precision); None: its default.
     max_iter : int, default=10000
         Most iterations.
     time_limit : float, default=None
@@ -393,18 +403,22 @@ default="kmedoids"
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``.
     intercept_alpha_ : float
         Precision of the intercept; infinite if it was pruned or switched off.
+    well_determined_ : ndarray of shape (n_relevance,)
+        How far the data determine each weight: from 0, its prior alone does, to 1.
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
     log_evidence_ : float
-        Log marginal likelihood of the model, in nats.
+        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it.
     n_iter_ : int
         Iterations done.
     report_ : dict
         How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std`` (NaN),
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
-        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``.
+        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Of
+        ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
+        basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined).
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -424,6 +438,8 @@ default="kmedoids"
        Machine Learning Research 1, 211-244, 2001.
     .. [2] M. E. Tipping and A. C. Faul, "Fast marginal likelihood maximisation for sparse Bayesian
        models", Artificial Intelligence and Statistics, 2003.
+    .. [3] C. M. Bishop and M. E. Tipping, "Variational relevance vector machines", Uncertainty in
+       Artificial Intelligence, 2000.
 
     Examples
     --------

@@ -239,6 +239,19 @@ impl Model {
         self.model.weight_covariance().to_pyarray(py)
     }
 
+    /// Of the weights, the bias left out.
+    #[getter]
+    fn well_determined<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.model.well_determined().to_pyarray(py)
+    }
+
+    /// How many basis functions matter, by their weights and by the data.
+    #[getter]
+    fn in_use(&self) -> (usize, usize) {
+        let in_use = self.model.in_use();
+        (in_use.by_weight, in_use.by_data)
+    }
+
     #[getter]
     fn noise_variance(&self) -> Option<f64> {
         self.model.posterior.noise_variance

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use relvec::{FORMAT_VERSION, FittedBasis, Label, Model};
+use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Model, Variational};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -34,6 +34,9 @@ pub(crate) struct Summary<'a> {
     /// 0-based rows of the training table.
     relevance: &'a [usize],
     log_evidence: f64,
+    /// Where weights of no use stay in the model, and the evidence is a lower bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_use: Option<InUse>,
     /// `null` for classification.
     noise_std: Option<f64>,
     status: &'static str,
@@ -78,6 +81,7 @@ impl<'a> Summary<'a> {
             n_vectors: model.relevance.len(),
             relevance: &model.relevance,
             log_evidence: model.log_evidence,
+            in_use: (model.inference == Variational::NAME).then(|| model.in_use()),
             noise_std: model.noise_std(),
             status: model.status.name(),
             iterations: model.iterations,
@@ -103,7 +107,14 @@ impl<'a> Summary<'a> {
         }
         line("kernel", self.kernel.as_ref().map_or("given columns".into(), KernelSummary::to_text));
         line("relevance vectors", self.n_vectors.to_string());
-        line("log evidence", significant(self.log_evidence, 7));
+        match self.in_use {
+            Some(in_use) => {
+                line("weights above 1e-3", in_use.by_weight.to_string());
+                line("well determined", in_use.by_data.to_string());
+                line("lower bound", significant(self.log_evidence, 7));
+            }
+            None => line("log evidence", significant(self.log_evidence, 7)),
+        }
         if let Some(noise) = self.noise_std {
             line("noise", significant(noise, 5));
         }

@@ -19,6 +19,9 @@ const FORMAT: &str = "relvec-model";
 /// and most rows of a tile.
 const TILE_ENTRIES: usize = 1 << 16;
 const TILE_ROWS: usize = 512;
+/// What is beyond these is in use.
+const WEIGHT_IN_USE: f64 = 1e-3;
+const DETERMINED_IN_USE: f64 = 0.5;
 
 /// What every sparse kernel machine is: y(x) = sum_m w_m k(x, c_m) + w_0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,12 +116,23 @@ pub struct Model {
     pub intercept_alpha: Option<f64>,
     /// The posterior.
     pub posterior: Posterior,
-    /// Log evidence (log marginal likelihood) in nats, all constants included, units of the target.
+    /// Log evidence (log marginal likelihood) in nats, all constants included, units of the target; of the
+    /// variational scheme the lower bound on it.
     pub log_evidence: f64,
     /// How the fit ended.
     pub status: Status,
     /// Iterations done.
     pub iterations: usize,
+}
+
+/// How many basis functions matter, the bias left out, where weights of no use stay in the model as they do in
+/// the variational scheme.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct InUse {
+    /// Mean weights beyond 1e-3, in units of the target: the rule of Bishop & Tipping (2000).
+    pub by_weight: usize,
+    /// Weights of which the data say more than their prior, gamma_i > 1/2; it does not depend on any units.
+    pub by_data: usize,
 }
 
 /// Predictions of a regression model, one per row; or of the latent function of a classifier.
@@ -306,6 +320,24 @@ impl Model {
         let mut half = Array2::from_diag(&scale);
         linalg::solve_lower(self.factor().view(), half.view_mut());
         half.t().dot(&half)
+    }
+
+    /// gamma_i = 1 - alpha_i Sigma_ii (M4) of the basis functions, `[M]`, the bias left out: how far the data
+    /// determine a weight, from 0 (its prior alone does) to 1.
+    pub fn well_determined(&self) -> Vec<f64> {
+        let skip = usize::from(self.intercept_alpha.is_some());
+        let covariance = self.weight_covariance();
+        let variances = covariance.diag().iter().skip(skip).copied().collect::<Vec<_>>();
+        self.alpha.iter().zip(variances).map(|(alpha, v)| (1.0 - alpha * v).clamp(0.0, 1.0)).collect()
+    }
+
+    /// How many basis functions matter.
+    pub fn in_use(&self) -> InUse {
+        let count = |values: &[f64], least: f64| values.iter().filter(|v| v.abs() > least).count();
+        InUse {
+            by_weight: count(&self.expansion.weights, WEIGHT_IN_USE),
+            by_data: count(&self.well_determined(), DETERMINED_IN_USE),
+        }
     }
 
     fn factor(&self) -> Array2<f64> {

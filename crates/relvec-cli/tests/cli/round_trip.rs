@@ -29,6 +29,24 @@ fn regression() {
     assert!(((numbers(&narrow, 3)[0] - mean[0]) / std[0] - 0.6744898).abs() < 1e-6);
 }
 
+/// All weights stay unless they are to be pruned; the summary tells how many matter, and the bound.
+#[test]
+fn variational_inference() {
+    let folder = Folder::with("d.csv", regression_table(ROWS, ","));
+    folder.ok("fit d.csv --target y --inference variational -o all.json");
+    folder.ok("fit d.csv --target y --inference variational --set inference.variational.prune=true -o few.json");
+    let (all, few) = (folder.ok("inspect all.json --json").json(), folder.ok("inspect few.json --json").json());
+    assert_eq!(all["n_vectors"], json!(ROWS));
+    assert!(few["n_vectors"].as_u64() < Some(ROWS as u64 / 2), "{few}");
+    let in_use = |v: &Value| v["in_use"]["by_data"].as_i64().unwrap();
+    assert!((in_use(&all) - in_use(&few)).abs() <= 3, "{all} {few}");
+    let text = folder.ok("inspect few.json").stdout;
+    for word in ["weights above 1e-3", "well determined", "lower bound"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert!(!text.contains("log evidence"), "{text}");
+}
+
 #[test]
 fn classification_with_text_labels() {
     let folder = Folder::with("d.csv", class_table(ROWS));

@@ -10,6 +10,7 @@ mod finish;
 mod gain;
 mod landmarks;
 mod laplace;
+mod logistic;
 mod mackay;
 mod parts;
 mod problem;
@@ -20,6 +21,7 @@ mod sequential;
 mod slopes;
 mod solution;
 mod table;
+mod variational;
 mod watch;
 mod workspace;
 
@@ -49,6 +51,7 @@ pub use self::landmarks::{Centres, Dictionary, DictionaryRule, Landmarks};
 pub use self::mackay::MacKay;
 pub use self::scheme::{Hyperpriors, Inference};
 pub use self::sequential::{Sequential, Start};
+pub use self::variational::Variational;
 
 /// Where the basis functions come from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -363,7 +366,7 @@ impl Rvm {
         mut actions: Actions,
     ) -> Result<(Model, Report)> {
         let problem = work.problem;
-        let log_evidence = problem.log_evidence_out(run.objective(work));
+        let log_evidence = run.objective(work);
         let mut certificate = run.certificate(work);
         actions.add(&run.actions());
         if !parts.whole {
@@ -375,7 +378,7 @@ impl Rvm {
         repairs.jitter = solution.jitter;
         repairs.noise_capped = problem.noise_capped(solution.beta);
         let trace = std::mem::take(&mut watch.trace);
-        let model = finish::model(work, solution, log_evidence, status, trace.len())?;
+        let model = finish::model(run.form().unwrap_or(work), solution, log_evidence, status, trace.len())?;
         let report = Report {
             status,
             iterations: trace.len(),

@@ -174,6 +174,11 @@ impl<'a> Problem<'a> {
         inner - (self.table.count + shape) * units.scale.ln()
     }
 
+    /// A lower bound on the log evidence in the user's units.
+    pub fn bound_out(&self, inner: f64) -> f64 {
+        inner - self.table.count * self.table.units.scale.ln()
+    }
+
     /// Noise standard deviation in the user's units; `None` without noise.
     pub fn noise_std(&self, beta: f64) -> Option<f64> {
         let noisy = self.table.rvm.likelihood.as_dyn().noise() != NoiseModel::None;

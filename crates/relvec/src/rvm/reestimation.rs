@@ -42,37 +42,51 @@ impl Settings {
     /// Checks the ranges; `path` is that of the scheme in the settings.
     pub fn check(&self, path: &str) -> Result<()> {
         self.hyperpriors.check(path)?;
-        let positive = |v: f64| v.is_finite() && v > 0.0;
-        require(positive(self.tolerance), || format!("{path}.tolerance"), self.tolerance, "a positive number")?;
-        for (name, value) in [("initial_alpha", self.initial_alpha), ("initial_noise_variance", self.initial_noise_variance)] {
-            let good = value.is_none_or(positive);
-            require(good, || format!("{path}.{name}"), value.unwrap_or(0.0), "a positive number, or null")?;
-        }
-        Ok(())
+        check(path, self.tolerance, self.initial_alpha, self.initial_noise_variance)
     }
+}
+
+/// Checks the parameters that all schemes have which re-estimate all precisions at once.
+pub(crate) fn check(path: &str, tolerance: f64, initial_alpha: Option<f64>, initial_noise_variance: Option<f64>) -> Result<()> {
+    let positive = |v: f64| v.is_finite() && v > 0.0;
+    require(positive(tolerance), || format!("{path}.tolerance"), tolerance, "a positive number")?;
+    for (name, value) in [("initial_alpha", initial_alpha), ("initial_noise_variance", initial_noise_variance)] {
+        let good = value.is_none_or(positive);
+        require(good, || format!("{path}.{name}"), value.unwrap_or(0.0), "a positive number, or null")?;
+    }
+    Ok(())
+}
+
+/// All columns that are not zero, their first relative precisions, and the first noise precision.
+pub(crate) fn first(
+    work: &Workspace,
+    initial_alpha: Option<f64>,
+    initial_noise_variance: Option<f64>,
+) -> Result<(Vec<usize>, Vec<f64>, f64)> {
+    let problem = work.problem;
+    let active = if problem.table.bias_only { vec![0] } else { problem.usable() };
+    let p = active.len() as u64;
+    problem.afford(&format!("re-estimating {p} basis functions at once"), DENSE * 8 * p * p)?;
+    let count = problem.table.count;
+    let beta = match problem.table.noise {
+        Noise::Fixed(beta) => beta,
+        Noise::Learnt { cap, .. } => {
+            let square = problem.table.units.scale * problem.table.units.scale;
+            let variance = initial_noise_variance.map_or(FIRST_VARIANCE, |v| v / square);
+            (1.0 / variance).min(cap)
+        }
+    };
+    let first: Vec<f64> = match initial_alpha {
+        Some(alpha) => active.iter().map(|j| alpha * problem.alpha_in(*j)).collect(),
+        None => problem.first_precisions(&active, 1.0 / (count * count)),
+    };
+    Ok((active, first.iter().map(|alpha| alpha / beta).collect(), beta))
 }
 
 impl Reestimation {
     pub fn start(work: &Workspace, settings: Settings) -> Result<Reestimation> {
-        let problem = work.problem;
-        let active = if problem.table.bias_only { vec![0] } else { problem.usable() };
-        let p = active.len() as u64;
-        problem.afford(&format!("re-estimating {p} basis functions at once"), DENSE * 8 * p * p)?;
-        let count = problem.table.count;
-        let beta = match problem.table.noise {
-            Noise::Fixed(beta) => beta,
-            Noise::Learnt { cap, .. } => {
-                let square = problem.table.units.scale * problem.table.units.scale;
-                let variance = settings.initial_noise_variance.map_or(FIRST_VARIANCE, |v| v / square);
-                (1.0 / variance).min(cap)
-            }
-        };
-        let first: Vec<f64> = match settings.initial_alpha {
-            Some(alpha) => active.iter().map(|j| alpha * problem.alpha_in(*j)).collect(),
-            None => problem.first_precisions(&active, 1.0 / (count * count)),
-        };
-        let a: Vec<f64> = first.iter().map(|alpha| alpha / beta).collect();
-        let now = work.solve(&active, &a, &problem.table.noise, At::Precision(beta), None)?;
+        let (active, a, beta) = first(work, settings.initial_alpha, settings.initial_noise_variance)?;
+        let now = work.solve(&active, &a, &work.problem.table.noise, At::Precision(beta), None)?;
         let gone = if settings.prune && settings.hyperpriors.a == 0.0 { GONE } else { 0.0 };
         let batch = Batch { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, gone };
         Ok(Reestimation { batch, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
@@ -109,7 +123,7 @@ impl<'p> Run<'p> for Reestimation {
     }
 
     fn objective(&self, work: &Workspace<'p>) -> f64 {
-        self.batch.objective(work, &self.now)
+        work.problem.log_evidence_out(self.batch.objective(work, &self.now))
     }
 
     fn certificate(&self, _work: &Workspace<'p>) -> Certificate {

@@ -8,6 +8,7 @@ use super::parts::Warm;
 use super::sequential::Sequential;
 use super::solution::Solution;
 use super::table::Table;
+use super::variational::Variational;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::registry::registry;
@@ -22,6 +23,8 @@ registry! {
         MacKay = "mackay",
         /// Expectation maximisation.
         Em = "em",
+        /// Variational inference.
+        Variational = "variational",
     }
 }
 
@@ -117,8 +120,14 @@ pub(crate) trait Run<'p> {
     /// The best solution so far.
     fn best(&self) -> &Solution;
 
-    /// What must not fall, in inner units: the log evidence, plus log hyperpriors where there are any.
+    /// What must not fall, in the user's units: the log evidence, plus log hyperpriors where there are any; or a
+    /// lower bound.
     fn objective(&self, work: &Workspace<'p>) -> f64;
+
+    /// The quadratic form that `best` solves, where that is not the workspace's.
+    fn form(&self) -> Option<&Workspace<'p>> {
+        None
+    }
 
     /// What is left to gain.
     fn certificate(&self, work: &Workspace<'p>) -> Certificate;

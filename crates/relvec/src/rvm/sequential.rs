@@ -734,8 +734,8 @@ impl<'p> Run<'p> for Search<'p> {
         self.kept.as_ref().unwrap_or(&self.now)
     }
 
-    fn objective(&self, _work: &Workspace<'p>) -> f64 {
-        self.best().log_evidence
+    fn objective(&self, work: &Workspace<'p>) -> f64 {
+        work.problem.log_evidence_out(self.best().log_evidence)
     }
 
     fn certificate(&self, work: &Workspace<'p>) -> Certificate {

@@ -68,8 +68,7 @@ impl<'o, 'f> Watch<'o, 'f> {
     }
 
     /// One line of the trace; whether the observer wants to stop.
-    fn tell(&mut self, problem: &Problem, objective: f64, best: &Solution) -> bool {
-        let log_evidence = problem.log_evidence_out(objective);
+    fn tell(&mut self, problem: &Problem, log_evidence: f64, best: &Solution) -> bool {
         let point = TracePoint {
             log_evidence,
             noise_std: problem.noise_std(best.beta),

@@ -34,6 +34,11 @@ impl<'p> Workspace<'p> {
         quadratic.expect("the form is this workspace's own").set_target(f, tt);
     }
 
+    /// Whether a quadratic form stands in for a likelihood that is none.
+    pub fn is_stand_in(&self) -> bool {
+        self.quadratic.is_some() && !self.problem.constant_curvature()
+    }
+
     /// Posterior and true log evidence at given relative precisions; `warm` is near the answer.
     pub fn solve(&self, active: &[usize], a: &[f64], noise: &Noise, at: At, warm: Option<&Solution>) -> Result<Solution> {
         self.problem.table.interrupt.check()?;

@@ -1,0 +1,258 @@
+//! The scheme `variational` (Bishop & Tipping 2000): q(w) q(alpha) q(beta) and a lower bound on the log
+//! evidence, (M24) to (M27).
+
+use std::f64::consts::PI;
+
+use libm::lgamma;
+use serde::{Deserialize, Serialize};
+
+use super::gain::{LEAST_PRECISION, Noise};
+use super::logistic::Logistic;
+use super::reestimation;
+use super::scheme::{Entry, Hyperpriors, Run, Scheme, require};
+use super::solution::{At, Solution};
+use super::workspace::Workspace;
+use crate::error::Result;
+use crate::report::{Actions, Certificate, Status};
+
+/// A weight that the data determine less than this may be tried without.
+const USELESS: f64 = 0.5;
+
+/// Variational inference (Bishop & Tipping 2000). Every iteration raises the lower bound that takes the place of
+/// the log evidence. All weights stay in the model unless `prune` is set: which of them matter is told by how
+/// well they are determined.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Variational {
+    /// Gamma hyperpriors, all positive: the bound contains their normalisation.
+    pub hyperpriors: Hyperpriors,
+    /// Converged when an iteration raises the bound by no more than this many nats.
+    pub tolerance: f64,
+    /// First mean of every weight precision, in the user's units; `None`: 1/N^2 on unit columns.
+    pub initial_alpha: Option<f64>,
+    /// First noise variance, in the user's units; `None`: 0.01 var(t).
+    pub initial_noise_variance: Option<f64>,
+    /// Whether weights leave the model once the bound has come to rest, where it falls by no more than
+    /// `tolerance` for that.
+    pub prune: bool,
+}
+
+impl Variational {
+    /// The scheme's name in model files.
+    pub const NAME: &str = "variational";
+}
+
+impl Default for Variational {
+    fn default() -> Self {
+        Variational {
+            hyperpriors: Hyperpriors { a: 1e-6, b: 1e-6, c: 1e-6, d: 1e-6 },
+            tolerance: 1e-6,
+            initial_alpha: None,
+            initial_noise_variance: None,
+            prune: false,
+        }
+    }
+}
+
+impl Scheme for Variational {
+    fn check(&self, path: &str) -> Result<()> {
+        let Hyperpriors { a, b, c, d } = self.hyperpriors;
+        for (name, value) in [("a", a), ("b", b), ("c", c), ("d", d)] {
+            let good = value.is_finite() && value > 0.0;
+            let expected = "a positive number: the lower bound needs hyperpriors that can be normalised";
+            require(good, || format!("{path}.hyperpriors.{name}"), value, expected)?;
+        }
+        reestimation::check(path, self.tolerance, self.initial_alpha, self.initial_noise_variance)
+    }
+
+    fn hyperpriors(&self) -> Hyperpriors {
+        self.hyperpriors
+    }
+
+    fn start<'p>(&self, work: &Workspace<'p>, _entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
+        Ok(Box::new(Factors::start(work, self)?))
+    }
+}
+
+/// One run: q(w), and the means of q(alpha) and q(beta) that follow from it.
+struct Factors<'p> {
+    settings: Variational,
+    /// The likelihood as a quadratic form, where it is none itself.
+    logistic: Option<Logistic<'p>>,
+    now: Solution,
+    next: Next<'p>,
+    started: bool,
+    /// What weights that have left the model add to the bound.
+    gone: f64,
+    actions: Actions,
+    reason: &'static str,
+}
+
+/// What follows from q(w).
+struct Next<'p> {
+    /// Means of q(alpha), absolute, `[M]`, and of q(beta).
+    alpha: Vec<f64>,
+    beta: f64,
+    logistic: Option<Logistic<'p>>,
+    /// The lower bound with these, inner units.
+    bound: f64,
+}
+
+impl<'p> Factors<'p> {
+    fn start(work: &Workspace<'p>, settings: &Variational) -> Result<Factors<'p>> {
+        let (active, a, beta) = reestimation::first(work, settings.initial_alpha, settings.initial_noise_variance)?;
+        let p = work.problem.design.n_columns() as u64;
+        let logistic = if work.problem.constant_curvature() {
+            None
+        } else {
+            work.problem.afford(&format!("sums over {p} basis functions"), 2 * 8 * p * p)?;
+            Some(Logistic::new(work.problem))
+        };
+        let form = logistic.as_ref().map_or(work, |l| &l.work);
+        let now = form.solve(&active, &a, &Noise::Fixed(beta), At::Precision(beta), None)?;
+        let next = follow(work, settings, logistic.as_ref(), &now);
+        Ok(Factors {
+            settings: settings.clone(),
+            logistic,
+            now,
+            next,
+            started: false,
+            gone: 0.0,
+            actions: Actions::default(),
+            reason: "",
+        })
+    }
+
+    /// q(w) of `keep`, positions in the model, at the present q(alpha) and q(beta).
+    fn posterior(&self, work: &Workspace<'p>, keep: &[usize]) -> Result<Solution> {
+        let beta = self.next.beta;
+        let least = |j: usize| if j == 0 && work.problem.has_bias { 0.0 } else { LEAST_PRECISION };
+        let active: Vec<usize> = keep.iter().map(|i| self.now.active[*i]).collect();
+        let a: Vec<f64> = keep.iter().map(|i| (self.next.alpha[*i] / beta).max(least(self.now.active[*i]))).collect();
+        let noise = Noise::Fixed(beta);
+        match &self.next.logistic {
+            Some(logistic) => logistic.work.solve(&active, &a, &noise, At::Precision(beta), None),
+            None => work.solve(&active, &a, &noise, At::Precision(beta), Some(&self.now)),
+        }
+    }
+
+    /// One iteration.
+    fn update(&mut self, work: &Workspace<'p>, now: Solution) {
+        let next = follow(work, &self.settings, self.next.logistic.as_ref(), &now);
+        let before = std::mem::replace(&mut self.next, next);
+        (self.logistic, self.now) = (before.logistic, now);
+    }
+
+    /// Leaves out the weights that the data determine least, as many at once as the bound allows; false if none.
+    fn prune(&mut self, work: &Workspace<'p>) -> Result<bool> {
+        let mut order: Vec<usize> = (0..self.now.a.len()).filter(|i| self.now.determined(*i) < USELESS).collect();
+        order.sort_by(|i, j| self.now.determined(*i).total_cmp(&self.now.determined(*j)).then(i.cmp(j)));
+        let mut size = order.len();
+        while size > 0 {
+            let out = &order[..size];
+            let keep: Vec<usize> = (0..self.now.a.len()).filter(|i| !out.contains(i)).collect();
+            let now = self.posterior(work, &keep)?;
+            let next = follow(work, &self.settings, self.next.logistic.as_ref(), &now);
+            let fall = self.next.bound - next.bound - size as f64 * spare(self.settings.hyperpriors.a);
+            if fall <= self.settings.tolerance {
+                self.actions.deleted += size;
+                self.gone += size as f64 * spare(self.settings.hyperpriors.a);
+                self.logistic = std::mem::replace(&mut self.next, next).logistic;
+                self.now = now;
+                return Ok(true);
+            }
+            size /= 2;
+        }
+        Ok(false)
+    }
+}
+
+impl<'p> Run<'p> for Factors<'p> {
+    /// q(w); then q(alpha), and q(beta) or the xi of the bound on the likelihood.
+    fn step(&mut self, work: &Workspace<'p>) -> Result<Option<Status>> {
+        if !self.started {
+            self.started = true;
+            return Ok(None);
+        }
+        let all: Vec<usize> = (0..self.now.a.len()).collect();
+        let (before, now) = (self.next.bound, self.posterior(work, &all)?);
+        self.update(work, now);
+        self.actions.joint += 1;
+        if self.next.bound - before > self.settings.tolerance {
+            return Ok(None);
+        }
+        if self.settings.prune && self.prune(work)? {
+            return Ok(None);
+        }
+        self.reason = "the lower bound rose by no more than the tolerance";
+        Ok(Some(Status::Converged))
+    }
+
+    fn best(&self) -> &Solution {
+        &self.now
+    }
+
+    fn objective(&self, work: &Workspace<'p>) -> f64 {
+        work.problem.bound_out(self.next.bound + self.gone)
+    }
+
+    fn form(&self) -> Option<&Workspace<'p>> {
+        self.logistic.as_ref().map(|logistic| &logistic.work)
+    }
+
+    fn certificate(&self, _work: &Workspace<'p>) -> Certificate {
+        let reason = if self.reason.is_empty() { "ended before the lower bound was at rest" } else { self.reason };
+        let moved = |(alpha, a): (&f64, &f64)| (alpha / (a * self.now.beta)).ln().abs();
+        let largest = self.next.alpha.iter().zip(&self.now.a).map(moved).fold(0.0, f64::max);
+        Certificate { largest_gain: None, largest_gradient: largest, reason: reason.into() }
+    }
+
+    fn actions(&self) -> Actions {
+        self.actions.clone()
+    }
+}
+
+/// q(alpha), q(beta) or xi, and the lower bound, from q(w): (M25) to (M27).
+fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Logistic<'p>>, q: &Solution) -> Next<'p> {
+    let problem = work.problem;
+    let Hyperpriors { a, b, .. } = settings.hyperpriors;
+    let (m, count) = (q.a.len(), problem.table.count);
+    let shape = a + 0.5;
+    let each = lgamma(shape) - lgamma(a) + 0.5;
+    let log_det: f64 = 2.0 * q.lower.diag().iter().map(|v| v.ln()).sum::<f64>();
+    let mut bound = m as f64 * each - 0.5 * (log_det + m as f64 * q.beta.ln());
+    let mut alpha = Vec::with_capacity(m);
+    for i in 0..m {
+        let b = b / problem.alpha_in(q.active[i]);
+        let rate = b + 0.5 * (q.mean[i] * q.mean[i] + q.variance[i] / q.beta);
+        bound += a * b.ln() - shape * rate.ln();
+        alpha.push(shape / rate);
+    }
+    if let Some(logistic) = logistic {
+        let (logistic, rows) = logistic.updated(q);
+        return Next { alpha, beta: 1.0, logistic: Some(logistic), bound: bound + rows };
+    }
+    // <|t - Phi w|^2>.
+    let error = q.residual(count) + (0..m).map(|i| q.determined(i)).sum::<f64>() / q.beta;
+    bound -= 0.5 * count * (2.0 * PI).ln();
+    let beta = match problem.table.noise {
+        Noise::Fixed(beta) => {
+            bound += 0.5 * (count * beta.ln() - beta * error);
+            beta
+        }
+        Noise::Learnt { cap, c, d } => {
+            let (shape, rate) = (c + 0.5 * count, d + 0.5 * error);
+            // At the cap the rate is not the best one.
+            let held = rate.max(shape / cap);
+            let beta = shape / held;
+            bound += c * d.ln() - lgamma(c) - shape * held.ln() + lgamma(shape) - beta * (rate - held);
+            beta
+        }
+    };
+    Next { alpha, beta, logistic: None, bound }
+}
+
+/// What a weight adds to the bound that touches no row, q(w) and q(alpha) at their best.
+fn spare(a: f64) -> f64 {
+    lgamma(a + 0.5) - lgamma(a) - (a + 0.5) * (a + 0.5).ln() + a * a.ln() + 0.5
+}

@@ -1,0 +1,50 @@
+"""The variational scheme: what only it reports."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from relvec import RVC, RVR
+from support import golden, sinc
+
+
+def test_bound_of_the_golden_case():
+    """The lower bound of every iteration."""
+    X, t, _, record = golden("reg_vb_n30")
+    trace = record["vb_trace"]
+    start = {"initial_alpha": 1.0, "initial_noise_variance": 1.0}
+    model = RVR(gamma=record["gamma"][0], inference="variational", inference_params=start, tol=1e-300, max_iter=100)
+    with pytest.warns(UserWarning, match="max_iter"):
+        model.fit(X, t)
+    assert_allclose(model.report_["lower_bound"], trace["elbo"], rtol=1e-11)
+    assert_array_equal(model.report_["lower_bound"], model.report_["log_evidence"])
+    assert model.log_evidence_ == model.report_["lower_bound"][-1]
+
+
+@pytest.mark.parametrize("machine", [RVR, RVC])
+def test_weights_in_use(machine):
+    X, t = sinc(60)
+    y = t if machine is RVR else t > 0.2
+    full = machine(gamma=0.1, inference="variational", tol=1e-4).fit(X, y)
+    few = machine(gamma=0.1, inference="variational", tol=1e-4, inference_params={"prune": True}).fit(X, y)
+    assert len(full.relevance_) == 60 > 3 * len(few.relevance_)
+    for model in (full, few):
+        gamma = model.well_determined_
+        assert gamma.shape == model.alpha_.shape
+        assert model.report_["in_use"]["by_data"] == np.sum(gamma > 0.5)
+        assert model.report_["in_use"]["by_weight"] == np.sum(np.abs(model.dual_coef_[0]) > 1e-3)
+        skip = int(np.isfinite(model.intercept_alpha_))
+        assert_allclose(gamma, 1 - model.alpha_ * np.diag(model.covariance_)[skip:], atol=1e-12)
+    assert few.log_evidence_ >= full.log_evidence_ - 60e-4
+
+
+def test_other_schemes_have_no_bound():
+    X, t = sinc(30)
+    assert "lower_bound" not in RVR(gamma=0.1).fit(X, t).report_
+
+
+def test_improper_hyperpriors():
+    X, t = sinc(30)
+    with pytest.raises(ValueError, match=r"hyperpriors\.a.*positive"):
+        RVR(inference="variational", inference_params={"hyperpriors": {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0}}).fit(
+            X, t
+        )
