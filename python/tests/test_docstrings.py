@@ -86,7 +86,11 @@ def test_attributes_are_those_of_a_fit(cls):
     frame = pd.DataFrame(X, columns=["a", "b"])
     # Only some kernels have the one, only the linear one has the other.
     one, other = cls().fit(frame, y), cls(kernel="linear").fit(frame, y)
-    assert described == {name for name in vars(one) if name.endswith("_")} | {"coef_", "covariance_"}
+    assert described == {name for name in vars(one) if name.endswith("_")} | {
+        "coef_",
+        "covariance_",
+        "well_determined_",
+    }
     for name in described:
         assert hasattr(one, name) or hasattr(other, name), name
 

@@ -39,7 +39,7 @@ def check_attributes(again, model, but=frozenset()):
     """Every fitted attribute comes back, bit for bit and of the same kind."""
     names = [name for name in vars(model) if name.endswith("_") and name not in but]
     assert len(names) >= 10
-    for name in [*names, "covariance_", "weight_precision_"]:
+    for name in [*names, "covariance_", "well_determined_", "weight_precision_"]:
         one, other = getattr(again, name), getattr(model, name)
         assert type(one) is type(other), name
         assert_array_equal(one, other, err_msg=name)
