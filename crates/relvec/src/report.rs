@@ -119,7 +119,8 @@ pub struct Certificate {
     /// still promises; actions that were tried and lowered the true evidence do not count.
     /// `None` where the scheme does not score candidates.
     pub largest_gain: Option<f64>,
-    /// Largest |d log evidence / d log alpha| over the active basis functions, curvature held fixed.
+    /// Largest |d log evidence / d log alpha| over the active basis functions, curvature held fixed; in the
+    /// variational scheme that of the lower bound by the logs of the mean precisions, q(w) held.
     pub largest_gradient: f64,
     /// In words, why the fit ended.
     pub reason: String,

@@ -158,8 +158,26 @@ fn factors_agree_at_rest() {
     let e = got.residual_sum.unwrap() + got.well_determined.iter().sum::<f64>() / beta;
     let expected = (hyperpriors.c + 20.0) / (hyperpriors.d + 0.5 * e);
     assert!((beta / expected).ln().abs() < 1e-6, "noise precision {beta} {expected}");
+    assert!(report.certificate.largest_gradient < 1e-4, "{}", report.certificate.largest_gradient);
     // Type II at the best alpha is no average over them.
     assert!(model.log_evidence < got.log_evidence);
+}
+
+/// A fit that its time ends, mostly in the middle of a pass over the rows, has the bound of its last iteration.
+#[test]
+fn time_ends_a_fit_between_iterations() {
+    let (x, t) = problem(4, 3000);
+    let labels = labels(&t);
+    let targets = Targets::classes(&labels, 2);
+    let rvm = Rvm { likelihood: Bernoulli::default().into(), dictionary: 150.into(), ..variational() };
+    for limit in [0.15, 0.2, 0.25, 0.3] {
+        let (model, report) = Rvm { time_limit: Some(limit), ..rvm.clone() }.fit(x.view(), &targets, &mut silent).unwrap();
+        assert_eq!(report.status, Status::TimeLimit);
+        let counted = Rvm { max_iterations: report.iterations, ..rvm.clone() };
+        let (same, _) = counted.fit(x.view(), &targets, &mut silent).unwrap();
+        assert_eq!(model.log_evidence, same.log_evidence);
+        assert_eq!(model.expansion, same.expansion);
+    }
 }
 
 /// Rows of weight two are rows twice.

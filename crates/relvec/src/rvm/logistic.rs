@@ -1,8 +1,11 @@
 //! The logistic likelihood under the quadratic lower bound of Jaakkola and Jordan, (M27).
 
+use ndarray::{ArrayView1, Axis};
+
 use super::problem::Problem;
 use super::solution::Solution;
 use super::workspace::Workspace;
+use crate::error::Result;
 use crate::linalg;
 use crate::quadratic::Quadratic;
 use crate::sums::Sums;
@@ -37,23 +40,28 @@ impl<'p> Logistic<'p> {
     }
 
     /// The bound at the xi that suit the posterior `q`, and what the rows add to the lower bound there.
-    pub fn updated(&self, q: &Solution) -> (Logistic<'p>, f64) {
+    ///
+    /// # Errors
+    /// Interrupted: then some rows were passed over.
+    pub fn updated(&self, q: &Solution) -> Result<(Logistic<'p>, f64)> {
         let problem = self.work.problem;
         let table = problem.table;
         let (mut xi, mut rows_bound) = (vec![0.0; self.xi.len()], 0.0);
         problem.design.for_each_block(|rows, phi| {
-            let phi = phi.select(ndarray::Axis(1), &q.active);
-            let mean = phi.dot(&ndarray::ArrayView1::from(&q.mean));
+            let phi = phi.select(Axis(1), &q.active);
+            let mean = phi.dot(&ArrayView1::from(&q.mean));
             let mut spread = phi.reversed_axes().as_standard_layout().into_owned();
             linalg::solve_lower(q.lower.view(), spread.view_mut());
-            let variance = spread.map_axis(ndarray::Axis(0), |u| u.dot(&u));
+            let variance = spread.map_axis(Axis(0), |u| u.dot(&u));
             for (k, n) in rows.enumerate() {
                 xi[n] = (variance[k] + mean[k] * mean[k]).sqrt();
                 let z = 2.0 * table.targets[n] - 1.0;
                 rows_bound += table.weights[n] * (0.5 * (z * mean[k] - xi[n]) - (-xi[n]).exp().ln_1p());
             }
         });
-        (Logistic::at(problem, xi), rows_bound)
+        let next = Logistic::at(problem, xi);
+        table.interrupt.check()?;
+        Ok((next, rows_bound))
     }
 }
 

@@ -281,10 +281,8 @@ impl<'p> Search<'p> {
                     Noise::Fixed(beta) => beta,
                     Noise::Learnt { cap, .. } => (1.0 / (FIRST_NOISE * FIRST_NOISE)).min(cap),
                 };
-                {
-                    let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
-                    (active, alpha, beta, Phase::TopDown)
-                }
+                let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
+                (active, alpha, beta, Phase::TopDown)
             }
             Start::Auto if Bound::pays(problem) => {
                 let active = if problem.has_bias { vec![0] } else { vec![] };

@@ -110,7 +110,7 @@ impl<'p> Factors<'p> {
         };
         let form = logistic.as_ref().map_or(work, |l| &l.work);
         let now = form.solve(&active, &a, &Noise::Fixed(beta), At::Precision(beta), None)?;
-        let next = follow(work, settings, logistic.as_ref(), &now);
+        let next = follow(work, settings, logistic.as_ref(), &now)?;
         Ok(Factors {
             settings: settings.clone(),
             logistic,
@@ -136,11 +136,12 @@ impl<'p> Factors<'p> {
         }
     }
 
-    /// One iteration.
-    fn update(&mut self, work: &Workspace<'p>, now: Solution) {
-        let next = follow(work, &self.settings, self.next.logistic.as_ref(), &now);
+    /// One iteration; nothing changes if it is interrupted.
+    fn update(&mut self, work: &Workspace<'p>, now: Solution) -> Result<()> {
+        let next = follow(work, &self.settings, self.next.logistic.as_ref(), &now)?;
         let before = std::mem::replace(&mut self.next, next);
         (self.logistic, self.now) = (before.logistic, now);
+        Ok(())
     }
 
     /// Leaves out the weights that the data determine least, as many at once as the bound allows; false if none.
@@ -152,7 +153,7 @@ impl<'p> Factors<'p> {
             let out = &order[..size];
             let keep: Vec<usize> = (0..self.now.a.len()).filter(|i| !out.contains(i)).collect();
             let now = self.posterior(work, &keep)?;
-            let next = follow(work, &self.settings, self.next.logistic.as_ref(), &now);
+            let next = follow(work, &self.settings, self.next.logistic.as_ref(), &now)?;
             let fall = self.next.bound - next.bound - size as f64 * spare(self.settings.hyperpriors.a);
             if fall <= self.settings.tolerance {
                 self.actions.deleted += size;
@@ -176,7 +177,7 @@ impl<'p> Run<'p> for Factors<'p> {
         }
         let all: Vec<usize> = (0..self.now.a.len()).collect();
         let (before, now) = (self.next.bound, self.posterior(work, &all)?);
-        self.update(work, now);
+        self.update(work, now)?;
         self.actions.joint += 1;
         if self.next.bound - before > self.settings.tolerance {
             return Ok(None);
@@ -202,8 +203,10 @@ impl<'p> Run<'p> for Factors<'p> {
 
     fn certificate(&self, _work: &Workspace<'p>) -> Certificate {
         let reason = if self.reason.is_empty() { "ended before the lower bound was at rest" } else { self.reason };
-        let moved = |(alpha, a): (&f64, &f64)| (alpha / (a * self.now.beta)).ln().abs();
-        let largest = self.next.alpha.iter().zip(&self.now.a).map(moved).fold(0.0, f64::max);
+        // d bound / d log <alpha_i> at the q(alpha) that q(w) was made with: shape (1 - <alpha_i> / its best).
+        let shape = self.settings.hyperpriors.a + 0.5;
+        let gradient = |(best, a): (&f64, &f64)| shape * (1.0 - a * self.now.beta / best).abs();
+        let largest = self.next.alpha.iter().zip(&self.now.a).map(gradient).fold(0.0, f64::max);
         Certificate { largest_gain: None, largest_gradient: largest, reason: reason.into() }
     }
 
@@ -213,7 +216,7 @@ impl<'p> Run<'p> for Factors<'p> {
 }
 
 /// q(alpha), q(beta) or xi, and the lower bound, from q(w): (M25) to (M27).
-fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Logistic<'p>>, q: &Solution) -> Next<'p> {
+fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Logistic<'p>>, q: &Solution) -> Result<Next<'p>> {
     let problem = work.problem;
     let Hyperpriors { a, b, .. } = settings.hyperpriors;
     let (m, count) = (q.a.len(), problem.table.count);
@@ -229,8 +232,8 @@ fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Lo
         alpha.push(shape / rate);
     }
     if let Some(logistic) = logistic {
-        let (logistic, rows) = logistic.updated(q);
-        return Next { alpha, beta: 1.0, logistic: Some(logistic), bound: bound + rows };
+        let (logistic, rows) = logistic.updated(q)?;
+        return Ok(Next { alpha, beta: 1.0, logistic: Some(logistic), bound: bound + rows });
     }
     // <|t - Phi w|^2>.
     let error = q.residual(count) + (0..m).map(|i| q.determined(i)).sum::<f64>() / q.beta;
@@ -249,7 +252,7 @@ fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Lo
             beta
         }
     };
-    Next { alpha, beta, logistic: None, bound }
+    Ok(Next { alpha, beta, logistic: None, bound })
 }
 
 /// What a weight adds to the bound that touches no row, q(w) and q(alpha) at their best.
