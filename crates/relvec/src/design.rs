@@ -195,13 +195,13 @@ impl Design {
         }
     }
 
-    /// In one pass: squared norms of all columns weighted by `weights` (`[N]`), `[P]`; Phi'`r`, `[P]`; and
-    /// Phi_A' B Phi, [M, P], as [`Design::cross`].
-    pub fn moments(&self, weights: &[f64], r: &[f64], active: &[usize]) -> (Vec<f64>, Vec<f64>, Array2<f64>) {
+    /// In one pass: squared norms of all columns weighted by `weights` (`[N]`), `[P]`; r'Phi for each column of
+    /// `r`, [N, R]; and Phi_A' B Phi, [M, P], as [`Design::cross`].
+    pub fn moments(&self, weights: &[f64], r: ArrayView2<f64>, active: &[usize]) -> (Vec<f64>, Vec<Vec<f64>>, Array2<f64>) {
         let (m, p) = (active.len(), self.n_columns());
         let mut sums = self.weighted_products(weights, Some(r), active).into_raw_vec_and_offset().0;
-        let diag = sums.split_off((m + 1) * p);
-        let f = sums.split_off(m * p);
+        let diag = sums.split_off((m + r.ncols()) * p);
+        let f = sums.split_off(m * p).chunks(p).map(<[f64]>::to_vec).collect();
         (diag, f, Array2::from_shape_vec((m, p), sums).expect("M rows of P numbers"))
     }
 
@@ -220,11 +220,11 @@ impl Design {
         (diag, Array2::from_shape_vec((k, p), sums).expect("K rows of P numbers"))
     }
 
-    /// Phi_A' B Phi; below it, with `r`, r'Phi and the weighted squares of the columns: [M, P] or [M + 2, P].
-    fn weighted_products(&self, weights: &[f64], r: Option<&[f64]>, active: &[usize]) -> Array2<f64> {
+    /// Phi_A' B Phi; below it, with `r`, r'Phi and the weighted squares of the columns: [M, P] or [M + R + 1, P].
+    fn weighted_products(&self, weights: &[f64], r: Option<ArrayView2<f64>>, active: &[usize]) -> Array2<f64> {
         let maker = self.list(active);
         let left = |rows: Range<usize>| CowArray::from(self.left_side(rows, &maker, weights, r, active));
-        self.by_tiles(weights, active.len() + r.iter().len(), r.is_some(), &left)
+        self.by_tiles(weights, active.len() + r.map_or(0, |r| r.ncols()), r.is_some(), &left)
     }
 
     /// left' Phi, [K, P], and below it, if wanted, the weighted squares of the columns; `left` gives rows of a
@@ -264,10 +264,17 @@ impl Design {
         total
     }
 
-    /// B Phi_A and r of some rows beside each other, [n, M] or [n, M + 1].
-    fn left_side(&self, rows: Range<usize>, maker: &Maker, weights: &[f64], r: Option<&[f64]>, active: &[usize]) -> Array2<f64> {
+    /// B Phi_A and r of some rows beside each other, [n, M] or [n, M + R].
+    fn left_side(
+        &self,
+        rows: Range<usize>,
+        maker: &Maker,
+        weights: &[f64],
+        r: Option<ArrayView2<f64>>,
+        active: &[usize],
+    ) -> Array2<f64> {
         let m = active.len();
-        let mut left = Array2::zeros((rows.len(), m + r.iter().len()));
+        let mut left = Array2::zeros((rows.len(), m + r.map_or(0, |r| r.ncols())));
         left.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter().enumerate().for_each(|(k, mut left)| {
             let start = rows.start + k * TILE_ROWS;
             let mut phi = left.slice_mut(s![.., ..m]);
@@ -283,7 +290,8 @@ impl Design {
                 row *= *w;
             }
             if let Some(r) = r {
-                left.column_mut(m).iter_mut().zip(&r[start..]).for_each(|(to, r)| *to = *r);
+                let end = start + left.nrows();
+                left.slice_mut(s![.., m..]).assign(&r.slice(s![start..end, ..]));
             }
         });
         left

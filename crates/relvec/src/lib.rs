@@ -25,12 +25,14 @@ pub use kernel::{
     Sigmoid,
 };
 pub use label::Label;
-pub use likelihood::{Bernoulli, Gaussian, Likelihood};
-pub use model::{Expansion, FORMAT_VERSION, FittedBasis, InUse, Model, Moderation, Posterior, Prediction, Scaling};
+pub use likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
+pub use model::{
+    ClassFunctions, Committee, Expansion, FORMAT_VERSION, FittedBasis, InUse, Model, Moderation, Posterior, Prediction, Scaling,
+};
 pub use report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, Status, TracePoint};
 pub use rvm::{
     ActionKind, Basis, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
     Inference, Landmarks, MacKay, Rvm, Sequential, Start, Variational, silent,
 };
 pub use statistics::Statistics;
-pub use targets::Targets;
+pub use targets::{MultiClass, Targets};

@@ -110,6 +110,13 @@ pub(crate) fn add_gram(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     }
 }
 
+/// As [`add_gram`], in the calling thread alone.
+pub(crate) fn add_gram_alone(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+    let (lower, kind) = (triangular::BlockStructure::TriangularLower, triangular::BlockStructure::Rectangular);
+    let transposed = a.t();
+    triangular::matmul(view_mut(&mut out), lower, Accum::Add, view(&transposed), kind, view(&a), kind, 1.0, Par::Seq);
+}
+
 /// Width of about equal parts of `columns` columns: wide enough for fast products, and at least four, so that
 /// threads have their share.
 fn part(columns: usize) -> usize {

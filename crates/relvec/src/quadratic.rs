@@ -6,12 +6,12 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use ndarray::{Array2, ArrayView1};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 
 use crate::design::Design;
 use crate::sums::Sums;
 
-/// G = Phi'BPhi ([P, P], by rows), f = Phi'Bt and t'Bt, with the mean of t kept apart.
+/// G = Phi'BPhi ([P, P], by rows), f = Phi'Bt and t'Bt of each output, with the mean of t kept apart.
 ///
 /// With a bias (column 0) and targets of mean m, the sums are about the mean: f is Phi'B(t - m), so
 /// nothing is lost however large m is; [`Quadratic::target`] puts m back, see (M9).
@@ -21,7 +21,8 @@ pub(crate) struct Quadratic<'a> {
     pub diag: Vec<f64>,
     /// N, or the sum of the sample weights.
     pub count: f64,
-    centred: Vec<f64>,
+    /// Of each output.
+    centred: Vec<Vec<f64>>,
     centred_tt: f64,
     /// Mean of the targets as a weight of the bias column, and row 0 of G.
     mean: Option<(f64, Vec<f64>)>,
@@ -52,8 +53,8 @@ impl std::ops::Deref for Row<'_> {
 
 /// f over all columns and t't, given whether the bias is in the model.
 pub(crate) struct Target {
-    /// `[P]`.
-    pub f: Vec<f64>,
+    /// Of each output, `[P]`.
+    pub f: Vec<Vec<f64>>,
     pub tt: f64,
     /// To be added to the solved weight of the bias.
     pub bias_offset: f64,
@@ -66,19 +67,19 @@ impl<'a> Quadratic<'a> {
         Quadratic {
             diag: sums.gram.diag().to_vec(),
             count: sums.count,
-            centred: sums.f,
+            centred: vec![sums.f],
             centred_tt: sums.tt,
             mean,
             source: Source::Stored(sums.gram),
         }
     }
 
-    /// Rows of G made on demand: B = diag(`weights`), f = Phi'`pull`, `[N]` each, and `tt` as in the stored
-    /// form; those of `columns` (with a mean also that of the bias) in the same pass as all the rest.
+    /// Rows of G made on demand: B = diag(`weights`), `[N]`, f = Phi'`pull`, [N, R] for R outputs, and `tt` as in
+    /// the stored form; those of `columns` (with a mean also that of the bias) in the same pass as all the rest.
     pub fn on_demand(
         design: &'a Design,
         weights: Vec<f64>,
-        pull: &[f64],
+        pull: ArrayView2<f64>,
         tt: f64,
         count: f64,
         mean: Option<f64>,
@@ -99,12 +100,17 @@ impl<'a> Quadratic<'a> {
         self.diag.len()
     }
 
+    /// R, the number of outputs: right-hand sides that share one G, with a weight each for every column.
+    pub fn outputs(&self) -> usize {
+        self.centred.len()
+    }
+
     /// Whether column 0 is a bias whose mean is kept apart, so that its precision enters f.
     pub fn has_mean(&self) -> bool {
         self.mean.is_some()
     }
 
-    /// f and t't for a model with the bias at relative precision `bias`, or without it.
+    /// f and t't (a mean is kept of one output only) for a model with the bias at relative precision `bias`, or without it.
     pub fn target(&self, bias: Option<f64>) -> Target {
         let mut f = self.centred.clone();
         let Some((m, row)) = &self.mean else {
@@ -113,12 +119,12 @@ impl<'a> Quadratic<'a> {
         match bias {
             // A tightly held bias takes up little of the mean: about the mean, a m^2 would cancel.
             Some(a) if a <= 1.0 => {
-                f[0] -= a * m;
+                f[0][0] -= a * m;
                 Target { f, tt: self.centred_tt + a * m * m, bias_offset: *m }
             }
             _ => {
-                let tt = self.centred_tt + 2.0 * m * f[0] + m * m * row[0];
-                f.iter_mut().zip(row).for_each(|(f, g)| *f += m * g);
+                let tt = self.centred_tt + 2.0 * m * f[0][0] + m * m * row[0];
+                f[0].iter_mut().zip(row).for_each(|(f, g)| *f += m * g);
                 Target { f, tt, bias_offset: 0.0 }
             }
         }
@@ -127,7 +133,7 @@ impl<'a> Quadratic<'a> {
     /// The same form with another f, `[P]`, and t't; of a form without a mean.
     pub fn set_target(&mut self, f: Vec<f64>, tt: f64) {
         debug_assert!(self.mean.is_none() && f.len() == self.columns());
-        (self.centred, self.centred_tt) = (f, tt);
+        (self.centred, self.centred_tt) = (vec![f], tt);
     }
 
     /// Whether all rows of G are there.

@@ -1,6 +1,7 @@
 //! What is to be learnt: real values or classes, and how much each row counts.
 
 use ndarray::ArrayView1;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
@@ -9,6 +10,24 @@ use crate::error::{Error, Result};
 pub struct Targets<'a> {
     pub(crate) values: Values<'a>,
     pub(crate) weights: Option<ArrayView1<'a, f64>>,
+}
+
+/// How more than two classes are told apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MultiClass {
+    /// One model of all classes, which share its basis functions; the likelihood is then the softmax.
+    #[default]
+    Joint,
+    /// A model of two classes for each class and all others, the probabilities normalised.
+    OneVsRest,
+    /// A model of two classes for each pair of them, the probabilities coupled.
+    OneVsOne,
+}
+
+impl MultiClass {
+    /// The names in settings and model files.
+    pub const NAMES: &'static [&'static str] = &["joint", "one_vs_rest", "one_vs_one"];
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -2,6 +2,7 @@
 
 mod bernoulli;
 mod gaussian;
+mod softmax;
 
 use crate::error::Result;
 use crate::registry::registry;
@@ -10,6 +11,8 @@ use crate::targets::Values;
 pub use bernoulli::Bernoulli;
 pub(crate) use bernoulli::sigmoid;
 pub use gaussian::Gaussian;
+pub use softmax::Softmax;
+pub(crate) use softmax::{Contrasts, softmax};
 
 registry! {
     /// A likelihood with its own parameters; [`Likelihood::NAMES`] lists them.
@@ -18,19 +21,21 @@ registry! {
         Gaussian = "gaussian",
         /// Two classes, logistic link: classification.
         Bernoulli = "bernoulli",
+        /// Any number of classes, one model of all: classification.
+        Softmax = "softmax",
     }
 }
 
-/// First derivatives of the log-likelihood of each row at f, all `[N]`.
+/// Derivatives of the log-likelihood of each row at f, `[N]`.
 #[derive(Debug, Clone)]
 pub(crate) struct Working {
     /// log p(t_n | f_n).
     pub log_likelihood: Vec<f64>,
-    /// d log p / d f.
+    /// d log p / d f; of R outputs [N, R], by rows.
     pub residual: Vec<f64>,
-    /// -d^2 log p / d f^2, not negative.
+    /// -d^2 log p / d f^2, not negative; of several outputs their mean.
     pub curvature: Vec<f64>,
-    /// d curvature / d f.
+    /// d curvature / d f; of several outputs none.
     pub third: Vec<f64>,
 }
 
@@ -40,10 +45,20 @@ pub(crate) trait LikelihoodFunction: Send + Sync {
     /// Checks the parameters alone.
     fn check(&self) -> Result<()>;
 
+    /// R, the number of functions that a target depends on.
+    fn outputs(&self, _values: Values<'_>) -> usize {
+        1
+    }
+
+    /// Whether the functions are contrasts of the classes.
+    fn couples_classes(&self) -> bool {
+        false
+    }
+
     /// The targets as numbers, `[N]`.
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>>;
 
-    /// Derivatives at f, `[N]`, for unit noise where there is noise.
+    /// Derivatives at f, [N, R] by rows, for unit noise where there is noise.
     fn working(&self, y: &[f64], f: &[f64]) -> Working;
 
     /// Whether the curvature does not depend on f; then one quadratic form serves the whole fit.

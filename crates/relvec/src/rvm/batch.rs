@@ -152,11 +152,13 @@ impl Batch {
         let gamma: Vec<f64> = (0..m).map(|i| now.determined(i)).collect();
         let alpha = |i: usize| now.a[i] * now.beta;
         let sigma = |i: usize| now.variance[i] / now.beta;
-        let square = |i: usize| now.mean[i] * now.mean[i];
+        let square = |i: usize| now.square(i);
+        // The weights of all outputs share a precision.
+        let copies = now.outputs as f64;
         // Below this gamma is rounding: such a weight is as good as gone, and its alpha tells nothing.
         let known = |i: usize| gamma[i] > 1e-15;
         let exact = |i: usize| {
-            let surplus = square(i) - gamma[i] * sigma(i);
+            let surplus = copies * square(i) - gamma[i] * sigma(i);
             if surplus > 0.0 && known(i) { (gamma[i].powi(2) / surplus / alpha(i)).ln() } else { self.clip }
         };
         let beta = match *noise {
@@ -193,7 +195,10 @@ impl Batch {
                     alpha(i) * (target / alpha(i)).ln().clamp(-self.clip, self.clip).exp()
                 })
                 .collect(),
-            Rule::Em => (0..m).map(|i| (1.0 + 2.0 * a) / (square(i) + sigma(i) + 2.0 * self.rate(work, now.active[i]))).collect(),
+            Rule::Em => {
+                let update = |i: usize| (copies + 2.0 * a) / (square(i) + sigma(i) + 2.0 * self.rate(work, now.active[i]));
+                (0..m).map(update).collect()
+            }
         };
         Some((new, beta))
     }

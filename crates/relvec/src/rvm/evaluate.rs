@@ -1,6 +1,6 @@
 //! Everything about a model at given precisions: evidence, gradients, and what every column would gain.
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
 
 use super::Rvm;
@@ -8,7 +8,8 @@ use super::factor::{Action, Factor};
 use super::finish;
 use super::gain::Noise;
 use super::problem::Problem;
-use super::solution::{At, covariance};
+use super::sensitivity::Sensitivity;
+use super::solution::At;
 use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
@@ -121,11 +122,11 @@ pub struct Evaluation {
     pub model: Model,
     /// Log evidence, all constants included.
     pub log_evidence: f64,
-    /// Posterior means, `[M]`.
+    /// Posterior means, `[M]`; under the softmax [M, K] by rows.
     pub weights: Vec<f64>,
-    /// Posterior variances, `[M]`.
+    /// Posterior variances, `[M]`; under the softmax summed over the contrasts of the classes.
     pub variances: Vec<f64>,
-    /// gamma_i = 1 - alpha_i Sigma_ii, `[M]`.
+    /// gamma_i = 1 - alpha_i Sigma_ii, `[M]`; under the softmax summed over the contrasts, up to K - 1.
     pub well_determined: Vec<f64>,
     /// |t - Phi mu|^2 by weight; `None` for classification.
     pub residual_sum: Option<f64>,
@@ -138,9 +139,10 @@ pub struct Evaluation {
     /// Exact d log evidence / d log theta for each of [`Kernel::parameters`](crate::Kernel::parameters),
     /// alpha, noise and centres held; empty for a given design matrix.
     pub gradient_log_kernel: Vec<f64>,
-    /// S_j = phi_j' inv(C) phi_j, `[P]` (Tipping & Faul 2003, eq. 22).
+    /// S_j = phi_j' inv(C) phi_j, `[P]` (Tipping & Faul 2003, eq. 22); under the softmax with the mean curvature of
+    /// the contrasts.
     pub sparsity_in_model: Vec<f64>,
-    /// Q_j = phi_j' inv(C) t, `[P]`.
+    /// Q_j = phi_j' inv(C) t, `[P]`; under the softmax its norm over the contrasts.
     pub quality_in_model: Vec<f64>,
     /// s_j: S_j with basis function j left out of C, `[P]`.
     pub sparsity: Vec<f64>,
@@ -175,22 +177,7 @@ impl Rvm {
         let norm = |j: usize| problem.design.norms()[j];
         let regression = self.likelihood.as_dyn().noise() != crate::likelihood::NoiseModel::None;
 
-        // Exact gradients (M15): r, B, b times the noise precision and the sample weights.
-        let f = problem.fitted(&solution);
-        let derivatives = problem.working(&f);
-        let times = |v: &[f64]| -> Array1<f64> { v.iter().zip(&problem.table.weights).map(|(v, c)| v * c * beta).collect() };
-        let (r, b, third) = (times(&derivatives.residual), times(&derivatives.curvature), times(&derivatives.third));
-        let phi = problem.design.select(&active);
-        let sigma = covariance(&solution.inverse) / beta;
-        let phi_sigma = phi.dot(&sigma);
-        let h: Array1<f64> = (&phi_sigma * &phi).sum_axis(Axis(1));
-        let hb = &h * &third;
-        let u = sigma.dot(&phi.t().dot(&hb));
-        let mean = Array1::from_vec(solution.mean.clone());
-        let exact = |i: usize| solution.gradient(i) + 0.5 * alpha[i] * mean[i] * u[i];
-        let pull = &r - &(&hb * 0.5) + &(&b * &phi.dot(&u) * 0.5);
-        let outer = |x: &Array1<f64>, y: &Array1<f64>| Array2::from_shape_fn((x.len(), y.len()), |(i, j)| x[i] * y[j]);
-        let mut slope = outer(&pull, &mean) - &phi_sigma * &b.view().insert_axis(Axis(1)) - outer(&r, &u) * 0.5;
+        let Sensitivity { log_alpha: gradient_log_alpha, phi: mut slope } = Sensitivity::of(&problem, &solution);
         for (k, j) in active.iter().enumerate() {
             slope.column_mut(k).map_inplace(|v| *v /= norm(*j));
         }
@@ -226,18 +213,18 @@ impl Rvm {
         Ok(Evaluation {
             model: finish::model(&work, &solution, log_evidence, Status::Stopped, 0)?,
             log_evidence,
-            weights: (0..m).map(|k| solution.mean[k] * unit(k)).collect(),
+            weights: finish::weights(&problem, &solution).iter().copied().collect(),
             variances: (0..m).map(|k| solution.variance[k] / beta * unit(k) * unit(k)).collect(),
             residual_sum: regression.then(|| solution.residual(problem.table.count) * scale * scale),
             gradient_log_alpha_fixed: (0..m).map(|i| solution.gradient(i)).collect(),
-            gradient_log_alpha: (0..m).map(exact).collect(),
+            gradient_log_alpha,
             gradient_log_noise: regression.then(|| {
                 0.5 * (problem.table.count - beta * solution.residual(problem.table.count) - determined.iter().sum::<f64>())
             }),
             well_determined: determined,
             gradient_log_kernel,
             sparsity_in_model: spread(&|j| factor.s()[j] * s_unit(j)),
-            quality_in_model: spread(&|j| factor.q()[j] * q_unit(j)),
+            quality_in_model: spread(&|j| factor.q(j) * q_unit(j)),
             sparsity: spread(&|j| candidates[j].s * s_unit(j)),
             quality: spread(&|j| candidates[j].q * q_unit(j)),
             actions: columns

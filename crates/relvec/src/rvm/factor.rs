@@ -40,7 +40,7 @@ impl Action {
     }
 }
 
-/// R R' = diag(a) + G_MM with V = inv(R) G_M:, z = inv(R) f_M, and S', Q' of every column.
+/// R R' = diag(a) + G_MM with V = inv(R) G_M:, z = inv(R) f_M, and S', Q' of every column; z and Q' of each output.
 #[derive(Debug, Clone)]
 pub(crate) struct Factor<'a> {
     quadratic: Rc<Quadratic<'a>>,
@@ -55,11 +55,12 @@ pub(crate) struct Factor<'a> {
     inverse: Vec<Vec<f64>>,
     /// V, [M, P].
     v: Vec<f64>,
-    z: Vec<f64>,
+    /// `[R][M]` of R outputs.
+    z: Vec<Vec<f64>>,
     /// S'_j = G_jj - |V_:j|^2, `[P]`.
     s: Vec<f64>,
-    /// Q'_j = f_j - V_:j'z, `[P]`.
-    q: Vec<f64>,
+    /// Q'_j = f_j - V_:j'z, `[R][P]`.
+    q: Vec<Vec<f64>>,
     energy: f64,
     bias_offset: f64,
 }
@@ -113,23 +114,24 @@ impl<'a> Factor<'a> {
         &self.s
     }
 
-    /// Q' of every column, `[P]`.
-    pub fn q(&self) -> &[f64] {
-        &self.q
+    /// Q' of a column; of several outputs the norm.
+    pub fn q(&self, column: usize) -> f64 {
+        size(self.q.iter().map(|q| q[column]))
     }
 
     /// Log evidence of the quadratic problem, the noise at its best (up to a constant where the
     /// curvature is not constant).
     pub fn log_evidence(&self) -> f64 {
         let (count, energy) = (self.quadratic.count, self.energy());
+        let copies = self.quadratic.outputs() as f64;
         let log_det = 2.0 * self.r.iter().enumerate().map(|(i, r)| r[i].ln()).sum::<f64>();
-        let sum_log_a = self.a.iter().map(|a| a.ln()).sum();
-        self.noise.log_evidence(self.noise.precision(energy, count), energy, count, log_det, sum_log_a)
+        let sum_log_a = self.a.iter().map(|a| a.ln()).sum::<f64>();
+        self.noise.log_evidence(self.noise.precision(energy, count), energy, count, copies * log_det, copies * sum_log_a)
     }
 
     /// How single basis functions are judged at present.
     pub fn profile(&self) -> Profile {
-        self.noise.profile(self.energy(), self.quadratic.count)
+        self.noise.profile(self.energy(), self.quadratic.count, self.quadratic.outputs() as f64)
     }
 
     /// The least precision of a column.
@@ -144,12 +146,12 @@ impl<'a> Factor<'a> {
 
     /// Every column as the rest of the model sees it, `[P]`: S', Q' outside the model, s, q inside.
     pub fn candidates(&self) -> Vec<Candidate> {
-        let mut out: Vec<Candidate> =
-            self.s.iter().zip(&self.q).map(|(s, q)| Candidate { s: *s, q: *q, energy: self.energy() }).collect();
+        let energy = self.energy();
+        let mut out: Vec<Candidate> = self.s.iter().enumerate().map(|(j, s)| Candidate { s: *s, q: self.q(j), energy }).collect();
         let (mean, variance) = self.moments();
         for (i, j) in self.active.iter().enumerate() {
-            let d = variance[i];
-            out[*j] = Candidate { s: (1.0 - self.a[i] * d) / d, q: mean[i] / d, energy: self.energy() + mean[i] * mean[i] / d };
+            let (mean, d) = (size(mean.iter().map(|m| m[i])), variance[i]);
+            out[*j] = Candidate { s: (1.0 - self.a[i] * d) / d, q: mean / d, energy: energy + mean * mean / d };
         }
         out
     }
@@ -259,8 +261,9 @@ impl<'a> Factor<'a> {
             (start..end)
                 .filter_map(|i| {
                     let d = variance[i];
-                    let energy = now + mean[i] * mean[i] / d;
-                    let without = Candidate { s: (1.0 - a[i] * d) / d, q: mean[i] / d, energy };
+                    let size_i = size(mean.iter().map(|m| m[i]));
+                    let energy = now + size_i * size_i / d;
+                    let without = Candidate { s: (1.0 - a[i] * d) / d, q: size_i / d, energy };
                     let loss = without.contribution(a[i], &profile);
                     let row = e.row(i - start);
                     let mut best: Option<(usize, f64)> = None;
@@ -269,7 +272,8 @@ impl<'a> Factor<'a> {
                             continue;
                         }
                         let s = s_all[j] + row[j] * row[j] / d;
-                        let candidate = Candidate { s, q: q_all[j] + row[j] * mean[i] / d, energy };
+                        let q = size(q_all.iter().zip(&mean).map(|(q, m)| q[j] + row[j] * m[i] / d));
+                        let candidate = Candidate { s, q, energy };
                         let least_precision = if j == 0 && has_mean { 0.0 } else { LEAST_PRECISION };
                         let Some(a) = candidate.best(&profile, least_precision) else { continue };
                         let gain = candidate.contribution(a, &profile) - loss;
@@ -316,7 +320,7 @@ impl<'a> Factor<'a> {
         self.move_last(self.position[out]);
         self.pop();
         let profile = self.profile();
-        let candidate = Candidate { s: self.s[column], q: self.q[column], energy: self.energy() };
+        let candidate = Candidate { s: self.s[column], q: self.q(column), energy: self.energy() };
         let outside = candidate.s > SPAN_FLOOR * self.quadratic.diag[column] && !self.is_twin(column);
         if let Some(a) = candidate.best(&profile, self.least(column)).filter(|_| outside)
             && self.log_evidence() + candidate.contribution(a, &profile) > before + least
@@ -328,18 +332,23 @@ impl<'a> Factor<'a> {
         false
     }
 
-    /// Posterior means and relative variances of the active weights.
-    fn moments(&self) -> (Vec<f64>, Vec<f64>) {
+    /// Posterior means, `[R][M]`, and relative variances, `[M]`, of the active weights.
+    fn moments(&self) -> (Vec<Vec<f64>>, Vec<f64>) {
         let m = self.active.len();
-        let (mut mean, mut variance) = (vec![0.0; m], vec![0.0; m]);
-        for (row, z) in self.inverse.iter().zip(&self.z) {
-            for (i, w) in row.iter().enumerate() {
-                mean[i] += w * z;
-                variance[i] += w * w;
-            }
+        let mut variance = vec![0.0; m];
+        for row in &self.inverse {
+            variance.iter_mut().zip(row).for_each(|(v, w)| *v += w * w);
         }
+        let mean = |z: &Vec<f64>| {
+            let mut mean = vec![0.0; m];
+            for (row, z) in self.inverse.iter().zip(z) {
+                mean.iter_mut().zip(row).for_each(|(m, w)| *m += w * z);
+            }
+            mean
+        };
+        let mut mean: Vec<Vec<f64>> = self.z.iter().map(mean).collect();
         if let Some(p) = bias_position(&self.quadratic, &self.active) {
-            mean[p] += self.bias_offset;
+            mean[0][p] += self.bias_offset;
         }
         (mean, variance)
     }
@@ -375,17 +384,17 @@ impl<'a> Factor<'a> {
 
     /// The last row of V enters S', Q' and E.
     fn append(&mut self, column: usize, a: f64, rho: f64, row: &[f64]) {
-        let zeta = self.q[column] / rho;
         self.position[column] = self.active.len();
         self.active.push(column);
         self.a.push(a);
         self.v.extend_from_slice(row);
-        self.z.push(zeta);
-        for ((s, q), v) in self.s.iter_mut().zip(&mut self.q).zip(row) {
-            *s -= v * v;
-            *q -= zeta * v;
+        self.s.iter_mut().zip(row).for_each(|(s, v)| *s -= v * v);
+        for (z, q) in self.z.iter_mut().zip(&mut self.q) {
+            let zeta = q[column] / rho;
+            z.push(zeta);
+            q.iter_mut().zip(row).for_each(|(q, v)| *q -= zeta * v);
+            self.energy -= zeta * zeta;
         }
-        self.energy -= zeta * zeta;
         if column == 0 && self.quadratic.has_mean() {
             self.refresh_target();
         }
@@ -397,13 +406,13 @@ impl<'a> Factor<'a> {
         let m = self.active.len() - 1;
         let column = self.active[m];
         let row = self.v.split_off(m * p);
-        let zeta = self.z[m];
-        for ((s, q), v) in self.s.iter_mut().zip(&mut self.q).zip(&row) {
-            *s += v * v;
-            *q += zeta * v;
+        self.s.iter_mut().zip(&row).for_each(|(s, v)| *s += v * v);
+        for (z, q) in self.z.iter_mut().zip(&mut self.q) {
+            let zeta = z[m];
+            z.truncate(m);
+            q.iter_mut().zip(&row).for_each(|(q, v)| *q += zeta * v);
+            self.energy += zeta * zeta;
         }
-        self.energy += zeta * zeta;
-        self.z.truncate(m);
         self.active.truncate(m);
         self.a.truncate(m);
         self.r.truncate(m);
@@ -456,15 +465,15 @@ impl<'a> Factor<'a> {
             rotate(top, bottom, cos, sin);
             let (top, bottom) = self.inverse.split_at_mut(c + 1);
             rotate(&mut top[c], &mut bottom[0], cos, sin);
-            let (x, y) = (self.z[c], self.z[c + 1]);
-            self.z[c] = cos * x + sin * y;
-            self.z[c + 1] = cos * y - sin * x;
+            for z in &mut self.z {
+                (z[c], z[c + 1]) = (cos * z[c] + sin * z[c + 1], cos * z[c + 1] - sin * z[c]);
+            }
         }
         if moved[m - 1] < 0.0 {
             moved[m - 1] = -moved[m - 1];
             self.v[(m - 1) * p..].iter_mut().for_each(|v| *v = -*v);
             self.inverse[m - 1].iter_mut().for_each(|v| *v = -*v);
-            self.z[m - 1] = -self.z[m - 1];
+            self.z.iter_mut().for_each(|z| z[m - 1] = -z[m - 1]);
         }
         self.r.push(moved);
         for (k, row) in self.inverse.iter_mut().enumerate().skip(from) {
@@ -484,17 +493,30 @@ impl<'a> Factor<'a> {
         let p = self.position.len();
         let bias = bias_position(&self.quadratic, &self.active).map(|i| self.a[i]);
         let target = self.quadratic.target(bias);
-        self.z = self.inverse.iter().map(|row| row.iter().zip(&self.active).map(|(w, j)| w * target.f[*j]).sum()).collect();
+        let half = |f: &Vec<f64>| -> Vec<f64> {
+            self.inverse.iter().map(|row| row.iter().zip(&self.active).map(|(w, j)| w * f[*j]).sum()).collect()
+        };
+        self.z = target.f.iter().map(half).collect();
         self.q = target.f;
-        for (k, z) in self.z.iter().enumerate() {
-            self.q.iter_mut().zip(&self.v[k * p..]).for_each(|(q, v)| *q -= z * v);
+        for (z, q) in self.z.iter().zip(&mut self.q) {
+            for (k, z) in z.iter().enumerate() {
+                q.iter_mut().zip(&self.v[k * p..]).for_each(|(q, v)| *q -= z * v);
+            }
         }
         // f_0 holds -a_0 m for the bias in the model; its Q' is that of the residuals alone.
         if let Some(a) = bias {
-            self.q[0] += a * target.bias_offset;
+            self.q[0][0] += a * target.bias_offset;
         }
-        self.energy = target.tt - self.z.iter().map(|z| z * z).sum::<f64>();
+        self.energy = target.tt - self.z.iter().flatten().map(|z| z * z).sum::<f64>();
         self.bias_offset = target.bias_offset;
+    }
+}
+
+/// The norm of what a column is to several outputs; of one output the number itself.
+fn size(mut outputs: impl ExactSizeIterator<Item = f64>) -> f64 {
+    match outputs.len() {
+        1 => outputs.next().expect("there is one"),
+        _ => outputs.map(|v| v * v).sum::<f64>().sqrt(),
     }
 }
 

@@ -1,10 +1,12 @@
 //! From the inner solution to the model in the user's units.
 
-use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
+use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate, s};
 
+use super::problem::Problem;
 use super::solution::{At, Solution};
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
+use crate::likelihood::Contrasts;
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Model, Posterior};
 use crate::report::Status;
@@ -36,7 +38,7 @@ pub(crate) fn model(
 
     let scale = problem.table.units.scale;
     let norm = |j: &usize| problem.design.norms()[*j];
-    let weights: Vec<f64> = active.iter().zip(&ordered.mean).map(|(j, w)| w * (scale / norm(j))).collect();
+    let weights = weights(problem, &ordered);
     let alpha: Vec<f64> = active.iter().zip(&a).map(|(j, a)| a * solution.beta / problem.alpha_in(*j)).collect();
     let learnt = problem.table.noise.is_learnt() || problem.table.repairs.constant_target;
     let noise_variance = match &problem.table.rvm.likelihood.as_dyn().noise() {
@@ -44,8 +46,9 @@ pub(crate) fn model(
         crate::likelihood::NoiseModel::Fixed(variance) if !learnt => Some(*variance),
         _ => Some(scale * scale / solution.beta),
     };
+    let lower = ordered.joint.as_ref().map_or(&ordered.lower, |joint| &joint.lower);
     let posterior = Posterior {
-        factor: (0..active.len()).map(|i| ordered.lower.row(i).iter().take(i + 1).copied().collect()).collect(),
+        factor: lower.outer_iter().enumerate().map(|(i, row)| row.iter().take(i + 1).copied().collect()).collect(),
         scale: active.iter().map(|j| scale / (norm(j) * solution.beta.sqrt())).collect(),
         noise_variance,
     };
@@ -76,8 +79,8 @@ pub(crate) fn model(
         relevance,
         expansion: Expansion {
             basis,
-            intercept: if has_intercept { weights[0] } else { 0.0 },
-            weights: weights[skip..].to_vec(),
+            intercept: if has_intercept { weights.row(0).to_vec() } else { vec![0.0; weights.ncols()] },
+            weights: weights.slice(s![skip.., ..]).to_owned(),
         },
         alpha: alpha[skip..].to_vec(),
         intercept_alpha: has_intercept.then(|| alpha[0]),
@@ -85,7 +88,24 @@ pub(crate) fn model(
         log_evidence,
         status,
         iterations,
+        committee: None,
     })
+}
+
+/// Weights in the user's units, [M, C]: one for each class where the outputs are their contrasts.
+pub(crate) fn weights(problem: &Problem, solution: &Solution) -> Array2<f64> {
+    let (m, outputs) = (solution.active.len(), solution.outputs);
+    let unit = |i: usize| problem.table.units.scale / problem.design.norms()[solution.active[i]];
+    let own = |i: usize| -> Vec<f64> { (0..outputs).map(|r| solution.mean[r * m + i] * unit(i)).collect() };
+    if !problem.table.rvm.likelihood.as_dyn().couples_classes() {
+        return Array2::from_shape_fn((m, outputs), |(i, r)| own(i)[r]);
+    }
+    let contrasts = Contrasts::new(outputs + 1);
+    let mut out = Array2::zeros((m, outputs + 1));
+    for (i, mut row) in out.outer_iter_mut().enumerate() {
+        contrasts.classes(&own(i), row.as_slice_mut().expect("rows are contiguous"));
+    }
+    out
 }
 
 /// Factor and mean by QR of [sqrt(B) Phi; sqrt(a)] where Cholesky's squared condition would tell, if
@@ -94,7 +114,7 @@ fn refine(work: &Workspace, solution: &mut Solution) {
     let problem = work.problem;
     let spanned = |(i, row): (usize, ArrayView1<f64>)| row[i] < ILL_CONDITIONED * row.dot(&row).sqrt();
     let (n, m) = (problem.design.n_rows() as u64, solution.active.len() as u64);
-    let affordable = n > 0 && !work.is_stand_in() && 8 * 4 * n * m <= problem.room().min(REFINE_BYTES);
+    let affordable = n > 0 && solution.outputs == 1 && !work.is_stand_in() && 8 * 4 * n * m <= problem.room().min(REFINE_BYTES);
     if !affordable || !solution.lower.outer_iter().enumerate().any(spanned) {
         return;
     }

@@ -19,8 +19,8 @@ pub(crate) enum Noise {
 pub(crate) enum Profile {
     /// The noise precision follows: beta = count / (E + extra).
     Moving { count: f64, extra: f64 },
-    /// It stays.
-    Held { beta: f64 },
+    /// It stays. `copies`: weights that share a precision, one for each output; 1 but with several classes.
+    Held { beta: f64, copies: f64 },
 }
 
 /// The least relative precision of a weight on a unit column. Sums over millions of rows round G by up to
@@ -40,13 +40,13 @@ impl Noise {
     }
 
     /// How single basis functions are to be judged at energy E.
-    pub fn profile(&self, energy: f64, count: f64) -> Profile {
+    pub fn profile(&self, energy: f64, count: f64, copies: f64) -> Profile {
         match *self {
-            Noise::Fixed(beta) => Profile::Held { beta },
+            Noise::Fixed(beta) => Profile::Held { beta, copies },
             Noise::Learnt { cap, c, d } if (count + 2.0 * c) / (energy + 2.0 * d) < cap => {
                 Profile::Moving { count: count + 2.0 * c, extra: 2.0 * d }
             }
-            Noise::Learnt { cap, .. } => Profile::Held { beta: cap },
+            Noise::Learnt { cap, .. } => Profile::Held { beta: cap, copies },
         }
     }
 
@@ -64,7 +64,8 @@ impl Noise {
     }
 }
 
-/// A basis function as the rest of the model sees it: s, q without it, and the energy without it.
+/// A basis function as the rest of the model sees it: s, q without it, and the energy without it. Of several
+/// outputs q is the norm of theirs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Candidate {
     pub s: f64,
@@ -80,12 +81,12 @@ impl Candidate {
             return None;
         }
         let a = match *profile {
-            Profile::Held { beta } => {
-                let surplus = beta * q * q - s;
+            Profile::Held { beta, copies } => {
+                let surplus = beta * q * q - copies * s;
                 if !(surplus > MARGIN * s) {
                     return None;
                 }
-                s * (s / surplus)
+                s * (copies * s / surplus)
             }
             Profile::Moving { count, extra } => {
                 let e = energy + extra;
@@ -104,7 +105,7 @@ impl Candidate {
         let Candidate { s, q, energy } = *self;
         let width = -0.5 * (s / a).ln_1p();
         match *profile {
-            Profile::Held { beta } => width + 0.5 * beta * q * q / (a + s),
+            Profile::Held { beta, copies } => copies * width + 0.5 * beta * q * q / (a + s),
             Profile::Moving { count, extra } => {
                 let share = (q * q / ((energy + extra) * (a + s))).min(1.0 - 1e-15);
                 width - 0.5 * count * (-share).ln_1p()

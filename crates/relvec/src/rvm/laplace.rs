@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use ndarray::{Array1, Array2, ArrayView1, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
 use super::problem::{DENSE, Problem};
@@ -41,12 +41,7 @@ const STALE_DECREMENT: f64 = 1e-16;
 /// The mode of the weights at precisions `alpha`, by Newton's method (IRLS) with step halving, and
 /// the Laplace evidence there. `warm` is where to start.
 pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Option<&Solution>) -> Result<Solution> {
-    // What is not worth keeping for later may be worth it for one Newton.
-    let bytes = 8 * (problem.design.n_rows() * active.len()) as u64;
-    let phi = match bytes <= problem.room() / NEWTON_SHARE || problem.design.n_rows() <= LITTLE_ROWS {
-        true => Phi::Kept(columns(problem, active, warm)),
-        false => Phi::Made { problem, columns: active.into() },
-    };
+    let (phi, bytes) = phi(problem, active, warm);
     let mut w: Array1<f64> = active
         .iter()
         .map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j).map(|p| s.mean[p])).unwrap_or(0.0))
@@ -121,11 +116,27 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
     let alpha = alpha.to_vec();
     // Several solutions are alive at a time.
     let kept = match phi {
-        Phi::Kept(phi) if bytes <= problem.room() / KEPT_SHARE => Some(phi),
+        Phi::Kept(phi) if worth_keeping(problem, bytes) => Some(phi),
         _ => None,
     };
     let gram = frugal.then_some(gram);
     Ok(Solution::at_mode(active, &alpha, w.to_vec(), factor, log_evidence, gram, kept))
+}
+
+/// Phi_A for the length of Newton's method, and its bytes.
+pub(crate) fn phi<'a>(problem: &'a Problem<'a>, active: &'a [usize], warm: Option<&Solution>) -> (Phi<'a>, u64) {
+    // What is not worth keeping for later may be worth it for one Newton.
+    let bytes = 8 * (problem.design.n_rows() * active.len()) as u64;
+    let phi = match bytes <= problem.room() / NEWTON_SHARE || problem.design.n_rows() <= LITTLE_ROWS {
+        true => Phi::Kept(columns(problem, active, warm)),
+        false => Phi::Made { problem, columns: active.into() },
+    };
+    (phi, bytes)
+}
+
+/// Whether so many bytes of Phi_A are kept for the next solve.
+pub(crate) fn worth_keeping(problem: &Problem, bytes: u64) -> bool {
+    bytes <= problem.room() / KEPT_SHARE
 }
 
 /// Phi_A, [N, M]; columns of an earlier solution are taken from there, which is much cheaper than out of
@@ -165,7 +176,7 @@ fn symmetric(slopes: &mut Slopes) -> Rc<Array2<f64>> {
 }
 
 /// Cholesky factor of diag(alpha) + Phi'BPhi.
-fn hessian(gram: &Array2<f64>, alpha: ArrayView1<f64>) -> Result<Cholesky> {
+pub(crate) fn hessian(gram: &Array2<f64>, alpha: ArrayView1<f64>) -> Result<Cholesky> {
     let mut h = gram.clone();
     let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
     h.diag_mut().iter_mut().zip(alpha).for_each(|(h, a)| *h += a);
@@ -190,11 +201,13 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Quadratic
     let f = problem.fitted(solution);
     let work = problem.working(&f);
     let curvature: Vec<f64> = work.curvature.iter().zip(&problem.table.weights).map(|(b, c)| b * c).collect();
-    let pull: Vec<f64> = (0..f.len()).map(|n| problem.table.weights[n] * (work.curvature[n] * f[n] + work.residual[n])).collect();
+    let outputs = solution.outputs;
+    let pull = |i: usize| problem.table.weights[i / outputs] * (work.curvature[i / outputs] * f[i] + work.residual[i]);
+    let pull: Vec<f64> = (0..f.len()).map(pull).collect();
     let count = problem.table.weights.iter().sum();
     let (n, p) = (problem.design.n_rows(), problem.design.n_columns());
     let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
-    if n * p >= FRUGAL_ENTRIES && CROWDED * solution.active.len() >= p && fits {
+    if outputs == 1 && n * p >= FRUGAL_ENTRIES && CROWDED * solution.active.len() >= p && fits {
         let (mut sums, mut f) = (Sums::new(p), vec![0.0; p]);
         let zeros = vec![0.0; n];
         problem.design.for_each_block(|rows, phi| {
@@ -204,5 +217,7 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Quadratic
         let sums = Sums { f, count, ..sums.finish() };
         return Quadratic::stored(sums, None);
     }
-    Quadratic::on_demand(&problem.design, curvature, &pull, 0.0, count, None, &solution.active)
+    let tt = 2.0 * f.iter().zip(&pull).map(|(f, p)| f * p).sum::<f64>().abs() + count;
+    let pull = ArrayView2::from_shape((n, outputs), &pull).expect("[N, R]");
+    Quadratic::on_demand(&problem.design, curvature, pull, tt, count, None, &solution.active)
 }

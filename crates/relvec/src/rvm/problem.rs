@@ -1,6 +1,6 @@
 //! The inner problem of a set of candidates, and the way back to the user's units: columns of unit norm.
 
-use ndarray::Array1;
+use ndarray::{Array1, ArrayView2};
 use rayon::prelude::*;
 
 use super::gain::Noise;
@@ -105,18 +105,18 @@ impl<'a> Problem<'a> {
         afford(what, self.taken + bytes, self.table.memory_limit)
     }
 
-    /// Derivatives of the log-likelihood at `f`, `[N]`.
+    /// Derivatives of the log-likelihood at `f`, [N, R] by rows.
     pub fn working(&self, f: &Array1<f64>) -> Working {
         let likelihood = self.table.rvm.likelihood.as_dyn();
         let f = f.as_slice().expect("f is contiguous");
-        if f.len() <= WORKING_ROWS {
+        if f.len() <= WORKING_ROWS * self.table.outputs {
             return likelihood.working(&self.table.targets, f);
         }
         let parts: Vec<Working> = self
             .table
             .targets
             .par_chunks(WORKING_ROWS)
-            .zip(f.par_chunks(WORKING_ROWS))
+            .zip(f.par_chunks(WORKING_ROWS * self.table.outputs))
             .map(|(t, f)| likelihood.working(t, f))
             .collect();
         let all = |part: &dyn Fn(&Working) -> &Vec<f64>| parts.iter().flat_map(|p| part(p).iter().copied()).collect();
@@ -133,16 +133,18 @@ impl<'a> Problem<'a> {
         self.table.rvm.likelihood.as_dyn().constant_curvature()
     }
 
-    /// Phi mu at the rows, less the mean that was taken off the targets, `[N]`.
+    /// Phi mu at the rows, less the mean that was taken off the targets; [N, R] by rows.
     pub fn fitted(&self, solution: &Solution) -> Array1<f64> {
         let mut w = Array1::from_vec(solution.mean.clone());
         let mean = self.mean_bias(&solution.active);
         if let Some((p, mean)) = mean {
             w[p] -= mean;
         }
+        let (outputs, columns) = (solution.outputs, solution.active.len());
+        let w = w.to_shape((outputs, columns)).expect("R times M numbers");
         let f = match &solution.columns {
-            Some(phi) => slopes::fitted(phi.view(), &w),
-            None => slopes::fitted(self.design.select(&solution.active).view(), &w),
+            Some(phi) => slopes::fitted(phi.view(), w.view()),
+            None => slopes::fitted(self.design.select(&solution.active).view(), w.view()),
         };
         if mean.is_some() { f } else { f - self.table.units.mean }
     }
@@ -155,6 +157,8 @@ impl<'a> Problem<'a> {
     /// First precisions of columns: `alpha`, but for the bias one that lets it take up the mean of the
     /// targets at once, however large, so that the others' way does not depend on it.
     pub fn first_precisions(&self, columns: &[usize], alpha: f64) -> Vec<f64> {
+        // A contrast of two classes at unit norm is their difference over sqrt(2).
+        let alpha = if self.table.rvm.likelihood.as_dyn().couples_classes() { 2.0 * alpha } else { alpha };
         let bias = alpha / self.table.units.mean.powi(2).max(1.0);
         columns.iter().map(|j| if *j == 0 && self.has_bias { bias } else { alpha }).collect()
     }
@@ -194,7 +198,8 @@ impl<'a> Problem<'a> {
         let table = self.table;
         let ct: Vec<f64> = table.weights.iter().zip(&table.targets).map(|(c, t)| c * t).collect();
         let tt = ct.iter().zip(&table.targets).map(|(c, t)| c * t).sum();
-        Quadratic::on_demand(&self.design, table.weights.clone(), &ct, tt, table.count, mean, &[])
+        let pull = ArrayView2::from_shape((ct.len(), 1), &ct).expect("one output");
+        Quadratic::on_demand(&self.design, table.weights.clone(), pull, tt, table.count, mean, &[])
     }
 
     /// Whether a learnt noise precision has reached its cap.

@@ -37,8 +37,9 @@ impl Passes {
         let problem = work.problem;
         let table = problem.table;
         let energy = solution.energy.max(1e-13 * table.count);
-        let profile = table.noise.profile(energy, table.count);
-        let held = Profile::Held { beta: held * solution.beta };
+        let profile = table.noise.profile(energy, table.count, solution.outputs as f64);
+        let outputs = solution.outputs;
+        let held = Profile::Held { beta: held * solution.beta, copies: outputs as f64 };
         let f = problem.fitted(solution);
         let derivatives = problem.working(&f);
         let b: Vec<f64> = derivatives.curvature.iter().zip(&table.weights).map(|(b, c)| b * c).collect();
@@ -58,11 +59,12 @@ impl Passes {
         let fresh: Vec<usize> = (0..names.len()).filter(|i| !self.products.contains_key(&names[*i])).collect();
         let columns: Vec<usize> = fresh.iter().map(|i| solution.active[*i]).collect();
         let k = fresh.len();
-        let mut left = Array2::zeros((f.len(), k + 1));
+        let mut left = Array2::zeros((b.len(), k + outputs));
         left.slice_mut(s![.., ..k]).assign(&problem.design.select(&columns));
         for (n, mut row) in left.outer_iter_mut().enumerate() {
             row.slice_mut(s![..k]).mapv_inplace(|v| v * b[n]);
-            row[k] = derivatives.residual[n] * table.weights[n];
+            let residual = &derivatives.residual[n * outputs..(n + 1) * outputs];
+            row.slice_mut(s![k..]).iter_mut().zip(residual).for_each(|(v, r)| *v = r * table.weights[n]);
         }
         let mut made = vec![Vec::new(); k];
         let mut out = Vec::with_capacity(candidates.len());
@@ -87,7 +89,8 @@ impl Passes {
             linalg::solve_lower(solution.lower.view(), sums.view_mut());
             let inside = squares(sums.view());
             for (j, diag) in diag.into_iter().enumerate() {
-                let candidate = Candidate { s: diag - inside[j], q: new[[k, j]], energy };
+                let q = new.slice(s![k.., j]);
+                let candidate = Candidate { s: diag - inside[j], q: q.dot(&q).sqrt(), energy };
                 let outside = candidate.s > SPAN_FLOOR * diag;
                 let gain = |profile: &Profile| {
                     let best = candidate.best(profile, 0.0).filter(|_| outside);

@@ -563,7 +563,8 @@ impl<'p> Search<'p> {
     /// Deletes the weights whose best precision is infinite: all of them if the evidence rises, else
     /// the most useless one.
     fn drop_useless(&mut self, work: &Workspace<'p>, now: &Solution) -> Result<Option<Solution>> {
-        let surplus = |i: usize| now.beta * now.mean[i] * now.mean[i] / now.variance[i] - now.determined(i);
+        let copies = now.outputs as f64;
+        let surplus = |i: usize| now.beta * copies * now.square(i) / now.variance[i] - now.determined(i);
         let useless: Vec<usize> = (0..now.a.len()).filter(|i| surplus(*i) <= 1e-12).collect();
         let Some(worst) = useless.iter().copied().min_by(|i, j| surplus(*i).total_cmp(&surplus(*j))) else { return Ok(None) };
         for gone in [useless, vec![worst]] {

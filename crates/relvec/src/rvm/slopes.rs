@@ -51,7 +51,7 @@ pub(crate) enum Want {
 }
 
 impl Phi<'_> {
-    fn columns(&self) -> usize {
+    pub fn columns(&self) -> usize {
         match self {
             Phi::Kept(phi) => phi.ncols(),
             Phi::Made { columns, .. } => columns.len(),
@@ -101,9 +101,28 @@ impl Phi<'_> {
         Ok(total)
     }
 
+    /// Calls `each` with consecutive blocks of rows, in this thread. Once interrupted it passes over the rest.
+    pub fn for_each_block(&self, problem: &Problem, mut each: impl FnMut(Range<usize>, ArrayView2<f64>)) {
+        let (n, m) = (problem.design.n_rows(), self.columns());
+        match self {
+            Phi::Kept(phi) => each(0..n, phi.view()),
+            Phi::Made { problem, columns } => {
+                let fill = problem.design.filler(columns);
+                let step = (BLOCK_ENTRIES / m.max(1)).max(LEAST_BLOCK);
+                let mut buffer = Array2::zeros((step.min(n), m));
+                for start in (0..n).step_by(step).take_while(|_| !problem.table.interrupt.is_raised()) {
+                    let rows = start..(start + step).min(n);
+                    let mut block = buffer.slice_mut(s![..rows.len(), ..]);
+                    fill(start, block.view_mut());
+                    each(rows, block.view());
+                }
+            }
+        }
+    }
+
     /// The sums of groups of rows, in the order of the rows; `each` adds a block of rows. Once interrupted it
     /// passes over the rest.
-    fn by_groups<T: Send>(
+    pub fn by_groups<T: Send>(
         &self,
         problem: &Problem,
         new: impl Fn() -> T + Sync,
@@ -150,12 +169,14 @@ impl Phi<'_> {
     }
 }
 
-/// `phi w`, [N]: by rows, each whatever the others are.
-pub(crate) fn fitted(phi: ArrayView2<f64>, w: &Array1<f64>) -> Array1<f64> {
-    let mut out = Array1::zeros(phi.nrows());
-    out.axis_chunks_iter_mut(Axis(0), GROUP_ROWS)
-        .into_par_iter()
-        .zip(phi.axis_chunks_iter(Axis(0), GROUP_ROWS))
-        .for_each(|(mut out, phi)| out.assign(&phi.dot(w)));
-    out
+/// Phi w' for weights [R, M] of R outputs, [N, R] by rows: each row whatever the others are.
+pub(crate) fn fitted(phi: ArrayView2<f64>, w: ArrayView2<f64>) -> Array1<f64> {
+    let mut out = Array2::zeros((phi.nrows(), w.nrows()));
+    out.axis_chunks_iter_mut(Axis(0), GROUP_ROWS).into_par_iter().zip(phi.axis_chunks_iter(Axis(0), GROUP_ROWS)).for_each(
+        |(mut out, phi)| match w.nrows() {
+            1 => out.column_mut(0).assign(&phi.dot(&w.row(0))),
+            _ => out.assign(&phi.dot(&w.t())),
+        },
+    );
+    Array1::from_vec(out.into_raw_vec_and_offset().0)
 }

@@ -23,9 +23,11 @@ pub(crate) struct Solution {
     pub lower: Array2<f64>,
     /// inv(R), [M, M].
     pub inverse: Array2<f64>,
-    /// Posterior mean of the weights, `[M]`.
+    /// R, the number of outputs: weights that share a precision.
+    pub outputs: usize,
+    /// Posterior mean of the weights, `[R M]`: those of one output after those of another.
     pub mean: Vec<f64>,
-    /// diag of inv(diag(a) + G), `[M]`: beta times the posterior variances.
+    /// diag of inv(diag(a) + G), `[M]`: beta times the posterior variances; summed over the outputs.
     pub variance: Vec<f64>,
     /// E = |t - Phi mu|^2 + mu'diag(a)mu, see (M2); 0 where the curvature is not constant.
     pub energy: f64,
@@ -38,6 +40,18 @@ pub(crate) struct Solution {
     gram: Option<Rc<Array2<f64>>>,
     /// Phi of the active columns, [N, M], kept for the next solve where the curvature changes and memory allows.
     pub columns: Option<Rc<Array2<f64>>>,
+    /// The posterior of the weights of all outputs, where there are several.
+    pub joint: Option<Rc<Joint>>,
+}
+
+/// Posterior of the weights of several outputs; [`Solution::lower`] is then that of one output at the mean of the
+/// curvature.
+#[derive(Debug)]
+pub(crate) struct Joint {
+    /// L, lower triangular, L L' = inv(Sigma), [R M, R M], in the order of [`Solution::mean`].
+    pub lower: Array2<f64>,
+    /// Phi'c y_k y_l Phi of each pair of classes k < l, [M, M], kept for the next solve.
+    pub pairs: Vec<Array2<f64>>,
 }
 
 /// Which noise precision a solution takes.
@@ -71,7 +85,7 @@ impl Solution {
         let inverse = factor.inverse();
         let bias = bias_position(quadratic, active);
         let target = quadratic.target(bias.map(|p| a[p]));
-        let mut z: Array2<f64> = active.iter().map(|j| target.f[*j]).collect::<Array1<f64>>().insert_axis(Axis(1));
+        let mut z: Array2<f64> = active.iter().map(|j| target.f[0][*j]).collect::<Array1<f64>>().insert_axis(Axis(1));
         linalg::solve_lower(factor.lower.view(), z.view_mut());
         let squares = z.iter().map(|z| z * z).sum::<f64>();
         linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
@@ -95,11 +109,13 @@ impl Solution {
             jitter: factor.jitter,
             lower: factor.lower,
             inverse,
+            outputs: 1,
             mean,
             energy,
             log_evidence,
             gram: Some(gram),
             columns: None,
+            joint: None,
         })
     }
 
@@ -122,12 +138,19 @@ impl Solution {
             jitter: factor.jitter,
             lower: factor.lower,
             inverse,
+            outputs: 1,
             mean,
             energy: 0.0,
             log_evidence,
             gram,
             columns,
+            joint: None,
         }
+    }
+
+    /// With the weights and the posterior of several outputs; `variance` is summed over them.
+    pub fn with_outputs(self, outputs: usize, variance: Vec<f64>, joint: Joint, jitter: f64) -> Solution {
+        Solution { outputs, variance, joint: Some(Rc::new(joint)), jitter: self.jitter.max(jitter), ..self }
     }
 
     /// The same numbers for a problem in which the columns have other names.
@@ -160,9 +183,16 @@ impl Solution {
         Some(Rc::new(out))
     }
 
-    /// gamma_i = 1 - alpha_i Sigma_ii (M4), in [0, 1]: how well the data determine weight i.
+    /// gamma_i = 1 - alpha_i Sigma_ii (M4), in [0, 1]: how well the data determine weight i; summed over the
+    /// outputs, in [0, R].
     pub fn determined(&self, i: usize) -> f64 {
-        (1.0 - self.a[i] * self.variance[i]).clamp(0.0, 1.0)
+        let outputs = self.outputs as f64;
+        (outputs - self.a[i] * self.variance[i]).clamp(0.0, outputs)
+    }
+
+    /// The square of mean i, summed over the outputs.
+    pub fn square(&self, i: usize) -> f64 {
+        self.mean.iter().skip(i).step_by(self.active.len()).map(|m| m * m).sum()
     }
 
     /// |t - Phi mu|^2, kept positive.
@@ -173,7 +203,7 @@ impl Solution {
 
     /// d log evidence / d log alpha_i (M5), the curvature held fixed.
     pub fn gradient(&self, i: usize) -> f64 {
-        0.5 * (1.0 - self.a[i] * (self.variance[i] + self.beta * self.mean[i] * self.mean[i]))
+        0.5 * (self.outputs as f64 - self.a[i] * (self.variance[i] + self.beta * self.square(i)))
     }
 
     /// Largest |gradient|.

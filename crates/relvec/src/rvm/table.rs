@@ -35,6 +35,8 @@ pub(crate) struct Table<'a> {
     pub rows: ArcArray2<f64>,
     /// Targets in the inner units, `[N]`.
     pub targets: Vec<f64>,
+    /// R, the number of functions that a target depends on.
+    pub outputs: usize,
     /// Sample weights, `[N]`.
     pub weights: Vec<f64>,
     /// N, or the sum of the sample weights.
@@ -164,6 +166,7 @@ impl<'a> Table<'a> {
         };
         Ok(Table {
             rvm,
+            outputs: likelihood.outputs(targets.values),
             rows: canonical.rows.into_shared(),
             targets: inner,
             count: canonical.weights.iter().sum(),
@@ -207,6 +210,7 @@ impl<'a> Table<'a> {
             rvm,
             rows: ArcArray2::zeros((0, statistics.n_features())),
             targets: vec![],
+            outputs: 1,
             weights: vec![],
             count: sums.count,
             noise: first_noise(rvm, &units, constant)?,

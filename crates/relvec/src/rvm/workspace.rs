@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::gain::Noise;
 use super::laplace;
+use super::multinomial;
 use super::problem::Problem;
 use super::solution::{At, Solution};
 use crate::error::Result;
@@ -44,6 +45,7 @@ impl<'p> Workspace<'p> {
         self.problem.table.interrupt.check()?;
         match &self.quadratic {
             Some(quadratic) => Solution::of(quadratic, active, a, noise, at, warm),
+            None if self.problem.table.outputs > 1 => multinomial::mode(self.problem, active, a, warm),
             None => laplace::mode(self.problem, active, a, warm),
         }
     }

@@ -1,6 +1,9 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
+mod classes;
+mod stored;
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +14,9 @@ use crate::label::Label;
 use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
 use crate::report::Status;
+
+pub use self::classes::{ClassFunctions, Committee};
+pub(crate) use self::stored::rows;
 
 /// Version of the model file that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u64 = 1;
@@ -23,16 +29,19 @@ const TILE_ROWS: usize = 512;
 const WEIGHT_IN_USE: f64 = 1e-3;
 const DETERMINED_IN_USE: f64 = 0.5;
 
-/// What every sparse kernel machine is: y(x) = sum_m w_m k(x, c_m) + w_0.
+/// What every sparse kernel machine is: y(x) = sum_m w_m k(x, c_m) + w_0, once or once for each class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expansion {
     /// The basis functions.
     pub basis: FittedBasis,
-    /// Weights w_m, `[M]`, in units of the target.
-    pub weights: Vec<f64>,
-    /// w_0 in units of the target; 0 if the bias was pruned or switched off.
-    pub intercept: f64,
+    /// Weights w_m in units of the target, [M, C]: C = 1 function for regression and two classes; of several
+    /// classes one for each (one-versus-one: for each pair of them).
+    #[serde(with = "stored::weights")]
+    pub weights: Array2<f64>,
+    /// w_0 in units of the target, `[C]`; 0 if the bias was pruned or switched off.
+    #[serde(with = "stored::intercept")]
+    pub intercept: Vec<f64>,
 }
 
 /// The basis functions that a fit kept.
@@ -44,7 +53,7 @@ pub enum FittedBasis {
         /// The kernel, every parameter a number.
         kernel: Kernel,
         /// Centres c_m, [M, D], after scaling.
-        #[serde(with = "rows")]
+        #[serde(with = "stored::rows")]
         centres: Array2<f64>,
     },
     /// Columns of a design matrix that the caller makes; `relevance` holds their numbers.
@@ -52,7 +61,7 @@ pub enum FittedBasis {
     /// A kernel that the caller computes; `relevance` holds training rows.
     External {
         /// Centres c_m, [M, D]; `None` if the caller gave kernel values only.
-        #[serde(with = "optional_rows")]
+        #[serde(with = "stored::optional_rows")]
         centres: Option<Array2<f64>>,
     },
 }
@@ -62,10 +71,15 @@ pub enum FittedBasis {
 /// Sigma = diag(scale) inv(L L') diag(scale), over the bias first (if it is in the model), then the
 /// basis functions in the order of the weights. Kept apart from `scale` so that no unit of the
 /// target takes it out of the range of 64-bit numbers.
+///
+/// Under the softmax of K classes Sigma is that of K - 1 weights for each basis function, all of the first before
+/// all of the second: contrasts of the classes, the mean of classes 0..=r less class r + 1 at unit norm (Helmert's).
+/// The weights of the classes are these contrasts' combinations; what is left over, their sum, is 0. A committee has
+/// no posterior of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Posterior {
-    /// L, lower triangular, row by row: row i has i + 1 entries.
+    /// L, lower triangular, row by row: row i has i + 1 entries; [(K - 1) M, (K - 1) M] under the softmax.
     pub factor: Vec<Vec<f64>>,
     /// One per basis function, > 0, in units of its weight.
     pub scale: Vec<f64>,
@@ -110,19 +124,23 @@ pub struct Model {
     pub relevance: Vec<usize>,
     /// The expansion.
     pub expansion: Expansion,
-    /// Weight precisions alpha_m, `[M]`, in the order of the weights, in inverse squared units of them.
+    /// Weight precisions alpha_m, `[M]`, in the order of the weights, in inverse squared units of them; under the
+    /// softmax each that of the weights of all classes. Of a committee none: its members have them.
     pub alpha: Vec<f64>,
     /// Precision of the bias; `None` if it was pruned (infinite precision) or switched off.
     pub intercept_alpha: Option<f64>,
     /// The posterior.
     pub posterior: Posterior,
     /// Log evidence (log marginal likelihood) in nats, all constants included, units of the target; of the
-    /// variational scheme the lower bound on it.
+    /// variational scheme the lower bound on it, of a committee the sum of its members'.
     pub log_evidence: f64,
     /// How the fit ended.
     pub status: Status,
     /// Iterations done.
     pub iterations: usize,
+    /// Classifiers of two classes that decide between more of them together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub committee: Option<Committee>,
 }
 
 /// How many basis functions matter, the bias left out, where weights of no use stay in the model as they do in
@@ -177,7 +195,8 @@ impl Prediction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Moderation {
     /// Averaged over the weight posterior by MacKay's approximation,
-    /// sigmoid(m / sqrt(1 + pi v / 8)); within 0.018 of the integral.
+    /// sigmoid(m / sqrt(1 + pi v / 8)); within 0.018 of the integral. Of several classes, (M31), p_k is
+    /// 1 / sum_l exp(-(m_k - m_l) / sqrt(1 + pi v_kl / 8)), normalised, v_kl the variance of f_k - f_l.
     #[default]
     Posterior,
     /// At the posterior mean: sigmoid(m).
@@ -189,8 +208,10 @@ impl Model {
     /// which only those in the model are read).
     ///
     /// # Errors
-    /// Another number of columns than the model's; a value that is not finite; an external kernel.
+    /// Another number of columns than the model's; a value that is not finite; an external kernel; a model
+    /// of more than two classes, which has more than one function.
     pub fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
+        self.check_single()?;
         self.check_rows(x)?;
         self.predict_tiles(x, self.maker())
     }
@@ -200,6 +221,7 @@ impl Model {
     /// # Errors
     /// As [`Model::predict`].
     pub fn predict_mean(&self, x: ArrayView2<f64>) -> Result<Array1<f64>> {
+        self.check_single()?;
         self.check_rows(x)?;
         let mut mean = Array1::zeros(x.nrows());
         let (make, rows) = (self.maker(), self.tile_rows());
@@ -214,6 +236,18 @@ impl Model {
         );
         check_predicted(&mean, None)?;
         Ok(mean)
+    }
+
+    /// The number of functions, C.
+    pub fn outputs(&self) -> usize {
+        self.expansion.intercept.len()
+    }
+
+    fn check_single(&self) -> Result<()> {
+        match self.outputs() {
+            1 => Ok(()),
+            _ => Err(Error::Targets("one function of a model of several classes, which has more".into())),
+        }
     }
 
     fn check_rows(&self, x: ArrayView2<f64>) -> Result<()> {
@@ -237,6 +271,12 @@ impl Model {
     /// # Errors
     /// Another number of columns than there are weights; a value that is not finite.
     pub fn predict_from_basis(&self, phi: ArrayView2<f64>) -> Result<Prediction> {
+        self.check_single()?;
+        self.check_basis(phi)?;
+        self.predict_tiles(phi, |rows, mut out| out.assign(&rows))
+    }
+
+    fn check_basis(&self, phi: ArrayView2<f64>) -> Result<()> {
         let m = self.relevance.len();
         if phi.ncols() != m {
             return Err(Error::Shape {
@@ -245,8 +285,7 @@ impl Model {
                 found: format!("{} columns", phi.ncols()),
             });
         }
-        check_finite("values of the basis functions", phi, 0..m)?;
-        self.predict_tiles(phi, |rows, mut out| out.assign(&rows))
+        check_finite("values of the basis functions", phi, 0..m)
     }
 
     /// Rows of a tile.
@@ -284,21 +323,11 @@ impl Model {
 
     /// Means of a tile of rows from its basis functions without the bias.
     fn tile_means(&self, phi: ArrayViewMut2<f64>, mut mean: ArrayViewMut1<f64>) {
+        let weights = self.expansion.weights.as_slice().expect("weights are contiguous");
         vector::each_row(phi, |i, row| {
-            vector::run(Dot { a: row, b: &self.expansion.weights, out: &mut mean[i] });
+            vector::run(Dot { a: row, b: weights, out: &mut mean[i] });
         });
-        mean += self.intercept_alpha.map_or(0.0, |_| self.expansion.intercept);
-    }
-
-    /// Class probabilities at the rows of `x`, [N, 2], columns in the order of the classes.
-    ///
-    /// # Errors
-    /// As [`Model::predict`]; and if the model is no classifier.
-    pub fn predict_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
-        if self.posterior.noise_variance.is_some() {
-            return Err(Error::Targets("class probabilities of a regression model".into()));
-        }
-        Ok(self.predict(x)?.probability(moderation))
+        mean += self.intercept_alpha.map_or(0.0, |_| self.expansion.intercept[0]);
     }
 
     /// The kernel, every parameter a number; `None` for a given design matrix or an external kernel.
@@ -314,29 +343,33 @@ impl Model {
         self.posterior.noise_variance.map(f64::sqrt)
     }
 
-    /// Posterior covariance of the weights, the bias (if it is in the model) first, [M, M].
+    /// Posterior covariance of the weights, the bias (if it is in the model) first, [M, M]; under the softmax of
+    /// the contrasts, see [`Posterior`].
     pub fn weight_covariance(&self) -> Array2<f64> {
-        let scale = Array1::from_vec(self.posterior.scale.clone());
+        let scale = Array1::from_iter(self.posterior.scale.iter().cycle().take(self.posterior.factor.len()).copied());
         let mut half = Array2::from_diag(&scale);
         linalg::solve_lower(self.factor().view(), half.view_mut());
         half.t().dot(&half)
     }
 
     /// gamma_i = 1 - alpha_i Sigma_ii (M4) of the basis functions, `[M]`, the bias left out: how far the data
-    /// determine a weight, from 0 (its prior alone does) to 1.
+    /// determine a weight, from 0 (its prior alone does) to 1. Under the softmax the mean of its contrasts; of a
+    /// committee none.
     pub fn well_determined(&self) -> Vec<f64> {
         let skip = usize::from(self.intercept_alpha.is_some());
         let covariance = self.weight_covariance();
-        let variances = covariance.diag().iter().skip(skip).copied().collect::<Vec<_>>();
-        self.alpha.iter().zip(variances).map(|(alpha, v)| (1.0 - alpha * v).clamp(0.0, 1.0)).collect()
+        let (all, active) = (covariance.diag().to_vec(), self.posterior.scale.len());
+        let contrasts = all.len().checked_div(active).unwrap_or(1) as f64;
+        let variance = |i: usize| all.iter().skip(i + skip).step_by(active).sum::<f64>() / contrasts;
+        self.alpha.iter().enumerate().map(|(i, alpha)| (1.0 - alpha * variance(i)).clamp(0.0, 1.0)).collect()
     }
 
     /// How many basis functions matter.
     pub fn in_use(&self) -> InUse {
-        let count = |values: &[f64], least: f64| values.iter().filter(|v| v.abs() > least).count();
+        let weighty = |row: ArrayView1<f64>| row.iter().any(|v| v.abs() > WEIGHT_IN_USE);
         InUse {
-            by_weight: count(&self.expansion.weights, WEIGHT_IN_USE),
-            by_data: count(&self.well_determined(), DETERMINED_IN_USE),
+            by_weight: self.expansion.weights.outer_iter().filter(|row| weighty(*row)).count(),
+            by_data: self.well_determined().iter().filter(|v| **v > DETERMINED_IN_USE).count(),
         }
     }
 
@@ -362,7 +395,7 @@ impl Model {
                     fill(scaled.as_ref().map_or(rows, |r| r.view()), phi);
                 })
             }
-            FittedBasis::External { .. } => unreachable!("`predict` refuses an external kernel"),
+            FittedBasis::External { .. } => Box::new(|rows, mut phi| phi.assign(&rows)),
         }
     }
 
@@ -411,19 +444,34 @@ impl Model {
             // A list of no rows does not say how long they are.
             *centres = Array2::from_shape_vec((0, model.n_features), vec![]).map_err(|e| fail(e.to_string()))?;
         }
+        if model.expansion.weights.nrows() == 0 {
+            model.expansion.weights = Array2::zeros((0, model.outputs()));
+        }
         Ok(model)
     }
 
     /// Checks that shapes fit and numbers are finite; what a damaged or hand-made file may break.
     fn check(&self) -> Result<()> {
-        let m = self.expansion.weights.len();
-        let active = m + usize::from(self.intercept_alpha.is_some());
+        let (m, functions) = (self.expansion.weights.nrows(), self.outputs());
         let d = self.n_features;
         let fail = |problem: &str| Err(Error::ModelFile(format!("in \"model\": {problem}")));
-        if self.relevance.len() != m || self.alpha.len() != m {
+        let wide = m > 0 && self.expansion.weights.ncols() != functions;
+        if functions == 0 || wide {
+            return fail("the weights are of another number of functions than the intercept");
+        }
+        let alphas = if self.committee.is_some() { 0 } else { m };
+        if self.relevance.len() != m || self.alpha.len() != alphas {
             return fail("relevance, alpha and weights differ in length");
         }
-        if self.posterior.scale.len() != active || self.posterior.factor.len() != active {
+        if let Some(committee) = &self.committee {
+            committee.check(self)?;
+        }
+        let active = alphas + usize::from(self.intercept_alpha.is_some());
+        // Of the contrasts of K classes there are K - 1.
+        let contrasts = (functions - 1).max(1);
+        if self.posterior.scale.len() != active
+            || self.posterior.factor.len() != if self.committee.is_some() { 0 } else { active * contrasts }
+        {
             return fail("the posterior has another size than the weights");
         }
         if self.posterior.factor.iter().enumerate().any(|(i, row)| row.len() != i + 1 || !(row[i] > 0.0)) {
@@ -514,40 +562,4 @@ pub(crate) fn check_finite(what: &'static str, x: ArrayView2<f64>, columns: impl
         }
     }
     Ok(())
-}
-
-/// A matrix as a list of rows.
-pub(crate) mod rows {
-    use ndarray::Array2;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(a: &Array2<f64>, s: S) -> Result<S::Ok, S::Error> {
-        a.outer_iter().map(|r| r.to_vec()).collect::<Vec<_>>().serialize(s)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Array2<f64>, D::Error> {
-        let rows = Vec::<Vec<f64>>::deserialize(d)?;
-        let columns = rows.first().map_or(0, Vec::len);
-        if let Some(i) = rows.iter().position(|r| r.len() != columns) {
-            return Err(D::Error::custom(format!("row {i} of the centres has {} numbers, row 0 has {columns}", rows[i].len())));
-        }
-        Array2::from_shape_vec((rows.len(), columns), rows.concat()).map_err(D::Error::custom)
-    }
-}
-
-/// [`rows`], or nothing.
-mod optional_rows {
-    use ndarray::Array2;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    struct Rows(#[serde(with = "crate::model::rows")] Array2<f64>);
-
-    pub fn serialize<S: Serializer>(a: &Option<Array2<f64>>, s: S) -> Result<S::Ok, S::Error> {
-        a.clone().map(Rows).serialize(s)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Array2<f64>>, D::Error> {
-        Ok(Option::<Rows>::deserialize(d)?.map(|rows| rows.0))
-    }
 }

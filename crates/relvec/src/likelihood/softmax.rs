@@ -1,0 +1,202 @@
+//! Any number of classes with one linear function each, coupled by the softmax.
+
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
+
+use super::{LikelihoodFunction, NoiseModel, Working};
+use crate::error::{Error, Result};
+use crate::targets::Values;
+
+/// P(class k) = exp(f_k) / sum_l exp(f_l).
+///
+/// A constant added to all f_k changes nothing, so the K functions have K - 1 degrees of freedom. Inside they are
+/// K - 1 orthonormal contrasts of the classes: a ridge prior on the K weights of a basis function is the same prior
+/// on its K - 1 contrasts, and what is left over is its prior.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Softmax {}
+
+/// Helmert's contrasts of K classes: contrast r is the mean of classes 0..=r less class r + 1, at unit norm.
+#[derive(Debug, Clone)]
+pub(crate) struct Contrasts {
+    /// `[K - 1]`.
+    scale: Vec<f64>,
+}
+
+impl Contrasts {
+    pub fn new(classes: usize) -> Contrasts {
+        Contrasts { scale: (1..classes).map(|r| 1.0 / ((r * (r + 1)) as f64).sqrt()).collect() }
+    }
+
+    /// Entry of contrast `r` at class `k`.
+    pub fn at(&self, k: usize, r: usize) -> f64 {
+        match k {
+            _ if k <= r => self.scale[r],
+            _ if k == r + 1 => -self.scale[r] * k as f64,
+            _ => 0.0,
+        }
+    }
+
+    /// Numbers of the classes, `[K]`, that the contrasts `v`, `[K - 1]`, stand for; they sum to 0.
+    pub fn classes(&self, v: &[f64], out: &mut [f64]) {
+        let mut after = 0.0;
+        for r in (0..v.len()).rev() {
+            let u = self.scale[r] * v[r];
+            out[r + 1] = after - (r + 1) as f64 * u;
+            after += u;
+        }
+        out[0] = after;
+    }
+
+    /// E c E', [K, K], for c between the contrasts E, [K - 1, K - 1].
+    pub fn between_classes(&self, c: ArrayView2<f64>) -> Array2<f64> {
+        let classes = c.nrows() + 1;
+        let mut half = Array2::zeros((classes, c.nrows()));
+        let mut own = vec![0.0; classes];
+        for (column, mut out) in c.axis_iter(Axis(1)).zip(half.axis_iter_mut(Axis(1))) {
+            self.classes(&column.to_vec(), &mut own);
+            out.assign(&ArrayView1::from(&own));
+        }
+        let mut full = Array2::zeros((classes, classes));
+        for (row, mut out) in half.outer_iter().zip(full.outer_iter_mut()) {
+            self.classes(row.to_slice().expect("rows are contiguous"), out.as_slice_mut().expect("rows are contiguous"));
+        }
+        full
+    }
+
+    /// The contrasts, `[K - 1]`, of numbers of the classes, `[K]`.
+    pub fn contrasts(&self, f: &[f64], out: &mut [f64]) {
+        let mut before = 0.0;
+        for (r, out) in out.iter_mut().enumerate() {
+            before += f[r];
+            *out = self.scale[r] * (before - (r + 1) as f64 * f[r + 1]);
+        }
+    }
+}
+
+/// Probabilities of the classes into `y`, `[K]`, and 1 - y into `rest`, without rounding either to 0 as long as the
+/// other is 1; returns the log of the sum of exp(f).
+pub(crate) fn softmax(f: &[f64], y: &mut [f64], rest: &mut [f64]) -> f64 {
+    let top = (0..f.len()).max_by(|k, l| f[*k].total_cmp(&f[*l])).expect("there are classes");
+    let mut others = 0.0;
+    for (k, (y, f_k)) in y.iter_mut().zip(f).enumerate() {
+        *y = (f_k - f[top]).exp();
+        others += if k == top { 0.0 } else { *y };
+    }
+    let total = 1.0 + others;
+    y.iter_mut().for_each(|y| *y /= total);
+    for (k, (rest, y)) in rest.iter_mut().zip(&*y).enumerate() {
+        *rest = if k == top { others / total } else { 1.0 - y };
+    }
+    f[top] + others.ln_1p()
+}
+
+impl LikelihoodFunction for Softmax {
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn outputs(&self, values: Values<'_>) -> usize {
+        match values {
+            Values::Classes { count, .. } => count.saturating_sub(1),
+            Values::Real(_) => 1,
+        }
+    }
+
+    fn couples_classes(&self) -> bool {
+        true
+    }
+
+    fn targets(&self, values: Values<'_>) -> Result<Vec<f64>> {
+        let Values::Classes { labels, count } = values else {
+            return Err(Error::Targets("the softmax likelihood needs class labels, found real targets".into()));
+        };
+        if count < 2 {
+            return Err(Error::Targets(format!("the softmax likelihood needs at least 2 classes, found {count}")));
+        }
+        if let Some((row, label)) = labels.iter().enumerate().find(|(_, l)| **l >= count) {
+            return Err(Error::Targets(format!("row {row} has label {label}; labels of {count} classes are 0 to {}", count - 1)));
+        }
+        Ok(labels.iter().map(|l| *l as f64).collect())
+    }
+
+    /// The curvature of a row is the mean one of its contrasts, (1 - sum y_k^2) / (K - 1).
+    fn working(&self, y: &[f64], f: &[f64]) -> Working {
+        let n = y.len();
+        let outputs = f.len() / n.max(1);
+        let classes = outputs + 1;
+        let contrasts = Contrasts::new(classes);
+        let mut out =
+            Working { log_likelihood: vec![0.0; n], residual: vec![0.0; f.len()], curvature: vec![0.0; n], third: vec![] };
+        let (mut g, mut p, mut rest) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
+        for (n, y) in y.iter().enumerate() {
+            let own = n * outputs..(n + 1) * outputs;
+            contrasts.classes(&f[own.clone()], &mut g);
+            let log_sum = softmax(&g, &mut p, &mut rest);
+            out.curvature[n] = p.iter().zip(&rest).map(|(p, rest)| p * rest).sum::<f64>() / outputs as f64;
+            let label = *y as usize;
+            out.log_likelihood[n] = g[label] - log_sum;
+            if let [first, second] = p[..] {
+                out.third.push(8f64.sqrt() * first * second * (second - first));
+            }
+            p.iter_mut().enumerate().for_each(|(k, p)| *p = if k == label { rest[k] } else { -*p });
+            contrasts.contrasts(&p, &mut out.residual[own]);
+        }
+        out
+    }
+
+    fn constant_curvature(&self) -> bool {
+        false
+    }
+
+    fn noise(&self) -> NoiseModel {
+        NoiseModel::None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There and back, each an isometry; and the entries are those of the maps.
+    #[test]
+    fn contrasts_are_orthonormal() {
+        for classes in [2, 3, 7] {
+            let c = Contrasts::new(classes);
+            for r in 0..classes - 1 {
+                let mut v = vec![0.0; classes - 1];
+                v[r] = 1.0;
+                let mut f = vec![0.0; classes];
+                c.classes(&v, &mut f);
+                assert!(f.iter().sum::<f64>().abs() < 1e-15);
+                assert!(f.iter().enumerate().all(|(k, f)| (f - c.at(k, r)).abs() < 1e-15));
+                let mut back = vec![0.0; classes - 1];
+                c.contrasts(&f, &mut back);
+                assert!(back.iter().zip(&v).all(|(b, v)| (b - v).abs() < 1e-15));
+            }
+        }
+    }
+
+    /// The residual is the slope of the log-likelihood, and the curvature the mean of minus its second derivatives.
+    #[test]
+    fn derivatives_are_those_of_the_log_likelihood() {
+        let (classes, label) = (4, 2.0);
+        let f = [0.3, -1.1, 0.7];
+        let value = |f: &[f64]| Softmax {}.working(&[label], f).log_likelihood[0];
+        let here = Softmax {}.working(&[label], &f);
+        let (h, mut curvature) = (1e-4, 0.0);
+        for r in 0..classes - 1 {
+            let moved = |by: f64| {
+                let mut f = f;
+                f[r] += by;
+                value(&f)
+            };
+            assert!(((moved(h) - moved(-h)) / (2.0 * h) - here.residual[r]).abs() < 1e-8);
+            curvature -= (moved(h) - 2.0 * moved(0.0) + moved(-h)) / (h * h) / (classes - 1) as f64;
+        }
+        assert!((curvature - here.curvature[0]).abs() < 1e-6);
+        // Saturated: nothing overflows, and what is left is not rounded to 0.
+        let far = Softmax {}.working(&[0.0], &[400.0, 300.0, 200.0]);
+        assert!(far.log_likelihood[0] <= 0.0 && far.curvature[0] > 0.0 && far.residual.iter().any(|r| *r != 0.0));
+    }
+}

@@ -1,0 +1,327 @@
+//! Probabilities of classes: two, several under the softmax, or several by a committee of two-class models.
+
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Axis, s};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::{FittedBasis, Model, Moderation};
+use crate::error::{Error, Result};
+use crate::likelihood::Contrasts;
+use crate::linalg;
+use crate::targets::MultiClass;
+
+/// Numbers that the covariances of a tile of rows may take, and most rows of one.
+const TILE_NUMBERS: usize = 1 << 20;
+const TILE_ROWS: usize = 64;
+/// Coupling of pairs ends when no equation is off by more than this over the number of classes, or after so many
+/// rounds.
+const COUPLED: f64 = 1e-10;
+const MAX_COUPLING: usize = 1000;
+
+/// Two-class classifiers that decide between more classes together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Committee {
+    /// What each member tells apart.
+    pub rule: MultiClass,
+    /// One for each class against all others; or for each pair of classes k < l in the order (0, 1), (0, 2), (1, 2),
+    /// (0, 3) and so on, its classes being k and l.
+    pub members: Vec<Model>,
+}
+
+/// The functions of a classifier of several classes, of which the softmax makes probabilities.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClassFunctions {
+    /// Posterior means, [N, K].
+    pub mean: Array2<f64>,
+    /// Posterior covariances of the K functions at each row, [N, K, K], less what all functions share (which changes
+    /// no probability).
+    pub covariance: Array3<f64>,
+}
+
+impl Committee {
+    /// The number of classes that it tells apart.
+    pub fn classes(&self) -> usize {
+        let members = self.members.len();
+        match self.rule {
+            MultiClass::OneVsOne => (1..=members + 1).find(|k| k * (k - 1) / 2 >= members).unwrap_or(2),
+            _ => members,
+        }
+    }
+
+    pub(super) fn check(&self, model: &Model) -> Result<()> {
+        let fail = |problem: &str| Err(Error::ModelFile(format!("in \"committee\": {problem}")));
+        if self.members.len() != model.outputs() || self.members.is_empty() {
+            return fail("the members are of another number than the functions");
+        }
+        for member in &self.members {
+            if member.committee.is_some() || member.outputs() != 1 || member.n_features != model.n_features {
+                return fail("a member is no classifier of two classes of the same features");
+            }
+            if member.relevance.iter().any(|row| !model.relevance.contains(row)) {
+                return fail("a member has a relevance vector that the model does not list");
+            }
+            member.check()?;
+        }
+        Ok(())
+    }
+}
+
+impl Model {
+    /// The number of classes; `None` for regression.
+    pub fn n_classes(&self) -> Option<usize> {
+        match (&self.committee, self.posterior.noise_variance) {
+            (Some(committee), _) => Some(committee.classes()),
+            (None, Some(_)) => None,
+            (None, None) => Some(self.outputs().max(2)),
+        }
+    }
+
+    /// Class probabilities at the rows of `x`, [N, K], columns in the order of the classes.
+    ///
+    /// # Errors
+    /// A model that is no classifier; another number of columns than the model's; a value that is not finite; an
+    /// external kernel.
+    pub fn predict_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
+        Ok(self.predict_log_probability(x, moderation)?.mapv_into(f64::exp))
+    }
+
+    /// The logarithms of [`Model::predict_probability`], which do not vanish.
+    ///
+    /// # Errors
+    /// As [`Model::predict_probability`].
+    pub fn predict_log_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
+        self.check_classifier()?;
+        self.check_rows(x)?;
+        self.log_probability(x, moderation)
+    }
+
+    /// As [`Model::predict_log_probability`], from the values of the basis functions in the model, [N, M], without
+    /// the bias: for a kernel that the caller computes.
+    ///
+    /// # Errors
+    /// A model that is no classifier; another number of columns than relevance vectors; a value that is not finite.
+    pub fn log_probability_from_basis(&self, phi: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
+        self.check_classifier()?;
+        self.check_basis(phi)?;
+        self.as_external().log_probability(phi, moderation)
+    }
+
+    /// Means and covariances of the K functions under the softmax at the rows of `x`, [N, D].
+    ///
+    /// # Errors
+    /// A model with another likelihood, or a committee; and as [`Model::predict_probability`].
+    pub fn predict_functions(&self, x: ArrayView2<f64>) -> Result<ClassFunctions> {
+        self.check_rows(x)?;
+        let classes = self.outputs();
+        if classes < 2 || self.committee.is_some() {
+            return Err(Error::Targets("functions of classes of a model that is not one of all classes".into()));
+        }
+        let mut covariance = Array3::zeros((x.nrows(), classes, classes));
+        let by_row = covariance.as_slice_mut().expect("fresh arrays are contiguous");
+        let mut rows: Vec<&mut [f64]> = by_row.chunks_mut(classes * classes).collect();
+        let mean = self.means(x);
+        self.covariances(x, &mut rows, |own, c| own.copy_from_slice(c));
+        Ok(ClassFunctions { mean, covariance })
+    }
+
+    /// This model with its columns understood as those of a kernel that the caller computes, at training rows
+    /// `relevance`, one for each of the present ones; `centres`: the rows themselves, [M, D].
+    pub fn with_external_kernel(mut self, relevance: &[usize], n_features: usize, centres: Option<&Array2<f64>>) -> Model {
+        if let Some(committee) = &mut self.committee {
+            let members = std::mem::take(&mut committee.members);
+            committee.members = members
+                .into_iter()
+                .map(|member| {
+                    let place = |row: &usize| self.relevance.iter().position(|r| r == row).expect("the model lists it");
+                    let places: Vec<usize> = member.relevance.iter().map(place).collect();
+                    let own: Vec<usize> = places.iter().map(|k| relevance[*k]).collect();
+                    member.with_external_kernel(&own, n_features, centres.map(|c| c.select(Axis(0), &places)).as_ref())
+                })
+                .collect();
+        }
+        self.relevance = relevance.to_vec();
+        self.n_features = n_features;
+        self.expansion.basis = FittedBasis::External { centres: centres.cloned() };
+        self
+    }
+
+    fn as_external(&self) -> Model {
+        self.clone().with_external_kernel(&self.relevance, self.n_features, None)
+    }
+
+    fn check_classifier(&self) -> Result<()> {
+        match self.n_classes() {
+            Some(_) => Ok(()),
+            None => Err(Error::Targets("class probabilities of a regression model".into())),
+        }
+    }
+
+    /// [N, K], for rows that were checked.
+    fn log_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
+        if let Some(committee) = &self.committee {
+            return self.couple(committee, x, moderation);
+        }
+        if self.outputs() == 1 {
+            let odds = match moderation {
+                Moderation::Posterior => self.predict_tiles(x, self.maker())?.log_odds(moderation),
+                Moderation::PlugIn => self.means(x).column(0).to_owned(),
+            };
+            return Ok(Array2::from_shape_fn((odds.len(), 2), |(i, k)| log_sigmoid(if k == 0 { -odds[i] } else { odds[i] })));
+        }
+        let mut out = self.means(x);
+        if let Some(row) = out.outer_iter().position(|row| row.iter().any(|v| !v.is_finite())) {
+            return Err(Error::Overflow { what: format!("the prediction of row {row}") });
+        }
+        match moderation {
+            Moderation::PlugIn => out.outer_iter_mut().for_each(|mut row| normalise(row.as_slice_mut().expect("rows"))),
+            Moderation::Posterior => {
+                let mut rows: Vec<&mut [f64]> =
+                    out.as_slice_mut().expect("fresh arrays are contiguous").chunks_mut(self.outputs()).collect();
+                self.covariances(x, &mut rows, |mean, covariance| moderate(mean, covariance));
+            }
+        }
+        Ok(out)
+    }
+
+    /// Means of all functions, [N, C].
+    fn means(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        let (m, c) = (self.relevance.len(), self.outputs());
+        let mut out = Array2::zeros((x.nrows(), c));
+        let make = self.maker();
+        let tiles = out.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter();
+        tiles.zip(x.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter()).for_each(|(mut out, rows)| {
+            let mut phi = Array2::zeros((rows.nrows(), m));
+            make(rows, phi.view_mut());
+            linalg::product_alone(false, phi.view(), self.expansion.weights.view(), out.view_mut());
+            out += &ArrayView1::from(&self.expansion.intercept);
+        });
+        out
+    }
+
+    /// Calls `each` with what belongs to a row and the covariance of its K functions, [K, K].
+    ///
+    /// With W = inv(L), the half covariance of contrast r is W's columns of that contrast times phi: one triangular
+    /// product for all rows of a tile.
+    fn covariances<T: Send>(&self, x: ArrayView2<f64>, own: &mut [T], each: impl Fn(&mut T, &[f64]) + Sync) {
+        let (classes, bias) = (self.outputs(), usize::from(self.intercept_alpha.is_some()));
+        let (outputs, m) = (classes - 1, self.posterior.scale.len());
+        let mut inverse = Array2::eye(outputs * m);
+        linalg::solve_lower(self.factor().view(), inverse.view_mut());
+        let contrasts = Contrasts::new(classes);
+        let make = self.maker();
+        let tile = (TILE_NUMBERS / (outputs * outputs * m).max(1)).clamp(1, TILE_ROWS);
+        let tiles = own.par_chunks_mut(tile).zip(x.axis_chunks_iter(Axis(0), tile).into_par_iter());
+        tiles.for_each(|(own, rows)| {
+            let mut phi = Array2::from_elem((rows.nrows(), m), 1.0);
+            make(rows, phi.slice_mut(s![.., bias..]));
+            phi.outer_iter_mut().for_each(|mut row| row *= &ArrayView1::from(&self.posterior.scale));
+            // Of contrast r the rows of W above its own block are zero.
+            let half = |r: usize| {
+                let mut out = Array2::zeros((phi.nrows(), (outputs - r) * m));
+                let block = inverse.slice(s![r * m.., r * m..(r + 1) * m]);
+                linalg::product_alone(false, phi.view(), block.t(), out.view_mut());
+                out
+            };
+            let halves: Vec<Array2<f64>> = (0..outputs).map(half).collect();
+            let mut c = Array2::zeros((outputs, outputs));
+            for (b, own) in own.iter_mut().enumerate() {
+                for r in 0..outputs {
+                    for s in r..outputs {
+                        let dot = halves[r].slice(s![b, (s - r) * m..]).dot(&halves[s].row(b));
+                        (c[[r, s]], c[[s, r]]) = (dot, dot);
+                    }
+                }
+                each(own, contrasts.between_classes(c.view()).as_slice().expect("fresh arrays are contiguous"));
+            }
+        });
+    }
+
+    /// Log probabilities by all members, [N, K].
+    fn couple(&self, committee: &Committee, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
+        let external = matches!(self.expansion.basis, FittedBasis::External { .. });
+        let votes: Vec<Array2<f64>> = committee
+            .members
+            .iter()
+            .map(|member| {
+                if !external {
+                    return member.log_probability(x, moderation);
+                }
+                let place = |row: &usize| self.relevance.iter().position(|r| r == row).expect("the model lists it");
+                let places: Vec<usize> = member.relevance.iter().map(place).collect();
+                member.log_probability(x.select(Axis(1), &places).view(), moderation)
+            })
+            .collect::<Result<_>>()?;
+        let k = committee.classes();
+        let mut out = Array2::zeros((x.nrows(), k));
+        out.outer_iter_mut().into_par_iter().enumerate().for_each(|(n, mut out)| match committee.rule {
+            MultiClass::OneVsOne => out.assign(&couple_pairs(k, |pair| votes[pair][[n, 1]].exp()).mapv(f64::ln)),
+            _ => {
+                out.iter_mut().zip(&votes).for_each(|(out, vote)| *out = vote[[n, 1]]);
+                normalise(out.as_slice_mut().expect("rows are contiguous"));
+            }
+        });
+        Ok(out)
+    }
+}
+
+/// log sigmoid(f), without rounding to 0 or overflow.
+fn log_sigmoid(f: f64) -> f64 {
+    f.min(0.0) - (-f.abs()).exp().ln_1p()
+}
+
+/// Less the logarithm of the sum of the exponentials.
+fn normalise(f: &mut [f64]) {
+    let top = f.iter().fold(f64::NEG_INFINITY, |m, v| m.max(*v));
+    let log_sum = top + f.iter().map(|v| (v - top).exp()).sum::<f64>().ln();
+    f.iter_mut().for_each(|v| *v -= log_sum);
+}
+
+/// Moderated log probabilities in place of the means, (M31).
+fn moderate(mean: &mut [f64], covariance: &[f64]) {
+    let k = mean.len();
+    let log_p = |i: usize| {
+        // At l = i the term is 1.
+        let term = |l: usize| {
+            let v = (covariance[i * k + i] + covariance[l * k + l] - 2.0 * covariance[i * k + l]).max(0.0);
+            -(mean[i] - mean[l]) / (1.0 + std::f64::consts::PI * v / 8.0).sqrt()
+        };
+        let terms: Vec<f64> = (0..k).map(term).collect();
+        let top = terms.iter().fold(0.0f64, |m, t| m.max(*t));
+        -(top + terms.iter().map(|t| (t - top).exp()).sum::<f64>().ln())
+    };
+    let mut out: Vec<f64> = (0..k).map(log_p).collect();
+    normalise(&mut out);
+    mean.copy_from_slice(&out);
+}
+
+/// Probabilities of K classes, `[K]`, that fit those of the second class of each pair best: the second method of Wu,
+/// Lin and Weng (2004), the least sum of (r_lk p_k - r_kl p_l)^2, r_kl the probability of k among k and l.
+fn couple_pairs(k: usize, second: impl Fn(usize) -> f64) -> Array1<f64> {
+    // Pair (i, j), i < j, stands at j (j - 1) / 2 + i. Neither class of a pair is impossible.
+    let least = 1e-14;
+    let r = Array2::from_shape_fn((k, k), |(i, j)| match i.cmp(&j) {
+        std::cmp::Ordering::Less => 1.0 - second(j * (j - 1) / 2 + i).clamp(least, 1.0 - least),
+        std::cmp::Ordering::Equal => 0.0,
+        std::cmp::Ordering::Greater => second(i * (i - 1) / 2 + j).clamp(least, 1.0 - least),
+    });
+    let q = Array2::from_shape_fn((k, k), |(i, j)| match i == j {
+        true => (0..k).filter(|l| *l != i).map(|l| r[[l, i]] * r[[l, i]]).sum(),
+        false => -r[[j, i]] * r[[i, j]],
+    });
+    let mut p = Array1::from_elem(k, 1.0 / k as f64);
+    for _ in 0..MAX_COUPLING {
+        let qp = q.dot(&p);
+        let value = p.dot(&qp);
+        if qp.iter().all(|v| (v - value).abs() < COUPLED / k as f64) {
+            break;
+        }
+        for i in 0..k {
+            let (own, value) = (q.row(i).dot(&p), p.dot(&q.dot(&p)));
+            p[i] += (value - own) / q[[i, i]];
+            let total = p.sum();
+            p /= total;
+        }
+    }
+    p
+}

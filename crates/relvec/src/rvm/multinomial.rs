@@ -1,0 +1,329 @@
+//! Several classes at once: the posterior mode of the weights of all contrasts of the classes and the Laplace
+//! evidence there, (M28) to (M30).
+//!
+//! The curvature couples the contrasts. Newton's equations are solved by conjugate gradients, whose products are two
+//! sweeps over the rows; what preconditions them is the Hessian of an earlier place, where one is known. The Hessian
+//! itself is made once at the mode, for its determinant and the posterior, out of one symmetric product for each
+//! pair of classes.
+
+use std::rc::Rc;
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use rayon::prelude::*;
+
+use super::laplace;
+use super::problem::Problem;
+use super::slopes::Phi;
+use super::solution::{Joint, Solution};
+use crate::error::Result;
+use crate::likelihood::{Contrasts, softmax};
+use crate::linalg::{self, Cholesky};
+
+/// Newton steps at most, and halvings of one.
+const MAX_NEWTON: usize = 100;
+const MAX_HALVINGS: usize = 40;
+/// What is left to gain before the last step, relative to the objective.
+const DECREMENT: f64 = 1e-11;
+/// Residuals at which conjugate gradients stop, in the norm of the preconditioner: on the way, and at the last step.
+const RESIDUAL: f64 = 1e-3;
+const LAST_RESIDUAL: f64 = 1e-7;
+/// Products of conjugate gradients at most, and those from which a new preconditioner is worth its making.
+const MAX_PRODUCTS: usize = 200;
+const MANY_PRODUCTS: usize = 12;
+/// Rows of a block of a pair's products.
+const BLOCK: usize = 256;
+
+/// The weights, [R, M], and what the objective is there.
+struct Place {
+    v: Array2<f64>,
+    /// Log-likelihood and log prior.
+    value: f64,
+    /// Slope of the objective, [R, M].
+    gradient: Array2<f64>,
+    /// Class probabilities of the rows, [N, K].
+    y: Array2<f64>,
+}
+
+/// The rows, the columns of the model, and their precisions.
+struct Sweep<'a> {
+    problem: &'a Problem<'a>,
+    phi: Phi<'a>,
+    contrasts: Contrasts,
+    classes: usize,
+    /// Of each weight, [R, M].
+    alpha: Array2<f64>,
+}
+
+/// The mode of the weights of several outputs at precisions `alpha`, `[M]`, each that of the weights of all outputs.
+pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Option<&Solution>) -> Result<Solution> {
+    let (outputs, m) = (problem.table.outputs, active.len());
+    let (phi, bytes) = laplace::phi(problem, active, warm);
+    let contrasts = Contrasts::new(outputs + 1);
+    let all = Array2::from_shape_fn((outputs, m), |(_, i)| alpha[i]);
+    let sweep = Sweep { problem, phi, contrasts, classes: outputs + 1, alpha: all };
+    // Where each column was in the last model.
+    let known: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
+    let start = Array2::from_shape_fn((outputs, m), |(r, i)| match (warm, known[i]) {
+        (Some(s), Some(p)) => s.mean[r * s.active.len() + p],
+        _ => 0.0,
+    });
+    let before = warm.and_then(|s| s.joint.as_ref()).map(|j| (&j.pairs[..], &known[..]));
+    let (place, pairs, factor) = sweep.newton(start, before)?;
+
+    let log_det = factor.log_det();
+    let sum_log_alpha: f64 = alpha.iter().map(|a| a.ln()).sum();
+    let log_evidence = place.value + 0.5 * outputs as f64 * sum_log_alpha - 0.5 * log_det;
+    let variance = variances(&factor.inverse(), m);
+    // One output alone, at the mean of the curvature: what judges single basis functions.
+    let mut gram = Array2::zeros((m, m));
+    pairs.iter().for_each(|pair| gram += pair);
+    gram *= 2.0 / outputs as f64;
+    let mean_factor = laplace::hessian(&gram, alpha.into())?;
+    let kept = match sweep.phi {
+        Phi::Kept(phi) if laplace::worth_keeping(problem, bytes) => Some(phi),
+        _ => None,
+    };
+    let mean = place.v.into_raw_vec_and_offset().0;
+    let (joint, jitter) = (Joint { lower: factor.lower, pairs }, factor.jitter);
+    let one = Solution::at_mode(active, alpha, mean, mean_factor, log_evidence, Some(Rc::new(gram)), kept);
+    Ok(one.with_outputs(outputs, variance, joint, jitter))
+}
+
+impl Sweep<'_> {
+    /// The mode, the products of all pairs of classes there, and the factor of the Hessian. `before`: those products
+    /// of an earlier model near `start`, and where its columns stand in this one.
+    fn newton(
+        &self,
+        start: Array2<f64>,
+        before: Option<(&[Array2<f64>], &[Option<usize>])>,
+    ) -> Result<(Place, Vec<Array2<f64>>, Cholesky)> {
+        let mut place = self.at(start)?;
+        let mut pairs = self.pairs(&place.y, before)?;
+        let mut factor = self.hessian(&pairs)?;
+        // Whether the factor is that of the present place.
+        let mut fresh = before.is_none();
+        let mut last = false;
+        for _ in 0..MAX_NEWTON {
+            let (mut step, products) = self.step(&place, &factor, if last { LAST_RESIDUAL } else { RESIDUAL })?;
+            let decrement = |step: &Array2<f64>| 0.5 * (&place.gradient * step).sum();
+            // Half the Newton decrement is what is left to gain; below rounding, one full step ends it.
+            if !last && decrement(&step) <= DECREMENT * (1.0 + place.value.abs()) {
+                last = true;
+                step = self.step(&place, &factor, LAST_RESIDUAL)?.0;
+            }
+            let (mut length, mut moved) = (1.0, false);
+            for _ in 0..MAX_HALVINGS {
+                let trial = self.at(&place.v + &(&step * length))?;
+                if trial.value >= place.value - 1e-14 * place.value.abs() {
+                    (place, moved, fresh) = (trial, true, false);
+                    break;
+                }
+                length *= 0.5;
+            }
+            if last || !moved {
+                break;
+            }
+            if products > MANY_PRODUCTS {
+                pairs = self.pairs(&place.y, None)?;
+                factor = self.hessian(&pairs)?;
+                fresh = true;
+            }
+        }
+        if !fresh {
+            pairs = self.pairs(&place.y, None)?;
+            factor = self.hessian(&pairs)?;
+        }
+        Ok((place, pairs, factor))
+    }
+
+    /// The objective and its slope at weights `v`.
+    fn at(&self, v: Array2<f64>) -> Result<Place> {
+        let (table, likelihood) = (self.problem.table, self.problem.table.rvm.likelihood.as_dyn());
+        let (outputs, m) = v.dim();
+        let (contrasts, classes) = (&self.contrasts, self.classes);
+        let groups = self.phi.by_groups(
+            self.problem,
+            || (0.0, Array2::<f64>::zeros((outputs, m)), Vec::new()),
+            |(log_likelihood, slope, y), rows, phi| {
+                let mut f = Array2::zeros((rows.len(), outputs));
+                linalg::product_alone(false, phi, v.t(), f.view_mut());
+                let c = &table.weights[rows.clone()];
+                let work = likelihood.working(&table.targets[rows], f.as_slice().expect("f is contiguous"));
+                *log_likelihood += work.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
+                let mut r = Array2::from_shape_vec((c.len(), outputs), work.residual).expect("[B, R]");
+                r.outer_iter_mut().zip(c).for_each(|(mut r, c)| r *= *c);
+                linalg::product_alone(true, r.t(), phi, slope.view_mut());
+                probabilities(contrasts, classes, f.view(), y);
+            },
+        );
+        table.interrupt.check()?;
+        let (mut log_likelihood, mut gradient, mut y) = (0.0, -&(&self.alpha * &v), Vec::new());
+        for (l, slope, part) in groups {
+            log_likelihood += l;
+            gradient += &slope;
+            y.extend(part);
+        }
+        let y = Array2::from_shape_vec((table.targets.len(), self.classes), y).expect("[N, K]");
+        let value = log_likelihood - 0.5 * (&self.alpha * &v * &v).sum();
+        Ok(Place { v, value, gradient, y })
+    }
+
+    /// Newton's step by preconditioned conjugate gradients, and the products that it took.
+    fn step(&self, place: &Place, factor: &Cholesky, residual: f64) -> Result<(Array2<f64>, usize)> {
+        let precondition = |g: &Array2<f64>| {
+            let mut z = g.to_shape((g.len(), 1)).expect("a vector").to_owned();
+            linalg::solve_lower(factor.lower.view(), z.view_mut());
+            linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
+            z.into_shape_with_order(g.dim()).expect("as it was")
+        };
+        let mut step = Array2::zeros(place.gradient.dim());
+        let mut left = place.gradient.clone();
+        let mut z = precondition(&left);
+        let mut direction = z.clone();
+        let first = (&left * &z).sum();
+        let mut size = first;
+        let mut products = 0;
+        while size > residual * residual * first && products < MAX_PRODUCTS {
+            let curved = self.curvature_times(place, &direction)?;
+            products += 1;
+            let length = size / (&direction * &curved).sum();
+            if !length.is_finite() {
+                break;
+            }
+            step.scaled_add(length, &direction);
+            left.scaled_add(-length, &curved);
+            z = precondition(&left);
+            let next = (&left * &z).sum();
+            direction = &z + &(&direction * (next / size));
+            size = next;
+        }
+        Ok((step, products))
+    }
+
+    /// The Hessian of minus the objective times `d`, [R, M].
+    fn curvature_times(&self, place: &Place, d: &Array2<f64>) -> Result<Array2<f64>> {
+        let table = self.problem.table;
+        let (outputs, m) = d.dim();
+        let (contrasts, classes) = (&self.contrasts, self.classes);
+        let groups = self.phi.by_groups(
+            self.problem,
+            || Array2::<f64>::zeros((outputs, m)),
+            |sums, rows, phi| {
+                let mut f = Array2::zeros((rows.len(), outputs));
+                linalg::product_alone(false, phi, d.t(), f.view_mut());
+                let mut g = vec![0.0; classes];
+                for (mut f, n) in f.outer_iter_mut().zip(rows) {
+                    let (y, f) = (place.y.row(n), f.as_slice_mut().expect("rows are contiguous"));
+                    contrasts.classes(f, &mut g);
+                    let mean = g.iter().zip(y).map(|(g, y)| g * y).sum::<f64>();
+                    g.iter_mut().zip(y).for_each(|(g, y)| *g = table.weights[n] * y * (*g - mean));
+                    contrasts.contrasts(&g, f);
+                }
+                linalg::product_alone(true, f.t(), phi, sums.view_mut());
+            },
+        );
+        table.interrupt.check()?;
+        Ok(groups.into_iter().fold(&self.alpha * d, |total, part| total + part))
+    }
+
+    /// Phi'c y_k y_l Phi for each pair of classes k < l, [M, M]. What `before` knows of the columns, at nearly the
+    /// same probabilities, is taken from there.
+    fn pairs(&self, y: &Array2<f64>, before: Option<(&[Array2<f64>], &[Option<usize>])>) -> Result<Vec<Array2<f64>>> {
+        let (problem, m) = (self.problem, self.phi.columns());
+        let names: Vec<(usize, usize)> = (1..self.classes).flat_map(|l| (0..l).map(move |k| (k, l))).collect();
+        let fresh: Vec<usize> = match before {
+            Some((_, known)) => (0..m).filter(|i| known[*i].is_none()).collect(),
+            None => vec![],
+        };
+        let height = if before.is_some() { fresh.len() } else { m };
+        // The rows of one group after another, so that no more than one set of sums is alive; pairs side by side.
+        let mut made: Vec<Array2<f64>> = names.iter().map(|_| Array2::zeros((height, m))).collect();
+        let mut add = |rows: std::ops::Range<usize>, phi: ArrayView2<f64>| {
+            made.par_iter_mut().zip(&names).for_each(|(sums, (k, l))| {
+                for start in (0..rows.len()).step_by(BLOCK) {
+                    let end = (start + BLOCK).min(rows.len());
+                    let phi = phi.slice(s![start..end, ..]);
+                    let weight = |n: usize| problem.table.weights[n] * y[[n, *k]] * y[[n, *l]];
+                    let mut weighted = if before.is_some() { phi.select(Axis(1), &fresh) } else { phi.to_owned() };
+                    for (mut row, n) in weighted.outer_iter_mut().zip(rows.start + start..) {
+                        row *= if before.is_some() { weight(n) } else { weight(n).sqrt() };
+                    }
+                    match before {
+                        Some(_) => linalg::product_alone(true, weighted.t(), phi, sums.view_mut()),
+                        None => linalg::add_gram_alone(weighted.view(), sums.view_mut()),
+                    }
+                }
+            });
+        };
+        if height > 0 {
+            self.phi.for_each_block(problem, &mut add);
+            problem.table.interrupt.check()?;
+        }
+        let Some((old, known)) = before else {
+            made.par_iter_mut().for_each(linalg::mirror);
+            return Ok(made);
+        };
+        let all = made.par_iter().zip(old).map(|(made, old)| {
+            let mut out = Array2::zeros((m, m));
+            for i in 0..m {
+                for j in 0..m {
+                    if let (Some(i_old), Some(j_old)) = (known[i], known[j]) {
+                        out[[i, j]] = old[[i_old, j_old]];
+                    }
+                }
+            }
+            for (row, i) in made.outer_iter().zip(&fresh) {
+                out.row_mut(*i).assign(&row);
+                out.column_mut(*i).assign(&row);
+            }
+            out
+        });
+        Ok(all.collect())
+    }
+
+    /// Cholesky factor of minus the Hessian, [R M, R M], out of the products of pairs: block r, s is the sum of
+    /// (E_kr - E_lr)(E_ks - E_ls) G_kl, E the contrasts.
+    fn hessian(&self, pairs: &[Array2<f64>]) -> Result<Cholesky> {
+        let (outputs, m) = self.alpha.dim();
+        let mut h = Array2::zeros((outputs * m, outputs * m));
+        let (contrasts, classes) = (&self.contrasts, self.classes);
+        let difference = |k: usize, l: usize, r: usize| contrasts.at(k, r) - contrasts.at(l, r);
+        h.axis_chunks_iter_mut(Axis(0), m.max(1)).into_par_iter().enumerate().for_each(|(r, mut rows)| {
+            for s in 0..=r {
+                let mut block = rows.slice_mut(s![.., s * m..(s + 1) * m]);
+                let names = (1..classes).flat_map(|l| (0..l).map(move |k| (k, l)));
+                for ((k, l), pair) in names.zip(pairs) {
+                    let factor = difference(k, l, r) * difference(k, l, s);
+                    if factor != 0.0 {
+                        block.scaled_add(factor, pair);
+                    }
+                }
+            }
+        });
+        let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+        h.diag_mut().iter_mut().zip(&self.alpha).for_each(|(h, a)| *h += a);
+        linalg::mirror(&mut h);
+        Cholesky::new(h, scale)
+    }
+}
+
+/// Appends the class probabilities of rows of contrasts, [B, R].
+fn probabilities(contrasts: &Contrasts, classes: usize, f: ArrayView2<f64>, y: &mut Vec<f64>) {
+    let [mut g, mut p, mut rest] = [(); 3].map(|()| vec![0.0; classes]);
+    for f in f.outer_iter() {
+        contrasts.classes(f.to_slice().expect("rows are contiguous"), &mut g);
+        softmax(&g, &mut p, &mut rest);
+        y.extend(&p);
+    }
+}
+
+/// Variances of the M weights summed over the outputs, from the inverse factor, [R M, R M].
+fn variances(inverse: &Array2<f64>, m: usize) -> Vec<f64> {
+    let mut all = Array1::<f64>::zeros(inverse.ncols());
+    for (i, row) in inverse.outer_iter().enumerate() {
+        all.iter_mut().zip(row).take(i + 1).for_each(|(v, w)| *v += w * w);
+    }
+    let mut out = vec![0.0; m];
+    all.iter().enumerate().for_each(|(i, v)| out[i % m.max(1)] += v);
+    out
+}

@@ -1,0 +1,117 @@
+//! How the evidence answers to the precisions and to the basis functions themselves, the mode of the weights moving
+//! along: (M15), and (M30) for several outputs.
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+
+use super::problem::Problem;
+use super::solution::{Solution, covariance};
+use crate::likelihood::{Contrasts, softmax};
+use crate::linalg;
+
+/// Exact derivatives of the log evidence at a solution, on unit-norm columns.
+pub(crate) struct Sensitivity {
+    /// In log alpha, `[M]`.
+    pub log_alpha: Vec<f64>,
+    /// In the entries of Phi, [N, M].
+    pub phi: Array2<f64>,
+}
+
+impl Sensitivity {
+    pub fn of(problem: &Problem, solution: &Solution) -> Sensitivity {
+        match &solution.joint {
+            None => single(problem, solution),
+            Some(joint) => several(problem, solution, joint.lower.view()),
+        }
+    }
+}
+
+fn outer(x: &Array1<f64>, y: &Array1<f64>) -> Array2<f64> {
+    linalg::times(x.view().insert_axis(Axis(1)), y.view().insert_axis(Axis(0)))
+}
+
+/// r, B, b times the noise precision and the sample weights.
+fn single(problem: &Problem, solution: &Solution) -> Sensitivity {
+    let beta = solution.beta;
+    let derivatives = problem.working(&problem.fitted(solution));
+    let times = |v: &[f64]| -> Array1<f64> { v.iter().zip(&problem.table.weights).map(|(v, c)| v * c * beta).collect() };
+    let (r, b, third) = (times(&derivatives.residual), times(&derivatives.curvature), times(&derivatives.third));
+    let phi = problem.design.select(&solution.active);
+    let sigma = covariance(&solution.inverse) / beta;
+    let phi_sigma = phi.dot(&sigma);
+    let h: Array1<f64> = (&phi_sigma * &phi).sum_axis(Axis(1));
+    let hb = &h * &third;
+    let u = sigma.dot(&phi.t().dot(&hb));
+    let mean = Array1::from_vec(solution.mean.clone());
+    let log_alpha = (0..mean.len()).map(|i| solution.gradient(i) + 0.5 * solution.a[i] * beta * mean[i] * u[i]).collect();
+    let pull = &r - &(&hb * 0.5) + &(&b * &phi.dot(&u) * 0.5);
+    let slope = outer(&pull, &mean) - &phi_sigma * &b.view().insert_axis(Axis(1)) - outer(&r, &u) * 0.5;
+    Sensitivity { log_alpha, phi: slope }
+}
+
+/// With S_rs the blocks of Sigma between contrasts, h^kl = phi'S_kl phi between classes and
+/// v_k = h^kk - 2 sum_l h^kl y_l: c = B v, u = Sigma Phi'c.
+fn several(problem: &Problem, solution: &Solution, lower: ArrayView2<f64>) -> Sensitivity {
+    let (outputs, m) = (solution.outputs, solution.active.len());
+    let (classes, weights) = (outputs + 1, &problem.table.weights);
+    let contrasts = Contrasts::new(classes);
+    let f = problem.fitted(solution);
+    let phi = problem.design.select(&solution.active);
+    let n = phi.nrows();
+    let residual = problem.working(&f).residual;
+    let r = Array2::from_shape_fn((n, outputs), |(n, k)| weights[n] * residual[n * outputs + k]);
+    let mut half = Array2::eye(outputs * m);
+    linalg::solve_lower(lower, half.view_mut());
+    let sigma = covariance(&half);
+    let block = |r: usize, s: usize| sigma.slice(s![r * m..(r + 1) * m, s * m..(s + 1) * m]);
+    // Phi S_rs, r by r, is needed twice; entries h^rs of all rows first.
+    let mut h = vec![Array2::zeros((outputs, outputs)); n];
+    for r in 0..outputs {
+        for s in 0..=r {
+            let products = &linalg::times(phi.view(), block(r, s)) * &phi;
+            for (h, sum) in h.iter_mut().zip(products.sum_axis(Axis(1))) {
+                (h[[r, s]], h[[s, r]]) = (sum, sum);
+            }
+        }
+    }
+    let mut y = Array2::zeros((n, classes));
+    let mut c = Array2::zeros((n, outputs));
+    let [mut g, mut rest] = [(); 2].map(|()| vec![0.0; classes]);
+    for i in 0..n {
+        contrasts.classes(&f.as_slice().expect("f is contiguous")[i * outputs..(i + 1) * outputs], &mut g);
+        let mut own = y.row_mut(i);
+        let own = own.as_slice_mut().expect("rows are contiguous");
+        softmax(&g, own, &mut rest);
+        let between = contrasts.between_classes(h[i].view());
+        let v: Vec<f64> =
+            (0..classes).map(|k| between[[k, k]] - 2.0 * (0..classes).map(|l| between[[k, l]] * own[l]).sum::<f64>()).collect();
+        let mean = v.iter().zip(&*own).map(|(v, y)| v * y).sum::<f64>();
+        let moved: Vec<f64> = v.iter().zip(&*own).map(|(v, y)| weights[i] * y * (v - mean)).collect();
+        contrasts.contrasts(&moved, c.row_mut(i).as_slice_mut().expect("rows are contiguous"));
+    }
+    let w = ArrayView2::from_shape((outputs, m), &solution.mean).expect("[R, M]");
+    let pulled: Array1<f64> = c.t().dot(&phi).iter().copied().collect();
+    let u = sigma.dot(&pulled).into_shape_with_order((outputs, m)).expect("[R, M]");
+    let log_alpha = (0..m)
+        .map(|i| solution.gradient(i) + 0.5 * solution.a[i] * (0..outputs).map(|r| w[[r, i]] * u[[r, i]]).sum::<f64>())
+        .collect();
+    // B of each row, between contrasts.
+    let curvature = |n: usize, r: usize, s: usize| -> f64 {
+        let mean = |r: usize| (0..classes).map(|k| y[[n, k]] * contrasts.at(k, r)).sum::<f64>();
+        let both = (0..classes).map(|k| y[[n, k]] * contrasts.at(k, r) * contrasts.at(k, s)).sum::<f64>();
+        weights[n] * (both - mean(r) * mean(s))
+    };
+    let phi_u = phi.dot(&u.t());
+    let mut pull = &r - &(&c * 0.5);
+    let mut slope = Array2::zeros((n, m));
+    for s in 0..outputs {
+        // The rows of Sigma of contrast s against all others, by one product for each.
+        for t in 0..outputs {
+            let b: Array1<f64> = (0..n).map(|n| curvature(n, s, t)).collect();
+            pull.column_mut(s).scaled_add(0.5, &(&b * &phi_u.column(t)));
+            slope -= &(&linalg::times(phi.view(), block(t, s)) * &b.insert_axis(Axis(1)));
+        }
+    }
+    slope += &linalg::times(pull.view(), w);
+    slope.scaled_add(-0.5, &linalg::times(r.view(), u.view()));
+    Sensitivity { log_alpha, phi: slope }
+}
