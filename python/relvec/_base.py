@@ -153,7 +153,7 @@ class RelevanceVectorMachine(BaseEstimator):
         """Set the fitted attributes, and say what there is to say."""
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
         own = _report(report)
-        if model.inference == "variational":
+        if model.inference == "variational" and not model.members:
             by_weight, by_data = model.in_use
             own |= {"lower_bound": own["log_evidence"], "in_use": {"by_weight": by_weight, "by_data": by_data}}
         self._take(model.named(features, name, classes), own)
@@ -181,9 +181,10 @@ class RelevanceVectorMachine(BaseEstimator):
         self.relevance_ = model.relevance
         centres = model.centres
         self.relevance_vectors_ = np.empty((0, 0)) if centres is None else centres
-        self.dual_coef_ = model.weights[np.newaxis]
-        self.alpha_ = model.alpha
-        self.intercept_alpha_ = model.intercept_alpha
+        self.dual_coef_ = model.weights
+        members = model.members
+        self.alpha_ = _spread(model, "alpha", np.inf) if members else model.alpha
+        self.intercept_alpha_ = np.array([m.intercept_alpha for m in members]) if members else model.intercept_alpha
         self.log_evidence_ = model.log_evidence
         self.n_iter_ = model.iterations
         if model.kernel is not None:
@@ -246,12 +247,14 @@ class RelevanceVectorMachine(BaseEstimator):
     def well_determined_(self) -> Float:
         """How far the data determine each weight, the intercept left out: from 0, its prior alone does, to 1."""
         check_is_fitted(self)
-        return self._model.well_determined
+        return _spread(self._model, "well_determined", 0.0) if self._model.members else self._model.well_determined
 
     @property
     def covariance_(self) -> Float:
         """Posterior covariance of the weights, the intercept first if it is in the model."""
         check_is_fitted(self)
+        if self._model.members:
+            raise AttributeError("covariance_ is not available of several models of two classes")
         return self._model.covariance
 
     def _linear_weights(self) -> Float:
@@ -304,9 +307,23 @@ def _draw(rows: NDArray[np.int64], dictionary: str | int, seed: int) -> NDArray[
     return rows[np.sort(np.random.default_rng(seed).choice(len(rows), size, replace=False))]
 
 
+def _spread(model: _core.Model, name: str, absent: float) -> Float:
+    """What the members of a model have for each of their vectors, (n_members, n_relevance)."""
+    out = np.full((len(model.members), len(model.relevance)), absent)
+    place = {row: i for i, row in enumerate(model.relevance.tolist())}
+    for own, member in zip(out, model.members, strict=True):
+        own[[place[row] for row in member.relevance.tolist()]] = getattr(member, name)
+    return out
+
+
 def _report(text: str) -> dict[str, Any]:
     """The core's report, its trace by columns."""
-    report: dict[str, Any] = json.loads(text)
+    return _by_columns(json.loads(text))
+
+
+def _by_columns(report: dict[str, Any]) -> dict[str, Any]:
+    if "members" in report:
+        report["members"] = [_by_columns(member) for member in report["members"]]
     trace = report.pop("trace")
     traces = {
         name: np.array([point[key] for point in trace], dtype=np.float64)

@@ -17,6 +17,7 @@ from . import _core
 KERNELS: dict[str, list[str]] = _core.kernels()
 SCHEMES: list[str] = _core.inference_schemes()
 LANDMARKS: list[str] = _core.landmarks()
+RULES: list[str] = _core.multi_class_rules()
 
 
 def one_of(name: str, value: Any, known: list[str]) -> str:
@@ -166,6 +167,8 @@ def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: i
     }
     if not given:
         own["kernel"] = kernel(estimator)
+    if hasattr(estimator, "multi_class"):
+        own["multi_class"] = one_of("multi_class", estimator.multi_class, RULES)
     size = dictionary(estimator)
     own["refresh"] = whole("refresh", estimator.refresh, 0)
     if given and own["refresh"]:

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _parameters
@@ -257,7 +257,7 @@ default="kmedoids"
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         super()._take(model, report)
-        self.intercept_ = model.intercept
+        self.intercept_ = float(model.intercept[0])
         assert model.noise_variance is not None
         self.noise_variance_ = model.noise_variance
 
@@ -355,6 +355,12 @@ default="kmedoids"
     class_weight : dict or "balanced", default=None
         Factors of the sample weights, by class; classes left out of a dict have 1. ``"balanced"``
         gives each class the same total weight and leaves the sum of all weights as it is.
+    multi_class : {"auto", "joint", "one_vs_rest", "one_vs_one"}, default="auto"
+        How more than two classes are told apart. ``"joint"``: one model of all, which share its
+        relevance vectors, each with a weight for every class, under the softmax. ``"one_vs_rest"``, ``"one_vs_one"``:
+        models of two classes, one for each class or for each pair, whose probabilities are
+        normalised, or coupled as in [4]_. ``"auto"`` is ``"joint"``, or ``"one_vs_rest"`` for the
+        scheme ``"variational"``.
     inference : {"sequential", "mackay", "em", "variational"}, default="sequential"
         How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
         variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
@@ -385,32 +391,41 @@ default="kmedoids"
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     relevance_ : ndarray of shape (n_relevance,)
         Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, and
         rows of `landmarks` if these are given.
     relevance_vectors_ : ndarray of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
-    dual_coef_ : ndarray of shape (1, n_relevance)
-        Weights, in the order of `relevance_vectors_`.
-    coef_ : ndarray of shape (1, n_features)
+    dual_coef_ : ndarray of shape (n_functions, n_relevance)
+        Weights, in the order of `relevance_vectors_`: of one function for two classes; of one for each
+        class (``"one_vs_one"``: for each pair of classes (0, 1), (0, 2), (1, 2), (0, 3) and so on) for more.
+        Of several models of two classes, 0 where a vector is not in one.
+    coef_ : ndarray of shape (n_functions, n_features)
         Weights of the features; linear kernel only.
-    intercept_ : ndarray of shape (1,)
+    intercept_ : ndarray of shape (n_functions,)
         Weight of the constant; 0 if it was pruned or switched off.
     alpha_ : ndarray of shape (n_relevance,)
         Precisions (inverse prior variances) of the weights, as in the RVM papers; also
-        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``.
+        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Of a joint
+        model each is that of the weights of all classes. Of several models of two classes
+        (n_functions, n_relevance), infinite where a vector is not in one.
     intercept_alpha_ : float
-        Precision of the intercept; infinite if it was pruned or switched off.
+        Precision of the intercept; infinite if it was pruned or switched off. Of several models of two classes
+        an ndarray of shape (n_functions,).
     well_determined_ : ndarray of shape (n_relevance,)
-        How far the data determine each weight: from 0, its prior alone does, to 1.
+        How far the data determine each weight: from 0, its prior alone does, to 1. Of a joint model the mean
+        over the classes. Of several models of two classes (n_functions, n_relevance).
     covariance_ : ndarray of shape (n_weights, n_weights)
-        Posterior covariance of the weights, the intercept first if it is in the model.
+        Posterior covariance of the weights, the intercept first if it is in the model. Of a joint model of K
+        classes that of K - 1 contrasts of them (Helmert's, at unit norm), all weights of the first before those
+        of the second; of several models of two classes there is none.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
     log_evidence_ : float
-        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it.
+        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it. Of several
+        models of two classes their sum.
     n_iter_ : int
         Iterations done.
     report_ : dict
@@ -419,6 +434,8 @@ default="kmedoids"
         gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined).
+        Of several models of two classes ``members`` holds their reports, and with them what has one value
+        per iteration.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -440,6 +457,8 @@ default="kmedoids"
        models", Artificial Intelligence and Statistics, 2003.
     .. [3] C. M. Bishop and M. E. Tipping, "Variational relevance vector machines", Uncertainty in
        Artificial Intelligence, 2000.
+    .. [4] T.-F. Wu, C.-J. Lin and R. C. Weng, "Probability estimates for multi-class classification by
+       pairwise coupling", Journal of Machine Learning Research 5, 975-1005, 2004.
 
     Examples
     --------
@@ -471,6 +490,7 @@ default="kmedoids"
         refresh: int = 0,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
+        multi_class: str = "auto",
         inference: str = "sequential",
         inference_params: dict[str, Any] | None = None,
         tol: float | None = None,
@@ -505,11 +525,7 @@ default="kmedoids"
             callback=callback,
         )
         self.class_weight = class_weight
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+        self.multi_class = multi_class
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> RVC:
         """Learn from rows `X` and their classes `y`.
@@ -520,7 +536,7 @@ default="kmedoids"
             Training rows; with ``kernel="precomputed"`` the square kernel matrix, with
             ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,)
-            Classes: numbers, words or booleans, two of them.
+            Classes: numbers, words or booleans, at least two of them.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights, zero or positive, that multiply the rows' log-likelihoods: a weight of 2 equals
             the row twice.
@@ -533,9 +549,6 @@ default="kmedoids"
         self._forget()
         rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
         check_classification_targets(labels)
-        kind = type_of_target(labels, input_name="y", raise_unknown=True)
-        if kind != "binary":
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         classes, numbers = np.unique(labels, return_inverse=True)
         weights = self._weights(sample_weight, len(rows))
         # Rows of weight zero are as if they were not there.
@@ -545,6 +558,9 @@ default="kmedoids"
             raise ValueError(
                 f"y has only one class ({found}) among the rows of positive weight: two classes are needed"
             )
+        if len(present) < len(classes):
+            (absent,) = classes[np.setdiff1d(np.arange(len(classes)), present)[:1]].tolist()
+            raise ValueError(f"y has no row of positive weight of the class {absent!r}: leave its rows out")
         self._fit(
             rows,
             np.ascontiguousarray(numbers, dtype=np.int64),
@@ -570,28 +586,24 @@ default="kmedoids"
         elif not isinstance(self.class_weight, str) or self.class_weight != "balanced":
             raise ValueError(f"class_weight = {self.class_weight!r}: expected 'balanced', a dict or None")
         else:
-            totals = np.bincount(numbers, own, minlength=2)
-            factors = totals.sum() / (2.0 * totals)
+            totals = np.bincount(numbers, own, minlength=len(classes))
+            factors = totals.sum() / (len(classes) * totals)
         return own * factors[numbers]
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         super()._take(model, report)
-        self.intercept_ = np.array([model.intercept])
+        self.intercept_ = model.intercept
 
     @property
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
         return self._linear_weights()
 
-    def _log_odds(self, X: ArrayLike, moderated: bool = True) -> Float:
-        rows = self._rows(X)
-        return self._model.log_odds(rows, threads(self.n_jobs), moderated)
-
     def decision_function(self, X: ArrayLike) -> Float:
-        """Log odds of the second class.
+        """Log odds of the second class; of more classes a function for each.
 
-        They are moderated: the nearer to zero the less is known of the weights. `predict_proba` is
-        the logistic function of them.
+        They are moderated: the nearer to zero the less is known of the weights. Of two classes
+        `predict_proba` is the logistic function of them, of more the softmax.
 
         Parameters
         ----------
@@ -601,13 +613,18 @@ default="kmedoids"
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Positive for the second class.
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of two classes positive for the second; of more the log probabilities less their mean.
         """
-        return self._log_odds(X)
+        check_is_fitted(self)
+        if self._model.n_classes == 2:
+            return self._model.log_odds(self._rows(X), threads(self.n_jobs), True)
+        logs = self.predict_log_proba(X)
+        functions: Float = logs - logs.mean(axis=1, keepdims=True)
+        return functions
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Predict the class of higher probability.
+        """Predict the class of highest probability.
 
         Parameters
         ----------
@@ -621,8 +638,11 @@ default="kmedoids"
             Classes.
         """
         check_is_fitted(self)
-        # Moderation changes no sign.
-        return self.classes_[(self._log_odds(X, moderated=False) > 0.0).astype(np.intp)]
+        if self._model.n_classes == 2:
+            # Moderation changes no sign.
+            odds = self._model.log_odds(self._rows(X), threads(self.n_jobs), False)
+            return self.classes_[(odds > 0.0).astype(np.intp)]
+        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
 
     def predict_proba(self, X: ArrayLike, moderated: bool = True) -> Float:
         """Predict class probabilities.
@@ -638,10 +658,10 @@ default="kmedoids"
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             Probabilities, columns in the order of `classes_`.
         """
-        return np.exp(self.predict_log_proba(X, moderated))
+        return self._probability(X, moderated, False)
 
     def predict_log_proba(self, X: ArrayLike, moderated: bool = True) -> Float:
         """Predict logarithms of class probabilities.
@@ -657,11 +677,14 @@ default="kmedoids"
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             Log probabilities, columns in the order of `classes_`.
         """
-        odds = self._log_odds(X, moderated)
-        return -np.logaddexp(0.0, np.column_stack([odds, -odds]))
+        return self._probability(X, moderated, True)
+
+    def _probability(self, X: ArrayLike, moderated: bool, log: bool) -> Float:
+        rows = self._rows(X)
+        return self._model.probability(rows, threads(self.n_jobs), bool(moderated), log)
 
 
 RelevanceVectorRegressor = RVR

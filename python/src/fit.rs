@@ -130,7 +130,7 @@ pub(crate) fn fit(
     learn(py, callback, move |observer, interrupt| {
         let targets = match &values {
             Values::Real(t) => Targets::real(t.view()),
-            Values::Classes(labels) => Targets::classes(labels, 2),
+            Values::Classes(labels) => Targets::classes(labels, labels.iter().max().map_or(2, |top| (top + 1).max(2))),
         };
         let targets = weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
         rvm.fit_interruptible(rows.view(), &targets, observer, interrupt)

@@ -46,6 +46,12 @@ mod _core {
         Inference::NAMES.to_vec()
     }
 
+    /// The names of the rules for several classes.
+    #[pyfunction]
+    fn multi_class_rules() -> Vec<&'static str> {
+        relvec::MultiClass::NAMES.to_vec()
+    }
+
     /// The names of the ways to choose landmarks.
     #[pyfunction]
     fn landmarks() -> Vec<&'static str> {

@@ -83,11 +83,8 @@ impl Model {
         n_features: usize,
         centres: Option<PyReadonlyArray2<'_, f64>>,
     ) -> Model {
-        let mut model = self.model.clone();
-        model.relevance = relevance;
-        model.n_features = n_features;
-        model.expansion.basis = FittedBasis::External { centres: centres.map(|c| c.as_array().to_owned()) };
-        Model { model }
+        let centres = centres.map(|c| c.as_array().to_owned());
+        Model { model: self.model.clone().with_external_kernel(&relevance, n_features, centres.as_ref()) }
     }
 
     /// Mean and model variance at rows (or at values of the basis functions, for an external kernel).
@@ -119,6 +116,50 @@ impl Model {
         }
         // Without the posterior of the weights the log odds are the mean.
         Ok(self.mean(py, x.as_array(), threads)?.to_pyarray(py))
+    }
+
+    /// Probabilities of the classes, or their logarithms, [N, K].
+    fn probability<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+        moderated: bool,
+        log: bool,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let x = x.as_array();
+        let moderation = if moderated { Moderation::Posterior } else { Moderation::PlugIn };
+        let external = matches!(self.model.expansion.basis, FittedBasis::External { .. });
+        let made = self.on_threads(py, threads, |model| {
+            let logs = match external {
+                true => model.log_probability_from_basis(x, moderation),
+                false => model.predict_log_probability(x, moderation),
+            };
+            logs.map(|logs| if log { logs } else { logs.mapv_into(f64::exp) })
+        })?;
+        Ok(made.to_pyarray(py))
+    }
+
+    /// How several classes are told apart; nothing for two, and in regression.
+    #[getter]
+    fn multi_class(&self) -> Option<&'static str> {
+        match (&self.model.committee, self.model.n_classes()) {
+            (Some(committee), _) => Some(committee.rule.name()),
+            (None, Some(classes)) if classes > 2 => Some(relvec::MultiClass::Joint.name()),
+            _ => None,
+        }
+    }
+
+    /// K; 0 in regression.
+    #[getter]
+    fn n_classes(&self) -> usize {
+        self.model.n_classes().unwrap_or(0)
+    }
+
+    /// The models of two classes that decide between more together.
+    #[getter]
+    fn members(&self) -> Vec<Model> {
+        self.model.committee.iter().flat_map(|c| &c.members).map(|m| Model::new(m.clone())).collect()
     }
 
     /// `"kernel"`, `"given"` or `"external"`.
@@ -212,14 +253,16 @@ impl Model {
         self.model.relevance.iter().map(|r| *r as i64).collect::<Vec<_>>().to_pyarray(py)
     }
 
+    /// Of each function, [C, M].
     #[getter]
-    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
-        self.model.expansion.weights.to_pyarray(py)
+    fn weights<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
+        self.model.expansion.weights.t().to_pyarray(py)
     }
 
+    /// Of each function, `[C]`.
     #[getter]
-    fn intercept(&self) -> f64 {
-        self.model.expansion.intercept
+    fn intercept<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.model.expansion.intercept.to_pyarray(py)
     }
 
     #[getter]

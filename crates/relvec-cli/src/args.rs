@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{Dictionary, Inference, Kernel};
+use relvec::{Dictionary, Inference, Kernel, MultiClass};
 
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
@@ -62,6 +62,9 @@ pub(crate) struct FitArgs {
     /// The kernel
     #[arg(long, default_value = "rbf", value_parser = PossibleValuesParser::new(Kernel::NAMES))]
     pub kernel: String,
+    /// How more than two classes are told apart: by one model of all (joint), or by models of two
+    #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(MultiClass::NAMES))]
+    pub multi_class: String,
     /// Any parameter, by its path in the settings, such as kernel.rbf.gamma=0.5 or max_iterations=100
     /// (may be repeated; a wrong path lists what there is)
     #[arg(long, value_name = "PATH=VALUE")]

@@ -9,6 +9,8 @@ use crate::output;
 use crate::summary::{self, Summary};
 use crate::text::{list, significant};
 
+/// Numbers of a line.
+const NUMBERS_SHOWN: usize = 10;
 /// Relevance vectors listed as text; JSON has them all.
 const ROWS_SHOWN: usize = 20;
 const NAMES_SHOWN: usize = 20;
@@ -38,19 +40,35 @@ fn describe(model: &Model, summary: &Summary) -> String {
         line("feature names", list(&model.features, NAMES_SHOWN));
     }
     line("standardised", if model.scaling.is_some() { "yes, by the model" } else { "no" }.into());
-    let intercept = match model.intercept_alpha {
-        Some(_) => significant(model.expansion.intercept, 6),
-        None => "none".into(),
+    let intercept = match (model.intercept_alpha, &model.committee) {
+        (None, None) => "none".into(),
+        _ => numbers(&model.expansion.intercept),
     };
     line("intercept", intercept);
     if !model.relevance.is_empty() {
-        text += &format!("\n{:>12}{:>16}{:>16}\n", "row", "weight", "alpha");
-        for ((row, weight), alpha) in model.relevance.iter().zip(&model.expansion.weights).zip(&model.alpha).take(ROWS_SHOWN) {
-            text += &format!("{row:>12}{:>16}{:>16}\n", significant(*weight, 6), significant(*alpha, 6));
+        text += &match (model.outputs(), &model.committee) {
+            (1, _) => format!("\n{:>12}{:>16}{:>16}\n", "row", "weight", "alpha"),
+            (_, None) => format!("\n{:>12}{:>16}    weights of the classes\n", "row", "alpha"),
+            (_, Some(_)) => format!("\n{:>12}{:>16}    weights of the models\n", "row", ""),
+        };
+        // A committee has no alpha of its own.
+        let alpha = model.alpha.iter().map(|a| significant(*a, 6)).chain(std::iter::repeat(String::new()));
+        let rows = model.relevance.iter().zip(model.expansion.weights.outer_iter()).zip(alpha);
+        for ((row, weights), alpha) in rows.take(ROWS_SHOWN) {
+            let line = match weights.len() {
+                1 => format!("{row:>12}{:>16}{alpha:>16}", numbers(&weights.to_vec())),
+                _ => format!("{row:>12}{alpha:>16}    {}", numbers(&weights.to_vec())),
+            };
+            text += &format!("{}\n", line.trim_end());
         }
         if model.relevance.len() > ROWS_SHOWN {
             text += &format!("{:>12}\n", format!("... {} in all", model.relevance.len()));
         }
     }
     text
+}
+
+/// Some numbers of one line.
+fn numbers(values: &[f64]) -> String {
+    list(&values.iter().map(|v| significant(*v, 6)).collect::<Vec<_>>(), NUMBERS_SHOWN)
 }

@@ -108,7 +108,10 @@ impl<'a> PredictionWriter<'a> {
         let mut header = vec!["prediction".to_string()];
         match task(model) {
             Task::Regress => header.extend(["std", "lower", "upper"].map(String::from)),
-            Task::Classify => header.extend((0..2).map(|k| format!("probability_{}", class_name(model, k)))),
+            Task::Classify => {
+                let classes = 0..model.n_classes().unwrap_or(2);
+                header.extend(classes.map(|k| format!("probability_{}", class_name(model, k))));
+            }
         }
         let quantile = Normal::standard().inverse_cdf(0.5 + args.level.unwrap_or(LEVEL) / 2.0);
         // 0 threads means one per processor.
@@ -129,8 +132,11 @@ impl<'a> PredictionWriter<'a> {
             Task::Classify => {
                 let probability = self.pool.install(|| self.model.predict_probability(x, Moderation::Posterior))?;
                 for p in probability.outer_iter() {
-                    let class = class_name(self.model, usize::from(p[1] > p[0]));
-                    write(sink, &[class, number(p[0]), number(p[1])])?;
+                    // The first of equals.
+                    let class = (0..p.len()).fold(0, |best, k| if p[k] > p[best] { k } else { best });
+                    let cells: Vec<String> =
+                        std::iter::once(class_name(self.model, class)).chain(p.iter().map(|p| number(*p))).collect();
+                    write(sink, &cells)?;
                 }
             }
         }

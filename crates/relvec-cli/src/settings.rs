@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use relvec::{Bernoulli, Dictionary, DictionaryRule, Gaussian, Inference, Kernel, Landmarks, Likelihood, Rvm};
+use relvec::{Bernoulli, Dictionary, DictionaryRule, Gaussian, Inference, Kernel, Landmarks, Likelihood, MultiClass, Rvm};
 use serde_json::Value;
 
 use crate::args::{FitArgs, Task};
@@ -40,6 +40,7 @@ pub(crate) fn resolve(args: &FitArgs) -> Result<Settings> {
         kernel: Kernel::from_name(&args.kernel).map_err(|e| usage(e.to_string()))?,
         inference: Inference::from_name(&args.inference).map_err(|e| usage(e.to_string()))?,
         likelihood: likelihood(task.unwrap_or(Task::Regress)),
+        multi_class: MultiClass::from_name(&args.multi_class).map_err(|e| usage(e.to_string()))?,
         dictionary: args.dictionary,
         landmarks,
         threads: args.threads,
@@ -86,7 +87,7 @@ fn task_of_settings(settings: &[String]) -> Option<Task> {
     let named = |name: &str| settings.iter().any(|s| s.starts_with(&format!("likelihood.{name}.")));
     if named("gaussian") {
         Some(Task::Regress)
-    } else if named("bernoulli") {
+    } else if named("bernoulli") || named("softmax") {
         Some(Task::Classify)
     } else {
         None

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Model, Variational};
+use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Model, MultiClass, Variational};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -29,6 +29,9 @@ pub(crate) struct Summary<'a> {
     #[serde(skip)]
     n_features: usize,
     classes: Vec<String>,
+    /// How more than two classes are told apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multi_class: Option<&'static str>,
     n_rows: usize,
     n_vectors: usize,
     /// 0-based rows of the training table.
@@ -41,9 +44,20 @@ pub(crate) struct Summary<'a> {
     noise_std: Option<f64>,
     status: &'static str,
     iterations: usize,
+    /// The models of two classes that decide together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    members: Vec<MemberSummary>,
     /// Only from `fit`: a model file holds no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct MemberSummary {
+    n_vectors: usize,
+    log_evidence: f64,
+    status: &'static str,
+    iterations: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -77,6 +91,11 @@ impl<'a> Summary<'a> {
             features: &model.features,
             n_features: model.n_features,
             classes: model.classes.iter().map(Label::to_string).collect(),
+            multi_class: match (&model.committee, model.n_classes()) {
+                (Some(committee), _) => Some(committee.rule.name()),
+                (None, Some(classes)) if classes > 2 => Some(MultiClass::Joint.name()),
+                _ => None,
+            },
             n_rows: model.n_rows,
             n_vectors: model.relevance.len(),
             relevance: &model.relevance,
@@ -85,6 +104,7 @@ impl<'a> Summary<'a> {
             noise_std: model.noise_std(),
             status: model.status.name(),
             iterations: model.iterations,
+            members: model.committee.iter().flat_map(|c| &c.members).map(MemberSummary::of).collect(),
             seconds,
         }
     }
@@ -105,8 +125,15 @@ impl<'a> Summary<'a> {
         if !self.classes.is_empty() {
             line("classes", list(&self.classes, SHOWN));
         }
+        if let Some(rule) = self.multi_class {
+            line("told apart", rule.replace('_', " "));
+        }
         line("kernel", self.kernel.as_ref().map_or("given columns".into(), KernelSummary::to_text));
-        line("relevance vectors", self.n_vectors.to_string());
+        let vectors = match self.members.len() {
+            0 => self.n_vectors.to_string(),
+            n => format!("{}, {} in {n} models", self.n_vectors, self.members.iter().map(|m| m.n_vectors).sum::<usize>()),
+        };
+        line("relevance vectors", vectors);
         match self.in_use {
             Some(in_use) => {
                 line("weights above 1e-3", in_use.by_weight.to_string());
@@ -123,6 +150,17 @@ impl<'a> Summary<'a> {
             line("time", format!("{seconds:.2} s"));
         }
         text
+    }
+}
+
+impl MemberSummary {
+    fn of(member: &Model) -> MemberSummary {
+        MemberSummary {
+            n_vectors: member.relevance.len(),
+            log_evidence: member.log_evidence,
+            status: member.status.name(),
+            iterations: member.iterations,
+        }
     }
 }
 

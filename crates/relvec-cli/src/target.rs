@@ -8,10 +8,8 @@ use relvec::Label;
 
 use crate::args::Task;
 use crate::table::{Cell, Table};
-use crate::text::list;
 
 /// Class names shown when there are too many.
-const NAMES_SHOWN: usize = 8;
 
 /// The target column.
 pub(crate) struct Target {
@@ -133,7 +131,7 @@ impl Target {
     /// The target for that task.
     ///
     /// # Errors
-    /// Text in regression; fewer or more than two classes.
+    /// Text in regression; one class only.
     pub fn learn(mut self, task: Task) -> Result<Learnt> {
         match (task, self.first_text.take()) {
             (Task::Regress, Some(problem)) => Err(anyhow!("{problem}; for classes, say --task classify")),
@@ -144,7 +142,8 @@ impl Target {
                 distinct.dedup();
                 let names: Vec<Label> = distinct.iter().copied().map(number).collect();
                 self.check_classes(&names)?;
-                let labels = self.numbers().map(|v| usize::from(v != distinct[0])).collect();
+                let place = |v: f64| distinct.binary_search_by(|d| d.total_cmp(&v)).expect("each is listed");
+                let labels = self.numbers().map(place).collect();
                 Ok(Learnt::Classes { labels, names })
             }
             (Task::Classify, Some(_)) => {
@@ -152,7 +151,9 @@ impl Target {
                 let places = self.all_as_texts();
                 let mut texts = self.texts.clone();
                 texts.sort();
-                let labels = places.iter().map(|place| usize::from(self.texts[*place] != texts[0])).collect();
+                let ranks: Vec<usize> =
+                    self.texts.iter().map(|text| texts.binary_search(text).expect("each is listed")).collect();
+                let labels = places.iter().map(|place| ranks[*place]).collect();
                 let name = |text: String| if boolean { Label::Boolean(text == "true") } else { Label::Text(text) };
                 let names: Vec<Label> = texts.into_iter().map(name).collect();
                 self.check_classes(&names)?;
@@ -180,14 +181,8 @@ impl Target {
 
     fn check_classes(&self, names: &[Label]) -> Result<()> {
         match names {
-            [_, _] => Ok(()),
             [only] => bail!("the target `{}` has one class only (`{only}`); there is nothing to tell apart", self.name),
-            _ => bail!(
-                "the target `{}` has {} classes ({}); more than two are not supported yet",
-                self.name,
-                names.len(),
-                list(&names.iter().map(Label::to_string).collect::<Vec<_>>(), NAMES_SHOWN)
-            ),
+            _ => Ok(()),
         }
     }
 }

@@ -210,4 +210,7 @@ pub struct Report {
     pub actions: Actions,
     /// Wall-clock seconds.
     pub seconds: f64,
+    /// The reports of the members, where models of two classes decide between more; the trace is theirs then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Report>,
 }

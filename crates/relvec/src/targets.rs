@@ -16,8 +16,10 @@ pub struct Targets<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MultiClass {
-    /// One model of all classes, which share its basis functions; the likelihood is then the softmax.
+    /// Jointly, but one against the rest for the scheme `variational`, which knows two classes only.
     #[default]
+    Auto,
+    /// One model of all classes, which share its basis functions; the likelihood is then the softmax.
     Joint,
     /// A model of two classes for each class and all others, the probabilities normalised.
     OneVsRest,
@@ -27,7 +29,22 @@ pub enum MultiClass {
 
 impl MultiClass {
     /// The names in settings and model files.
-    pub const NAMES: &'static [&'static str] = &["joint", "one_vs_rest", "one_vs_one"];
+    pub const NAMES: &'static [&'static str] = &["auto", "joint", "one_vs_rest", "one_vs_one"];
+
+    /// The name in settings and model files.
+    pub fn name(&self) -> &'static str {
+        Self::NAMES[*self as usize]
+    }
+
+    /// The rule of that name.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`], which lists the names.
+    pub fn from_name(name: &str) -> Result<MultiClass> {
+        let all = [MultiClass::Auto, MultiClass::Joint, MultiClass::OneVsRest, MultiClass::OneVsOne];
+        let unknown = || Error::UnknownName { what: "rule for several classes", found: name.into(), known: Self::NAMES };
+        all.into_iter().find(|rule| rule.name() == name).ok_or_else(unknown)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -179,6 +179,14 @@ fn fits_of_three_classes() {
         }
         let again = Model::from_json(&model.to_json().unwrap()).unwrap();
         assert_eq!(again, model);
-        println!("{name}: {} after {}, {} vectors {:?} {:?} {:?}", model.log_evidence, report.iterations, model.relevance.len(), report.status, report.certificate, report.trace.iter().map(|t| t.log_evidence).collect::<Vec<_>>());
+        println!(
+            "{name}: {} after {}, {} vectors {:?} {:?} {:?}",
+            model.log_evidence,
+            report.iterations,
+            model.relevance.len(),
+            report.status,
+            report.certificate,
+            report.trace.iter().map(|t| t.log_evidence).collect::<Vec<_>>()
+        );
     }
 }

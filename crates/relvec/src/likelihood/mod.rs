@@ -12,7 +12,7 @@ pub use bernoulli::Bernoulli;
 pub(crate) use bernoulli::sigmoid;
 pub use gaussian::Gaussian;
 pub use softmax::Softmax;
-pub(crate) use softmax::{Contrasts, softmax};
+pub(crate) use softmax::{ClassRows, Contrasts};
 
 registry! {
     /// A likelihood with its own parameters; [`Likelihood::NAMES`] lists them.

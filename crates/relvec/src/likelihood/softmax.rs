@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LikelihoodFunction, NoiseModel, Working};
 use crate::error::{Error, Result};
+use crate::kernel::vector;
 use crate::targets::Values;
 
 /// P(class k) = exp(f_k) / sum_l exp(f_l).
@@ -74,21 +75,66 @@ impl Contrasts {
     }
 }
 
-/// Probabilities of the classes into `y`, `[K]`, and 1 - y into `rest`, without rounding either to 0 as long as the
-/// other is 1; returns the log of the sum of exp(f).
-pub(crate) fn softmax(f: &[f64], y: &mut [f64], rest: &mut [f64]) -> f64 {
-    let top = (0..f.len()).max_by(|k, l| f[*k].total_cmp(&f[*l])).expect("there are classes");
-    let mut others = 0.0;
-    for (k, (y, f_k)) in y.iter_mut().zip(f).enumerate() {
-        *y = (f_k - f[top]).exp();
-        others += if k == top { 0.0 } else { *y };
+/// Rows of several classes.
+pub(crate) struct ClassRows {
+    /// Probabilities, [B, K].
+    pub y: Array2<f64>,
+    /// The class with the largest of each row.
+    top: Vec<usize>,
+    /// log p of the row's own class.
+    pub log_likelihood: Vec<f64>,
+    labels: Vec<usize>,
+}
+
+impl ClassRows {
+    /// Of class numbers `targets`, `[B]`, at contrasts `f`, [B, K - 1] by rows.
+    pub fn new(contrasts: &Contrasts, targets: &[f64], f: &[f64]) -> ClassRows {
+        let (outputs, n) = (contrasts.scale.len(), targets.len());
+        let labels: Vec<usize> = targets.iter().map(|t| *t as usize).collect();
+        let mut y = Array2::zeros((n, outputs + 1));
+        let (mut top, mut log_likelihood) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        for (n, mut row) in y.outer_iter_mut().enumerate() {
+            let row = row.as_slice_mut().expect("rows are contiguous");
+            contrasts.classes(&f[n * outputs..(n + 1) * outputs], row);
+            let best = (0..row.len()).fold(0, |best, k| if row[k] > row[best] { k } else { best });
+            let largest = row[best];
+            row.iter_mut().for_each(|f| *f -= largest);
+            top.push(best);
+            log_likelihood.push(row[labels[n]]);
+        }
+        vector::map(y.view_mut(), vector::exp);
+        for ((mut row, top), value) in y.outer_iter_mut().zip(&top).zip(&mut log_likelihood) {
+            let others: f64 = row.iter().enumerate().map(|(k, y)| if k == *top { 0.0 } else { *y }).sum();
+            *value -= others.ln_1p();
+            row /= 1.0 + others;
+        }
+        ClassRows { y, top, log_likelihood, labels }
     }
-    let total = 1.0 + others;
-    y.iter_mut().for_each(|y| *y /= total);
-    for (k, (rest, y)) in rest.iter_mut().zip(&*y).enumerate() {
-        *rest = if k == top { others / total } else { 1.0 - y };
+
+    /// Slopes of the log-likelihood, [B, K - 1] by rows.
+    pub fn residual(&self, contrasts: &Contrasts) -> Vec<f64> {
+        let outputs = contrasts.scale.len();
+        let mut out = vec![0.0; self.labels.len() * outputs];
+        let mut own = vec![0.0; outputs + 1];
+        for (n, (row, label)) in self.y.outer_iter().zip(&self.labels).enumerate() {
+            own.iter_mut().zip(row).for_each(|(r, y)| *r = -y);
+            // 1 - y as the sum of the others is not rounded to 0 where y is nearly 1.
+            own[*label] = row.iter().enumerate().map(|(k, y)| if k == *label { 0.0 } else { *y }).sum();
+            contrasts.contrasts(&own, &mut out[n * outputs..(n + 1) * outputs]);
+        }
+        out
     }
-    f[top] + others.ln_1p()
+
+    /// The mean curvature of the contrasts, (1 - sum y_k^2) / (K - 1), `[B]`.
+    fn curvature(&self) -> Vec<f64> {
+        let rows = self.y.outer_iter().zip(&self.top);
+        let one = |(row, top): (ArrayView1<f64>, &usize)| {
+            let others: f64 = row.iter().enumerate().map(|(k, y)| if k == *top { 0.0 } else { *y }).sum();
+            let rest = |k: usize| if k == *top { others } else { 1.0 - row[k] };
+            (0..row.len()).map(|k| row[k] * rest(k)).sum::<f64>() / (row.len() - 1) as f64
+        };
+        rows.map(one).collect()
+    }
 }
 
 impl LikelihoodFunction for Softmax {
@@ -120,29 +166,17 @@ impl LikelihoodFunction for Softmax {
         Ok(labels.iter().map(|l| *l as f64).collect())
     }
 
-    /// The curvature of a row is the mean one of its contrasts, (1 - sum y_k^2) / (K - 1).
+    /// The curvature of a row is the mean one of its contrasts.
     fn working(&self, y: &[f64], f: &[f64]) -> Working {
-        let n = y.len();
-        let outputs = f.len() / n.max(1);
-        let classes = outputs + 1;
-        let contrasts = Contrasts::new(classes);
-        let mut out =
-            Working { log_likelihood: vec![0.0; n], residual: vec![0.0; f.len()], curvature: vec![0.0; n], third: vec![] };
-        let (mut g, mut p, mut rest) = (vec![0.0; classes], vec![0.0; classes], vec![0.0; classes]);
-        for (n, y) in y.iter().enumerate() {
-            let own = n * outputs..(n + 1) * outputs;
-            contrasts.classes(&f[own.clone()], &mut g);
-            let log_sum = softmax(&g, &mut p, &mut rest);
-            out.curvature[n] = p.iter().zip(&rest).map(|(p, rest)| p * rest).sum::<f64>() / outputs as f64;
-            let label = *y as usize;
-            out.log_likelihood[n] = g[label] - log_sum;
-            if let [first, second] = p[..] {
-                out.third.push(8f64.sqrt() * first * second * (second - first));
-            }
-            p.iter_mut().enumerate().for_each(|(k, p)| *p = if k == label { rest[k] } else { -*p });
-            contrasts.contrasts(&p, &mut out.residual[own]);
+        let contrasts = Contrasts::new(f.len() / y.len().max(1) + 1);
+        let rows = ClassRows::new(&contrasts, y, f);
+        let third = |row: ArrayView1<f64>| 8f64.sqrt() * row[0] * row[1] * (row[1] - row[0]);
+        Working {
+            residual: rows.residual(&contrasts),
+            curvature: rows.curvature(),
+            third: if rows.y.ncols() == 2 { rows.y.outer_iter().map(third).collect() } else { vec![] },
+            log_likelihood: rows.log_likelihood,
         }
-        out
     }
 
     fn constant_curvature(&self) -> bool {

@@ -160,7 +160,10 @@ impl Rvm {
     /// As [`Rvm::fit`]; and precisions that do not fit the rows.
     pub fn evaluate(&self, x: ArrayView2<f64>, targets: &Targets, at: &Hyperparameters) -> Result<Evaluation> {
         self.check()?;
-        self.pool()?.install(|| self.evaluate_here(x, targets, at))
+        match self.several(targets)? {
+            Some(_) => self.joint().evaluate(x, targets, at),
+            None => self.pool()?.install(|| self.evaluate_here(x, targets, at)),
+        }
     }
 
     fn evaluate_here(&self, x: ArrayView2<f64>, targets: &Targets, at: &Hyperparameters) -> Result<Evaluation> {

@@ -3,6 +3,7 @@
 mod batch;
 mod bound;
 mod canonical;
+mod committee;
 mod em;
 mod evaluate;
 mod factor;
@@ -45,7 +46,7 @@ use crate::model::Model;
 use crate::report::{Actions, Interrupt, Observer, Report, Status};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
-use crate::targets::Targets;
+use crate::targets::{MultiClass, Targets, Values};
 
 pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
@@ -98,6 +99,8 @@ pub struct Rvm {
     pub bias: bool,
     /// How targets depend on the function: regression or classification.
     pub likelihood: Likelihood,
+    /// How more than two classes are told apart where the likelihood is that of two.
+    pub multi_class: MultiClass,
     /// How precisions are learnt.
     pub inference: Inference,
     /// Largest number of iterations, >= 1.
@@ -127,6 +130,7 @@ impl Default for Rvm {
             refresh: 0,
             bias: true,
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
+            multi_class: MultiClass::default(),
             inference: Inference::Sequential(Sequential::default()),
             max_iterations: 10_000,
             time_limit: None,
@@ -148,6 +152,14 @@ impl Rvm {
         }
         self.likelihood.check()?;
         self.inference.as_dyn().check(&format!("inference.{}", self.inference.name()))?;
+        if matches!(self.likelihood, Likelihood::Softmax(_)) {
+            let (rule, scheme) = (self.multi_class, self.inference.name());
+            let expected = "auto or joint, or the likelihood bernoulli: under the softmax there is one model of all classes";
+            let joint = matches!(rule, MultiClass::Auto | MultiClass::Joint);
+            require(joint, || "multi_class".into(), rule.name(), expected)?;
+            let expected = "sequential, mackay or em for several classes at once; or multi_class one_vs_rest or one_vs_one";
+            require(scheme != Variational::NAME, || "inference".into(), scheme, expected)?;
+        }
         if let Dictionary::Size(size) = self.dictionary {
             let name = || "dictionary".into();
             require(size >= 1, name, size, "a whole number of at least 1, \"all\" or \"auto\"")?;
@@ -195,7 +207,46 @@ impl Rvm {
         interrupt: &Interrupt,
     ) -> Result<(Model, Report)> {
         self.check()?;
-        self.pool()?.install(|| self.run(x, targets, observer, interrupt))
+        let Some((labels, count)) = self.several(targets)? else {
+            return self.pool()?.install(|| self.run(x, targets, observer, interrupt));
+        };
+        let rule = self.multi_class_rule();
+        if rule == MultiClass::Joint {
+            return self.joint().fit_interruptible(x, targets, observer, interrupt);
+        }
+        if targets.len() != x.nrows() {
+            let found = format!("{}", targets.len());
+            return Err(Error::Shape { what: "targets", expected: format!("{}, one per row", x.nrows()), found });
+        }
+        let weights = targets.checked_weights()?;
+        committee::check_present(labels, count, weights.as_deref())?;
+        committee::fit(&Rvm { multi_class: rule, ..self.clone() }, x, labels, count, weights.as_deref(), observer, interrupt)
+    }
+
+    /// Labels and number of classes where there are more than the likelihood of two can tell apart.
+    fn several<'t>(&self, targets: &Targets<'t>) -> Result<Option<(&'t [usize], usize)>> {
+        match (&self.likelihood, targets.values) {
+            (Likelihood::Bernoulli(_), Values::Classes { labels, count }) if count > 2 => Ok(Some((labels, count))),
+            _ => Ok(None),
+        }
+    }
+
+    fn multi_class_rule(&self) -> MultiClass {
+        match (self.multi_class, &self.inference) {
+            (MultiClass::Auto, Inference::Variational(_)) => MultiClass::OneVsRest,
+            (MultiClass::Auto, _) => MultiClass::Joint,
+            (rule, _) => rule,
+        }
+    }
+
+    /// The same for one model of all classes.
+    fn joint(&self) -> Rvm {
+        Rvm { likelihood: Likelihood::Softmax(crate::Softmax::default()), ..self.clone() }
+    }
+
+    /// Whether the relevance of a model counts rows of the training table.
+    fn picks_rows(&self) -> bool {
+        self.basis == Basis::Kernel && !matches!(self.landmarks, Landmarks::Given(_))
     }
 
     /// Threads of our own: the caller's global pool is left alone.
@@ -390,6 +441,7 @@ impl Rvm {
             repairs,
             actions,
             seconds: watch.elapsed().as_secs_f64(),
+            members: vec![],
         };
         Ok((model, report))
     }

@@ -16,7 +16,7 @@ use super::problem::Problem;
 use super::slopes::Phi;
 use super::solution::{Joint, Solution};
 use crate::error::Result;
-use crate::likelihood::{Contrasts, softmax};
+use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg::{self, Cholesky};
 
 /// Newton steps at most, and halvings of one.
@@ -138,22 +138,22 @@ impl Sweep<'_> {
 
     /// The objective and its slope at weights `v`.
     fn at(&self, v: Array2<f64>) -> Result<Place> {
-        let (table, likelihood) = (self.problem.table, self.problem.table.rvm.likelihood.as_dyn());
+        let table = self.problem.table;
         let (outputs, m) = v.dim();
-        let (contrasts, classes) = (&self.contrasts, self.classes);
+        let contrasts = &self.contrasts;
         let groups = self.phi.by_groups(
             self.problem,
-            || (0.0, Array2::<f64>::zeros((outputs, m)), Vec::new()),
+            || (0.0, Array2::<f64>::zeros((outputs, m)), Vec::<f64>::new()),
             |(log_likelihood, slope, y), rows, phi| {
                 let mut f = Array2::zeros((rows.len(), outputs));
                 linalg::product_alone(false, phi, v.t(), f.view_mut());
                 let c = &table.weights[rows.clone()];
-                let work = likelihood.working(&table.targets[rows], f.as_slice().expect("f is contiguous"));
+                let work = ClassRows::new(contrasts, &table.targets[rows], f.as_slice().expect("f is contiguous"));
                 *log_likelihood += work.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
-                let mut r = Array2::from_shape_vec((c.len(), outputs), work.residual).expect("[B, R]");
+                let mut r = Array2::from_shape_vec((c.len(), outputs), work.residual(contrasts)).expect("[B, R]");
                 r.outer_iter_mut().zip(c).for_each(|(mut r, c)| r *= *c);
                 linalg::product_alone(true, r.t(), phi, slope.view_mut());
-                probabilities(contrasts, classes, f.view(), y);
+                y.extend(&work.y);
             },
         );
         table.interrupt.check()?;
@@ -304,16 +304,6 @@ impl Sweep<'_> {
         h.diag_mut().iter_mut().zip(&self.alpha).for_each(|(h, a)| *h += a);
         linalg::mirror(&mut h);
         Cholesky::new(h, scale)
-    }
-}
-
-/// Appends the class probabilities of rows of contrasts, [B, R].
-fn probabilities(contrasts: &Contrasts, classes: usize, f: ArrayView2<f64>, y: &mut Vec<f64>) {
-    let [mut g, mut p, mut rest] = [(); 3].map(|()| vec![0.0; classes]);
-    for f in f.outer_iter() {
-        contrasts.classes(f.to_slice().expect("rows are contiguous"), &mut g);
-        softmax(&g, &mut p, &mut rest);
-        y.extend(&p);
     }
 }
 

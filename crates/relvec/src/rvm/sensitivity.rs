@@ -5,7 +5,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 
 use super::problem::Problem;
 use super::solution::{Solution, covariance};
-use crate::likelihood::{Contrasts, softmax};
+use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg;
 
 /// Exact derivatives of the log evidence at a solution, on unit-norm columns.
@@ -57,7 +57,8 @@ fn several(problem: &Problem, solution: &Solution, lower: ArrayView2<f64>) -> Se
     let f = problem.fitted(solution);
     let phi = problem.design.select(&solution.active);
     let n = phi.nrows();
-    let residual = problem.working(&f).residual;
+    let rows = ClassRows::new(&contrasts, &problem.table.targets, f.as_slice().expect("f is contiguous"));
+    let (residual, y) = (rows.residual(&contrasts), rows.y);
     let r = Array2::from_shape_fn((n, outputs), |(n, k)| weights[n] * residual[n * outputs + k]);
     let mut half = Array2::eye(outputs * m);
     linalg::solve_lower(lower, half.view_mut());
@@ -73,19 +74,14 @@ fn several(problem: &Problem, solution: &Solution, lower: ArrayView2<f64>) -> Se
             }
         }
     }
-    let mut y = Array2::zeros((n, classes));
     let mut c = Array2::zeros((n, outputs));
-    let [mut g, mut rest] = [(); 2].map(|()| vec![0.0; classes]);
     for i in 0..n {
-        contrasts.classes(&f.as_slice().expect("f is contiguous")[i * outputs..(i + 1) * outputs], &mut g);
-        let mut own = y.row_mut(i);
-        let own = own.as_slice_mut().expect("rows are contiguous");
-        softmax(&g, own, &mut rest);
+        let own = y.row(i);
         let between = contrasts.between_classes(h[i].view());
         let v: Vec<f64> =
             (0..classes).map(|k| between[[k, k]] - 2.0 * (0..classes).map(|l| between[[k, l]] * own[l]).sum::<f64>()).collect();
-        let mean = v.iter().zip(&*own).map(|(v, y)| v * y).sum::<f64>();
-        let moved: Vec<f64> = v.iter().zip(&*own).map(|(v, y)| weights[i] * y * (v - mean)).collect();
+        let mean = v.iter().zip(own).map(|(v, y)| v * y).sum::<f64>();
+        let moved: Vec<f64> = v.iter().zip(own).map(|(v, y)| weights[i] * y * (v - mean)).collect();
         contrasts.contrasts(&moved, c.row_mut(i).as_slice_mut().expect("rows are contiguous"));
     }
     let w = ArrayView2::from_shape((outputs, m), &solution.mean).expect("[R, M]");

@@ -6,6 +6,7 @@
 use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 
 use super::canonical::Canonical;
+use super::committee::check_present;
 use super::gain::Noise;
 use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
 use super::score::KEPT_SHARE;
@@ -93,6 +94,11 @@ impl<'a> Table<'a> {
         check_finite("rows to train on", x, 0..x.ncols())?;
         let likelihood = rvm.likelihood.as_dyn();
         let y = likelihood.targets(targets.values)?;
+        if let Values::Classes { labels, count } = targets.values
+            && count > 2
+        {
+            check_present(labels, count, targets.checked_weights()?.as_deref())?;
+        }
         if let Some(row) = y.iter().position(|v| !v.is_finite()) {
             return Err(Error::NotFinite { what: "targets", row, column: 0, value: y[row] });
         }
