@@ -20,7 +20,7 @@ const DROP_FROM: f64 = 0.1;
 /// Relative rounding of the log evidence.
 const ROUNDING: f64 = 1e-11;
 /// Halvings of a step that would lower the evidence.
-const MAX_HALVINGS: usize = 8;
+pub(crate) const MAX_HALVINGS: usize = 8;
 /// Newton's step is tried when the fixed point's steps are below this, and taken if below its own.
 const NEWTON_FROM: f64 = 1.0;
 const NEWTON_STEP: f64 = 3.0;
@@ -48,6 +48,8 @@ pub(crate) struct Batch {
     pub clip: f64,
     /// A weight with gamma below this is gone from the model; 0 keeps all.
     pub gone: f64,
+    /// Halvings of a step that would lower the evidence, at most.
+    pub halvings: usize,
 }
 
 /// A step taken: the solution it led to and the largest |d log precision|.
@@ -105,7 +107,7 @@ impl Batch {
         }
         // All rules overshoot (possible where the curvature is not constant): shorten the last one.
         let Some((mut alpha, mut beta)) = shortest else { return Ok(None) };
-        for _ in 0..MAX_HALVINGS {
+        for _ in 0..self.halvings {
             beta = (beta * now.beta).sqrt();
             alpha.iter_mut().zip(&now.a).for_each(|(x, a)| *x = (*x * a * now.beta).sqrt());
             let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / beta).max(least(*j))).collect();

@@ -1,6 +1,6 @@
 //! The schemes `em` and `mackay`: all columns at first, all precisions re-estimated in each step.
 
-use super::batch::{Batch, Rule};
+use super::batch::{Batch, MAX_HALVINGS, Rule};
 use super::gain::Noise;
 use super::problem::DENSE;
 use super::scheme::{Hyperpriors, Run, require};
@@ -88,7 +88,7 @@ impl Reestimation {
         let (active, a, beta) = first(work, settings.initial_alpha, settings.initial_noise_variance)?;
         let now = work.solve(&active, &a, &work.problem.table.noise, At::Precision(beta), None)?;
         let gone = if settings.prune && settings.hyperpriors.a == 0.0 { GONE } else { 0.0 };
-        let batch = Batch { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, gone };
+        let batch = Batch { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, gone, halvings: MAX_HALVINGS };
         Ok(Reestimation { batch, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
     }
 }

@@ -9,7 +9,7 @@ use rand::SeedableRng;
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
-use super::batch::{Batch, Rule, without};
+use super::batch::{Batch, MAX_HALVINGS, Rule, without};
 use super::bound::Bound;
 use super::evaluate::Hyperparameters;
 use super::factor::{Action, Factor};
@@ -225,6 +225,12 @@ struct Search<'p> {
     /// One action at a time, after a batch was undone.
     single: bool,
     joint_tolerance: f64,
+    /// Under several outputs: the evidence from which joint steps are tried again, and deletions of columns that
+    /// proved of use.
+    rest: f64,
+    needed: Vec<(usize, f64)>,
+    /// Actions undone since the last that was not.
+    futile: usize,
     /// The start with bounded curvature, while it is under way.
     bound: Option<Box<Bound<'p>>>,
     /// Whether the rows are so many that looking at them costs more than all else.
@@ -245,9 +251,17 @@ const TOP_DOWN: Batch = Batch {
     hyperpriors: Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
     clip: THOROUGH.top_down_step,
     gone: 1e-6,
+    halvings: MAX_HALVINGS,
 };
 const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, gone: 0.0, ..TOP_DOWN };
 const MOVING_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
+/// Where solves are dear, what the held curvature promises in vain is not sought by ever shorter steps.
+const CLASSES_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::Em], halvings: 1, ..JOINT };
+/// After re-estimation, or a deletion, has failed under several outputs it waits until the evidence has risen by so
+/// many nats.
+const PATIENCE: f64 = 0.5;
+/// So many actions in a row that were undone, each the most promising left: under several outputs that is rest.
+const FUTILE: usize = 12;
 
 const FROZEN: Batch = Batch { gone: 1e-6, ..MOVING_JOINT };
 
@@ -311,6 +325,9 @@ impl<'p> Search<'p> {
             retry: vec![0.0; problem.design.n_columns()],
             single: false,
             joint_tolerance: LOOSE,
+            rest: f64::NEG_INFINITY,
+            needed: vec![],
+            futile: 0,
             bound: None,
             many: Bound::pays(problem),
             kept: None,
@@ -428,7 +445,8 @@ impl<'p> Search<'p> {
             self.factor = Some(Factor::new(work.quadratic(&self.now), &self.now, self.noise));
         }
         let mut trial = self.factor.clone().expect("made above");
-        let taken = self.take_batch(work, &mut trial, least);
+        let futile = self.now.outputs > 1 && self.futile >= FUTILE;
+        let taken = if futile { vec![] } else { self.take_batch(work, &mut trial, least) };
         if taken.is_empty() {
             return self.tighten(work);
         }
@@ -448,11 +466,13 @@ impl<'p> Search<'p> {
                 *barred &= self.now.log_evidence <= *retry;
             }
             self.single = false;
+            self.futile = 0;
             // Without a joint step the factor is that of the new model already.
             let still_true = work.problem.constant_curvature() && !self.settings.joint;
             self.factor = still_true.then_some(trial);
         } else {
             self.actions.undone += 1;
+            self.futile += 1;
             if let [(action, promised)] = taken[..] {
                 self.barred[action.column()] = true;
                 self.retry[action.column()] = self.now.log_evidence + promised.max(-rise);
@@ -528,6 +548,7 @@ impl<'p> Search<'p> {
     /// All precisions together, weights of no use deleted, until they rest.
     fn joint(&mut self, work: &Workspace<'p>, start: Solution) -> Result<Solution> {
         let constant = work.problem.constant_curvature();
+        let several = start.outputs > 1;
         if self.many
             && self.joint_tolerance > TIGHT
             && let Some(rested) = self.settle_frozen(work, &start)?
@@ -538,6 +559,7 @@ impl<'p> Search<'p> {
             (true, Phase::Held) => (&JOINT, HELD_JOINT),
             (true, _) if self.joint_tolerance > TIGHT => (&JOINT, LOOSE_JOINT),
             (true, _) => (&JOINT, MAX_JOINT),
+            (false, _) if several => (&CLASSES_JOINT, MOVING_SWEEPS),
             (false, _) => (&MOVING_JOINT, MOVING_SWEEPS),
         };
         let mut now = start;
@@ -546,7 +568,13 @@ impl<'p> Search<'p> {
                 now = smaller;
                 continue;
             }
-            let Some(step) = batch.step(work, &self.noise, &now)? else { break };
+            if several && now.log_evidence < self.rest {
+                break;
+            }
+            let Some(step) = batch.step(work, &self.noise, &now)? else {
+                self.rest = now.log_evidence + PATIENCE;
+                break;
+            };
             self.actions.joint += 1;
             now = step.solution;
             if step.change < self.joint_tolerance {
@@ -565,7 +593,9 @@ impl<'p> Search<'p> {
     fn drop_useless(&mut self, work: &Workspace<'p>, now: &Solution) -> Result<Option<Solution>> {
         let copies = now.outputs as f64;
         let surplus = |i: usize| now.beta * copies * now.square(i) / now.variance[i] - now.determined(i);
-        let useless: Vec<usize> = (0..now.a.len()).filter(|i| surplus(*i) <= 1e-12).collect();
+        self.needed.retain(|(_, until)| now.log_evidence < *until);
+        let needed = |i: usize| self.needed.iter().any(|(column, _)| *column == now.active[i]);
+        let useless: Vec<usize> = (0..now.a.len()).filter(|i| surplus(*i) <= 1e-12 && !needed(*i)).collect();
         let Some(worst) = useless.iter().copied().min_by(|i, j| surplus(*i).total_cmp(&surplus(*j))) else { return Ok(None) };
         for gone in [useless, vec![worst]] {
             let keep: Vec<usize> = (0..now.a.len()).filter(|i| !gone.contains(i)).collect();
@@ -575,6 +605,9 @@ impl<'p> Search<'p> {
                 self.actions.deleted += gone.len();
                 return Ok(Some(next));
             }
+        }
+        if now.outputs > 1 {
+            self.needed.push((now.active[worst], now.log_evidence + PATIENCE));
         }
         Ok(None)
     }
