@@ -74,8 +74,9 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         parameters["kernel"] = kernel
     estimator: RVR | RVC
     if model.classifier:
-        rule = {} if model.multi_class is None else {"multi_class": model.multi_class}
-        estimator = RVC(**parameters, **rule)
+        if model.multi_class is not None:
+            parameters["multi_class"] = model.multi_class
+        estimator = RVC(**parameters)
         estimator.classes_ = np.array(model.classes if model.classes else range(model.n_classes))
     else:
         estimator = RVR(noise_variance=model.fixed_noise_variance, **parameters)

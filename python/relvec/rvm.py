@@ -642,7 +642,8 @@ default="kmedoids"
             # Moderation changes no sign.
             odds = self._model.log_odds(self._rows(X), threads(self.n_jobs), False)
             return self.classes_[(odds > 0.0).astype(np.intp)]
-        return self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        most_likely: NDArray[Any] = self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        return most_likely
 
     def predict_proba(self, X: ArrayLike, moderated: bool = True) -> Float:
         """Predict class probabilities.

@@ -111,7 +111,6 @@ fn bad_tables_are_refused() {
     for e in [
         error(&classifier(), &x, Targets::classes(&[1; 6], 2)),
         error(&classifier(), &x, of_labels().with_weights(one_class.view())),
-        error(&classifier(), &x, Targets::classes(&[0, 1, 2, 0, 1, 2], 3)),
         error(&classifier(), &x, Targets::classes(&[0, 1, 2, 0, 1, 2], 2)),
         error(&classifier(), &x, of_t()),
         error(&regression, &x, of_labels()),

@@ -194,7 +194,7 @@ fn check_trace(case: &support::Case, key: &str) {
         let mean = record.get("mu").unwrap_or(&record["w"]);
         let (now, _) = fit(k + 1);
         let all = |first: f64, rest: &[f64]| std::iter::once(first).chain(rest.iter().copied()).collect::<Vec<f64>>();
-        let weights = all(now.expansion.intercept, &now.expansion.weights);
+        let weights = all(now.expansion.intercept[0], now.expansion.weights.as_slice().unwrap());
         close(&format!("{name} mean[{k}]"), &weights, &floats(mean), 1e-6);
         let (next, _) = fit(k + 2);
         let alpha = all(next.intercept_alpha.unwrap(), &next.alpha);

@@ -33,7 +33,7 @@ impl Data {
     fn targets(&self, likelihood: &Likelihood) -> Targets<'_> {
         match likelihood {
             Likelihood::Gaussian(_) => Targets::real(self.t.view()),
-            Likelihood::Bernoulli(_) => Targets::classes(&self.labels, 2),
+            Likelihood::Bernoulli(_) | Likelihood::Softmax(_) => Targets::classes(&self.labels, 2),
         }
     }
 

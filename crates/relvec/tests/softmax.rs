@@ -190,3 +190,186 @@ fn fits_of_three_classes() {
         );
     }
 }
+
+fn rule(multi_class: MultiClass) -> Rvm {
+    Rvm { likelihood: Bernoulli::default().into(), multi_class, ..softmax(Rbf { gamma: 0.7.into() }.into()) }
+}
+
+/// The default for more than two classes is the softmax, to the bit.
+#[test]
+fn the_likelihood_of_two_classes_stands_for_any_number() {
+    let (x, labels) = clusters(80);
+    let fit = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap().0;
+    let joint = fit(rule(MultiClass::Joint));
+    assert_eq!(joint, fit(rule(MultiClass::Auto)));
+    assert_eq!(joint, fit(softmax(Rbf { gamma: 0.7.into() }.into())));
+    assert_eq!((joint.likelihood.name(), joint.n_classes(), joint.outputs()), ("softmax", Some(3), 3));
+    let at = Hyperparameters { relevance: vec![1, 5], alpha: vec![1.0, 2.0], ..Hyperparameters::default() };
+    let evaluate = |rvm: Rvm| rvm.evaluate(x.view(), &Targets::classes(&labels, 3), &at).unwrap().log_evidence;
+    assert_eq!(evaluate(rule(MultiClass::Joint)), evaluate(softmax(Rbf { gamma: 0.7.into() }.into())));
+}
+
+/// Members are the models of two classes that they say they are, and probabilities follow from theirs.
+#[test]
+fn committees_are_their_members() {
+    let (x, labels) = clusters(120);
+    let weights = Array1::from_shape_fn(120, |i| 0.5 + (i % 3) as f64);
+    let targets = Targets::classes(&labels, 3).with_weights(weights.view());
+    let pairs = [(0, 1), (0, 2), (1, 2)];
+    for multi_class in [MultiClass::OneVsRest, MultiClass::OneVsOne] {
+        let (model, report) = rule(multi_class).fit(x.view(), &targets, &mut silent).unwrap();
+        let committee = model.committee.as_ref().unwrap();
+        assert_eq!((committee.rule, committee.members.len(), model.n_classes()), (multi_class, 3, Some(3)));
+        assert_eq!(report.members.len(), 3);
+        assert_eq!(report.iterations, report.members.iter().map(|m| m.iterations).sum::<usize>());
+        let mut odds = vec![];
+        for (k, member) in committee.members.iter().enumerate() {
+            let used: Vec<usize> = match multi_class {
+                MultiClass::OneVsOne => (0..120).filter(|n| [pairs[k].0, pairs[k].1].contains(&labels[*n])).collect(),
+                _ => (0..120).collect(),
+            };
+            let second = if multi_class == MultiClass::OneVsOne { pairs[k].1 } else { k };
+            let own: Vec<usize> = used.iter().map(|n| usize::from(labels[*n] == second)).collect();
+            let weights = weights.select(Axis(0), &used);
+            let two = Targets::classes(&own, 2).with_weights(weights.view());
+            let by_hand = rule(MultiClass::Auto).fit(x.select(Axis(0), &used).view(), &two, &mut silent).unwrap().0;
+            assert_eq!(member.expansion, by_hand.expansion);
+            assert_eq!(member.relevance, by_hand.relevance.iter().map(|row| used[*row]).collect::<Vec<_>>());
+            // The model of all has its centres and weights.
+            for (row, w) in member.relevance.iter().zip(&member.expansion.weights) {
+                let place = model.relevance.binary_search(row).unwrap();
+                assert_eq!(model.expansion.weights[[place, k]], *w);
+                let (FittedBasis::Kernel { centres, .. }, FittedBasis::Kernel { .. }) =
+                    (&model.expansion.basis, &member.expansion.basis)
+                else {
+                    panic!("a kernel was fitted")
+                };
+                assert_eq!(centres.row(place), x.row(*row));
+            }
+            odds.push(by_hand.predict_probability(x.view(), Moderation::Posterior).unwrap().column(1).to_owned());
+        }
+        let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
+        for (n, p) in p.outer_iter().enumerate() {
+            assert!((p.sum() - 1.0).abs() < 1e-12);
+            if multi_class == MultiClass::OneVsRest {
+                let total: f64 = odds.iter().map(|o| o[n]).sum();
+                close("normalised", &p.to_vec(), &odds.iter().map(|o| o[n] / total).collect::<Vec<_>>(), 1e-12);
+                continue;
+            }
+            // The least of sum (r_lk p_k - r_kl p_l)^2 on the simplex: no small move along it is lower.
+            let second = |k: usize, l: usize| odds[pairs.iter().position(|pair| *pair == (k, l)).unwrap()][n];
+            let r = |k: usize, l: usize| if k < l { 1.0 - second(k, l) } else { second(l, k) };
+            let value = |p: &[f64]| -> f64 { pairs.iter().map(|(k, l)| (r(*l, *k) * p[*k] - r(*k, *l) * p[*l]).powi(2)).sum() };
+            let here = value(&p.to_vec());
+            for (k, l) in [(0, 1), (1, 2), (2, 0), (1, 0), (2, 1), (0, 2)] {
+                let mut moved = p.to_vec();
+                moved[k] += 1e-4;
+                moved[l] -= 1e-4;
+                assert!(value(&moved) >= here - 1e-12, "{here} {moved:?}");
+            }
+        }
+        let text = model.to_json().unwrap();
+        let again = Model::from_json(&text).unwrap();
+        assert_eq!((&again, again.to_json().unwrap()), (&model, text));
+        // The same by values of the basis functions.
+        let FittedBasis::Kernel { kernel, centres } = &model.expansion.basis else { panic!("a kernel was fitted") };
+        let mut phi = Array2::zeros((120, centres.nrows()));
+        kernel.block(x.view(), centres.view(), phi.view_mut());
+        let by_values = model.log_probability_from_basis(phi.view(), Moderation::Posterior).unwrap();
+        close(
+            "values",
+            &by_values.mapv(f64::exp).iter().copied().collect::<Vec<_>>(),
+            &p.iter().copied().collect::<Vec<_>>(),
+            1e-9,
+        );
+    }
+}
+
+/// Who stops a committee early has a model of all classes nevertheless; so has who gives it little time.
+#[test]
+fn committees_end_when_told() {
+    let (x, labels) = clusters(120);
+    let targets = Targets::classes(&labels, 3);
+    let mut calls = 0;
+    let mut once = |_: &Progress| {
+        calls += 1;
+        if calls > 2 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+    };
+    let (model, report) = rule(MultiClass::OneVsRest).fit(x.view(), &targets, &mut once).unwrap();
+    assert_eq!(report.status, Status::Stopped);
+    assert_eq!(calls, 3, "the observer is asked no more");
+    assert!(model.predict_probability(x.view(), Moderation::Posterior).unwrap().iter().all(|p| p.is_finite()));
+    let hurried = Rvm { time_limit: Some(1e-9), ..rule(MultiClass::OneVsOne) };
+    let (model, report) = hurried.fit(x.view(), &targets, &mut silent).unwrap();
+    assert_eq!((report.status, model.n_classes()), (Status::TimeLimit, Some(3)));
+}
+
+#[test]
+fn bad_classes_are_refused() {
+    let (x, labels) = clusters(24);
+    let message = |rvm: Rvm, labels: &[usize], count: usize| {
+        rvm.fit(x.view(), &Targets::classes(labels, count), &mut silent).unwrap_err().to_string()
+    };
+    for multi_class in [MultiClass::Joint, MultiClass::OneVsRest, MultiClass::OneVsOne] {
+        assert!(message(rule(multi_class), &labels, 4).contains("of class 3 of 4"), "{multi_class:?}");
+        let mut wrong = labels.clone();
+        wrong[5] = 7;
+        assert!(message(rule(multi_class), &wrong, 3).contains("row 5 has label 7"), "{multi_class:?}");
+        let short = &labels[..20];
+        assert!(message(rule(multi_class), short, 3).contains("24, one per row"), "{multi_class:?}");
+    }
+    let soft = softmax(Rbf::default().into());
+    assert!(message(soft.clone(), &[0; 24], 1).contains("at least 2 classes, found 1"));
+    assert!(message(soft.clone(), &[1; 24], 2).contains("every row (of positive weight) is of class 1"));
+    let rvm = Rvm { multi_class: MultiClass::OneVsRest, ..soft.clone() };
+    assert!(message(rvm, &labels, 3).contains("multi_class"));
+    let rvm = Rvm { inference: Variational::default().into(), ..soft.clone() };
+    assert!(message(rvm, &labels, 3).contains("one_vs_rest"));
+    let rvm = Rvm { inference: Variational::default().into(), ..rule(MultiClass::Joint) };
+    assert!(message(rvm, &labels, 3).contains("one_vs_rest"));
+    let t = x.column(0).to_owned();
+    let real = soft.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap_err().to_string();
+    assert!(real.contains("needs class labels"), "{real}");
+}
+
+/// What variational inference does with more than two classes by default.
+#[test]
+fn the_scheme_of_two_classes_takes_them_one_by_one() {
+    let (x, labels) = clusters(60);
+    let rvm = Rvm { inference: Variational::default().into(), max_iterations: 30, ..rule(MultiClass::Auto) };
+    let model = rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap().0;
+    assert_eq!(model.committee.unwrap().rule, MultiClass::OneVsRest);
+}
+
+/// As many classes as rows: nothing can be learnt, and it does not take long to see.
+#[test]
+fn a_class_for_each_row() {
+    let n = 150;
+    let x = Array2::from_shape_fn((n, 2), |(i, d)| ((i * (7 + 4 * d)) % n) as f64);
+    let labels: Vec<usize> = (0..n).collect();
+    let rvm = Rvm { max_iterations: 5, ..rule(MultiClass::Joint) };
+    let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, n), &mut silent).unwrap();
+    let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
+    assert!(p.sum_axis(Axis(1)).iter().all(|s| (s - 1.0).abs() < 1e-9));
+}
+
+/// Damaged files are refused.
+#[test]
+fn damaged_files_of_several_classes() {
+    let (x, labels) = clusters(60);
+    let fit = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap().0;
+    let (joint, rest) = (fit(rule(MultiClass::Joint)), fit(rule(MultiClass::OneVsRest)));
+    let refused = |model: &Model| Model::from_json(&model.to_json().unwrap()).unwrap_err().to_string();
+    let mut broken = joint.clone();
+    broken.expansion.intercept.pop();
+    assert!(refused(&broken).contains("another number of functions"), "{}", refused(&broken));
+    let mut broken = joint;
+    broken.posterior.factor.pop();
+    assert!(refused(&broken).contains("another size than the weights"), "{}", refused(&broken));
+    let mut broken = rest.clone();
+    broken.committee.as_mut().unwrap().members.pop();
+    assert!(refused(&broken).contains("members"), "{}", refused(&broken));
+    let mut broken = rest;
+    broken.committee.as_mut().unwrap().members[0].n_features = 5;
+    assert!(refused(&broken).contains("a member"), "{}", refused(&broken));
+}

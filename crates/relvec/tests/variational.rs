@@ -58,7 +58,7 @@ fn golden_traces() {
                 let k = snapshot["iteration"].as_u64().unwrap() as usize;
                 let what = format!("{name} {key} after {k}");
                 let (now, _) = fit(k);
-                let weights = all(&now, Some(now.expansion.intercept), &now.expansion.weights);
+                let weights = all(&now, Some(now.expansion.intercept[0]), now.expansion.weights.as_slice().unwrap());
                 close(&format!("{what}, mu"), &weights, &floats(&snapshot["mu"]), 1e-9);
                 // The next q(w) is made with these.
                 let (next, _) = fit(k + 1);

@@ -605,7 +605,7 @@ mod tests {
             let error = (factor.s[j] - again.s[j]).abs();
             assert!(error <= 1e-5 * again.s[j].abs().max(1e-6), "S'[{j}] {} {}", factor.s[j], again.s[j]);
             assert!(factor.s[j] > -1e-12, "S'[{j}] {}", factor.s[j]);
-            assert!((factor.q[j] - again.q[j]).abs() < 1e-6, "Q'[{j}] {} {}", factor.q[j], again.q[j]);
+            assert!((factor.q(j) - again.q(j)).abs() < 1e-6, "Q'[{j}] {} {}", factor.q(j), again.q(j));
         }
         assert!((factor.log_evidence() - solution.log_evidence).abs() < 1e-6 * solution.log_evidence.abs());
     }

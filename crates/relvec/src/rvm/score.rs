@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
     use crate::kernel::Rbf;
-    use crate::likelihood::{Bernoulli, Gaussian};
+    use crate::likelihood::{Bernoulli, Gaussian, Softmax};
     use crate::report::Interrupt;
     use crate::rvm::factor::{Action, Factor};
     use crate::rvm::gain::Noise;
@@ -146,6 +146,7 @@ mod tests {
         let x = Array2::from_shape_fn((600, 2), |(i, d)| ((i * (7 + 4 * d)) % 600) as f64 / 150.0 + 0.001 * (i + d) as f64);
         let f = x.map_axis(Axis(1), |r| f64::sin(2.0 * r[0]) + f64::cos(3.0 * r[1]) + 0.3 * f64::sin(40.0 * r[0] * r[1]));
         let labels: Vec<usize> = f.iter().map(|f| usize::from(*f > 0.2)).collect();
+        let kinds: Vec<usize> = f.iter().map(|f| (f + 1.5).clamp(0.0, 3.0) as usize).collect();
         let c = Array1::from_shape_fn(600, |i| 0.5 * (1 + i % 4) as f64);
         let t = f.mapv(|f| f + 50.0);
         let fixed = Gaussian { noise_variance: Some(0.05) };
@@ -155,12 +156,18 @@ mod tests {
             (fixed.into(), true),
             (Bernoulli::default().into(), true),
             (Bernoulli::default().into(), false),
+            (Softmax::default().into(), true),
+            (Softmax::default().into(), false),
         ] {
             let kernel = Rbf { gamma: 1.5.into() }.into();
             let dictionary = Dictionary::Rule(DictionaryRule::All);
             let rvm = Rvm { kernel, dictionary, bias, likelihood, ..Rvm::default() };
-            let classes = rvm.likelihood.name() == "bernoulli";
-            let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
+            let (classes, several) = (rvm.likelihood.name() != "gaussian", rvm.likelihood.name() == "softmax");
+            let targets = match (classes, several) {
+                (false, _) => Targets::real(t.view()),
+                (true, false) => Targets::classes(&labels, 2),
+                (true, true) => Targets::classes(&kinds, 4),
+            };
             let targets = targets.with_weights(c.view());
             let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
             let (inside, outside): (Vec<usize>, Vec<usize>) = table.dictionary().into_iter().partition(|k| k % 3 == 0);
