@@ -83,7 +83,6 @@ def test_bad_targets(match, target):
     [
         (r"y has only one class \(1\)", np.ones(80, dtype=int)),
         (r"y has only one class \('a'\)", ["a"] * 80),
-        ("Only binary classification is supported. The type of the target is multiclass", np.arange(80) % 3),
         ("Unknown label type: continuous", np.linspace(0.0, 1.0, 80)),
         ("Input y contains NaN", put(Y, 3, np.nan)),
         (r"y should be a 1d array, got an array of shape \(80, 2\)", np.column_stack([Y, Y])),

@@ -11,7 +11,7 @@ import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from relvec import RVC, RVR
-from relvec._parameters import KERNELS, SCHEMES
+from relvec._parameters import KERNELS, RULES, SCHEMES
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
@@ -43,6 +43,7 @@ def settings():
         yield cls(inference_params={"batch": 1, "reheats": 0}, tol=1e-3)
     yield RVR(noise_variance=0.1)
     yield RVC(class_weight="balanced")
+    yield from (RVC(multi_class=rule) for rule in RULES if rule not in ("auto", "joint"))
     yield RVR(kernel="precomputed")
 
 
@@ -85,7 +86,7 @@ def test_probabilities_agree_with_the_decision_for_a_precomputed_kernel():
 
 def test_tags():
     assert is_regressor(RVR()) and is_classifier(RVC())
-    assert not get_tags(RVC()).classifier_tags.multi_class
+    assert get_tags(RVC()).classifier_tags.multi_class
     assert not get_tags(RVR()).target_tags.multi_output
     assert not get_tags(RVR()).input_tags.sparse
     assert get_tags(RVR(kernel="precomputed")).input_tags.pairwise

@@ -75,8 +75,8 @@ fn targets() {
     let folder = |table: &str| Folder::with("d.csv", table);
     folder("a,y\n1,p\n2,p\n3,p\n").fails(1, FIT, &["one class only", "`p`"]);
     folder("a,y\n1,7\n2,7\n3,7\n").fails(1, classify, &["one class only", "`7`"]);
-    folder("a,y\n1,p\n2,q\n3,r\n").fails(1, FIT, &["3 classes", "p, q, r", "not supported yet"]);
-    folder("a,y\n1,1\n2,2\n3,3\n").fails(1, classify, &["3 classes", "1, 2, 3"]);
+    folder("a,y\n1,p\n2,p\n3,p\n").fails(1, FIT, &["one class only", "`p`"]);
+    folder("a,y\n1,p\n2,q\n3,r\n").fails(2, &format!("{FIT} --multi-class all"), &["--multi-class", "one_vs_rest"]);
     folder("a,y\n1,1\n2,2\n3,oops\n").fails(1, FIT, &["row 3", "column `y`", "`oops`", "--task classify"]);
     folder("a,y\n1,p\n2,q\n").fails(1, "fit d.csv --target y --task regress -o m.json", &["row 1", "`p`", "--task classify"]);
     folder("a,y\n1,2\n").fails(1, FIT, &["1 row", "at least 2"]);

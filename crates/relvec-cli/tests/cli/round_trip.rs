@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::support::{Folder, class_table, numbers, parse_csv, regression_rows, regression_table};
+use super::support::{Folder, class_table, numbers, parse_csv, regression_rows, regression_table, three_classes};
 
 const ROWS: usize = 60;
 
@@ -64,6 +64,50 @@ fn classification_with_text_labels() {
         assert_eq!(row[0] == "yes", yes > no);
     }
     assert!(folder.ok("predict m.json d.csv --level 0.9").stderr.contains("note: --level"));
+}
+
+/// Any number of labels: one model of all, or models of two; a label that only the new table has is of no account.
+#[test]
+fn three_text_labels() {
+    let names = ["pear", "apple", "fig"];
+    let folder = Folder::with("d.csv", three_classes(ROWS, names));
+    for (rule, told) in [("auto", "joint"), ("joint", "joint"), ("one_vs_rest", "one vs rest"), ("one_vs_one", "one vs one")] {
+        let fit = folder.ok(&format!("fit d.csv --target kind --multi-class {rule} -o m.json"));
+        assert!(fit.stderr.contains("task classify") && fit.stderr.contains(told), "{}", fit.stderr);
+        let (header, rows) = folder.ok("predict m.json d.csv").csv();
+        assert_eq!(header, ["prediction", "probability_apple", "probability_fig", "probability_pear"]);
+        let right = rows.iter().enumerate().filter(|(i, row)| row[0] == names[i % 3]).count();
+        assert!(right > ROWS * 6 / 10, "{rule}: {right} of {ROWS}");
+        for row in &rows {
+            let p: Vec<f64> = row[1..].iter().map(|p| p.parse().unwrap()).collect();
+            assert!((p.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{row:?}");
+            let best = (0..3).max_by(|k, l| p[*k].total_cmp(&p[*l])).unwrap();
+            assert_eq!(row[0], ["apple", "fig", "pear"][best]);
+        }
+        let summary = folder.ok("inspect m.json --json").json();
+        assert_eq!(summary["classes"], json!(["apple", "fig", "pear"]));
+        assert_eq!(summary["multi_class"], json!(told.replace(' ', "_")));
+        let members = summary["members"].as_array().map_or(0, Vec::len);
+        assert_eq!(members, if told == "joint" { 0 } else { 3 });
+        let text = folder.ok("inspect m.json").stdout;
+        assert!(text.contains("weights of the") && text.contains(told), "{text}");
+    }
+    let new = folder.read("d.csv").replace("pear", "plum");
+    let folder = folder.add("new.csv", new);
+    assert_eq!(folder.ok("predict m.json new.csv").stdout, folder.ok("predict m.json d.csv").stdout);
+}
+
+/// Classes named by numbers are numbers, in their order, and more than two of them need to be asked for.
+#[test]
+fn three_numeric_labels() {
+    let folder = Folder::with("d.csv", three_classes(ROWS, ["10", "9", "-1.5"]));
+    assert!(folder.ok("fit d.csv --target kind --json").stderr.contains("task regress"));
+    let summary = folder.ok("fit d.csv --target kind --task classify -o m.json --json").json();
+    assert_eq!(summary["classes"], json!(["-1.5", "9", "10"]));
+    let header = folder.ok("predict m.json d.csv").csv().0;
+    assert_eq!(header, ["prediction", "probability_-1.5", "probability_9", "probability_10"]);
+    let summary = Folder::with("d.csv", class_table(ROWS)).ok("fit d.csv --target kind --json").json();
+    assert_eq!(summary.get("multi_class"), None, "there are two classes only");
 }
 
 #[test]

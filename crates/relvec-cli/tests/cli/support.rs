@@ -115,6 +115,16 @@ pub fn numbers(rows: &[Vec<String>], column: usize) -> Vec<f64> {
     rows.iter().map(|r| r[column].parse().unwrap()).collect()
 }
 
+/// Rows of three classes around three points; the last column `kind` is `names[class]`.
+pub fn three_classes(rows: usize, names: [&str; 3]) -> String {
+    let centres = [(0.0, 0.0), (2.0, 0.5), (0.5, 2.0)];
+    let line = |i: usize| {
+        let (a, b) = centres[i % 3];
+        format!("{},{},{}\n", a + 0.9 * noise(3 * i), b + 0.9 * noise(3 * i + 1), names[i % 3])
+    };
+    format!("a,b,kind\n{}", (0..rows).map(line).collect::<String>())
+}
+
 /// Noise without a random number generator, about uniform in [-1, 1].
 pub fn noise(i: usize) -> f64 {
     2.0 * ((i as f64 * 12.9898).sin() * 43758.5453).rem_euclid(1.0) - 1.0

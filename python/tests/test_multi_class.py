@@ -1,0 +1,125 @@
+"""More than two classes: one model of all, and models of two."""
+
+import pickle
+
+import numpy as np
+import pytest
+import relvec
+from numpy.testing import assert_allclose, assert_array_equal
+from relvec import RVC
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.utils import get_tags
+
+RULES = ["joint", "one_vs_rest", "one_vs_one"]
+X, Y = load_iris(return_X_y=True)
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {rule: RVC(gamma=0.2, multi_class=rule).fit(X, NAMES[Y]) for rule in RULES}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_classes_are_told_apart(fitted, rule):
+    model = fitted[rule]
+    assert_array_equal(model.classes_, NAMES)
+    assert model.score(X, NAMES[Y]) > 0.95
+    for moderated in (True, False):
+        p = model.predict_proba(X, moderated=moderated)
+        assert p.shape == (150, 3)
+        assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+        assert_allclose(np.exp(model.predict_log_proba(X, moderated=moderated)), p, rtol=1e-14)
+    decision = model.decision_function(X)
+    assert_allclose(decision, np.log(model.predict_proba(X)) - np.log(model.predict_proba(X)).mean(axis=1)[:, None])
+    assert_array_equal(model.predict(X), NAMES[decision.argmax(axis=1)])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_attributes(fitted, rule):
+    model = fitted[rule]
+    m = len(model.relevance_)
+    assert_array_equal(model.relevance_vectors_, X[model.relevance_])
+    assert model.dual_coef_.shape == (3, m)
+    assert model.intercept_.shape == (3,)
+    if rule == "joint":
+        assert model.alpha_.shape == (m,)
+        assert_allclose(model.dual_coef_.sum(axis=0), 0.0, atol=1e-9)
+        assert isinstance(model.intercept_alpha_, float)
+        assert model.covariance_.shape == (2 * (m + np.isfinite(model.intercept_alpha_)),) * 2
+        # The plug-in probabilities are the softmax of the expansion.
+        f = rbf_kernel(X, model.relevance_vectors_, gamma=0.2) @ model.dual_coef_.T + model.intercept_
+        e = np.exp(f - f.max(axis=1, keepdims=True))
+        assert_allclose(model.predict_proba(X, moderated=False), e / e.sum(axis=1, keepdims=True), rtol=1e-9)
+        assert "members" not in model.report_
+        assert np.all(np.diff(model.report_["log_evidence"]) >= -1e-9)
+    else:
+        assert model.alpha_.shape == model.well_determined_.shape == (3, m)
+        assert_array_equal(np.isinf(model.alpha_), model.dual_coef_ == 0.0)
+        assert_array_equal(model.well_determined_ == 0.0, model.dual_coef_ == 0.0)
+        assert model.intercept_alpha_.shape == (3,)
+        with pytest.raises(AttributeError, match="several models of two classes"):
+            model.covariance_  # noqa: B018
+        members = model.report_["members"]
+        assert len(members) == 3
+        assert sum(len(own["log_evidence"]) for own in members) == model.n_iter_
+        assert_allclose(sum(own["log_evidence"][-1] for own in members), model.log_evidence_)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_models_survive_their_files(fitted, rule, tmp_path):
+    model = fitted[rule]
+    model.save(tmp_path / "m.json")
+    again = relvec.load(tmp_path / "m.json")
+    assert again.multi_class == rule
+    for other in (again, pickle.loads(pickle.dumps(model))):
+        assert_array_equal(other.classes_, model.classes_)
+        assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+        assert_array_equal(other.alpha_, model.alpha_)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_kernels_of_the_caller(fitted, rule):
+    plain = fitted[rule].predict_proba(X[::3])
+    own = RVC(kernel=lambda a, b: rbf_kernel(a, b, gamma=0.2), multi_class=rule).fit(X, NAMES[Y])
+    assert_allclose(own.predict_proba(X[::3]), plain, atol=0.05)
+    matrix = RVC(kernel="precomputed", multi_class=rule).fit(rbf_kernel(X, gamma=0.2), NAMES[Y])
+    assert_allclose(matrix.predict_proba(rbf_kernel(X[::3], X, gamma=0.2)), own.predict_proba(X[::3]), atol=1e-6)
+    assert_array_equal(matrix.predict(rbf_kernel(X[::3], X, gamma=0.2)), own.predict(X[::3]))
+
+
+def test_the_default_is_one_model_of_all_where_the_scheme_has_it():
+    assert RVC().fit(X, Y)._model.multi_class == "joint"
+    assert RVC(inference="variational", max_iter=20, tol=1.0).fit(X, Y)._model.multi_class == "one_vs_rest"
+    with pytest.raises(ValueError, match="one_vs_rest"):
+        RVC(inference="variational", multi_class="joint").fit(X, Y)
+    assert RVC().fit(X[:100], Y[:100])._model.multi_class is None
+    assert get_tags(RVC()).classifier_tags.multi_class
+
+
+@pytest.mark.parametrize("inference", ["mackay", "em"])
+def test_other_schemes(inference):
+    model = RVC(inference=inference, gamma=0.2, tol=0.1).fit(X, Y)
+    assert model.score(X, Y) > 0.95
+    assert np.all(np.diff(model.report_["log_evidence"]) >= -1e-9)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_balanced_classes(rule):
+    rows = np.r_[0:50, 50:70, 100:140]
+    counts = np.bincount(Y[rows])
+    weights = (len(rows) / (3 * counts))[Y[rows]]
+    one = RVC(gamma=0.2, class_weight="balanced", multi_class=rule).fit(X[rows], Y[rows])
+    other = RVC(gamma=0.2, multi_class=rule).fit(X[rows], Y[rows], weights)
+    assert_array_equal(one.dual_coef_, other.dual_coef_)
+
+
+def test_bad_settings():
+    with pytest.raises(ValueError, match="multi_class = 'ovr': expected one of 'auto', 'joint'"):
+        RVC(multi_class="ovr").fit(X, Y)
+    weights = (Y != 2).astype(float)
+    with pytest.raises(ValueError, match="no row of positive weight of the class 2"):
+        RVC().fit(X, Y, weights)
+    # Rows without weight and their class left out.
+    assert len(RVC().fit(X[Y != 2], Y[Y != 2]).classes_) == 2
