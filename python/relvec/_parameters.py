@@ -17,6 +17,7 @@ from . import _core
 KERNELS: dict[str, list[str]] = _core.kernels()
 SCHEMES: list[str] = _core.inference_schemes()
 LANDMARKS: list[str] = _core.landmarks()
+GAMMA_RULES: list[str] = _core.gamma_rules()
 
 
 def one_of(name: str, value: Any, known: list[str]) -> str:
@@ -51,7 +52,7 @@ def positive(name: str, value: Any) -> float:
 def gamma(value: Any) -> str | float | list[float]:
     """Check a scale: a rule, a number, or one number per feature."""
     if isinstance(value, str):
-        return one_of("gamma", value, ["scale", "auto"])
+        return one_of("gamma", value, GAMMA_RULES)
     if np.ndim(value) == 0:
         return positive("gamma", value)
     if np.ndim(value) != 1:

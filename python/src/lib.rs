@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use relvec::{Dictionary, Inference, Kernel, Landmarks};
+use relvec::{Dictionary, GammaRule, Inference, Kernel, Landmarks};
 
 /// Numerics of relvec, in Rust.
 #[pymodule]
@@ -50,6 +50,12 @@ mod _core {
     #[pyfunction]
     fn landmarks() -> Vec<&'static str> {
         Landmarks::NAMES.to_vec()
+    }
+
+    /// The names of the rules for gamma.
+    #[pyfunction]
+    fn gamma_rules() -> Vec<&'static str> {
+        GammaRule::ALL.iter().map(|rule| rule.name()).collect()
     }
 
     /// How many of `rows` different rows are candidates by that rule, `"auto"` or `"all"`, or number.

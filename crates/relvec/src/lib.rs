@@ -27,7 +27,9 @@ pub use kernel::{
 pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood};
 pub use model::{Expansion, FORMAT_VERSION, FittedBasis, InUse, Model, Moderation, Posterior, Prediction, Scaling};
-pub use report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, Status, TracePoint};
+pub use report::{
+    Actions, Certificate, Interrupt, KernelSearch, KernelTrial, Observer, Progress, Repairs, Report, Status, TracePoint,
+};
 pub use rvm::{
     ActionKind, Basis, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
     Inference, Landmarks, MacKay, Rvm, Sequential, Start, Variational, silent,

@@ -190,6 +190,62 @@ pub struct TracePoint {
     pub seconds: f64,
 }
 
+/// One kernel that was tried, with what was learnt of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct KernelTrial {
+    /// Its name.
+    pub kernel: String,
+    /// Names and values of its positive continuous parameters.
+    pub parameters: Vec<(String, f64)>,
+    /// Log evidence of the trial fit, to all rows (or to [`KernelSearch::trial_rows`] of them) with at most 500
+    /// landmarks: what kernels are compared by.
+    pub log_evidence: f64,
+    /// Relevance vectors of that fit.
+    pub vectors: usize,
+    /// The same log evidence at the width of the rule `"scale"`; `None` if nothing was learnt.
+    pub start_log_evidence: Option<f64>,
+    /// Log evidence with one precision for all weights, on the rows that gradients were taken from: at the best
+    /// single width, and where the gradient led. `None` if nothing was learnt.
+    pub shared_log_evidence: Option<[f64; 2]>,
+    /// Kernels of which that evidence was worked out.
+    pub evaluations: usize,
+    /// What all gammas were multiplied by at last, since fits to all rows were better so.
+    pub factor: f64,
+}
+
+impl KernelTrial {
+    /// Of a kernel of which nothing was learnt.
+    pub(crate) fn new(kernel: &str, parameters: Vec<(String, f64)>, log_evidence: f64, vectors: usize) -> KernelTrial {
+        KernelTrial {
+            kernel: kernel.into(),
+            parameters,
+            log_evidence,
+            vectors,
+            start_log_evidence: None,
+            shared_log_evidence: None,
+            evaluations: 0,
+            factor: 1.0,
+        }
+    }
+}
+
+/// How the kernel was chosen and its parameters learnt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct KernelSearch {
+    /// The kernels tried, in the order given; fewer if the time was up.
+    pub tried: Vec<KernelTrial>,
+    /// The place of the one that was taken.
+    pub chosen: usize,
+    /// Rows that gradients were taken from, and landmarks among them.
+    pub rows: usize,
+    /// See `rows`.
+    pub landmarks: usize,
+    /// Rows of the trial fits.
+    pub trial_rows: usize,
+}
+
 /// How the fit went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -208,6 +264,9 @@ pub struct Report {
     pub repairs: Repairs,
     /// How many actions were taken.
     pub actions: Actions,
+    /// How the kernel was learnt, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_search: Option<KernelSearch>,
     /// Wall-clock seconds.
     pub seconds: f64,
 }

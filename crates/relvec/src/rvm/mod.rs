@@ -10,14 +10,17 @@ mod finish;
 mod gain;
 mod landmarks;
 mod laplace;
+mod lbfgs;
 mod logistic;
 mod mackay;
 mod parts;
 mod problem;
 mod reestimation;
+mod scales;
 mod scheme;
 mod score;
 mod sequential;
+mod shared;
 mod slopes;
 mod solution;
 mod table;
@@ -83,6 +86,8 @@ pub enum Basis {
 pub struct Rvm {
     /// The kernel; not used with [`Basis::Given`].
     pub kernel: Kernel,
+    /// Kernels to choose among by their evidence, instead of `kernel`; empty: only that one.
+    pub kernels: Vec<Kernel>,
     /// Where the basis functions come from.
     pub basis: Basis,
     /// With a kernel: how many training rows are candidates for relevance vectors.
@@ -119,6 +124,7 @@ impl Default for Rvm {
     fn default() -> Self {
         Rvm {
             kernel: Kernel::Rbf(crate::Rbf::default()),
+            kernels: vec![],
             basis: Basis::Kernel,
             dictionary: Dictionary::default(),
             landmarks: Landmarks::default(),
@@ -143,6 +149,7 @@ impl Rvm {
     pub fn check(&self) -> Result<()> {
         if self.basis == Basis::Kernel {
             self.kernel.check()?;
+            self.kernels.iter().try_for_each(Kernel::check)?;
         }
         self.likelihood.check()?;
         self.inference.as_dyn().check(&format!("inference.{}", self.inference.name()))?;
@@ -255,8 +262,18 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         let start = Instant::now();
         let interrupt = interrupt.for_one_fit(self.deadline(start));
-        let table = Table::new(self, x, targets, &interrupt)?;
-        self.learn(&table, None, &mut self.watch(observer, &interrupt, start))
+        if self.basis == Basis::Given || !self.learns_kernel() {
+            let table = Table::new(self, x, targets, &interrupt)?;
+            return self.learn(&table, None, &mut self.watch(observer, &interrupt, start));
+        }
+        // The rows as they are whatever the kernel.
+        let plain = Rvm { kernel: Kernel::Rbf(crate::Rbf::default()), kernels: vec![], ..self.clone() };
+        let table = Table::new(&plain, x, targets, &interrupt)?;
+        let (kernel, search) = scales::choose(self, &table, start)?;
+        let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
+        let table = table.with(&own, &kernel, None);
+        let (model, report) = own.learn(&table, None, &mut own.watch(observer, &interrupt, start))?;
+        Ok((model, Report { kernel_search: Some(search), ..report }))
     }
 
     fn deadline(&self, start: Instant) -> Option<Instant> {
@@ -387,6 +404,7 @@ impl Rvm {
             certificate,
             repairs,
             actions,
+            kernel_search: None,
             seconds: watch.elapsed().as_secs_f64(),
         };
         Ok((model, report))
