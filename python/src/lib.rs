@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use relvec::{Dictionary, GammaRule, Inference, Kernel, Landmarks};
+use relvec::{CentreRule, Dictionary, Gamma, GammaRule, Inference, Kernel, Landmarks};
 
 /// Numerics of relvec, in Rust.
 #[pymodule]
@@ -50,6 +50,19 @@ mod _core {
     #[pyfunction]
     fn landmarks() -> Vec<&'static str> {
         Landmarks::NAMES.to_vec()
+    }
+
+    /// The settings of the kernels that `"auto"` chooses among, as JSON.
+    #[pyfunction]
+    fn candidate_kernels() -> PyResult<String> {
+        let all = Kernel::candidates(&Gamma::default());
+        serde_json::to_string(&all).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// The names of the rules for centres.
+    #[pyfunction]
+    fn centre_rules() -> Vec<&'static str> {
+        CentreRule::NAMES.to_vec()
     }
 
     /// The names of the rules for gamma.

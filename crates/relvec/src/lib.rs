@@ -28,11 +28,12 @@ pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood};
 pub use model::{Expansion, FORMAT_VERSION, FittedBasis, InUse, Model, Moderation, Posterior, Prediction, Scaling};
 pub use report::{
-    Actions, Certificate, Interrupt, KernelSearch, KernelTrial, Observer, Progress, Repairs, Report, Status, TracePoint,
+    Actions, CentreSearch, Certificate, Interrupt, KernelSearch, KernelTrial, Observer, Progress, Repairs, Report, Status,
+    TracePoint,
 };
 pub use rvm::{
-    ActionKind, Basis, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
-    Inference, Landmarks, MacKay, Rvm, Sequential, Start, Variational, silent,
+    ActionKind, Basis, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters,
+    Hyperpriors, Inference, Landmarks, MacKay, Rvm, Sequential, Start, Variational, silent,
 };
 pub use statistics::Statistics;
 pub use targets::Targets;

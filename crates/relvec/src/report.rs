@@ -246,6 +246,24 @@ pub struct KernelSearch {
     pub trial_rows: usize,
 }
 
+/// What became of the centres.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CentreSearch {
+    /// Centres that were moved.
+    pub moved: usize,
+    /// Rows that gradients were taken from.
+    pub rows: usize,
+    /// Times that the gradient was worked out.
+    pub evaluations: usize,
+    /// Log evidence of the fit with centres at rows, and with those that were moved; of all rows.
+    pub fixed_log_evidence: f64,
+    /// See `fixed_log_evidence`.
+    pub learned_log_evidence: f64,
+    /// Whether the moved ones were kept.
+    pub kept: bool,
+}
+
 /// How the fit went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -267,6 +285,9 @@ pub struct Report {
     /// How the kernel was learnt, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_search: Option<KernelSearch>,
+    /// What became of the centres, if they were to be learnt and there was time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub centre_search: Option<CentreSearch>,
     /// Wall-clock seconds.
     pub seconds: f64,
 }

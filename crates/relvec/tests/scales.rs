@@ -323,3 +323,133 @@ fn only_rows_can_teach() {
         assert!(error.to_string().contains("gamma"), "{error}");
     }
 }
+
+/// A dictionary of rows, and one whose centres may leave them.
+fn centres(rule: CentreRule, dictionary: usize) -> Rvm {
+    Rvm { centres: rule, dictionary: Dictionary::Size(dictionary), ..rvm(rbf(GammaRule::Evidence)) }
+}
+
+#[test]
+fn moved_centres_raise_the_evidence_and_the_model_says_so() {
+    let (data, test) = (two_matter(11, 600, 2), two_matter(12, 1000, 2));
+    for likelihood in [Likelihood::from(Gaussian::default()), Bernoulli::default().into()] {
+        let fit = |rule| data.fit(&Rvm { likelihood: likelihood.clone(), ..centres(rule, 12) });
+        let ((fixed, _), (moved, report)) = (fit(CentreRule::Fixed), fit(CentreRule::Learned));
+        let search = report.centre_search.expect("centres were moved");
+        assert!(search.kept && search.moved == 12 && search.rows == 600, "{search:?}");
+        assert_eq!(search.fixed_log_evidence, fixed.log_evidence);
+        assert_eq!(search.learned_log_evidence, moved.log_evidence);
+        assert!(moved.log_evidence > fixed.log_evidence + 1.0, "{search:?}");
+        assert!(moved.learned_centres && !fixed.learned_centres);
+        assert!(moved.relevance.iter().all(|k| *k < 12));
+        let FittedBasis::Kernel { centres, .. } = &moved.expansion.basis else { panic!("a kernel") };
+        let is_row = |c: ndarray::ArrayView1<f64>| data.x.outer_iter().any(|row| row == c);
+        assert!(!centres.outer_iter().any(is_row));
+        if fixed.noise_std().is_some() {
+            assert!(test.errors(&moved).1 < test.errors(&fixed).1);
+        }
+        // The file says so too, and that of other models does not mention it.
+        let text = moved.to_json().unwrap();
+        assert!(text.contains("\"learned_centres\"") && Model::from_json(&text).unwrap() == moved);
+        assert!(!fixed.to_json().unwrap().contains("learned_centres"));
+    }
+}
+
+/// All rows of pure noise: moving can gain next to nothing, and whatever comes of it the evidence does not fall.
+#[test]
+fn moved_centres_are_kept_only_if_the_evidence_rises() {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(3);
+    for rows in [30, 200] {
+        let x = Array2::from_shape_fn((rows, 2), |_| random.random_range(-1.0..1.0));
+        let t = Array1::from_shape_simple_fn(rows, || StandardNormal.sample(&mut random));
+        let data = Data { x, truth: t.clone(), t, labels: vec![] };
+        let (fixed, _) = data.fit(&centres(CentreRule::Fixed, 20));
+        let (model, report) = data.fit(&centres(CentreRule::Learned, 20));
+        assert!(model.log_evidence >= fixed.log_evidence);
+        if let Some(search) = report.centre_search {
+            assert_eq!(search.kept, model.learned_centres);
+            assert!(search.kept || model.expansion == fixed.expansion);
+        }
+    }
+}
+
+#[test]
+fn a_dictionary_larger_than_the_table_is_the_table() {
+    let data = two_matter(13, 40, 2);
+    let (model, report) = data.fit(&centres(CentreRule::Learned, 500));
+    let search = report.centre_search.expect("centres were moved");
+    assert_eq!((search.moved, search.rows), (40, 40));
+    assert!(model.log_evidence >= search.fixed_log_evidence);
+    let same = data.fit(&Rvm { dictionary: Dictionary::Rule(DictionaryRule::All), ..centres(CentreRule::Learned, 1) }).0;
+    assert_eq!(same, model);
+}
+
+#[test]
+fn a_given_kernel_stays_where_centres_move() {
+    let data = two_matter(14, 200, 2);
+    let kernels: [Kernel; 4] = [
+        Matern52 { gamma: vec![0.5, 0.9].into() }.into(),
+        Laplacian { gamma: 0.5.into() }.into(),
+        Poly { gamma: 0.3.into(), coef0: 1.0, degree: 3 }.into(),
+        Linear {}.into(),
+    ];
+    for kernel in kernels {
+        let rvm = Rvm { kernel: kernel.clone(), ..centres(CentreRule::Learned, 8) };
+        let (model, report) = data.fit(&rvm);
+        assert_eq!(model.kernel(), Some(&kernel));
+        assert!(report.kernel_search.is_none());
+        let search = report.centre_search.expect("centres were moved");
+        assert!(model.log_evidence >= search.fixed_log_evidence, "{kernel:?}: {search:?}");
+        // The order of rows and the threads do not count.
+        let order: Vec<usize> = (0..200).map(|i| (i * 77) % 200).collect();
+        let turned = Data { x: data.x.select(Axis(0), &order), t: data.t.select(Axis(0), &order), ..data.only(&[0, 1]) };
+        assert_eq!(turned.fit(&Rvm { threads: Some(1), ..rvm }).0.log_evidence, model.log_evidence);
+    }
+}
+
+#[test]
+fn what_cannot_be_learnt_is_refused() {
+    let refused = |rvm: Rvm, name: &str, text: &str| {
+        let error = rvm.check().unwrap_err();
+        assert!(matches!(&error, Error::Parameter { name: found, .. } if found == name), "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+    };
+    let learned = || Rvm { centres: CentreRule::Learned, ..Rvm::default() };
+    refused(Rvm { kernel: LinearSpline {}.into(), ..learned() }, "centres", "linear_spline");
+    refused(Rvm { kernels: vec![Rbf::default().into(), LinearSpline {}.into()], ..learned() }, "centres", "linear_spline");
+    refused(Rvm { basis: Basis::Given, ..learned() }, "centres", "design matrix");
+    refused(Rvm { landmarks: Landmarks::Given(Centres(Array2::zeros((2, 1)))), ..learned() }, "centres", "given");
+    refused(Rvm { refresh: 1, dictionary: Dictionary::Size(50), ..learned() }, "centres", "refresh");
+    refused(Rvm { kernels: vec![Rbf { gamma: 0.0.into() }.into()], ..Rvm::default() }, "kernel.rbf.gamma", "0");
+    for name in CentreRule::NAMES {
+        let json = format!("\"{name}\"");
+        assert_eq!(serde_json::from_str::<CentreRule>(&json).unwrap(), CentreRule::from_name(name).unwrap());
+    }
+    assert!(matches!(CentreRule::from_name("free"), Err(Error::UnknownName { .. })));
+}
+
+/// gamma times variance, as shares; of a constant nothing.
+#[test]
+fn relevance_of_features_knows_no_units() {
+    let data = two_matter(15, 100, 3);
+    let relevance = |kernel: Kernel, x: &Array2<f64>| {
+        rvm(kernel).fit(x.view(), &Targets::real(data.t.view()), &mut silent).unwrap().0.feature_relevance
+    };
+    let variance = |d: usize| data.x.column(d).var(0.0);
+    let gamma = [0.4, 2.0, 1e-9];
+    let expected: Vec<f64> = (0..3).map(|d| gamma[d] * variance(d)).collect();
+    let total: f64 = expected.iter().sum();
+    let found = relevance(Rbf { gamma: gamma.to_vec().into() }.into(), &data.x);
+    close("relevance", &found, &expected.iter().map(|v| v / total).collect::<Vec<_>>(), 1e-12);
+    let found = relevance(Laplacian { gamma: gamma.to_vec().into() }.into(), &data.x);
+    let expected: Vec<f64> = (0..3).map(|d| gamma[d] * variance(d).sqrt()).collect();
+    let total: f64 = expected.iter().sum();
+    close("relevance", &found, &expected.iter().map(|v| v / total).collect::<Vec<_>>(), 1e-12);
+    let mut constant = data.x.clone();
+    constant.column_mut(0).fill(1e9);
+    let found = relevance(Rbf { gamma: gamma.to_vec().into() }.into(), &constant);
+    assert_eq!(found[0], 0.0);
+    assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    assert!(relevance(Rbf { gamma: 1.0.into() }.into(), &data.x).is_empty());
+    assert!(relevance(Linear {}.into(), &data.x).is_empty());
+}

@@ -97,6 +97,23 @@ pub(crate) trait KernelFunction: Send + Sync {
 }
 
 impl Kernel {
+    /// The kernels that `"auto"` chooses among, with the given gamma where there is one: all that are positive
+    /// semidefinite on any rows, polynomials of degree 2 and 3 among them.
+    pub fn candidates(gamma: &Gamma) -> Vec<Kernel> {
+        let poly = |degree| Kernel::from(Poly { degree, coef0: 1.0, ..Poly::default() });
+        let all = [
+            Rbf::default().into(),
+            Laplacian::default().into(),
+            Matern32::default().into(),
+            Matern52::default().into(),
+            RationalQuadratic::default().into(),
+            Linear::default().into(),
+            poly(2),
+            poly(3),
+        ];
+        all.into_iter().map(|kernel: Kernel| kernel.with_gamma(gamma.clone())).collect()
+    }
+
     /// Checks the parameters alone, without data.
     ///
     /// # Errors
@@ -171,12 +188,17 @@ impl Kernel {
     }
 
     /// The same kernel with another gamma; a kernel without one as it is.
-    pub(crate) fn with_gamma(&self, gamma: Gamma) -> Kernel {
+    pub fn with_gamma(&self, gamma: Gamma) -> Kernel {
         let mut kernel = self.clone();
         if let Some(place) = kernel.as_dyn_mut().gamma_mut() {
             *place = gamma;
         }
         kernel
+    }
+
+    /// Whether there is a gradient in the centres.
+    pub(crate) fn moves_centres(&self) -> bool {
+        !matches!(self.form(), Form::Other)
     }
 
     /// The same kernel with every gamma times `factor`.

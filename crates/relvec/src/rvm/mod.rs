@@ -13,6 +13,7 @@ mod laplace;
 mod lbfgs;
 mod logistic;
 mod mackay;
+mod moved;
 mod parts;
 mod problem;
 mod reestimation;
@@ -43,7 +44,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
 use crate::model::Model;
-use crate::report::{Actions, Interrupt, Observer, Report, Status};
+use crate::report::{Actions, CentreSearch, Interrupt, Observer, Report, Status};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::Targets;
@@ -52,6 +53,7 @@ pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
 pub use self::landmarks::{Centres, Dictionary, DictionaryRule, Landmarks};
 pub use self::mackay::MacKay;
+pub use self::moved::CentreRule;
 pub use self::scheme::{Hyperpriors, Inference};
 pub use self::sequential::{Sequential, Start};
 pub use self::variational::Variational;
@@ -94,6 +96,8 @@ pub struct Rvm {
     pub dictionary: Dictionary,
     /// How they are chosen where they are not all.
     pub landmarks: Landmarks,
+    /// Whether they stay at their rows; if not, up to 800 (or as many as the model has) are moved.
+    pub centres: CentreRule,
     /// Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random;
     /// needs the scheme `sequential` and a dictionary of a given size, less than 1,000 (500 for classes).
     pub refresh: usize,
@@ -128,6 +132,7 @@ impl Default for Rvm {
             basis: Basis::Kernel,
             dictionary: Dictionary::default(),
             landmarks: Landmarks::default(),
+            centres: CentreRule::Fixed,
             refresh: 0,
             bias: true,
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
@@ -164,6 +169,19 @@ impl Rvm {
         let expected = "0, or the scheme sequential and a dictionary of a given size of rows, less than 1000 (500 for classes)";
         let rows = !matches!(self.landmarks, Landmarks::Given(_));
         require(self.refresh == 0 || small && rows, || "refresh".into(), self.refresh, expected)?;
+        if self.centres == CentreRule::Learned {
+            let name = || "centres".into();
+            require(self.basis == Basis::Kernel, name, "learned", "fixed: columns of a design matrix have no centres")?;
+            require(rows, name, "learned", "fixed: the landmarks are given")?;
+            require(self.refresh == 0, name, "learned", "fixed, or refresh = 0: landmarks are moved or replaced, not both")?;
+            for kernel in self.to_try() {
+                let expected = format!("fixed: the kernel {} has no gradient in its centres", kernel.name());
+                require(kernel.moves_centres(), name, "learned", &expected)?;
+            }
+        }
+        let known = matches!(self.likelihood, Likelihood::Gaussian(_) | Likelihood::Bernoulli(_));
+        let expected = "fixed, with kernels whose parameters are given: of this likelihood nothing else is known";
+        require(known || !self.learns_kernel() && self.centres == CentreRule::Fixed, || "centres".into(), "learned", expected)?;
         require(self.max_iterations >= 1, || "max_iterations".into(), self.max_iterations, "a whole number of at least 1")?;
         let limit = self.time_limit.unwrap_or(1.0);
         require(limit.is_finite() && limit > 0.0, || "time_limit".into(), limit, "a positive number of seconds, or null")?;
@@ -248,6 +266,8 @@ impl Rvm {
             basis: default.basis,
             dictionary: Dictionary::Rule(DictionaryRule::All),
             landmarks: default.landmarks,
+            centres: default.centres,
+            kernels: vec![],
             refresh: 0,
             ..self.clone()
         }
@@ -262,18 +282,65 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         let start = Instant::now();
         let interrupt = interrupt.for_one_fit(self.deadline(start));
-        if self.basis == Basis::Given || !self.learns_kernel() {
+        if self.basis == Basis::Given || !self.learns_kernel() && self.centres == CentreRule::Fixed {
             let table = Table::new(self, x, targets, &interrupt)?;
-            return self.learn(&table, None, &mut self.watch(observer, &interrupt, start));
+            let (model, report) = self.learn(&table, None, &mut self.watch(observer, &interrupt, start))?;
+            return Ok((Model { feature_relevance: scales::feature_relevance(&table, &model), ..model }, report));
         }
-        // The rows as they are whatever the kernel.
-        let plain = Rvm { kernel: Kernel::Rbf(crate::Rbf::default()), kernels: vec![], ..self.clone() };
+        let learns_kernel = self.learns_kernel();
+        // The rows are the same whatever the kernel.
+        let stand_in = if learns_kernel { Kernel::Rbf(crate::Rbf::default()) } else { self.kernel.clone() };
+        let plain = Rvm { kernel: stand_in, kernels: vec![], ..self.clone() };
         let table = Table::new(&plain, x, targets, &interrupt)?;
-        let (kernel, search) = scales::choose(self, &table, start)?;
+        let (kernel, kernel_search) = match learns_kernel {
+            true => scales::choose(self, &table, start).map(|(kernel, search)| (kernel, Some(search)))?,
+            false => (self.kernel.resolve(&table.data_scale())?, None),
+        };
         let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
         let table = table.with(&own, &kernel, None);
         let (model, report) = own.learn(&table, None, &mut own.watch(observer, &interrupt, start))?;
-        Ok((model, Report { kernel_search: Some(search), ..report }))
+        let (model, report) = match self.centres {
+            CentreRule::Learned if report.status != Status::Stopped => {
+                let with_kernel = kernel_search.as_ref().is_some_and(|search| search.tried[search.chosen].evaluations > 0);
+                own.with_moved_centres(&table, (model, report), with_kernel, observer, &interrupt, start)?
+            }
+            _ => (model, report),
+        };
+        let feature_relevance = scales::feature_relevance(&table, &model);
+        Ok((Model { feature_relevance, ..model }, Report { kernel_search, ..report }))
+    }
+
+    /// The better of the fit to `table` and one whose centres the gradient has moved.
+    fn with_moved_centres(
+        &self,
+        table: &Table,
+        fixed: (Model, Report),
+        with_kernel: bool,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+        start: Instant,
+    ) -> Result<(Model, Report)> {
+        let Some(moved) = moved::learn(self, table, &fixed.0, with_kernel, start)? else { return Ok(fixed) };
+        let search = |learned: f64, kept: bool| {
+            Some(CentreSearch {
+                moved: moved.centres.nrows(),
+                rows: moved.rows,
+                evaluations: moved.evaluations,
+                fixed_log_evidence: fixed.0.log_evidence,
+                learned_log_evidence: learned,
+                kept,
+            })
+        };
+        let own = Rvm { kernel: moved.kernel.clone(), ..self.without_dictionary() };
+        let table = table.with_centres(&own, &moved.kernel, moved.centres.clone());
+        let (model, report) = own.learn(&table, None, &mut own.watch(observer, interrupt, start))?;
+        let learned = model.log_evidence;
+        if learned > fixed.0.log_evidence {
+            let model = Model { learned_centres: true, ..model };
+            return Ok((model, Report { centre_search: search(learned, true), ..report }));
+        }
+        let centre_search = search(learned, false);
+        Ok((fixed.0, Report { centre_search, ..fixed.1 }))
     }
 
     fn deadline(&self, start: Instant) -> Option<Instant> {
@@ -405,6 +472,7 @@ impl Rvm {
             repairs,
             actions,
             kernel_search: None,
+            centre_search: None,
             seconds: watch.elapsed().as_secs_f64(),
         };
         Ok((model, report))

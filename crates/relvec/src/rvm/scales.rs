@@ -13,6 +13,7 @@ use super::{Dictionary, Inference, Rvm, Sequential, Start, silent};
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
 use crate::linalg;
+use crate::model::Model;
 use crate::report::{KernelSearch, KernelTrial};
 
 /// Rows that gradients are taken from; more add nothing.
@@ -67,7 +68,7 @@ impl Rvm {
     }
 
     /// The kernels to choose among.
-    fn to_try(&self) -> &[Kernel] {
+    pub(super) fn to_try(&self) -> &[Kernel] {
         if self.kernels.is_empty() { std::slice::from_ref(&self.kernel) } else { &self.kernels }
     }
 }
@@ -559,6 +560,19 @@ impl Scene<'_> {
         kernel.check()?;
         Ok(kernel)
     }
+}
+
+/// What each feature moves in the kernel of `model`, as shares of 1, `[D]`, (M37); empty unless gammas are per feature.
+pub(super) fn feature_relevance(table: &Table, model: &Model) -> Vec<f64> {
+    let Some((kernel, Gamma::PerFeature(gammas))) = model.kernel().and_then(|kernel| Some((kernel, kernel.gamma()?))) else {
+        return vec![];
+    };
+    let moments = Moments::of(table);
+    let power = if matches!(kernel.form(), Form::Absolutes(_)) { 1 } else { 2 };
+    let moved: Vec<f64> = gammas.iter().zip(&moments.deviation).map(|(gamma, s)| (gamma * s.powi(power)).min(f64::MAX)).collect();
+    let largest = moved.iter().copied().fold(0.0, f64::max);
+    let total: f64 = moved.iter().map(|v| v / largest).sum();
+    moved.iter().map(|v| if largest > 0.0 { v / largest / total } else { 0.0 }).collect()
 }
 
 impl Moments {

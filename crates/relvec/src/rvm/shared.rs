@@ -69,7 +69,6 @@ pub(super) struct Gradient {
     /// Logs of the kernel's parameters.
     pub log_parameters: Vec<f64>,
     /// Centres, [m, D].
-    #[cfg_attr(not(test), expect(dead_code, reason = "for learnt centres, which come next"))]
     pub centres: Array2<f64>,
 }
 

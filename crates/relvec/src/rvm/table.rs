@@ -261,6 +261,17 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// The same rows with other candidates: centres, [L, D], of a kernel, which the relevance of a model counts.
+    pub fn with_centres<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, centres: Array2<f64>) -> Table<'b> {
+        let all = 0..centres.nrows();
+        Table {
+            origin: all.clone().collect(),
+            candidate_of: all.map(Some).collect(),
+            source: Source::Centres { kernel: kernel.clone(), centres },
+            ..self.with(rvm, kernel, None)
+        }
+    }
+
     /// What a rule for gamma needs to know of the rows.
     pub fn data_scale(&self) -> DataScale {
         DataScale { features: self.rows.ncols(), variance: all_variance(&self.rows.view(), &self.weights) }
