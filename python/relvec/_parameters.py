@@ -206,7 +206,9 @@ def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: i
     if not given:
         own |= kernel(estimator)
     elif estimator.basis != "given" and isinstance(estimator.gamma, str) and estimator.gamma.startswith("evidence"):
-        raise ValueError(f"gamma = {estimator.gamma!r}: expected a kernel that relvec computes, to learn its parameters")
+        raise ValueError(
+            f"gamma = {estimator.gamma!r}: expected a kernel that relvec computes, to learn its parameters"
+        )
     rule = centres(estimator, given)
     if not given:
         own["centres"] = rule

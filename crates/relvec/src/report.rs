@@ -244,6 +244,8 @@ pub struct KernelSearch {
     pub landmarks: usize,
     /// Rows of the trial fits.
     pub trial_rows: usize,
+    /// Wall-clock seconds.
+    pub seconds: f64,
 }
 
 /// What became of the centres.
@@ -262,6 +264,8 @@ pub struct CentreSearch {
     pub learned_log_evidence: f64,
     /// Whether the moved ones were kept.
     pub kept: bool,
+    /// Wall-clock seconds of moving them, without the second fit.
+    pub seconds: f64,
 }
 
 /// How the fit went.

@@ -282,7 +282,7 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         let start = Instant::now();
         let interrupt = interrupt.for_one_fit(self.deadline(start));
-        if self.basis == Basis::Given || !self.learns_kernel() && self.centres == CentreRule::Fixed {
+        if !self.needs_rows() {
             let table = Table::new(self, x, targets, &interrupt)?;
             let (model, report) = self.learn(&table, None, &mut self.watch(observer, &interrupt, start))?;
             return Ok((Model { feature_relevance: scales::feature_relevance(&table, &model), ..model }, report));
@@ -320,7 +320,9 @@ impl Rvm {
         interrupt: &Interrupt,
         start: Instant,
     ) -> Result<(Model, Report)> {
+        let begin = Instant::now();
         let Some(moved) = moved::learn(self, table, &fixed.0, with_kernel, start)? else { return Ok(fixed) };
+        let seconds = begin.elapsed().as_secs_f64();
         let search = |learned: f64, kept: bool| {
             Some(CentreSearch {
                 moved: moved.centres.nrows(),
@@ -329,6 +331,7 @@ impl Rvm {
                 fixed_log_evidence: fixed.0.log_evidence,
                 learned_log_evidence: learned,
                 kept,
+                seconds,
             })
         };
         let own = Rvm { kernel: moved.kernel.clone(), ..self.without_dictionary() };

@@ -25,7 +25,7 @@ const EVALUATIONS: usize = 45;
 const PATIENCE: usize = 5;
 const TOLERANCE: f64 = 1e-4;
 /// Largest step, in widths of the kernel.
-const STEP: f64 = 0.5;
+const STEP: f64 = 3.0;
 /// How far logs of precisions and of the kernel's parameters may go.
 const PRECISION_RANGE: f64 = 12.0;
 const KERNEL_RANGE: f64 = 3.0;

@@ -9,7 +9,7 @@ use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
 use super::shared::{Columns, Sample};
 use super::table::{Table, afford};
-use super::{Dictionary, Inference, Rvm, Sequential, Start, silent};
+use super::{Basis, CentreRule, Dictionary, Inference, Rvm, Sequential, Start, silent};
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
 use crate::linalg;
@@ -62,6 +62,11 @@ const TRIAL_LANDMARKS: usize = 500;
 const DEAD: f64 = 1e-14;
 
 impl Rvm {
+    /// Whether a fit to sums over rows would not do: the kernel, or where its centres are, is to be learnt.
+    pub fn needs_rows(&self) -> bool {
+        self.basis == Basis::Kernel && (self.learns_kernel() || self.centres == CentreRule::Learned)
+    }
+
     /// Whether the data have a say in the kernel.
     pub(super) fn learns_kernel(&self) -> bool {
         !self.kernels.is_empty() || self.kernel.learnt_rule().is_some()
@@ -75,6 +80,7 @@ impl Rvm {
 
 /// The kernel of highest evidence, every parameter a number, and how it was found. `start`: when the fit began.
 pub(super) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<(Kernel, KernelSearch)> {
+    let begin = Instant::now();
     let search = Search::new(rvm, table, start)?;
     let (mut tried, mut best): (Vec<KernelTrial>, Option<(Kernel, usize)>) = (vec![], None);
     for kernel in rvm.to_try() {
@@ -90,7 +96,8 @@ pub(super) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<(Kernel
     }
     let (kernel, chosen) = best.expect("there is a kernel to try");
     let trial_rows = search.trial_rows.as_ref().map_or(table.rows.nrows(), Vec::len);
-    Ok((kernel, KernelSearch { tried, chosen, rows: search.rows.len(), landmarks: search.many, trial_rows }))
+    let (rows, landmarks, seconds) = (search.rows.len(), search.many, begin.elapsed().as_secs_f64());
+    Ok((kernel, KernelSearch { tried, chosen, rows, landmarks, trial_rows, seconds }))
 }
 
 /// What all kernels are tried on.
@@ -363,13 +370,17 @@ impl<'a> Search<'a> {
                 }
                 best = found;
             }
-            best = self.without_idle(scene, best, evaluations)?;
         }
+        let idle = |found: Found, evaluations: &mut usize| match ard {
+            true => self.without_idle(scene, found, evaluations),
+            false => Ok(found),
+        };
         if scene.landmarks.nrows() <= self.few || self.is_late() {
-            return Ok((width.log_evidence, best));
+            return Ok((width.log_evidence, idle(best, evaluations)?));
         }
         let begin = scene.shared(&width.kernel, self.many, width.log_a, evaluations)?;
         let end = ascend(&best, self.many, evaluations)?;
+        let end = idle(end, evaluations)?;
         match begin {
             Some(begin) if begin.log_evidence > end.log_evidence => Ok((begin.log_evidence, begin)),
             begin => Ok((begin.map_or(f64::NAN, |b| b.log_evidence), end)),
@@ -383,12 +394,13 @@ impl<'a> Search<'a> {
         let largest = gammas.iter().copied().fold(0.0, f64::max);
         let mut small: Vec<usize> = (0..gammas.len()).filter(|d| !scene.dead[*d] && gammas[*d] < IDLE * largest).collect();
         small.sort_by(|d, e| gammas[*d].total_cmp(&gammas[*e]));
-        let cost = 0.5 * scene.sample.count().max(2.0).ln();
+        // Of all rows, as far as the sample is a part of them.
+        let cost = 0.5 * self.table.count.max(2.0).ln() * (scene.sample.count() / self.table.count).min(1.0);
         let mut best = found.clone();
         let mut without = |features: &[usize], best: &mut Found| -> Result<bool> {
             let Some(Gamma::PerFeature(mut gammas)) = best.kernel.gamma().cloned() else { return Ok(false) };
             features.iter().for_each(|d| gammas[*d] = gammas[*d].min(NEXT_TO_NONE * largest));
-            let there = scene.shared(&best.kernel.with_gamma(gammas.into()), self.few, best.log_a, evaluations)?;
+            let there = scene.shared(&best.kernel.with_gamma(gammas.into()), self.many, best.log_a, evaluations)?;
             let there = there.filter(|there| there.log_evidence >= best.log_evidence - cost * features.len() as f64);
             Ok(there.map(|there| *best = there).is_some())
         };

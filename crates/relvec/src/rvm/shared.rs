@@ -14,7 +14,7 @@ use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
 
 /// Rows of a tile, which one thread makes and uses up.
-const TILE_ROWS: usize = 128;
+const TILE_ROWS: usize = 256;
 /// Groups of tiles that are summed side by side, and then in order: results do not depend on threads.
 const GROUPS: usize = 16;
 /// Newton steps to the mode at most, and what is left to gain when it ends, relative to the objective.
