@@ -29,14 +29,15 @@ class RelevanceVectorMachine(BaseEstimator):
 
     def __init__(
         self,
-        kernel: str | Kernel,
+        kernel: str | list[str] | Kernel,
         gamma: str | float | ArrayLike,
-        degree: int,
+        degree: int | list[int],
         coef0: float,
         shape: float,
         basis: str,
         dictionary: str | int,
         landmarks: str | ArrayLike,
+        centres: str,
         refresh: int,
         fit_intercept: bool,
         inference: str,
@@ -58,6 +59,7 @@ class RelevanceVectorMachine(BaseEstimator):
         self.basis = basis
         self.dictionary = dictionary
         self.landmarks = landmarks
+        self.centres = centres
         self.refresh = refresh
         self.fit_intercept = fit_intercept
         self.inference = inference
@@ -192,6 +194,8 @@ class RelevanceVectorMachine(BaseEstimator):
             if "gamma" in parameters:
                 gamma = parameters["gamma"]
                 self.gamma_ = np.array(gamma) if isinstance(gamma, list) else gamma
+        if len(model.feature_relevance) > 0:
+            self.feature_relevance_ = model.feature_relevance
 
     def _warn(self) -> None:
         """Say that a limit was reached, and which; or that there are fewer rows than asked for."""
@@ -330,6 +334,8 @@ def _by_columns(report: dict[str, Any]) -> dict[str, Any]:
         for name, key in [("log_evidence", "log_evidence"), ("noise_std", "noise_std"), ("elapsed", "seconds")]
     }
     traces["active"] = np.array([point["active"] for point in trace], dtype=np.int64)
+    for trial in report.get("kernel_search", {}).get("tried", []):
+        trial["parameters"] = dict(trial["parameters"])
     return {"status": report.pop("status"), **traces, **report}
 
 

@@ -64,6 +64,8 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         parameters.update(kernel=name, **own)
         if isinstance(own.get("gamma"), list):
             parameters["gamma"] = np.array(own["gamma"])
+        if model.learned_centres:
+            parameters["centres"] = "learned"
     elif model.centres is None:
         parameters["kernel"] = "precomputed"
     elif kernel is None:

@@ -18,6 +18,7 @@ KERNELS: dict[str, list[str]] = _core.kernels()
 SCHEMES: list[str] = _core.inference_schemes()
 LANDMARKS: list[str] = _core.landmarks()
 RULES: list[str] = _core.multi_class_rules()
+GAMMA_RULES: list[str] = _core.gamma_rules()
 
 
 def one_of(name: str, value: Any, known: list[str]) -> str:
@@ -52,7 +53,7 @@ def positive(name: str, value: Any) -> float:
 def gamma(value: Any) -> str | float | list[float]:
     """Check a scale: a rule, a number, or one number per feature."""
     if isinstance(value, str):
-        return one_of("gamma", value, ["scale", "auto"])
+        return one_of("gamma", value, GAMMA_RULES)
     if np.ndim(value) == 0:
         return positive("gamma", value)
     if np.ndim(value) != 1:
@@ -61,10 +62,48 @@ def gamma(value: Any) -> str | float | list[float]:
 
 
 def kernel(estimator: Any) -> dict[str, Any]:
-    """The kernel's settings; only the parameters that it has are looked at."""
-    name = one_of("kernel", estimator.kernel, [*KERNELS, "precomputed"])
-    own = {parameter: getattr(estimator, parameter) for parameter in KERNELS[name]}
-    return kernel_of(name, own)
+    """The kernel's settings, or those of several to choose among; only the parameters that they have are looked at."""
+    given = estimator.kernel
+    several = given == "auto" if isinstance(given, str) else isinstance(given, (list, tuple))
+    if not several:
+        name = one_of("kernel", given, [*KERNELS, "auto", "precomputed"])
+        learns(estimator, [name])
+        return {"kernel": kernel_of(name, {own: getattr(estimator, own) for own in KERNELS[name]})}
+    if isinstance(given, str):
+        scale = gamma(estimator.gamma)
+        all_of_them = json.loads(_core.candidate_kernels())
+        for candidate in all_of_them:
+            for parameters in candidate.values():
+                if "gamma" in parameters:
+                    parameters["gamma"] = scale
+        return {"kernels": all_of_them}
+    if not given:
+        raise ValueError(f"kernel = {given!r}: expected at least one kernel to choose among")
+    names = [one_of(f"kernel[{i}]", name, list(KERNELS)) for i, name in enumerate(given)]
+    learns(estimator, names)
+    kernels = []
+    for name in names:
+        own = {parameter: getattr(estimator, parameter) for parameter in KERNELS[name]}
+        degrees = own.get("degree")
+        for degree in degrees if isinstance(degrees, (list, tuple)) else [degrees]:
+            kernels.append(kernel_of(name, own if degree is None else {**own, "degree": degree}))
+    return {"kernels": kernels}
+
+
+def learns(estimator: Any, names: list[str]) -> None:
+    """Check that a gamma to be learnt belongs to one of the kernels."""
+    asked = estimator.gamma
+    if isinstance(asked, str) and asked.startswith("evidence") and not any("gamma" in KERNELS[name] for name in names):
+        which = f"the kernel {names[0]} has" if len(names) == 1 else "these kernels have"
+        raise ValueError(f"gamma = {asked!r}: {which} no continuous parameters that could be learnt")
+
+
+def centres(estimator: Any, given: bool) -> str:
+    """Check whether centres are moved; `given`: there are none, or the kernel is the caller's."""
+    rule = one_of("centres", estimator.centres, _core.centre_rules())
+    if given and rule != "fixed":
+        raise ValueError(f"centres = {rule!r}: expected 'fixed', unless relvec computes the kernel")
+    return rule
 
 
 def kernel_of(name: str, own: dict[str, Any]) -> dict[str, Any]:
@@ -166,7 +205,14 @@ def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: i
         "seed": seed,
     }
     if not given:
-        own["kernel"] = kernel(estimator)
+        own |= kernel(estimator)
+    elif estimator.basis != "given" and isinstance(estimator.gamma, str) and estimator.gamma.startswith("evidence"):
+        raise ValueError(
+            f"gamma = {estimator.gamma!r}: expected a kernel that relvec computes, to learn its parameters"
+        )
+    rule = centres(estimator, given)
+    if not given:
+        own["centres"] = rule
     if hasattr(estimator, "multi_class"):
         own["multi_class"] = one_of("multi_class", estimator.multi_class, RULES)
     size = dictionary(estimator)

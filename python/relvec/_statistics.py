@@ -16,7 +16,7 @@ from ._threads import threads
 from .rvm import RVR
 
 # Parameters of RVR that the statistics have decided.
-DECIDED = ["kernel", "gamma", "degree", "coef0", "shape", "basis", "dictionary", "landmarks", "refresh"]
+DECIDED = ["kernel", "gamma", "degree", "coef0", "shape", "basis", "dictionary", "landmarks", "centres", "refresh"]
 
 
 class Statistics:

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
     from matplotlib.colorbar import Colorbar
+    from matplotlib.container import BarContainer
     from matplotlib.contour import QuadContourSet
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
-__all__ = ["AlphaDisplay", "DecisionDisplay", "EvidenceDisplay", "RegressionDisplay"]
+__all__ = ["AlphaDisplay", "DecisionDisplay", "EvidenceDisplay", "FeatureRelevanceDisplay", "RegressionDisplay"]
 
 # Told apart by readers of any colour vision (Okabe and Ito), and in print by their lightness.
 BLUE = "#0072B2"
@@ -680,6 +681,101 @@ class AlphaDisplay:
         return self
 
 
+class FeatureRelevanceDisplay:
+    """What each feature moves in a kernel with one gamma per feature, as bars.
+
+    The shares are gamma times the variance of the feature over the training rows, so that no unit counts.
+    Made by `from_estimator`.
+
+    Parameters
+    ----------
+    relevance : ndarray of shape (n_features,)
+        Shares of 1.
+    names : list of str
+        Names of the features.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    bars_ : matplotlib BarContainer
+        The bars, the most relevant on top.
+
+    See Also
+    --------
+    AlphaDisplay : The precisions of the weights.
+    """
+
+    bars_: BarContainer
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def __init__(self, *, relevance: Float, names: list[str]) -> None:
+        self.relevance = relevance
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, names: list[str] | None = None, ax: Axes | None = None, **kwargs: Any
+    ) -> FeatureRelevanceDisplay:
+        """Draw the relevances of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : RVR, RVC or Pipeline
+            Fitted with one gamma per feature, learnt (``gamma="evidence-ard"``) or given; a Pipeline must
+            end in an RVR or RVC.
+        names : list of str, default=None
+            Names of the features that the RVR or RVC sees; None: those of a data frame, or their numbers.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `barh`.
+
+        Returns
+        -------
+        FeatureRelevanceDisplay
+            The display.
+        """
+        final = _final(estimator, RelevanceVectorMachine, cls)
+        relevance = getattr(final, "feature_relevance_", None)
+        if relevance is None:
+            raise ValueError(f"{cls.__name__} needs one gamma per feature, as gamma='evidence-ard' learns them")
+        known = _names(final, [str(number) for number in range(len(relevance))]) if names is None else list(names)
+        if len(known) != len(relevance):
+            raise ValueError(f"names has {len(known)} entries, but there are {len(relevance)} features")
+        return cls(relevance=relevance, names=known).plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> FeatureRelevanceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `barh`.
+
+        Returns
+        -------
+        FeatureRelevanceDisplay
+            The display itself.
+        """
+        ax = _axes(ax)
+        # The most relevant on top; of equal ones the first.
+        order = np.argsort(-self.relevance, kind="stable")[::-1]
+        place = np.arange(len(order))
+        self.bars_ = ax.barh(place, self.relevance[order], **{"color": BLUE, **kwargs})
+        ax.set_yticks(place, [self.names[feature] for feature in order])
+        ax.set(xlabel="relevance, share of 1", xlim=(0.0, None))
+        ax.grid(axis="x", color="0.9")
+        ax.set_axisbelow(True)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
 def _axes(ax: Axes | None) -> Axes:
     """The axes to draw in; matplotlib is first needed here."""
     try:
@@ -778,7 +874,7 @@ def _relevance(estimator: Any, final: Any, X: Any) -> NDArray[np.int64] | None:
 
     They are known by number, not by value: a Pipeline transforms rows, and targets belong to rows.
     """
-    if final._model.basis == "given" or not isinstance(final.landmarks, str):
+    if final._model.basis == "given" or final._model.learned_centres or not isinstance(final.landmarks, str):
         return None
     rows = np.asarray(_transformed(estimator, X), dtype=np.float64)
     advice = "pass the rows that the estimator was fitted to, or mark_relevance=False"

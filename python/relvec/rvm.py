@@ -26,17 +26,24 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
-"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
+"sigmoid", "linear_spline", "auto", "precomputed"}, list of str or callable, default="rbf"
         The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
         square in `fit`, rows against the training rows in `predict`, where only the columns
-        `relevance_` are read. A callable takes two arrays of rows, (n, D) and (m, D), and returns
+        `relevance_` are read. Of a list of names the kernel of the highest evidence is taken; ``"auto"``
+        is a list of the kernels that are positive semidefinite, with polynomials of degree 2 and 3; see
+        ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
         (n, m).
-    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
+    gamma : {"scale", "auto", "evidence", "evidence-ard"}, float or array-like of shape (n_features,), \
+default="scale"
         Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
         ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"scale"`` is
-        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
-    degree : int, default=3
-        Power of the polynomial kernel.
+        1 / (n_features * X.var()), ``"auto"`` 1 / n_features. ``"evidence"`` learns it, and what other
+        continuous parameters the kernel has (`shape`, a positive `coef0`), by the gradient of the
+        evidence, ``"evidence-ard"`` one for each feature: those of features of no use fall to next to
+        nothing. It takes some seconds, and the evidence is never lower than with ``"scale"`` (in fits
+        with at most 500 landmarks, by which that is decided).
+    degree : int or list of int, default=3
+        Power of the polynomial kernel; several where kernels are chosen from a list.
     coef0 : float, default=0.0
         Constant of the polynomial and sigmoid kernels.
     shape : float, default=1.0
@@ -54,6 +61,11 @@ default="kmedoids"
         How candidates are chosen where they are not all: rows near the centres of k-means, in the space
         that the kernel scales, or evenly at random. An array holds the candidates themselves, which need
         not be training rows; then `dictionary` gives no number, and `relevance_` counts landmarks.
+    centres : {"fixed", "learned"}, default="fixed"
+        Whether the candidates stay where they are. ``"learned"``: once there is a model, the gradient of
+        the evidence moves up to 800 centres (or as many as the model has); the model is kept if its
+        evidence, on all rows, is higher. Then its centres are no training rows, and `relevance_` counts
+        those that were moved. For a `dictionary` of some hundred.
     refresh : int, default=0
         Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random,
         once the search among the present ones is at rest. For a `dictionary` of less than 1,000 rows by
@@ -93,8 +105,9 @@ default="kmedoids"
     Attributes
     ----------
     relevance_ : ndarray of shape (n_relevance,)
-        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, and
-        rows of `landmarks` if these are given.
+        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, rows of
+        `landmarks` if these are given, and numbers of moved centres if ``centres="learned"`` has moved
+        them.
     relevance_vectors_ : ndarray of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
     dual_coef_ : ndarray of shape (1, n_relevance)
@@ -116,6 +129,10 @@ default="kmedoids"
         Variance of the noise.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
+    feature_relevance_ : ndarray of shape (n_features,)
+        What each feature moves in the kernel, as shares of 1: gamma times the variance of the feature
+        over the training rows (its standard deviation for ``"laplacian"``). Only with one gamma per
+        feature.
     log_evidence_ : float
         Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it.
     n_iter_ : int
@@ -123,7 +140,10 @@ default="kmedoids"
     report_ : dict
         How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std``,
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
-        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Of
+        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
+        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
+        log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
+        centres were to be learnt ``centre_search``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined).
     n_features_in_ : int
@@ -164,15 +184,16 @@ default="kmedoids"
 
     def __init__(
         self,
-        kernel: str | Kernel = "rbf",
+        kernel: str | list[str] | Kernel = "rbf",
         *,
         gamma: str | float | ArrayLike = "scale",
-        degree: int = 3,
+        degree: int | list[int] = 3,
         coef0: float = 0.0,
         shape: float = 1.0,
         basis: str = "kernel",
         dictionary: str | int = "auto",
         landmarks: str | ArrayLike = "kmedoids",
+        centres: str = "fixed",
         refresh: int = 0,
         fit_intercept: bool = True,
         noise_variance: float | None = None,
@@ -196,6 +217,7 @@ default="kmedoids"
             basis=basis,
             dictionary=dictionary,
             landmarks=landmarks,
+            centres=centres,
             refresh=refresh,
             fit_intercept=fit_intercept,
             inference=inference,
@@ -318,17 +340,24 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     Parameters
     ----------
     kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
-"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
+"sigmoid", "linear_spline", "auto", "precomputed"}, list of str or callable, default="rbf"
         The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
         square in `fit`, rows against the training rows in `predict`, where only the columns
-        `relevance_` are read. A callable takes two arrays of rows, (n, D) and (m, D), and returns
+        `relevance_` are read. Of a list of names the kernel of the highest evidence is taken; ``"auto"``
+        is a list of the kernels that are positive semidefinite, with polynomials of degree 2 and 3; see
+        ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
         (n, m).
-    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
+    gamma : {"scale", "auto", "evidence", "evidence-ard"}, float or array-like of shape (n_features,), \
+default="scale"
         Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
         ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"scale"`` is
-        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
-    degree : int, default=3
-        Power of the polynomial kernel.
+        1 / (n_features * X.var()), ``"auto"`` 1 / n_features. ``"evidence"`` learns it, and what other
+        continuous parameters the kernel has (`shape`, a positive `coef0`), by the gradient of the
+        evidence, ``"evidence-ard"`` one for each feature: those of features of no use fall to next to
+        nothing. It takes some seconds, and the evidence is never lower than with ``"scale"`` (in fits
+        with at most 500 landmarks, by which that is decided).
+    degree : int or list of int, default=3
+        Power of the polynomial kernel; several where kernels are chosen from a list.
     coef0 : float, default=0.0
         Constant of the polynomial and sigmoid kernels.
     shape : float, default=1.0
@@ -346,6 +375,11 @@ default="kmedoids"
         How candidates are chosen where they are not all: rows near the centres of k-means, in the space
         that the kernel scales, or evenly at random. An array holds the candidates themselves, which need
         not be training rows; then `dictionary` gives no number, and `relevance_` counts landmarks.
+    centres : {"fixed", "learned"}, default="fixed"
+        Whether the candidates stay where they are. ``"learned"``: once there is a model, the gradient of
+        the evidence moves up to 800 centres (or as many as the model has); the model is kept if its
+        evidence, on all rows, is higher. Then its centres are no training rows, and `relevance_` counts
+        those that were moved. For a `dictionary` of some hundred.
     refresh : int, default=0
         Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random,
         once the search among the present ones is at rest. For a `dictionary` of less than 500 rows by
@@ -394,8 +428,9 @@ default="kmedoids"
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     relevance_ : ndarray of shape (n_relevance,)
-        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, and
-        rows of `landmarks` if these are given.
+        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, rows of
+        `landmarks` if these are given, and numbers of moved centres if ``centres="learned"`` has moved
+        them.
     relevance_vectors_ : ndarray of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
     dual_coef_ : ndarray of shape (n_functions, n_relevance)
@@ -423,6 +458,10 @@ default="kmedoids"
         of the second; of several models of two classes there is none.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
+    feature_relevance_ : ndarray of shape (n_features,)
+        What each feature moves in the kernel, as shares of 1: gamma times the variance of the feature
+        over the training rows (its standard deviation for ``"laplacian"``). Only with one gamma per
+        feature.
     log_evidence_ : float
         Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it. Of several
         models of two classes their sum.
@@ -431,7 +470,10 @@ default="kmedoids"
     report_ : dict
         How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std`` (NaN),
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
-        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Of
+        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
+        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
+        log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
+        centres were to be learnt ``centre_search``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined).
         Of several models of two classes ``members`` holds their reports, and with them what has one value
@@ -478,15 +520,16 @@ default="kmedoids"
 
     def __init__(
         self,
-        kernel: str | Kernel = "rbf",
+        kernel: str | list[str] | Kernel = "rbf",
         *,
         gamma: str | float | ArrayLike = "scale",
-        degree: int = 3,
+        degree: int | list[int] = 3,
         coef0: float = 0.0,
         shape: float = 1.0,
         basis: str = "kernel",
         dictionary: str | int = "auto",
         landmarks: str | ArrayLike = "kmedoids",
+        centres: str = "fixed",
         refresh: int = 0,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
@@ -511,6 +554,7 @@ default="kmedoids"
             basis=basis,
             dictionary=dictionary,
             landmarks=landmarks,
+            centres=centres,
             refresh=refresh,
             fit_intercept=fit_intercept,
             inference=inference,

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use relvec::{Dictionary, Inference, Kernel, Landmarks};
+use relvec::{CentreRule, Dictionary, Gamma, GammaRule, Inference, Kernel, Landmarks};
 
 /// Numerics of relvec, in Rust.
 #[pymodule]
@@ -56,6 +56,25 @@ mod _core {
     #[pyfunction]
     fn landmarks() -> Vec<&'static str> {
         Landmarks::NAMES.to_vec()
+    }
+
+    /// The settings of the kernels that `"auto"` chooses among, as JSON.
+    #[pyfunction]
+    fn candidate_kernels() -> PyResult<String> {
+        let all = Kernel::candidates(&Gamma::default());
+        serde_json::to_string(&all).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// The names of the rules for centres.
+    #[pyfunction]
+    fn centre_rules() -> Vec<&'static str> {
+        CentreRule::NAMES.to_vec()
+    }
+
+    /// The names of the rules for gamma.
+    #[pyfunction]
+    fn gamma_rules() -> Vec<&'static str> {
+        GammaRule::ALL.iter().map(|rule| rule.name()).collect()
     }
 
     /// How many of `rows` different rows are candidates by that rule, `"auto"` or `"all"`, or number.

@@ -214,6 +214,18 @@ impl Model {
         &self.model.inference
     }
 
+    /// What each feature moves in the kernel, `[D]`; empty unless the kernel has a gamma for each.
+    #[getter]
+    fn feature_relevance<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.model.feature_relevance.to_pyarray(py)
+    }
+
+    /// Whether the centres are no training rows.
+    #[getter]
+    fn learned_centres(&self) -> bool {
+        self.model.learned_centres
+    }
+
     /// The noise variance that was given, if it was not learnt.
     #[getter]
     fn fixed_noise_variance(&self) -> Option<f64> {

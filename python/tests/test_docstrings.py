@@ -85,7 +85,7 @@ def test_attributes_are_those_of_a_fit(cls):
     X, y = two_classes()
     frame = pd.DataFrame(X, columns=["a", "b"])
     # Only some kernels have the one, only the linear one has the other.
-    one, other = cls().fit(frame, y), cls(kernel="linear").fit(frame, y)
+    one, other = cls(gamma="evidence-ard").fit(frame, y), cls(kernel="linear").fit(frame, y)
     assert described == {name for name in vars(one) if name.endswith("_")} | {
         "coef_",
         "covariance_",

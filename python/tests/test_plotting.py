@@ -10,7 +10,13 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from relvec import RVC, RVR, load
-from relvec.plotting import AlphaDisplay, DecisionDisplay, EvidenceDisplay, RegressionDisplay
+from relvec.plotting import (
+    AlphaDisplay,
+    DecisionDisplay,
+    EvidenceDisplay,
+    FeatureRelevanceDisplay,
+    RegressionDisplay,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -18,7 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 
 plt.switch_backend("Agg")
 
-DISPLAYS = [AlphaDisplay, DecisionDisplay, EvidenceDisplay, RegressionDisplay]
+DISPLAYS = [AlphaDisplay, DecisionDisplay, EvidenceDisplay, FeatureRelevanceDisplay, RegressionDisplay]
 
 
 @pytest.fixture(autouse=True)
@@ -275,6 +281,31 @@ def test_given_landmarks_are_no_rows_of_the_table(sinc, tmp_path):
     model.save(tmp_path / "model.json")
     with pytest.raises(ValueError, match=r"rows of X are not those of training.*mark_relevance=False"):
         RegressionDisplay.from_estimator(load(tmp_path / "model.json"), X, t)
+
+
+def test_relevance_of_features(plane):
+    X, kind = plane
+    frame = pd.DataFrame(X, columns=["left", "right"])
+    model = make_pipeline(StandardScaler().set_output(transform="pandas"), RVC(gamma=[0.1, 0.4])).fit(frame, kind)
+    display = FeatureRelevanceDisplay.from_estimator(model, color="black")
+    assert_allclose(display.relevance, [0.2, 0.8], rtol=1e-9)
+    assert_allclose([bar.get_width() for bar in display.bars_], [0.2, 0.8], rtol=1e-9)
+    assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["left", "right"]
+    assert display.bars_[0].get_facecolor() == (0.0, 0.0, 0.0, 1.0)
+    plain = RVC(gamma=[0.1, 0.4]).fit(X, kind)
+    assert FeatureRelevanceDisplay.from_estimator(plain).names == ["0", "1"]
+    assert FeatureRelevanceDisplay.from_estimator(plain, names=["a", "b"]).names == ["a", "b"]
+    with pytest.raises(ValueError, match="names has 1 entries, but there are 2 features"):
+        FeatureRelevanceDisplay.from_estimator(plain, names=["a"])
+    with pytest.raises(ValueError, match="FeatureRelevanceDisplay needs one gamma per feature"):
+        FeatureRelevanceDisplay.from_estimator(RVC().fit(X, kind))
+
+
+def test_moved_centres_are_not_marked(sinc):
+    X, t = sinc
+    model = RVR(gamma=0.1, dictionary=6, centres="learned").fit(X, t)
+    assert model.report_["centre_search"]["kept"]
+    assert RegressionDisplay.from_estimator(model, X, t).circles_ is None
 
 
 def test_no_relevance_vectors():

@@ -25,6 +25,7 @@ const VERBS: &[Verb] = &[
 ];
 
 const PEERS: &str = "bench peers [--quick] [--data FOLDER] [--list] [CASE ...]";
+const SCALE: &str = "bench scale FOLDER [--seeds N] [--list] [CASE ...]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         [name] => VERBS.iter().find(|(verb, ..)| verb == name).map(|(.., run)| run()),
         ["bench", "peers", rest @ ..] => Some(peers::bench(rest)),
+        ["bench", "scale", rest @ ..] => Some(python::bench_scale(rest)),
         _ => None,
     };
     let Some(result) = result else {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         println!("cargo xtask VERB\n");
         VERBS.iter().for_each(|(name, what, _)| println!("    {name:<6} {what}"));
         println!("    {PEERS}\n           beside other packages, all that are installed; writes docs/benchmarks.md");
+        println!("    {SCALE}\n           learnt kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });
     };
     match result {

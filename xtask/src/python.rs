@@ -32,6 +32,13 @@ pub fn bench() -> Result {
     VENV.python(&["python/benchmarks/streaming.py", "target/release/relvec"])
 }
 
+/// Learnt kernels and centres on real tables; the package as it is released.
+pub fn bench_scale(arguments: &[&str]) -> Result {
+    VENV.ready()?;
+    VENV.install_package("release", "target/scale/wheels", "")?;
+    VENV.python(&[&["python/benchmarks/scale.py"], arguments].concat())
+}
+
 /// User guide, examples and reference; warnings are errors.
 pub fn doc() -> Result {
     install()?;

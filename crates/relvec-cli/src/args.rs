@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{Dictionary, Inference, Kernel, MultiClass};
+use relvec::{CentreRule, Dictionary, Inference, Kernel, MultiClass};
 
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
@@ -20,7 +20,7 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Fit(FitArgs),
+    Fit(Box<FitArgs>),
     Predict(PredictArgs),
     Inspect(InspectArgs),
     Demo(DemoArgs),
@@ -40,6 +40,7 @@ pub(crate) enum Command {
 #[command(after_help = "Examples:
   relvec fit houses.csv --target price -o houses.json
   relvec fit cells.csv --target kind --drop id,date --set kernel.rbf.gamma=0.1 -o cells.json
+  relvec fit houses.csv --target price --gamma evidence-ard --kernel rbf,matern52 -o houses.json
   relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json
   relvec fit flights.parquet --target delay --dictionary 1000 --checkpoint flights.sums -o flights.json
   relvec fit table.npy --target -1 --landmarks centres.csv -o table.json")]
@@ -59,9 +60,16 @@ pub(crate) struct FitArgs {
     /// How the precisions are learnt
     #[arg(long, default_value = "sequential", value_parser = PossibleValuesParser::new(Inference::NAMES))]
     pub inference: String,
-    /// The kernel
-    #[arg(long, default_value = "rbf", value_parser = PossibleValuesParser::new(Kernel::NAMES))]
-    pub kernel: String,
+    /// The kernel; of several, or with auto, the one of the highest evidence
+    #[arg(long, value_name = "NAME[,NAME]", default_value = "rbf", value_delimiter = ',', value_parser = kernels())]
+    pub kernel: Vec<String>,
+    /// Scale of the kernel: a number, scale (1 / (features x variance)), auto (1 / features), or learnt by the
+    /// gradient of the evidence: evidence, evidence-ard (one for each feature) [default: scale]
+    #[arg(long, value_name = "VALUE")]
+    pub gamma: Option<String>,
+    /// Whether candidates stay at their rows, or the gradient of the evidence moves them
+    #[arg(long, default_value = "fixed", value_parser = PossibleValuesParser::new(CentreRule::NAMES))]
+    pub centres: String,
     /// How more than two classes are told apart: by one model of all (joint), or by models of two
     #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(MultiClass::NAMES))]
     pub multi_class: String,
@@ -168,6 +176,11 @@ impl Task {
             Task::Classify => "classify",
         }
     }
+}
+
+/// What --kernel takes.
+fn kernels() -> PossibleValuesParser {
+    PossibleValuesParser::new(Kernel::NAMES.iter().copied().chain(["auto"]))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -61,6 +61,7 @@ fn large(rows: &TrainingRows, settings: &Settings) -> bool {
     *task != Some(Task::Classify)
         && stream::has_landmarks(rvm.dictionary, centres.is_some())
         && rvm.refresh == 0
+        && !rvm.needs_rows()
         && stream::is_large(rows.table().about(), rows.features().len(), rvm)
 }
 
@@ -224,6 +225,18 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
             eprintln!("note: {} chosen as candidates{hint}", count(report.candidates, "row"));
         }
         _ => {}
+    }
+    if let Some(search) = &report.kernel_search
+        && search.tried.len() > 1
+    {
+        let tried = search.tried.iter().map(|t| format!("{} {}", t.kernel, significant(t.log_evidence, 7)));
+        eprintln!("note: log evidence of the kernels tried: {}", tried.collect::<Vec<_>>().join(", "));
+    }
+    if let Some(search) = report.centre_search.as_ref().filter(|search| !search.kept) {
+        eprintln!(
+            "note: the centres stay at their rows: moved, they reach a log evidence of {} only",
+            significant(search.learned_log_evidence, 7)
+        );
     }
     if repairs.merged_rows > 0 {
         eprintln!("note: {} equal to another and merged with it", count(repairs.merged_rows, "row"));

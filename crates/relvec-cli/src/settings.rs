@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use relvec::{Bernoulli, Dictionary, DictionaryRule, Gaussian, Inference, Kernel, Landmarks, Likelihood, MultiClass, Rvm};
+use relvec::{
+    Bernoulli, CentreRule, Dictionary, DictionaryRule, Gamma, Gaussian, Inference, Kernel, Landmarks, Likelihood, MultiClass, Rvm,
+};
 use serde_json::Value;
 
 use crate::args::{FitArgs, Task};
@@ -36,8 +38,11 @@ pub(crate) fn resolve(args: &FitArgs) -> Result<Settings> {
         (Err(_), Some(file)) => (Landmarks::default(), Some(file)),
         (Err(e), None) => return Err(usage(format!("--landmarks {}: {e}; and there is no such file", args.landmarks))),
     };
+    let (kernel, kernels) = kernels(args)?;
     let rvm = Rvm {
-        kernel: Kernel::from_name(&args.kernel).map_err(|e| usage(e.to_string()))?,
+        kernel,
+        kernels,
+        centres: CentreRule::from_name(&args.centres).map_err(|e| usage(e.to_string()))?,
         inference: Inference::from_name(&args.inference).map_err(|e| usage(e.to_string()))?,
         likelihood: likelihood(task.unwrap_or(Task::Regress)),
         multi_class: MultiClass::from_name(&args.multi_class).map_err(|e| usage(e.to_string()))?,
@@ -50,6 +55,42 @@ pub(crate) fn resolve(args: &FitArgs) -> Result<Settings> {
     rvm.check().map_err(|e| usage(e.to_string()))?;
     check_stream(args, &rvm, task, centres.is_some())?;
     Ok(Settings { rvm, task, centres })
+}
+
+/// The kernel, or several to choose among.
+fn kernels(args: &FitArgs) -> Result<(Kernel, Vec<Kernel>)> {
+    let gamma = args.gamma.as_deref().map(gamma).transpose()?;
+    let all = match args.kernel.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["auto"] => Kernel::candidates(&Gamma::default()),
+        names if names.contains(&"auto") => {
+            return Err(usage(format!("--kernel {}: auto stands for a list of its own", names.join(","))));
+        }
+        names => names.iter().map(|name| Kernel::from_name(name)).collect::<Result<_, _>>().map_err(|e| usage(e.to_string()))?,
+    };
+    if let Some(given) = &args.gamma
+        && all.iter().all(|kernel| kernel.gamma().is_none())
+    {
+        let names = args.kernel.join(",");
+        return Err(usage(format!("--gamma {given}: the kernel {names} has no gamma, nor other parameters to learn")));
+    }
+    let with = |kernel: &Kernel| gamma.as_ref().map_or_else(|| kernel.clone(), |gamma| kernel.with_gamma(gamma.clone()));
+    let all: Vec<Kernel> = all.iter().map(with).collect();
+    if all.len() > 1
+        && let Some(setting) = args.set.iter().find(|s| s.trim_start().starts_with("kernel."))
+    {
+        return Err(usage(format!("--set {setting}: with several kernels say --gamma, or --set kernels=[...] as in JSON")));
+    }
+    Ok(match all.as_slice() {
+        [one] => (one.clone(), vec![]),
+        _ => (all[0].clone(), all),
+    })
+}
+
+/// A number, or one per feature, or a rule.
+fn gamma(text: &str) -> Result<Gamma> {
+    // What is no JSON is meant as a word.
+    let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_string()));
+    serde_json::from_value(value).map_err(|e| usage(format!("--gamma {text}: {e}")))
 }
 
 /// What cannot be done in blocks.
@@ -67,6 +108,12 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
     }
     if all && !given {
         return Err(usage(format!("{flag} and --dictionary all: name a number of rows, such as --dictionary 1000")));
+    }
+    if rvm.needs_rows() {
+        return Err(usage(format!(
+            "{flag} and a kernel or centres to be learnt: that needs the table in memory; learn from some of the rows, and \
+             give what was found with --gamma and --landmarks"
+        )));
     }
     if rvm.refresh > 0 {
         return Err(usage(format!("{flag} and --set refresh={}: fresh rows need the table in memory", rvm.refresh)));

@@ -11,6 +11,8 @@ use crate::text::{list, significant};
 
 /// Names and numbers shown of a list.
 const SHOWN: usize = 12;
+/// Features of a lesser share are not named.
+const LEAST_SHARE: f64 = 5e-4;
 /// Width of the names of the text.
 const WIDTH: usize = 20;
 
@@ -36,6 +38,12 @@ pub(crate) struct Summary<'a> {
     n_vectors: usize,
     /// 0-based rows of the training table.
     relevance: &'a [usize],
+    /// Only where centres are no rows: `relevance` counts those that were moved.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    learned_centres: bool,
+    /// What each feature moves in the kernel; only with one gamma per feature.
+    #[serde(skip_serializing_if = "<[f64]>::is_empty")]
+    feature_relevance: &'a [f64],
     log_evidence: f64,
     /// Where weights of no use stay in the model, and the evidence is a lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,6 +107,8 @@ impl<'a> Summary<'a> {
             n_rows: model.n_rows,
             n_vectors: model.relevance.len(),
             relevance: &model.relevance,
+            learned_centres: model.learned_centres,
+            feature_relevance: &model.feature_relevance,
             log_evidence: model.log_evidence,
             in_use: (model.inference == Variational::NAME).then(|| model.in_use()),
             noise_std: model.noise_std(),
@@ -111,6 +121,16 @@ impl<'a> Summary<'a> {
 
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
+    }
+
+    /// Names and shares of the features, the most relevant first.
+    fn features_that_count(&self) -> String {
+        let mut order: Vec<usize> = (0..self.feature_relevance.len()).collect();
+        order.sort_by(|d, e| self.feature_relevance[*e].total_cmp(&self.feature_relevance[*d]));
+        let name = |d: usize| self.features.get(d).cloned().unwrap_or_else(|| d.to_string());
+        let count = |d: &usize| self.feature_relevance[*d] >= LEAST_SHARE;
+        let shares = order.into_iter().filter(count).map(|d| format!("{} {:.1} %", name(d), 100.0 * self.feature_relevance[d]));
+        list(&shares.collect::<Vec<_>>(), SHOWN)
     }
 
     /// The lines that people read first.
@@ -134,6 +154,12 @@ impl<'a> Summary<'a> {
             n => format!("{}, {} in {n} models", self.n_vectors, self.members.iter().map(|m| m.n_vectors).sum::<usize>()),
         };
         line("relevance vectors", vectors);
+        if self.learned_centres {
+            line("centres", "learnt, no training rows".into());
+        }
+        if !self.feature_relevance.is_empty() {
+            line("features that count", self.features_that_count());
+        }
         match self.in_use {
             Some(in_use) => {
                 line("weights above 1e-3", in_use.by_weight.to_string());

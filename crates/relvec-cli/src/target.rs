@@ -9,8 +9,6 @@ use relvec::Label;
 use crate::args::Task;
 use crate::table::{Cell, Table};
 
-/// Class names shown when there are too many.
-
 /// The target column.
 pub(crate) struct Target {
     name: String,

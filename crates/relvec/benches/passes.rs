@@ -145,7 +145,8 @@ fn passes(rates: &Rates, out: &mut Vec<Line>) {
     let centres = Columns::Kernel { kernel: rbf(FEATURES), centres: x.clone() };
     let design = Design::unscaled(x.into_shared(), centres, true, 64 << 20, Interrupt::default());
     let (weights, active): (Vec<f64>, Vec<usize>) = (vec![0.2; n], (1..=m).collect());
-    let seconds = fastest(|| drop(design.moments(&weights, &weights, &active)));
+    let pull = ndarray::ArrayView2::from_shape((weights.len(), 1), &weights).expect("one output");
+    let seconds = fastest(|| drop(design.moments(&weights, pull, &active)));
     let square = (n * n) as f64;
     let plain = Some(square * m as f64 * rates.product + square * rates.entry);
     let work = 2.0 * square * m as f64;
@@ -198,8 +199,8 @@ fn model(m: usize) -> relvec::Model {
         relevance: (0..m).collect(),
         expansion: relvec::Expansion {
             basis: relvec::FittedBasis::Kernel { kernel, centres: rows(m, FEATURES, 7) },
-            weights: (0..m).map(|i| (i as f64).sin()).collect(),
-            intercept: 0.3,
+            weights: ndarray::Array2::from_shape_fn((m, 1), |(i, _)| (i as f64).sin()),
+            intercept: vec![0.3],
         },
         alpha: vec![1.0; m],
         intercept_alpha: Some(1.0),
@@ -207,6 +208,9 @@ fn model(m: usize) -> relvec::Model {
         log_evidence: 0.0,
         status: relvec::Status::Converged,
         iterations: 1,
+        committee: None,
+        feature_relevance: vec![],
+        learned_centres: false,
     }
 }
 

@@ -29,10 +29,13 @@ pub use likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
 pub use model::{
     ClassFunctions, Committee, Expansion, FORMAT_VERSION, FittedBasis, InUse, Model, Moderation, Posterior, Prediction, Scaling,
 };
-pub use report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, Status, TracePoint};
+pub use report::{
+    Actions, CentreSearch, Certificate, Interrupt, KernelSearch, KernelTrial, Observer, Progress, Repairs, Report, Status,
+    TracePoint,
+};
 pub use rvm::{
-    ActionKind, Basis, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
-    Inference, Landmarks, MacKay, Rvm, Sequential, Start, Variational, silent,
+    ActionKind, Basis, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters,
+    Hyperpriors, Inference, Landmarks, MacKay, Rvm, Sequential, Start, Variational, silent,
 };
 pub use statistics::Statistics;
 pub use targets::{MultiClass, Targets};

@@ -124,11 +124,18 @@ fn part(columns: usize) -> usize {
     columns.div_ceil(parts).next_multiple_of(8)
 }
 
-/// Copies the lower triangle onto the upper one.
+/// Copies the lower triangle onto the upper one, by blocks that fit into the cache.
 pub(crate) fn mirror(a: &mut Array2<f64>) {
-    for i in 0..a.nrows() {
-        for j in 0..i {
-            a[[j, i]] = a[[i, j]];
+    const BLOCK: usize = 32;
+    let n = a.nrows();
+    let entries = a.as_slice_mut().expect("matrices are row-major");
+    for top in (0..n).step_by(BLOCK) {
+        for left in (0..=top).step_by(BLOCK) {
+            for i in top..(top + BLOCK).min(n) {
+                for j in left..(left + BLOCK).min(i) {
+                    entries[j * n + i] = entries[i * n + j];
+                }
+            }
         }
     }
 }

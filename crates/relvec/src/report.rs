@@ -190,6 +190,84 @@ pub struct TracePoint {
     pub seconds: f64,
 }
 
+/// One kernel that was tried, with what was learnt of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct KernelTrial {
+    /// Its name.
+    pub kernel: String,
+    /// Names and values of its positive continuous parameters.
+    pub parameters: Vec<(String, f64)>,
+    /// Log evidence of the trial fit, to all rows (or to [`KernelSearch::trial_rows`] of them) with at most 500
+    /// landmarks: what kernels are compared by.
+    pub log_evidence: f64,
+    /// Relevance vectors of that fit.
+    pub vectors: usize,
+    /// The same log evidence at the width of the rule `"scale"`; `None` if nothing was learnt.
+    pub start_log_evidence: Option<f64>,
+    /// Log evidence with one precision for all weights, on the rows that gradients were taken from: at the best
+    /// single width, and where the gradient led. `None` if nothing was learnt.
+    pub shared_log_evidence: Option<[f64; 2]>,
+    /// Kernels of which that evidence was worked out.
+    pub evaluations: usize,
+    /// What all gammas were multiplied by at last, since fits to all rows were better so.
+    pub factor: f64,
+}
+
+impl KernelTrial {
+    /// Of a kernel of which nothing was learnt.
+    pub(crate) fn new(kernel: &str, parameters: Vec<(String, f64)>, log_evidence: f64, vectors: usize) -> KernelTrial {
+        KernelTrial {
+            kernel: kernel.into(),
+            parameters,
+            log_evidence,
+            vectors,
+            start_log_evidence: None,
+            shared_log_evidence: None,
+            evaluations: 0,
+            factor: 1.0,
+        }
+    }
+}
+
+/// How the kernel was chosen and its parameters learnt.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct KernelSearch {
+    /// The kernels tried, in the order given; fewer if the time was up.
+    pub tried: Vec<KernelTrial>,
+    /// The place of the one that was taken.
+    pub chosen: usize,
+    /// Rows that gradients were taken from, and landmarks among them.
+    pub rows: usize,
+    /// See `rows`.
+    pub landmarks: usize,
+    /// Rows of the trial fits.
+    pub trial_rows: usize,
+    /// Wall-clock seconds.
+    pub seconds: f64,
+}
+
+/// What became of the centres.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CentreSearch {
+    /// Centres that were moved.
+    pub moved: usize,
+    /// Rows that gradients were taken from.
+    pub rows: usize,
+    /// Times that the gradient was worked out.
+    pub evaluations: usize,
+    /// Log evidence of the fit with centres at rows, and with those that were moved; of all rows.
+    pub fixed_log_evidence: f64,
+    /// See `fixed_log_evidence`.
+    pub learned_log_evidence: f64,
+    /// Whether the moved ones were kept.
+    pub kept: bool,
+    /// Wall-clock seconds of moving them, without the second fit.
+    pub seconds: f64,
+}
+
 /// How the fit went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -208,6 +286,12 @@ pub struct Report {
     pub repairs: Repairs,
     /// How many actions were taken.
     pub actions: Actions,
+    /// How the kernel was learnt, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_search: Option<KernelSearch>,
+    /// What became of the centres, if they were to be learnt and there was time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub centre_search: Option<CentreSearch>,
     /// Wall-clock seconds.
     pub seconds: f64,
     /// The reports of the members, where models of two classes decide between more; the trace is theirs then.

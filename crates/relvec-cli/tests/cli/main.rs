@@ -9,6 +9,7 @@ mod floors;
 mod formats;
 mod library;
 mod round_trip;
+mod scales;
 mod settings;
 mod shared_data;
 mod stream;

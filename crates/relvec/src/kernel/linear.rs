@@ -4,6 +4,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
 use super::distance::feature_major;
+use super::gradient::Form;
 use super::{DataScale, Fill, KernelFunction};
 use crate::error::Result;
 use crate::linalg;
@@ -37,7 +38,11 @@ impl KernelFunction for Linear {
 
     fn set_parameters(&mut self, _values: &[f64]) {}
 
-    fn gradient(&self, _a: ArrayView2<f64>, _b: ArrayView2<f64>, _w: ArrayView2<f64>) -> Vec<f64> {
+    fn form(&self) -> Form<'_> {
+        Form::Products(None)
+    }
+
+    fn slope(&self, _a: ArrayView2<f64>, _b: ArrayView2<f64>, _w: ArrayViewMut2<f64>) -> Vec<f64> {
         vec![]
     }
 }

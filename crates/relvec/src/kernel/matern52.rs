@@ -3,7 +3,8 @@
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::distance::{Distances, squared_distances, weighted_squares};
+use super::distance::{Distances, squared_distances};
+use super::gradient::Form;
 use super::vector::Pointwise;
 use super::{DataScale, Fill, Gamma, KernelFunction, vector};
 use crate::error::Result;
@@ -61,14 +62,22 @@ impl KernelFunction for Matern52 {
         self.gamma.set(values);
     }
 
-    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
-        // dk/dlog gamma_d = dk/dd^2 gamma_d (a_d - b_d)^2, dk/dd^2 = -5/3 (1 + s) exp(-s): finite at s = 0
-        let mut slope = Array2::zeros(w.dim());
-        squared_distances(a, b, &self.gamma, slope.view_mut());
-        vector::map_with(slope.view_mut(), w, |d2, w| {
+    fn form(&self) -> Form<'_> {
+        Form::Squares(&self.gamma)
+    }
+
+    fn gamma_mut(&mut self) -> Option<&mut Gamma> {
+        Some(&mut self.gamma)
+    }
+
+    fn slope(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayViewMut2<f64>) -> Vec<f64> {
+        // dk/dd^2 = -5/3 (1 + s) exp(-s): finite at s = 0
+        let mut d2 = Array2::zeros(w.dim());
+        squared_distances(a, b, &self.gamma, d2.view_mut());
+        vector::map_with(w, d2.view(), |w, d2| {
             let s = distance(d2);
             -5.0 / 3.0 * (1.0 + s) * vector::decay(s) * w
         });
-        self.gamma.collect(weighted_squares(a, b, slope.view(), &self.gamma))
+        vec![]
     }
 }

@@ -1,6 +1,7 @@
 //! Kernels k(x, x'), (M19), and their gradients, (M20): one file each, one line of registration.
 
 mod distance;
+mod gradient;
 mod inner;
 mod laplacian;
 mod linear;
@@ -18,6 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::registry::registry;
+
+pub(crate) use gradient::{Form, GradientSums};
 
 pub use laplacian::Laplacian;
 pub use linear::Linear;
@@ -74,17 +77,43 @@ pub(crate) trait KernelFunction: Send + Sync {
         Box::new(move |a, out| self.block(a, b.view(), out))
     }
 
-    /// Names and values of the positive, continuous parameters, in the order of `gradient`.
+    /// Names and values of the positive, continuous parameters, gamma first.
     fn parameters(&self) -> Vec<(String, f64)>;
 
     /// The same kernel with the values of `parameters` replaced.
     fn set_parameters(&mut self, values: &[f64]);
 
-    /// sum_ij w_ij dk(a_i, b_j)/dlog theta for each of `parameters`; `w` is [n, m].
-    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64>;
+    /// The sum p over features that k is a function of.
+    fn form(&self) -> Form<'_>;
+
+    /// gamma, if there is one.
+    fn gamma_mut(&mut self) -> Option<&mut Gamma> {
+        None
+    }
+
+    /// Replaces each entry of `w`, [n, m], by w_ij dk(a_i, b_j)/dp; returns sum_ij w_ij dk/dlog theta for each of
+    /// `parameters` behind gamma.
+    fn slope(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayViewMut2<f64>) -> Vec<f64>;
 }
 
 impl Kernel {
+    /// The kernels that `"auto"` chooses among, with the given gamma where there is one: all that are positive
+    /// semidefinite on any rows, polynomials of degree 2 and 3 among them.
+    pub fn candidates(gamma: &Gamma) -> Vec<Kernel> {
+        let poly = |degree| Kernel::from(Poly { degree, coef0: 1.0, ..Poly::default() });
+        let all = [
+            Rbf::default().into(),
+            Laplacian::default().into(),
+            Matern32::default().into(),
+            Matern52::default().into(),
+            RationalQuadratic::default().into(),
+            Linear::default().into(),
+            poly(2),
+            poly(3),
+        ];
+        all.into_iter().map(|kernel: Kernel| kernel.with_gamma(gamma.clone())).collect()
+    }
+
     /// Checks the parameters alone, without data.
     ///
     /// # Errors
@@ -141,9 +170,54 @@ impl Kernel {
         }
     }
 
+    /// The rule of gamma, where targets have a say in it.
+    pub(crate) fn learnt_rule(&self) -> Option<GammaRule> {
+        match self.gamma() {
+            Some(Gamma::Rule(rule)) if rule.is_learnt() => Some(*rule),
+            _ => None,
+        }
+    }
+
+    /// gamma, if there is one.
+    pub fn gamma(&self) -> Option<&Gamma> {
+        match self.as_dyn().form() {
+            Form::Squares(gamma) | Form::Absolutes(gamma) => Some(gamma),
+            Form::Products(gamma) => gamma,
+            Form::Other => None,
+        }
+    }
+
+    /// The same kernel with another gamma; a kernel without one as it is.
+    pub fn with_gamma(&self, gamma: Gamma) -> Kernel {
+        let mut kernel = self.clone();
+        if let Some(place) = kernel.as_dyn_mut().gamma_mut() {
+            *place = gamma;
+        }
+        kernel
+    }
+
+    /// Whether there is a gradient in the centres.
+    pub(crate) fn moves_centres(&self) -> bool {
+        !matches!(self.form(), Form::Other)
+    }
+
+    /// The same kernel with every gamma times `factor`.
+    pub(crate) fn times_gamma(&self, factor: f64) -> Kernel {
+        match self.gamma() {
+            Some(Gamma::Value(v)) => self.with_gamma((v * factor).into()),
+            Some(Gamma::PerFeature(v)) => self.with_gamma(v.iter().map(|v| v * factor).collect::<Vec<_>>().into()),
+            _ => self.clone(),
+        }
+    }
+
+    /// The sum over features that k is a function of.
+    pub(crate) fn form(&self) -> Form<'_> {
+        self.as_dyn().form()
+    }
+
     /// sum_ij w_ij dk(a_i, b_j)/dlog theta for each of [`Kernel::parameters`]; `w` is [n, m].
     pub fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
-        self.as_dyn().gradient(a, b, w)
+        gradient::gradient(self, a, b, w)
     }
 }
 
@@ -174,7 +248,10 @@ pub struct DataScale {
 
 /// The scale of a kernel: one number, one per feature, or a rule that the data fill in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "gamma must be a positive number, a list of one per feature, \"scale\" or \"auto\"")]
+#[serde(
+    untagged,
+    expecting = "gamma must be a positive number, a list of one per feature, \"scale\", \"auto\", \"evidence\" or \"evidence-ard\""
+)]
 pub enum Gamma {
     /// The same for every feature.
     Value(f64),
@@ -184,7 +261,7 @@ pub enum Gamma {
     Rule(GammaRule),
 }
 
-/// Rules for [`Gamma`], with scikit-learn's names.
+/// Rules for [`Gamma`]; the first two with scikit-learn's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GammaRule {
@@ -192,6 +269,31 @@ pub enum GammaRule {
     Scale,
     /// 1 / D.
     Auto,
+    /// One number, learnt by the gradient of the log evidence.
+    Evidence,
+    /// One number per feature, learnt so: features that say nothing of the target get next to none.
+    #[serde(rename = "evidence-ard")]
+    EvidenceArd,
+}
+
+impl GammaRule {
+    /// All rules.
+    pub const ALL: [GammaRule; 4] = [GammaRule::Scale, GammaRule::Auto, GammaRule::Evidence, GammaRule::EvidenceArd];
+
+    /// The name used in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            GammaRule::Scale => "scale",
+            GammaRule::Auto => "auto",
+            GammaRule::Evidence => "evidence",
+            GammaRule::EvidenceArd => "evidence-ard",
+        }
+    }
+
+    /// Whether the targets have a say.
+    pub(crate) fn is_learnt(self) -> bool {
+        matches!(self, GammaRule::Evidence | GammaRule::EvidenceArd)
+    }
 }
 
 impl Default for Gamma {
@@ -218,7 +320,7 @@ impl Gamma {
             Err(Error::Parameter {
                 name: format!("kernel.{kernel}.gamma"),
                 found,
-                expected: "a positive, finite number, one such number per feature, \"scale\" or \"auto\"".into(),
+                expected: "a positive, finite number, one such number per feature, \"scale\", \"auto\", \"evidence\" or \"evidence-ard\"".into(),
             })
         };
         let good = |v: &f64| v.is_finite() && *v > 0.0;
@@ -233,10 +335,19 @@ impl Gamma {
         match self {
             Gamma::Rule(rule) => {
                 let d = data.features.max(1) as f64;
+                if rule.is_learnt() {
+                    return Err(Error::Parameter {
+                        name: format!("kernel.{kernel}.gamma"),
+                        found: rule.name().into(),
+                        expected: "a number, or one per feature, or \"scale\" or \"auto\": only a fit to rows in memory can \
+                                   learn it"
+                            .into(),
+                    });
+                }
                 let value = match rule {
                     GammaRule::Scale if data.variance > 0.0 => 1.0 / (d * data.variance),
                     GammaRule::Scale => 1.0,
-                    GammaRule::Auto => 1.0 / d,
+                    _ => 1.0 / d,
                 };
                 if !(value.is_finite() && value > 0.0) {
                     return Err(Error::Overflow { what: format!("gamma = 1 / (D var(X)) = {value:e}") });
@@ -265,7 +376,7 @@ impl Gamma {
     }
 
     /// gamma of each feature, `[D]`.
-    fn values(&self, features: usize) -> Array1<f64> {
+    pub(crate) fn values(&self, features: usize) -> Array1<f64> {
         Array1::from_shape_fn(features, |d| self.at(d))
     }
 

@@ -3,7 +3,8 @@
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::distance::{Distances, squared_distances, weighted_squares};
+use super::distance::{Distances, squared_distances};
+use super::gradient::Form;
 use super::vector::Pointwise;
 use super::{DataScale, Fill, Gamma, KernelFunction, positive, vector};
 use crate::error::Result;
@@ -71,21 +72,26 @@ impl KernelFunction for RationalQuadratic {
         self.shape = rest[0];
     }
 
-    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
-        // With r = d^2 / shape: dk/dlog gamma_d = -k / (1 + r) gamma_d (a_d - b_d)^2,
-        // dk/dlog shape = k shape [r / (1 + r) - log(1 + r)]
-        let mut slope = Array2::zeros(w.dim());
-        squared_distances(a, b, &self.gamma, slope.view_mut());
+    fn form(&self) -> Form<'_> {
+        Form::Squares(&self.gamma)
+    }
+
+    fn gamma_mut(&mut self) -> Option<&mut Gamma> {
+        Some(&mut self.gamma)
+    }
+
+    fn slope(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayViewMut2<f64>) -> Vec<f64> {
+        // With r = d^2 / shape: dk/dd^2 = -k / (1 + r), dk/dlog shape = k shape [r / (1 + r) - log(1 + r)]
+        let mut d2 = Array2::zeros(w.dim());
+        squared_distances(a, b, &self.gamma, d2.view_mut());
         let mut shape = 0.0;
-        vector::rows(slope.view_mut(), |i, row| {
-            for (d2, w) in row.iter_mut().zip(w.row(i)) {
+        vector::rows(w, |i, row| {
+            for (w, d2) in row.iter_mut().zip(d2.row(i)) {
                 let (r, k) = (self.ratio(*d2), self.value(*d2));
-                shape += w * k * self.shape * (r / (1.0 + r) - r.ln_1p());
-                *d2 = -w * k / (1.0 + r);
+                shape += *w * k * self.shape * (r / (1.0 + r) - r.ln_1p());
+                *w *= -k / (1.0 + r);
             }
         });
-        let mut all = self.gamma.collect(weighted_squares(a, b, slope.view(), &self.gamma));
-        all.push(shape);
-        all
+        vec![shape]
     }
 }

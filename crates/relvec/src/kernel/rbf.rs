@@ -3,7 +3,8 @@
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::distance::{Distances, weighted_squares};
+use super::distance::Distances;
+use super::gradient::Form;
 use super::vector::Decay;
 use super::{DataScale, Fill, Gamma, KernelFunction, vector};
 use crate::error::Result;
@@ -42,11 +43,19 @@ impl KernelFunction for Rbf {
         self.gamma.set(values);
     }
 
-    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
-        // dk/dlog gamma_d = -k gamma_d (a_d - b_d)^2
-        let mut slope = Array2::zeros(w.dim());
-        self.block(a, b, slope.view_mut());
-        vector::map_with(slope.view_mut(), w, |k, w| -k * w);
-        self.gamma.collect(weighted_squares(a, b, slope.view(), &self.gamma))
+    fn form(&self) -> Form<'_> {
+        Form::Squares(&self.gamma)
+    }
+
+    fn gamma_mut(&mut self) -> Option<&mut Gamma> {
+        Some(&mut self.gamma)
+    }
+
+    fn slope(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayViewMut2<f64>) -> Vec<f64> {
+        // dk/dd^2 = -k
+        let mut k = Array2::zeros(w.dim());
+        self.block(a, b, k.view_mut());
+        vector::map_with(w, k.view(), |w, k| -k * w);
+        vec![]
     }
 }

@@ -3,7 +3,8 @@
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::inner::{Products, weighted_products};
+use super::gradient::Form;
+use super::inner::Products;
 use super::{DataScale, Fill, Gamma, KernelFunction, finite, vector};
 use crate::error::Result;
 
@@ -41,18 +42,31 @@ impl KernelFunction for Sigmoid {
     }
 
     fn parameters(&self) -> Vec<(String, f64)> {
-        self.gamma.parameters()
+        let mut all = self.gamma.parameters();
+        all.extend((self.coef0 > 0.0).then(|| ("coef0".into(), self.coef0)));
+        all
     }
 
     fn set_parameters(&mut self, values: &[f64]) {
-        self.gamma.set(values);
+        let rest = self.gamma.set(values);
+        if self.coef0 > 0.0 {
+            self.coef0 = rest[0];
+        }
     }
 
-    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
-        // dk/dlog gamma_d = gamma_d a_d b_d / cosh^2(..)
-        let mut slope = Array2::zeros(w.dim());
-        Products::new(b, &self.gamma).fill(a, slope.view_mut());
-        slope.zip_mut_with(&w, |p, w| *p = w / (*p + self.coef0).cosh().powi(2));
-        self.gamma.collect(weighted_products(a, b, slope.view(), &self.gamma))
+    fn form(&self) -> Form<'_> {
+        Form::Products(Some(&self.gamma))
+    }
+
+    fn gamma_mut(&mut self) -> Option<&mut Gamma> {
+        Some(&mut self.gamma)
+    }
+
+    fn slope(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, mut w: ArrayViewMut2<f64>) -> Vec<f64> {
+        // dk/dp = 1 / cosh^2(..); coef0 is added to p
+        let mut p = Array2::zeros(w.dim());
+        Products::new(b, &self.gamma).fill(a, p.view_mut());
+        w.zip_mut_with(&p, |w, p| *w /= (p + self.coef0).cosh().powi(2));
+        if self.coef0 > 0.0 { vec![self.coef0 * w.sum()] } else { vec![] }
     }
 }

@@ -129,6 +129,13 @@ pub struct Model {
     pub alpha: Vec<f64>,
     /// Precision of the bias; `None` if it was pruned (infinite precision) or switched off.
     pub intercept_alpha: Option<f64>,
+    /// What each feature moves in the kernel, (M37): shares of 1, `[D]`; empty unless the kernel has a gamma for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub feature_relevance: Vec<f64>,
+    /// Whether the centres are no training rows: the gradient of the evidence has moved them, and `relevance` counts
+    /// those it moved.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learned_centres: bool,
     /// The posterior.
     pub posterior: Posterior,
     /// Log evidence (log marginal likelihood) in nats, all constants included, units of the target; of the

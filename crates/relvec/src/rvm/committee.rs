@@ -20,18 +20,25 @@ struct Duel {
     labels: Vec<usize>,
 }
 
+/// What the members learn.
+pub(crate) struct Classes<'a> {
+    /// [N, D].
+    pub x: ArrayView2<'a, f64>,
+    pub labels: &'a [usize],
+    pub count: usize,
+    pub weights: Option<Vec<f64>>,
+}
+
 /// Fits a member for each class, or for each pair of classes.
 pub(crate) fn fit(
     rvm: &Rvm,
-    x: ArrayView2<f64>,
-    labels: &[usize],
-    count: usize,
-    weights: Option<&[f64]>,
+    classes: &Classes,
+    start: Instant,
     observer: &mut Observer,
     interrupt: &Interrupt,
 ) -> Result<(Model, Report)> {
-    let start = Instant::now();
-    let duels = duels(rvm.multi_class, labels, count);
+    let (x, weights) = (classes.x, classes.weights.as_deref());
+    let duels = duels(rvm.multi_class, classes.labels, classes.count);
     let (mut members, mut reports) = (Vec::new(), Vec::new());
     let (mut done, mut stopped) = (0, false);
     for (k, duel) in duels.iter().enumerate() {
@@ -157,6 +164,8 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
         actions,
         seconds: start.elapsed().as_secs_f64(),
         members: reports,
+        kernel_search: None,
+        centre_search: None,
     }
 }
 

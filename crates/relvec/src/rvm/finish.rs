@@ -84,6 +84,8 @@ pub(crate) fn model(
         },
         alpha: alpha[skip..].to_vec(),
         intercept_alpha: has_intercept.then(|| alpha[0]),
+        feature_relevance: vec![],
+        learned_centres: false,
         posterior,
         log_evidence,
         status,

@@ -31,6 +31,14 @@ pub(crate) const LEAST_PRECISION: f64 = 1e-12;
 const MARGIN: f64 = 1e-12;
 
 impl Noise {
+    /// The same without what is believed of it beforehand.
+    pub fn without_hyperprior(self) -> Noise {
+        match self {
+            Noise::Fixed(beta) => Noise::Fixed(beta),
+            Noise::Learnt { cap, .. } => Noise::Learnt { cap, c: 0.0, d: 0.0 },
+        }
+    }
+
     /// The best precision at energy E, see (M7).
     pub fn precision(&self, energy: f64, count: f64) -> f64 {
         match *self {

@@ -11,16 +11,20 @@ mod finish;
 mod gain;
 mod landmarks;
 mod laplace;
+mod lbfgs;
 mod logistic;
 mod mackay;
+mod moved;
 mod multinomial;
 mod parts;
 mod problem;
 mod reestimation;
+mod scales;
 mod scheme;
 mod score;
 mod sensitivity;
 mod sequential;
+mod shared;
 mod slopes;
 mod solution;
 mod table;
@@ -33,6 +37,7 @@ use std::time::{Duration, Instant};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
+use self::committee::Classes;
 use self::parts::{Parts, Warm};
 use self::problem::Problem;
 use self::scheme::{Aim, Entry, Run, require};
@@ -43,7 +48,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
 use crate::model::Model;
-use crate::report::{Actions, Interrupt, Observer, Report, Status};
+use crate::report::{Actions, CentreSearch, Interrupt, KernelSearch, Observer, Report, Status};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{MultiClass, Targets, Values};
@@ -52,9 +57,13 @@ pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
 pub use self::landmarks::{Centres, Dictionary, DictionaryRule, Landmarks};
 pub use self::mackay::MacKay;
+pub use self::moved::CentreRule;
 pub use self::scheme::{Hyperpriors, Inference};
 pub use self::sequential::{Sequential, Start};
 pub use self::variational::Variational;
+
+/// Why centres are not moved.
+const FIXED_CENTRES: &str = "fixed: centres are moved in regression and for two classes";
 
 /// Where the basis functions come from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,12 +95,16 @@ pub enum Basis {
 pub struct Rvm {
     /// The kernel; not used with [`Basis::Given`].
     pub kernel: Kernel,
+    /// Kernels to choose among by their evidence, instead of `kernel`; empty: only that one.
+    pub kernels: Vec<Kernel>,
     /// Where the basis functions come from.
     pub basis: Basis,
     /// With a kernel: how many training rows are candidates for relevance vectors.
     pub dictionary: Dictionary,
     /// How they are chosen where they are not all.
     pub landmarks: Landmarks,
+    /// Whether they stay at their rows; if not, up to 800 (or as many as the model has) are moved.
+    pub centres: CentreRule,
     /// Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random;
     /// needs the scheme `sequential` and a dictionary of a given size, less than 1,000 (500 for classes).
     pub refresh: usize,
@@ -124,9 +137,11 @@ impl Default for Rvm {
     fn default() -> Self {
         Rvm {
             kernel: Kernel::Rbf(crate::Rbf::default()),
+            kernels: vec![],
             basis: Basis::Kernel,
             dictionary: Dictionary::default(),
             landmarks: Landmarks::default(),
+            centres: CentreRule::Fixed,
             refresh: 0,
             bias: true,
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
@@ -149,6 +164,7 @@ impl Rvm {
     pub fn check(&self) -> Result<()> {
         if self.basis == Basis::Kernel {
             self.kernel.check()?;
+            self.kernels.iter().try_for_each(Kernel::check)?;
         }
         self.likelihood.check()?;
         self.inference.as_dyn().check(&format!("inference.{}", self.inference.name()))?;
@@ -171,6 +187,18 @@ impl Rvm {
         let expected = "0, or the scheme sequential and a dictionary of a given size of rows, less than 1000 (500 for classes)";
         let rows = !matches!(self.landmarks, Landmarks::Given(_));
         require(self.refresh == 0 || small && rows, || "refresh".into(), self.refresh, expected)?;
+        if self.centres == CentreRule::Learned {
+            let name = || "centres".into();
+            require(self.basis == Basis::Kernel, name, "learned", "fixed: columns of a design matrix have no centres")?;
+            require(rows, name, "learned", "fixed: the landmarks are given")?;
+            require(self.refresh == 0, name, "learned", "fixed, or refresh = 0: landmarks are moved or replaced, not both")?;
+            for kernel in self.to_try() {
+                let expected = format!("fixed: the kernel {} has no gradient in its centres", kernel.name());
+                require(kernel.moves_centres(), name, "learned", &expected)?;
+            }
+        }
+        let one = !matches!(self.likelihood, Likelihood::Softmax(_));
+        require(one || self.centres == CentreRule::Fixed, || "centres".into(), "learned", FIXED_CENTRES)?;
         require(self.max_iterations >= 1, || "max_iterations".into(), self.max_iterations, "a whole number of at least 1")?;
         let limit = self.time_limit.unwrap_or(1.0);
         require(limit.is_finite() && limit > 0.0, || "time_limit".into(), limit, "a positive number of seconds, or null")?;
@@ -220,7 +248,31 @@ impl Rvm {
         }
         let weights = targets.checked_weights()?;
         committee::check_present(labels, count, weights.as_deref())?;
-        committee::fit(&Rvm { multi_class: rule, ..self.clone() }, x, labels, count, weights.as_deref(), observer, interrupt)
+        require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", FIXED_CENTRES)?;
+        let start = Instant::now();
+        let mut own = Rvm { multi_class: rule, ..self.clone() };
+        let mut kernel_search = None;
+        if self.needs_rows() {
+            // One kernel for all members, learnt from all classes.
+            let interrupt = interrupt.for_one_fit(self.deadline(start));
+            let (kernel, search) = self.pool()?.install(|| self.joint().learn_kernel(x, targets, start, &interrupt))?;
+            (own.kernel, own.kernels, kernel_search) = (kernel, vec![], Some(search));
+        }
+        let classes = Classes { x, labels, count, weights };
+        let (model, report) = committee::fit(&own, &classes, start, observer, interrupt)?;
+        Ok((model, Report { kernel_search, ..report }))
+    }
+
+    /// The kernel that the data ask for, and how it was found.
+    fn learn_kernel(
+        &self,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        start: Instant,
+        interrupt: &Interrupt,
+    ) -> Result<(Kernel, KernelSearch)> {
+        let plain = Rvm { kernel: Kernel::Rbf(crate::Rbf::default()), kernels: vec![], ..self.clone() };
+        scales::choose(self, &Table::new(&plain, x, targets, interrupt)?, start)
     }
 
     /// Labels and number of classes where there are more than the likelihood of two can tell apart.
@@ -294,6 +346,8 @@ impl Rvm {
             basis: default.basis,
             dictionary: Dictionary::Rule(DictionaryRule::All),
             landmarks: default.landmarks,
+            centres: default.centres,
+            kernels: vec![],
             refresh: 0,
             ..self.clone()
         }
@@ -308,8 +362,68 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         let start = Instant::now();
         let interrupt = interrupt.for_one_fit(self.deadline(start));
-        let table = Table::new(self, x, targets, &interrupt)?;
-        self.learn(&table, None, &mut self.watch(observer, &interrupt, start))
+        if !self.needs_rows() {
+            let table = Table::new(self, x, targets, &interrupt)?;
+            let (model, report) = self.learn(&table, None, &mut self.watch(observer, &interrupt, start))?;
+            return Ok((Model { feature_relevance: scales::feature_relevance(&table, &model), ..model }, report));
+        }
+        let learns_kernel = self.learns_kernel();
+        // The rows are the same whatever the kernel.
+        let stand_in = if learns_kernel { Kernel::Rbf(crate::Rbf::default()) } else { self.kernel.clone() };
+        let plain = Rvm { kernel: stand_in, kernels: vec![], ..self.clone() };
+        let table = Table::new(&plain, x, targets, &interrupt)?;
+        let (kernel, kernel_search) = match learns_kernel {
+            true => scales::choose(self, &table, start).map(|(kernel, search)| (kernel, Some(search)))?,
+            false => (self.kernel.resolve(&table.data_scale())?, None),
+        };
+        let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
+        let table = table.with(&own, &kernel, None);
+        let (model, report) = own.learn(&table, None, &mut own.watch(observer, &interrupt, start))?;
+        let (model, report) = match self.centres {
+            CentreRule::Learned if report.status != Status::Stopped => {
+                let with_kernel = kernel_search.as_ref().is_some_and(|search| search.tried[search.chosen].evaluations > 0);
+                own.with_moved_centres(&table, (model, report), with_kernel, observer, &interrupt, start)?
+            }
+            _ => (model, report),
+        };
+        let feature_relevance = scales::feature_relevance(&table, &model);
+        Ok((Model { feature_relevance, ..model }, Report { kernel_search, ..report }))
+    }
+
+    /// The better of the fit to `table` and one whose centres the gradient has moved.
+    fn with_moved_centres(
+        &self,
+        table: &Table,
+        fixed: (Model, Report),
+        with_kernel: bool,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+        start: Instant,
+    ) -> Result<(Model, Report)> {
+        let begin = Instant::now();
+        let Some(moved) = moved::learn(self, table, &fixed.0, with_kernel, start)? else { return Ok(fixed) };
+        let seconds = begin.elapsed().as_secs_f64();
+        let search = |learned: f64, kept: bool| {
+            Some(CentreSearch {
+                moved: moved.centres.nrows(),
+                rows: moved.rows,
+                evaluations: moved.evaluations,
+                fixed_log_evidence: fixed.0.log_evidence,
+                learned_log_evidence: learned,
+                kept,
+                seconds,
+            })
+        };
+        let own = Rvm { kernel: moved.kernel.clone(), ..self.without_dictionary() };
+        let table = table.with_centres(&own, &moved.kernel, moved.centres.clone());
+        let (model, report) = own.learn(&table, None, &mut own.watch(observer, interrupt, start))?;
+        let learned = model.log_evidence;
+        if learned > fixed.0.log_evidence {
+            let model = Model { learned_centres: true, ..model };
+            return Ok((model, Report { centre_search: search(learned, true), ..report }));
+        }
+        let centre_search = search(learned, false);
+        Ok((fixed.0, Report { centre_search, ..fixed.1 }))
     }
 
     fn deadline(&self, start: Instant) -> Option<Instant> {
@@ -440,6 +554,8 @@ impl Rvm {
             certificate,
             repairs,
             actions,
+            kernel_search: None,
+            centre_search: None,
             seconds: watch.elapsed().as_secs_f64(),
             members: vec![],
         };

@@ -44,6 +44,15 @@ struct Place {
     y: Array2<f64>,
 }
 
+/// What an earlier model near the present one had.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    /// Products of its pairs of classes.
+    pairs: &'a [Array2<f64>],
+    /// Where the present columns stand in it, `[M]`.
+    places: &'a [Option<usize>],
+}
+
 /// The rows, the columns of the model, and their precisions.
 struct Sweep<'a> {
     problem: &'a Problem<'a>,
@@ -62,12 +71,12 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
     let all = Array2::from_shape_fn((outputs, m), |(_, i)| alpha[i]);
     let sweep = Sweep { problem, phi, contrasts, classes: outputs + 1, alpha: all };
     // Where each column was in the last model.
-    let known: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
-    let start = Array2::from_shape_fn((outputs, m), |(r, i)| match (warm, known[i]) {
+    let places: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
+    let start = Array2::from_shape_fn((outputs, m), |(r, i)| match (warm, places[i]) {
         (Some(s), Some(p)) => s.mean[r * s.active.len() + p],
         _ => 0.0,
     });
-    let before = warm.and_then(|s| s.joint.as_ref()).map(|j| (&j.pairs[..], &known[..]));
+    let before = warm.and_then(|s| s.joint.as_ref()).map(|j| Known { pairs: &j.pairs, places: &places });
     let (place, pairs, factor) = sweep.newton(start, before)?;
 
     let log_det = factor.log_det();
@@ -90,13 +99,8 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
 }
 
 impl Sweep<'_> {
-    /// The mode, the products of all pairs of classes there, and the factor of the Hessian. `before`: those products
-    /// of an earlier model near `start`, and where its columns stand in this one.
-    fn newton(
-        &self,
-        start: Array2<f64>,
-        before: Option<(&[Array2<f64>], &[Option<usize>])>,
-    ) -> Result<(Place, Vec<Array2<f64>>, Cholesky)> {
+    /// The mode, the products of all pairs of classes there, and the factor of the Hessian. `before` was near `start`.
+    fn newton(&self, start: Array2<f64>, before: Option<Known>) -> Result<(Place, Vec<Array2<f64>>, Cholesky)> {
         let mut place = self.at(start)?;
         let mut pairs = self.pairs(&place.y, before)?;
         let mut factor = self.hessian(&pairs)?;
@@ -227,11 +231,11 @@ impl Sweep<'_> {
 
     /// Phi'c y_k y_l Phi for each pair of classes k < l, [M, M]. What `before` knows of the columns, at nearly the
     /// same probabilities, is taken from there.
-    fn pairs(&self, y: &Array2<f64>, before: Option<(&[Array2<f64>], &[Option<usize>])>) -> Result<Vec<Array2<f64>>> {
+    fn pairs(&self, y: &Array2<f64>, before: Option<Known>) -> Result<Vec<Array2<f64>>> {
         let (problem, m) = (self.problem, self.phi.columns());
         let names: Vec<(usize, usize)> = (1..self.classes).flat_map(|l| (0..l).map(move |k| (k, l))).collect();
         let fresh: Vec<usize> = match before {
-            Some((_, known)) => (0..m).filter(|i| known[*i].is_none()).collect(),
+            Some(known) => (0..m).filter(|i| known.places[*i].is_none()).collect(),
             None => vec![],
         };
         let height = if before.is_some() { fresh.len() } else { m };
@@ -258,15 +262,15 @@ impl Sweep<'_> {
             self.phi.for_each_block(problem, &mut add);
             problem.table.interrupt.check()?;
         }
-        let Some((old, known)) = before else {
+        let Some(known) = before else {
             made.par_iter_mut().for_each(linalg::mirror);
             return Ok(made);
         };
-        let all = made.par_iter().zip(old).map(|(made, old)| {
+        let all = made.par_iter().zip(known.pairs).map(|(made, old)| {
             let mut out = Array2::zeros((m, m));
             for i in 0..m {
                 for j in 0..m {
-                    if let (Some(i_old), Some(j_old)) = (known[i], known[j]) {
+                    if let (Some(i_old), Some(j_old)) = (known.places[i], known.places[j]) {
                         out[[i, j]] = old[[i_old, j_old]];
                     }
                 }

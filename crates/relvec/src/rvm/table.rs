@@ -157,7 +157,7 @@ impl<'a> Table<'a> {
             candidate_of = (0..d).map(Some).collect();
             Source::Given
         } else {
-            let variance = all_variance(&canonical.rows, &canonical.weights);
+            let variance = all_variance(&canonical.rows.view(), &canonical.weights);
             let kernel = rvm.kernel.resolve(&DataScale { features: d, variance })?;
             match &rvm.landmarks {
                 Landmarks::Given(centres) => {
@@ -232,6 +232,65 @@ impl<'a> Table<'a> {
             interrupt: interrupt.clone(),
         };
         Ok((table, sums))
+    }
+
+    /// The same rows, or some of them (ascending), for another machine with another kernel, every parameter a number.
+    pub fn with<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, some: Option<&[usize]>) -> Table<'b> {
+        let pick = |v: &[f64]| some.map_or_else(|| v.to_vec(), |some| some.iter().map(|n| v[*n]).collect());
+        let source = match &self.source {
+            Source::Rows { rows, .. } => {
+                let kept = |n: &usize| some.map_or(Some(*n), |some| some.binary_search(n).ok());
+                Source::Rows { kernel: kernel.clone(), rows: rows.iter().filter_map(kept).collect() }
+            }
+            Source::Centres { centres, .. } => Source::Centres { kernel: kernel.clone(), centres: centres.clone() },
+            Source::Given => Source::Given,
+        };
+        let weights = pick(&self.weights);
+        let (mut origin, mut candidate_of) = (self.origin.clone(), self.candidate_of.clone());
+        // Of some rows nobody asks which they are.
+        if let (Source::Rows { rows, .. }, Some(_)) = (&source, some) {
+            (origin, candidate_of) = ((0..rows.len()).collect(), vec![]);
+        }
+        Table {
+            rvm,
+            rows: some.map_or_else(|| self.rows.clone(), |some| self.rows.select(Axis(0), some).into_shared()),
+            targets: pick(&self.targets),
+            outputs: self.outputs,
+            count: weights.iter().sum(),
+            weights,
+            units: self.units.clone(),
+            noise: self.noise,
+            repairs: self.repairs.clone(),
+            bias_only: self.bias_only,
+            n_rows: some.map_or(self.n_rows, <[usize]>::len),
+            origin,
+            candidate_of,
+            source,
+            memory_limit: self.memory_limit,
+            taken: self.taken,
+            interrupt: self.interrupt.clone(),
+        }
+    }
+
+    /// The same rows with other candidates: centres, [L, D], of a kernel, which the relevance of a model counts.
+    pub fn with_centres<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, centres: Array2<f64>) -> Table<'b> {
+        let all = 0..centres.nrows();
+        Table {
+            origin: all.clone().collect(),
+            candidate_of: all.map(Some).collect(),
+            source: Source::Centres { kernel: kernel.clone(), centres },
+            ..self.with(rvm, kernel, None)
+        }
+    }
+
+    /// What a rule for gamma needs to know of the rows.
+    pub fn data_scale(&self) -> DataScale {
+        DataScale { features: self.rows.ncols(), variance: all_variance(&self.rows.view(), &self.weights) }
+    }
+
+    /// Log evidence of `count` rows in the user's units.
+    pub fn log_evidence_out(&self, inner: f64, count: f64) -> f64 {
+        inner - count * self.units.scale.ln()
     }
 
     /// The columns of candidates, and the rows that they are made of.
@@ -357,7 +416,7 @@ fn deviation(t: &[f64], m: f64, c: &[f64]) -> f64 {
 }
 
 /// Variance of all entries taken together, by weight: what `gamma = "scale"` needs.
-fn all_variance(rows: &Array2<f64>, weights: &[f64]) -> f64 {
+fn all_variance(rows: &ArrayView2<f64>, weights: &[f64]) -> f64 {
     let share = 1.0 / (weights.iter().sum::<f64>() * rows.ncols() as f64);
     let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
         rows.outer_iter().zip(weights).map(|(row, w)| w * share * row.iter().map(|v| f(*v)).sum::<f64>()).sum()

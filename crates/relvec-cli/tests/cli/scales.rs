@@ -1,0 +1,69 @@
+//! Kernels and centres learnt from the data.
+
+use serde_json::json;
+
+use super::support::{Folder, regression_table};
+
+#[test]
+fn gamma_is_learnt() {
+    let folder = Folder::with("d.csv", regression_table(60, ","));
+    let plain = folder.ok("fit d.csv --target y --json").json();
+    let ard = folder.ok("fit d.csv --target y --json --gamma evidence-ard -o m.json").json();
+    let gamma = ard["kernel"]["parameters"]["gamma"].as_array().expect("one per feature");
+    assert_eq!(gamma.len(), ard["features"].as_array().unwrap().len());
+    assert!(ard["log_evidence"].as_f64() >= plain["log_evidence"].as_f64());
+    let shares: f64 = ard["feature_relevance"].as_array().unwrap().iter().filter_map(|v| v.as_f64()).sum();
+    assert!((shares - 1.0).abs() < 1e-9);
+    assert!(folder.ok("inspect m.json").stdout.contains("features that count"));
+    assert!(plain.get("feature_relevance").is_none());
+    let one = folder.ok("fit d.csv --target y --json --set kernel.gamma=evidence").json();
+    assert!(one["kernel"]["parameters"]["gamma"].is_f64());
+    let given = folder.ok("fit d.csv --target y --json --gamma 0.25").json();
+    assert_eq!(given["kernel"]["parameters"]["gamma"], json!(0.25));
+    let given = folder.ok("fit d.csv --target y --json --gamma [0.25,0.5]").json();
+    assert_eq!(given["kernel"]["parameters"]["gamma"], json!([0.25, 0.5]));
+}
+
+#[test]
+fn the_best_of_several_kernels() {
+    let folder = Folder::with("d.csv", regression_table(60, ","));
+    let run = folder.ok("fit d.csv --target y --json --kernel linear,rbf --gamma 1");
+    assert!(run.stderr.contains("log evidence of the kernels tried: linear "), "{}", run.stderr);
+    let alone = |kernel: &str| folder.ok(&format!("fit d.csv --target y --json --kernel {kernel}")).json();
+    let best = run.json()["log_evidence"].as_f64();
+    assert!(best >= alone("linear")["log_evidence"].as_f64());
+    let auto = alone("auto");
+    assert!(auto["log_evidence"].as_f64() >= alone("rbf")["log_evidence"].as_f64().map(|v| v - 1e-6), "{auto}");
+}
+
+#[test]
+fn centres_are_moved() {
+    let folder = Folder::with("d.csv", regression_table(90, ","));
+    let fixed = folder.ok("fit d.csv --target y --json --dictionary 5").json();
+    let run = folder.ok("fit d.csv --target y --json --dictionary 5 --centres learned -o m.json");
+    let moved = run.json();
+    assert!(moved["log_evidence"].as_f64() > fixed["log_evidence"].as_f64());
+    assert_eq!(moved["learned_centres"], json!(true));
+    assert!(fixed.get("learned_centres").is_none());
+    assert!(folder.ok("inspect m.json").stdout.contains("no training rows"));
+    assert_eq!(folder.ok("predict m.json d.csv").csv().1.len(), 90);
+}
+
+#[test]
+fn what_cannot_be_learnt() {
+    let folder = Folder::with("d.csv", regression_table(40, ","));
+    let fails =
+        |options: &str, fragments: &[&str]| folder.fails(2, &format!("fit d.csv --target y -o m.json {options}"), fragments);
+    fails("--kernel linear --gamma evidence", &["--gamma evidence", "linear"]);
+    fails("--kernel linear,linear_spline --gamma 1", &["linear,linear_spline"]);
+    fails("--kernel rbf,auto", &["auto"]);
+    fails("--kernel rbf,gauss", &["gauss", "matern52"]);
+    fails("--kernel rbf,linear --set kernel.rbf.gamma=1", &["--set kernel.rbf.gamma=1", "--gamma"]);
+    fails("--gamma wide", &["--gamma wide", "evidence-ard"]);
+    fails("--gamma 0", &["kernel.rbf.gamma", "0"]);
+    fails("--centres free", &["free", "learned"]);
+    fails("--kernel linear_spline --centres learned", &["centres", "linear_spline"]);
+    fails("--stream --dictionary 10 --gamma evidence", &["--stream", "memory"]);
+    fails("--stream --dictionary 10 --kernel auto", &["--stream", "memory"]);
+    fails("--checkpoint c --dictionary 10 --centres learned", &["--checkpoint", "memory"]);
+}

@@ -1,0 +1,216 @@
+//! Gradients of weighted sums of kernel values: in the parameters, and in the centres.
+
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
+
+use super::distance::{feature_major, weighted_absolutes, weighted_squares};
+use super::inner::weighted_products;
+use super::{Gamma, Kernel};
+use crate::linalg;
+
+/// The sum p over features that a kernel is a function of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Form<'g> {
+    /// sum_d gamma_d (a_d - b_d)^2.
+    Squares(&'g Gamma),
+    /// sum_d gamma_d |a_d - b_d|.
+    Absolutes(&'g Gamma),
+    /// sum_d gamma_d a_d b_d; without gamma a_d b_d.
+    Products(Option<&'g Gamma>),
+    /// None of these: no parameters, and no gradient in the centres.
+    Other,
+}
+
+/// sum_ij w_ij dk(a_i, b_j)/dlog theta for each parameter of the kernel, to the last digit; `w` is [n, m].
+pub(super) fn gradient(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+    let kernel = kernel.as_dyn();
+    let mut s = w.to_owned();
+    let rest = kernel.slope(a, b, s.view_mut());
+    let mut all = match kernel.form() {
+        Form::Squares(gamma) => gamma.collect(weighted_squares(a, b, s.view(), gamma)),
+        Form::Absolutes(gamma) => gamma.collect(weighted_absolutes(a, b, s.view(), gamma)),
+        Form::Products(Some(gamma)) => gamma.collect(weighted_products(a, b, s.view(), gamma)),
+        Form::Products(None) | Form::Other => vec![],
+    };
+    all.extend(rest);
+    all
+}
+
+/// The same gradient summed over blocks of rows a at the same centres b, and that in the centres, (M35): by matrix
+/// products, which lose digits where kernels are far narrower than the rows are spread, but not so many that an
+/// optimiser would notice.
+pub(crate) struct GradientSums<'a> {
+    kernel: &'a Kernel,
+    /// b, about `middle`, [m, D].
+    centres: Array2<f64>,
+    /// Taken off rows and centres, `[D]`.
+    middle: Array1<f64>,
+    /// S'X, [m, D], S_ij = w_ij dk/dp; for absolute differences sum_i S_ij sign(b_jd - a_id).
+    cross: Array2<f64>,
+    /// S'1, `[m]`.
+    columns: Array1<f64>,
+    /// sum_i x_id^2 (S1)_i, `[D]`; for absolute differences sum_ij S_ij |a_id - b_jd|.
+    rows: Array1<f64>,
+    /// Of parameters other than gamma.
+    rest: Vec<f64>,
+}
+
+impl<'a> GradientSums<'a> {
+    pub fn new(kernel: &'a Kernel, b: ArrayView2<f64>) -> GradientSums<'a> {
+        let (m, features) = b.dim();
+        // Products know no other origin than zero.
+        let middle = match kernel.as_dyn().form() {
+            Form::Squares(_) => b.mean_axis(Axis(0)).unwrap_or_else(|| Array1::zeros(features)),
+            _ => Array1::zeros(features),
+        };
+        GradientSums {
+            kernel,
+            centres: &b - &middle,
+            middle,
+            cross: Array2::zeros((m, features)),
+            columns: Array1::zeros(m),
+            rows: Array1::zeros(features),
+            rest: vec![],
+        }
+    }
+
+    /// Adds rows `a`, [n, D], with `w` = d./dk, [n, m], which is used up; in the calling thread alone.
+    pub fn add(&mut self, a: ArrayView2<f64>, mut w: ArrayViewMut2<f64>) {
+        let x = &a - &self.middle;
+        // The kernel sees rows and centres as far from each other as they are, wherever the middle.
+        let rest = match self.kernel.as_dyn().form() {
+            Form::Squares(_) => self.kernel.as_dyn().slope(x.view(), self.centres.view(), w.view_mut()),
+            _ => self.kernel.as_dyn().slope(a, self.centres.view(), w.view_mut()),
+        };
+        self.rest.resize(rest.len(), 0.0);
+        self.rest.iter_mut().zip(rest).for_each(|(sum, v)| *sum += v);
+        match self.kernel.as_dyn().form() {
+            Form::Squares(_) => {
+                let ones = Array2::from_elem((1, a.nrows()), 1.0);
+                linalg::product_alone(true, ones.view(), w.view(), self.columns.view_mut().insert_axis(Axis(0)));
+                linalg::product_alone(true, w.t(), x.view(), self.cross.view_mut());
+                for (x, s) in x.outer_iter().zip(w.outer_iter()) {
+                    let total = s.sum();
+                    self.rows.iter_mut().zip(x).for_each(|(sum, x)| *sum += total * x * x);
+                }
+            }
+            Form::Products(_) => linalg::product_alone(true, w.t(), x.view(), self.cross.view_mut()),
+            Form::Absolutes(_) => self.add_absolutes(x.view(), w.view()),
+            Form::Other => {}
+        }
+    }
+
+    fn add_absolutes(&mut self, x: ArrayView2<f64>, s: ArrayView2<f64>) {
+        let centres = feature_major(self.centres.view());
+        for (d, z) in centres.outer_iter().enumerate() {
+            let mut signs = vec![0.0; z.len()];
+            for (x, s) in x.column(d).iter().zip(s.outer_iter()) {
+                for ((sign, z), s) in signs.iter_mut().zip(z).zip(s) {
+                    let gap = z - x;
+                    *sign += if gap == 0.0 { 0.0 } else { s * gap.signum() };
+                    self.rows[d] += s * gap.abs();
+                }
+            }
+            self.cross.column_mut(d).iter_mut().zip(signs).for_each(|(sum, v)| *sum += v);
+        }
+    }
+
+    /// Adds the sums over other rows.
+    pub fn merge(&mut self, other: &GradientSums) {
+        self.cross += &other.cross;
+        self.columns += &other.columns;
+        self.rows += &other.rows;
+        self.rest.resize(self.rest.len().max(other.rest.len()), 0.0);
+        self.rest.iter_mut().zip(&other.rest).for_each(|(sum, v)| *sum += v);
+    }
+
+    /// d./dlog theta for each parameter of the kernel, and d./db, [m, D].
+    pub fn finish(self) -> (Vec<f64>, Array2<f64>) {
+        let features = self.rows.len();
+        let (z, columns) = (&self.centres, self.columns.view().insert_axis(Axis(1)));
+        let zs = |v: &Array2<f64>| (z * v).sum_axis(Axis(0));
+        let (scales, per_feature, centres) = match self.kernel.as_dyn().form() {
+            Form::Squares(gamma) => {
+                let per_feature = &self.rows + &(&zs(&(z * &columns)) - &(zs(&self.cross) * 2.0));
+                (gamma.values(features), per_feature, (z * &columns - &self.cross) * 2.0)
+            }
+            Form::Absolutes(gamma) => (gamma.values(features), self.rows.clone(), self.cross),
+            Form::Products(gamma) => {
+                let scales = gamma.map_or(Array1::ones(features), |gamma| gamma.values(features));
+                (scales, zs(&self.cross), self.cross)
+            }
+            Form::Other => (Array1::ones(features), Array1::zeros(features), self.cross),
+        };
+        let mut all = match self.kernel.as_dyn().form() {
+            Form::Squares(gamma) | Form::Absolutes(gamma) | Form::Products(Some(gamma)) => {
+                gamma.collect((per_feature * &scales).to_vec())
+            }
+            Form::Products(None) | Form::Other => vec![],
+        };
+        all.extend(self.rest);
+        (all, centres * &scales)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::Axis;
+
+    fn rows(n: usize, features: usize, seed: u64) -> Array2<f64> {
+        let mut state = seed;
+        Array2::from_shape_simple_fn((n, features), || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        })
+    }
+
+    /// Each registered kernel, with one gamma and with one per feature.
+    fn kernels(features: usize) -> Vec<Kernel> {
+        let per_feature: Vec<f64> = (0..features).map(|d| 0.2 + 0.3 * d as f64).collect();
+        let all = Kernel::NAMES.iter().map(|name| Kernel::from_name(name).expect("a name"));
+        all.flat_map(|k| [k.with_gamma(0.4.into()), k.with_gamma(per_feature.clone().into())]).collect()
+    }
+
+    fn value(kernel: &Kernel, a: &Array2<f64>, b: &Array2<f64>, w: &Array2<f64>) -> f64 {
+        let mut k = Array2::zeros(w.dim());
+        kernel.block(a.view(), b.view(), k.view_mut());
+        (&k * w).sum()
+    }
+
+    /// In two blocks, far from the origin, against the exact sums and against finite differences of the centres.
+    #[test]
+    fn sums_are_the_gradient_in_parameters_and_centres() {
+        for (features, offset) in [(1, 0.0), (3, 0.0), (7, 2.0)] {
+            for kernel in kernels(features) {
+                let (a, b, w) = (rows(20, features, 1) + offset, rows(6, features, 2) + offset, rows(20, 6, 3));
+                let mut sums = GradientSums::new(&kernel, b.view());
+                let mut second = GradientSums::new(&kernel, b.view());
+                for (sums, range) in [(&mut sums, 0..13), (&mut second, 13..20)] {
+                    let mut w = w.select(Axis(0), &range.clone().collect::<Vec<_>>());
+                    sums.add(a.select(Axis(0), &range.collect::<Vec<_>>()).view(), w.view_mut());
+                }
+                sums.merge(&second);
+                let (parameters, centres) = sums.finish();
+                let exact = kernel.gradient(a.view(), b.view(), w.view());
+                assert_eq!(parameters.len(), exact.len(), "{kernel:?}");
+                let size = exact.iter().fold(1e-3f64, |m, v| m.max(v.abs()));
+                for (got, exact) in parameters.iter().zip(&exact) {
+                    assert!((got - exact).abs() < 1e-11 * size, "{kernel:?}: {got} instead of {exact}");
+                }
+                if matches!(kernel.form(), Form::Other) {
+                    continue;
+                }
+                let size = centres.iter().fold(1e-3f64, |m, v| m.max(v.abs()));
+                for ((j, d), got) in centres.indexed_iter() {
+                    let at = |h: f64| {
+                        let mut b = b.clone();
+                        b[[j, d]] += h;
+                        value(&kernel, &a, &b, &w)
+                    };
+                    let expected = (at(1e-5) - at(-1e-5)) / 2e-5;
+                    assert!((got - expected).abs() < 1e-6 * size, "{kernel:?}: centre {got} instead of {expected}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! L-BFGS within bounds: maximises a smooth function of which one call gives the value and the gradient.
+
+use std::collections::VecDeque;
+
+use crate::error::Result;
+
+/// Steps remembered.
+const MEMORY: usize = 12;
+/// A step must gain this share of what its slope promises, and leave at most that share of the slope.
+const GAIN: f64 = 1e-4;
+const SLOPE: f64 = 0.9;
+/// Lengths tried along one direction.
+const LENGTHS: usize = 12;
+/// Largest change of a variable in the very first step, whose length nothing tells.
+const FIRST_STEP: f64 = 0.5;
+
+/// When to stop, and how far to go at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Calls of the function, at most.
+    pub evaluations: usize,
+    /// It ends when the last `patience` calls have gained less than this.
+    pub tolerance: f64,
+    pub patience: usize,
+    /// Largest change of a variable in one step.
+    pub step: f64,
+}
+
+/// The highest point found.
+#[derive(Debug, Clone)]
+pub(super) struct Peak {
+    pub x: Vec<f64>,
+    pub value: f64,
+    /// Calls of the function.
+    pub evaluations: usize,
+}
+
+/// Value and gradient, `[n]`.
+pub(super) type Point = (f64, Vec<f64>);
+
+/// Climbs from `start` within `bounds`. `f` is called with a point; `None` says that it has no value there.
+/// `None` is returned if it has none at the start. An error of `f` ends it.
+pub(super) fn maximise(
+    start: &[f64],
+    bounds: &[(f64, f64)],
+    limits: Limits,
+    mut f: impl FnMut(&[f64]) -> Result<Option<Point>>,
+) -> Result<Option<Peak>> {
+    let inside = |x: Vec<f64>| -> Vec<f64> { x.iter().zip(bounds).map(|(x, (low, high))| x.clamp(*low, *high)).collect() };
+    let mut x = inside(start.to_vec());
+    let mut evaluations = 1;
+    let Some((mut value, mut g)) = f(&x)? else { return Ok(None) };
+    let mut best = vec![value];
+    let mut pairs: VecDeque<(Vec<f64>, Vec<f64>)> = VecDeque::new();
+    'climb: loop {
+        // A variable at its bound with the slope outwards stays.
+        let free: Vec<bool> = x
+            .iter()
+            .zip(bounds)
+            .zip(&g)
+            .map(|((x, (low, high)), g)| !(*x <= *low && *g < 0.0 || *x >= *high && *g > 0.0))
+            .collect();
+        let only_free =
+            |v: Vec<f64>| -> Vec<f64> { v.into_iter().zip(&free).map(|(v, free)| if *free { v } else { 0.0 }).collect() };
+        let slope = only_free(g.clone());
+        let mut direction = only_free(newton(&slope, &pairs));
+        let promised = dot(&direction, &slope);
+        if !(promised.is_finite() && promised > 0.0) {
+            pairs.clear();
+            direction.clone_from(&slope);
+        }
+        let largest = direction.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        if largest.is_nan() || largest <= 0.0 {
+            break;
+        }
+        let most = limits.step / largest;
+        let mut length = if pairs.is_empty() { FIRST_STEP.min(limits.step) / largest } else { most.min(1.0) };
+        let (mut low, mut high) = (0.0, f64::INFINITY);
+        let mut found: Option<(Vec<f64>, Point)> = None;
+        for _ in 0..LENGTHS {
+            if evaluations >= limits.evaluations {
+                break;
+            }
+            let trial = inside(x.iter().zip(&direction).map(|(x, d)| x + length * d).collect());
+            let moved: Vec<f64> = trial.iter().zip(&x).map(|(t, x)| t - x).collect();
+            evaluations += 1;
+            let point = f(&trial)?.filter(|(v, g)| v.is_finite() && g.iter().all(|g| g.is_finite()));
+            best.push(point.as_ref().map_or(value, |p| p.0).max(best[best.len() - 1]));
+            match point {
+                Some(point) if point.0 >= value + GAIN * dot(&slope, &moved) => {
+                    let left = dot(&point.1, &moved) > SLOPE * dot(&slope, &moved);
+                    low = length;
+                    if found.as_ref().is_none_or(|(_, (value, _))| point.0 > *value) {
+                        found = Some((trial, point));
+                    }
+                    if !left || length >= most {
+                        break;
+                    }
+                }
+                _ => high = length,
+            }
+            length = if high.is_finite() { 0.5 * (low + high) } else { (2.0 * length).min(most) };
+            // A longer step was too long: what there is will do.
+            if found.is_some() && high.is_finite() {
+                break;
+            }
+        }
+        match found {
+            Some((trial, (higher, slope))) => {
+                let s: Vec<f64> = trial.iter().zip(&x).map(|(t, x)| t - x).collect();
+                let y: Vec<f64> = g.iter().zip(&slope).map(|(before, after)| before - after).collect();
+                if dot(&s, &y) > 1e-10 * (dot(&s, &s) * dot(&y, &y)).sqrt() {
+                    pairs.push_back((s, y));
+                    if pairs.len() > MEMORY {
+                        pairs.pop_front();
+                    }
+                }
+                (x, value, g) = (trial, higher, slope);
+            }
+            // What is remembered may mislead: once more along the slope.
+            None if !pairs.is_empty() && evaluations < limits.evaluations => pairs.clear(),
+            None => break 'climb,
+        }
+        let before = best.len().checked_sub(limits.patience + 1).map(|k| best[k]);
+        if evaluations >= limits.evaluations || before.is_some_and(|before| value - before < limits.tolerance) {
+            break;
+        }
+    }
+    Ok(Some(Peak { x, value, evaluations }))
+}
+
+/// The direction of Newton's method, with the curvature that the remembered steps (and falls of the gradient) show.
+fn newton(g: &[f64], pairs: &VecDeque<(Vec<f64>, Vec<f64>)>) -> Vec<f64> {
+    let mut q = g.to_vec();
+    let mut shares = Vec::new();
+    for (s, y) in pairs.iter().rev() {
+        let share = dot(s, &q) / dot(s, y);
+        q.iter_mut().zip(y).for_each(|(q, y)| *q -= share * y);
+        shares.push(share);
+    }
+    if let Some((s, y)) = pairs.back() {
+        let scale = dot(s, y) / dot(y, y);
+        q.iter_mut().for_each(|q| *q *= scale);
+    }
+    for ((s, y), share) in pairs.iter().zip(shares.iter().rev()) {
+        let back = dot(y, &q) / dot(s, y);
+        q.iter_mut().zip(s).for_each(|(q, s)| *q += (share - back) * s);
+    }
+    q
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { evaluations: 400, tolerance: 1e-14, patience: 8, step: 1.0 };
+    const FREE: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
+
+    fn rosenbrock(x: &[f64]) -> Point {
+        let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
+        (-(a * a + 100.0 * b * b), vec![2.0 * a + 400.0 * x[0] * b, -200.0 * b])
+    }
+
+    #[test]
+    fn the_valley_of_rosenbrock() {
+        let peak = maximise(&[-1.2, 1.0], &[FREE; 2], LIMITS, |x| Ok(Some(rosenbrock(x)))).unwrap().unwrap();
+        assert!((peak.x[0] - 1.0).abs() < 1e-5 && (peak.x[1] - 1.0).abs() < 1e-5, "{peak:?}");
+        assert!(peak.evaluations < 120, "{peak:?}");
+    }
+
+    #[test]
+    fn bounds_hold_and_the_best_of_them_is_found() {
+        // Inside x <= 0.5 the best is at the bound, y = x^2.
+        let bounds = [(-2.0, 0.5), FREE];
+        let mut outside = 0;
+        let peak = maximise(&[-1.2, 1.0], &bounds, LIMITS, |x| {
+            outside += usize::from(x[0] > 0.5 || x[0] < -2.0);
+            Ok(Some(rosenbrock(x)))
+        });
+        let peak = peak.unwrap().unwrap();
+        assert_eq!(outside, 0);
+        assert!((peak.x[0] - 0.5).abs() < 1e-6 && (peak.x[1] - 0.25).abs() < 1e-5, "{peak:?}");
+    }
+
+    /// Curvatures of 1 to 1e4 in twenty variables.
+    #[test]
+    fn a_narrow_bowl() {
+        let curvature = |i: usize| 10f64.powf(4.0 * i as f64 / 19.0);
+        let bowl = |x: &[f64]| {
+            let value = -0.5 * x.iter().enumerate().map(|(i, x)| curvature(i) * (x - 1.0).powi(2)).sum::<f64>();
+            (value, x.iter().enumerate().map(|(i, x)| -curvature(i) * (x - 1.0)).collect())
+        };
+        let peak = maximise(&[0.0; 20], &[FREE; 20], LIMITS, |x| Ok(Some(bowl(x)))).unwrap().unwrap();
+        assert!(peak.value > -1e-6, "{peak:?}");
+    }
+
+    /// log x has no value below 0, and no end above.
+    #[test]
+    fn where_there_is_no_value_it_does_not_go() {
+        let log = |x: &[f64]| Ok((x[0] > 0.0).then(|| (x[0].ln() - x[0], vec![1.0 / x[0] - 1.0])));
+        let peak = maximise(&[0.01], &[FREE], Limits { step: 100.0, ..LIMITS }, log).unwrap().unwrap();
+        assert!((peak.x[0] - 1.0).abs() < 1e-5, "{peak:?}");
+        assert!(maximise(&[-1.0], &[FREE], LIMITS, log).unwrap().is_none());
+    }
+
+    #[test]
+    fn it_ends() {
+        let mut calls = 0;
+        let rising = |x: &[f64]| {
+            calls += 1;
+            Ok(Some((x[0], vec![1.0])))
+        };
+        let peak = maximise(&[0.0], &[FREE], Limits { evaluations: 30, ..LIMITS }, rising).unwrap().unwrap();
+        assert_eq!((peak.evaluations, calls), (30, 30));
+        assert!(peak.value > 10.0);
+        let flat = maximise(&[0.0], &[FREE], LIMITS, |_| Ok(Some((1.0, vec![0.0])))).unwrap().unwrap();
+        assert_eq!(flat.evaluations, 1);
+    }
+
+    #[test]
+    fn errors_end_it() {
+        let error = maximise(&[0.0], &[FREE], LIMITS, |_| Err(crate::Error::Interrupted));
+        assert_eq!(error.unwrap_err(), crate::Error::Interrupted);
+    }
+}

@@ -1,0 +1,627 @@
+//! Kernels learnt from the data: their parameters by the gradient of the log evidence with one precision shared by
+//! all weights, (M36), and which kernel by the evidence of fits.
+
+use std::time::Instant;
+
+use ndarray::{Array1, Array2, Axis, s};
+
+use super::landmarks::Landmarks;
+use super::lbfgs::{self, Limits};
+use super::shared::{Columns, Sample};
+use super::table::{Table, afford};
+use super::{Basis, CentreRule, Dictionary, Inference, Rvm, Sequential, Start, silent};
+use crate::error::{Error, Result};
+use crate::kernel::{Form, Gamma, GammaRule, Kernel};
+use crate::likelihood::{Bernoulli, Likelihood};
+use crate::linalg;
+use crate::model::Model;
+use crate::report::{KernelSearch, KernelTrial};
+
+/// Rows that gradients are taken from; more add nothing.
+const ROWS: usize = 5000;
+/// Kernels in the dictionary, first few to come near, then more: few kernels prefer widths that suit few.
+const FEW: usize = 300;
+const MANY: usize = 800;
+/// Calls of the evidence with each dictionary; and it ends when as many calls have gained less, per row, than this.
+const EVALUATIONS: usize = 30;
+const PATIENCE: usize = 5;
+const TOLERANCE: f64 = 1e-4;
+/// Widths tried at first are powers of 2 times one from the spread of the data; the search for the best of them ends
+/// after so many worse ones either way, or here.
+const WORSE: usize = 3;
+const NARROWEST: i32 = 16;
+const WIDEST: i32 = -10;
+/// How far log gamma may go from there, down and up: next to no effect of a feature, and kernels no narrower than a
+/// twentieth. Other parameters either way.
+const GAMMA_RANGE: (f64, f64) = (-14.0, 6.0);
+const OTHER_RANGE: f64 = 6.0;
+/// Largest relative precision, for columns of entries about 1; and the one to start from where the best single width
+/// explains so little that its own would hold all weights, and so all gradients, at zero.
+const MOST_PRECISION: f64 = 1e5;
+const FIRST_PRECISION: f64 = 0.1;
+/// A second start, from kernels wider by this in log gamma.
+const WIDER: f64 = 1.5;
+/// Where the gradient has led, features one by one are given these gammas (of rows of unit variance), if that is so
+/// many times their own, and the best that helps is a new start; so often. That is tried on few rows.
+const LEAP_GAMMAS: [f64; 2] = [0.7, 6.0];
+const LEAST_LEAP: f64 = 4.0;
+const LEAPS: usize = 8;
+const LEAP_ROWS: usize = 1000;
+const LEAP_LANDMARKS: usize = 150;
+/// Features with less than this share of the largest gamma are tried without, which is this share.
+const IDLE: f64 = 0.1;
+const NEXT_TO_NONE: f64 = 1e-5;
+/// Relative precision of the bias.
+pub(super) const BIAS_PRECISION: f64 = 1e-2;
+/// Few kernels on few rows prefer wider ones than all: all gammas times one of these, by the evidence of fits.
+const FACTORS: [f64; 6] = [1.0 / 3.0, 1.0 / 1.7, 1.0, 1.7, 3.0, 5.0];
+const UNCHANGED: usize = 2;
+/// Rows and landmarks of such fits at most.
+const TRIAL_ROWS: usize = 1 << 16;
+const TRIAL_LANDMARKS: usize = 500;
+/// What a feature that is the same everywhere may deviate by, in its own size, without any effect.
+const DEAD: f64 = 1e-14;
+
+impl Rvm {
+    /// Whether a fit to sums over rows would not do: the kernel, or where its centres are, is to be learnt.
+    pub fn needs_rows(&self) -> bool {
+        self.basis == Basis::Kernel && (self.learns_kernel() || self.centres == CentreRule::Learned)
+    }
+
+    /// Whether the data have a say in the kernel.
+    pub(super) fn learns_kernel(&self) -> bool {
+        !self.kernels.is_empty() || self.kernel.learnt_rule().is_some()
+    }
+
+    /// The kernels to choose among.
+    pub(super) fn to_try(&self) -> &[Kernel] {
+        if self.kernels.is_empty() { std::slice::from_ref(&self.kernel) } else { &self.kernels }
+    }
+}
+
+/// The kernel of highest evidence, every parameter a number, and how it was found. `start`: when the fit began.
+pub(super) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<(Kernel, KernelSearch)> {
+    let begin = Instant::now();
+    let search = Search::new(rvm, table, start)?;
+    let (mut tried, mut best): (Vec<KernelTrial>, Option<(Kernel, usize)>) = (vec![], None);
+    for kernel in rvm.to_try() {
+        let (kernel, trial) = search.learn(kernel)?;
+        let before = best.as_ref().map_or(f64::NEG_INFINITY, |(_, k)| tried[*k].log_evidence);
+        if best.is_none() || trial.log_evidence > before {
+            best = Some((kernel, tried.len()));
+        }
+        tried.push(trial);
+        if search.is_late() {
+            break;
+        }
+    }
+    let (kernel, chosen) = best.expect("there is a kernel to try");
+    let trial_rows = search.trial_rows.as_ref().map_or(table.rows.nrows(), Vec::len);
+    let (rows, landmarks, seconds) = (search.rows.len(), search.many, begin.elapsed().as_secs_f64());
+    Ok((kernel, KernelSearch { tried, chosen, rows, landmarks, trial_rows, seconds }))
+}
+
+/// What all kernels are tried on.
+struct Search<'a> {
+    rvm: &'a Rvm,
+    table: &'a Table<'a>,
+    start: Instant,
+    /// Rows of the table that gradients are taken from, and landmarks among them.
+    rows: Vec<usize>,
+    few: usize,
+    many: usize,
+    /// Rows of the table for trial fits; `None`: all.
+    trial_rows: Option<Vec<usize>>,
+    moments: Moments,
+    /// The user's; of several classes that of one against the others.
+    likelihood: Likelihood,
+}
+
+/// Of each feature, over all rows: mean, standard deviation, root mean square, `[D]`.
+struct Moments {
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+    size: Vec<f64>,
+}
+
+/// The rows and landmarks as one kernel sees them: features in units of about their spread, powers of 2.
+struct Scene<'a> {
+    sample: Sample<'a>,
+    /// All landmarks, [m, D], the few first.
+    landmarks: Array2<f64>,
+    /// `[D]`.
+    units: Array1<f64>,
+    /// The power of a unit in gamma.
+    power: i32,
+    /// Features that are the same on every row and so have no effect: gamma is of no consequence.
+    dead: Vec<bool>,
+    /// The kernel with a first gamma, in these units.
+    first: Kernel,
+    moments: &'a Moments,
+}
+
+/// A kernel in the units of a scene, and the logs of the shared precision and the evidence.
+#[derive(Debug, Clone)]
+struct Found {
+    kernel: Kernel,
+    log_a: f64,
+    log_evidence: f64,
+}
+
+/// Whether all gammas are moved together, and with how many landmarks.
+#[derive(Debug, Clone, Copy)]
+struct Climb {
+    together: bool,
+    landmarks: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(rvm: &'a Rvm, table: &'a Table<'a>, start: Instant) -> Result<Search<'a>> {
+        let n = table.rows.nrows();
+        // As many rows and landmarks as fit: columns, their products with the covariance, and some Gram matrices.
+        let bytes = |rows: usize, columns: usize| 8 * (3 * rows * (columns + table.rows.ncols()) + 6 * columns * columns) as u64;
+        let (mut size, mut many) = (ROWS.min(n), MANY.min(n));
+        while table.taken + bytes(size, many) > table.memory_limit && many > 50 {
+            (size, many) = ((size / 2).max(many), many / 2);
+        }
+        afford("the rows and columns that the kernel is learnt from", table.taken + bytes(size, many), table.memory_limit)?;
+        let rows = Landmarks::any(n, size, rvm.seed);
+        let trial_rows = (n > TRIAL_ROWS).then(|| Landmarks::any(n, TRIAL_ROWS, rvm.seed));
+        let likelihood = match &rvm.likelihood {
+            Likelihood::Softmax(_) => Likelihood::Bernoulli(Bernoulli::default()),
+            own => own.clone(),
+        };
+        Ok(Search { rvm, table, start, rows, few: FEW.min(many), many, trial_rows, moments: Moments::of(table), likelihood })
+    }
+
+    /// Of several classes each against the others, side by side: with a Hessian of all classes at once the same
+    /// number of kernels would cost the square of that.
+    fn targets(&self) -> Vec<Vec<f64>> {
+        let of_rows = |f: &dyn Fn(f64) -> f64| self.rows.iter().map(|n| f(self.table.targets[*n])).collect();
+        match self.rvm.likelihood {
+            Likelihood::Softmax(_) => (0..=self.table.outputs).map(|k| of_rows(&|t| f64::from(t == k as f64))).collect(),
+            _ => vec![of_rows(&|t| t)],
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.rvm.time_limit.is_some_and(|limit| self.start.elapsed().as_secs_f64() >= limit)
+    }
+
+    /// One kernel with its parameters learnt, if it asks for that, and its trial.
+    fn learn(&self, kernel: &Kernel) -> Result<(Kernel, KernelTrial)> {
+        let Some(rule) = kernel.learnt_rule() else {
+            let kernel = kernel.resolve(&self.table.data_scale())?;
+            let (log_evidence, vectors) = self.trial(&kernel)?;
+            return Ok((kernel.clone(), KernelTrial::new(kernel.name(), kernel.parameters(), log_evidence, vectors)));
+        };
+        let scene = self.scene(kernel, rule)?;
+        if self.table.repairs.constant_target {
+            let kernel = scene.outside(&scene.first)?;
+            let (log_evidence, vectors) = self.trial(&kernel)?;
+            return Ok((kernel.clone(), KernelTrial::new(kernel.name(), kernel.parameters(), log_evidence, vectors)));
+        }
+        let mut evaluations = 0;
+        let width = self.width(&scene, &mut evaluations)?;
+        let (begin, end) = self.climb(&scene, &width, rule, &mut evaluations)?;
+        // What the gradient finds on some rows, with a shared precision, has to hold in fits: the width of the rule
+        // "scale", or the best single one, is kept unless another fit is better.
+        let mut plain = kernel.with_gamma(Gamma::Rule(GammaRule::Scale)).resolve(&self.table.data_scale())?;
+        if let (GammaRule::EvidenceArd, Some(Gamma::Value(gamma))) = (rule, plain.gamma()) {
+            plain = plain.with_gamma(vec![*gamma; self.table.rows.ncols()].into());
+        }
+        let (start_log_evidence, vectors) = self.trial(&plain)?;
+        let (mut best, mut factor) = ((plain, start_log_evidence, vectors), 1.0);
+        if rule == GammaRule::EvidenceArd {
+            let single = scene.outside(&width.kernel)?;
+            let (log_evidence, vectors) = self.trial(&single)?;
+            if log_evidence > best.1 {
+                best = (single, log_evidence, vectors);
+            }
+        }
+        let learnt = scene.outside(&end.kernel)?;
+        let mut highest = f64::NEG_INFINITY;
+        let mut attempt = |k: usize| -> Result<bool> {
+            if k >= FACTORS.len() || self.is_late() && highest > f64::NEG_INFINITY {
+                return Ok(false);
+            }
+            let kernel = learnt.times_gamma(FACTORS[k]);
+            let (log_evidence, vectors) = self.trial(&kernel)?;
+            let higher = log_evidence > highest;
+            highest = highest.max(log_evidence);
+            if log_evidence > best.1 {
+                (best, factor) = ((kernel, log_evidence, vectors), FACTORS[k]);
+            }
+            Ok(higher)
+        };
+        attempt(UNCHANGED)?;
+        // Other kernels know no width.
+        if learnt.is_local() {
+            let mut k = UNCHANGED + 1;
+            while attempt(k)? {
+                k += 1;
+            }
+            let mut k = if k == UNCHANGED + 1 { UNCHANGED } else { 0 };
+            while k > 0 && attempt(k - 1)? {
+                k -= 1;
+            }
+        }
+        let (best, log_evidence, vectors) = best;
+        let outside = |inner: f64| self.table.log_evidence_out(inner, scene.sample.count());
+        Ok((
+            best.clone(),
+            KernelTrial {
+                start_log_evidence: Some(start_log_evidence),
+                shared_log_evidence: Some([outside(begin), outside(end.log_evidence)]),
+                evaluations,
+                factor,
+                ..KernelTrial::new(kernel.name(), best.parameters(), log_evidence, vectors)
+            },
+        ))
+    }
+
+    /// Log evidence and number of vectors of a fit to all rows, or many, with few landmarks.
+    fn trial(&self, kernel: &Kernel) -> Result<(f64, usize)> {
+        let inference = match &self.rvm.inference {
+            Inference::Sequential(own) => Sequential { start: Start::Auto, ..own.clone() },
+            _ => Sequential::default(),
+        };
+        let dictionary = match self.rvm.dictionary {
+            Dictionary::Size(size) => size.min(TRIAL_LANDMARKS),
+            Dictionary::Rule(_) => TRIAL_LANDMARKS,
+        };
+        let rvm = Rvm {
+            kernel: kernel.clone(),
+            kernels: vec![],
+            dictionary: Dictionary::Size(dictionary),
+            refresh: 0,
+            inference: Inference::Sequential(inference),
+            ..self.rvm.clone()
+        };
+        let table = self.table.with(&rvm, kernel, self.trial_rows.as_deref());
+        let (model, _) = rvm.learn(&table, None, &mut rvm.watch(&mut silent, &table.interrupt, self.start))?;
+        Ok((model.log_evidence, model.relevance.len()))
+    }
+
+    /// The rows as `kernel` sees them, and its first gamma.
+    fn scene(&self, kernel: &Kernel, rule: GammaRule) -> Result<Scene<'_>> {
+        let (table, moments) = (self.table, &self.moments);
+        let products = matches!(kernel.form(), Form::Products(_));
+        let spread = if products { &moments.size } else { &moments.deviation };
+        let dead: Vec<bool> = spread.iter().map(|s| *s == 0.0).collect();
+        let live = dead.iter().filter(|dead| !**dead).count().max(1) as f64;
+        let power = if matches!(kernel.form(), Form::Absolutes(_)) { 1 } else { 2 };
+        let largest = spread.iter().fold(0.0f64, |m, s| m.max(*s));
+        let mean = largest * (spread.iter().map(|s| (s / largest).powi(2)).sum::<f64>() / live).sqrt();
+        // Of one gamma the unit is common to all features.
+        let common = |s: f64| if rule == GammaRule::EvidenceArd { s } else { mean };
+        let unit = |s: f64| if common(s) > 0.0 { 2f64.powi(common(s).log2().round() as i32) } else { 1.0 };
+        let units: Array1<f64> = spread.iter().map(|s| unit(*s)).collect();
+        let gamma = |s: f64| if common(s) > 0.0 { (unit(s) / common(s)).powi(power) / live } else { 1.0 / live };
+        let gamma = match rule {
+            GammaRule::EvidenceArd => Gamma::PerFeature(spread.iter().map(|s| gamma(*s)).collect()),
+            _ => Gamma::Value(gamma(mean)),
+        };
+        if !units.iter().all(|u| u.is_normal() && u.powi(power).is_normal()) {
+            return Err(Error::Overflow { what: "gamma for features of that spread, or its inverse,".into() });
+        }
+        let inside = |x: Array2<f64>| {
+            let mut x = x;
+            for (d, mut column) in x.columns_mut().into_iter().enumerate() {
+                let middle = if products { 0.0 } else { moments.mean[d] };
+                column.mapv_inplace(|v| if dead[d] { 0.0 } else { (v - middle) / units[d] });
+            }
+            x
+        };
+        let sample = Sample {
+            x: inside(table.rows.select(Axis(0), &self.rows)),
+            t: self.targets(),
+            c: self.rows.iter().map(|n| table.weights[*n]).collect(),
+            likelihood: &self.likelihood,
+            noise: table.noise.without_hyperprior(),
+            bias: self.rvm.bias,
+            interrupt: table.interrupt.clone(),
+        };
+        // Equal rows are neighbours.
+        let rows = sample.x.view();
+        let distinct: Vec<usize> = (0..rows.nrows()).filter(|n| *n == 0 || rows.row(*n) != rows.row(n - 1)).collect();
+        let mut chosen = Landmarks::any(distinct.len(), self.many, self.rvm.seed.wrapping_add(1));
+        // The few are spread among the many.
+        let few = Landmarks::any(chosen.len(), self.few, self.rvm.seed.wrapping_add(2));
+        let rest: Vec<usize> = (0..chosen.len()).filter(|k| few.binary_search(k).is_err()).collect();
+        chosen = few.iter().chain(&rest).map(|k| distinct[chosen[*k]]).collect();
+        let landmarks = rows.select(Axis(0), &chosen);
+        let first = kernel.with_gamma(gamma);
+        first.check()?;
+        Ok(Scene { sample, landmarks, units, power, dead, first, moments })
+    }
+
+    /// The best single width, of powers of 2.
+    fn width(&self, scene: &Scene, evaluations: &mut usize) -> Result<Found> {
+        let mut best: Option<Found> = None;
+        for ways in [(0..=NARROWEST).collect::<Vec<i32>>(), (WIDEST..0).rev().collect()] {
+            let (mut worse, mut log_a) = (0, FIRST_PRECISION.ln());
+            for k in ways {
+                let kernel = scene.first.times_gamma(2f64.powi(k));
+                let found = scene.shared(&kernel, self.few, log_a, evaluations)?;
+                worse += 1;
+                if let Some(found) = found {
+                    log_a = found.log_a;
+                    if best.as_ref().is_none_or(|best| found.log_evidence > best.log_evidence) {
+                        (best, worse) = (Some(found), 0);
+                    }
+                }
+                if worse >= WORSE || self.is_late() {
+                    break;
+                }
+            }
+        }
+        let best = best.ok_or(Error::Singular { columns: self.few, jitter: linalg::MAX_JITTER })?;
+        scene.ascend(&best, &best.kernel, Climb { together: true, landmarks: self.few }, evaluations, &|| self.is_late())
+    }
+
+    /// From the best single width up the gradient. Returns the log evidence at that width and what was found, both
+    /// with all landmarks.
+    fn climb(&self, scene: &Scene, width: &Found, rule: GammaRule, evaluations: &mut usize) -> Result<(f64, Found)> {
+        let ard = rule == GammaRule::EvidenceArd;
+        let ascend = |start: &Found, landmarks: usize, evaluations: &mut usize| {
+            scene.ascend(start, &width.kernel, Climb { together: !ard, landmarks }, evaluations, &|| self.is_late())
+        };
+        let mut best = width.clone();
+        if ard {
+            let low = FIRST_PRECISION.ln();
+            let mut starts =
+                vec![width.clone(), Found { log_a: low, kernel: width.kernel.times_gamma((-WIDER).exp()), ..*width }];
+            starts.extend((width.log_a > low).then(|| Found { log_a: low, ..width.clone() }));
+            for start in starts {
+                let found = ascend(&start, self.few, evaluations)?;
+                if found.log_evidence > best.log_evidence {
+                    best = found;
+                }
+            }
+            for _ in 0..LEAPS {
+                let Some(leap) = self.leap(scene, &best, evaluations)? else { break };
+                let found = ascend(&leap, self.few, evaluations)?;
+                if found.log_evidence <= best.log_evidence + TOLERANCE * scene.sample.count() {
+                    break;
+                }
+                best = found;
+            }
+        }
+        let idle = |found: Found, evaluations: &mut usize| match ard {
+            true => self.without_idle(scene, found, evaluations),
+            false => Ok(found),
+        };
+        if scene.landmarks.nrows() <= self.few || self.is_late() {
+            return Ok((width.log_evidence, idle(best, evaluations)?));
+        }
+        let begin = scene.shared(&width.kernel, self.many, width.log_a, evaluations)?;
+        let end = ascend(&best, self.many, evaluations)?;
+        let end = idle(end, evaluations)?;
+        match begin {
+            Some(begin) if begin.log_evidence > end.log_evidence => Ok((begin.log_evidence, begin)),
+            begin => Ok((begin.map_or(f64::NAN, |b| b.log_evidence), end)),
+        }
+    }
+
+    /// The same with next to no gamma for features that gain less than a parameter costs, half a log N nats: the
+    /// gradient hardly tells little from nothing.
+    fn without_idle(&self, scene: &Scene, found: Found, evaluations: &mut usize) -> Result<Found> {
+        let Some(Gamma::PerFeature(gammas)) = found.kernel.gamma() else { return Ok(found) };
+        let largest = gammas.iter().copied().fold(0.0, f64::max);
+        let mut small: Vec<usize> = (0..gammas.len()).filter(|d| !scene.dead[*d] && gammas[*d] < IDLE * largest).collect();
+        small.sort_by(|d, e| gammas[*d].total_cmp(&gammas[*e]));
+        // Of all rows, as far as the sample is a part of them.
+        let cost = 0.5 * self.table.count.max(2.0).ln() * (scene.sample.count() / self.table.count).min(1.0);
+        let mut best = found.clone();
+        let mut without = |features: &[usize], best: &mut Found| -> Result<bool> {
+            let Some(Gamma::PerFeature(mut gammas)) = best.kernel.gamma().cloned() else { return Ok(false) };
+            features.iter().for_each(|d| gammas[*d] = gammas[*d].min(NEXT_TO_NONE * largest));
+            let there = scene.shared(&best.kernel.with_gamma(gammas.into()), self.many, best.log_a, evaluations)?;
+            let there = there.filter(|there| there.log_evidence >= best.log_evidence - cost * features.len() as f64);
+            Ok(there.map(|there| *best = there).is_some())
+        };
+        // Mostly all of them go at once.
+        if !small.is_empty() && !without(&small, &mut best)? {
+            for d in &small {
+                if self.is_late() {
+                    break;
+                }
+                without(&[*d], &mut best)?;
+            }
+        }
+        Ok(best)
+    }
+
+    /// A kernel like `found` but for one feature, which is given a width at which it might matter: a feature of fine
+    /// structure shows nothing at widths in between, so that no gradient leads there. `None` if none helps.
+    fn leap(&self, scene: &Scene, found: &Found, evaluations: &mut usize) -> Result<Option<Found>> {
+        let Some(Gamma::PerFeature(gammas)) = found.kernel.gamma() else { return Ok(None) };
+        // A few rows will do.
+        let rows = Landmarks::any(scene.sample.x.nrows(), LEAP_ROWS, self.rvm.seed.wrapping_add(3));
+        let pick = |v: &[f64]| rows.iter().map(|n| v[*n]).collect::<Vec<f64>>();
+        let small = Scene {
+            sample: Sample {
+                x: scene.sample.x.select(Axis(0), &rows),
+                t: scene.sample.t.iter().map(|t| pick(t)).collect(),
+                c: pick(&scene.sample.c),
+                interrupt: scene.sample.interrupt.clone(),
+                ..scene.sample
+            },
+            landmarks: scene.landmarks.slice(s![..LEAP_LANDMARKS.min(self.few).min(scene.landmarks.nrows()), ..]).to_owned(),
+            units: scene.units.clone(),
+            dead: scene.dead.clone(),
+            first: scene.first.clone(),
+            ..*scene
+        };
+        let shared = |kernel: &Kernel, evaluations: &mut usize| small.shared(kernel, LEAP_LANDMARKS, found.log_a, evaluations);
+        let Some(now) = shared(&found.kernel, evaluations)? else { return Ok(None) };
+        let mut best: Option<Found> = None;
+        for (d, gamma) in gammas.iter().enumerate().filter(|(d, _)| !scene.dead[*d]) {
+            for width in LEAP_GAMMAS.into_iter().filter(|width| *width > LEAST_LEAP * gamma) {
+                if self.is_late() {
+                    return Ok(None);
+                }
+                let mut gammas = gammas.clone();
+                gammas[d] = width;
+                let Some(there) = shared(&found.kernel.with_gamma(gammas.into()), evaluations)? else { continue };
+                if there.log_evidence > best.as_ref().map_or(now.log_evidence, |best| best.log_evidence) {
+                    best = Some(there);
+                }
+            }
+        }
+        Ok(best)
+    }
+}
+
+impl Scene<'_> {
+    /// Relative precisions of all columns where the kernels share one.
+    fn precisions(&self, columns: &Columns, log_a: f64) -> Vec<f64> {
+        (0..columns.count()).map(|j| if j < self.sample.first() { BIAS_PRECISION } else { log_a.exp() }).collect()
+    }
+
+    /// Between which the log of the shared precision is sought, and where to begin.
+    fn range(columns: &Columns) -> (f64, f64) {
+        let size = columns.size().max(f64::MIN_POSITIVE);
+        (columns.least().max(f64::MIN_POSITIVE).ln(), (MOST_PRECISION * size).ln())
+    }
+
+    /// The best shared precision of a kernel, near `log_a`.
+    fn shared(&self, kernel: &Kernel, landmarks: usize, log_a: f64, evaluations: &mut usize) -> Result<Option<Found>> {
+        let centres = self.landmarks.slice(s![..landmarks.min(self.landmarks.nrows()), ..]);
+        let Some(columns) = Columns::new(&self.sample, kernel, centres)? else { return Ok(None) };
+        let limits = Limits { evaluations: 15, tolerance: 0.1 * TOLERANCE * self.sample.count(), patience: 2, step: 4.0 };
+        let first = self.sample.first();
+        let mut near = None;
+        let peak = lbfgs::maximise(&[log_a], &[Scene::range(&columns)], limits, |x| {
+            let Some(posterior) = columns.at(&self.precisions(&columns, x[0]), near.as_ref())? else { return Ok(None) };
+            let slope = columns.log_a_gradient(&posterior)[first..].iter().sum();
+            let value = posterior.log_evidence;
+            near = Some(posterior.weights());
+            Ok(Some((value, vec![slope])))
+        })?;
+        *evaluations += 1;
+        Ok(peak.map(|peak| Found { kernel: kernel.clone(), log_a: peak.x[0], log_evidence: peak.value }))
+    }
+
+    /// Up the gradient in the logs of the shared precision and of the kernel's parameters, within bounds about those
+    /// of `middle`.
+    fn ascend(
+        &self,
+        start: &Found,
+        middle: &Kernel,
+        climb: Climb,
+        evaluations: &mut usize,
+        is_late: &dyn Fn() -> bool,
+    ) -> Result<Found> {
+        let centres = self.landmarks.slice(s![..climb.landmarks.min(self.landmarks.nrows()), ..]);
+        let logs = |kernel: &Kernel| kernel.parameters().into_iter().map(|(_, v)| v.ln()).collect::<Vec<f64>>();
+        let gammas = start.kernel.gamma().map_or(0, |gamma| gamma.parameters().len());
+        // Variables: log a; log of each gamma, or of what all are multiplied by; logs of the others.
+        let own = logs(&start.kernel);
+        let tied = climb.together && gammas > 1;
+        let kernel_at = |x: &[f64]| {
+            let logs: Vec<f64> = match tied {
+                true => own[..gammas].iter().map(|v| v + x[1]).chain(x[2..].iter().copied()).collect(),
+                false => x[1..].to_vec(),
+            };
+            start.kernel.with_parameters(&logs.into_iter().map(f64::exp).collect::<Vec<_>>())
+        };
+        let range = Columns::new(&self.sample, &start.kernel, centres)?.map_or((-20.0, 10.0), |columns| Scene::range(&columns));
+        let mut from = vec![start.log_a];
+        let mut bounds = vec![range];
+        for (k, (own, v)) in own.iter().zip(logs(middle)).enumerate().skip(if tied { gammas } else { 0 }) {
+            from.push(*own);
+            bounds.push(match (k < gammas, self.dead.get(k)) {
+                (true, Some(true)) if gammas > 1 => (*own, *own),
+                (true, _) => (v + GAMMA_RANGE.0, v + GAMMA_RANGE.1),
+                (false, _) => (v - OTHER_RANGE, v + OTHER_RANGE),
+            });
+        }
+        if tied {
+            from.insert(1, 0.0);
+            bounds.insert(1, GAMMA_RANGE);
+        }
+        let limits =
+            Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * self.sample.count(), patience: PATIENCE, step: 2.0 };
+        let (first, mut near) = (self.sample.first(), None);
+        let peak = lbfgs::maximise(&from, &bounds, limits, |x| {
+            // Once the time is up no step succeeds, which ends it.
+            if is_late() {
+                return Ok(None);
+            }
+            let kernel = kernel_at(x);
+            let Some(columns) = Columns::new(&self.sample, &kernel, centres)? else { return Ok(None) };
+            let Some(posterior) = columns.at(&self.precisions(&columns, x[0]), near.as_ref())? else { return Ok(None) };
+            let gradient = columns.gradient(&posterior)?;
+            let mut slope = vec![gradient.log_a[first..].iter().sum()];
+            let (of_gammas, others) = gradient.log_parameters.split_at(gammas);
+            if tied {
+                slope.push(of_gammas.iter().sum());
+            } else {
+                slope.extend(of_gammas);
+            }
+            slope.extend(others);
+            let value = posterior.log_evidence;
+            near = Some(posterior.weights());
+            Ok(Some((value, slope)))
+        })?;
+        Ok(peak.map_or_else(
+            || start.clone(),
+            |peak| {
+                *evaluations += peak.evaluations;
+                Found { kernel: kernel_at(&peak.x), log_a: peak.x[0], log_evidence: peak.value }
+            },
+        ))
+    }
+
+    /// The kernel in the units of the table.
+    fn outside(&self, kernel: &Kernel) -> Result<Kernel> {
+        let out = |gamma: f64, d: usize| match self.dead[d] {
+            // No unit is known but the feature's own size.
+            true => DEAD / self.moments.size[d].powi(self.power).max(1.0),
+            false => gamma / self.units[d].powi(self.power),
+        };
+        let gamma = match kernel.gamma() {
+            Some(Gamma::PerFeature(gammas)) => gammas.iter().enumerate().map(|(d, g)| out(*g, d)).collect::<Vec<_>>().into(),
+            Some(Gamma::Value(gamma)) => (gamma / self.units[0].powi(self.power)).into(),
+            _ => return Ok(kernel.clone()),
+        };
+        let kernel = kernel.with_gamma(gamma);
+        kernel.check()?;
+        Ok(kernel)
+    }
+}
+
+/// What each feature moves in the kernel of `model`, as shares of 1, `[D]`, (M37); empty unless gammas are per feature.
+pub(super) fn feature_relevance(table: &Table, model: &Model) -> Vec<f64> {
+    let Some((kernel, Gamma::PerFeature(gammas))) = model.kernel().and_then(|kernel| Some((kernel, kernel.gamma()?))) else {
+        return vec![];
+    };
+    let moments = Moments::of(table);
+    let power = if matches!(kernel.form(), Form::Absolutes(_)) { 1 } else { 2 };
+    let moved: Vec<f64> = gammas.iter().zip(&moments.deviation).map(|(gamma, s)| (gamma * s.powi(power)).min(f64::MAX)).collect();
+    let largest = moved.iter().copied().fold(0.0, f64::max);
+    let total: f64 = moved.iter().map(|v| v / largest).sum();
+    moved.iter().map(|v| if largest > 0.0 { v / largest / total } else { 0.0 }).collect()
+}
+
+impl Moments {
+    fn of(table: &Table) -> Moments {
+        let total: f64 = table.weights.iter().sum();
+        let (mut mean, mut deviation, mut size) = (vec![], vec![], vec![]);
+        for column in table.rows.columns() {
+            // Relative to the largest entry, so that squares stay in range.
+            let largest = column.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+            let unit = if largest > 0.0 { largest } else { 1.0 };
+            let sum =
+                |f: &dyn Fn(f64) -> f64| column.iter().zip(&table.weights).map(|(v, c)| c / total * f(v / unit)).sum::<f64>();
+            let m = sum(&|v| v);
+            let constant = column.iter().all(|v| *v == column[0]);
+            mean.push(m * unit);
+            deviation.push(if constant { 0.0 } else { unit * sum(&|v| (v - m).powi(2)).sqrt() });
+            size.push(unit * sum(&|v| v * v).sqrt());
+        }
+        Moments { mean, deviation, size }
+    }
+}

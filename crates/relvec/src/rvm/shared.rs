@@ -1,0 +1,441 @@
+//! The log evidence of all kernels of a small dictionary at given precisions, and its exact gradient in the
+//! precisions, the kernel's parameters and the centres, (M15) and (M35): what kernels and centres are learnt by.
+
+use std::f64::consts::PI;
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
+use rayon::prelude::*;
+
+use super::gain::Noise;
+use crate::error::{Error, Result};
+use crate::kernel::{GradientSums, Kernel};
+use crate::likelihood::{Likelihood, Working};
+use crate::linalg::{self, Cholesky};
+use crate::report::Interrupt;
+
+/// Rows of a tile, which one thread makes and uses up.
+const TILE_ROWS: usize = 256;
+/// Groups of tiles that are summed side by side, and then in order: results do not depend on threads.
+const GROUPS: usize = 16;
+/// Newton steps to the mode at most, and what is left to gain when it ends, relative to the objective.
+const MAX_NEWTON: usize = 60;
+const DECREMENT: f64 = 1e-12;
+const MAX_HALVINGS: usize = 30;
+
+/// Rows to learn a kernel from.
+#[derive(Debug)]
+pub(super) struct Sample<'a> {
+    /// [n, D].
+    pub x: Array2<f64>,
+    /// Targets in the inner units, `[n]`; or several such, learnt side by side: their evidences are summed.
+    pub t: Vec<Vec<f64>>,
+    /// Sample weights, `[n]`.
+    pub c: Vec<f64>,
+    pub likelihood: &'a Likelihood,
+    pub noise: Noise,
+    pub bias: bool,
+    pub interrupt: Interrupt,
+}
+
+/// The columns of one kernel at some centres, [n, P], the bias first, and what is summed of them once.
+#[derive(Debug)]
+pub(super) struct Columns<'s> {
+    sample: &'s Sample<'s>,
+    pub kernel: &'s Kernel,
+    pub centres: ArrayView2<'s, f64>,
+    phi: Array2<f64>,
+    /// Phi'c Phi and Phi'c t, where the curvature is constant.
+    sums: Option<(Array2<f64>, Vec<Array1<f64>>)>,
+}
+
+/// Posteriors at given precisions, one for each of the targets, and their log evidence, summed.
+#[derive(Debug)]
+pub(super) struct Posteriors {
+    pub log_evidence: f64,
+    each: Vec<Posterior>,
+}
+
+/// Posterior and log evidence at given precisions.
+#[derive(Debug)]
+struct Posterior {
+    log_evidence: f64,
+    /// Weights, `[P]`: their posterior mean or mode.
+    w: Array1<f64>,
+    /// Precisions alpha, `[P]`; and beta, 1 without noise.
+    alpha: Array1<f64>,
+    beta: f64,
+    /// Covariance of the weights, [P, P].
+    sigma: Array2<f64>,
+}
+
+/// d log evidence / d ...
+#[derive(Debug)]
+pub(super) struct Gradient {
+    /// log a_j of every column, `[P]`, the noise at its best.
+    pub log_a: Vec<f64>,
+    /// Logs of the kernel's parameters.
+    pub log_parameters: Vec<f64>,
+    /// Centres, [m, D].
+    pub centres: Array2<f64>,
+}
+
+impl Sample<'_> {
+    /// N, or the sum of the weights.
+    pub fn count(&self) -> f64 {
+        self.c.iter().sum()
+    }
+
+    /// Columns beside the kernels.
+    pub fn first(&self) -> usize {
+        usize::from(self.bias)
+    }
+
+    fn working(&self, t: &[f64], f: &Array1<f64>) -> Working {
+        let mut out = self.likelihood.as_dyn().working(t, f.as_slice().expect("f is contiguous"));
+        for v in [&mut out.log_likelihood, &mut out.residual, &mut out.curvature, &mut out.third] {
+            v.iter_mut().zip(&self.c).for_each(|(v, c)| *v *= c);
+        }
+        out
+    }
+}
+
+impl Posteriors {
+    /// Where to start from nearby.
+    pub fn weights(self) -> Vec<Array1<f64>> {
+        self.each.into_iter().map(|one| one.w).collect()
+    }
+}
+
+impl<'s> Columns<'s> {
+    /// `centres`: [m, D]. `None` if an entry is not finite.
+    pub fn new(sample: &'s Sample<'s>, kernel: &'s Kernel, centres: ArrayView2<'s, f64>) -> Result<Option<Columns<'s>>> {
+        sample.interrupt.check()?;
+        let (n, first) = (sample.x.nrows(), sample.first());
+        let mut phi = Array2::ones((n, first + centres.nrows()));
+        let fill = kernel.at(centres);
+        let tiles = phi.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter();
+        tiles.zip(sample.x.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter()).for_each(|(mut phi, x)| {
+            fill(x, phi.slice_mut(s![.., first..]));
+        });
+        let sums = sample.likelihood.as_dyn().constant_curvature().then(|| {
+            let c = Array1::from_vec(sample.c.clone());
+            let f: Vec<Array1<f64>> = sample.t.iter().map(|t| phi.t().dot(&(&c * &ArrayView1::from(t)))).collect();
+            (weighted_gram(&phi, &c), f)
+        });
+        let fine = match &sums {
+            Some((gram, f)) => gram.diag().iter().chain(f.iter().flatten()).all(|v| v.is_finite()),
+            None => phi.iter().all(|v| v.is_finite()),
+        };
+        Ok(fine.then_some(Columns { sample, kernel, centres, phi, sums }))
+    }
+
+    /// Columns, P.
+    pub fn count(&self) -> usize {
+        self.phi.ncols()
+    }
+
+    /// Least relative precision at which G still has its digits, for columns of this size.
+    pub fn least(&self) -> f64 {
+        1e-12 * self.phi.nrows() as f64 * self.size()
+    }
+
+    /// Mean square of the entries of the kernels' columns.
+    pub fn size(&self) -> f64 {
+        let kernels = self.phi.slice(s![.., self.sample.first()..]);
+        kernels.iter().map(|v| v * v).sum::<f64>() / kernels.len().max(1) as f64
+    }
+
+    /// At relative precisions `a`, `[P]`; `near`: weights to start from where they are found by iteration. `None`
+    /// where the posterior is singular.
+    pub fn at(&self, a: &[f64], near: Option<&Vec<Array1<f64>>>) -> Result<Option<Posteriors>> {
+        let mut each = vec![];
+        for (k, t) in self.sample.t.iter().enumerate() {
+            self.sample.interrupt.check()?;
+            let found = match &self.sums {
+                Some((gram, f)) => self.gaussian(gram, &f[k], t, a),
+                None => self.laplace(a, t, near.map(|near| &near[k])),
+            };
+            match found {
+                Ok(posterior) if posterior.log_evidence.is_finite() => each.push(posterior),
+                Ok(_) | Err(Error::Singular { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(Posteriors { log_evidence: each.iter().map(|one| one.log_evidence).sum(), each }))
+    }
+
+    /// (M7).
+    fn gaussian(&self, gram: &Array2<f64>, f: &Array1<f64>, t: &[f64], a: &[f64]) -> Result<Posterior> {
+        let factor = factor(gram, a)?;
+        let mut z = f.clone().insert_axis(Axis(1));
+        linalg::solve_lower(factor.lower.view(), z.view_mut());
+        let squares = z.iter().map(|z| z * z).sum::<f64>();
+        linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
+        let count = self.sample.count();
+        let tt: f64 = self.sample.c.iter().zip(t).map(|(c, t)| c * t * t).sum();
+        let energy = (tt - squares).max(1e-13 * tt.max(f64::MIN_POSITIVE));
+        let beta = self.sample.noise.precision(energy, count);
+        let sum_log_a: f64 = a.iter().map(|a| a.ln()).sum();
+        let log_evidence = -0.5 * (count * ((2.0 * PI).ln() - beta.ln()) + factor.log_det() - sum_log_a + beta * energy);
+        let sigma = covariance(&factor) / beta;
+        Ok(Posterior { log_evidence, w: z.remove_axis(Axis(1)), alpha: a.iter().map(|a| a * beta).collect(), beta, sigma })
+    }
+
+    /// (M13), (M14).
+    fn laplace(&self, alpha: &[f64], t: &[f64], near: Option<&Array1<f64>>) -> Result<Posterior> {
+        let alpha: Array1<f64> = alpha.iter().copied().collect();
+        let objective = |work: &Working, w: &Array1<f64>| {
+            work.log_likelihood.iter().sum::<f64>() - 0.5 * w.iter().zip(&alpha).map(|(w, a)| a * w * w).sum::<f64>()
+        };
+        let at = |w: &Array1<f64>| {
+            let work = self.sample.working(t, &self.phi.dot(w));
+            let value = objective(&work, w);
+            (work, value)
+        };
+        let mut w = near.cloned().unwrap_or_else(|| Array1::zeros(alpha.len()));
+        let (mut work, mut value) = at(&w);
+        let mut factor =
+            factor(&weighted_gram(&self.phi, &Array1::from_vec(work.curvature.clone())), alpha.as_slice().expect("contiguous"))?;
+        for _ in 0..MAX_NEWTON {
+            self.sample.interrupt.check()?;
+            let gradient = self.phi.t().dot(&ArrayView1::from(&work.residual)) - &(&alpha * &w);
+            let mut step = gradient.clone().insert_axis(Axis(1));
+            linalg::solve_lower(factor.lower.view(), step.view_mut());
+            linalg::solve_lower_transposed(factor.lower.view(), step.view_mut());
+            let step = step.remove_axis(Axis(1));
+            let last = 0.5 * gradient.dot(&step) <= DECREMENT * (1.0 + value.abs());
+            let mut length = 1.0;
+            let mut moved = false;
+            for _ in 0..MAX_HALVINGS {
+                let trial = &w + &(&step * length);
+                let (there, risen) = at(&trial);
+                if risen >= value - 1e-14 * value.abs() {
+                    (w, work, value, moved) = (trial, there, risen, true);
+                    break;
+                }
+                length *= 0.5;
+            }
+            if moved {
+                let curvature = Array1::from_vec(work.curvature.clone());
+                factor = self::factor(&weighted_gram(&self.phi, &curvature), alpha.as_slice().expect("contiguous"))?;
+            }
+            if last || !moved {
+                break;
+            }
+        }
+        let log_evidence = value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
+        Ok(Posterior { log_evidence, w, alpha, beta: 1.0, sigma: covariance(&factor) })
+    }
+
+    /// d log evidence / d log a_j, `[P]`, the noise at its best; without the pass that the whole gradient takes.
+    pub fn log_a_gradient(&self, posteriors: &Posteriors) -> Vec<f64> {
+        let each = posteriors.each.iter().zip(&self.sample.t);
+        total(each.map(|(one, t)| self.motion(one, t).log_a(one)))
+    }
+
+    /// How the rows pull at the columns.
+    fn motion(&self, posterior: &Posterior, t: &[f64]) -> Motion {
+        let Posterior { w, beta, sigma, .. } = posterior;
+        let phi = &self.phi;
+        let mut work = self.sample.working(t, &phi.dot(w));
+        for v in [&mut work.residual, &mut work.curvature, &mut work.third] {
+            v.iter_mut().for_each(|v| *v *= beta);
+        }
+        let (r, b) = (Array1::from_vec(work.residual), Array1::from_vec(work.curvature));
+        // Where the curvature is constant the mode's motion is all in the noise, which is at its best.
+        if self.sums.is_some() {
+            return Motion { u: Array1::zeros(w.len()), pull: r.clone(), r, b, phi_sigma: None };
+        }
+        let phi_sigma = linalg::times(phi.view(), sigma.view());
+        let h: Array1<f64> = phi_sigma.outer_iter().zip(phi.outer_iter()).map(|(s, p)| s.dot(&p)).collect();
+        let hb = h * Array1::from_vec(work.third);
+        let u = sigma.dot(&phi.t().dot(&hb));
+        let pull = &r - &(&hb * 0.5) + &(&b * &phi.dot(&u) * 0.5);
+        Motion { r, b, u, pull, phi_sigma: Some(phi_sigma) }
+    }
+
+    /// The gradient there: exact, (M15), by tiles of rows.
+    pub fn gradient(&self, posteriors: &Posteriors) -> Result<Gradient> {
+        self.sample.interrupt.check()?;
+        let each: Vec<(&Posterior, Motion)> =
+            posteriors.each.iter().zip(&self.sample.t).map(|(one, t)| (one, self.motion(one, t))).collect();
+        let (phi, first) = (&self.phi, self.sample.first());
+        let n = phi.nrows();
+        let group = n.div_ceil(GROUPS).max(1);
+        let mut parts: Vec<GradientSums> = (0..n.div_ceil(group)).map(|_| GradientSums::new(self.kernel, self.centres)).collect();
+        parts.par_iter_mut().enumerate().for_each(|(g, sums)| {
+            let end = ((g + 1) * group).min(n);
+            for start in (g * group..end).step_by(TILE_ROWS) {
+                let rows = start..(start + TILE_ROWS).min(end);
+                let mut slope = Array2::zeros((rows.len(), phi.ncols()));
+                for (k, (one, motion)) in each.iter().enumerate() {
+                    let mut own = Array2::zeros(slope.dim());
+                    match &motion.phi_sigma {
+                        Some(phi_sigma) => own.assign(&phi_sigma.slice(s![rows.clone(), ..])),
+                        None => linalg::product_alone(false, phi.slice(s![rows.clone(), ..]), one.sigma.view(), own.view_mut()),
+                    }
+                    for (n, mut row) in rows.clone().zip(own.outer_iter_mut()) {
+                        let (pull, b, half) = (motion.pull[n], motion.b[n], 0.5 * motion.r[n]);
+                        for ((s, w), u) in row.iter_mut().zip(&one.w).zip(&motion.u) {
+                            *s = pull * w - b * *s - half * u;
+                        }
+                    }
+                    if k == 0 { slope = own } else { slope += &own }
+                }
+                sums.add(self.sample.x.slice(s![rows, ..]), slope.slice_mut(s![.., first..]));
+            }
+        });
+        self.sample.interrupt.check()?;
+        let mut parts = parts.into_iter();
+        let mut sums = parts.next().expect("there are rows");
+        parts.for_each(|part| sums.merge(&part));
+        let (log_parameters, centres) = sums.finish();
+        Ok(Gradient { log_a: total(each.iter().map(|(one, motion)| motion.log_a(one))), log_parameters, centres })
+    }
+}
+
+/// What the gradient is made of, (M15): r and B with the noise precision and the weights of rows, `[n]`; u, `[P]`; and
+/// r - h o b / 2 + B Phi u / 2, `[n]`.
+struct Motion {
+    r: Array1<f64>,
+    b: Array1<f64>,
+    u: Array1<f64>,
+    pull: Array1<f64>,
+    /// Phi Sigma, [n, P], if it was needed.
+    phi_sigma: Option<Array2<f64>>,
+}
+
+impl Motion {
+    fn log_a(&self, posterior: &Posterior) -> Vec<f64> {
+        let Posterior { w, alpha, sigma, .. } = posterior;
+        (0..w.len()).map(|j| 0.5 * (1.0 - alpha[j] * (sigma[[j, j]] + w[j] * (w[j] - self.u[j])))).collect()
+    }
+}
+
+/// The sum of lists, entry by entry.
+fn total(lists: impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
+    let add = |mut sum: Vec<f64>, list: Vec<f64>| {
+        sum.iter_mut().zip(list).for_each(|(s, v)| *s += v);
+        sum
+    };
+    lists.reduce(add).unwrap_or_default()
+}
+
+/// Phi'diag(c) Phi, symmetric.
+fn weighted_gram(phi: &Array2<f64>, c: &Array1<f64>) -> Array2<f64> {
+    let mut out = Array2::zeros((phi.ncols(), phi.ncols()));
+    if c.iter().all(|c| *c == 1.0) {
+        linalg::add_gram(phi.view(), out.view_mut());
+    } else {
+        let mut weighted = phi.clone();
+        let rows = weighted.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter().enumerate();
+        rows.for_each(|(k, mut tile)| {
+            tile.outer_iter_mut().zip(c.iter().skip(k * TILE_ROWS)).for_each(|(mut row, c)| row *= c.sqrt());
+        });
+        linalg::add_gram(weighted.view(), out.view_mut());
+    }
+    linalg::mirror(&mut out);
+    out
+}
+
+/// Cholesky factor of diag(a) + G.
+fn factor(gram: &Array2<f64>, a: &[f64]) -> Result<Cholesky> {
+    let mut h = gram.clone();
+    let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+    h.diag_mut().iter_mut().zip(a).for_each(|(h, a)| *h += a);
+    Cholesky::new(h, scale)
+}
+
+/// inv(R R').
+fn covariance(factor: &Cholesky) -> Array2<f64> {
+    let inverse = factor.inverse();
+    let mut out = Array2::zeros(inverse.dim());
+    linalg::add_gram(inverse.view(), out.view_mut());
+    linalg::mirror(&mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Form, Gamma};
+    use crate::likelihood::{Bernoulli, Gaussian};
+
+    fn draw(n: usize, features: usize, seed: u64) -> Array2<f64> {
+        let mut state = seed;
+        Array2::from_shape_simple_fn((n, features), || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        })
+    }
+
+    fn log_evidence(sample: &Sample, kernel: &Kernel, z: &Array2<f64>, log_a: &[f64]) -> f64 {
+        let columns = Columns::new(sample, kernel, z.view()).unwrap().expect("finite columns");
+        let a: Vec<f64> = log_a.iter().map(|v| v.exp()).collect();
+        columns.at(&a, None).unwrap().expect("a posterior").log_evidence
+    }
+
+    /// Every kernel, both likelihoods, one or two targets, the noise learnt, held and at its cap, rows of different weights: the gradient
+    /// in every precision, parameter and centre is that of finite differences.
+    #[test]
+    fn gradient_is_that_of_finite_differences() {
+        let (regression, classes) = (Likelihood::from(Gaussian::default()), Likelihood::from(Bernoulli::default()));
+        let learnt = |cap| Noise::Learnt { cap, c: 0.0, d: 0.0 };
+        let cases = [
+            (&regression, learnt(1e6), true),
+            (&regression, learnt(2.0), false),
+            (&regression, Noise::Fixed(3.0), true),
+            (&classes, Noise::Fixed(1.0), true),
+            (&classes, Noise::Fixed(1.0), false),
+        ];
+        for name in Kernel::NAMES {
+            for gamma in [Gamma::Value(0.4), vec![0.3, 0.9].into()] {
+                for (likelihood, noise, bias) in cases {
+                    let kernel = Kernel::from_name(name).expect("a name").with_gamma(gamma.clone());
+                    let x = draw(40, 2, 1);
+                    let f = x.map_axis(Axis(1), |r| 2.0 * (2.0 * r[0]).sin() + r[1] + 0.3 * (37.0 * r[0]).sin());
+                    let real = matches!(likelihood, Likelihood::Gaussian(_));
+                    let one = |at: f64| f.iter().map(|f| if real { *f - at } else { f64::from(*f > at) }).collect();
+                    let t = if bias { vec![one(0.3)] } else { vec![one(0.3), one(-0.4)] };
+                    let c = (0..40).map(|i| 0.5 + (i % 3) as f64).collect();
+                    let sample = Sample { x, t, c, likelihood, noise, bias, interrupt: Interrupt::default() };
+                    let z = draw(5, 2, 2);
+                    let log_a: Vec<f64> = (0..5 + sample.first()).map(|j| -2.0 + 0.3 * j as f64).collect();
+                    let columns = Columns::new(&sample, &kernel, z.view()).unwrap().unwrap();
+                    let a: Vec<f64> = log_a.iter().map(|v| v.exp()).collect();
+                    let gradient = columns.gradient(&columns.at(&a, None).unwrap().unwrap()).unwrap();
+                    let check = |what: &str, got: f64, at: &dyn Fn(f64) -> f64| {
+                        let expected = (at(1e-4) - at(-1e-4)) / 2e-4;
+                        assert!(
+                            (got - expected).abs() < 1e-5 * (1.0 + expected.abs()),
+                            "{kernel:?} {likelihood:?}: {what}: {got} instead of {expected}"
+                        );
+                    };
+                    for (j, got) in gradient.log_a.iter().enumerate() {
+                        check("log a", *got, &|h| {
+                            let mut log_a = log_a.clone();
+                            log_a[j] += h;
+                            log_evidence(&sample, &kernel, &z, &log_a)
+                        });
+                    }
+                    let parameters: Vec<f64> = kernel.parameters().into_iter().map(|(_, v)| v).collect();
+                    assert_eq!(gradient.log_parameters.len(), parameters.len());
+                    for (k, got) in gradient.log_parameters.iter().enumerate() {
+                        check("parameter", *got, &|h| {
+                            let mut parameters = parameters.clone();
+                            parameters[k] *= h.exp();
+                            log_evidence(&sample, &kernel.with_parameters(&parameters), &z, &log_a)
+                        });
+                    }
+                    for ((j, d), got) in gradient.centres.indexed_iter().filter(|_| !matches!(kernel.form(), Form::Other)) {
+                        check("centre", *got, &|h| {
+                            let mut z = z.clone();
+                            z[[j, d]] += h;
+                            log_evidence(&sample, &kernel, &z, &log_a)
+                        });
+                    }
+                }
+            }
+        }
+    }
+}

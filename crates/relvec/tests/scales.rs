@@ -1,0 +1,455 @@
+//! Kernels learnt from the data: what the evidence finds, what it leaves alone, and what is refused.
+
+mod support;
+
+use std::ops::ControlFlow;
+
+use ndarray::{Array1, Array2, Axis, s};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
+use relvec::*;
+use support::close;
+
+/// Rows, real targets, classes, and the function behind them.
+struct Data {
+    x: Array2<f64>,
+    t: Array1<f64>,
+    labels: Vec<usize>,
+    truth: Array1<f64>,
+}
+
+/// The first two of `features` matter, the second at half the width of the first.
+fn two_matter(seed: u64, rows: usize, features: usize) -> Data {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    let x = Array2::from_shape_fn((rows, features), |_| random.random_range(-2.0..2.0));
+    let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+    let truth = x.map_axis(Axis(1), |r| f64::sin(1.5 * r[0]) + f64::cos(3.0 * r[1]));
+    let t = truth.mapv(|f| f + 0.2 * normal());
+    let labels = truth.iter().map(|f| usize::from(*f + 0.3 * normal() > 0.0)).collect();
+    Data { x, t, labels, truth }
+}
+
+impl Data {
+    fn only(&self, features: &[usize]) -> Data {
+        Data { x: self.x.select(Axis(1), features), t: self.t.clone(), labels: self.labels.clone(), truth: self.truth.clone() }
+    }
+
+    fn fit(&self, rvm: &Rvm) -> (Model, Report) {
+        let targets = match rvm.likelihood {
+            Likelihood::Gaussian(_) => Targets::real(self.t.view()),
+            _ => Targets::classes(&self.labels, 2),
+        };
+        rvm.fit(self.x.view(), &targets, &mut silent).unwrap_or_else(|e| panic!("{rvm:?}: {e}"))
+    }
+
+    /// Root mean square errors, of the targets and of the function behind them.
+    fn errors(&self, model: &Model) -> (f64, f64) {
+        let mean = model.predict(self.x.view()).unwrap().mean;
+        let root = |truth: &Array1<f64>| (&mean - truth).mapv(|e| e * e).mean().unwrap().sqrt();
+        (root(&self.t), root(&self.truth))
+    }
+
+    /// Mean negative log probability of the labels.
+    fn log_loss(&self, model: &Model) -> f64 {
+        let p = model.predict_probability(self.x.view(), Moderation::Posterior).unwrap();
+        self.labels.iter().enumerate().map(|(n, k)| -p[[n, *k]].ln()).sum::<f64>() / self.labels.len() as f64
+    }
+}
+
+fn rbf(rule: GammaRule) -> Kernel {
+    Rbf { gamma: Gamma::Rule(rule) }.into()
+}
+
+fn rvm(kernel: Kernel) -> Rvm {
+    Rvm { kernel, ..Rvm::default() }
+}
+
+fn gammas(model: &Model) -> Vec<f64> {
+    model.kernel().unwrap().parameters().into_iter().map(|(_, v)| v).collect()
+}
+
+fn largest(v: &[f64]) -> f64 {
+    v.iter().copied().fold(0.0, f64::max)
+}
+
+fn trial(report: &Report) -> &KernelTrial {
+    let search = report.kernel_search.as_ref().expect("a kernel was learnt");
+    &search.tried[search.chosen]
+}
+
+#[test]
+fn features_of_no_use_are_found_out() {
+    let (data, test) = (two_matter(1, 300, 10), two_matter(2, 2000, 10));
+    let (model, report) = data.fit(&rvm(rbf(GammaRule::EvidenceArd)));
+    let gamma = gammas(&model);
+    assert!(largest(&gamma[2..]) < 1e-3 * gamma[0].min(gamma[1]), "{gamma:?}");
+    assert!(gamma[1] > 2.0 * gamma[0], "{gamma:?}");
+    let (oracle, _) = data.only(&[0, 1]).fit(&rvm(rbf(GammaRule::EvidenceArd)));
+    let (all, two) = (test.errors(&model).0, test.only(&[0, 1]).errors(&oracle).0);
+    assert!(all < 1.05 * two, "{all}, with the two that matter alone {two}");
+    // So few rows are all in the trial fit: its evidence is that of the model.
+    let trial = trial(&report);
+    assert!((trial.log_evidence - model.log_evidence).abs() < 1e-6 * model.log_evidence.abs(), "{trial:?}");
+    assert!(trial.log_evidence > trial.start_log_evidence.unwrap() + 20.0, "{trial:?}");
+    let [begin, end] = trial.shared_log_evidence.unwrap();
+    assert!(end > begin + 20.0, "{trial:?}");
+}
+
+#[test]
+fn features_of_no_use_are_found_out_for_classes() {
+    let (data, test) = (two_matter(3, 400, 10), two_matter(4, 2000, 10));
+    let classes = |kernel| Rvm { likelihood: Bernoulli::default().into(), ..rvm(kernel) };
+    let (model, report) = data.fit(&classes(rbf(GammaRule::EvidenceArd)));
+    let gamma = gammas(&model);
+    assert!(largest(&gamma[2..]) < 1e-3 * gamma[0].min(gamma[1]), "{gamma:?}");
+    let (oracle, _) = data.only(&[0, 1]).fit(&classes(rbf(GammaRule::EvidenceArd)));
+    let (all, two) = (test.log_loss(&model), test.only(&[0, 1]).log_loss(&oracle));
+    assert!(all < 1.05 * two, "{all}, with the two that matter alone {two}");
+    assert!(model.log_evidence >= trial(&report).start_log_evidence.unwrap());
+}
+
+/// Friedman (1991): 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4, noise of variance 1, five more features.
+/// Tipping (2001) has a mean squared error of 2.80 from 240 rows and one width.
+#[test]
+fn friedman_is_learnt_from_few_rows() {
+    let draw = |seed: u64, rows: usize| {
+        let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+        let x = Array2::from_shape_fn((rows, 10), |_| random.random_range(0.0..1.0));
+        let truth: Array1<f64> = x.map_axis(Axis(1), |r| {
+            10.0 * (std::f64::consts::PI * r[0] * r[1]).sin() + 20.0 * (r[2] - 0.5).powi(2) + 10.0 * r[3] + 5.0 * r[4]
+        });
+        let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+        let t = truth.mapv(|f| f + normal());
+        Data { x, t, labels: vec![], truth }
+    };
+    let test = draw(100, 1000);
+    let errors: Vec<f64> = (0..3)
+        .map(|seed| {
+            let (model, _) = draw(seed, 240).fit(&rvm(rbf(GammaRule::EvidenceArd)));
+            test.errors(&model).1.powi(2)
+        })
+        .collect();
+    assert!(errors.iter().all(|e| *e < 0.6), "{errors:?}");
+}
+
+#[test]
+fn every_kernel_with_parameters_is_learnt() {
+    let data = two_matter(5, 90, 3);
+    for name in Kernel::NAMES {
+        let plain = Kernel::from_name(name).unwrap();
+        if plain.gamma().is_none() {
+            continue;
+        }
+        for likelihood in [Likelihood::from(Gaussian::default()), Bernoulli::default().into()] {
+            let fixed = data.fit(&Rvm { likelihood: likelihood.clone(), ..rvm(plain.clone()) }).0;
+            let mut reached = fixed.log_evidence;
+            for rule in ["evidence", "evidence-ard"] {
+                let mut json = serde_json::to_value(&plain).unwrap();
+                json[*name]["gamma"] = rule.into();
+                if let Some(coef0) = json[*name].get_mut("coef0") {
+                    *coef0 = 0.5.into();
+                }
+                let kernel: Kernel = serde_json::from_value(json).unwrap();
+                let (model, report) = data.fit(&Rvm { likelihood: likelihood.clone(), ..rvm(kernel) });
+                let trial = trial(&report);
+                let names: Vec<&str> = trial.parameters.iter().map(|(name, _)| name.as_str()).collect();
+                assert_eq!(names[0], if rule == "evidence" { "gamma" } else { "gamma[0]" });
+                assert!(trial.parameters.iter().all(|(_, v)| v.is_finite() && *v > 0.0), "{trial:?}");
+                assert!(model.log_evidence >= trial.start_log_evidence.unwrap() - 1e-6, "{trial:?}");
+                assert!(trial.evaluations > 10 && trial.evaluations < 250, "{trial:?}");
+                let local = !["poly", "sigmoid"].contains(name);
+                assert!(!local || model.log_evidence > reached - 1e-6, "{name} {rule}: {} after {reached}", model.log_evidence);
+                reached = model.log_evidence;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_kernel_of_highest_evidence_is_chosen() {
+    // A straight line and a parabola.
+    let x = Array2::from_shape_fn((60, 1), |(i, _)| i as f64 / 20.0 - 1.5);
+    let mut random = rand_pcg::Pcg64::seed_from_u64(1);
+    let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+    let t: Array1<f64> = x.column(0).mapv(|x| 1.0 + x - 2.0 * x * x + 0.1 * normal());
+    let poly = |degree| Kernel::from(Poly { gamma: 1.0.into(), coef0: 1.0, degree });
+    let kernels = vec![Linear {}.into(), poly(2), poly(5), rbf(GammaRule::Evidence)];
+    let fit = |kernels: Vec<Kernel>| {
+        let rvm = Rvm { kernels, ..rvm(rbf(GammaRule::Scale)) };
+        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap()
+    };
+    let (model, report) = fit(kernels.clone());
+    let search = report.kernel_search.unwrap();
+    let names: Vec<&str> = search.tried.iter().map(|t| t.kernel.as_str()).collect();
+    assert_eq!(names, ["linear", "poly", "poly", "rbf"]);
+    assert_eq!(search.chosen, 1, "{search:?}");
+    assert_eq!(model.kernel(), Some(&poly(2)));
+    for (k, tried) in search.tried.iter().enumerate() {
+        assert!(tried.log_evidence <= search.tried[1].log_evidence);
+        assert_eq!(tried.start_log_evidence.is_some(), k == 3);
+    }
+    // One of one is that one, and says what it reached.
+    let (alone, report) = fit(vec![poly(2)]);
+    assert_eq!(alone, model);
+    assert_eq!(report.kernel_search.unwrap().tried.len(), 1);
+}
+
+#[test]
+fn constant_and_repeated_features() {
+    let data = two_matter(6, 200, 3);
+    let mut x = Array2::zeros((200, 6));
+    x.slice_mut(s![.., ..3]).assign(&data.x);
+    x.column_mut(3).fill(7.0);
+    x.column_mut(4).assign(&data.x.column(1));
+    let twice = Data { x, ..data.only(&[0, 1, 2]) };
+    for name in ["rbf", "laplacian", "matern52", "poly"] {
+        let kernel = |d: usize| {
+            let gamma = Gamma::Rule(GammaRule::EvidenceArd);
+            let mut kernel = serde_json::json!({ name: { "gamma": gamma } });
+            if name == "poly" {
+                kernel[name]["coef0"] = 1.0.into();
+            }
+            assert!(d > 0);
+            serde_json::from_value::<Kernel>(kernel).unwrap()
+        };
+        let (model, report) = twice.fit(&rvm(kernel(6)));
+        let gamma = gammas(&model);
+        assert!(gamma.iter().all(|g| g.is_finite() && *g > 0.0), "{name}: {gamma:?}");
+        assert!(model.log_evidence.is_finite());
+        assert!(report.repairs.constant_features.contains(&3) && report.repairs.constant_features.contains(&5));
+        if name == "poly" {
+            continue;
+        }
+        // A constant has no effect, near where it was; the twins share what one had.
+        assert!(gamma[3] < 1e-6 * gamma[0] && gamma[5] < 1e-6 * gamma[0], "{name}: {gamma:?}");
+        let (once, _) = data.fit(&rvm(kernel(3)));
+        if name == "rbf" {
+            let (one, both) = (gammas(&once)[1], gamma[1] + gamma[4]);
+            assert!((both / one).ln().abs() < 0.4, "{both} shared, {one} alone");
+        }
+    }
+}
+
+#[test]
+fn units_and_order_do_not_count() {
+    let data = two_matter(7, 120, 3);
+    let fit = |x: &Array2<f64>, t: &Array1<f64>, threads| {
+        let rvm = Rvm { threads, ..rvm(rbf(GammaRule::EvidenceArd)) };
+        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0
+    };
+    let model = fit(&data.x, &data.t, None);
+    let order: Vec<usize> = (0..120).map(|i| (i * 77) % 120).collect();
+    let turned = fit(&data.x.select(Axis(0), &order), &data.t.select(Axis(0), &order), Some(1));
+    assert_eq!(gammas(&turned), gammas(&model));
+    assert_eq!(turned.log_evidence, model.log_evidence);
+    let mut scaled = data.x.clone();
+    scaled.column_mut(1).mapv_inplace(|v| 1e6 * v + 3e6);
+    let scaled = gammas(&fit(&scaled, &(&data.t * 1e-3), None));
+    let own = gammas(&model);
+    close("gamma of the others", &[scaled[0].ln(), scaled[1].ln()], &[own[0].ln(), (own[1] * 1e-12).ln()], 1e-3);
+}
+
+#[test]
+fn weights_are_rows() {
+    let data = two_matter(8, 60, 2);
+    let weights = Array1::from_shape_fn(60, |i| (i % 3) as f64);
+    let rows: Vec<usize> = (0..60).flat_map(|i| vec![i; i % 3]).collect();
+    let rvm = rvm(rbf(GammaRule::EvidenceArd));
+    let weighted = Targets::real(data.t.view()).with_weights(weights.view());
+    let (weighted, _) = rvm.fit(data.x.view(), &weighted, &mut silent).unwrap();
+    let t = data.t.select(Axis(0), &rows);
+    let (repeated, _) = rvm.fit(data.x.select(Axis(0), &rows).view(), &Targets::real(t.view()), &mut silent).unwrap();
+    assert_eq!(gammas(&weighted), gammas(&repeated));
+    assert_eq!(weighted.log_evidence, repeated.log_evidence);
+}
+
+#[test]
+fn few_rows_and_constant_targets_are_no_trouble() {
+    for rows in 2..8 {
+        let data = two_matter(9, rows, 3);
+        for rule in [GammaRule::Evidence, GammaRule::EvidenceArd] {
+            let (model, _) = data.fit(&rvm(rbf(rule)));
+            assert!(gammas(&model).iter().all(|g| g.is_finite() && *g > 0.0));
+            let constant = Data { t: Array1::from_elem(rows, 3.0), ..data.only(&[0, 1, 2]) };
+            let (model, report) = constant.fit(&rvm(rbf(rule)));
+            assert!(report.repairs.constant_target);
+            assert!((model.predict(data.x.view()).unwrap().mean[0] - 3.0).abs() < 1e-9);
+        }
+    }
+    // All features the same on every row: nothing to learn from.
+    let same = Data { x: Array2::from_elem((20, 2), 5.0), ..two_matter(9, 20, 2) };
+    let (model, _) = same.fit(&rvm(rbf(GammaRule::EvidenceArd)));
+    assert!(gammas(&model).iter().all(|g| g.is_finite() && *g > 0.0));
+}
+
+#[test]
+fn limits_and_interrupts_hold() {
+    let data = two_matter(10, 1500, 6);
+    let targets = Targets::real(data.t.view());
+    let ard = rvm(rbf(GammaRule::EvidenceArd));
+    // No time: what there is, at once, and it says so.
+    let (model, report) = data.fit(&Rvm { time_limit: Some(1e-3), ..ard.clone() });
+    assert_eq!(report.status, Status::TimeLimit);
+    assert!(model.log_evidence.is_finite() && trial(&report).evaluations < 10, "{report:?}");
+    let interrupt = Interrupt::default();
+    interrupt.raise();
+    let error = ard.fit_interruptible(data.x.view(), &targets, &mut |_| ControlFlow::Continue(()), &interrupt);
+    assert_eq!(error.unwrap_err(), Error::Interrupted);
+    // Little memory: fewer landmarks; next to none: an error that says for what.
+    let small = Rvm { memory_limit: Some(8 << 20), dictionary: Dictionary::Size(50), ..ard.clone() };
+    let (model, report) = data.fit(&small);
+    let search = report.kernel_search.unwrap();
+    assert!(search.landmarks < 400 && model.log_evidence.is_finite(), "{search:?}");
+    let error = Rvm { memory_limit: Some(400 << 10), ..small }.fit(data.x.view(), &targets, &mut silent).unwrap_err();
+    assert!(matches!(error, Error::Memory { .. }), "{error}");
+}
+
+#[test]
+fn only_rows_can_teach() {
+    let kernel = rbf(GammaRule::Evidence);
+    let error = Statistics::new(&kernel, Array2::zeros((2, 1)).view()).unwrap_err();
+    assert!(error.to_string().contains("evidence"), "{error}");
+    let error = kernel.resolve(&DataScale { features: 2, variance: 1.0 }).unwrap_err();
+    assert!(
+        matches!(&error, Error::Parameter { name, found, .. } if name == "kernel.rbf.gamma" && found == "evidence"),
+        "{error}"
+    );
+    let text: Kernel = serde_json::from_str(r#"{"rbf": {"gamma": "evidence-ard"}}"#).unwrap();
+    assert_eq!(text, rbf(GammaRule::EvidenceArd));
+    assert!(serde_json::from_str::<Kernel>(r#"{"rbf": {"gamma": "evidence_ard"}}"#).is_err());
+    // A kernel without continuous parameters cannot even ask.
+    for name in ["linear", "linear_spline"] {
+        let error = serde_json::from_str::<Kernel>(&format!(r#"{{"{name}": {{"gamma": "evidence"}}}}"#)).unwrap_err();
+        assert!(error.to_string().contains("gamma"), "{error}");
+    }
+}
+
+/// A dictionary of rows, and one whose centres may leave them.
+fn centres(rule: CentreRule, dictionary: usize) -> Rvm {
+    Rvm { centres: rule, dictionary: Dictionary::Size(dictionary), ..rvm(rbf(GammaRule::Evidence)) }
+}
+
+#[test]
+fn moved_centres_raise_the_evidence_and_the_model_says_so() {
+    let (data, test) = (two_matter(11, 600, 2), two_matter(12, 1000, 2));
+    for likelihood in [Likelihood::from(Gaussian::default()), Bernoulli::default().into()] {
+        let fit = |rule| data.fit(&Rvm { likelihood: likelihood.clone(), ..centres(rule, 12) });
+        let ((fixed, _), (moved, report)) = (fit(CentreRule::Fixed), fit(CentreRule::Learned));
+        let search = report.centre_search.expect("centres were moved");
+        assert!(search.kept && search.moved == 12 && search.rows == 600, "{search:?}");
+        assert_eq!(search.fixed_log_evidence, fixed.log_evidence);
+        assert_eq!(search.learned_log_evidence, moved.log_evidence);
+        assert!(moved.log_evidence > fixed.log_evidence + 1.0, "{search:?}");
+        assert!(moved.learned_centres && !fixed.learned_centres);
+        assert!(moved.relevance.iter().all(|k| *k < 12));
+        let FittedBasis::Kernel { centres, .. } = &moved.expansion.basis else { panic!("a kernel") };
+        let is_row = |c: ndarray::ArrayView1<f64>| data.x.outer_iter().any(|row| row == c);
+        assert!(!centres.outer_iter().any(is_row));
+        if fixed.noise_std().is_some() {
+            assert!(test.errors(&moved).1 < test.errors(&fixed).1);
+        }
+        // The file says so too, and that of other models does not mention it.
+        let text = moved.to_json().unwrap();
+        assert!(text.contains("\"learned_centres\"") && Model::from_json(&text).unwrap() == moved);
+        assert!(!fixed.to_json().unwrap().contains("learned_centres"));
+    }
+}
+
+/// All rows of pure noise: moving can gain next to nothing, and whatever comes of it the evidence does not fall.
+#[test]
+fn moved_centres_are_kept_only_if_the_evidence_rises() {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(3);
+    for rows in [30, 200] {
+        let x = Array2::from_shape_fn((rows, 2), |_| random.random_range(-1.0..1.0));
+        let t = Array1::from_shape_simple_fn(rows, || StandardNormal.sample(&mut random));
+        let data = Data { x, truth: t.clone(), t, labels: vec![] };
+        let (fixed, _) = data.fit(&centres(CentreRule::Fixed, 20));
+        let (model, report) = data.fit(&centres(CentreRule::Learned, 20));
+        assert!(model.log_evidence >= fixed.log_evidence);
+        if let Some(search) = report.centre_search {
+            assert_eq!(search.kept, model.learned_centres);
+            assert!(search.kept || model.expansion == fixed.expansion);
+        }
+    }
+}
+
+#[test]
+fn a_dictionary_larger_than_the_table_is_the_table() {
+    let data = two_matter(13, 40, 2);
+    let (model, report) = data.fit(&centres(CentreRule::Learned, 500));
+    let search = report.centre_search.expect("centres were moved");
+    assert_eq!((search.moved, search.rows), (40, 40));
+    assert!(model.log_evidence >= search.fixed_log_evidence);
+    let same = data.fit(&Rvm { dictionary: Dictionary::Rule(DictionaryRule::All), ..centres(CentreRule::Learned, 1) }).0;
+    assert_eq!(same, model);
+}
+
+#[test]
+fn a_given_kernel_stays_where_centres_move() {
+    let data = two_matter(14, 200, 2);
+    let kernels: [Kernel; 4] = [
+        Matern52 { gamma: vec![0.5, 0.9].into() }.into(),
+        Laplacian { gamma: 0.5.into() }.into(),
+        Poly { gamma: 0.3.into(), coef0: 1.0, degree: 3 }.into(),
+        Linear {}.into(),
+    ];
+    for kernel in kernels {
+        let rvm = Rvm { kernel: kernel.clone(), ..centres(CentreRule::Learned, 8) };
+        let (model, report) = data.fit(&rvm);
+        assert_eq!(model.kernel(), Some(&kernel));
+        assert!(report.kernel_search.is_none());
+        let search = report.centre_search.expect("centres were moved");
+        assert!(model.log_evidence >= search.fixed_log_evidence, "{kernel:?}: {search:?}");
+        // The order of rows and the threads do not count.
+        let order: Vec<usize> = (0..200).map(|i| (i * 77) % 200).collect();
+        let turned = Data { x: data.x.select(Axis(0), &order), t: data.t.select(Axis(0), &order), ..data.only(&[0, 1]) };
+        assert_eq!(turned.fit(&Rvm { threads: Some(1), ..rvm }).0.log_evidence, model.log_evidence);
+    }
+}
+
+#[test]
+fn what_cannot_be_learnt_is_refused() {
+    let refused = |rvm: Rvm, name: &str, text: &str| {
+        let error = rvm.check().unwrap_err();
+        assert!(matches!(&error, Error::Parameter { name: found, .. } if found == name), "{error}");
+        assert!(error.to_string().contains(text), "{error}");
+    };
+    let learned = || Rvm { centres: CentreRule::Learned, ..Rvm::default() };
+    refused(Rvm { kernel: LinearSpline {}.into(), ..learned() }, "centres", "linear_spline");
+    refused(Rvm { kernels: vec![Rbf::default().into(), LinearSpline {}.into()], ..learned() }, "centres", "linear_spline");
+    refused(Rvm { basis: Basis::Given, ..learned() }, "centres", "design matrix");
+    refused(Rvm { landmarks: Landmarks::Given(Centres(Array2::zeros((2, 1)))), ..learned() }, "centres", "given");
+    refused(Rvm { refresh: 1, dictionary: Dictionary::Size(50), ..learned() }, "centres", "refresh");
+    refused(Rvm { kernels: vec![Rbf { gamma: 0.0.into() }.into()], ..Rvm::default() }, "kernel.rbf.gamma", "0");
+    for name in CentreRule::NAMES {
+        let json = format!("\"{name}\"");
+        assert_eq!(serde_json::from_str::<CentreRule>(&json).unwrap(), CentreRule::from_name(name).unwrap());
+    }
+    assert!(matches!(CentreRule::from_name("free"), Err(Error::UnknownName { .. })));
+}
+
+/// gamma times variance, as shares; of a constant nothing.
+#[test]
+fn relevance_of_features_knows_no_units() {
+    let data = two_matter(15, 100, 3);
+    let relevance = |kernel: Kernel, x: &Array2<f64>| {
+        rvm(kernel).fit(x.view(), &Targets::real(data.t.view()), &mut silent).unwrap().0.feature_relevance
+    };
+    let variance = |d: usize| data.x.column(d).var(0.0);
+    let gamma = [0.4, 2.0, 1e-9];
+    let expected: Vec<f64> = (0..3).map(|d| gamma[d] * variance(d)).collect();
+    let total: f64 = expected.iter().sum();
+    let found = relevance(Rbf { gamma: gamma.to_vec().into() }.into(), &data.x);
+    close("relevance", &found, &expected.iter().map(|v| v / total).collect::<Vec<_>>(), 1e-12);
+    let found = relevance(Laplacian { gamma: gamma.to_vec().into() }.into(), &data.x);
+    let expected: Vec<f64> = (0..3).map(|d| gamma[d] * variance(d).sqrt()).collect();
+    let total: f64 = expected.iter().sum();
+    close("relevance", &found, &expected.iter().map(|v| v / total).collect::<Vec<_>>(), 1e-12);
+    let mut constant = data.x.clone();
+    constant.column_mut(0).fill(1e9);
+    let found = relevance(Rbf { gamma: gamma.to_vec().into() }.into(), &constant);
+    assert_eq!(found[0], 0.0);
+    assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    assert!(relevance(Rbf { gamma: 1.0.into() }.into(), &data.x).is_empty());
+    assert!(relevance(Linear {}.into(), &data.x).is_empty());
+}

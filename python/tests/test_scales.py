@@ -1,0 +1,115 @@
+"""Kernels and centres learnt from the data."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from relvec import RVC, RVR, Statistics, load
+from sklearn.base import clone
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Two features that matter, two that do not."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2.0, 2.0, (150, 4))
+    f = np.sin(1.5 * X[:, 0]) + np.cos(3.0 * X[:, 1])
+    return X, f + 0.2 * rng.standard_normal(150), f > 0
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_gamma_per_feature(cls, rows, tmp_path):
+    X, t, kind = rows
+    y = t if cls is RVR else kind
+    model = cls(gamma="evidence-ard").fit(X, y)
+    assert model.gamma_.shape == (4,)
+    assert model.gamma_[2:].max() < 1e-2 * model.gamma_[:2].min()
+    assert_allclose(model.feature_relevance_, model.gamma_ * X.var(axis=0) / (model.gamma_ @ X.var(axis=0)), rtol=1e-9)
+    search = model.report_["kernel_search"]
+    (trial,) = search["tried"]
+    assert (search["chosen"], trial["kernel"], search["rows"]) == (0, "rbf", 150)
+    assert_array_equal(list(trial["parameters"].values()), model.gamma_)
+    assert model.log_evidence_ == pytest.approx(trial["log_evidence"], rel=1e-9)
+    assert trial["log_evidence"] > trial["start_log_evidence"]
+    assert model.log_evidence_ > cls().fit(X, y).log_evidence_
+    assert clone(model).get_params() == model.get_params()
+    model.save(tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert_array_equal(again.predict(X), model.predict(X))
+    assert_array_equal(again.feature_relevance_, model.feature_relevance_)
+    assert_array_equal(again.gamma, model.gamma_)
+
+
+def test_one_gamma(rows):
+    X, t, _ = rows
+    model = RVR(gamma="evidence").fit(X, t)
+    assert isinstance(model.gamma_, float)
+    assert not hasattr(model, "feature_relevance_")
+    assert model.log_evidence_ > RVR().fit(X, t).log_evidence_
+
+
+def test_several_kernels(rows):
+    X, t, _ = rows
+    X = X[:, :2]
+    model = RVR(["linear", "poly", "rbf"], degree=[1, 2], coef0=1.0, gamma=0.5).fit(X, t)
+    tried = model.report_["kernel_search"]["tried"]
+    assert [trial["kernel"] for trial in tried] == ["linear", "poly", "poly", "rbf"]
+    assert model.report_["kernel_search"]["chosen"] == 3
+    assert all(trial["log_evidence"] <= tried[3]["log_evidence"] for trial in tried)
+    assert_array_equal(model.predict(X), RVR(gamma=0.5).fit(X, t).predict(X))
+    auto = RVR("auto").fit(X, t)
+    tried = auto.report_["kernel_search"]["tried"]
+    assert {"rbf", "matern32", "linear", "poly"} <= {trial["kernel"] for trial in tried}
+    assert auto.log_evidence_ >= max(trial["log_evidence"] for trial in tried) - 1e-6
+
+
+def test_moved_centres(rows, tmp_path):
+    X, t, _ = rows
+    fixed = RVR(gamma=0.7, dictionary=10).fit(X[:, :2], t)
+    model = RVR(gamma=0.7, dictionary=10, centres="learned").fit(X[:, :2], t)
+    search = model.report_["centre_search"]
+    assert search["kept"]
+    assert search["moved"] == 10
+    assert search["fixed_log_evidence"] == fixed.log_evidence_ < model.log_evidence_
+    assert model.relevance_.max() < 10
+    assert not any(np.any(np.all(X[:, :2] == centre, axis=1)) for centre in model.relevance_vectors_)
+    model.save(tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert again.centres == "learned"
+    assert_array_equal(again.predict(X[:, :2]), model.predict(X[:, :2]))
+
+
+def test_a_dictionary_larger_than_the_table(rows):
+    X, t, _ = rows
+    with pytest.warns(UserWarning, match="only 40 different rows"):
+        model = RVR(gamma=0.7, dictionary=60, centres="learned").fit(X[:40, :2], t[:40])
+    assert model.report_["centre_search"]["moved"] == 40
+
+
+@pytest.mark.parametrize(
+    ("parameters", "text"),
+    [
+        ({"gamma": "evidence_ard"}, "'scale', 'auto', 'evidence', 'evidence-ard'"),
+        ({"kernel": "linear", "gamma": "evidence"}, "the kernel linear has no continuous parameters"),
+        ({"kernel": ["linear", "linear_spline"], "gamma": "evidence-ard"}, "these kernels have no continuous"),
+        ({"kernel": []}, "at least one kernel"),
+        ({"kernel": ["rbf", "precomputed"]}, r"kernel\[1\] = 'precomputed'"),
+        ({"kernel": "precomputed", "gamma": "evidence"}, "a kernel that relvec computes"),
+        ({"kernel": lambda a, b: a @ b.T, "gamma": "evidence"}, "a kernel that relvec computes"),
+        ({"kernel": "precomputed", "centres": "learned"}, "expected 'fixed', unless relvec computes"),
+        ({"basis": "given", "centres": "learned"}, "expected 'fixed'"),
+        ({"centres": "moved"}, "'fixed', 'learned'"),
+        ({"kernel": "linear_spline", "centres": "learned"}, "linear_spline has no gradient"),
+        ({"landmarks": [[0.0] * 4], "centres": "learned"}, "the landmarks are given"),
+        ({"centres": "learned", "dictionary": 20, "refresh": 2}, "moved or replaced"),
+        ({"kernel": "poly", "degree": [1, 2]}, "degree"),
+    ],
+)
+def test_what_cannot_be_learnt(rows, parameters, text):
+    X, t, _ = rows
+    with pytest.raises(ValueError, match=text):
+        RVR(**parameters).fit(X if parameters.get("kernel") != "precomputed" else X @ X.T, t)
+
+
+def test_sums_cannot_teach():
+    with pytest.raises(ValueError, match="evidence"):
+        Statistics(gamma="evidence", centres=[[0.0]])
