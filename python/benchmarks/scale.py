@@ -178,7 +178,7 @@ def verdict(case: Case, mean: dict[str, float]) -> str:
 def table(results: list[tuple[Case, list[dict[str, float]]]]) -> str:
     """The figures of all cases, as Markdown."""
     lines = [
-        "| table | rows | dictionary | RMSE or error in % | NLPD or log loss | in 95 % | kernels | reach | fail above | |",
+        "| table | rows | dictionary | RMSE, error in % | NLPD, log loss | in 95 % | kernels | reach | fail above | |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     times = [
@@ -213,7 +213,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", metavar="CASE", help="default: all")
     parser.add_argument("--seeds", type=int, default=3, help="splits, and seeds of the fits")
     parser.add_argument("--list", action="store_true", help="print the names of all cases and end")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if options.list:
         print("\n".join(case.name for case in CASES))
         return

@@ -131,7 +131,7 @@ BAD = [
     ({"gamma": np.array([np.nan, 1.0])}, "gamma[0] = nan: expected a finite number"),
     ({"gamma": [[1.0]]}, "gamma has 2 dimensions"),
     ({"gamma": []}, "gamma"),
-    ({"kernel": "gauss"}, f"kernel = 'gauss': expected one of {KERNEL_NAMES}'linear_spline', 'precomputed'"),
+    ({"kernel": "gauss"}, f"kernel = 'gauss': expected one of {KERNEL_NAMES}'linear_spline', 'auto', 'precomputed'"),
     ({"kernel": None}, "kernel = None: expected one of 'rbf', "),
     *[({"kernel": "poly", "degree": v}, f"degree = {v!r}: expected a whole") for v in (0, -1, 1.5, True, None, "3")],
     *[({"kernel": "poly", "coef0": v}, f"coef0 = {v!r}: expected a finite") for v in (np.nan, np.inf, "a", None)],

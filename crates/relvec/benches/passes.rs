@@ -204,6 +204,8 @@ fn model(m: usize) -> relvec::Model {
         },
         alpha: vec![1.0; m],
         intercept_alpha: Some(1.0),
+        feature_relevance: vec![],
+        learned_centres: false,
         posterior: relvec::Posterior { factor: (0..=m).map(row).collect(), scale: vec![1.0; m + 1], noise_variance: Some(0.1) },
         log_evidence: 0.0,
         status: relvec::Status::Converged,

@@ -79,7 +79,7 @@ fn trial(report: &Report) -> &KernelTrial {
 
 #[test]
 fn features_of_no_use_are_found_out() {
-    let (data, test) = (two_matter(1, 300, 10), two_matter(2, 2000, 10));
+    let (data, test) = (two_matter(1, 250, 10), two_matter(2, 2000, 10));
     let (model, report) = data.fit(&rvm(rbf(GammaRule::EvidenceArd)));
     let gamma = gammas(&model);
     assert!(largest(&gamma[2..]) < 1e-3 * gamma[0].min(gamma[1]), "{gamma:?}");
@@ -97,7 +97,7 @@ fn features_of_no_use_are_found_out() {
 
 #[test]
 fn features_of_no_use_are_found_out_for_classes() {
-    let (data, test) = (two_matter(3, 400, 10), two_matter(4, 2000, 10));
+    let (data, test) = (two_matter(3, 300, 10), two_matter(4, 2000, 10));
     let classes = |kernel| Rvm { likelihood: Bernoulli::default().into(), ..rvm(kernel) };
     let (model, report) = data.fit(&classes(rbf(GammaRule::EvidenceArd)));
     let gamma = gammas(&model);
@@ -134,7 +134,7 @@ fn friedman_is_learnt_from_few_rows() {
 
 #[test]
 fn every_kernel_with_parameters_is_learnt() {
-    let data = two_matter(5, 90, 3);
+    let data = two_matter(5, 60, 3);
     for name in Kernel::NAMES {
         let plain = Kernel::from_name(name).unwrap();
         if plain.gamma().is_none() {
@@ -196,8 +196,8 @@ fn the_kernel_of_highest_evidence_is_chosen() {
 
 #[test]
 fn constant_and_repeated_features() {
-    let data = two_matter(6, 200, 3);
-    let mut x = Array2::zeros((200, 6));
+    let data = two_matter(6, 120, 3);
+    let mut x = Array2::zeros((120, 6));
     x.slice_mut(s![.., ..3]).assign(&data.x);
     x.column_mut(3).fill(7.0);
     x.column_mut(4).assign(&data.x.column(1));
@@ -265,7 +265,7 @@ fn weights_are_rows() {
 
 #[test]
 fn few_rows_and_constant_targets_are_no_trouble() {
-    for rows in 2..8 {
+    for rows in [2, 3, 7] {
         let data = two_matter(9, rows, 3);
         for rule in [GammaRule::Evidence, GammaRule::EvidenceArd] {
             let (model, _) = data.fit(&rvm(rbf(rule)));

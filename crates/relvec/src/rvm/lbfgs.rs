@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::error::Result;
 
 /// Steps remembered.
-const MEMORY: usize = 12;
+const MEMORY: usize = 20;
 /// A step must gain this share of what its slope promises, and leave at most that share of the slope.
 const GAIN: f64 = 1e-4;
 const SLOPE: f64 = 0.9;

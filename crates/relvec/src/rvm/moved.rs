@@ -5,12 +5,12 @@ use std::time::Instant;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use serde::{Deserialize, Serialize};
 
-use super::Rvm;
 use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
 use super::scales::BIAS_PRECISION;
 use super::shared::{Columns, Sample};
 use super::table::{Table, afford};
+use super::{Rvm, silent};
 use crate::design::Columns as Basis;
 use crate::error::Result;
 use crate::kernel::{Form, Gamma, Kernel};
@@ -76,13 +76,11 @@ pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, 
     if is_late() || table.repairs.constant_target || matches!(kernel.form(), Form::Other) {
         return Ok(None);
     }
-    // In the order of the table, which the user's has no part in.
+    // In the order of the table, which the user's has no part in; what the model does not use may become of use
+    // elsewhere.
     let place = |row: &usize| table.candidate_of.get(*row).copied().flatten();
-    let mut kept: Vec<(usize, f64)> =
-        model.relevance.iter().zip(&model.alpha).filter_map(|(row, alpha)| Some((place(row)?, *alpha))).collect();
-    kept.sort_by_key(|(place, _)| *place);
-    let (mut places, alpha): (Vec<usize>, Vec<f64>) = kept.into_iter().unzip();
-    // What the model does not use may become of use elsewhere.
+    let mut places: Vec<usize> = model.relevance.iter().filter_map(place).collect();
+    places.sort_unstable();
     let unused: Vec<usize> = table.dictionary().into_iter().filter(|place| places.binary_search(place).is_err()).collect();
     places.extend(Landmarks::any(unused.len(), MOST.saturating_sub(places.len()), rvm.seed).into_iter().map(|k| unused[k]));
     let (_, Basis::Kernel { centres: z, .. }) = table.columns(&places) else { return Ok(None) };
@@ -119,13 +117,18 @@ pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, 
         bias: rvm.bias,
         interrupt: table.interrupt.clone(),
     };
+    // Precisions from a fit to these rows alone: those of all rows would be too low, and let it follow their noise.
+    let own = Rvm { kernel: kernel.clone(), ..rvm.without_dictionary() };
+    let part = table.with(&own, kernel, Some(&rows));
+    let part = part.with_centres(&own, kernel, z.clone());
+    let (first, _) = own.learn(&part, None, &mut own.watch(&mut silent, &table.interrupt, start))?;
     let z = inside(z.view());
     if !(sample.x.iter().chain(&z).all(|v| v.is_finite())) {
         return Ok(None);
     }
 
     // Variables: logs of all relative precisions, logs of the kernel's parameters, centres.
-    let mut from = first_precisions(table, model, &alpha, &sample, &unit_kernel, &z)?;
+    let mut from = first_precisions(table, &first, &sample, &unit_kernel, &z)?;
     let p = from.len();
     let mut bounds: Vec<(f64, f64)> = from.iter().map(|v| (v - PRECISION_RANGE, v + PRECISION_RANGE)).collect();
     for (_, v) in unit_kernel.parameters().into_iter().filter(|_| with_kernel) {
@@ -191,24 +194,17 @@ fn widths(kernel: &Kernel, features: usize) -> Array1<f64> {
     }
 }
 
-/// Logs of relative precisions to begin with: those of the model, whose weights have precisions `alpha`, and for other
-/// centres their median.
-fn first_precisions(
-    table: &Table,
-    model: &Model,
-    alpha: &[f64],
-    sample: &Sample,
-    kernel: &Kernel,
-    z: &Array2<f64>,
-) -> Result<Vec<f64>> {
+/// Logs of relative precisions to begin with: those of a model of some of the centres, whose relevance counts them, and
+/// for the others the median.
+fn first_precisions(table: &Table, model: &Model, sample: &Sample, kernel: &Kernel, z: &Array2<f64>) -> Result<Vec<f64>> {
     let square = table.units.scale * table.units.scale;
     let beta = model.posterior.noise_variance.map_or(1.0, |variance| square / variance);
-    let mut known: Vec<f64> = alpha.iter().map(|alpha| alpha * square / beta).collect();
+    let known: Vec<f64> = model.alpha.iter().map(|alpha| alpha * square / beta).collect();
     let least = Columns::new(sample, kernel, z.view())?.map_or(f64::MIN_POSITIVE, |columns| columns.least());
     let mut sorted = known.clone();
     sorted.sort_by(f64::total_cmp);
-    let median = sorted.get(sorted.len() / 2).copied().unwrap_or(1.0);
-    known.resize(z.nrows(), median);
+    let mut all = vec![sorted.get(sorted.len() / 2).copied().unwrap_or(1.0); z.nrows()];
+    model.relevance.iter().zip(known).for_each(|(k, a)| all[*k] = a);
     let bias = sample.bias.then_some(BIAS_PRECISION);
-    Ok(bias.into_iter().chain(known).map(|a| a.max(least).ln()).collect())
+    Ok(bias.into_iter().chain(all).map(|a| a.max(least).ln()).collect())
 }

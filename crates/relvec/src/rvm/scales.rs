@@ -48,6 +48,8 @@ const LEAST_LEAP: f64 = 4.0;
 const LEAPS: usize = 8;
 const LEAP_ROWS: usize = 1000;
 const LEAP_LANDMARKS: usize = 150;
+/// With many kernels one start has no gamma below this share of the largest.
+const LIFTED: f64 = 0.05;
 /// Features with less than this share of the largest gamma are tried without, which is this share.
 const IDLE: f64 = 0.1;
 const NEXT_TO_NONE: f64 = 1e-5;
@@ -396,7 +398,17 @@ impl<'a> Search<'a> {
             return Ok((width.log_evidence, idle(best, evaluations)?));
         }
         let begin = scene.shared(&width.kernel, self.many, width.log_a, evaluations)?;
-        let end = ascend(&best, self.many, evaluations)?;
+        let mut end = ascend(&best, self.many, evaluations)?;
+        // A feature that few kernels could not make use of has next to no gradient left.
+        if let (true, Some(Gamma::PerFeature(gammas))) = (ard, best.kernel.gamma()) {
+            let least = LIFTED * gammas.iter().copied().fold(0.0, f64::max);
+            let lifted: Vec<f64> = gammas.iter().map(|gamma| gamma.max(least)).collect();
+            let start = Found { kernel: best.kernel.with_gamma(lifted.into()), ..best.clone() };
+            let found = ascend(&start, self.many, evaluations)?;
+            if found.log_evidence > end.log_evidence {
+                end = found;
+            }
+        }
         let end = idle(end, evaluations)?;
         match begin {
             Some(begin) if begin.log_evidence > end.log_evidence => Ok((begin.log_evidence, begin)),
