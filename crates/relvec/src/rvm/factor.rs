@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
-use super::gain::{Candidate, LEAST_PRECISION, Noise, Profile};
+use super::gain::{Candidate, LEAST_PRECISION, Noise, Profile, size};
 use super::solution::{Solution, bias_position};
 use crate::linalg;
 use crate::quadratic::Quadratic;
@@ -509,14 +509,6 @@ impl<'a> Factor<'a> {
         }
         self.energy = target.tt - self.z.iter().flatten().map(|z| z * z).sum::<f64>();
         self.bias_offset = target.bias_offset;
-    }
-}
-
-/// The norm of what a column is to several outputs; of one output the number itself.
-fn size(mut outputs: impl ExactSizeIterator<Item = f64>) -> f64 {
-    match outputs.len() {
-        1 => outputs.next().expect("there is one"),
-        _ => outputs.map(|v| v * v).sum::<f64>().sqrt(),
     }
 }
 

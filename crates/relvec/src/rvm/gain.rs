@@ -81,6 +81,14 @@ pub(crate) struct Candidate {
     pub energy: f64,
 }
 
+/// The norm of what a column is to several outputs; of one output the number itself.
+pub(crate) fn size(mut outputs: impl ExactSizeIterator<Item = f64>) -> f64 {
+    match outputs.len() {
+        1 => outputs.next().expect("there is one"),
+        _ => outputs.map(|v| v * v).sum::<f64>().sqrt(),
+    }
+}
+
 impl Candidate {
     /// The relative precision of highest evidence, but not below `least`; `None` if that is infinite, (M8).
     pub fn best(&self, profile: &Profile, least: f64) -> Option<f64> {

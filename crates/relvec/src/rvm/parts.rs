@@ -271,6 +271,8 @@ impl Parts {
     /// Landmarks that the model does not use replaced by others, if a round is left.
     fn refreshed(&mut self, table: &Table, warm: &Warm) -> Option<Vec<usize>> {
         self.refresh = self.refresh.checked_sub(1)?;
+        // Where all rows are landmarks there are no others.
+        (self.candidates.len() < table.origin.len()).then_some(())?;
         let mut places = warm.kept();
         places.sort_unstable();
         let mut fresh: Vec<usize> = (0..table.origin.len()).filter(|p| places.binary_search(p).is_err()).collect();

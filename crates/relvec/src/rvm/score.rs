@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
-use super::gain::{Candidate, Profile};
+use super::gain::{Candidate, Profile, size};
 use super::solution::Solution;
 use super::workspace::Workspace;
 use crate::design::Design;
@@ -89,8 +89,8 @@ impl Passes {
             linalg::solve_lower(solution.lower.view(), sums.view_mut());
             let inside = squares(sums.view());
             for (j, diag) in diag.into_iter().enumerate() {
-                let q = new.slice(s![k.., j]);
-                let candidate = Candidate { s: diag - inside[j], q: q.dot(&q).sqrt(), energy };
+                let q = size(new.slice(s![k.., j]).iter().copied());
+                let candidate = Candidate { s: diag - inside[j], q, energy };
                 let outside = candidate.s > SPAN_FLOOR * diag;
                 let gain = |profile: &Profile| {
                     let best = candidate.best(profile, 0.0).filter(|_| outside);

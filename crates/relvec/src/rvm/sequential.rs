@@ -592,7 +592,7 @@ impl<'p> Search<'p> {
     /// the most useless one.
     fn drop_useless(&mut self, work: &Workspace<'p>, now: &Solution) -> Result<Option<Solution>> {
         let copies = now.outputs as f64;
-        let surplus = |i: usize| now.beta * copies * now.square(i) / now.variance[i] - now.determined(i);
+        let surplus = |i: usize| copies * now.relative_square(i) / now.variance[i] - now.determined(i);
         self.needed.retain(|(_, until)| now.log_evidence < *until);
         let needed = |i: usize| self.needed.iter().any(|(column, _)| *column == now.active[i]);
         let useless: Vec<usize> = (0..now.a.len()).filter(|i| surplus(*i) <= 1e-12 && !needed(*i)).collect();

@@ -195,6 +195,11 @@ impl Solution {
         self.mean.iter().skip(i).step_by(self.active.len()).map(|m| m * m).sum()
     }
 
+    /// The same times the noise precision: relative to the variance in these units.
+    pub fn relative_square(&self, i: usize) -> f64 {
+        self.mean.iter().skip(i).step_by(self.active.len()).map(|m| self.beta * m * m).sum()
+    }
+
     /// |t - Phi mu|^2, kept positive.
     pub fn residual(&self, count: f64) -> f64 {
         let prior: f64 = self.a.iter().zip(&self.mean).map(|(a, m)| a * m * m).sum();
@@ -203,7 +208,7 @@ impl Solution {
 
     /// d log evidence / d log alpha_i (M5), the curvature held fixed.
     pub fn gradient(&self, i: usize) -> f64 {
-        0.5 * (self.outputs as f64 - self.a[i] * (self.variance[i] + self.beta * self.square(i)))
+        0.5 * (self.outputs as f64 - self.a[i] * (self.variance[i] + self.relative_square(i)))
     }
 
     /// Largest |gradient|.
