@@ -2,7 +2,8 @@
 
 mod support;
 
-use ndarray::{Array1, Array2, ArrayView1, Axis};
+use ndarray::{Array1, Array2, ArrayView1, Axis, s};
+use rand::{RngExt, SeedableRng};
 use relvec::*;
 use support::{close, floats, golden, indices};
 
@@ -372,4 +373,39 @@ fn damaged_files_of_several_classes() {
     let mut broken = rest;
     broken.committee.as_mut().unwrap().members[0].n_features = 5;
     assert!(refused(&broken).contains("a member"), "{}", refused(&broken));
+}
+
+/// A kernel is learnt from all classes at once, the same for all members of a committee; features of no use are
+/// found out, and centres are not moved.
+#[test]
+fn kernels_learnt_from_several_classes() {
+    let (plane, labels) = clusters(150);
+    let mut random = rand_pcg::Pcg64::seed_from_u64(3);
+    let mut x = Array2::from_shape_simple_fn((150, 5), || random.random_range(-1.5..1.5));
+    x.slice_mut(s![.., ..2]).assign(&plane);
+    let ard = |multi_class| Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::EvidenceArd) }.into(), ..rule(multi_class) };
+    let fit = |rvm: &Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap();
+    for multi_class in [MultiClass::Joint, MultiClass::OneVsRest, MultiClass::OneVsOne] {
+        let (model, report) = fit(&ard(multi_class));
+        let search = report.kernel_search.expect("a kernel was learnt");
+        let trial = &search.tried[search.chosen];
+        assert!(trial.log_evidence >= trial.start_log_evidence.unwrap(), "{trial:?}");
+        let relevance = &model.feature_relevance;
+        assert!((relevance.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        assert!(relevance[0] + relevance[1] > 0.95, "{multi_class:?}: {relevance:?}");
+        for member in model.committee.iter().flat_map(|c| &c.members) {
+            assert_eq!(member.kernel(), model.kernel());
+        }
+        let again = Model::from_json(&model.to_json().unwrap()).unwrap();
+        assert_eq!(again, model);
+        let moved = Rvm { centres: CentreRule::Learned, dictionary: 40.into(), ..rule(multi_class) };
+        let refused = moved.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap_err().to_string();
+        assert!(refused.contains("centres") && refused.contains("two classes"), "{refused}");
+    }
+    let single = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into(), ..rule(MultiClass::Joint) };
+    let (model, report) = fit(&single);
+    assert!(matches!(model.kernel(), Some(Kernel::Rbf(Rbf { gamma: Gamma::Value(_) }))));
+    let scale = fit(&Rvm { kernel: Rbf::default().into(), ..single }).0;
+    assert!(model.log_evidence >= scale.log_evidence - 1e-9, "{} {}", model.log_evidence, scale.log_evidence);
+    assert!(report.kernel_search.unwrap().tried[0].evaluations > 0);
 }

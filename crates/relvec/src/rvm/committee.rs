@@ -121,6 +121,9 @@ fn assemble(rvm: &Rvm, x: ArrayView2<f64>, members: Vec<Model>, status: Status, 
         None => FittedBasis::Given {},
     };
     let intercept = members.iter().map(|m| m.expansion.intercept[0]).collect();
+    // They learn from different rows: the mean.
+    let share = |d: usize| members.iter().map(|m| m.feature_relevance[d]).sum::<f64>() / members.len() as f64;
+    let feature_relevance = (0..members[0].feature_relevance.len()).map(share).collect();
     Model {
         n_rows: x.nrows(),
         relevance,
@@ -129,6 +132,7 @@ fn assemble(rvm: &Rvm, x: ArrayView2<f64>, members: Vec<Model>, status: Status, 
         intercept_alpha: None,
         posterior: Posterior { factor: vec![], scale: vec![], noise_variance: None },
         log_evidence: members.iter().map(|m| m.log_evidence).sum(),
+        feature_relevance,
         status,
         iterations,
         committee: Some(Committee { rule: rvm.multi_class, members: members.clone() }),
