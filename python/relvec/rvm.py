@@ -145,7 +145,8 @@ default="kmedoids"
         log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
         centres were to be learnt ``centre_search``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
-        basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined).
+        basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
+        ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -475,7 +476,8 @@ default="kmedoids"
         log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
         centres were to be learnt ``centre_search``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
-        basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined).
+        basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
+        ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
         Of several models of two classes ``members`` holds their reports, and with them what has one value
         per iteration.
     n_features_in_ : int

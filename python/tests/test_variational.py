@@ -48,3 +48,14 @@ def test_improper_hyperpriors():
         RVR(inference="variational", inference_params={"hyperpriors": {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0}}).fit(
             X, t
         )
+
+
+def test_distributions_of_the_precisions():
+    X, t = sinc(40)
+    model = RVR(gamma=0.1, inference="variational", tol=1e-3).fit(X, t)
+    q = model.report_["precisions"]
+    assert_allclose(q["mean"], model.alpha_)
+    assert_allclose(q["shape"] / np.array(q["rate"]), model.alpha_)
+    shape, rate = q["noise"]
+    assert_allclose([shape, rate / shape], [20.0, model.noise_variance_], rtol=1e-5)
+    assert "precisions" not in RVR(gamma=0.1).fit(X, t).report_

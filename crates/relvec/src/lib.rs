@@ -30,8 +30,8 @@ pub use model::{
     ClassFunctions, Committee, Expansion, FORMAT_VERSION, FittedBasis, InUse, Model, Moderation, Posterior, Prediction, Scaling,
 };
 pub use report::{
-    Actions, CentreSearch, Certificate, Interrupt, KernelSearch, KernelTrial, Observer, Progress, Repairs, Report, Status,
-    TracePoint,
+    Actions, CentreSearch, Certificate, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior, Progress, Repairs,
+    Report, Status, TracePoint,
 };
 pub use rvm::{
     ActionKind, Basis, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters,

@@ -268,6 +268,22 @@ pub struct CentreSearch {
     pub seconds: f64,
 }
 
+/// q(alpha) and q(beta) of the variational scheme, (M25): Gamma distributions, whose mean is shape / rate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PrecisionPosterior {
+    /// Shape of the precision of each weight.
+    pub shape: f64,
+    /// Means, `[M]`, the bias left out: the model's alpha, in inverse squared units of the weights.
+    pub mean: Vec<f64>,
+    /// Rates, `[M]`, in squared units of the weights.
+    pub rate: Vec<f64>,
+    /// Mean and rate of the precision of the bias, if it is in the model.
+    pub intercept: Option<(f64, f64)>,
+    /// Shape and rate of the noise precision, in squared units of the target, if it is learnt.
+    pub noise: Option<(f64, f64)>,
+}
+
 /// How the fit went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -292,6 +308,9 @@ pub struct Report {
     /// What became of the centres, if they were to be learnt and there was time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub centre_search: Option<CentreSearch>,
+    /// What the variational scheme knows of the precisions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precisions: Option<PrecisionPosterior>,
     /// Wall-clock seconds.
     pub seconds: f64,
     /// The reports of the members, where models of two classes decide between more; the trace is theirs then.

@@ -317,3 +317,27 @@ fn classes_of_the_paper() {
         assert!(model.relevance.len() <= 10, "{train}: {} kernels", model.relevance.len());
     }
 }
+
+/// q(alpha) and q(beta) in the report have the model's precisions for means, and at rest the rates that (M25) gives.
+#[test]
+fn the_report_has_the_distributions_of_the_precisions() {
+    let (x, t) = problem(3, 50);
+    let (model, report) = variational().fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let q = report.precisions.unwrap();
+    assert_eq!((q.shape, &q.mean), (0.5 + 1e-6, &model.alpha));
+    let skip = usize::from(model.intercept_alpha.is_some());
+    let variances = model.weight_covariance().diag().to_vec();
+    for (i, (mean, rate)) in q.mean.iter().zip(&q.rate).enumerate() {
+        assert!((q.shape / rate / mean - 1.0).abs() < 1e-12);
+        let w = model.expansion.weights[[i, 0]];
+        let expected = 1e-6 + 0.5 * (w * w + variances[i + skip]);
+        assert!((rate / expected - 1.0).abs() < 0.02, "{rate} {expected}");
+    }
+    let (shape, rate) = q.noise.unwrap();
+    assert!((shape - 25.0 - 1e-6).abs() < 1e-9 && (rate / shape / model.posterior.noise_variance.unwrap() - 1.0).abs() < 1e-12);
+    let fixed = Rvm { likelihood: Gaussian { noise_variance: Some(0.04) }.into(), ..variational() };
+    let (_, report) = fixed.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    assert_eq!(report.precisions.unwrap().noise, None);
+    let (_, report) = Rvm::default().fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    assert_eq!(report.precisions, None);
+}

@@ -46,9 +46,9 @@ use self::watch::Watch;
 use self::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::likelihood::Likelihood;
+use crate::likelihood::{Likelihood, NoiseModel};
 use crate::model::Model;
-use crate::report::{Actions, CentreSearch, Interrupt, KernelSearch, Observer, Report, Status};
+use crate::report::{Actions, CentreSearch, Interrupt, KernelSearch, Observer, PrecisionPosterior, Report, Status};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{MultiClass, Targets, Values};
@@ -522,6 +522,21 @@ impl Rvm {
         self.conclude(&work, &*run, status, watch, parts, actions)
     }
 
+    /// The Gamma distributions whose means a variational model holds, for that many rows.
+    fn precisions(&self, model: &Model, count: f64) -> Option<PrecisionPosterior> {
+        let Inference::Variational(scheme) = &self.inference else { return None };
+        let shape = scheme.hyperpriors.a + 0.5;
+        let noise_shape = scheme.hyperpriors.c + 0.5 * count;
+        let learnt = matches!(self.likelihood.as_dyn().noise(), NoiseModel::Learnt);
+        Some(PrecisionPosterior {
+            shape,
+            mean: model.alpha.clone(),
+            rate: model.alpha.iter().map(|mean| shape / mean).collect(),
+            intercept: model.intercept_alpha.map(|mean| (mean, shape / mean)),
+            noise: model.posterior.noise_variance.filter(|_| learnt).map(|variance| (noise_shape, noise_shape * variance)),
+        })
+    }
+
     /// The model and the report of the search that ended.
     fn conclude<'p>(
         &self,
@@ -556,6 +571,7 @@ impl Rvm {
             actions,
             kernel_search: None,
             centre_search: None,
+            precisions: self.precisions(&model, problem.table.count),
             seconds: watch.elapsed().as_secs_f64(),
             members: vec![],
         };
