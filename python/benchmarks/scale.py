@@ -167,11 +167,7 @@ def verdict(case: Case, mean: dict[str, float]) -> str:
     if mean["error"] > case.fail:
         return "failed"
     wanted = zip((mean["error"], mean["loss"], mean["kernels"]), case.reach, strict=True)
-    missed = [
-        name
-        for name, (got, reach) in zip(("error", "loss", "kernels"), wanted, strict=True)
-        if got > reach + 0.02 * abs(reach)
-    ]
+    missed = [name for name, (got, reach) in zip(("error", "loss", "kernels"), wanted, strict=True) if got > reach]
     return "reached" if not missed else f"{', '.join(missed)} missed"
 
 

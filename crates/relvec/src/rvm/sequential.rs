@@ -262,6 +262,8 @@ const CLASSES_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::Em], halvings: 
 const PATIENCE: f64 = 0.5;
 /// So many actions in a row that were undone, each the most promising left: under several outputs that is rest.
 const FUTILE: usize = 12;
+/// And so much of what an action must promise it must keep.
+const WORTHWHILE: f64 = 0.1;
 
 const FROZEN: Batch = Batch { gone: 1e-6, ..MOVING_JOINT };
 
@@ -457,8 +459,11 @@ impl<'p> Search<'p> {
             next = self.joint(work, solution);
         }
         let rise = next.as_ref().map_or(f64::NEG_INFINITY, |n| n.log_evidence - self.now.log_evidence);
+        let rounding = ROUNDING * self.now.log_evidence.abs().max(1.0);
+        // Where gains are far off, one column may come and another go for next to nothing, without end.
+        let enough = if self.now.outputs > 1 { rounding.max(WORTHWHILE * least) } else { rounding };
         if let Ok(next) = next
-            && rise > ROUNDING * self.now.log_evidence.abs().max(1.0)
+            && rise > enough
         {
             self.count(&taken);
             self.now = next;
@@ -644,6 +649,10 @@ impl<'p> Search<'p> {
                 if rested.log_evidence >= self.now.log_evidence - ROUNDING * self.now.log_evidence.abs().max(1.0) {
                     self.now = rested;
                 }
+            }
+            if self.now.outputs > 1 && self.futile >= FUTILE {
+                self.reason = "a dozen actions in a row, each the most promising, have lowered the evidence";
+                return Ok(());
             }
             self.reason = match (possible && most > 0, self.failed == self.effort.excursions.len()) {
                 (false, _) => "no action gains more than the tolerance",
