@@ -21,7 +21,7 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one in a run")]
 pub(crate) enum Command {
-    Fit(Box<FitArgs>),
+    Fit(FitArgs),
     Predict(PredictArgs),
     Inspect(InspectArgs),
     Demo(DemoArgs),
