@@ -211,8 +211,6 @@ fn model(m: usize) -> relvec::Model {
         status: relvec::Status::Converged,
         iterations: 1,
         committee: None,
-        feature_relevance: vec![],
-        learned_centres: false,
     }
 }
 
