@@ -409,3 +409,22 @@ fn kernels_learnt_from_several_classes() {
     assert!(model.log_evidence >= scale.log_evidence - 1e-9, "{} {}", model.log_evidence, scale.log_evidence);
     assert!(report.kernel_search.unwrap().tried[0].evaluations > 0);
 }
+
+/// The matrices of all classes count in the memory that a fit may take.
+#[test]
+fn memory_is_bounded() {
+    let (x, corners) = clusters(240);
+    // Each of three classes in four of about the same rows.
+    let labels: Vec<usize> = corners.iter().enumerate().map(|(i, k)| 4 * k + (i / 4) % 4).collect();
+    let fit = |inference: Inference, memory: u64| {
+        let rvm = Rvm { inference, memory_limit: Some(memory), ..softmax(Rbf { gamma: 3.0.into() }.into()) };
+        rvm.fit(x.view(), &Targets::classes(&labels, 12), &mut silent)
+    };
+    // 241 weights of 11 contrasts: 56 MB a matrix.
+    let refused = fit(MacKay::default().into(), 200_000_000).unwrap_err();
+    assert!(matches!(refused, Error::Memory { needed, .. } if needed > 400_000_000), "{refused}");
+    let (model, report) = fit(Sequential::default().into(), 2_000_000).unwrap();
+    assert_eq!(report.status, Status::MemoryLimit, "{:?}", report.certificate);
+    assert!(8 * (11 * model.relevance.len()).pow(2) < 2_000_000);
+    assert!(model.predict_probability(x.view(), Moderation::Posterior).unwrap().iter().all(|p| p.is_finite()));
+}

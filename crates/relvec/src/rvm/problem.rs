@@ -95,6 +95,12 @@ impl<'a> Problem<'a> {
         self.places.binary_search(&place).ok().map(|k| k + usize::from(self.has_bias))
     }
 
+    /// Bytes of the dense matrices of `columns` active columns, of the weights of all outputs.
+    pub fn dense_bytes(&self, columns: u64) -> u64 {
+        let weights = columns * self.table.outputs as u64;
+        8 * DENSE * weights * weights
+    }
+
     /// Bytes that are left for the search.
     pub fn room(&self) -> u64 {
         self.table.memory_limit.saturating_sub(self.taken)

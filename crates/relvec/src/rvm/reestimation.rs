@@ -2,7 +2,6 @@
 
 use super::batch::{Batch, MAX_HALVINGS, Rule};
 use super::gain::Noise;
-use super::problem::DENSE;
 use super::scheme::{Hyperpriors, Run, require};
 use super::solution::{At, Solution};
 use super::workspace::Workspace;
@@ -66,7 +65,7 @@ pub(crate) fn first(
     let problem = work.problem;
     let active = if problem.table.bias_only { vec![0] } else { problem.usable() };
     let p = active.len() as u64;
-    problem.afford(&format!("re-estimating {p} basis functions at once"), DENSE * 8 * p * p)?;
+    problem.afford(&format!("re-estimating {p} basis functions at once"), problem.dense_bytes(p))?;
     let count = problem.table.count;
     let beta = match problem.table.noise {
         Noise::Fixed(beta) => beta,

@@ -438,7 +438,7 @@ impl<'p> Search<'p> {
         // of the model on all rows, where the curvature moves.
         let (m, p) = (self.now.active.len() as u64 + self.longest_batch(work) as u64, self.barred.len() as u64);
         let n = if work.problem.constant_curvature() { 0 } else { work.problem.design.n_rows() as u64 };
-        if 8 * m * (3 * p + DENSE * m + n) > work.problem.room() {
+        if 8 * m * (3 * p + n) + work.problem.dense_bytes(m) > work.problem.room() {
             self.full = true;
             return Ok(false);
         }

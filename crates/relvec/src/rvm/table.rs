@@ -149,7 +149,9 @@ impl<'a> Table<'a> {
         let p = if whole { most } else { scheme.parts(likelihood.constant_curvature()).iter().copied().max().unwrap_or(most) };
         let block = Design::block_rows(p + 1, memory_limit).min(rows) * (p + 1);
         let kept = if whole { 0 } else { memory_limit / KEPT_SHARE };
-        let taken = 8 * (rows * d + p * d + 28 * n + 16 * p + 2 * block) as u64 + kept;
+        // Of several outputs some of the vectors are as many.
+        let vectors = 16 + 12 * likelihood.outputs(targets.values);
+        let taken = 8 * (rows * d + p * d + vectors * n + 16 * p + 2 * block) as u64 + kept;
         afford("the rows, some vectors and two blocks of basis functions", taken, memory_limit)?;
         let (mut origin, mut candidate_of) = (canonical.origin, canonical.column_of);
         let source = if given {
