@@ -534,7 +534,7 @@ class EvidenceDisplay:
         EvidenceDisplay
             The display.
         """
-        final = _final(estimator, RelevanceVectorMachine, cls)
+        final = _one_model(estimator, cls)
         if "log_evidence" not in final.report_:
             raise ValueError(
                 f"{cls.__name__}: report_ has no trace of the log evidence, as in a model that was loaded from a file"
@@ -641,7 +641,7 @@ class AlphaDisplay:
         AlphaDisplay
             The display.
         """
-        final = _final(estimator, RelevanceVectorMachine, cls)
+        final = _one_model(estimator, cls)
         return cls(alpha=final.alpha_, intercept_alpha=final.intercept_alpha_).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> AlphaDisplay:
@@ -816,6 +816,15 @@ def _circle(ax: Axes, x: Float, y: Float, relevance: NDArray[np.int64] | None) -
         zorder=4,
         label="relevance vectors",
     )
+
+
+def _one_model(estimator: Any, display: type) -> RelevanceVectorMachine:
+    """The fitted estimator, which must not be several models of two classes."""
+    final = _final(estimator, RelevanceVectorMachine, display)
+    if final._model.members:
+        rule = final._model.multi_class
+        raise ValueError(f"{display.__name__} shows one model: with multi_class={rule!r} the estimator is several")
+    return final
 
 
 def _final(estimator: Any, kind: type, display: type) -> Any:

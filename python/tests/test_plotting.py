@@ -375,10 +375,18 @@ def test_not_fitted(display, sinc, plane):
 
 
 def test_more_than_two_classes(plane):
-    model = RVC().fit(*plane)
-    model.classes_ = np.array(["a", "b", "c"])
+    X, y = plane
+    kinds = np.where(X[:, 0] > np.median(X[:, 0]), "far", y)
+    model = RVC().fit(X, kinds)
     with pytest.raises(ValueError, match="DecisionDisplay shows two classes: the estimator has 3"):
-        DecisionDisplay.from_estimator(model, *plane)
+        DecisionDisplay.from_estimator(model, X, kinds)
+    # One model of all classes is drawn as any; several are not one.
+    assert len(EvidenceDisplay.from_estimator(model).line_.get_xdata()) == model.n_iter_
+    assert len(AlphaDisplay.from_estimator(model).line_.get_xdata()) == len(model.relevance_)
+    pairs = RVC(multi_class="one_vs_one").fit(X, kinds)
+    for display in (EvidenceDisplay, AlphaDisplay):
+        with pytest.raises(ValueError, match=f"{display.__name__} shows one model: with multi_class='one_vs_one'"):
+            display.from_estimator(pairs)
 
 
 def test_matplotlib_is_optional(monkeypatch, regressor):
