@@ -818,7 +818,7 @@ def _circle(ax: Axes, x: Float, y: Float, relevance: NDArray[np.int64] | None) -
     )
 
 
-def _one_model(estimator: Any, display: type) -> RelevanceVectorMachine:
+def _one_model(estimator: Any, display: type) -> Any:
     """The fitted estimator, which must not be several models of two classes."""
     final = _final(estimator, RelevanceVectorMachine, display)
     if final._model.members:
