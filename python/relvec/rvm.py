@@ -127,6 +127,10 @@ default="kmedoids"
         Posterior covariance of the weights, the intercept first if it is in the model.
     noise_variance_ : float
         Variance of the noise.
+    noise_degrees_ : float
+        Degrees of freedom of the Student-t distribution about the predicted mean, with the predicted standard deviation
+        for scale, when the noise precision is integrated out as well: for ``"variational"`` with the noise learnt;
+        infinite otherwise, where that distribution is the normal one.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
     feature_relevance_ : ndarray of shape (n_features,)
@@ -283,6 +287,7 @@ default="kmedoids"
         self.intercept_ = float(model.intercept[0])
         assert model.noise_variance is not None
         self.noise_variance_ = model.noise_variance
+        self.noise_degrees_ = model.noise_degrees
 
     @property
     def coef_(self) -> Float:

@@ -312,6 +312,12 @@ impl Model {
         self.model.posterior.noise_variance
     }
 
+    /// Of the noise where its precision is integrated out; infinite where that is a number.
+    #[getter]
+    fn noise_degrees(&self) -> f64 {
+        self.model.posterior.noise_degrees.unwrap_or(f64::INFINITY)
+    }
+
     #[getter]
     fn log_evidence(&self) -> f64 {
         self.model.log_evidence

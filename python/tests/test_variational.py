@@ -58,4 +58,7 @@ def test_distributions_of_the_precisions():
     assert_allclose(q["shape"] / np.array(q["rate"]), model.alpha_)
     shape, rate = q["noise"]
     assert_allclose([shape, rate / shape], [20.0, model.noise_variance_], rtol=1e-5)
-    assert "precisions" not in RVR(gamma=0.1).fit(X, t).report_
+    plain = RVR(gamma=0.1).fit(X, t)
+    assert "precisions" not in plain.report_
+    assert_allclose(model.noise_degrees_, 2.0 * shape)
+    assert plain.noise_degrees_ == np.inf

@@ -134,6 +134,10 @@ pub(crate) struct PredictArgs {
     /// Probability that a new value lies between lower and upper (regression) [default: 0.95]
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
+    /// The interval of Student's t distribution, whose degrees of freedom say how well the noise is known: for
+    /// models of the variational scheme that have learnt it. std is then that distribution's
+    #[arg(long)]
+    pub student_t: bool,
     /// Threads to use; the predictions do not depend on it [default: one per processor]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub threads: Option<usize>,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::ArrayView2;
 use relvec::{Label, Model, Moderation};
-use statrs::distribution::{ContinuousCDF, Normal};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::args::{PredictArgs, Task};
 use crate::model_file;
@@ -101,6 +101,8 @@ struct PredictionWriter<'a> {
     header: Vec<String>,
     /// Standard deviations from the mean to `upper`.
     quantile: f64,
+    /// The standard deviation of the distribution that the quantile is of, over the scale.
+    spread: f64,
 }
 
 impl<'a> PredictionWriter<'a> {
@@ -113,11 +115,19 @@ impl<'a> PredictionWriter<'a> {
                 header.extend(classes.map(|k| format!("probability_{}", class_name(model, k))));
             }
         }
-        let quantile = Normal::standard().inverse_cdf(0.5 + args.level.unwrap_or(LEVEL) / 2.0);
+        let above = 0.5 + args.level.unwrap_or(LEVEL) / 2.0;
+        let (quantile, spread) = match (args.student_t, model.posterior.noise_degrees) {
+            (false, _) => (Normal::standard().inverse_cdf(above), 1.0),
+            // With two rows or fewer there is no variance.
+            (true, Some(degrees)) if degrees > 2.0 => {
+                (StudentsT::new(0.0, 1.0, degrees)?.inverse_cdf(above), (degrees / (degrees - 2.0)).sqrt())
+            }
+            (true, _) => bail!("--student-t is for regression by --inference variational, with the noise learnt"),
+        };
         // 0 threads means one per processor.
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build().context("cannot start threads")?;
-        Ok(PredictionWriter { model, pool, header, quantile })
+        Ok(PredictionWriter { model, pool, header, quantile, spread })
     }
 
     fn block(&self, x: ArrayView2<f64>, sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
@@ -125,7 +135,7 @@ impl<'a> PredictionWriter<'a> {
             Task::Regress => {
                 let prediction = self.pool.install(|| self.model.predict(x))?;
                 for (mean, std) in prediction.mean.iter().zip(prediction.std()) {
-                    let half = self.quantile * std;
+                    let (half, std) = (self.quantile * std, self.spread * std);
                     write(sink, &[*mean, std, mean - half, mean + half].map(number))?;
                 }
             }

@@ -206,7 +206,12 @@ fn model(m: usize) -> relvec::Model {
         intercept_alpha: Some(1.0),
         feature_relevance: vec![],
         learned_centres: false,
-        posterior: relvec::Posterior { factor: (0..=m).map(row).collect(), scale: vec![1.0; m + 1], noise_variance: Some(0.1) },
+        posterior: relvec::Posterior {
+            factor: (0..=m).map(row).collect(),
+            scale: vec![1.0; m + 1],
+            noise_variance: Some(0.1),
+            noise_degrees: None,
+        },
         log_evidence: 0.0,
         status: relvec::Status::Converged,
         iterations: 1,

@@ -334,6 +334,8 @@ fn the_report_has_the_distributions_of_the_precisions() {
         assert!((rate / expected - 1.0).abs() < 0.02, "{rate} {expected}");
     }
     let (shape, rate) = q.noise.unwrap();
+    assert_eq!(model.posterior.noise_degrees, Some(2.0 * shape));
+    assert_eq!(model.predict(x.view()).unwrap().noise_degrees, Some(2.0 * shape));
     assert!((shape - 25.0 - 1e-6).abs() < 1e-9 && (rate / shape / model.posterior.noise_variance.unwrap() - 1.0).abs() < 1e-12);
     let fixed = Rvm { likelihood: Gaussian { noise_variance: Some(0.04) }.into(), ..variational() };
     let (_, report) = fixed.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();

@@ -47,6 +47,25 @@ fn variational_inference() {
     assert!(!text.contains("log evidence"), "{text}");
 }
 
+/// With the noise precision integrated out intervals are those of Student's t: wider, the fewer the rows.
+#[test]
+fn student_t_intervals() {
+    let folder = Folder::with("d.csv", regression_table(12, ","));
+    folder.ok("fit d.csv --target y --inference variational -o m.json");
+    let (_, plain) = folder.ok("predict m.json d.csv").csv();
+    let (_, wide) = folder.ok("predict m.json d.csv --student-t").csv();
+    for (plain, wide) in plain.iter().zip(&wide) {
+        let number = |row: &Vec<String>, k: usize| row[k].parse::<f64>().unwrap();
+        assert_eq!(plain[0], wide[0]);
+        // 12 + 2e-6 degrees of freedom: quantile 2.178813, standard deviation sqrt(12 / 10).
+        let half = (number(wide, 3) - number(wide, 0)) / number(plain, 1);
+        assert!((half - 2.178813).abs() < 1e-4, "{half}");
+        assert!((number(wide, 1) / number(plain, 1) - 1.2f64.sqrt()).abs() < 1e-6);
+    }
+    folder.ok("fit d.csv --target y -o n.json");
+    folder.fails(1, "predict n.json d.csv --student-t", &["--student-t", "variational"]);
+}
+
 #[test]
 fn classification_with_text_labels() {
     let folder = Folder::with("d.csv", class_table(ROWS));

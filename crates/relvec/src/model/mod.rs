@@ -85,6 +85,10 @@ pub struct Posterior {
     pub scale: Vec<f64>,
     /// Noise variance in squared units of the target; `None` for classification.
     pub noise_variance: Option<f64>,
+    /// Where the noise precision has a distribution of its own (the variational scheme, noise learnt): the degrees of
+    /// freedom of the Student-t distribution that the noise has when the precision is integrated out, 2 c + N.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise_degrees: Option<f64>,
 }
 
 /// How features were standardised: (x - mean) / scale, `[D]` each.
@@ -169,6 +173,9 @@ pub struct Prediction {
     pub model_variance: Array1<f64>,
     /// Variance of the noise; 0 for classification.
     pub noise_variance: f64,
+    /// See [`Posterior::noise_degrees`]: the target is then about Student-t with these degrees of freedom, the mean
+    /// for location, and the square root of [`Prediction::variance`] for scale, (M32).
+    pub noise_degrees: Option<f64>,
 }
 
 impl Prediction {
@@ -325,7 +332,8 @@ impl Model {
             },
         );
         check_predicted(&mean, Some(&model_variance))?;
-        Ok(Prediction { mean, model_variance, noise_variance: self.posterior.noise_variance.unwrap_or(0.0) })
+        let Posterior { noise_variance, noise_degrees, .. } = self.posterior;
+        Ok(Prediction { mean, model_variance, noise_variance: noise_variance.unwrap_or(0.0), noise_degrees })
     }
 
     /// Means of a tile of rows from its basis functions without the bias.

@@ -51,6 +51,7 @@ pub(crate) fn model(
         factor: lower.outer_iter().enumerate().map(|(i, row)| row.iter().take(i + 1).copied().collect()).collect(),
         scale: active.iter().map(|j| scale / (norm(j) * solution.beta.sqrt())).collect(),
         noise_variance,
+        noise_degrees: problem.table.rvm.noise_shape(problem.table.count).map(|shape| 2.0 * shape),
     };
     let has_intercept = active.first().is_some_and(|j| *j < first);
     let skip = usize::from(has_intercept);

@@ -522,18 +522,24 @@ impl Rvm {
         self.conclude(&work, &*run, status, watch, parts, actions)
     }
 
+    /// Shape of q(beta), for that many rows; `None` where the noise precision is a number.
+    fn noise_shape(&self, count: f64) -> Option<f64> {
+        match (&self.inference, self.likelihood.as_dyn().noise()) {
+            (Inference::Variational(scheme), NoiseModel::Learnt) => Some(scheme.hyperpriors.c + 0.5 * count),
+            _ => None,
+        }
+    }
+
     /// The Gamma distributions whose means a variational model holds, for that many rows.
     fn precisions(&self, model: &Model, count: f64) -> Option<PrecisionPosterior> {
         let Inference::Variational(scheme) = &self.inference else { return None };
         let shape = scheme.hyperpriors.a + 0.5;
-        let noise_shape = scheme.hyperpriors.c + 0.5 * count;
-        let learnt = matches!(self.likelihood.as_dyn().noise(), NoiseModel::Learnt);
         Some(PrecisionPosterior {
             shape,
             mean: model.alpha.clone(),
             rate: model.alpha.iter().map(|mean| shape / mean).collect(),
             intercept: model.intercept_alpha.map(|mean| (mean, shape / mean)),
-            noise: model.posterior.noise_variance.filter(|_| learnt).map(|variance| (noise_shape, noise_shape * variance)),
+            noise: self.noise_shape(count).zip(model.posterior.noise_variance).map(|(shape, v)| (shape, shape * v)),
         })
     }
 
