@@ -71,11 +71,10 @@ CASES = [
 HEAD = """# Learnt kernels and centres on real tables
 
 Written by `cargo xtask bench scale FOLDER`. Rows are split at random, nine parts to learn from and one to test
-({seeds}; figures are means), features and targets standardised by the training rows. No fit
-sees test rows. RMSE and NLPD (mean negative log density) are of the standardised target; of classes they are the error in
-per cent and the log loss. "Kernels" are relevance vectors. "Reach" is what was asked for, from a prototype on the
-same kind of splits; "reached" compares all three with it, and "failed" is an error above the last
-figure.
+({seeds}; figures are means), features and targets standardised by the training rows. No fit sees test rows. RMSE
+and NLPD (mean negative log density) are of the standardised target; of classes they are the error in per cent and
+the log loss. "Kernels" are relevance vectors. "Reach" is what was asked for, from a prototype on the same kind of
+splits; "reached" compares all three with it, and "failed" is an error above the last figure.
 
 Time is that of the whole fit, kernel and all, in units of one symmetric product K'K of N x L by numpy on the same
 threads, and in seconds. "Learning" is the share of it that the kernel took; "centres" that of moving centres,

@@ -33,9 +33,9 @@ LEARNERS = ["joint", "one_vs_rest", "one_vs_one", "fastrvm"]
 HEAD = """# More than two classes
 
 Made by `cargo xtask bench classes --data FOLDER` ({made}).
-Means over the test folds. The log loss of relvec is of moderated probabilities and, behind the stroke, of those at the mean of the weights (`moderated=False`); that of
-fastrvm is of its softmax of one against the rest. Vectors: different training rows that the models need, and their
-sum over the models of two classes. Times are of fits.
+Means over the test folds. The log loss of relvec is of moderated probabilities and, behind the stroke, of those at
+the mean of the weights (`moderated=False`); that of fastrvm is of its softmax of one against the rest. Vectors:
+different training rows that the models need, and their sum over the models of two classes. Times are of fits.
 
 {facts}
 
