@@ -286,6 +286,22 @@ fn committees_are_their_members() {
     }
 }
 
+/// The rule "scale" is of all rows, though members learn from some of them: there is one kernel.
+#[test]
+fn members_share_the_kernel() {
+    let (x, labels) = clusters(90);
+    let fit = |multi_class| {
+        let rvm = Rvm { kernel: Rbf::default().into(), ..rule(multi_class) };
+        rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap().0
+    };
+    let joint = fit(MultiClass::Joint);
+    for multi_class in [MultiClass::OneVsRest, MultiClass::OneVsOne] {
+        let model = fit(multi_class);
+        assert_eq!(model.kernel(), joint.kernel());
+        assert!(model.committee.iter().flat_map(|c| &c.members).all(|member| member.kernel() == joint.kernel()));
+    }
+}
+
 /// Who stops a committee early has a model of all classes nevertheless; so has who gives it little time.
 #[test]
 fn committees_end_when_told() {
@@ -370,9 +386,15 @@ fn damaged_files_of_several_classes() {
     let mut broken = rest.clone();
     broken.committee.as_mut().unwrap().members.pop();
     assert!(refused(&broken).contains("members"), "{}", refused(&broken));
-    let mut broken = rest;
+    let mut broken = rest.clone();
     broken.committee.as_mut().unwrap().members[0].n_features = 5;
-    assert!(refused(&broken).contains("a member"), "{}", refused(&broken));
+    assert!(refused(&broken).contains("a member is no classifier"), "{}", refused(&broken));
+    let mut broken = rest;
+    let FittedBasis::Kernel { kernel, .. } = &mut broken.committee.as_mut().unwrap().members[1].expansion.basis else {
+        panic!("a kernel was fitted")
+    };
+    *kernel = kernel.with_parameters(&[0.1]);
+    assert!(refused(&broken).contains("another kernel"), "{}", refused(&broken));
 }
 
 /// A kernel is learnt from all classes at once, the same for all members of a committee; features of no use are

@@ -58,6 +58,9 @@ impl Committee {
             if member.committee.is_some() || member.outputs() != 1 || member.n_features != model.n_features {
                 return fail("a member is no classifier of two classes of the same features");
             }
+            if member.kernel() != model.kernel() {
+                return fail("a member has another kernel");
+            }
             if member.relevance.iter().any(|row| !model.relevance.contains(row)) {
                 return fail("a member has a relevance vector that the model does not list");
             }

@@ -252,27 +252,32 @@ impl Rvm {
         let start = Instant::now();
         let mut own = Rvm { multi_class: rule, ..self.clone() };
         let mut kernel_search = None;
-        if self.needs_rows() {
-            // One kernel for all members, learnt from all classes.
+        if self.basis == Basis::Kernel {
+            // One kernel for all members, by the rows of all classes.
             let interrupt = interrupt.for_one_fit(self.deadline(start));
-            let (kernel, search) = self.pool()?.install(|| self.joint().learn_kernel(x, targets, start, &interrupt))?;
-            (own.kernel, own.kernels, kernel_search) = (kernel, vec![], Some(search));
+            (own.kernel, kernel_search) = self.pool()?.install(|| {
+                let (joint, plain) = (self.joint(), self.joint().with_stand_in());
+                joint.settle_kernel(&Table::new(&plain, x, targets, &interrupt)?, start)
+            })?;
+            own.kernels = vec![];
         }
         let classes = Classes { x, labels, count, weights };
         let (model, report) = committee::fit(&own, &classes, start, observer, interrupt)?;
         Ok((model, Report { kernel_search, ..report }))
     }
 
-    /// The kernel that the data ask for, and how it was found.
-    fn learn_kernel(
-        &self,
-        x: ArrayView2<f64>,
-        targets: &Targets,
-        start: Instant,
-        interrupt: &Interrupt,
-    ) -> Result<(Kernel, KernelSearch)> {
-        let plain = Rvm { kernel: Kernel::Rbf(crate::Rbf::default()), kernels: vec![], ..self.clone() };
-        scales::choose(self, &Table::new(&plain, x, targets, interrupt)?, start)
+    /// The same with any kernel in place of one that is to be learnt: the rows of a table do not depend on it.
+    fn with_stand_in(&self) -> Rvm {
+        let kernel = if self.learns_kernel() { Kernel::Rbf(crate::Rbf::default()) } else { self.kernel.clone() };
+        Rvm { kernel, kernels: vec![], ..self.clone() }
+    }
+
+    /// The kernel for the rows of a table, every parameter a number, and how it was found if it was learnt.
+    fn settle_kernel(&self, table: &Table, start: Instant) -> Result<(Kernel, Option<KernelSearch>)> {
+        match self.learns_kernel() {
+            true => scales::choose(self, table, start).map(|(kernel, search)| (kernel, Some(search))),
+            false => Ok((self.kernel.resolve(&table.data_scale())?, None)),
+        }
     }
 
     /// Labels and number of classes where there are more than the likelihood of two can tell apart.
@@ -367,15 +372,9 @@ impl Rvm {
             let (model, report) = self.learn(&table, None, &mut self.watch(observer, &interrupt, start))?;
             return Ok((Model { feature_relevance: scales::feature_relevance(&table, &model), ..model }, report));
         }
-        let learns_kernel = self.learns_kernel();
-        // The rows are the same whatever the kernel.
-        let stand_in = if learns_kernel { Kernel::Rbf(crate::Rbf::default()) } else { self.kernel.clone() };
-        let plain = Rvm { kernel: stand_in, kernels: vec![], ..self.clone() };
+        let plain = self.with_stand_in();
         let table = Table::new(&plain, x, targets, &interrupt)?;
-        let (kernel, kernel_search) = match learns_kernel {
-            true => scales::choose(self, &table, start).map(|(kernel, search)| (kernel, Some(search)))?,
-            false => (self.kernel.resolve(&table.data_scale())?, None),
-        };
+        let (kernel, kernel_search) = self.settle_kernel(&table, start)?;
         let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
         let table = table.with(&own, &kernel, None);
         let (model, report) = own.learn(&table, None, &mut own.watch(observer, &interrupt, start))?;
