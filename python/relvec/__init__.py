@@ -1,4 +1,4 @@
-"""Sparse kernel machines: relevance vector machines for regression and classification."""
+"""Sparse kernel machines: relevance vector machines and support vector machines."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,10 +9,15 @@ if TYPE_CHECKING:
     from ._files import load
     from ._statistics import Statistics
     from .rvm import RVC, RVR, RelevanceVectorClassifier, RelevanceVectorRegressor
+    from .svm import SVC, SVR, NuSVC, NuSVR
 
 __all__ = [
     "RVC",
     "RVR",
+    "SVC",
+    "SVR",
+    "NuSVC",
+    "NuSVR",
     "RelevanceVectorClassifier",
     "RelevanceVectorRegressor",
     "Statistics",
@@ -20,7 +25,11 @@ __all__ = [
     "load",
 ]
 # Where what is not in `rvm` is.
-_MODULES = {"Statistics": "._statistics", "load": "._files"}
+_MODULES = {
+    "Statistics": "._statistics",
+    "load": "._files",
+    **dict.fromkeys(["NuSVC", "NuSVR", "SVC", "SVR"], ".svm"),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -17,14 +17,115 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _parameters
-from ._progress import Callback, observer
+from ._progress import Callback, line, observer
 from ._threads import threads
 
 Float = NDArray[np.float64]
 Kernel = Callable[[Any, Any], Any]
 
 
-class RelevanceVectorMachine(BaseEstimator):
+class KernelMachine(BaseEstimator):
+    """What does not depend on how a machine is trained: its rows, its kernel, its file."""
+
+    kernel: Any
+    n_jobs: int | None
+    _model: _core.Model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._precomputed
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _forget(self) -> None:
+        """Leave nothing of an earlier fit: one that fails must not look like it."""
+        for name in [name for name in vars(self) if name == "_model" or name.endswith("_")]:
+            delattr(self, name)
+
+    def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
+        """Weights [N], checked."""
+        weights = _parameters.sample_weights(sample_weight, rows)
+        if weights is not None and not np.any(weights > 0):
+            raise ValueError("Every sample weight is zero: there is no row to learn from")
+        return weights
+
+    def _seed(self, random_state: Any) -> int:
+        """The seed of a fit; of None 0: the same fit every time."""
+        seed = 0 if random_state is None else random_state
+        if not isinstance(seed, (int, np.integer)) or seed < 0:
+            seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        return int(seed)
+
+    def _kernel_values(self, A: Float, B: Float) -> Float:
+        """The callable kernel between the rows of two arrays, checked."""
+        assert callable(self.kernel)
+        if len(B) == 0:
+            # A model of the intercept alone; many kernel functions refuse an empty list of rows.
+            return np.empty((len(A), 0))
+        values = np.asarray(self.kernel(A, B))
+        if values.shape != (len(A), len(B)):
+            raise ValueError(f"the kernel function returned shape {values.shape}: expected {(len(A), len(B))}")
+        if values.dtype.kind not in "biuf" or not np.all(np.isfinite(values)):
+            raise ValueError("the kernel function returned something else than finite real numbers")
+        return np.ascontiguousarray(values, dtype=np.float64)
+
+    def _rows(self, X: ArrayLike) -> Float:
+        """What the model reads of new rows, validated."""
+        check_is_fitted(self)
+        # Of a precomputed kernel only the columns in the model count, and the core checks those; what has
+        # another number of columns is no kernel matrix, and what is wrong with it is said in the usual order.
+        matrix = self._model.basis == "external" and self._model.centres is None
+        partial = matrix and getattr(X, "shape", ())[1:] == (self.n_features_in_,)
+        rows: Float = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=not partial)
+        if matrix:
+            own = np.ascontiguousarray(rows[:, self._model.relevance])
+            for row, column in np.argwhere(~np.isfinite(own))[:1]:
+                where = f"X[{row}, {self._model.relevance[column]}]"
+                raise ValueError(f"{where} = {own[row, column]}: a kernel value must be finite")
+            return own
+        if self._model.basis == "external":
+            centres = self._model.centres
+            assert centres is not None
+            return self._kernel_values(rows, centres)
+        return rows
+
+    def _check_linear(self) -> None:
+        check_is_fitted(self)
+        if "linear" not in json.loads(self._model.kernel or "{}"):
+            raise AttributeError("coef_ is only available when using a linear kernel")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file that the command line, Rust and `relvec.load` read.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file; it appears whole or not at all.
+        """
+        check_is_fitted(self)
+        path = os.path.realpath(os.fspath(path))
+        text = self._model.to_json()
+        handle, part = tempfile.mkstemp(prefix=".relvec-", suffix=".part", dir=os.path.dirname(path))
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+            # As any new file: the user's umask decides, not the privacy of temporary files.
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(part, 0o666 & ~umask)
+            os.replace(part, path)
+        except BaseException:
+            os.unlink(part)
+            raise
+
+
+class RelevanceVectorMachine(KernelMachine):
     """Parameters, fit and attributes of both estimators."""
 
     def __init__(
@@ -73,33 +174,13 @@ class RelevanceVectorMachine(BaseEstimator):
         self.verbose = verbose
         self.callback = callback
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._precomputed
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_model")
-
     @property
     def _precomputed(self) -> bool:
-        return self.basis != "given" and isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return self.basis != "given" and super()._precomputed
 
     @property
     def _callable(self) -> bool:
         return self.basis != "given" and callable(self.kernel)
-
-    def _forget(self) -> None:
-        """Leave nothing of an earlier fit: one that fails must not look like it."""
-        for name in [name for name in vars(self) if name == "_model" or name.endswith("_")]:
-            delattr(self, name)
-
-    def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
-        """Weights [N], checked."""
-        weights = _parameters.sample_weights(sample_weight, rows)
-        if weights is not None and not np.any(weights > 0):
-            raise ValueError("Every sample weight is zero: there is no row to learn from")
-        return weights
 
     def _fit(
         self,
@@ -133,7 +214,7 @@ class RelevanceVectorMachine(BaseEstimator):
                 dictionary = np.sort(np.unique(landmarks, axis=0, return_index=True)[1])
                 centres, landmarks = landmarks[dictionary], None
             design = self._kernel_values(X, centres)
-        watch = observer(int(self.verbose), self.callback)
+        watch = observer(int(self.verbose), self.callback, line)
         model, report = _core.fit(settings, design, target, weights, watch, landmarks)
         if external:
             kept = model.relevance
@@ -144,12 +225,10 @@ class RelevanceVectorMachine(BaseEstimator):
 
     def _settings(self, likelihood: dict[str, Any], given: bool) -> tuple[str, int]:
         """All settings of a fit for the core, checked, and the seed."""
-        seed = 0 if self.random_state is None else self.random_state
-        if not isinstance(seed, (int, np.integer)) or seed < 0:
-            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        settings = _parameters.settings(self, likelihood, given, threads(self.n_jobs), int(seed))
-        _parameters.whole("verbose", int(self.verbose) if isinstance(self.verbose, bool) else self.verbose, 0)
-        return settings, int(seed)
+        seed = self._seed(self.random_state)
+        settings = _parameters.settings(self, likelihood, given, threads(self.n_jobs), seed)
+        _parameters.verbosity(self.verbose)
+        return settings, seed
 
     def _end(self, model: _core.Model, report: str, name: str | None, classes: list[Any] | None = None) -> None:
         """Set the fitted attributes, and say what there is to say."""
@@ -162,19 +241,6 @@ class RelevanceVectorMachine(BaseEstimator):
         if self.verbose:
             print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
         self._warn()
-
-    def _kernel_values(self, A: Float, B: Float) -> Float:
-        """The callable kernel between the rows of two arrays, checked."""
-        assert callable(self.kernel)
-        if len(B) == 0:
-            # A model of the intercept alone; many kernel functions refuse an empty list of rows.
-            return np.empty((len(A), 0))
-        values = np.asarray(self.kernel(A, B))
-        if values.shape != (len(A), len(B)):
-            raise ValueError(f"the kernel function returned shape {values.shape}: expected {(len(A), len(B))}")
-        if values.dtype.kind not in "biuf" or not np.all(np.isfinite(values)):
-            raise ValueError("the kernel function returned something else than finite real numbers")
-        return np.ascontiguousarray(values, dtype=np.float64)
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         """Set the fitted attributes that both estimators have."""
@@ -213,24 +279,6 @@ class RelevanceVectorMachine(BaseEstimator):
             text = f"dictionary={size}, but there are only {found} different rows: all of them are candidates"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
 
-    def _rows(self, X: ArrayLike) -> Float:
-        """What the model reads of new rows, validated."""
-        check_is_fitted(self)
-        # Of a precomputed kernel only the columns in the model count, and the core checks those; what has
-        # another number of columns is no kernel matrix, and what is wrong with it is said in the usual order.
-        matrix = self._model.basis == "external" and self._model.centres is None
-        partial = matrix and getattr(X, "shape", ())[1:] == (self.n_features_in_,)
-        rows: Float = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=not partial)
-        if matrix:
-            own = np.ascontiguousarray(rows[:, self.relevance_])
-            for row, column in np.argwhere(~np.isfinite(own))[:1]:
-                where = f"X[{row}, {self.relevance_[column]}]"
-                raise ValueError(f"{where} = {own[row, column]}: a kernel value must be finite")
-            return own
-        if self._model.basis == "external":
-            return self._kernel_values(rows, self.relevance_vectors_)
-        return rows
-
     def _moments(self, X: ArrayLike) -> tuple[Float, Float]:
         """Mean and model variance at rows `X`."""
         rows = self._rows(X)
@@ -260,36 +308,6 @@ class RelevanceVectorMachine(BaseEstimator):
         if self._model.members:
             raise AttributeError("covariance_ is not available of several models of two classes")
         return self._model.covariance
-
-    def _linear_weights(self) -> Float:
-        check_is_fitted(self)
-        if "linear" not in json.loads(self._model.kernel or "{}"):
-            raise AttributeError("coef_ is only available when using a linear kernel")
-        return self.dual_coef_ @ self.relevance_vectors_
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that the command line, Rust and `relvec.load` read.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Name of the file; it appears whole or not at all.
-        """
-        check_is_fitted(self)
-        path = os.path.realpath(os.fspath(path))
-        text = self._model.to_json()
-        handle, part = tempfile.mkstemp(prefix=".relvec-", suffix=".part", dir=os.path.dirname(path))
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-            # As any new file: the user's umask decides, not the privacy of temporary files.
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(part, 0o666 & ~umask)
-            os.replace(part, path)
-        except BaseException:
-            os.unlink(part)
-            raise
 
 
 def _distinct_columns(K: Float, used: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from ._base import Kernel, RelevanceVectorMachine
+from ._base import Kernel
 from .rvm import RVC, RVR
+from .svm import SVC, SVR, NuSVC, NuSVR
 
 
-def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RVC:
+def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RVC | SVC | NuSVC | SVR | NuSVR:
     """Read a model that `save`, the command line or Rust wrote.
 
     Parameters
@@ -25,7 +26,7 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
 
     Returns
     -------
-    RVR or RVC
+    RVR, RVC, SVR, SVC, NuSVR or NuSVC
         A fitted estimator. What the file does not hold is missing: `report_` has the status and the
         number of iterations only, and parameters of the fit are at their defaults. A model that
         standardises (the command line's do, unless told otherwise) takes raw rows and has its
@@ -56,9 +57,9 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)!r}: {error}") from None
 
-    parameters: dict[str, Any] = {"inference": model.inference}
+    parameters: dict[str, Any] = {} if model.inference is None else {"inference": model.inference}
     if model.basis == "given":
-        parameters["basis"] = "given"
+        parameters |= {"basis": "given"} if model.machine == "rvm" else {"kernel": "precomputed"}
     elif model.kernel is not None:
         ((name, own),) = json.loads(model.kernel).items()
         parameters.update(kernel=name, **own)
@@ -74,19 +75,32 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         )
     else:
         parameters["kernel"] = kernel
-    estimator: RVR | RVC
+    if model.multi_class is not None:
+        parameters["multi_class"] = model.multi_class
+    if model.classifier and model.formulation is not None:
+        parameters["probability"] = len(model.sigmoids) > 0
+    if not model.classifier and model.machine == "rvm":
+        parameters["noise_variance"] = model.fixed_noise_variance
+    estimator = _ESTIMATORS[model.formulation or "rvc" if model.classifier else model.formulation or "rvr"](
+        **parameters
+    )
     if model.classifier:
-        if model.multi_class is not None:
-            parameters["multi_class"] = model.multi_class
-        estimator = RVC(**parameters)
         estimator.classes_ = np.array(model.classes if model.classes else range(model.n_classes))
-    else:
-        estimator = RVR(noise_variance=model.fixed_noise_variance, **parameters)
     _restore(estimator, model)
     return estimator
 
 
-def _restore(estimator: RelevanceVectorMachine, model: _core.Model) -> None:
+_ESTIMATORS: dict[str, Any] = {
+    "rvr": RVR,
+    "rvc": RVC,
+    "c_svc": SVC,
+    "nu_svc": NuSVC,
+    "epsilon_svr": SVR,
+    "nu_svr": NuSVR,
+}
+
+
+def _restore(estimator: Any, model: _core.Model) -> None:
     estimator.n_features_in_ = model.n_features
     if model.features:
         estimator.feature_names_in_ = np.array(model.features, dtype=object)

@@ -50,6 +50,11 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def verbosity(value: Any) -> int:
+    """Check how much is printed."""
+    return whole("verbose", int(value) if isinstance(value, bool) else value, 0)
+
+
 def gamma(value: Any) -> str | float | list[float]:
     """Check a scale: a rule, a number, or one number per feature."""
     if isinstance(value, str):
@@ -180,6 +185,64 @@ def sample_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.flo
     if len(bad) > 0:
         raise ValueError(f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be zero or positive, and finite")
     return np.ascontiguousarray(weights)
+
+
+def cost(name: str, value: Any) -> float | None:
+    """Check the cost of an error, which may be infinite: then None, as JSON has no infinity."""
+    if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)) and value == math.inf:
+        return None
+    return real(name, value)
+
+
+def class_numbers(labels: NDArray[Any], weights: NDArray[np.float64] | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The classes, sorted, and the number of each row's; at least two must have rows of positive weight, and all."""
+    classes, found = np.unique(labels, return_inverse=True)
+    present = np.unique(found if weights is None else found[weights > 0])
+    if len(present) < 2:
+        names = ", ".join(repr(c) for c in classes[present].tolist())
+        raise ValueError(f"y has only one class ({names}) among the rows of positive weight: two classes are needed")
+    if len(present) < len(classes):
+        (absent,) = classes[np.setdiff1d(np.arange(len(classes)), present)[:1]].tolist()
+        raise ValueError(f"y has no row of positive weight of the class {absent!r}: leave its rows out")
+    return classes, np.ascontiguousarray(found, dtype=np.int64)
+
+
+def class_weights(given: Any, classes: list[Any]) -> str | list[float]:
+    """Check factors of the cost of errors: one for each class, or a rule."""
+    if given is None:
+        return "equal"
+    if isinstance(given, dict):
+        unknown = [c for c in given if c not in classes]
+        if unknown:
+            raise ValueError(f"class_weight names {unknown}, but the classes are {classes}")
+        return [positive(f"class_weight[{c!r}]", given.get(c, 1.0)) for c in classes]
+    if not isinstance(given, str) or given != "balanced":
+        raise ValueError(f"class_weight = {given!r}: expected 'balanced', a dict or None")
+    return given
+
+
+def svm_settings(estimator: Any, own: dict[str, Any], threads: int) -> str:
+    """All settings of a support vector machine; `own`: those that not all have."""
+    given = callable(estimator.kernel) or (isinstance(estimator.kernel, str) and estimator.kernel == "precomputed")
+    steps = estimator.max_iter
+    settings: dict[str, Any] = {
+        "basis": "given" if given else "kernel",
+        "shrinking": bool(estimator.shrinking),
+        "tolerance": positive("tol", estimator.tol),
+        "cache_size": positive("cache_size", estimator.cache_size),
+        "max_iterations": None if steps == -1 else whole("max_iter", steps, 1),
+        "threads": threads,
+        **own,
+    }
+    if not given:
+        name = one_of("kernel", estimator.kernel, [*KERNELS, "precomputed"])
+        scale = estimator.gamma
+        if isinstance(scale, str) and "gamma" in KERNELS[name]:
+            one_of("gamma", scale, ["scale", "auto"])
+        settings["kernel"] = kernel_of(name, {own: getattr(estimator, own) for own in KERNELS[name]})
+    if estimator.time_limit is not None:
+        settings["time_limit"] = positive("time_limit", estimator.time_limit)
+    return json.dumps(settings, allow_nan=False, default=plain)
 
 
 def inference(estimator: Any) -> dict[str, Any]:

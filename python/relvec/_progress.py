@@ -21,8 +21,15 @@ def line(record: dict[str, Any]) -> str:
     )
 
 
-def observer(verbose: int, callback: Callback | None) -> Callback | None:
-    """Print by `verbose`, then ask `callback`; None if there is nothing to do, which is fastest."""
+def svm_line(record: dict[str, Any]) -> str:
+    """One record of a support vector machine as a line of text."""
+    function, count = record["function"]
+    which = f"function {function + 1} of {count}, " if count > 1 else ""
+    return f"{which}iteration {record['iteration']}: gap {record['gap']:.3g}, {record['seconds']:.1f} s"
+
+
+def observer(verbose: int, callback: Callback | None, text: Callable[[dict[str, Any]], str]) -> Callback | None:
+    """Print by `verbose` what `text` makes of a record, then ask `callback`; None if there is nothing to do, which is fastest."""
     if not verbose and callback is None:
         return None
     due = 0.0
@@ -30,7 +37,7 @@ def observer(verbose: int, callback: Callback | None) -> Callback | None:
     def observe(record: dict[str, Any]) -> bool:
         nonlocal due
         if verbose > 1 or (verbose and record["seconds"] >= due):
-            print(line(record), flush=True)
+            print(text(record), flush=True)
             due = max(record["seconds"] + PAUSE, record["seconds"] * GROWTH)
         if callback is None:
             return False

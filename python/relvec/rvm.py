@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _parameters
 from ._base import Float, Kernel, RelevanceVectorMachine, target_name
-from ._progress import Callback, observer
+from ._progress import Callback, line, observer
 from ._threads import threads
 
 
@@ -276,7 +276,7 @@ default="kmedoids"
     def _fit_statistics(self, sums: _core.Statistics, features: list[str] | None) -> None:
         """Fit to sums over rows; `features`: their names."""
         settings, _ = self._settings(self._likelihood(), False)
-        model, report = sums.fit(settings, observer(int(self.verbose), self.callback))
+        model, report = sums.fit(settings, observer(int(self.verbose), self.callback, line))
         self.n_features_in_ = sums.n_features
         if features is not None:
             self.feature_names_in_ = np.array(features, dtype=object)
@@ -292,7 +292,8 @@ default="kmedoids"
     @property
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
-        weights: Float = self._linear_weights()[0]
+        self._check_linear()
+        weights: Float = (self.dual_coef_ @ self.relevance_vectors_)[0]
         return weights
 
     @overload
@@ -600,21 +601,11 @@ default="kmedoids"
         self._forget()
         rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
         check_classification_targets(labels)
-        classes, numbers = np.unique(labels, return_inverse=True)
         weights = self._weights(sample_weight, len(rows))
-        # Rows of weight zero are as if they were not there.
-        present = np.unique(numbers if weights is None else numbers[weights > 0])
-        if len(present) < 2:
-            found = ", ".join(repr(c) for c in classes[present].tolist())
-            raise ValueError(
-                f"y has only one class ({found}) among the rows of positive weight: two classes are needed"
-            )
-        if len(present) < len(classes):
-            (absent,) = classes[np.setdiff1d(np.arange(len(classes)), present)[:1]].tolist()
-            raise ValueError(f"y has no row of positive weight of the class {absent!r}: leave its rows out")
+        classes, numbers = _parameters.class_numbers(labels, weights)
         self._fit(
             rows,
-            np.ascontiguousarray(numbers, dtype=np.int64),
+            numbers,
             self._class_weights(classes.tolist(), numbers, weights),
             {"bernoulli": {}},
             target_name(y),
@@ -628,14 +619,9 @@ default="kmedoids"
         if self.class_weight is None:
             return weights
         own = np.ones(len(numbers)) if weights is None else weights
-        if isinstance(self.class_weight, dict):
-            unknown = [c for c in self.class_weight if c not in classes]
-            if unknown:
-                raise ValueError(f"class_weight names {unknown}, but the classes are {classes}")
-            named = [(c, self.class_weight.get(c, 1.0)) for c in classes]
-            factors: Float = np.array([_parameters.positive(f"class_weight[{c!r}]", factor) for c, factor in named])
-        elif not isinstance(self.class_weight, str) or self.class_weight != "balanced":
-            raise ValueError(f"class_weight = {self.class_weight!r}: expected 'balanced', a dict or None")
+        given = _parameters.class_weights(self.class_weight, classes)
+        if isinstance(given, list):
+            factors: Float = np.array(given)
         else:
             totals = np.bincount(numbers, own, minlength=len(classes))
             factors = totals.sum() / (len(classes) * totals)
@@ -648,7 +634,9 @@ default="kmedoids"
     @property
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
-        return self._linear_weights()
+        self._check_linear()
+        weights: Float = self.dual_coef_ @ self.relevance_vectors_
+        return weights
 
     def decision_function(self, X: ArrayLike) -> Float:
         """Log odds of the second class; of more classes a function for each.

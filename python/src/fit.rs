@@ -8,7 +8,9 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use relvec::{Centres, Interrupt, Landmarks, Observer, Progress, Report, Rvm, Targets};
+use relvec::{Centres, Interrupt, Landmarks, Observer, Progress, Rvm, Svm, SvmObserver, SvmProgress, Targets};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::listen::listening;
 use crate::model::Model;
@@ -42,6 +44,16 @@ enum Values {
     Classes(Vec<usize>),
 }
 
+impl Values {
+    fn targets<'a>(&'a self, weights: Option<&'a Array1<f64>>) -> Targets<'a> {
+        let targets = match self {
+            Values::Real(t) => Targets::real(t.view()),
+            Values::Classes(labels) => Targets::classes(labels, labels.iter().max().map_or(2, |top| (top + 1).max(2))),
+        };
+        weights.map_or(targets, |w| targets.with_weights(w.view()))
+    }
+}
+
 #[derive(FromPyObject)]
 pub(crate) enum Target<'py> {
     Real(PyReadonlyArray1<'py, f64>),
@@ -69,12 +81,16 @@ struct Callback {
 }
 
 impl Callback {
-    fn call(&self, progress: &Progress) -> ControlFlow<()> {
+    fn call(&self, record: impl for<'py> Fn(&Bound<'py, PyDict>) -> PyResult<()>) -> ControlFlow<()> {
         // Nobody waits for an interrupted fit: the interpreter may be gone.
         if self.interrupt.is_raised() {
             return ControlFlow::Break(());
         }
-        let told = Python::attach(|py| self.function.call1(py, (record(py, progress)?,))?.is_truthy(py));
+        let told = Python::attach(|py| {
+            let dict = PyDict::new(py);
+            record(&dict)?;
+            self.function.call1(py, (dict,))?.is_truthy(py)
+        });
         match told {
             Ok(false) => ControlFlow::Continue(()),
             Ok(true) => ControlFlow::Break(()),
@@ -86,14 +102,28 @@ impl Callback {
     }
 }
 
-fn record<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'py, PyDict>> {
-    let record = PyDict::new(py);
-    record.set_item("iteration", progress.iteration)?;
-    record.set_item("log_evidence", progress.log_evidence)?;
-    record.set_item("active", progress.active)?;
-    record.set_item("noise_std", progress.noise_std)?;
-    record.set_item("seconds", progress.elapsed.as_secs_f64())?;
-    Ok(record)
+/// What the core tells of a fit, as the callback's dict.
+trait Told {
+    fn record(&self, dict: &Bound<'_, PyDict>) -> PyResult<()>;
+}
+
+impl Told for Progress {
+    fn record(&self, dict: &Bound<'_, PyDict>) -> PyResult<()> {
+        dict.set_item("iteration", self.iteration)?;
+        dict.set_item("log_evidence", self.log_evidence)?;
+        dict.set_item("active", self.active)?;
+        dict.set_item("noise_std", self.noise_std)?;
+        dict.set_item("seconds", self.elapsed.as_secs_f64())
+    }
+}
+
+impl Told for SvmProgress {
+    fn record(&self, dict: &Bound<'_, PyDict>) -> PyResult<()> {
+        dict.set_item("iteration", self.iteration)?;
+        dict.set_item("gap", self.gap)?;
+        dict.set_item("function", self.function)?;
+        dict.set_item("seconds", self.elapsed.as_secs_f64())
+    }
 }
 
 /// A setting that does not exist or is of another kind, named by its path; where in the JSON it stood says
@@ -103,7 +133,7 @@ fn setting(error: serde_path_to_error::Error<serde_json::Error>) -> PyErr {
     PyValueError::new_err(format!("{}: {}", error.path(), text.split(" at line ").next().unwrap_or(&text)))
 }
 
-fn parameters(settings: &str) -> PyResult<Rvm> {
+fn parameters<T: DeserializeOwned>(settings: &str) -> PyResult<T> {
     serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(settings)).map_err(setting)
 }
 
@@ -120,20 +150,35 @@ pub(crate) fn fit(
     callback: Option<Py<PyAny>>,
     landmarks: Option<PyReadonlyArray2<'_, f64>>,
 ) -> PyResult<(Model, String)> {
-    let mut rvm = parameters(settings)?;
+    let mut rvm: Rvm = parameters(settings)?;
     if let Some(centres) = landmarks {
         rvm.landmarks = Landmarks::Given(Centres(centres.as_array().to_owned()));
     }
     let rows = Rows::new(&x);
     let values = target.values()?;
     let weights = weights.map(|w| w.as_array().to_owned());
-    learn(py, callback, move |observer, interrupt| {
-        let targets = match &values {
-            Values::Real(t) => Targets::real(t.view()),
-            Values::Classes(labels) => Targets::classes(labels, labels.iter().max().map_or(2, |top| (top + 1).max(2))),
-        };
-        let targets = weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
-        rvm.fit_interruptible(rows.view(), &targets, observer, interrupt)
+    learn(py, callback, move |observer: &mut Observer, interrupt| {
+        rvm.fit_interruptible(rows.view(), &values.targets(weights.as_ref()), observer, interrupt)
+    })
+}
+
+/// As [`fit`], of a support vector machine.
+#[pyfunction]
+#[pyo3(signature = (settings, x, target, weights=None, callback=None))]
+pub(crate) fn fit_svm(
+    py: Python<'_>,
+    settings: &str,
+    x: PyReadonlyArray2<'_, f64>,
+    target: Target<'_>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
+    callback: Option<Py<PyAny>>,
+) -> PyResult<(Model, String)> {
+    let svm: Svm = parameters(settings)?;
+    let rows = Rows::new(&x);
+    let values = target.values()?;
+    let weights = weights.map(|w| w.as_array().to_owned());
+    learn(py, callback, move |observer: &mut SvmObserver, interrupt| {
+        svm.fit_interruptible(rows.view(), &values.targets(weights.as_ref()), observer, interrupt)
     })
 }
 
@@ -144,22 +189,26 @@ pub(crate) fn fit_statistics(
     statistics: Arc<relvec::Statistics>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<(Model, String)> {
-    let rvm = parameters(settings)?;
-    learn(py, callback, move |observer, interrupt| rvm.fit_statistics_interruptible(&statistics, observer, interrupt))
+    let rvm: Rvm = parameters(settings)?;
+    learn(py, callback, move |observer: &mut Observer, interrupt| {
+        rvm.fit_statistics_interruptible(&statistics, observer, interrupt)
+    })
 }
 
 /// Runs a fit while this thread listens for Ctrl-C.
-fn learn(
+fn learn<P: Told, R: Serialize + Send + 'static>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,
-    fit: impl FnOnce(&mut Observer, &Interrupt) -> relvec::Result<(relvec::Model, Report)> + Send + 'static,
+    fit: impl FnOnce(&mut (dyn FnMut(&P) -> ControlFlow<()> + Send), &Interrupt) -> relvec::Result<(relvec::Model, R)>
+    + Send
+    + 'static,
 ) -> PyResult<(Model, String)> {
     let interrupt = Interrupt::default();
     let raised = Arc::default();
     let callback = callback.map(|function| Callback { function, interrupt: interrupt.clone(), raised: Arc::clone(&raised) });
     let switch = interrupt.clone();
     let work = move || {
-        let mut observer = |progress: &Progress| callback.as_ref().map_or(ControlFlow::Continue(()), |c| c.call(progress));
+        let mut observer = |told: &P| callback.as_ref().map_or(ControlFlow::Continue(()), |c| c.call(|dict| told.record(dict)));
         guarded(|| fit(&mut observer, &switch))
     };
     let fitted = listening(py, &interrupt, work)?;

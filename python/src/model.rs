@@ -1,6 +1,6 @@
 //! A trained model as Python sees it.
 
-use ndarray::{Array1, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -118,6 +118,28 @@ impl Model {
         Ok(self.mean(py, x.as_array(), threads)?.to_pyarray(py))
     }
 
+    /// Values of the functions, [N, C].
+    fn decision<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let x = x.as_array();
+        let external = matches!(self.model.expansion.basis, FittedBasis::External { .. });
+        let made = self.on_threads(py, threads, |model| match external {
+            true => model.decision_from_basis(x),
+            false => model.decision_function(x),
+        })?;
+        Ok(made.to_pyarray(py))
+    }
+
+    /// The classes that values of the functions of a support vector machine, [N, C], vote for, `[N]`.
+    fn vote<'py>(&self, py: Python<'py>, f: PyReadonlyArray2<'py, f64>) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let votes = self.model.vote(&f.as_array().to_owned()).map_err(exception)?;
+        Ok(votes.into_iter().map(|k| k as i64).collect::<Vec<_>>().to_pyarray(py))
+    }
+
     /// Probabilities of the classes, or their logarithms, [N, K].
     fn probability<'py>(
         &self,
@@ -143,11 +165,7 @@ impl Model {
     /// How several classes are told apart; nothing for two, and in regression.
     #[getter]
     fn multi_class(&self) -> Option<&'static str> {
-        match (&self.model.committee, self.model.n_classes()) {
-            (Some(committee), _) => Some(committee.rule.name()),
-            (None, Some(classes)) if classes > 2 => Some(relvec::MultiClass::Joint.name()),
-            _ => None,
-        }
+        self.model.multi_class().map(|rule| rule.name())
     }
 
     /// K; 0 in regression.
@@ -206,12 +224,32 @@ impl Model {
 
     #[getter]
     fn classifier(&self) -> bool {
-        self.model.posterior.noise_variance.is_none()
+        self.model.n_classes().is_some()
     }
 
+    /// `"rvm"` or `"svm"`.
     #[getter]
-    fn inference(&self) -> &str {
-        &self.model.inference
+    fn machine(&self) -> &str {
+        &self.model.machine
+    }
+
+    /// Nothing for a support vector machine.
+    #[getter]
+    fn inference(&self) -> Option<&str> {
+        self.model.inference.as_deref()
+    }
+
+    /// The formulation of a support vector machine.
+    #[getter]
+    fn formulation(&self) -> Option<&str> {
+        self.model.margins.as_ref().map(|m| m.formulation.as_str())
+    }
+
+    /// The numbers A and B of the sigmoid of each function, [C, 2]; of no rows without probabilities.
+    #[getter]
+    fn sigmoids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {
+        let sigmoids = self.model.margins.as_ref().map_or(&[][..], |m| &m.sigmoids);
+        Array2::from_shape_fn((sigmoids.len(), 2), |(c, k)| sigmoids[c][k]).to_pyarray(py)
     }
 
     /// What each feature moves in the kernel, `[D]`; empty unless the kernel has a gamma for each.
@@ -230,7 +268,7 @@ impl Model {
     #[getter]
     fn fixed_noise_variance(&self) -> Option<f64> {
         match &self.model.likelihood {
-            relvec::Likelihood::Gaussian(gaussian) => gaussian.noise_variance,
+            Some(relvec::Likelihood::Gaussian(gaussian)) => gaussian.noise_variance,
             _ => None,
         }
     }
@@ -309,17 +347,17 @@ impl Model {
 
     #[getter]
     fn noise_variance(&self) -> Option<f64> {
-        self.model.posterior.noise_variance
+        self.model.noise_variance()
     }
 
     /// Of the noise where its precision is integrated out; infinite where that is a number.
     #[getter]
     fn noise_degrees(&self) -> f64 {
-        self.model.posterior.noise_degrees.unwrap_or(f64::INFINITY)
+        self.model.posterior.as_ref().and_then(|p| p.noise_degrees).unwrap_or(f64::INFINITY)
     }
 
     #[getter]
-    fn log_evidence(&self) -> f64 {
+    fn log_evidence(&self) -> Option<f64> {
         self.model.log_evidence
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{CentreRule, Dictionary, Inference, Kernel, MultiClass};
+use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, MultiClass};
 
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
@@ -44,7 +44,8 @@ pub(crate) enum Command {
   relvec fit houses.csv --target price --gamma evidence-ard --kernel rbf,matern52 -o houses.json
   relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json
   relvec fit flights.parquet --target delay --dictionary 1000 --checkpoint flights.sums -o flights.json
-  relvec fit table.npy --target -1 --landmarks centres.csv -o table.json")]
+  relvec fit table.npy --target -1 --landmarks centres.csv -o table.json
+  relvec fit cells.csv --target kind --machine svm --set formulation.c=10 --probability -o cells.json")]
 pub(crate) struct FitArgs {
     /// The table to learn from
     pub data: PathBuf,
@@ -52,8 +53,8 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "NAME", allow_negative_numbers = true)]
     pub target: String,
     /// The kind of machine
-    #[arg(long, default_value = "rvm", value_parser = PossibleValuesParser::new(["rvm"]))]
-    pub machine: String,
+    #[arg(long, value_enum, default_value = "rvm")]
+    pub machine: MachineKind,
     /// What to learn. Default: classify if the target is text or boolean, or has exactly two distinct
     /// numbers; else regress
     #[arg(long)]
@@ -74,6 +75,13 @@ pub(crate) struct FitArgs {
     /// How more than two classes are told apart: by one model of all (joint), or by models of two
     #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(MultiClass::NAMES))]
     pub multi_class: String,
+    /// What a support vector machine minimises [default: c_svc for classes, epsilon_svr for values]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Formulation::NAMES))]
+    pub formulation: Option<String>,
+    /// Let a support vector classifier have probabilities, by sigmoids fitted in a cross-validation: six fits
+    /// instead of one
+    #[arg(long)]
+    pub probability: bool,
     /// Any parameter, by its path in the settings, such as kernel.rbf.gamma=0.5 or max_iterations=100
     /// (may be repeated; a wrong path lists what there is)
     #[arg(long, value_name = "PATH=VALUE")]
@@ -115,7 +123,8 @@ pub(crate) struct FitArgs {
 /// Predict the rows of a table with a model file
 ///
 /// Regression writes the columns prediction, std, lower, upper (noise and uncertainty of the weights
-/// together); classification writes prediction and one probability_<label> per class. Features are
+/// together); classification writes prediction and one probability_<label> per class. A support vector
+/// machine has no std, lower and upper, and probabilities only if it was trained with them. Features are
 /// found by name, in any order; other columns are ignored. The columns of an .npy file are taken in the
 /// order of the features if they are as many, else by their places. Rows are read and written in blocks:
 /// a table of any size takes the same memory.
@@ -162,6 +171,15 @@ pub(crate) struct DemoArgs {
     /// Folder for the figures, made if need be
     #[arg(long, value_name = "DIR", default_value = "relvec-demo")]
     pub out: PathBuf,
+}
+
+/// The kinds of machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MachineKind {
+    /// Relevance vector machine
+    Rvm,
+    /// Support vector machine
+    Svm,
 }
 
 /// What to learn.

@@ -129,7 +129,7 @@ fn row(name: &str, rows: usize, gamma: f64, model: &Model, error: String) -> [St
         rows.to_string(),
         format!("rbf, gamma {}", significant(gamma, 3)),
         model.relevance.len().to_string(),
-        format!("{:.2}", model.log_evidence),
+        model.log_evidence.map_or("-".into(), |evidence| format!("{evidence:.2}")),
         model.noise_std().map_or("-".to_string(), |s| significant(s, 3)),
         error,
         model.status.name().replace('_', " "),

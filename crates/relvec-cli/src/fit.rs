@@ -1,14 +1,14 @@
 //! `relvec fit`: from a table to a model file.
 
 use anyhow::{Context, Result, anyhow};
-use ndarray::{Array2, ArrayView1, ArrayView2};
-use relvec::{Centres, Dictionary, Error, Landmarks, Model, Progress, Report, Rvm, Scaling, Status, Targets};
+use ndarray::{Array1, Array2, ArrayView1};
+use relvec::{Centres, Dictionary, Error, Landmarks, Model, Progress, Report, Scaling, Status, SvmProgress, Targets};
 
 use crate::args::{FitArgs, Task};
 use crate::failure::usage;
 use crate::output;
 use crate::progress::Reporter;
-use crate::settings::{self, Settings};
+use crate::settings::{self, Machine, Settings, SvmSettings};
 use crate::stream::{self, Job, Outcome};
 use crate::summary::Summary;
 use crate::target::{Learnt, Target};
@@ -22,29 +22,23 @@ const LEAST_ROWS: usize = 2;
 
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
     let roles = roles(args)?;
-    let settings = settings::resolve(args)?;
+    let machine = settings::resolve(args)?;
     for path in args.output.iter().chain(&args.checkpoint) {
         output::check(path)?;
     }
 
     let rows = TrainingRows::open(&args.data, roles)?;
     let target = rows.target().to_string();
-    let centres = settings.centres.as_deref().map(|path| training::landmarks(path, rows.features())).transpose()?;
-    let forced = args.stream || args.checkpoint.is_some();
-    let streamed = forced || large(&rows, &settings);
-    let fitted = if streamed { in_blocks(args, roles, &settings, centres.as_ref(), forced)? } else { None };
-    let (mut model, report) = match fitted {
-        Some(fitted) => fitted,
-        None if streamed => in_memory(args, &settings, TrainingRows::open(&args.data, roles)?, centres)?,
-        None => in_memory(args, &settings, rows, centres)?,
+    let (mut model, seconds) = match &machine {
+        Machine::Rvm(settings) => rvm(args, roles, settings, rows)?,
+        Machine::Svm(settings) => svm(args, settings, rows)?,
     };
     model.target = Some(target);
 
     if let Some(path) = &args.output {
         output::write(path, model.to_json()?.as_bytes())?;
     }
-    warn(&model, &report, &settings, streamed);
-    let summary = Summary::of(&model, Some(report.seconds));
+    let summary = Summary::of(&model, Some(seconds));
     eprint!("{}", summary.to_text());
     if let Some(path) = &args.output {
         eprintln!("{:<20}{}", "model", path.display());
@@ -53,6 +47,49 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         output::print(&(summary.to_json()? + "\n"))?;
     }
     Ok(())
+}
+
+/// A relevance vector machine: in memory, or with the table in blocks.
+fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows) -> Result<(Model, f64)> {
+    let centres = settings.centres.as_deref().map(|path| training::landmarks(path, rows.features())).transpose()?;
+    let forced = args.stream || args.checkpoint.is_some();
+    let streamed = forced || large(&rows, settings);
+    let fitted = if streamed { in_blocks(args, roles, settings, centres.as_ref(), forced)? } else { None };
+    let (model, report) = match fitted {
+        Some(fitted) => fitted,
+        None if streamed => in_memory(args, settings, TrainingRows::open(&args.data, roles)?, centres)?,
+        None => in_memory(args, settings, rows, centres)?,
+    };
+    warn(&model, &report, settings, streamed);
+    Ok((model, report.seconds))
+}
+
+/// A support vector machine.
+fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<(Model, f64)> {
+    let prepared = Prepared::new(args, settings.task(), rows)?;
+    let task = prepared.learnt.task();
+    let Some(svm) = settings.machine(task) else {
+        // A setting has ruled this task out before the target was seen.
+        return Err(usage(format!("--task {}: a setting or --formulation is for the other task", task.name())));
+    };
+    let mut reporter = Reporter::new();
+    let (model, report) = svm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &SvmProgress| reporter.observe(p))?;
+    drop(reporter);
+    if svm.kernel.name() == "sigmoid" {
+        eprintln!("warning: the sigmoid kernel is not positive definite: this may be a local optimum");
+    }
+    match report.status {
+        Status::Converged => {}
+        Status::IterationLimit => {
+            let more = report.functions.iter().map(|f| f.iterations).max().unwrap_or(1).saturating_mul(10);
+            eprintln!("warning: not converged; --set max_iterations={more} allows more");
+        }
+        status => eprintln!("warning: not converged: {}", status.name().replace('_', " ")),
+    }
+    if report.merged_rows > 0 {
+        eprintln!("note: {} equal to another and merged with it", count(report.merged_rows, "row"));
+    }
+    Ok((prepared.complete(model), report.seconds))
 }
 
 /// Whether the sizes ask for a fit in blocks, where one is possible.
@@ -111,48 +148,62 @@ fn in_blocks(
 /// The fit with the table in memory.
 fn in_memory(args: &FitArgs, settings: &Settings, rows: TrainingRows, centres: Option<Array2<f64>>) -> Result<(Model, Report)> {
     let mut rvm = settings.rvm.clone();
-    let features = rows.features().to_vec();
-    let table = rows.collect()?;
-    let weights = table.weights.as_ref().map(|w| w.view());
-    check_rows(table.x.nrows(), weights)?;
-    let name = || format!("`{}`", args.data.display());
-    let task = match settings.task {
-        Some(task) => task,
-        None => {
-            let task = announce(&table.target, &args.target).with_context(name)?;
-            rvm.likelihood = settings::likelihood(task);
-            task
-        }
-    };
-    let learnt = table.target.learn(task).with_context(name)?;
-
-    let x = table.x.view();
-    let scaling = (!args.no_standardize).then(|| Scaling::of(x, table.weights.as_ref().and_then(|w| w.as_slice())));
-    let scaled = scaling.as_ref().map(|s| s.apply(x));
+    let prepared = Prepared::new(args, settings.task, rows)?;
+    if settings.task.is_none() {
+        rvm.likelihood = settings::likelihood(prepared.learnt.task());
+    }
     if let Some(centres) = centres {
-        rvm.landmarks = Landmarks::Given(Centres(scaling.as_ref().map_or(centres.clone(), |s| s.apply(centres.view()))));
+        rvm.landmarks = Landmarks::Given(Centres(prepared.scaling.as_ref().map_or(centres.clone(), |s| s.apply(centres.view()))));
     }
-    let (mut model, report) = train(&rvm, scaled.as_ref().map_or(x, |s| s.view()), &learnt, weights)?;
-    model.scaling = scaling;
-    model.features = features;
-    if let Learnt::Classes { names, .. } = learnt {
-        model.classes = names;
-    }
-    Ok((model, report))
+    let mut reporter = Reporter::new();
+    let (model, report) = rvm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p))?;
+    Ok((prepared.complete(model), report))
 }
 
-/// The fit itself, with its progress on stderr.
-fn train(rvm: &Rvm, x: ArrayView2<f64>, learnt: &Learnt, weights: Option<ArrayView1<f64>>) -> Result<(Model, Report)> {
-    let targets = match learnt {
-        Learnt::Real(values) => Targets::real(values.view()),
-        Learnt::Classes { labels, names } => Targets::classes(labels, names.len()),
-    };
-    let mut reporter = Reporter::new();
-    let observer = &mut |progress: &Progress| reporter.observe(progress);
-    Ok(match weights {
-        Some(weights) => rvm.fit(x, &targets.with_weights(weights), observer)?,
-        None => rvm.fit(x, &targets, observer)?,
-    })
+/// A table in memory, ready for a fit.
+struct Prepared {
+    /// Scaled, [N, D].
+    x: Array2<f64>,
+    learnt: Learnt,
+    weights: Option<Array1<f64>>,
+    scaling: Option<Scaling>,
+    features: Vec<String>,
+}
+
+impl Prepared {
+    /// Reads the rows; without a `task` the target decides, and it is said.
+    fn new(args: &FitArgs, task: Option<Task>, rows: TrainingRows) -> Result<Prepared> {
+        let features = rows.features().to_vec();
+        let table = rows.collect()?;
+        check_rows(table.x.nrows(), table.weights.as_ref().map(|w| w.view()))?;
+        let name = || format!("`{}`", args.data.display());
+        let task = match task {
+            Some(task) => task,
+            None => announce(&table.target, &args.target).with_context(name)?,
+        };
+        let learnt = table.target.learn(task).with_context(name)?;
+        let weights = table.weights;
+        let scaling = (!args.no_standardize).then(|| Scaling::of(table.x.view(), weights.as_ref().and_then(|w| w.as_slice())));
+        let x = scaling.as_ref().map(|s| s.apply(table.x.view())).unwrap_or(table.x);
+        Ok(Prepared { x, learnt, weights, scaling, features })
+    }
+
+    fn targets(&self) -> Targets<'_> {
+        let targets = match &self.learnt {
+            Learnt::Real(values) => Targets::real(values.view()),
+            Learnt::Classes { labels, names } => Targets::classes(labels, names.len()),
+        };
+        self.weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()))
+    }
+
+    /// The model with the names and the scaling of its table.
+    fn complete(self, model: Model) -> Model {
+        let classes = match self.learnt {
+            Learnt::Classes { names, .. } => names,
+            Learnt::Real(_) => vec![],
+        };
+        Model { scaling: self.scaling, features: self.features, classes, ..model }
+    }
 }
 
 /// The columns' roles; a column has one.

@@ -23,14 +23,13 @@ pub(crate) fn run(args: &InspectArgs) -> Result<()> {
 }
 
 fn describe(model: &Model, summary: &Summary) -> String {
-    let mut text = format!(
-        "{:<20}{}, {}, {} likelihood, {} inference, format version {FORMAT_VERSION}\n",
-        "machine",
-        model.machine,
-        summary::task(model).name(),
-        model.likelihood.name(),
-        model.inference,
-    );
+    let kind = match (&model.likelihood, &model.inference, &model.margins) {
+        (Some(likelihood), Some(inference), _) => format!("{} likelihood, {inference} inference", likelihood.name()),
+        (.., Some(margins)) => format!("formulation {}", margins.formulation),
+        _ => "of an unknown kind".into(),
+    };
+    let (machine, task) = (&model.machine, summary::task(model).name());
+    let mut text = format!("{:<20}{machine}, {task}, {kind}, format version {FORMAT_VERSION}\n", "machine");
     text += &summary.to_text();
     let mut line = |name: &str, value: String| text += &format!("{name:<20}{value}\n");
     if let Some(target) = &model.target {
@@ -40,18 +39,20 @@ fn describe(model: &Model, summary: &Summary) -> String {
         line("feature names", list(&model.features, NAMES_SHOWN));
     }
     line("standardised", if model.scaling.is_some() { "yes, by the model" } else { "no" }.into());
-    let intercept = match (model.intercept_alpha, &model.committee) {
-        (None, None) => "none".into(),
+    // A bias of an RVM that was pruned, or switched off, has no precision.
+    let intercept = match (model.intercept_alpha, &model.posterior) {
+        (None, Some(_)) => "none".into(),
         _ => numbers(&model.expansion.intercept),
     };
     line("intercept", intercept);
     if !model.relevance.is_empty() {
-        text += &match (model.outputs(), &model.committee) {
-            (1, _) => format!("\n{:>12}{:>16}{:>16}\n", "row", "weight", "alpha"),
-            (_, None) => format!("\n{:>12}{:>16}    weights of the classes\n", "row", "alpha"),
-            (_, Some(_)) => format!("\n{:>12}{:>16}    weights of the models\n", "row", ""),
+        text += &match (model.outputs(), &model.posterior) {
+            (1, Some(_)) => format!("\n{:>12}{:>16}{:>16}\n", "row", "weight", "alpha"),
+            (1, None) => format!("\n{:>12}{:>16}\n", "row", "weight"),
+            (_, Some(_)) => format!("\n{:>12}{:>16}    weights of the classes\n", "row", "alpha"),
+            (_, None) => format!("\n{:>12}{:>16}    weights of the functions\n", "row", ""),
         };
-        // A committee has no alpha of its own.
+        // A committee has no alpha of its own, a support vector machine none at all.
         let alpha = model.alpha.iter().map(|a| significant(*a, 6)).chain(std::iter::repeat(String::new()));
         let rows = model.relevance.iter().zip(model.expansion.weights.outer_iter()).zip(alpha);
         for ((row, weights), alpha) in rows.take(ROWS_SHOWN) {

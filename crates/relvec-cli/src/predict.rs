@@ -26,8 +26,8 @@ const LEVEL: f64 = 0.95;
 pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     let model = model_file::read(&args.model)?;
     let output = args.output.as_deref().map(Output::create).transpose()?;
-    if args.level.is_some() && task(&model) == Task::Classify {
-        eprintln!("note: --level is for regression; the model is a classifier");
+    if args.level.is_some() && (task(&model) == Task::Classify || model.posterior.is_none()) {
+        eprintln!("note: --level is for regression by a relevance vector machine; the model is another");
     }
     let writer = PredictionWriter::new(&model, args)?;
     match output {
@@ -109,14 +109,16 @@ impl<'a> PredictionWriter<'a> {
     fn new(model: &'a Model, args: &PredictArgs) -> Result<PredictionWriter<'a>> {
         let mut header = vec!["prediction".to_string()];
         match task(model) {
+            Task::Regress if model.posterior.is_none() => {}
             Task::Regress => header.extend(["std", "lower", "upper"].map(String::from)),
+            Task::Classify if no_probabilities(model) => {}
             Task::Classify => {
                 let classes = 0..model.n_classes().unwrap_or(2);
                 header.extend(classes.map(|k| format!("probability_{}", class_name(model, k))));
             }
         }
         let above = 0.5 + args.level.unwrap_or(LEVEL) / 2.0;
-        let (quantile, spread) = match (args.student_t, model.posterior.noise_degrees) {
+        let (quantile, spread) = match (args.student_t, model.posterior.as_ref().and_then(|p| p.noise_degrees)) {
             (false, _) => (Normal::standard().inverse_cdf(above), 1.0),
             // With two rows or fewer there is no variance.
             (true, Some(degrees)) if degrees > 2.0 => {
@@ -132,6 +134,11 @@ impl<'a> PredictionWriter<'a> {
 
     fn block(&self, x: ArrayView2<f64>, sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
         match task(self.model) {
+            Task::Regress if self.model.posterior.is_none() => {
+                for value in self.pool.install(|| self.model.predict_mean(x))? {
+                    write(sink, &[number(value)])?;
+                }
+            }
             Task::Regress => {
                 let prediction = self.pool.install(|| self.model.predict(x))?;
                 for (mean, std) in prediction.mean.iter().zip(prediction.std()) {
@@ -139,11 +146,19 @@ impl<'a> PredictionWriter<'a> {
                     write(sink, &[*mean, std, mean - half, mean + half].map(number))?;
                 }
             }
+            Task::Classify if no_probabilities(self.model) => {
+                for class in self.pool.install(|| self.model.predict_class(x))? {
+                    write(sink, &[class_name(self.model, class)])?;
+                }
+            }
             Task::Classify => {
                 let probability = self.pool.install(|| self.model.predict_probability(x, Moderation::Posterior))?;
-                for p in probability.outer_iter() {
+                // Of a support vector machine the votes decide, which sigmoids may disagree with.
+                let votes = self.model.margins.as_ref().map(|_| self.model.predict_class(x)).transpose()?;
+                for (n, p) in probability.outer_iter().enumerate() {
                     // The first of equals.
-                    let class = (0..p.len()).fold(0, |best, k| if p[k] > p[best] { k } else { best });
+                    let likeliest = (0..p.len()).fold(0, |best, k| if p[k] > p[best] { k } else { best });
+                    let class = votes.as_ref().map_or(likeliest, |votes| votes[n]);
                     let cells: Vec<String> =
                         std::iter::once(class_name(self.model, class)).chain(p.iter().map(|p| number(*p))).collect();
                     write(sink, &cells)?;
@@ -152,6 +167,11 @@ impl<'a> PredictionWriter<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether it is a support vector classifier without sigmoids.
+fn no_probabilities(model: &Model) -> bool {
+    model.margins.as_ref().is_some_and(|m| m.sigmoids.is_empty())
 }
 
 /// The name of class `k`; its number where a library trained without names.

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use relvec::Progress;
+use relvec::{Progress, SvmProgress};
 
 use crate::text::{count, significant};
 
@@ -35,16 +35,16 @@ impl Reporter {
     }
 
     /// The observer of a fit; never stops it.
-    pub fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
+    pub fn observe(&mut self, progress: &impl Line) -> ControlFlow<()> {
         match &self.bar {
             Some(bar) => {
                 // The bar limits how often it is drawn.
-                bar.set_message(line(progress));
+                bar.set_message(progress.line());
                 bar.tick();
             }
-            None if progress.elapsed >= self.next_line => {
-                eprintln!("{}", line(progress));
-                self.next_line = (progress.elapsed + PAUSE).max(progress.elapsed.mul_f64(GROWTH));
+            None if progress.elapsed() >= self.next_line => {
+                eprintln!("{}", progress.line());
+                self.next_line = (progress.elapsed() + PAUSE).max(progress.elapsed().mul_f64(GROWTH));
             }
             None => {}
         }
@@ -126,15 +126,42 @@ fn pass_line(rows: usize, new: usize, from: f64, to: Option<f64>, elapsed: f64) 
     format!("{}, {rate} per second{left}", count(rows, "row"))
 }
 
-fn line(p: &Progress) -> String {
-    let noise = p.noise_std.map_or(String::new(), |s| format!(", noise {}", significant(s, 4)));
-    format!(
-        "iteration {}: log evidence {:.3}, {}{noise}, {:.1} s",
-        p.iteration,
-        p.log_evidence,
-        count(p.active, "basis function"),
-        p.elapsed.as_secs_f64()
-    )
+/// What is told of a fit, as a line of text.
+pub(crate) trait Line {
+    fn line(&self) -> String;
+
+    /// Time since the fit began.
+    fn elapsed(&self) -> Duration;
+}
+
+impl Line for Progress {
+    fn line(&self) -> String {
+        let noise = self.noise_std.map_or(String::new(), |s| format!(", noise {}", significant(s, 4)));
+        format!(
+            "iteration {}: log evidence {:.3}, {}{noise}, {:.1} s",
+            self.iteration,
+            self.log_evidence,
+            count(self.active, "basis function"),
+            self.elapsed.as_secs_f64()
+        )
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+}
+
+impl Line for SvmProgress {
+    fn line(&self) -> String {
+        let (function, all) = self.function;
+        let which = if all > 1 { format!("function {} of {all}, ", function + 1) } else { String::new() };
+        let (gap, seconds) = (significant(self.gap, 3), self.elapsed.as_secs_f64());
+        format!("{which}iteration {}: gap {gap}, {seconds:.1} s", self.iteration)
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
 }
 
 #[cfg(test)]

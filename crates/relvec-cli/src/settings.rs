@@ -5,14 +5,51 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use relvec::{
-    Bernoulli, CentreRule, Dictionary, DictionaryRule, Gamma, Gaussian, Inference, Kernel, Landmarks, Likelihood, MultiClass, Rvm,
+    Bernoulli, CentreRule, Dictionary, DictionaryRule, Formulation, Gamma, Gaussian, Inference, Kernel, Landmarks, Likelihood,
+    MultiClass, Rvm, Svm,
 };
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::args::{FitArgs, Task};
+use crate::args::{FitArgs, MachineKind, Task};
 use crate::failure::usage;
 
-/// What the arguments ask for.
+/// The machine that the arguments ask for.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one in a run")]
+pub(crate) enum Machine {
+    Rvm(Settings),
+    Svm(SvmSettings),
+}
+
+/// A support vector machine for each task that is still open.
+#[derive(Debug)]
+pub(crate) struct SvmSettings {
+    classify: Option<Svm>,
+    regress: Option<Svm>,
+}
+
+impl SvmSettings {
+    /// The task, if the arguments settle it.
+    pub fn task(&self) -> Option<Task> {
+        match (&self.classify, &self.regress) {
+            (Some(_), None) => Some(Task::Classify),
+            (None, Some(_)) => Some(Task::Regress),
+            _ => None,
+        }
+    }
+
+    /// The machine for a task that is open.
+    pub fn machine(&self, task: Task) -> Option<&Svm> {
+        match task {
+            Task::Classify => self.classify.as_ref(),
+            Task::Regress => self.regress.as_ref(),
+        }
+    }
+}
+
+/// What the arguments ask for of a relevance vector machine.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub rvm: Rvm,
@@ -29,7 +66,19 @@ pub(crate) struct Settings {
 ///
 /// # Errors
 /// All of exit code 2: unknown names, values of the wrong kind or out of their range.
-pub(crate) fn resolve(args: &FitArgs) -> Result<Settings> {
+pub(crate) fn resolve(args: &FitArgs) -> Result<Machine> {
+    match args.machine {
+        MachineKind::Rvm => resolve_rvm(args).map(Machine::Rvm),
+        MachineKind::Svm => resolve_svm(args).map(Machine::Svm),
+    }
+}
+
+fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
+    for (flag, given) in [("--formulation", args.formulation.is_some()), ("--probability", args.probability)] {
+        if given {
+            return Err(usage(format!("{flag} is for --machine svm")));
+        }
+    }
     let task = args.task.or_else(|| task_of_settings(&args.set));
     let rule = Landmarks::from_name(&args.landmarks);
     let given = Path::new(&args.landmarks).is_file().then(|| PathBuf::from(&args.landmarks));
@@ -55,6 +104,55 @@ pub(crate) fn resolve(args: &FitArgs) -> Result<Settings> {
     rvm.check().map_err(|e| usage(e.to_string()))?;
     check_stream(args, &rvm, task, centres.is_some())?;
     Ok(Settings { rvm, task, centres })
+}
+
+fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
+    let elsewhere = [
+        ("--inference", args.inference != Inference::NAMES[0]),
+        ("--centres", args.centres != CentreRule::NAMES[0]),
+        ("--dictionary", args.dictionary != Dictionary::default()),
+        ("--landmarks", args.landmarks != Landmarks::NAMES[0]),
+        ("--stream", args.stream),
+        ("--checkpoint", args.checkpoint.is_some()),
+    ];
+    if let Some((flag, _)) = elsewhere.into_iter().find(|(_, given)| *given) {
+        return Err(usage(format!("{flag} is for --machine rvm: a support vector machine learns from all rows, in memory")));
+    }
+    let (kernel, kernels) = kernels(args)?;
+    if !kernels.is_empty() {
+        let names = args.kernel.join(",");
+        return Err(usage(format!("--kernel {names}: a support vector machine has no evidence to choose a kernel by; name one")));
+    }
+    let svm = Svm {
+        kernel,
+        multi_class: MultiClass::from_name(&args.multi_class).map_err(|e| usage(e.to_string()))?,
+        probability: args.probability,
+        threads: args.threads,
+        ..Svm::default()
+    };
+    let with = |name: &str| -> Result<Svm> {
+        let own = Svm { formulation: Formulation::from_name(name).map_err(|e| usage(e.to_string()))?, ..svm.clone() };
+        let own = args.set.iter().try_fold(own, |own, setting| apply(&own, setting))?;
+        own.check().map_err(|e| usage(e.to_string()))?;
+        Ok(own)
+    };
+    // Without a formulation, the target decides; or a setting that only one of them has.
+    let names = match &args.formulation {
+        Some(name) if name.ends_with("svc") => [Some(name.as_str()), None],
+        Some(name) => [None, Some(name.as_str())],
+        None => [Some("c_svc"), Some("epsilon_svr")],
+    };
+    let open = |task| args.task.is_none_or(|asked| asked == task);
+    let [classify, regress] =
+        [(Task::Classify, names[0]), (Task::Regress, names[1])].map(|(task, name)| name.filter(|_| open(task)).map(with));
+    match (classify, regress) {
+        (None, None) => {
+            let (name, task) = (args.formulation.as_deref().unwrap_or_default(), args.task.map_or("", Task::name));
+            Err(usage(format!("--formulation {name} and --task {task} do not fit together")))
+        }
+        (Some(Err(e)), None | Some(Err(_))) | (None, Some(Err(e))) => Err(e),
+        (classify, regress) => Ok(SvmSettings { classify: classify.and_then(Result::ok), regress: regress.and_then(Result::ok) }),
+    }
 }
 
 /// The kernel, or several to choose among.
@@ -142,11 +240,11 @@ fn task_of_settings(settings: &[String]) -> Option<Task> {
 }
 
 /// One `PATH=VALUE` written into the parameters.
-fn apply(rvm: &Rvm, setting: &str) -> Result<Rvm> {
+fn apply<M: Serialize + DeserializeOwned>(machine: &M, setting: &str) -> Result<M> {
     let Some((path, value)) = setting.split_once('=') else {
         return Err(usage(format!("--set {setting}: expected PATH=VALUE, such as kernel.rbf.gamma=0.5")));
     };
-    let mut tree = serde_json::to_value(rvm)?;
+    let mut tree = serde_json::to_value(machine)?;
     let slot = find(&mut tree, path.trim())?;
     let value = value.trim();
     // What is no JSON is meant as a word: gamma=scale needs no quotes.
@@ -190,6 +288,7 @@ fn unknown(here: &Value, known_as: &str, path: &str) -> anyhow::Error {
         "kernel" => " (another kernel is chosen with --kernel)",
         "inference" => " (another scheme is chosen with --inference)",
         "likelihood" => " (the likelihood follows from --task)",
+        "formulation" => " (another formulation is chosen with --formulation)",
         _ => "",
     };
     usage(format!("--set {path}: unknown setting; known: {known}{hint}"))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Model, MultiClass, Variational};
+use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Likelihood, Model, Variational};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -22,8 +22,14 @@ pub(crate) struct Summary<'a> {
     format_version: u64,
     machine: &'a str,
     task: &'static str,
-    likelihood: &'static str,
-    inference: &'a str,
+    /// `null` for a support vector machine, as everything that belongs to a distribution of the weights.
+    likelihood: Option<&'static str>,
+    inference: Option<&'a str>,
+    /// Only of a support vector machine: its formulation, and support vectors inside the margin or beyond it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    formulation: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    n_bounded: Option<usize>,
     /// `null` for a given design matrix.
     kernel: Option<KernelSummary>,
     features: &'a [String],
@@ -44,7 +50,7 @@ pub(crate) struct Summary<'a> {
     /// What each feature moves in the kernel; only with one gamma per feature.
     #[serde(skip_serializing_if = "<[f64]>::is_empty")]
     feature_relevance: &'a [f64],
-    log_evidence: f64,
+    log_evidence: Option<f64>,
     /// Where weights of no use stay in the model, and the evidence is a lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_use: Option<InUse>,
@@ -63,7 +69,7 @@ pub(crate) struct Summary<'a> {
 #[derive(Debug, Serialize)]
 struct MemberSummary {
     n_vectors: usize,
-    log_evidence: f64,
+    log_evidence: Option<f64>,
     status: &'static str,
     iterations: usize,
 }
@@ -76,7 +82,7 @@ struct KernelSummary {
 
 /// The task that a model was trained for.
 pub(crate) fn task(model: &Model) -> Task {
-    if model.noise_std().is_some() { Task::Regress } else { Task::Classify }
+    if model.n_classes().is_none() { Task::Regress } else { Task::Classify }
 }
 
 impl<'a> Summary<'a> {
@@ -85,8 +91,10 @@ impl<'a> Summary<'a> {
             format_version: FORMAT_VERSION,
             machine: &model.machine,
             task: task(model).name(),
-            likelihood: model.likelihood.name(),
-            inference: &model.inference,
+            likelihood: model.likelihood.as_ref().map(Likelihood::name),
+            inference: model.inference.as_deref(),
+            formulation: model.margins.as_ref().map(|m| m.formulation.as_str()),
+            n_bounded: model.margins.as_ref().map(|m| m.bounded),
             kernel: match &model.expansion.basis {
                 FittedBasis::Kernel { kernel, .. } => Some(KernelSummary {
                     name: kernel.name(),
@@ -99,18 +107,14 @@ impl<'a> Summary<'a> {
             features: &model.features,
             n_features: model.n_features,
             classes: model.classes.iter().map(Label::to_string).collect(),
-            multi_class: match (&model.committee, model.n_classes()) {
-                (Some(committee), _) => Some(committee.rule.name()),
-                (None, Some(classes)) if classes > 2 => Some(MultiClass::Joint.name()),
-                _ => None,
-            },
+            multi_class: model.multi_class().map(|rule| rule.name()),
             n_rows: model.n_rows,
             n_vectors: model.relevance.len(),
             relevance: &model.relevance,
             learned_centres: model.learned_centres,
             feature_relevance: &model.feature_relevance,
             log_evidence: model.log_evidence,
-            in_use: (model.inference == Variational::NAME).then(|| model.in_use()),
+            in_use: (model.inference.as_deref() == Some(Variational::NAME)).then(|| model.in_use()),
             noise_std: model.noise_std(),
             status: model.status.name(),
             iterations: model.iterations,
@@ -153,20 +157,25 @@ impl<'a> Summary<'a> {
             0 => self.n_vectors.to_string(),
             n => format!("{}, {} in {n} models", self.n_vectors, self.members.iter().map(|m| m.n_vectors).sum::<usize>()),
         };
-        line("relevance vectors", vectors);
+        match self.n_bounded {
+            Some(bounded) => line("support vectors", format!("{vectors}, {bounded} at their bound")),
+            None => line("relevance vectors", vectors),
+        }
         if self.learned_centres {
             line("centres", "learnt, no training rows".into());
         }
         if !self.feature_relevance.is_empty() {
             line("features that count", self.features_that_count());
         }
-        match self.in_use {
-            Some(in_use) => {
+        let evidence = self.log_evidence.map(|evidence| significant(evidence, 7));
+        match (self.in_use, evidence) {
+            (Some(in_use), Some(bound)) => {
                 line("weights above 1e-3", in_use.by_weight.to_string());
                 line("well determined", in_use.by_data.to_string());
-                line("lower bound", significant(self.log_evidence, 7));
+                line("lower bound", bound);
             }
-            None => line("log evidence", significant(self.log_evidence, 7)),
+            (_, Some(evidence)) => line("log evidence", evidence),
+            (_, None) => {}
         }
         if let Some(noise) = self.noise_std {
             line("noise", significant(noise, 5));

@@ -43,6 +43,16 @@ pub(crate) enum Learnt {
     Classes { labels: Vec<usize>, names: Vec<Label> },
 }
 
+impl Learnt {
+    /// What is learnt of it.
+    pub fn task(&self) -> Task {
+        match self {
+            Learnt::Real(_) => Task::Regress,
+            Learnt::Classes { .. } => Task::Classify,
+        }
+    }
+}
+
 impl Target {
     pub fn new(name: &str) -> Target {
         Target {

@@ -27,7 +27,7 @@ fn main() -> relvec::Result<()> {
     let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent)?;
     let p = model.predict_probability(fresh.view(), Moderation::Posterior)?;
     let wrong = p.column(1).iter().zip(&truth).filter(|(p, t)| (**p > 0.5) != (**t == 1)).count();
-    println!("{} relevance vectors, log evidence {:.2}", model.relevance.len(), model.log_evidence);
+    println!("{} relevance vectors, log evidence {:.2}", model.relevance.len(), model.log_evidence.unwrap());
     println!("{:.1} % of fresh points wrong (no classifier can do better than 8.9 %)", wrong as f64 / 100.0);
 
     println!("predicted  observed  points");

@@ -19,7 +19,7 @@ fn main() -> relvec::Result<()> {
     let rvm = Rvm { kernel: LinearSpline::default().into(), ..Rvm::default() };
     let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent)?;
     println!("{} of 100 rows are relevant: {:?}", model.relevance.len(), model.relevance);
-    println!("log evidence {:.2}, {}", model.log_evidence, report.certificate.reason);
+    println!("log evidence {:.2}, {}", model.log_evidence.unwrap(), report.certificate.reason);
     println!("noise {:.3} (the truth is 0.2)", model.noise_std().unwrap_or(0.0));
 
     let grid = Array2::from_shape_fn((9, 1), |(i, _)| -10.0 + 2.5 * i as f64);

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use ndarray::{ArcArray2, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2, s};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::kernel::vector::{self, AddSquares, AddSums, Largest, Scale};
@@ -26,6 +27,17 @@ const TILE_COLUMNS: usize = 256;
 const CHUNK_COLUMNS: usize = 128;
 /// Tasks that a pass by tiles is cut into at least, so that every thread has its share; by sizes alone.
 const TASKS: usize = 16;
+
+/// Where the basis functions come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// The kernel, centred on each training row.
+    #[default]
+    Kernel,
+    /// The columns of X themselves: X is a design matrix (to a support vector machine, of kernel values between all rows).
+    Given,
+}
 
 /// The columns before scaling.
 #[derive(Debug, Clone)]

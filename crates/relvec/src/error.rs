@@ -94,6 +94,26 @@ pub enum Error {
         /// The largest jitter tried, relative to the unit-norm diagonal.
         jitter: f64,
     },
+    /// A variance was asked of a model without a posterior over its weights.
+    #[error("a support vector machine has no posterior: it predicts without a variance")]
+    NoPosterior,
+    /// The model has no probabilities.
+    #[error("this support vector machine was trained without probabilities: train it with probability = true")]
+    NoProbability,
+    /// A hard margin was asked for where there is none.
+    #[error(
+        "hard margin (c = infinity): {classes} cannot be separated: a mixture of rows of one is as near as {distance:.1e} to one \
+         of the other, in units of the largest row in the kernel's space, after {iterations} iterations; take a finite c, or \
+         a narrower kernel"
+    )]
+    Inseparable {
+        /// Which classes cannot be separated.
+        classes: String,
+        /// Steps that were made.
+        iterations: usize,
+        /// Distance of the convex hulls of both classes, over the largest norm of a row in the kernel's space.
+        distance: f64,
+    },
     /// The caller ended the fit by its [`Interrupt`](crate::Interrupt); there is no model.
     #[error("interrupted")]
     Interrupted,
@@ -107,6 +127,14 @@ pub enum Error {
     /// A model file cannot be read.
     #[error("model file: {0}")]
     ModelFile(String),
+}
+
+/// An error that names a parameter, unless it is `good`.
+pub(crate) fn require(good: bool, name: impl Fn() -> String, found: impl ToString, expected: &str) -> Result<()> {
+    match good {
+        true => Ok(()),
+        false => Err(Error::Parameter { name: name(), found: found.to_string(), expected: expected.into() }),
+    }
 }
 
 /// Bytes as a person reads them.

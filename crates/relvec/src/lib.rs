@@ -4,6 +4,7 @@
 //! few centres c_m stay. [`Rvm`] holds the parameters, [`Rvm::fit`] learns a [`Model`] and says in a
 //! [`Report`] how it went.
 
+mod canonical;
 mod design;
 mod error;
 mod kernel;
@@ -17,8 +18,10 @@ mod report;
 mod rvm;
 mod statistics;
 mod sums;
+mod svm;
 mod targets;
 
+pub use design::Basis;
 pub use error::{Error, Result};
 pub use kernel::{
     DataScale, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly, RationalQuadratic, Rbf,
@@ -27,15 +30,17 @@ pub use kernel::{
 pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
 pub use model::{
-    ClassFunctions, Committee, Expansion, FORMAT_VERSION, FittedBasis, InUse, Model, Moderation, Posterior, Prediction, Scaling,
+    ClassFunctions, Committee, Expansion, FORMAT_VERSION, FittedBasis, InUse, Margins, Model, Moderation, Posterior, Prediction,
+    Scaling,
 };
 pub use report::{
     Actions, CentreSearch, Certificate, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior, Progress, Repairs,
     Report, Status, TracePoint,
 };
 pub use rvm::{
-    ActionKind, Basis, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters,
-    Hyperpriors, Inference, Landmarks, MacKay, Rvm, Sequential, Start, Variational, silent,
+    ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
+    Inference, Landmarks, MacKay, Rvm, Sequential, Start, Variational, silent,
 };
 pub use statistics::Statistics;
+pub use svm::{CSvc, ClassWeights, EpsilonSvr, Formulation, NuSvc, NuSvr, Svm, SvmFunction, SvmObserver, SvmProgress, SvmReport};
 pub use targets::{MultiClass, Targets};

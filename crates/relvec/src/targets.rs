@@ -97,3 +97,21 @@ impl<'a> Targets<'a> {
         Ok(Some(weights.to_vec()))
     }
 }
+
+/// Checks labels of several classes: each has a row of positive weight.
+pub(crate) fn check_present(labels: &[usize], count: usize, weights: Option<&[f64]>) -> Result<()> {
+    let mut present = vec![false; count];
+    for (n, label) in labels.iter().enumerate() {
+        match present.get_mut(*label) {
+            Some(found) => *found |= weights.is_none_or(|w| w[n] > 0.0),
+            None => {
+                let expected = format!("labels of {count} classes are 0 to {}", count.saturating_sub(1));
+                return Err(Error::Targets(format!("row {n} has label {label}; {expected}")));
+            }
+        }
+    }
+    match present.iter().position(|found| !found) {
+        Some(k) => Err(Error::Targets(format!("no row (of positive weight) is of class {k} of {count}; each class needs one"))),
+        None => Ok(()),
+    }
+}

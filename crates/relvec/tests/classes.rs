@@ -108,7 +108,7 @@ fn ends_when_asked() {
     let mut third = |p: &Progress| if p.iteration == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
     let (model, report) = rvm().fit(x.view(), &targets, &mut third).expect("a fit");
     assert_eq!(report.status, Status::Stopped);
-    assert!(model.log_evidence.is_finite());
+    assert!(model.log_evidence.unwrap().is_finite());
     let (_, report) = Rvm { time_limit: Some(1e-3), ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit");
     assert_eq!(report.status, Status::TimeLimit);
     let interrupt = Interrupt::default();

@@ -73,11 +73,18 @@ impl Committee {
 impl Model {
     /// The number of classes; `None` for regression.
     pub fn n_classes(&self) -> Option<usize> {
-        match (&self.committee, self.posterior.noise_variance) {
+        match (&self.committee, &self.margins) {
             (Some(committee), _) => Some(committee.classes()),
-            (None, Some(_)) => None,
-            (None, None) => Some(self.outputs().max(2)),
+            (None, Some(margins)) => margins.classes,
+            (None, None) => self.noise_variance().is_none().then(|| self.outputs().max(2)),
         }
+    }
+
+    /// How more than two classes are told apart; `None` if there are no more.
+    pub fn multi_class(&self) -> Option<MultiClass> {
+        let several = self.n_classes().is_some_and(|k| k > 2);
+        let by_two = self.committee.as_ref().map(|c| c.rule).or(self.margins.as_ref().and_then(|m| m.multi_class));
+        several.then(|| by_two.unwrap_or(MultiClass::Joint))
     }
 
     /// Class probabilities at the rows of `x`, [N, K], columns in the order of the classes.
@@ -117,7 +124,7 @@ impl Model {
     pub fn predict_functions(&self, x: ArrayView2<f64>) -> Result<ClassFunctions> {
         self.check_rows(x)?;
         let classes = self.outputs();
-        if classes < 2 || self.committee.is_some() {
+        if classes < 2 || self.posterior.is_none() {
             return Err(Error::Targets("functions of classes of a model that is not one of all classes".into()));
         }
         let mut covariance = Array3::zeros((x.nrows(), classes, classes));
@@ -149,7 +156,7 @@ impl Model {
         self
     }
 
-    fn as_external(&self) -> Model {
+    pub(super) fn as_external(&self) -> Model {
         self.clone().with_external_kernel(&self.relevance, self.n_features, None)
     }
 
@@ -163,7 +170,11 @@ impl Model {
     /// [N, K], for rows that were checked.
     fn log_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
         if let Some(committee) = &self.committee {
-            return self.couple(committee, x, moderation);
+            let votes = self.votes(committee, x, moderation)?;
+            return Ok(couple(committee.rule, committee.classes(), &votes));
+        }
+        if let Some(margins) = &self.margins {
+            return margins.log_probability(&self.means(x));
         }
         if self.outputs() == 1 {
             let odds = match moderation {
@@ -172,10 +183,7 @@ impl Model {
             };
             return Ok(Array2::from_shape_fn((odds.len(), 2), |(i, k)| log_sigmoid(if k == 0 { -odds[i] } else { odds[i] })));
         }
-        let mut out = self.means(x);
-        if let Some(row) = out.outer_iter().position(|row| row.iter().any(|v| !v.is_finite())) {
-            return Err(Error::Overflow { what: format!("the prediction of row {row}") });
-        }
+        let mut out = self.finite_means(x)?;
         match moderation {
             Moderation::PlugIn => out.outer_iter_mut().for_each(|mut row| normalise(row.as_slice_mut().expect("rows"))),
             Moderation::Posterior => {
@@ -188,7 +196,7 @@ impl Model {
     }
 
     /// Means of all functions, [N, C].
-    fn means(&self, x: ArrayView2<f64>) -> Array2<f64> {
+    pub(super) fn means(&self, x: ArrayView2<f64>) -> Array2<f64> {
         let (m, c) = (self.relevance.len(), self.outputs());
         let mut out = Array2::zeros((x.nrows(), c));
         let make = self.maker();
@@ -208,9 +216,10 @@ impl Model {
     /// product for all rows of a tile.
     fn covariances<T: Send>(&self, x: ArrayView2<f64>, own: &mut [T], each: impl Fn(&mut T, &[f64]) + Sync) {
         let (classes, bias) = (self.outputs(), usize::from(self.intercept_alpha.is_some()));
-        let (outputs, m) = (classes - 1, self.posterior.scale.len());
+        let Some(posterior) = &self.posterior else { return };
+        let (outputs, m) = (classes - 1, posterior.scale.len());
         let mut inverse = Array2::eye(outputs * m);
-        linalg::solve_lower(self.factor().view(), inverse.view_mut());
+        linalg::solve_lower(posterior.factor().view(), inverse.view_mut());
         let contrasts = Contrasts::new(classes);
         let make = self.maker();
         let tile = (TILE_NUMBERS / (outputs * outputs * m).max(1)).clamp(1, TILE_ROWS);
@@ -218,7 +227,7 @@ impl Model {
         tiles.for_each(|(own, rows)| {
             let mut phi = Array2::from_elem((rows.nrows(), m), 1.0);
             make(rows, phi.slice_mut(s![.., bias..]));
-            phi.outer_iter_mut().for_each(|mut row| row *= &ArrayView1::from(&self.posterior.scale));
+            phi.outer_iter_mut().for_each(|mut row| row *= &ArrayView1::from(&posterior.scale));
             // Of contrast r the rows of W above its own block are zero.
             let half = |r: usize| {
                 let mut out = Array2::zeros((phi.nrows(), (outputs - r) * m));
@@ -240,10 +249,10 @@ impl Model {
         });
     }
 
-    /// Log probabilities by all members, [N, K].
-    fn couple(&self, committee: &Committee, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
+    /// Log probabilities of the second class of each member, [N, C].
+    fn votes(&self, committee: &Committee, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
         let external = matches!(self.expansion.basis, FittedBasis::External { .. });
-        let votes: Vec<Array2<f64>> = committee
+        let by_member: Vec<Array2<f64>> = committee
             .members
             .iter()
             .map(|member| {
@@ -255,21 +264,25 @@ impl Model {
                 member.log_probability(x.select(Axis(1), &places).view(), moderation)
             })
             .collect::<Result<_>>()?;
-        let k = committee.classes();
-        let mut out = Array2::zeros((x.nrows(), k));
-        out.outer_iter_mut().into_par_iter().enumerate().for_each(|(n, mut out)| match committee.rule {
-            MultiClass::OneVsOne => out.assign(&couple_pairs(k, |pair| votes[pair][[n, 1]].exp()).mapv(f64::ln)),
-            _ => {
-                out.iter_mut().zip(&votes).for_each(|(out, vote)| *out = vote[[n, 1]]);
-                normalise(out.as_slice_mut().expect("rows are contiguous"));
-            }
-        });
-        Ok(out)
+        Ok(Array2::from_shape_fn((x.nrows(), by_member.len()), |(n, k)| by_member[k][[n, 1]]))
     }
 }
 
+/// Log probabilities of all classes, [N, K], from those of the second class of each classifier of two, [N, C].
+pub(super) fn couple(rule: MultiClass, classes: usize, votes: &Array2<f64>) -> Array2<f64> {
+    let mut out = Array2::zeros((votes.nrows(), classes));
+    out.outer_iter_mut().into_par_iter().zip(votes.outer_iter().into_par_iter()).for_each(|(mut out, votes)| match rule {
+        MultiClass::OneVsOne => out.assign(&couple_pairs(classes, |pair| votes[pair].exp()).mapv(f64::ln)),
+        _ => {
+            out.assign(&votes);
+            normalise(out.as_slice_mut().expect("rows are contiguous"));
+        }
+    });
+    out
+}
+
 /// log sigmoid(f), without rounding to 0 or overflow.
-fn log_sigmoid(f: f64) -> f64 {
+pub(super) fn log_sigmoid(f: f64) -> f64 {
     f.min(0.0) - (-f.abs()).exp().ln_1p()
 }
 

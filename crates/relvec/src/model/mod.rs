@@ -1,6 +1,7 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
 mod classes;
+mod margins;
 mod stored;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
@@ -16,6 +17,7 @@ use crate::linalg;
 use crate::report::Status;
 
 pub use self::classes::{ClassFunctions, Committee};
+pub use self::margins::Margins;
 pub(crate) use self::stored::rows;
 
 /// Version of the model file that this crate writes, and the newest that it reads.
@@ -74,8 +76,7 @@ pub enum FittedBasis {
 ///
 /// Under the softmax of K classes Sigma is that of K - 1 weights for each basis function, all of the first before
 /// all of the second: contrasts of the classes, the mean of classes 0..=r less class r + 1 at unit norm (Helmert's).
-/// The weights of the classes are these contrasts' combinations; what is left over, their sum, is 0. A committee has
-/// no posterior of its own.
+/// The weights of the classes are these contrasts' combinations; what is left over, their sum, is 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Posterior {
@@ -91,6 +92,27 @@ pub struct Posterior {
     pub noise_degrees: Option<f64>,
 }
 
+impl Posterior {
+    /// L, square.
+    fn factor(&self) -> Array2<f64> {
+        let m = self.factor.len();
+        Array2::from_shape_fn((m, m), |(i, j)| if j <= i { self.factor[i][j] } else { 0.0 })
+    }
+
+    /// Checks it against the numbers of basis functions (the bias included) and of functions.
+    fn check(&self, active: usize, functions: usize) -> std::result::Result<(), &'static str> {
+        // Of the contrasts of K classes there are K - 1.
+        let contrasts = (functions - 1).max(1);
+        if self.scale.len() != active || self.factor.len() != active * contrasts {
+            return Err("the posterior has another size than the weights");
+        }
+        match self.factor.iter().enumerate().any(|(i, row)| row.len() != i + 1 || !(row[i] > 0.0)) {
+            true => Err("the posterior factor is not lower triangular with a positive diagonal"),
+            false => Ok(()),
+        }
+    }
+}
+
 /// How features were standardised: (x - mean) / scale, `[D]` each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -101,16 +123,18 @@ pub struct Scaling {
     pub scale: Vec<f64>,
 }
 
-/// A trained relevance vector machine.
+/// A trained sparse kernel machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Model {
-    /// The kind of machine: `"rvm"`.
+    /// The kind of machine: `"rvm"` or `"svm"`.
     pub machine: String,
-    /// The likelihood with its settings.
-    pub likelihood: Likelihood,
-    /// Name of the inference scheme.
-    pub inference: String,
+    /// The likelihood with its settings; a support vector machine has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likelihood: Option<Likelihood>,
+    /// Name of the inference scheme; a support vector machine has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inference: Option<String>,
     /// Names of the features, `[D]`; empty if the caller gave none.
     pub features: Vec<String>,
     /// Name of the target, if the caller gave one.
@@ -129,7 +153,8 @@ pub struct Model {
     /// The expansion.
     pub expansion: Expansion,
     /// Weight precisions alpha_m, `[M]`, in the order of the weights, in inverse squared units of them; under the
-    /// softmax each that of the weights of all classes. Of a committee none: its members have them.
+    /// softmax each that of the weights of all classes. Of a committee none: its members have them; of a support
+    /// vector machine none.
     pub alpha: Vec<f64>,
     /// Precision of the bias; `None` if it was pruned (infinite precision) or switched off.
     pub intercept_alpha: Option<f64>,
@@ -140,11 +165,14 @@ pub struct Model {
     /// those it moved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learned_centres: bool,
-    /// The posterior.
-    pub posterior: Posterior,
+    /// The posterior; a committee (its members have theirs) and a support vector machine have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub posterior: Option<Posterior>,
     /// Log evidence (log marginal likelihood) in nats, all constants included, units of the target; of the
-    /// variational scheme the lower bound on it, of a committee the sum of its members'.
-    pub log_evidence: f64,
+    /// variational scheme the lower bound on it, of a committee the sum of its members'; a support vector machine has
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_evidence: Option<f64>,
     /// How the fit ended.
     pub status: Status,
     /// Iterations done.
@@ -152,6 +180,9 @@ pub struct Model {
     /// Classifiers of two classes that decide between more of them together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub committee: Option<Committee>,
+    /// What a support vector machine has in place of a posterior.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margins: Option<Margins>,
 }
 
 /// How many basis functions matter, the bias left out, where weights of no use stay in the model as they do in
@@ -223,7 +254,7 @@ impl Model {
     ///
     /// # Errors
     /// Another number of columns than the model's; a value that is not finite; an external kernel; a model
-    /// of more than two classes, which has more than one function.
+    /// of more than two classes, which has more than one function; a support vector machine, which has no posterior.
     pub fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
         self.check_single()?;
         self.check_rows(x)?;
@@ -233,7 +264,7 @@ impl Model {
     /// The mean alone, as [`Model::predict`] gives it, `[N]`: without the variance, which costs far more.
     ///
     /// # Errors
-    /// As [`Model::predict`].
+    /// As [`Model::predict`], but a support vector machine has its one function.
     pub fn predict_mean(&self, x: ArrayView2<f64>) -> Result<Array1<f64>> {
         self.check_single()?;
         self.check_rows(x)?;
@@ -304,16 +335,17 @@ impl Model {
 
     /// Rows of a tile.
     fn tile_rows(&self) -> usize {
-        (TILE_ENTRIES / self.posterior.scale.len().max(1)).clamp(16, TILE_ROWS)
+        (TILE_ENTRIES / (self.relevance.len() + 1)).clamp(16, TILE_ROWS)
     }
 
     /// `make` makes the basis functions of a tile of rows, [B, M], without the bias.
     fn predict_tiles(&self, x: ArrayView2<f64>, make: impl Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Sync) -> Result<Prediction> {
         let n = x.nrows();
+        let posterior = self.posterior()?;
         let bias = usize::from(self.intercept_alpha.is_some());
         let mut mean = Array1::zeros(n);
         let mut model_variance = Array1::zeros(n);
-        let (factor, rows) = (self.factor(), self.tile_rows());
+        let (factor, rows) = (posterior.factor(), self.tile_rows());
         let pairs = mean.axis_chunks_iter_mut(Axis(0), rows).into_par_iter();
         let triples = pairs.zip(model_variance.axis_chunks_iter_mut(Axis(0), rows).into_par_iter());
         triples.zip(x.axis_chunks_iter(Axis(0), rows).into_par_iter()).for_each_init(
@@ -324,7 +356,7 @@ impl Model {
                 make(rows, phi.view_mut());
                 self.tile_means(phi, mean);
                 tile.slice_mut(s![.., ..bias]).fill(1.0);
-                vector::each_row(tile.view_mut(), |_, out| vector::run(Scale { times: &self.posterior.scale, out }));
+                vector::each_row(tile.view_mut(), |_, out| vector::run(Scale { times: &posterior.scale, out }));
                 linalg::solve_lower_alone(factor.view(), tile.view_mut().reversed_axes());
                 vector::each_row(tile, |i, half| {
                     vector::run(Dot { a: half, b: half, out: &mut variance[i] });
@@ -332,8 +364,8 @@ impl Model {
             },
         );
         check_predicted(&mean, Some(&model_variance))?;
-        let Posterior { noise_variance, noise_degrees, .. } = self.posterior;
-        Ok(Prediction { mean, model_variance, noise_variance: noise_variance.unwrap_or(0.0), noise_degrees })
+        let noise_variance = posterior.noise_variance.unwrap_or(0.0);
+        Ok(Prediction { mean, model_variance, noise_variance, noise_degrees: posterior.noise_degrees })
     }
 
     /// Means of a tile of rows from its basis functions without the bias.
@@ -342,7 +374,7 @@ impl Model {
         vector::each_row(phi, |i, row| {
             vector::run(Dot { a: row, b: weights, out: &mut mean[i] });
         });
-        mean += self.intercept_alpha.map_or(0.0, |_| self.expansion.intercept[0]);
+        mean += self.expansion.intercept[0];
     }
 
     /// The kernel, every parameter a number; `None` for a given design matrix or an external kernel.
@@ -353,27 +385,37 @@ impl Model {
         }
     }
 
-    /// Noise standard deviation in units of the target; `None` for classification.
+    /// Noise standard deviation in units of the target; `None` for classification and support vector machines.
     pub fn noise_std(&self) -> Option<f64> {
-        self.posterior.noise_variance.map(f64::sqrt)
+        self.noise_variance().map(f64::sqrt)
+    }
+
+    /// Its square.
+    pub fn noise_variance(&self) -> Option<f64> {
+        self.posterior.as_ref().and_then(|p| p.noise_variance)
+    }
+
+    fn posterior(&self) -> Result<&Posterior> {
+        self.posterior.as_ref().ok_or(Error::NoPosterior)
     }
 
     /// Posterior covariance of the weights, the bias (if it is in the model) first, [M, M]; under the softmax of
-    /// the contrasts, see [`Posterior`].
+    /// the contrasts, see [`Posterior`]. Empty where there is no posterior.
     pub fn weight_covariance(&self) -> Array2<f64> {
-        let scale = Array1::from_iter(self.posterior.scale.iter().cycle().take(self.posterior.factor.len()).copied());
+        let Some(posterior) = &self.posterior else { return Array2::zeros((0, 0)) };
+        let scale = Array1::from_iter(posterior.scale.iter().cycle().take(posterior.factor.len()).copied());
         let mut half = Array2::from_diag(&scale);
-        linalg::solve_lower(self.factor().view(), half.view_mut());
+        linalg::solve_lower(posterior.factor().view(), half.view_mut());
         half.t().dot(&half)
     }
 
     /// gamma_i = 1 - alpha_i Sigma_ii (M4) of the basis functions, `[M]`, the bias left out: how far the data
     /// determine a weight, from 0 (its prior alone does) to 1. Under the softmax the mean of its contrasts; of a
-    /// committee none.
+    /// committee and of a support vector machine none.
     pub fn well_determined(&self) -> Vec<f64> {
         let skip = usize::from(self.intercept_alpha.is_some());
         let covariance = self.weight_covariance();
-        let (all, active) = (covariance.diag().to_vec(), self.posterior.scale.len());
+        let (all, active) = (covariance.diag().to_vec(), self.alpha.len() + skip);
         let contrasts = all.len().checked_div(active).unwrap_or(1) as f64;
         let variance = |i: usize| all.iter().skip(i + skip).step_by(active).sum::<f64>() / contrasts;
         self.alpha.iter().enumerate().map(|(i, alpha)| (1.0 - alpha * variance(i)).clamp(0.0, 1.0)).collect()
@@ -386,11 +428,6 @@ impl Model {
             by_weight: self.expansion.weights.outer_iter().filter(|row| weighty(*row)).count(),
             by_data: self.well_determined().iter().filter(|v| **v > DETERMINED_IN_USE).count(),
         }
-    }
-
-    fn factor(&self) -> Array2<f64> {
-        let m = self.posterior.factor.len();
-        Array2::from_shape_fn((m, m), |(i, j)| if j <= i { self.posterior.factor[i][j] } else { 0.0 })
     }
 
     /// What makes the basis functions at raw rows, [B, M], without the bias.
@@ -474,23 +511,20 @@ impl Model {
         if functions == 0 || wide {
             return fail("the weights are of another number of functions than the intercept");
         }
-        let alphas = if self.committee.is_some() { 0 } else { m };
+        let alphas = if self.posterior.is_none() { 0 } else { m };
         if self.relevance.len() != m || self.alpha.len() != alphas {
             return fail("relevance, alpha and weights differ in length");
         }
         if let Some(committee) = &self.committee {
             committee.check(self)?;
         }
-        let active = alphas + usize::from(self.intercept_alpha.is_some());
-        // Of the contrasts of K classes there are K - 1.
-        let contrasts = (functions - 1).max(1);
-        if self.posterior.scale.len() != active
-            || self.posterior.factor.len() != if self.committee.is_some() { 0 } else { active * contrasts }
-        {
-            return fail("the posterior has another size than the weights");
+        if let Some(margins) = &self.margins {
+            margins.check(functions).or_else(fail)?;
         }
-        if self.posterior.factor.iter().enumerate().any(|(i, row)| row.len() != i + 1 || !(row[i] > 0.0)) {
-            return fail("the posterior factor is not lower triangular with a positive diagonal");
+        match &self.posterior {
+            Some(posterior) => posterior.check(m + usize::from(self.intercept_alpha.is_some()), functions).or_else(fail)?,
+            None if self.committee.is_none() && self.margins.is_none() => return fail("the posterior is missing"),
+            None => {}
         }
         match &self.expansion.basis {
             FittedBasis::Kernel { kernel, centres } => {

@@ -7,8 +7,8 @@ use std::time::Instant;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 
 use super::Rvm;
-use crate::error::{Error, Result};
-use crate::model::{Committee, Expansion, FittedBasis, Model, Posterior};
+use crate::error::Result;
+use crate::model::{Committee, Expansion, FittedBasis, Model};
 use crate::report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, Status};
 use crate::targets::{MultiClass, Targets};
 
@@ -130,7 +130,7 @@ fn assemble(rvm: &Rvm, x: ArrayView2<f64>, members: Vec<Model>, status: Status, 
         expansion: Expansion { basis, weights, intercept },
         alpha: vec![],
         intercept_alpha: None,
-        posterior: Posterior { factor: vec![], scale: vec![], noise_variance: None, noise_degrees: None },
+        posterior: None,
         log_evidence: members.iter().map(|m| m.log_evidence).sum(),
         feature_relevance,
         status,
@@ -171,23 +171,5 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
         kernel_search: None,
         centre_search: None,
         precisions: None,
-    }
-}
-
-/// Checks labels of several classes: each has a row of positive weight.
-pub(crate) fn check_present(labels: &[usize], count: usize, weights: Option<&[f64]>) -> Result<()> {
-    let mut present = vec![false; count];
-    for (n, label) in labels.iter().enumerate() {
-        match present.get_mut(*label) {
-            Some(found) => *found |= weights.is_none_or(|w| w[n] > 0.0),
-            None => {
-                let expected = format!("labels of {count} classes are 0 to {}", count.saturating_sub(1));
-                return Err(Error::Targets(format!("row {n} has label {label}; {expected}")));
-            }
-        }
-    }
-    match present.iter().position(|found| !found) {
-        Some(k) => Err(Error::Targets(format!("no row (of positive weight) is of class {k} of {count}; each class needs one"))),
-        None => Ok(()),
     }
 }

@@ -69,8 +69,8 @@ pub(crate) fn model(
     }
     Ok(Model {
         machine: "rvm".into(),
-        likelihood: problem.table.rvm.likelihood.clone(),
-        inference: problem.table.rvm.inference.name().into(),
+        likelihood: Some(problem.table.rvm.likelihood.clone()),
+        inference: Some(problem.table.rvm.inference.name().into()),
         features: Vec::new(),
         target: None,
         classes: Vec::new(),
@@ -87,11 +87,12 @@ pub(crate) fn model(
         intercept_alpha: has_intercept.then(|| alpha[0]),
         feature_relevance: vec![],
         learned_centres: false,
-        posterior,
-        log_evidence,
+        posterior: Some(posterior),
+        log_evidence: Some(log_evidence),
         status,
         iterations,
         committee: None,
+        margins: None,
     })
 }
 

@@ -16,7 +16,7 @@ use crate::kernel::vector::{self, Sweep};
 use crate::linalg;
 use crate::model::check_finite;
 
-use super::canonical::{Canonical, plain};
+use crate::canonical::{Canonical, plain};
 
 /// `auto` takes all rows up to this many different ones, and beyond that so many landmarks.
 const AUTO_ALL: usize = 10_000;

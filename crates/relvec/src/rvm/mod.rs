@@ -2,7 +2,6 @@
 
 mod batch;
 mod bound;
-mod canonical;
 mod committee;
 mod em;
 mod evaluate;
@@ -40,18 +39,19 @@ use serde::{Deserialize, Serialize};
 use self::committee::Classes;
 use self::parts::{Parts, Warm};
 use self::problem::Problem;
-use self::scheme::{Aim, Entry, Run, require};
+use self::scheme::{Aim, Entry, Run};
 use self::table::Table;
 use self::watch::Watch;
 use self::workspace::Workspace;
-use crate::error::{Error, Result};
+use crate::design::Basis;
+use crate::error::{Error, Result, require};
 use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::model::Model;
 use crate::report::{Actions, CentreSearch, Interrupt, KernelSearch, Observer, PrecisionPosterior, Report, Status};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
-use crate::targets::{MultiClass, Targets, Values};
+use crate::targets::{MultiClass, Targets, Values, check_present};
 
 pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
@@ -64,17 +64,6 @@ pub use self::variational::Variational;
 
 /// Why centres are not moved.
 const FIXED_CENTRES: &str = "fixed: centres are moved in regression and for two classes";
-
-/// Where the basis functions come from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Basis {
-    /// The kernel, centred on each training row.
-    #[default]
-    Kernel,
-    /// The columns of X themselves: X is a design matrix.
-    Given,
-}
 
 /// A relevance vector machine to be trained.
 ///
@@ -129,8 +118,13 @@ pub struct Rvm {
 }
 
 /// An observer that does nothing.
-pub fn silent(_: &crate::Progress) -> std::ops::ControlFlow<()> {
+pub fn silent<P>(_: &P) -> std::ops::ControlFlow<()> {
     std::ops::ControlFlow::Continue(())
+}
+
+/// The log evidence of a fitted model.
+fn evidence(model: &Model) -> f64 {
+    model.log_evidence.unwrap_or(f64::NEG_INFINITY)
 }
 
 impl Default for Rvm {
@@ -247,7 +241,7 @@ impl Rvm {
             return Err(Error::Shape { what: "targets", expected: format!("{}, one per row", x.nrows()), found });
         }
         let weights = targets.checked_weights()?;
-        committee::check_present(labels, count, weights.as_deref())?;
+        check_present(labels, count, weights.as_deref())?;
         require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", FIXED_CENTRES)?;
         let start = Instant::now();
         let mut own = Rvm { multi_class: rule, ..self.clone() };
@@ -407,7 +401,7 @@ impl Rvm {
                 moved: moved.centres.nrows(),
                 rows: moved.rows,
                 evaluations: moved.evaluations,
-                fixed_log_evidence: fixed.0.log_evidence,
+                fixed_log_evidence: evidence(&fixed.0),
                 learned_log_evidence: learned,
                 kept,
                 seconds,
@@ -416,8 +410,8 @@ impl Rvm {
         let own = Rvm { kernel: moved.kernel.clone(), ..self.without_dictionary() };
         let table = table.with_centres(&own, &moved.kernel, moved.centres.clone());
         let (model, report) = own.learn(&table, None, &mut own.watch(observer, interrupt, start))?;
-        let learned = model.log_evidence;
-        if learned > fixed.0.log_evidence {
+        let learned = evidence(&model);
+        if learned > evidence(&fixed.0) {
             let model = Model { learned_centres: true, ..model };
             return Ok((model, Report { centre_search: search(learned, true), ..report }));
         }
@@ -538,7 +532,7 @@ impl Rvm {
             mean: model.alpha.clone(),
             rate: model.alpha.iter().map(|mean| shape / mean).collect(),
             intercept: model.intercept_alpha.map(|mean| (mean, shape / mean)),
-            noise: self.noise_shape(count).zip(model.posterior.noise_variance).map(|(shape, v)| (shape, shape * v)),
+            noise: self.noise_shape(count).zip(model.noise_variance()).map(|(shape, v)| (shape, shape * v)),
         })
     }
 

@@ -198,7 +198,7 @@ fn widths(kernel: &Kernel, features: usize) -> Array1<f64> {
 /// for the others the median.
 fn first_precisions(table: &Table, model: &Model, sample: &Sample, kernel: &Kernel, z: &Array2<f64>) -> Result<Vec<f64>> {
     let square = table.units.scale * table.units.scale;
-    let beta = model.posterior.noise_variance.map_or(1.0, |variance| square / variance);
+    let beta = model.noise_variance().map_or(1.0, |variance| square / variance);
     let known: Vec<f64> = model.alpha.iter().map(|alpha| alpha * square / beta).collect();
     let least = Columns::new(sample, kernel, z.view())?.map_or(f64::MIN_POSITIVE, |columns| columns.least());
     let mut sorted = known.clone();

@@ -2,10 +2,11 @@
 
 use super::batch::{Batch, MAX_HALVINGS, Rule};
 use super::gain::Noise;
-use super::scheme::{Hyperpriors, Run, require};
+use super::scheme::{Hyperpriors, Run};
 use super::solution::{At, Solution};
 use super::workspace::Workspace;
 use crate::error::Result;
+use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
 
 /// First noise variance where none is given, in variances of the target.

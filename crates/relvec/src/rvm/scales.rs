@@ -9,7 +9,8 @@ use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
 use super::shared::{Columns, Sample};
 use super::table::{Table, afford};
-use super::{Basis, CentreRule, Dictionary, Inference, Rvm, Sequential, Start, silent};
+use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Start, evidence, silent};
+use crate::design::Basis;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
 use crate::likelihood::{Bernoulli, Likelihood};
@@ -282,7 +283,7 @@ impl<'a> Search<'a> {
         };
         let table = self.table.with(&rvm, kernel, self.trial_rows.as_deref());
         let (model, _) = rvm.learn(&table, None, &mut rvm.watch(&mut silent, &table.interrupt, self.start))?;
-        Ok((model.log_evidence, model.relevance.len()))
+        Ok((evidence(&model), model.relevance.len()))
     }
 
     /// The rows as `kernel` sees them, and its first gamma.

@@ -10,7 +10,7 @@ use super::solution::Solution;
 use super::table::Table;
 use super::variational::Variational;
 use super::workspace::Workspace;
-use crate::error::{Error, Result};
+use crate::error::{Result, require};
 use crate::registry::registry;
 use crate::report::{Actions, Certificate, Status};
 
@@ -134,12 +134,4 @@ pub(crate) trait Run<'p> {
 
     /// How many actions were taken.
     fn actions(&self) -> Actions;
-}
-
-/// An error that names a parameter, unless it is `good`.
-pub(crate) fn require(good: bool, name: impl Fn() -> String, found: impl ToString, expected: &str) -> Result<()> {
-    match good {
-        true => Ok(()),
-        false => Err(Error::Parameter { name: name(), found: found.to_string(), expected: expected.into() }),
-    }
 }

@@ -16,10 +16,11 @@ use super::factor::{Action, Factor};
 use super::gain::Noise;
 use super::laplace;
 use super::problem::DENSE;
-use super::scheme::{Aim, Entry, Hyperpriors, Run, Scheme, require};
+use super::scheme::{Aim, Entry, Hyperpriors, Run, Scheme};
 use super::solution::{At, Solution};
 use super::table::Table;
 use super::workspace::Workspace;
+use crate::error::require;
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
 

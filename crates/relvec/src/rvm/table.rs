@@ -5,13 +5,12 @@
 
 use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 
-use super::canonical::Canonical;
-use super::committee::check_present;
+use super::Rvm;
 use super::gain::Noise;
 use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
 use super::score::KEPT_SHARE;
-use super::{Basis, Rvm};
-use crate::design::{Columns, Design};
+use crate::canonical::{Canonical, all_variance};
+use crate::design::{Basis, Columns, Design};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::likelihood::NoiseModel;
@@ -19,7 +18,7 @@ use crate::model::check_finite;
 use crate::report::{Interrupt, Repairs};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
-use crate::targets::{Targets, Values};
+use crate::targets::{Targets, Values, check_present};
 
 /// The noise precision is at most this over var(t): a perfect fit must not divide by zero.
 const NOISE_CAP: f64 = 1e6;
@@ -415,16 +414,4 @@ fn deviation(t: &[f64], m: f64, c: &[f64]) -> f64 {
     }
     let squares: Vec<f64> = t.iter().map(|t| ((t - m) / largest).powi(2)).collect();
     largest * mean(&squares, c).sqrt()
-}
-
-/// Variance of all entries taken together, by weight: what `gamma = "scale"` needs.
-fn all_variance(rows: &ArrayView2<f64>, weights: &[f64]) -> f64 {
-    let share = 1.0 / (weights.iter().sum::<f64>() * rows.ncols() as f64);
-    let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
-        rows.outer_iter().zip(weights).map(|(row, w)| w * share * row.iter().map(|v| f(*v)).sum::<f64>()).sum()
-    };
-    let mean = sum(&|v| v);
-    // Relative to the largest entry first, so that squares stay in range.
-    let largest = rows.iter().map(|v| (v - mean).abs()).fold(0.0, f64::max);
-    if largest == 0.0 { 0.0 } else { largest * largest * sum(&|v| ((v - mean) / largest).powi(2)) }
 }

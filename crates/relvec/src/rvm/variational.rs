@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::gain::{LEAST_PRECISION, Noise};
 use super::logistic::Logistic;
 use super::reestimation;
-use super::scheme::{Entry, Hyperpriors, Run, Scheme, require};
+use super::scheme::{Entry, Hyperpriors, Run, Scheme};
 use super::solution::{At, Solution};
 use super::workspace::Workspace;
 use crate::error::Result;
+use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
 
 /// A weight that the data determine less than this may be tried without.

@@ -1,0 +1,549 @@
+//! Support vector machines: parameters, and the functions that make up a machine.
+
+mod formulation;
+mod platt;
+mod report;
+mod rows;
+mod smo;
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use ndarray::{Array2, ArrayView2, Axis};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use self::formulation::Examples;
+use self::rows::Points;
+use self::smo::{Rules, Step};
+use crate::canonical::{Canonical, all_variance};
+use crate::design::Basis;
+use crate::error::{Error, Result, require};
+use crate::kernel::{DataScale, Kernel};
+use crate::model::{Expansion, FittedBasis, Margins, Model, check_finite};
+use crate::report::{Interrupt, Status};
+use crate::targets::{MultiClass, Targets, Values, check_present};
+
+pub use self::formulation::{CSvc, EpsilonSvr, Formulation, NuSvc, NuSvr};
+pub use self::report::{SvmFunction, SvmObserver, SvmProgress, SvmReport};
+
+/// Parts that rows are cut into for the values that a sigmoid is fitted to.
+const FOLDS: usize = 5;
+/// Steps that end any search, unless there are more rows than a hundredth of it.
+const MOST_STEPS: usize = 10_000_000;
+
+/// How errors on the rows of each class count.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClassWeights {
+    /// Alike.
+    #[default]
+    Equal,
+    /// Times N / (K N_k): all classes have the same sum.
+    Balanced,
+    /// Times these, `[K]`.
+    #[serde(untagged)]
+    Given(Vec<f64>),
+}
+
+/// A support vector machine to be trained.
+///
+/// ```
+/// use ndarray::array;
+/// use relvec::{CSvc, Linear, Svm, Targets};
+///
+/// // Three points in the plane: the widest margin lies half way, at x = 1.
+/// let x = array![[0.0, 0.0], [0.0, 1.0], [2.0, 0.5]];
+/// let svm = Svm { kernel: Linear::default().into(), formulation: CSvc { c: f64::INFINITY }.into(), ..Svm::default() };
+/// let (model, _) = svm.fit(x.view(), &Targets::classes(&[0, 0, 1], 2), &mut relvec::silent)?;
+/// let f = model.decision_function(array![[0.0, 7.0], [1.0, 7.0], [2.0, 7.0]].view())?;
+/// assert!((f[[0, 0]] + 1.0).abs() < 1e-3 && f[[1, 0]].abs() < 1e-3 && (f[[2, 0]] - 1.0).abs() < 1e-3);
+/// # Ok::<(), relvec::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Svm {
+    /// The kernel; not used with [`Basis::Given`].
+    pub kernel: Kernel,
+    /// Where kernel values come from; [`Basis::Given`]: X holds those between all rows, [N, N].
+    pub basis: Basis,
+    /// What is minimised: classification or regression.
+    pub formulation: Formulation,
+    /// How more than two classes are told apart: `auto` is `one_vs_one`; there is no `joint` machine.
+    pub multi_class: MultiClass,
+    /// How errors on the rows of each class count.
+    pub class_weights: ClassWeights,
+    /// Whether a sigmoid of each function is fitted, by cross-validation, so that there are probabilities of classes.
+    pub probability: bool,
+    /// Whether variables that will stay at their bounds are left out until the rest has converged; the solution is the
+    /// same.
+    pub shrinking: bool,
+    /// Largest violation of the optimality conditions at which a search ends, > 0, in units of the function.
+    pub tolerance: f64,
+    /// Most memory that kernel rows take, in MB (2^20 bytes), > 0; a few are kept whatever it is.
+    pub cache_size: f64,
+    /// Most pairs of multipliers moved for a function, >= 1; `None`: 10 million, or 100 times as many as rows.
+    pub max_iterations: Option<usize>,
+    /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit.
+    pub time_limit: Option<f64>,
+    /// Threads; `None`: as many as there are processors. Results do not depend on it.
+    pub threads: Option<usize>,
+    /// Seed of the cross-validation for probabilities.
+    pub seed: u64,
+}
+
+impl Default for Svm {
+    fn default() -> Self {
+        Svm {
+            kernel: Kernel::Rbf(crate::Rbf::default()),
+            basis: Basis::Kernel,
+            formulation: Formulation::CSvc(CSvc::default()),
+            multi_class: MultiClass::default(),
+            class_weights: ClassWeights::default(),
+            probability: false,
+            shrinking: true,
+            tolerance: 1e-3,
+            cache_size: 200.0,
+            max_iterations: None,
+            time_limit: None,
+            threads: None,
+            seed: 0,
+        }
+    }
+}
+
+/// What one function is to tell: apart two classes, or values.
+struct Task {
+    /// Its rows in the order of all, and what they are to it: +1 and -1, or values.
+    rows: Vec<usize>,
+    y: Vec<f64>,
+    /// The classes in words.
+    classes: String,
+}
+
+/// The rows of a fit.
+struct Table {
+    points: Points,
+    /// The user's row behind each point, `[L]`.
+    origin: Vec<usize>,
+    /// The point of each merged row.
+    point: Vec<usize>,
+    /// What multiplies the cost of an error of each merged row.
+    weights: Vec<f64>,
+    /// The same without the weights of classes.
+    sample_weights: Vec<f64>,
+}
+
+/// A function of all points.
+struct Function {
+    /// `[L]`.
+    beta: Vec<f64>,
+    intercept: f64,
+    /// Points at their upper bound.
+    bounded: Vec<usize>,
+    report: SvmFunction,
+    sigmoid: Option<[f64; 2]>,
+}
+
+/// What all searches of a fit have in common.
+struct Run<'a> {
+    svm: &'a Svm,
+    table: &'a Table,
+    observer: Mutex<&'a mut SvmObserver<'a>>,
+    interrupt: Interrupt,
+    start: Instant,
+    /// Functions that there are.
+    count: usize,
+    /// Searches that run side by side.
+    together: usize,
+}
+
+impl Svm {
+    /// Checks the parameters alone, without data.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] names the first parameter out of its range.
+    pub fn check(&self) -> Result<()> {
+        if self.basis == Basis::Kernel {
+            self.kernel.check()?;
+            if let Some(rule) = self.kernel.learnt_rule() {
+                let expected = "a number, \"scale\" or \"auto\": a support vector machine has no evidence to learn it from";
+                return require(false, || format!("kernel.{}.gamma", self.kernel.name()), rule.name(), expected);
+            }
+        }
+        self.formulation.as_dyn().check()?;
+        let expected = "auto, one_vs_one or one_vs_rest: there is no joint support vector machine";
+        require(self.multi_class != MultiClass::Joint, || "multi_class".into(), self.multi_class.name(), expected)?;
+        if let ClassWeights::Given(weights) = &self.class_weights
+            && let Some(bad) = weights.iter().find(|w| !(w.is_finite() && **w > 0.0))
+        {
+            return require(false, || "class_weights".into(), bad, "positive numbers, one for each class");
+        }
+        let classifies = self.formulation.as_dyn().classifies();
+        let expected = "false: only classifiers have probabilities";
+        require(classifies || !self.probability, || "probability".into(), true, expected)?;
+        let expected = "equal: only classifiers have classes";
+        require(classifies || self.class_weights == ClassWeights::Equal, || "class_weights".into(), "others", expected)?;
+        let positive = |v: f64| v.is_finite() && v > 0.0;
+        require(positive(self.tolerance), || "tolerance".into(), self.tolerance, "a number in (0, infinity)")?;
+        require(positive(self.cache_size), || "cache_size".into(), self.cache_size, "a positive number of MB")?;
+        let steps = self.max_iterations.unwrap_or(1);
+        require(steps >= 1, || "max_iterations".into(), steps, "a whole number of at least 1, or null")?;
+        let limit = self.time_limit.unwrap_or(1.0);
+        require(positive(limit), || "time_limit".into(), limit, "a positive number of seconds, or null")?;
+        require(self.threads != Some(0), || "threads".into(), 0, "a whole number of at least 1, or null")
+    }
+
+    /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: kernel values between all rows, [N, N]), and `targets`.
+    ///
+    /// The observer is called many times and may end the fit; a valid machine results.
+    ///
+    /// # Errors
+    /// Parameters out of range, shapes that do not fit, values that are not finite, too few rows, targets that do not
+    /// suit the formulation; [`Error::Inseparable`]. Not converging is no error: see [`SvmReport::status`].
+    pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets, observer: &mut SvmObserver) -> Result<(Model, SvmReport)> {
+        self.fit_interruptible(x, targets, observer, &Interrupt::default())
+    }
+
+    /// As [`Svm::fit`]; another thread may end it by `interrupt`.
+    ///
+    /// # Errors
+    /// As [`Svm::fit`]; and [`Error::Interrupted`].
+    pub fn fit_interruptible(
+        &self,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        observer: &mut SvmObserver,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, SvmReport)> {
+        self.check()?;
+        let start = Instant::now();
+        let threads = self.threads.unwrap_or(0);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| Error::Parameter {
+            name: "threads".into(),
+            found: threads.to_string(),
+            expected: format!("a number of threads that the system can start ({e})"),
+        })?;
+        pool.install(|| self.run(x, targets, observer, interrupt, start))
+    }
+
+    fn run(
+        &self,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        observer: &mut SvmObserver,
+        interrupt: &Interrupt,
+        start: Instant,
+    ) -> Result<(Model, SvmReport)> {
+        let y = self.numbers(x, targets)?;
+        let sample_weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
+        let canonical = Canonical::new(x, &y, &sample_weights);
+        let used = sample_weights.iter().filter(|w| **w > 0.0).count();
+        if used < 2 {
+            return Err(Error::TooFewRows { found: used, least: 2 });
+        }
+        let classes = match targets.values {
+            Values::Classes { labels, count } => {
+                check_present(labels, count, Some(&sample_weights))?;
+                Some(count)
+            }
+            Values::Real(_) => None,
+        };
+        let rule = match (classes, self.multi_class) {
+            (Some(count), MultiClass::Auto) if count > 2 => Some(MultiClass::OneVsOne),
+            (Some(count), rule) if count > 2 => Some(rule),
+            _ => None,
+        };
+        let merged_rows = canonical.merged;
+        let tasks = tasks(&canonical.targets, classes, rule);
+        let table = self.table(x, canonical, classes)?;
+        // Small problems side by side, each with all its kernel values; large ones one after the other.
+        let numbers = self.numbers_kept();
+        let largest = tasks.iter().map(|t| t.rows.len()).max().unwrap_or(0);
+        let threads = rayon::current_num_threads().min(tasks.len()).max(1);
+        let together = if largest * largest <= numbers / threads { threads } else { 1 };
+        let deadline = self.time_limit.and_then(|limit| start.checked_add(Duration::try_from_secs_f64(limit).ok()?));
+        let interrupt = interrupt.for_one_fit(deadline);
+        interrupt.arm();
+        let count = tasks.len() * if self.probability { FOLDS + 1 } else { 1 };
+        let run = Run { svm: self, table: &table, observer: Mutex::new(observer), interrupt, start, count, together };
+        let each = |(k, task): (usize, &Task)| run.function(k, task);
+        let functions: Vec<Function> = match together {
+            1 => tasks.iter().enumerate().map(each).collect::<Result<_>>()?,
+            _ => tasks.par_iter().enumerate().map(each).collect::<Result<_>>()?,
+        };
+        let report = SvmReport {
+            status: functions.iter().map(|f| f.report.status).find(|s| *s != Status::Converged).unwrap_or(Status::Converged),
+            iterations: functions.iter().map(|f| f.report.iterations).sum(),
+            functions: functions.iter().map(|f| f.report.clone()).collect(),
+            merged_rows,
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        let model = self.assemble(x, &table, &functions, classes, rule, &report)?;
+        Ok((model, report))
+    }
+
+    /// Checks rows and targets; the targets as numbers, `[N]`.
+    fn numbers(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<Vec<f64>> {
+        let n = x.nrows();
+        if targets.len() != n {
+            let found = format!("{}", targets.len());
+            return Err(Error::Shape { what: "targets", expected: format!("{n}, one per row"), found });
+        }
+        if x.ncols() == 0 {
+            return Err(Error::Shape { what: "rows to train on", expected: "at least 1 column".into(), found: "0".into() });
+        }
+        if self.basis == Basis::Given && x.ncols() != n {
+            let expected = format!("a value for each pair of rows, [{n}, {n}]");
+            return Err(Error::Shape { what: "kernel values", expected, found: format!("[{n}, {}]", x.ncols()) });
+        }
+        check_finite("rows to train on", x, 0..x.ncols())?;
+        let name = self.formulation.name();
+        match (targets.values, self.formulation.as_dyn().classifies()) {
+            (Values::Real(y), false) => match y.iter().position(|v| !v.is_finite()) {
+                Some(row) => Err(Error::NotFinite { what: "targets", row, column: 0, value: y[row] }),
+                None => Ok(y.to_vec()),
+            },
+            (Values::Classes { count, .. }, true) if count < 2 => {
+                Err(Error::Targets(format!("found targets of {count} class(es); the formulation {name} needs two or more")))
+            }
+            (Values::Classes { labels, .. }, true) => Ok(labels.iter().map(|l| *l as f64).collect()),
+            (Values::Real(_), true) => Err(Error::Targets(format!("found real targets; the formulation {name} needs classes"))),
+            (Values::Classes { .. }, false) => {
+                Err(Error::Targets(format!("found classes as targets; the formulation {name} needs real values")))
+            }
+        }
+    }
+
+    fn table(&self, x: ArrayView2<f64>, rows: Canonical, classes: Option<usize>) -> Result<Table> {
+        let points = match self.basis {
+            Basis::Given => Points::Given(x.select(Axis(0), &rows.origin).select(Axis(1), &rows.origin)),
+            Basis::Kernel => {
+                let variance = all_variance(&rows.rows.view(), &rows.weights);
+                let kernel = self.kernel.resolve(&DataScale { features: x.ncols(), variance })?;
+                Points::Kernel { kernel, x: rows.rows.select(Axis(0), &rows.first) }
+            }
+        };
+        // Merged rows of the same inputs stand side by side.
+        let mut firsts = rows.first.iter().copied().skip(1).peekable();
+        let mut place = 0;
+        let mut point = vec![];
+        for k in 0..rows.targets.len() {
+            if firsts.next_if_eq(&k).is_some() {
+                place += 1;
+            }
+            point.push(place);
+        }
+        let factors = self.class_factors(&rows, classes)?;
+        let factor = |t: f64| factors.get(t as usize).copied().unwrap_or(1.0);
+        let weights = match classes {
+            Some(_) => rows.weights.iter().zip(&rows.targets).map(|(w, t)| w * factor(*t)).collect(),
+            None => rows.weights.clone(),
+        };
+        Ok(Table { points, origin: rows.origin, point, weights, sample_weights: rows.weights })
+    }
+
+    /// What the costs of errors of each class are multiplied by, `[K]`; empty: 1.
+    fn class_factors(&self, rows: &Canonical, classes: Option<usize>) -> Result<Vec<f64>> {
+        let Some(count) = classes else { return Ok(vec![]) };
+        match &self.class_weights {
+            ClassWeights::Equal => Ok(vec![]),
+            ClassWeights::Given(weights) => {
+                let expected = format!("one for each of the {count} classes");
+                require(weights.len() == count, || "class_weights".into(), format!("{} numbers", weights.len()), &expected)?;
+                Ok(weights.clone())
+            }
+            ClassWeights::Balanced => {
+                let mut sums = vec![0.0; count];
+                rows.targets.iter().zip(&rows.weights).for_each(|(t, w)| sums[*t as usize] += w);
+                let mean = sums.iter().sum::<f64>() / count as f64;
+                Ok(sums.iter().map(|sum| mean / sum).collect())
+            }
+        }
+    }
+
+    /// Numbers that kernel rows may take.
+    fn numbers_kept(&self) -> usize {
+        (self.cache_size * f64::from(1 << 20) / 8.0) as usize
+    }
+
+    fn assemble(
+        &self,
+        x: ArrayView2<f64>,
+        table: &Table,
+        functions: &[Function],
+        classes: Option<usize>,
+        rule: Option<MultiClass>,
+        report: &SvmReport,
+    ) -> Result<Model> {
+        let mut vectors: Vec<usize> = (0..table.origin.len()).filter(|p| functions.iter().any(|f| f.beta[*p] != 0.0)).collect();
+        vectors.sort_unstable_by_key(|p| table.origin[*p]);
+        let weights = Array2::from_shape_fn((vectors.len(), functions.len()), |(m, c)| functions[c].beta[vectors[m]]);
+        let intercept: Vec<f64> = functions.iter().map(|f| f.intercept).collect();
+        if let Some(bad) = weights.iter().chain(&intercept).find(|v| !v.is_finite()) {
+            return Err(Error::Overflow { what: format!("a number of the trained model ({bad}) in the target's units") });
+        }
+        let mut bounded: Vec<usize> = functions.iter().flat_map(|f| f.bounded.iter().copied()).collect();
+        bounded.sort_unstable();
+        bounded.dedup();
+        let basis = match &table.points {
+            Points::Kernel { kernel, x } => FittedBasis::Kernel { kernel: kernel.clone(), centres: x.select(Axis(0), &vectors) },
+            Points::Given(_) => FittedBasis::Given {},
+        };
+        Ok(Model {
+            machine: "svm".into(),
+            likelihood: None,
+            inference: None,
+            features: vec![],
+            target: None,
+            classes: vec![],
+            scaling: None,
+            n_features: x.ncols(),
+            n_rows: x.nrows(),
+            relevance: vectors.iter().map(|p| table.origin[*p]).collect(),
+            expansion: Expansion { basis, weights, intercept },
+            alpha: vec![],
+            intercept_alpha: None,
+            feature_relevance: vec![],
+            learned_centres: false,
+            posterior: None,
+            log_evidence: None,
+            status: report.status,
+            iterations: report.iterations,
+            committee: None,
+            margins: Some(Margins {
+                formulation: self.formulation.name().into(),
+                classes,
+                multi_class: rule,
+                objective: functions.iter().map(|f| f.report.objective).collect(),
+                bounded: bounded.len(),
+                sigmoids: functions.iter().filter_map(|f| f.sigmoid).collect(),
+            }),
+        })
+    }
+}
+
+/// The functions of a machine; `targets`: of merged rows, values or numbers of classes.
+fn tasks(targets: &[f64], classes: Option<usize>, rule: Option<MultiClass>) -> Vec<Task> {
+    let all: Vec<usize> = (0..targets.len()).collect();
+    let sign = |second: bool| if second { 1.0 } else { -1.0 };
+    let Some(count) = classes else { return vec![Task { rows: all, y: targets.to_vec(), classes: String::new() }] };
+    if rule == Some(MultiClass::OneVsRest) {
+        let against_all = |k: usize| Task {
+            rows: all.clone(),
+            y: targets.iter().map(|t| sign(*t as usize == k)).collect(),
+            classes: format!("class {k} and the others"),
+        };
+        return (0..count).map(against_all).collect();
+    }
+    let pair = |k: usize, l: usize| {
+        let is = |n: usize, class: usize| targets[n] as usize == class;
+        let rows: Vec<usize> = all.iter().copied().filter(|n| is(*n, k) || is(*n, l)).collect();
+        Task { y: rows.iter().map(|n| sign(is(*n, l))).collect(), rows, classes: format!("classes {k} and {l}") }
+    };
+    (1..count).flat_map(|l| (0..l).map(move |k| (k, l))).map(|(k, l)| pair(k, l)).collect()
+}
+
+impl Run<'_> {
+    /// Finds a function, and its sigmoid where probabilities are wanted.
+    fn function(&self, number: usize, task: &Task) -> Result<Function> {
+        let searches = self.count / self.tasks();
+        let mut function = self.search(number * searches, &task.rows, &task.y, &task.classes)?;
+        if self.svm.probability {
+            function.sigmoid = Some(self.sigmoid(number * searches + 1, task)?);
+        }
+        Ok(function)
+    }
+
+    fn tasks(&self) -> usize {
+        self.count / if self.svm.probability { FOLDS + 1 } else { 1 }
+    }
+
+    /// Finds the function of some rows.
+    fn search(&self, number: usize, rows: &[usize], y: &[f64], classes: &str) -> Result<Function> {
+        let (svm, table) = (self.svm, self.table);
+        // The points of these rows alone.
+        let mut present: Vec<usize> = rows.iter().map(|n| table.point[*n]).collect();
+        present.dedup();
+        let point: Vec<usize> =
+            rows.iter().map(|n| present.binary_search(&table.point[*n]).expect("rows are in the order of points")).collect();
+        let weight: Vec<f64> = rows.iter().map(|n| table.weights[*n]).collect();
+        let some = (present.len() < table.points.count()).then(|| table.points.select(&present));
+        let points = some.as_ref().unwrap_or(&table.points);
+        let formulation = svm.formulation.as_dyn();
+        let program = formulation.program(&Examples { point: &point, y, weight: &weight, classes })?;
+        let room = svm.numbers_kept();
+        let rules = Rules {
+            tolerance: svm.tolerance,
+            shrinking: svm.shrinking,
+            room: room / self.together,
+            set: smo::set_size(room, points.count()),
+            max_iterations: svm.max_iterations.unwrap_or(MOST_STEPS.max(rows.len().saturating_mul(100))),
+            interrupt: &self.interrupt,
+        };
+        let mut tell = |step: &Step| {
+            let elapsed = self.start.elapsed();
+            let progress = SvmProgress { function: (number, self.count), iteration: step.iterations, gap: step.gap, elapsed };
+            match self.observer.lock() {
+                Ok(mut observer) => observer(&progress),
+                // An observer has panicked on another thread.
+                Err(_) => ControlFlow::Break(()),
+            }
+        };
+        let solution = smo::solve(&program, points, &rules, &mut tell)?;
+        if let Some(distance) = solution.touching {
+            return Err(Error::Inseparable { classes: classes.into(), iterations: solution.iterations, distance });
+        }
+        let meaning = formulation.meaning(&solution);
+        let own = smo::beta(&program, points.count(), &solution.alpha);
+        let mut beta = vec![0.0; table.points.count()];
+        present.iter().zip(&own).for_each(|(p, b)| beta[*p] = meaning.scale * b);
+        let at_bound = (0..program.point.len()).filter(|i| solution.alpha[*i] > 0.0 && solution.alpha[*i] >= program.bound[*i]);
+        let mut bounded: Vec<usize> = at_bound.map(|i| present[program.point[i]]).filter(|p| beta[*p] != 0.0).collect();
+        bounded.sort_unstable();
+        bounded.dedup();
+        let report = SvmFunction {
+            status: solution.status,
+            iterations: solution.iterations,
+            objective: meaning.objective,
+            gap: solution.gap,
+            vectors: beta.iter().filter(|b| **b != 0.0).count(),
+            bounded: bounded.len(),
+        };
+        Ok(Function { beta, intercept: meaning.intercept, bounded, report, sigmoid: None })
+    }
+
+    /// The sigmoid of a function, from values at rows that the function for them has not seen.
+    fn sigmoid(&self, number: usize, task: &Task) -> Result<[f64; 2]> {
+        let mut random = Pcg64::seed_from_u64(self.svm.seed);
+        let mut order: Vec<usize> = (0..task.rows.len()).collect();
+        order.shuffle(&mut random);
+        // Both classes are spread over the folds evenly.
+        order.sort_by_key(|i| task.y[*i] > 0.0);
+        let mut values = vec![0.0; task.rows.len()];
+        for fold in 0..FOLDS {
+            let mut out: Vec<usize> = order.iter().copied().skip(fold).step_by(FOLDS).collect();
+            out.sort_unstable();
+            let kept: Vec<usize> = (0..task.rows.len()).filter(|i| out.binary_search(i).is_err()).collect();
+            let y: Vec<f64> = kept.iter().map(|i| task.y[*i]).collect();
+            let first = y.first().copied().unwrap_or(0.0);
+            if y.iter().all(|v| *v == first) {
+                // One class is left, or none: it is all that can be told.
+                out.iter().for_each(|i| values[*i] = first);
+                continue;
+            }
+            let rows: Vec<usize> = kept.iter().map(|i| task.rows[*i]).collect();
+            let function = self.search(number + fold, &rows, &y, &task.classes)?;
+            let at: Vec<usize> = out.iter().map(|i| self.table.point[task.rows[*i]]).collect();
+            let found = self.table.points.times(&at, &function.beta);
+            out.iter().zip(found).for_each(|(i, f)| values[*i] = f + function.intercept);
+        }
+        let second: Vec<bool> = task.y.iter().map(|y| *y > 0.0).collect();
+        let weight: Vec<f64> = task.rows.iter().map(|n| self.table.sample_weights[*n]).collect();
+        Ok(platt::fit(&values, &second, &weight))
+    }
+}

@@ -1,0 +1,267 @@
+//! Rows of the kernel matrix: made in blocks by all threads, and kept while there is room.
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::kernel::vector::{self, AddSums};
+use crate::kernel::{Fill, Kernel};
+
+/// Rows and columns of a tile (128 KB), which one thread makes and copies while it is in its cache.
+const TILE_ROWS: usize = 16;
+const TILE_COLUMNS: usize = 1024;
+/// Rows of a tile of a product.
+const PRODUCT_ROWS: usize = 128;
+/// No kernel value.
+const NOWHERE: u32 = u32::MAX;
+
+/// Distinct points, and the kernel between them.
+#[derive(Debug)]
+pub(crate) enum Points {
+    /// A kernel, every parameter a number, at points [L, D].
+    Kernel { kernel: Kernel, x: Array2<f64> },
+    /// The kernel values themselves, [L, L].
+    Given(Array2<f64>),
+}
+
+impl Points {
+    pub fn count(&self) -> usize {
+        match self {
+            Points::Kernel { x, .. } => x.nrows(),
+            Points::Given(values) => values.nrows(),
+        }
+    }
+
+    /// Some of them.
+    pub fn select(&self, some: &[usize]) -> Points {
+        match self {
+            Points::Kernel { kernel, x } => Points::Kernel { kernel: kernel.clone(), x: x.select(Axis(0), some) },
+            Points::Given(values) => Points::Given(values.select(Axis(0), some).select(Axis(1), some)),
+        }
+    }
+
+    /// What makes the kernel values of points [B] at these `columns`, in tiles of [`TILE_COLUMNS`].
+    fn tiles<'a>(&'a self, columns: &'a [usize]) -> Vec<Tile<'a>> {
+        let tile = |columns: &'a [usize]| match self {
+            Points::Kernel { kernel, x } => Tile::Kernel { x: x.view(), fill: kernel.at(x.select(Axis(0), columns).view()) },
+            Points::Given(values) => Tile::Given { values: values.view(), columns },
+        };
+        columns.par_chunks(TILE_COLUMNS).map(tile).collect()
+    }
+
+    /// k(x, x) of each point, `[L]`.
+    pub fn diagonal(&self) -> Vec<f64> {
+        match self {
+            Points::Given(values) => values.diag().to_vec(),
+            Points::Kernel { kernel, x } => {
+                let mut square = Array2::zeros((TILE_ROWS, TILE_ROWS));
+                let blocks = x.axis_chunks_iter(Axis(0), TILE_ROWS);
+                blocks
+                    .flat_map(|rows| {
+                        let mut square: ArrayViewMut2<f64> = square.slice_mut(s![..rows.nrows(), ..rows.nrows()]);
+                        kernel.block(rows, rows, square.view_mut());
+                        square.diag().to_vec()
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    /// sum_c beta_c k(a, c) at points `at`, over the points c whose beta is not 0; `beta`: `[L]`.
+    pub fn times(&self, at: &[usize], beta: &[f64]) -> Vec<f64> {
+        let centres: Vec<usize> = (0..beta.len()).filter(|c| beta[*c] != 0.0).collect();
+        let weights: Vec<f64> = centres.iter().map(|c| beta[*c]).collect();
+        let tiles = self.tiles(&centres);
+        let mut out = vec![0.0; at.len()];
+        out.par_chunks_mut(PRODUCT_ROWS).zip(at.par_chunks(PRODUCT_ROWS)).for_each_init(
+            || Array2::zeros((PRODUCT_ROWS, TILE_COLUMNS.min(centres.len().max(1)))),
+            |values, (out, at)| {
+                for (tile, weights) in tiles.iter().zip(weights.chunks(TILE_COLUMNS)) {
+                    let mut values = values.slice_mut(s![..at.len(), ..weights.len()]);
+                    tile.fill(at, values.view_mut());
+                    for (out, row) in out.iter_mut().zip(values.outer_iter()) {
+                        *out += row.iter().zip(weights).map(|(k, w)| k * w).sum::<f64>();
+                    }
+                }
+            },
+        );
+        out
+    }
+}
+
+/// Makes kernel values at some of the points.
+enum Tile<'a> {
+    Kernel { x: ArrayView2<'a, f64>, fill: Fill<'a> },
+    Given { values: ArrayView2<'a, f64>, columns: &'a [usize] },
+}
+
+impl Tile<'_> {
+    fn fill(&self, at: &[usize], mut out: ArrayViewMut2<f64>) {
+        match self {
+            Tile::Kernel { x, fill } => fill(x.select(Axis(0), at).view(), out),
+            Tile::Given { values, columns } => {
+                for (mut out, i) in out.outer_iter_mut().zip(at) {
+                    out.iter_mut().zip(*columns).for_each(|(out, j)| *out = values[[*i, *j]]);
+                }
+            }
+        }
+    }
+}
+
+/// Rows of the kernel matrix at some of the columns: the least recently used make room for others.
+pub(crate) struct Rows<'a> {
+    points: &'a Points,
+    /// Columns that rows have, ascending.
+    columns: Vec<usize>,
+    /// Numbers that rows may take together.
+    room: usize,
+    /// By point.
+    kept: Vec<Option<Vec<f64>>>,
+    used: Vec<u64>,
+    clock: u64,
+    /// Rows that are no longer in use.
+    spare: Vec<Vec<f64>>,
+}
+
+impl<'a> Rows<'a> {
+    /// `room`: how many numbers may be kept.
+    pub fn new(points: &'a Points, room: usize) -> Rows<'a> {
+        let count = points.count();
+        Rows {
+            points,
+            columns: (0..count).collect(),
+            room,
+            kept: vec![None; count],
+            used: vec![0; count],
+            clock: 0,
+            spare: vec![],
+        }
+    }
+
+    pub fn columns(&self) -> &[usize] {
+        &self.columns
+    }
+
+    /// Rows that there is room for.
+    pub fn capacity(&self) -> usize {
+        self.room / self.columns.len().max(1)
+    }
+
+    /// The row of a point that was asked for by the last [`Rows::fetch`].
+    pub fn row(&self, point: usize) -> &[f64] {
+        self.kept[point].as_deref().expect("the row was fetched")
+    }
+
+    /// Makes the rows of these points (each once) that are not kept.
+    ///
+    /// # Errors
+    /// A kernel value that is not finite.
+    pub fn fetch(&mut self, wanted: &[usize]) -> Result<()> {
+        self.clock += 1;
+        wanted.iter().for_each(|point| self.used[*point] = self.clock);
+        let missing: Vec<usize> = wanted.iter().copied().filter(|point| self.kept[*point].is_none()).collect();
+        self.make_room(missing.len());
+        let width = self.columns.len();
+        let mut fresh: Vec<Vec<f64>> = missing
+            .iter()
+            .map(|_| {
+                let mut row = self.spare.pop().unwrap_or_default();
+                row.resize(width, 0.0);
+                row
+            })
+            .collect();
+        let parts: Vec<&mut [f64]> = fresh.iter_mut().map(Vec::as_mut_slice).collect();
+        fill(self.points, &missing, &self.columns, parts)?;
+        for (point, row) in missing.into_iter().zip(fresh) {
+            self.kept[point] = Some(row);
+        }
+        Ok(())
+    }
+
+    /// Forgets the rows that were not used for longest until there is room for as many more.
+    fn make_room(&mut self, more: usize) {
+        let mut kept: Vec<usize> = (0..self.kept.len()).filter(|p| self.kept[*p].is_some()).collect();
+        let over = (kept.len() + more).saturating_sub(self.capacity());
+        if over == 0 {
+            return;
+        }
+        // Those wanted now carry the present time and come last.
+        kept.sort_unstable_by_key(|p| (self.used[*p], *p));
+        for point in kept.into_iter().take(over).filter(|p| self.used[*p] < self.clock) {
+            self.spare.extend(self.kept[point].take());
+        }
+        self.spare.truncate(more);
+    }
+
+    /// Changes the columns that rows have (ascending); of kept rows the missing values are made.
+    ///
+    /// # Errors
+    /// A kernel value that is not finite.
+    pub fn set_columns(&mut self, columns: Vec<usize>) -> Result<()> {
+        let mut place = vec![NOWHERE; self.points.count()];
+        self.columns.iter().enumerate().for_each(|(k, c)| place[*c] = k as u32);
+        let known: Vec<u32> = columns.iter().map(|c| place[*c]).collect();
+        let missing: Vec<usize> = columns.iter().copied().filter(|c| place[*c] == NOWHERE).collect();
+        self.columns = columns;
+        self.spare.clear();
+        self.make_room(0);
+        let points: Vec<usize> = (0..self.kept.len()).filter(|p| self.kept[*p].is_some()).collect();
+        let mut values = Array2::zeros((points.len(), missing.len()));
+        if !missing.is_empty() {
+            let parts = values.outer_iter_mut().map(|row| row.into_slice().expect("fresh arrays are contiguous")).collect();
+            fill(self.points, &points, &missing, parts)?;
+        }
+        for (point, values) in points.iter().zip(values.outer_iter()) {
+            let old = self.kept[*point].take().expect("it is kept");
+            let mut values = values.into_iter();
+            let merge = |k: &u32| if *k == NOWHERE { values.next().copied().unwrap_or(0.0) } else { old[*k as usize] };
+            self.kept[*point] = Some(known.iter().map(merge).collect());
+        }
+        Ok(())
+    }
+}
+
+/// Kernel values of `points` at `columns`, a row of numbers for each point.
+fn fill(points: &Points, of: &[usize], columns: &[usize], rows: Vec<&mut [f64]>) -> Result<()> {
+    if of.is_empty() {
+        return Ok(());
+    }
+    let tiles = points.tiles(columns);
+    // A task for each tile: pieces of TILE_ROWS rows.
+    let mut tasks: Vec<(usize, usize, Vec<&mut [f64]>)> = vec![];
+    for (r, rows) in rows.into_iter().enumerate() {
+        for (c, piece) in rows.chunks_mut(TILE_COLUMNS).enumerate() {
+            let task = (r / TILE_ROWS) * tiles.len() + c;
+            match tasks.get_mut(task) {
+                Some((.., pieces)) => pieces.push(piece),
+                None => tasks.push((r, c, vec![piece])),
+            }
+        }
+    }
+    let good = tasks
+        .into_par_iter()
+        .map_init(
+            || Array2::zeros((TILE_ROWS, TILE_COLUMNS)),
+            |tile, (row, c, pieces)| {
+                let mut tile = tile.slice_mut(s![..pieces.len(), ..pieces[0].len()]);
+                tiles[c].fill(&of[row..row + pieces.len()], tile.view_mut());
+                for (piece, values) in pieces.into_iter().zip(tile.outer_iter()) {
+                    piece.iter_mut().zip(values).for_each(|(to, from)| *to = *from);
+                }
+                tile.iter().all(|v| v.is_finite())
+            },
+        )
+        .reduce(|| true, |a, b| a & b);
+    if good { Ok(()) } else { Err(Error::Overflow { what: "a kernel value between two rows".into() }) }
+}
+
+/// Adds sum_i w_i row_i to `out`: `rows` as long as it.
+pub(crate) fn add_rows(rows: &[&[f64]], w: &[f64], out: &mut [f64]) {
+    out.par_chunks_mut(TILE_COLUMNS).enumerate().for_each(|(k, out)| {
+        let range = k * TILE_COLUMNS..k * TILE_COLUMNS + out.len();
+        for (row, w) in rows.iter().zip(w) {
+            let phi = ArrayView2::from_shape((1, out.len()), &row[range.clone()]).expect("one row");
+            vector::run(AddSums { w: std::slice::from_ref(w), phi, out });
+        }
+    });
+}

@@ -1,0 +1,996 @@
+"""Support vector machines as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from . import _core, _parameters
+from ._base import Float, Kernel, KernelMachine, target_name
+from ._progress import Callback, observer, svm_line
+from ._threads import threads
+
+
+class SupportVectorMachine(KernelMachine):
+    """Fit and attributes of all support vector machines."""
+
+    gamma: Any
+    tol: float
+    max_iter: int
+    shrinking: bool
+    cache_size: float
+    time_limit: float | None
+    verbose: Any
+    callback: Callback | None
+
+    def _fit(
+        self,
+        X: Float,
+        target: NDArray[Any],
+        weights: Float | None,
+        own: dict[str, Any],
+        name: str | None,
+        classes: list[Any] | None = None,
+    ) -> None:
+        """Fit to validated rows; `own`: the settings that not all machines have."""
+        settings = _parameters.svm_settings(self, own, threads(self.n_jobs))
+        design = X
+        if callable(self.kernel):
+            design = self._kernel_values(X, X)
+        elif self._precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"Precomputed metric requires shape (n_samples, n_samples), found {X.shape}: "
+                "in fit, a precomputed kernel is a square matrix"
+            )
+        watch = observer(_parameters.verbosity(self.verbose), self.callback, svm_line)
+        model, report = _core.fit_svm(settings, design, target, weights, watch)
+        if self._precomputed or callable(self.kernel):
+            kept = model.relevance
+            centres = np.ascontiguousarray(X[kept]) if callable(self.kernel) else None
+            model = model.with_external_kernel(kept.tolist(), X.shape[1], centres)
+        features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
+        self._take(model.named(features, name, classes), json.loads(report))
+        if self.verbose:
+            print(
+                f"{self._model.status} after {model.iterations} iterations, {self.report_['seconds']:.1f} s", flush=True
+            )
+        self._warn()
+
+    def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
+        """Set the fitted attributes."""
+        self._model = model
+        self.report_ = report
+        weights, self.intercept_ = _in_order(model)
+        # As in scikit-learn: the vectors of the first class before those of the second.
+        owner = _classes_of_vectors(model)
+        order = np.lexsort((model.relevance, owner))
+        self.support_ = model.relevance[order].astype(np.int32)
+        centres = model.centres
+        self.support_vectors_ = np.empty((0, 0)) if centres is None else centres[order]
+        self.dual_coef_ = weights[:, order]
+        self.n_support_ = np.bincount(owner, minlength=max(model.n_classes, 1)).astype(np.int32)
+        self.fit_status_ = int(model.status != "converged")
+        if model.kernel is not None:
+            (parameters,) = json.loads(model.kernel).values()
+            if "gamma" in parameters:
+                gamma = parameters["gamma"]
+                self.gamma_ = np.array(gamma) if isinstance(gamma, list) else gamma
+
+    @property
+    def coef_(self) -> Float:
+        """Weights of the features; linear kernel only."""
+        self._check_linear()
+        weights: Float = self.dual_coef_ @ self.support_vectors_
+        return weights
+
+    def _warn(self) -> None:
+        """Say which limit was reached; and of a kernel that is no inner product."""
+        limits = {
+            "iteration_limit": f"max_iter={self.max_iter} steps were made before the fit converged",
+            "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
+            "singular": "64-bit numbers allow no further step before tol is reached",
+        }
+        if self._model.status in limits:
+            warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=4)
+
+    def _functions(self, X: ArrayLike) -> Float:
+        """Values of the functions in the core's order, (n, n_functions)."""
+        rows = self._rows(X)
+        return self._model.decision(rows, threads(self.n_jobs))
+
+
+def _in_order(model: _core.Model) -> tuple[Float, Float]:
+    """Weights and intercepts of the functions in scikit-learn's order and sign."""
+    weights, intercept = model.weights, model.intercept
+    if model.multi_class != "one_vs_one":
+        return weights, intercept
+    pairs = _pairs(model.n_classes)
+    return -weights[pairs], -intercept[pairs]
+
+
+def _pairs(classes: int) -> NDArray[np.intp]:
+    """Where the pairs (0, 1), (0, 2), ..., (1, 2), ... stand in the core's order (0, 1), (0, 2), (1, 2), ..."""
+    return np.array(
+        [second * (second - 1) // 2 + first for first in range(classes) for second in range(first + 1, classes)]
+    )
+
+
+def _classes_of_vectors(model: _core.Model) -> NDArray[np.intp]:
+    """The class of each support vector, by the signs of its weights; 0 in regression."""
+    weights = model.weights
+    votes = np.zeros((max(model.n_classes, 1), weights.shape[1]))
+    if model.n_classes == 2:
+        votes[0], votes[1] = weights[0] < 0, weights[0] > 0
+    elif model.multi_class == "one_vs_one":
+        place = [(first, second) for second in range(model.n_classes) for first in range(second)]
+        for (first, second), own in zip(place, weights, strict=True):
+            votes[first] += own < 0
+            votes[second] += own > 0
+    elif model.n_classes > 0:
+        votes = weights
+    owner: NDArray[np.intp] = np.argmax(votes, axis=0)
+    return owner
+
+
+class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
+    """What both regressors do."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+        """Learn from rows `X` and real targets `y`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows; with ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, zero or positive, that multiply `C` of each row: a weight of 2 equals the row twice.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+        """
+        self._forget()
+        rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
+        target = np.ascontiguousarray(t, dtype=np.float64)
+        weights = self._weights(sample_weight, len(rows))
+        self._fit(rows, target, weights, {"formulation": self._formulation()}, target_name(y))
+        return self
+
+    def _formulation(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
+        super()._take(model, report)
+        self.n_iter_ = model.iterations
+
+    def predict(self, X: ArrayLike) -> Float:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which only
+            the columns `support_` are read.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions.
+        """
+        values: Float = self._functions(X)[:, 0]
+        return values
+
+
+class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
+    """What both classifiers do."""
+
+    class_weight: dict[Any, float] | str | None
+    multi_class: str
+    probability: bool
+    decision_function_shape: str
+    break_ties: bool
+    random_state: Any
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+        """Learn from rows `X` and their classes `y`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows; with ``kernel="precomputed"`` the square kernel matrix.
+        y : array-like of shape (n_samples,)
+            Classes: numbers, words or booleans, at least two of them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, zero or positive, that multiply the cost of an error on each row: a weight of 2 equals
+            the row twice.
+
+        Returns
+        -------
+        object
+            The estimator itself.
+        """
+        self._forget()
+        rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        check_classification_targets(labels)
+        weights = self._weights(sample_weight, len(rows))
+        classes, numbers = _parameters.class_numbers(labels, weights)
+        _parameters.one_of("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        own = {
+            "formulation": self._formulation(),
+            "multi_class": _parameters.one_of("multi_class", self.multi_class, ["auto", "one_vs_one", "one_vs_rest"]),
+            "class_weights": _parameters.class_weights(self.class_weight, classes.tolist()),
+            "probability": bool(self.probability),
+            "seed": self._seed(self.random_state),
+        }
+        self._fit(rows, numbers, weights, own, target_name(y), classes.tolist())
+        self.classes_ = classes
+        self.class_weight_ = np.ones(len(classes))
+        if isinstance(own["class_weights"], list):
+            self.class_weight_ = np.array(own["class_weights"])
+        elif own["class_weights"] == "balanced":
+            totals = np.bincount(numbers, weights, minlength=len(classes))
+            self.class_weight_ = totals.sum() / (len(classes) * totals)
+        return self
+
+    def _formulation(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
+        super()._take(model, report)
+        steps = np.array([f["iterations"] for f in report.get("functions", [])], dtype=np.int32)
+        if model.multi_class == "one_vs_one" and len(steps) > 0:
+            steps = steps[_pairs(model.n_classes)]
+        self.n_iter_ = steps if len(steps) > 0 else np.array([model.iterations], dtype=np.int32)
+        sigmoids = model.sigmoids
+        if model.multi_class == "one_vs_one" and len(sigmoids) > 0:
+            # Each tells the first class of its pair from the second.
+            sigmoids = sigmoids[_pairs(model.n_classes)] * [1.0, -1.0]
+        self.probA_, self.probB_ = sigmoids[:, 0].copy(), sigmoids[:, 1].copy()
+
+    def decision_function(self, X: ArrayLike) -> Float:
+        """Distances from the boundaries, in the norm of the weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which only
+            the columns `support_` are read.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_classes * (n_classes - 1) / 2)
+            Of two classes positive for the second. Of more with ``decision_function_shape="ovr"`` a value for each
+            class: the duels that it wins, plus less than a third for how clearly it does (the functions themselves
+            with ``multi_class="one_vs_rest"``); with ``"ovo"`` one for each pair (0, 1), (0, 2), ..., (1, 2), ...,
+            positive for its first class.
+        """
+        f = self._functions(X)
+        if self._model.n_classes == 2:
+            values: Float = f[:, 0]
+            return values
+        if self._model.multi_class == "one_vs_rest":
+            return f
+        duels: Float = -f[:, _pairs(self._model.n_classes)]
+        return duels if self.decision_function_shape == "ovo" else self._scores(duels)
+
+    def _scores(self, duels: Float) -> Float:
+        """Wins of each class, and a tie-break between the numbers of wins; (n, n_classes)."""
+        classes = self._model.n_classes
+        wins, sums = np.zeros((len(duels), classes)), np.zeros((len(duels), classes))
+        pairs = ((first, second) for first in range(classes) for second in range(first + 1, classes))
+        for (first, second), own in zip(pairs, duels.T, strict=True):
+            wins[:, first] += own >= 0
+            wins[:, second] += own < 0
+            sums[:, first] += own
+            sums[:, second] -= own
+        scores: Float = wins + sums / (3 * (np.abs(sums) + 1))
+        return scores
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class that the functions vote for.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which only
+            the columns `support_` are read.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes; of several with as many votes the first, or with `break_ties` the one that wins most clearly.
+        """
+        check_is_fitted(self)
+        if self.break_ties and self._model.n_classes > 2:
+            return self.classes_[np.argmax(self.decision_function(X), axis=1)]  # type: ignore[no-any-return]
+        return self.classes_[self._model.vote(self._functions(X))]  # type: ignore[no-any-return]
+
+    def _has_probabilities(self) -> bool:
+        if not self.probability:
+            raise AttributeError("predict_proba is not available when probability=False")
+        return True
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: ArrayLike) -> Float:
+        """Predict class probabilities; with ``probability=True`` only.
+
+        They are those of sigmoids of the functions [1]_, of several classes coupled [2]_, and may disagree with
+        `predict` where they are close.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which only
+            the columns `support_` are read.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, columns in the order of `classes_`.
+
+        References
+        ----------
+        .. [1] J. C. Platt, "Probabilistic outputs for support vector machines and comparisons to regularized
+           likelihood methods", Advances in Large Margin Classifiers, 1999.
+        .. [2] T.-F. Wu, C.-J. Lin and R. C. Weng, "Probability estimates for multi-class classification by
+           pairwise coupling", Journal of Machine Learning Research 5, 975-1005, 2004.
+        """
+        rows = self._rows(X)
+        return self._model.probability(rows, threads(self.n_jobs), False, False)
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: ArrayLike) -> Float:
+        """Predict logarithms of class probabilities; with ``probability=True`` only.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As in `predict_proba`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log probabilities, columns in the order of `classes_`.
+        """
+        rows = self._rows(X)
+        return self._model.probability(rows, threads(self.n_jobs), False, True)
+
+
+class SVC(SupportVectorClassifier):
+    """Support vector classification: the widest margin, errors at a cost.
+
+    Parameters, defaults and attributes are those of scikit-learn's SVC, and so are the results; the training is
+    parallel and faster. The boundary is an expansion in kernels at the training rows that are inside the margin or
+    on it [1]_, found by sequential minimal optimisation [2]_. For probabilities that need no second training, fewer
+    vectors and no `C`, see RVC.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of an error; ``inf`` for a hard margin, which is an error where the classes cannot be separated.
+    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
+"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
+        The kernel, positive definite (``"sigmoid"`` is not: a local optimum may be found).
+        ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
+        `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
+    degree : int, default=3
+        Power of the polynomial kernel.
+    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
+        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
+        ``"poly"`` and ``"sigmoid"``); one per feature is allowed. ``"scale"`` is
+        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
+    shrinking : bool, default=True
+        Whether rows that will stay as they are are left out until the rest has converged; the solution is the
+        same.
+    probability : bool, default=False
+        Whether to fit what `predict_proba` needs, by 5-fold cross-validation inside `fit`: six fits instead of
+        one.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions at which the fit ends.
+    cache_size : float, default=200
+        Most memory that kernel rows take, in MB.
+    class_weight : dict or "balanced", default=None
+        Factors of the cost of errors, by class; classes left out of a dict have 1. ``"balanced"`` gives each
+        class the same total weight.
+    max_iter : int, default=-1
+        Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
+    time_limit : float, default=None
+        Most seconds; the machine as it is then is kept.
+    n_jobs : int, default=None
+        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
+        joblib worker. Results do not depend on it.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        What `decision_function` returns of more than two classes.
+    break_ties : bool, default=False
+        Whether `predict` decides between classes with as many votes by how clearly they win.
+    multi_class : {"auto", "one_vs_one", "one_vs_rest"}, default="auto"
+        How more than two classes are told apart: a function for each pair of them (``"auto"``), or for each
+        against all others.
+    random_state : int or RandomState, default=None
+        Seed of the cross-validation for probabilities; None is 0: the same fit every time.
+    verbose : int, default=0
+        1: print progress now and then; 2: each time there is some.
+    callback : callable, default=None
+        Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
+        or raises StopIteration, the fit ends with the machine as it is.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    class_weight_ : ndarray of shape (n_classes,)
+        Factors of the cost of errors.
+    probA_, probB_ : ndarray of shape (n_functions,)
+        The sigmoids 1 / (1 + exp(A f + B)) of the functions f of `decision_function` (of each pair with
+        ``"ovo"``); empty without `probability`.
+    n_iter_ : ndarray of shape (n_functions,)
+        Steps made for each function.
+    support_ : ndarray of shape (n_support,)
+        Training rows (0-based) that are support vectors, those of the first class before those of the second;
+        of equal rows the first.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        The support vectors; empty with a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,), dtype=int32
+        How many there are of each class.
+    dual_coef_ : ndarray of shape (n_functions, n_support)
+        Weights of the support vectors, of two classes positive for the second.
+    coef_ : ndarray of shape (n_functions, n_features)
+        Weights of the features; linear kernel only.
+    intercept_ : ndarray of shape (n_functions,)
+        Constants of the functions.
+    gamma_ : float or ndarray of shape (n_features,)
+        The value of `gamma` in use; not for kernels without it.
+    fit_status_ : int
+        0 if the fit converged, else 1.
+    report_ : dict
+        How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
+        ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
+        ``merged_rows``, ``seconds``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if `X` had names.
+
+    See Also
+    --------
+    NuSVC : The same with a share of errors instead of their cost.
+    RVC : Relevance vector classification.
+
+    Notes
+    -----
+    Features are taken as they are: put a StandardScaler in front if their units differ.
+
+    References
+    ----------
+    .. [1] C. Cortes and V. Vapnik, "Support-vector networks", Machine Learning 20, 273-297, 1995.
+    .. [2] R.-E. Fan, P.-H. Chen and C.-J. Lin, "Working set selection using second order information for
+       training support vector machines", Journal of Machine Learning Research 6, 1889-1918, 2005.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import SVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(-1.0, 0.7, (60, 2)), rng.normal(1.0, 0.7, (60, 2))])
+    >>> y = np.repeat(["no", "yes"], 60)
+    >>> model = SVC(gamma=0.5).fit(X, y)
+    >>> model.predict([[-1.0, -1.0], [1.0, 1.0]])
+    array(['no', 'yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: str | Kernel = "rbf",
+        degree: int = 3,
+        gamma: str | float | ArrayLike = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool = False,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: dict[Any, float] | str | None = None,
+        verbose: int = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        shape: float = 1.0,
+        multi_class: str = "auto",
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.shape = shape
+        self.multi_class = multi_class
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def _formulation(self) -> dict[str, Any]:
+        return {"c_svc": {"c": _parameters.cost("C", self.C)}}
+
+
+class NuSVC(SupportVectorClassifier):
+    """Support vector classification with a share of errors in place of their cost.
+
+    As SVC, but `nu` bounds from above the share of rows inside the margin or beyond it, and from below that of
+    support vectors [1]_.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        The share; at most twice that of the smaller class, in (0, 1].
+    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
+"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
+        The kernel, positive definite (``"sigmoid"`` is not: a local optimum may be found).
+        ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
+        `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
+    degree : int, default=3
+        Power of the polynomial kernel.
+    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
+        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
+        ``"poly"`` and ``"sigmoid"``); one per feature is allowed. ``"scale"`` is
+        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
+    shrinking : bool, default=True
+        Whether rows that will stay as they are are left out until the rest has converged; the solution is the
+        same.
+    probability : bool, default=False
+        Whether to fit what `predict_proba` needs, by 5-fold cross-validation inside `fit`: six fits instead of
+        one.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions at which the fit ends.
+    cache_size : float, default=200
+        Most memory that kernel rows take, in MB.
+    class_weight : dict or "balanced", default=None
+        Factors of the cost of errors, by class; classes left out of a dict have 1. ``"balanced"`` gives each
+        class the same total weight.
+    max_iter : int, default=-1
+        Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
+    time_limit : float, default=None
+        Most seconds; the machine as it is then is kept.
+    n_jobs : int, default=None
+        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
+        joblib worker. Results do not depend on it.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        What `decision_function` returns of more than two classes.
+    break_ties : bool, default=False
+        Whether `predict` decides between classes with as many votes by how clearly they win.
+    multi_class : {"auto", "one_vs_one", "one_vs_rest"}, default="auto"
+        How more than two classes are told apart: a function for each pair of them (``"auto"``), or for each
+        against all others.
+    random_state : int or RandomState, default=None
+        Seed of the cross-validation for probabilities; None is 0: the same fit every time.
+    verbose : int, default=0
+        1: print progress now and then; 2: each time there is some.
+    callback : callable, default=None
+        Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
+        or raises StopIteration, the fit ends with the machine as it is.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    class_weight_ : ndarray of shape (n_classes,)
+        Factors of the cost of errors.
+    probA_, probB_ : ndarray of shape (n_functions,)
+        The sigmoids 1 / (1 + exp(A f + B)) of the functions f of `decision_function` (of each pair with
+        ``"ovo"``); empty without `probability`.
+    n_iter_ : ndarray of shape (n_functions,)
+        Steps made for each function.
+    support_ : ndarray of shape (n_support,)
+        Training rows (0-based) that are support vectors, those of the first class before those of the second;
+        of equal rows the first.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        The support vectors; empty with a precomputed kernel.
+    n_support_ : ndarray of shape (n_classes,), dtype=int32
+        How many there are of each class.
+    dual_coef_ : ndarray of shape (n_functions, n_support)
+        Weights of the support vectors, of two classes positive for the second.
+    coef_ : ndarray of shape (n_functions, n_features)
+        Weights of the features; linear kernel only.
+    intercept_ : ndarray of shape (n_functions,)
+        Constants of the functions.
+    gamma_ : float or ndarray of shape (n_features,)
+        The value of `gamma` in use; not for kernels without it.
+    fit_status_ : int
+        0 if the fit converged, else 1.
+    report_ : dict
+        How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
+        ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
+        ``merged_rows``, ``seconds``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if `X` had names.
+
+    See Also
+    --------
+    SVC : The same with a cost of errors.
+
+    Notes
+    -----
+    Features are taken as they are: put a StandardScaler in front if their units differ.
+
+    References
+    ----------
+    .. [1] B. Scholkopf, A. J. Smola, R. C. Williamson and P. L. Bartlett, "New support vector algorithms",
+       Neural Computation 12, 1207-1245, 2000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import NuSVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(-1.0, 0.7, (60, 2)), rng.normal(1.0, 0.7, (60, 2))])
+    >>> y = np.repeat(["no", "yes"], 60)
+    >>> model = NuSVC(nu=0.2, gamma=0.5).fit(X, y)
+    >>> model.predict([[-1.0, -1.0], [1.0, 1.0]])
+    array(['no', 'yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        kernel: str | Kernel = "rbf",
+        degree: int = 3,
+        gamma: str | float | ArrayLike = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool = False,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: dict[Any, float] | str | None = None,
+        verbose: int = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        shape: float = 1.0,
+        multi_class: str = "auto",
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.shape = shape
+        self.multi_class = multi_class
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def _formulation(self) -> dict[str, Any]:
+        return {"nu_svc": {"nu": _parameters.real("nu", self.nu)}}
+
+
+class SVR(SupportVectorRegressor):
+    """Support vector regression: as flat a function as the tube allows, errors beyond it at a cost.
+
+    Parameters, defaults and attributes are those of scikit-learn's SVR, and so are the results; the training is
+    parallel and faster [1]_. For error bars, fewer vectors and no `C` or `epsilon`, see RVR.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Cost of an error beyond `epsilon`, for each unit of the target.
+    epsilon : float, default=0.1
+        Half the width of the tube within which errors cost nothing, in units of the target.
+    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
+"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
+        The kernel, positive definite (``"sigmoid"`` is not: a local optimum may be found).
+        ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
+        `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
+    degree : int, default=3
+        Power of the polynomial kernel.
+    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
+        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
+        ``"poly"`` and ``"sigmoid"``); one per feature is allowed. ``"scale"`` is
+        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
+    shrinking : bool, default=True
+        Whether rows that will stay as they are are left out until the rest has converged; the solution is the
+        same.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions at which the fit ends.
+    cache_size : float, default=200
+        Most memory that kernel rows take, in MB.
+    max_iter : int, default=-1
+        Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
+    time_limit : float, default=None
+        Most seconds; the machine as it is then is kept.
+    n_jobs : int, default=None
+        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
+        joblib worker. Results do not depend on it.
+    verbose : int, default=0
+        1: print progress now and then; 2: each time there is some.
+    callback : callable, default=None
+        Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
+        or raises StopIteration, the fit ends with the machine as it is.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_support,)
+        Training rows (0-based) that are support vectors; of equal rows the first.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        The support vectors; empty with a precomputed kernel.
+    n_support_ : ndarray of shape (1,), dtype=int32
+        How many there are.
+    dual_coef_ : ndarray of shape (1, n_support)
+        Weights of the support vectors.
+    coef_ : ndarray of shape (1, n_features)
+        Weights of the features; linear kernel only.
+    intercept_ : ndarray of shape (1,)
+        Constants of the functions.
+    gamma_ : float or ndarray of shape (n_features,)
+        The value of `gamma` in use; not for kernels without it.
+    fit_status_ : int
+        0 if the fit converged, else 1.
+    n_iter_ : int
+        Steps made.
+    report_ : dict
+        How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
+        ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
+        ``merged_rows``, ``seconds``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if `X` had names.
+
+    See Also
+    --------
+    NuSVR : The same with a share of errors that sets the width of the tube.
+    RVR : Relevance vector regression.
+
+    Notes
+    -----
+    Features are taken as they are: put a StandardScaler in front if their units differ.
+
+    References
+    ----------
+    .. [1] V. Vapnik, "The nature of statistical learning theory", Springer, 1995.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import SVR
+    >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
+    >>> t = np.sinc(X[:, 0] / np.pi)
+    >>> model = SVR(gamma=0.1).fit(X, t)
+    >>> bool(np.all(np.abs(model.predict(X) - t) < 0.11))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Kernel = "rbf",
+        degree: int = 3,
+        gamma: str | float | ArrayLike = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        cache_size: float = 200,
+        verbose: int = False,
+        max_iter: int = -1,
+        shape: float = 1.0,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.C = C
+        self.epsilon = epsilon
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.shape = shape
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def _formulation(self) -> dict[str, Any]:
+        return {
+            "epsilon_svr": {"c": _parameters.real("C", self.C), "epsilon": _parameters.real("epsilon", self.epsilon)}
+        }
+
+
+class NuSVR(SupportVectorRegressor):
+    """Support vector regression with a share of errors that sets the width of the tube.
+
+    As SVR, but `nu` bounds from above the share of rows outside the tube, and from below that of support vectors
+    [1]_.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        The share, in (0, 1].
+    C : float, default=1.0
+        Cost of an error beyond the tube, for each unit of the target.
+    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
+"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
+        The kernel, positive definite (``"sigmoid"`` is not: a local optimum may be found).
+        ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
+        `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
+    degree : int, default=3
+        Power of the polynomial kernel.
+    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
+        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
+        ``"poly"`` and ``"sigmoid"``); one per feature is allowed. ``"scale"`` is
+        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
+    shrinking : bool, default=True
+        Whether rows that will stay as they are are left out until the rest has converged; the solution is the
+        same.
+    tol : float, default=1e-3
+        Largest violation of the optimality conditions at which the fit ends.
+    cache_size : float, default=200
+        Most memory that kernel rows take, in MB.
+    max_iter : int, default=-1
+        Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
+    time_limit : float, default=None
+        Most seconds; the machine as it is then is kept.
+    n_jobs : int, default=None
+        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
+        joblib worker. Results do not depend on it.
+    verbose : int, default=0
+        1: print progress now and then; 2: each time there is some.
+    callback : callable, default=None
+        Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
+        or raises StopIteration, the fit ends with the machine as it is.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_support,)
+        Training rows (0-based) that are support vectors; of equal rows the first.
+    support_vectors_ : ndarray of shape (n_support, n_features)
+        The support vectors; empty with a precomputed kernel.
+    n_support_ : ndarray of shape (1,), dtype=int32
+        How many there are.
+    dual_coef_ : ndarray of shape (1, n_support)
+        Weights of the support vectors.
+    coef_ : ndarray of shape (1, n_features)
+        Weights of the features; linear kernel only.
+    intercept_ : ndarray of shape (1,)
+        Constants of the functions.
+    gamma_ : float or ndarray of shape (n_features,)
+        The value of `gamma` in use; not for kernels without it.
+    fit_status_ : int
+        0 if the fit converged, else 1.
+    n_iter_ : int
+        Steps made.
+    report_ : dict
+        How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
+        ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
+        ``merged_rows``, ``seconds``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if `X` had names.
+
+    See Also
+    --------
+    SVR : The same with a tube of given width.
+
+    Notes
+    -----
+    Features are taken as they are: put a StandardScaler in front if their units differ.
+
+    References
+    ----------
+    .. [1] B. Scholkopf, A. J. Smola, R. C. Williamson and P. L. Bartlett, "New support vector algorithms",
+       Neural Computation 12, 1207-1245, 2000.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import NuSVR
+    >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
+    >>> t = np.sinc(X[:, 0] / np.pi)
+    >>> model = NuSVR(nu=0.5, gamma=0.1).fit(X, t)
+    >>> bool(np.all(np.abs(model.predict(X) - t) < 0.11))
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: str | Kernel = "rbf",
+        degree: int = 3,
+        gamma: str | float | ArrayLike = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: int = False,
+        max_iter: int = -1,
+        shape: float = 1.0,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.shape = shape
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def _formulation(self) -> dict[str, Any]:
+        return {"nu_svr": {"c": _parameters.real("C", self.C), "nu": _parameters.real("nu", self.nu)}}
