@@ -78,10 +78,16 @@ pub(crate) trait KernelFunction: Send + Sync {
     }
 
     /// Names and values of the positive, continuous parameters, gamma first.
-    fn parameters(&self) -> Vec<(String, f64)>;
+    fn parameters(&self) -> Vec<(String, f64)> {
+        self.form().gamma().map_or(vec![], Gamma::parameters)
+    }
 
-    /// The same kernel with the values of `parameters` replaced.
-    fn set_parameters(&mut self, values: &[f64]);
+    /// Replaces the values of `parameters`.
+    fn set_parameters(&mut self, values: &[f64]) {
+        if let Some(gamma) = self.gamma_mut() {
+            gamma.set(values);
+        }
+    }
 
     /// The sum p over features that k is a function of.
     fn form(&self) -> Form<'_>;
@@ -180,11 +186,7 @@ impl Kernel {
 
     /// gamma, if there is one.
     pub fn gamma(&self) -> Option<&Gamma> {
-        match self.as_dyn().form() {
-            Form::Squares(gamma) | Form::Absolutes(gamma) => Some(gamma),
-            Form::Products(gamma) => gamma,
-            Form::Other => None,
-        }
+        self.form().gamma()
     }
 
     /// The same kernel with another gamma; a kernel without one as it is.
