@@ -76,7 +76,7 @@ mod _core {
     /// The names of the rules for gamma.
     #[pyfunction]
     fn gamma_rules() -> Vec<&'static str> {
-        GammaRule::ALL.iter().map(|rule| rule.name()).collect()
+        GammaRule::NAMES.to_vec()
     }
 
     /// How many of `rows` different rows are candidates by that rule, `"auto"` or `"all"`, or number.

@@ -1,4 +1,4 @@
-//! The one macro: a closed enum over a private trait, with its names and dynamic access.
+//! The macros of closed enums: over a private trait, with names and dynamic access; or of names alone.
 
 /// Makes an enum whose variants are structs of the same name, tagged in JSON by `name`.
 ///
@@ -54,3 +54,38 @@ macro_rules! registry {
     };
 }
 pub(crate) use registry;
+
+/// Makes an enum of rules without parameters, in JSON their names.
+macro_rules! rules {
+    ($(#[$meta:meta])* pub enum $Enum:ident, $what:literal {
+        $($(#[$doc:meta])* $Variant:ident = $name:literal),+ $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $Enum {
+            $($(#[$doc])* #[serde(rename = $name)] $Variant),+
+        }
+
+        impl $Enum {
+            /// The names of all rules, as used in settings and model files.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The name of this rule.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$Variant => $name),+ }
+            }
+
+            /// The rule of that name.
+            ///
+            /// # Errors
+            /// [`Error::UnknownName`](crate::Error::UnknownName), which lists the names.
+            pub fn from_name(name: &str) -> crate::Result<Self> {
+                match name {
+                    $($name => Ok(Self::$Variant),)+
+                    _ => Err(crate::Error::UnknownName { what: $what, found: name.to_string(), known: Self::NAMES }),
+                }
+            }
+        }
+    };
+}
+pub(crate) use rules;

@@ -1,9 +1,9 @@
 //! What is to be learnt: real values or classes, and how much each row counts.
 
 use ndarray::ArrayView1;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::registry::rules;
 
 /// Targets of a fit, one per row, with optional sample weights.
 #[derive(Debug, Clone, Copy)]
@@ -12,38 +12,19 @@ pub struct Targets<'a> {
     pub(crate) weights: Option<ArrayView1<'a, f64>>,
 }
 
-/// How more than two classes are told apart.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MultiClass {
-    /// Jointly, but one against the rest for the scheme `variational`, which knows two classes only.
-    #[default]
-    Auto,
-    /// One model of all classes, which share its basis functions; the likelihood is then the softmax.
-    Joint,
-    /// A model of two classes for each class and all others, the probabilities normalised.
-    OneVsRest,
-    /// A model of two classes for each pair of them, the probabilities coupled.
-    OneVsOne,
-}
-
-impl MultiClass {
-    /// The names in settings and model files.
-    pub const NAMES: &'static [&'static str] = &["auto", "joint", "one_vs_rest", "one_vs_one"];
-
-    /// The name in settings and model files.
-    pub fn name(&self) -> &'static str {
-        Self::NAMES[*self as usize]
-    }
-
-    /// The rule of that name.
-    ///
-    /// # Errors
-    /// [`Error::UnknownName`], which lists the names.
-    pub fn from_name(name: &str) -> Result<MultiClass> {
-        let all = [MultiClass::Auto, MultiClass::Joint, MultiClass::OneVsRest, MultiClass::OneVsOne];
-        let unknown = || Error::UnknownName { what: "rule for several classes", found: name.into(), known: Self::NAMES };
-        all.into_iter().find(|rule| rule.name() == name).ok_or_else(unknown)
+rules! {
+    /// How more than two classes are told apart.
+    #[derive(Default)]
+    pub enum MultiClass, "rule for several classes" {
+        /// Jointly, but one against the rest for the scheme `variational`, which knows two classes only.
+        #[default]
+        Auto = "auto",
+        /// One model of all classes, which share its basis functions; the likelihood is then the softmax.
+        Joint = "joint",
+        /// A model of two classes for each class and all others, the probabilities normalised.
+        OneVsRest = "one_vs_rest",
+        /// A model of two classes for each pair of them, the probabilities coupled.
+        OneVsOne = "one_vs_one",
     }
 }
 

@@ -20,6 +20,17 @@ pub(crate) enum Form<'g> {
     Other,
 }
 
+impl<'g> Form<'g> {
+    /// gamma, if there is one.
+    pub fn gamma(self) -> Option<&'g Gamma> {
+        match self {
+            Form::Squares(gamma) | Form::Absolutes(gamma) => Some(gamma),
+            Form::Products(gamma) => gamma,
+            Form::Other => None,
+        }
+    }
+}
+
 /// sum_ij w_ij dk(a_i, b_j)/dlog theta for each parameter of the kernel, to the last digit; `w` is [n, m].
 pub(super) fn gradient(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
     let kernel = kernel.as_dyn();
@@ -140,12 +151,7 @@ impl<'a> GradientSums<'a> {
             }
             Form::Other => (Array1::ones(features), Array1::zeros(features), self.cross),
         };
-        let mut all = match self.kernel.as_dyn().form() {
-            Form::Squares(gamma) | Form::Absolutes(gamma) | Form::Products(Some(gamma)) => {
-                gamma.collect((per_feature * &scales).to_vec())
-            }
-            Form::Products(None) | Form::Other => vec![],
-        };
+        let mut all = self.kernel.gamma().map_or(vec![], |gamma| gamma.collect((per_feature * &scales).to_vec()));
         all.extend(self.rest);
         (all, centres * &scales)
     }

@@ -30,14 +30,6 @@ impl KernelFunction for Laplacian {
         vector::map(out, |d| vector::exp(-d));
     }
 
-    fn parameters(&self) -> Vec<(String, f64)> {
-        self.gamma.parameters()
-    }
-
-    fn set_parameters(&mut self, values: &[f64]) {
-        self.gamma.set(values);
-    }
-
     fn form(&self) -> Form<'_> {
         Form::Absolutes(&self.gamma)
     }

@@ -32,12 +32,6 @@ impl KernelFunction for Linear {
         Box::new(move |a, out| linalg::product_alone(false, a, bt.view(), out))
     }
 
-    fn parameters(&self) -> Vec<(String, f64)> {
-        vec![]
-    }
-
-    fn set_parameters(&mut self, _values: &[f64]) {}
-
     fn form(&self) -> Form<'_> {
         Form::Products(None)
     }

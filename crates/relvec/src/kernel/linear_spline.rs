@@ -37,12 +37,6 @@ impl KernelFunction for LinearSpline {
         });
     }
 
-    fn parameters(&self) -> Vec<(String, f64)> {
-        vec![]
-    }
-
-    fn set_parameters(&mut self, _values: &[f64]) {}
-
     fn form(&self) -> Form<'_> {
         Form::Other
     }

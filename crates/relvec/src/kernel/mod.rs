@@ -18,7 +18,7 @@ use ndarray::{Array1, ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::registry::registry;
+use crate::registry::{registry, rules};
 
 pub(crate) use gradient::{Form, GradientSums};
 
@@ -78,10 +78,16 @@ pub(crate) trait KernelFunction: Send + Sync {
     }
 
     /// Names and values of the positive, continuous parameters, gamma first.
-    fn parameters(&self) -> Vec<(String, f64)>;
+    fn parameters(&self) -> Vec<(String, f64)> {
+        self.form().gamma().map_or(vec![], Gamma::parameters)
+    }
 
-    /// The same kernel with the values of `parameters` replaced.
-    fn set_parameters(&mut self, values: &[f64]);
+    /// Replaces the values of `parameters`.
+    fn set_parameters(&mut self, values: &[f64]) {
+        if let Some(gamma) = self.gamma_mut() {
+            gamma.set(values);
+        }
+    }
 
     /// The sum p over features that k is a function of.
     fn form(&self) -> Form<'_>;
@@ -180,11 +186,7 @@ impl Kernel {
 
     /// gamma, if there is one.
     pub fn gamma(&self) -> Option<&Gamma> {
-        match self.as_dyn().form() {
-            Form::Squares(gamma) | Form::Absolutes(gamma) => Some(gamma),
-            Form::Products(gamma) => gamma,
-            Form::Other => None,
-        }
+        self.form().gamma()
     }
 
     /// The same kernel with another gamma; a kernel without one as it is.
@@ -261,35 +263,21 @@ pub enum Gamma {
     Rule(GammaRule),
 }
 
-/// Rules for [`Gamma`]; the first two with scikit-learn's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GammaRule {
-    /// 1 / (D var(X)).
-    Scale,
-    /// 1 / D.
-    Auto,
-    /// One number, learnt by the gradient of the log evidence.
-    Evidence,
-    /// One number per feature, learnt so: features that say nothing of the target get next to none.
-    #[serde(rename = "evidence-ard")]
-    EvidenceArd,
+rules! {
+    /// Rules for [`Gamma`]; the first two with scikit-learn's names.
+    pub enum GammaRule, "rule for gamma" {
+        /// 1 / (D var(X)).
+        Scale = "scale",
+        /// 1 / D.
+        Auto = "auto",
+        /// One number, learnt by the gradient of the log evidence.
+        Evidence = "evidence",
+        /// One number per feature, learnt so: features that say nothing of the target get next to none.
+        EvidenceArd = "evidence-ard",
+    }
 }
 
 impl GammaRule {
-    /// All rules.
-    pub const ALL: [GammaRule; 4] = [GammaRule::Scale, GammaRule::Auto, GammaRule::Evidence, GammaRule::EvidenceArd];
-
-    /// The name used in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            GammaRule::Scale => "scale",
-            GammaRule::Auto => "auto",
-            GammaRule::Evidence => "evidence",
-            GammaRule::EvidenceArd => "evidence-ard",
-        }
-    }
-
     /// Whether the targets have a say.
     pub(crate) fn is_learnt(self) -> bool {
         matches!(self, GammaRule::Evidence | GammaRule::EvidenceArd)

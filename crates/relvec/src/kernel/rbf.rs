@@ -35,14 +35,6 @@ impl KernelFunction for Rbf {
         Box::new(move |a, out| distances.squared(a, out, Decay))
     }
 
-    fn parameters(&self) -> Vec<(String, f64)> {
-        self.gamma.parameters()
-    }
-
-    fn set_parameters(&mut self, values: &[f64]) {
-        self.gamma.set(values);
-    }
-
     fn form(&self) -> Form<'_> {
         Form::Squares(&self.gamma)
     }

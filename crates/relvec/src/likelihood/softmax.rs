@@ -1,6 +1,6 @@
 //! Any number of classes with one linear function each, coupled by the softmax.
 
-use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use super::{LikelihoodFunction, NoiseModel, Working};
@@ -49,19 +49,21 @@ impl Contrasts {
         out[0] = after;
     }
 
-    /// E c E', [K, K], for c between the contrasts E, [K - 1, K - 1].
+    /// E c E', [K, K], for symmetric c between the contrasts E, [K - 1, K - 1].
     pub fn between_classes(&self, c: ArrayView2<f64>) -> Array2<f64> {
         let classes = c.nrows() + 1;
-        let mut half = Array2::zeros((classes, c.nrows()));
-        let mut own = vec![0.0; classes];
-        for (column, mut out) in c.axis_iter(Axis(1)).zip(half.axis_iter_mut(Axis(1))) {
-            self.classes(&column.to_vec(), &mut own);
-            out.assign(&ArrayView1::from(&own));
-        }
-        let mut full = Array2::zeros((classes, classes));
-        for (row, mut out) in half.outer_iter().zip(full.outer_iter_mut()) {
+        let mut half = Array2::zeros((classes - 1, classes));
+        for (row, mut out) in c.outer_iter().zip(half.outer_iter_mut()) {
             self.classes(row.to_slice().expect("rows are contiguous"), out.as_slice_mut().expect("rows are contiguous"));
         }
+        // The same map for all columns side by side, since a walk down each would miss the cache.
+        let (mut full, mut after) = (Array2::zeros((classes, classes)), Array1::zeros(classes));
+        for (r, mut u) in half.outer_iter_mut().enumerate().rev() {
+            u *= self.scale[r];
+            full.row_mut(r + 1).assign(&(&after - &(&u * (r + 1) as f64)));
+            after += &u;
+        }
+        full.row_mut(0).assign(&after);
         full
     }
 

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
-use serde::{Deserialize, Serialize};
 
 use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
@@ -15,6 +14,7 @@ use crate::design::Columns as Basis;
 use crate::error::Result;
 use crate::kernel::{Form, Gamma, Kernel};
 use crate::model::Model;
+use crate::registry::rules;
 
 /// Rows that gradients are taken from.
 const ROWS: usize = 8000;
@@ -30,31 +30,15 @@ const STEP: f64 = 3.0;
 const PRECISION_RANGE: f64 = 12.0;
 const KERNEL_RANGE: f64 = 3.0;
 
-/// Whether centres of kernels are moved.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CentreRule {
-    /// Every centre is a training row (or a given landmark).
-    #[default]
-    Fixed,
-    /// The gradient of the log evidence moves them; kept if the evidence on all rows is higher then.
-    Learned,
-}
-
-impl CentreRule {
-    /// The names of all rules, as used in settings.
-    pub const NAMES: &'static [&'static str] = &["fixed", "learned"];
-
-    /// The rule of that name.
-    ///
-    /// # Errors
-    /// [`Error::UnknownName`](crate::Error::UnknownName), which lists the names.
-    pub fn from_name(name: &str) -> Result<CentreRule> {
-        match name {
-            "fixed" => Ok(CentreRule::Fixed),
-            "learned" => Ok(CentreRule::Learned),
-            _ => Err(crate::Error::UnknownName { what: "rule for centres", found: name.into(), known: Self::NAMES }),
-        }
+rules! {
+    /// Whether centres of kernels are moved.
+    #[derive(Default)]
+    pub enum CentreRule, "rule for centres" {
+        /// Every centre is a training row (or a given landmark).
+        #[default]
+        Fixed = "fixed",
+        /// The gradient of the log evidence moves them; kept if the evidence on all rows is higher then.
+        Learned = "learned",
     }
 }
 
