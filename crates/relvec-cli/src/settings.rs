@@ -150,7 +150,8 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
             let (name, task) = (args.formulation.as_deref().unwrap_or_default(), args.task.map_or("", Task::name));
             Err(usage(format!("--formulation {name} and --task {task} do not fit together")))
         }
-        (Some(Err(e)), None | Some(Err(_))) | (None, Some(Err(e))) => Err(e),
+        (Some(Err(e)), None) | (None, Some(Err(e))) => Err(e),
+        (Some(Err(e)), Some(Err(other))) => Err(usage(format!("{e}; and to learn values: {other}"))),
         (classify, regress) => Ok(SvmSettings { classify: classify.and_then(Result::ok), regress: regress.and_then(Result::ok) }),
     }
 }

@@ -188,8 +188,8 @@ fn model(m: usize) -> relvec::Model {
     let row = |i: usize| (0..=i).map(|j| if i == j { 2.0 } else { 1e-3 * ((i + j) as f64).sin() }).collect();
     relvec::Model {
         machine: "rvm".into(),
-        likelihood: relvec::Likelihood::from_name("gaussian").expect("a known name"),
-        inference: "sequential".into(),
+        likelihood: Some(relvec::Likelihood::from_name("gaussian").expect("a known name")),
+        inference: Some("sequential".into()),
         features: vec![],
         target: None,
         classes: vec![],
@@ -206,16 +206,17 @@ fn model(m: usize) -> relvec::Model {
         intercept_alpha: Some(1.0),
         feature_relevance: vec![],
         learned_centres: false,
-        posterior: relvec::Posterior {
+        posterior: Some(relvec::Posterior {
             factor: (0..=m).map(row).collect(),
             scale: vec![1.0; m + 1],
             noise_variance: Some(0.1),
             noise_degrees: None,
-        },
-        log_evidence: 0.0,
+        }),
+        log_evidence: Some(0.0),
         status: relvec::Status::Converged,
         iterations: 1,
         committee: None,
+        margins: None,
     }
 }
 

@@ -146,3 +146,387 @@ fn regression_is_optimal() {
         close("objective", &[report.functions[0].objective], &[objective], 1e-9 * objective.abs());
     }
 }
+
+/// Shrinking and the size of the cache change nothing but the time; nor do threads, to the bit.
+#[test]
+fn options_of_the_search_change_no_solution() {
+    let (x, labels) = clouds(1500, 2, 5);
+    let (u, t) = wave(900, 6);
+    let check = |svm: &Svm, x: &Array2<f64>, targets: Targets| {
+        let base = Svm { tolerance: 1e-6, ..svm.clone() };
+        let (model, report) = fit(&base, x, targets);
+        let f = model.decision_function(x.view()).unwrap().into_raw_vec_and_offset().0;
+        for other in [
+            Svm { shrinking: false, ..base.clone() },
+            Svm { cache_size: 0.3, ..base.clone() },
+            Svm { cache_size: 1e-9, shrinking: false, tolerance: 1e-3, ..base.clone() },
+        ] {
+            let (other, its) = fit(&other, x, targets);
+            assert_eq!(its.status, Status::Converged);
+            let (a, b) = (report.functions[0].objective, its.functions[0].objective);
+            close("objective", &[b], &[a], 1e-6);
+            let exact = its.functions[0].gap <= 1e-6;
+            let g = other.decision_function(x.view()).unwrap().into_raw_vec_and_offset().0;
+            close("f", &g, &f, if exact { 1e-5 } else { 1e-2 });
+        }
+        let single = fit(&Svm { threads: Some(1), ..base.clone() }, x, targets).0;
+        let many = fit(&Svm { threads: Some(3), ..base }, x, targets).0;
+        assert!(single == model && many == model);
+    };
+    check(&svc(2.0, 0.8), &x, Targets::classes(&labels, 2));
+    check(&svc(50.0, 2.0), &x, Targets::classes(&labels, 2));
+    check(&Svm { formulation: NuSvc { nu: 0.4 }.into(), ..svc(1.0, 0.8) }, &x, Targets::classes(&labels, 2));
+    check(&svr(5.0, 0.05), &u, Targets::real(t.view()));
+    check(&Svm { formulation: NuSvr { c: 5.0, nu: 0.5 }.into(), ..svr(1.0, 0.1) }, &u, Targets::real(t.view()));
+}
+
+/// A row of weight 2 is the row twice, one of weight 0 is not there, and the order of rows does not matter: to the bit.
+#[test]
+fn weights_are_repetitions() {
+    let (x, labels) = clouds(90, 3, 7);
+    let t = x.column(0).mapv(f64::sin);
+    let weights: Array1<f64> = (0..90).map(|i| (i % 4) as f64).collect();
+    let order: Vec<usize> = (0..90).flat_map(|i| std::iter::repeat_n((i * 37) % 90, (i * 37) % 90 % 4)).collect();
+    let again = x.select(Axis(0), &order);
+    let labels_again: Vec<usize> = order.iter().map(|i| labels[*i]).collect();
+    let t_again = t.select(Axis(0), &order);
+    let scale: Kernel = Rbf::default().into();
+    for name in Formulation::NAMES {
+        let svm = Svm { kernel: scale.clone(), formulation: Formulation::from_name(name).unwrap(), ..Svm::default() };
+        let (one, two) = if name.ends_with("svc") {
+            (
+                fit(&svm, &x, Targets::classes(&labels, 3).with_weights(weights.view())).0,
+                fit(&svm, &again, Targets::classes(&labels_again, 3)).0,
+            )
+        } else {
+            (
+                fit(&svm, &x, Targets::real(t.view()).with_weights(weights.view())).0,
+                fit(&svm, &again, Targets::real(t_again.view())).0,
+            )
+        };
+        assert_eq!(one.decision_function(x.view()).unwrap(), two.decision_function(x.view()).unwrap(), "{name}");
+        assert_eq!(one.margins, two.margins);
+    }
+}
+
+#[test]
+fn class_weights_are_weights() {
+    let (x, labels) = clouds(80, 2, 8);
+    let factors = vec![1.0, 5.0];
+    let weights: Array1<f64> = labels.iter().map(|l| factors[*l]).collect();
+    let given = Svm { class_weights: ClassWeights::Given(factors), ..svc(1.0, 0.5) };
+    let (model, _) = fit(&given, &x, Targets::classes(&labels, 2));
+    let (other, _) = fit(&svc(1.0, 0.5), &x, Targets::classes(&labels, 2).with_weights(weights.view()));
+    assert_eq!(model.expansion, other.expansion);
+    // As many rows of one class as of the other: balanced changes nothing; of three times as many it does.
+    let balanced = Svm { class_weights: ClassWeights::Balanced, ..svc(1.0, 0.5) };
+    assert_eq!(
+        fit(&balanced, &x, Targets::classes(&labels, 2)).0.expansion,
+        fit(&svc(1.0, 0.5), &x, Targets::classes(&labels, 2)).0.expansion
+    );
+    let uneven: Vec<usize> = (0..80).map(|i| usize::from(i % 4 == 0)).collect();
+    let given = Svm { class_weights: ClassWeights::Given(vec![80.0 / 120.0, 80.0 / 40.0]), ..svc(1.0, 0.5) };
+    let (one, _) = fit(&balanced, &x, Targets::classes(&uneven, 2));
+    assert_eq!(one.expansion, fit(&given, &x, Targets::classes(&uneven, 2)).0.expansion);
+    let rules: Vec<ClassWeights> =
+        ["\"equal\"", "\"balanced\"", "[1.0,2.0]"].iter().map(|s| serde_json::from_str(s).unwrap()).collect();
+    assert_eq!(rules, [ClassWeights::Equal, ClassWeights::Balanced, ClassWeights::Given(vec![1.0, 2.0])]);
+}
+
+/// Three points in the plane, PRML chapter 7: the margin by hand. Rows (0, 0), (0, 1) against (2, 0.5): w = (1, 0),
+/// b = -1, multipliers 1/4, 1/4, 1/2; and two points on the x axis.
+#[test]
+fn the_widest_margin_of_three_points() {
+    let svm = Svm { kernel: Linear::default().into(), tolerance: 1e-9, ..svc(HARD, 1.0) };
+    let (model, report) = fit(&svm, &array![[0.0, 0.0], [0.0, 1.0], [2.0, 0.5]], Targets::classes(&[0, 0, 1], 2));
+    close("multipliers", &multipliers(&model, 0, 3).to_vec(), &[-0.25, -0.25, 0.5], 1e-8);
+    close("intercept", &model.expansion.intercept, &[-1.0], 1e-8);
+    // -2 / d^2, the hulls being 2 apart.
+    close("objective", &[report.functions[0].objective], &[-0.5], 1e-8);
+    let (model, _) = fit(&svm, &array![[1.0, 0.0], [3.0, 0.0]], Targets::classes(&[1, 0], 2));
+    let f = model.decision_function(array![[0.0, 5.0], [2.0, -1.0], [3.0, 1.0]].view()).unwrap();
+    close("f", f.as_slice().unwrap(), &[2.0, 0.0, -1.0], 1e-8);
+}
+
+/// Exclusive or: no line separates it, a Gaussian kernel does, and by symmetry all four multipliers are equal,
+/// 1 / (1 - e)^2 with e = exp(-4 gamma).
+#[test]
+fn exclusive_or() {
+    let x = array![[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]];
+    let labels = [0, 1, 1, 0];
+    let (model, report) = fit(&Svm { tolerance: 1e-10, ..svc(HARD, 0.5) }, &x, Targets::classes(&labels, 2));
+    let e = (-2.0f64).exp();
+    let a = 1.0 / (1.0 - e).powi(2);
+    close("multipliers", &multipliers(&model, 0, 4).to_vec(), &[-a, a, a, -a], 1e-8);
+    assert_eq!(report.status, Status::Converged);
+    assert_eq!(model.predict_class(x.view()).unwrap(), labels);
+    let line = Svm { kernel: Linear::default().into(), ..svc(HARD, 1.0) };
+    let error = line.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap_err();
+    assert!(matches!(error, Error::Inseparable { .. }), "{error}");
+    assert!(error.to_string().contains("classes 0 and 1 cannot be separated"), "{error}");
+}
+
+/// A hard margin is the limit of large costs; where there is none it is an error, soon, whatever the kernel.
+#[test]
+fn hard_margins() {
+    let (x, labels) = clouds(60, 2, 9);
+    let hard = Svm { tolerance: 1e-8, ..svc(HARD, 20.0) };
+    let (model, _) = fit(&hard, &x, Targets::classes(&labels, 2));
+    let (soft, _) = fit(&Svm { tolerance: 1e-8, ..svc(1e12, 20.0) }, &x, Targets::classes(&labels, 2));
+    let f = model.decision_function(x.view()).unwrap().into_raw_vec_and_offset().0;
+    close("f", &f, &soft.decision_function(x.view()).unwrap().into_raw_vec_and_offset().0, 1e-5);
+    let least = f.iter().zip(&labels).map(|(f, l)| if *l == 1 { *f } else { -f }).fold(f64::INFINITY, f64::min);
+    assert!((least - 1.0).abs() < 1e-6, "{least}");
+    for kernel in [Kernel::from(Linear::default()), Poly { degree: 2, ..Poly::default() }.into()] {
+        let svm = Svm { kernel, ..svc(HARD, 1.0) };
+        let error = svm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap_err();
+        assert!(matches!(error, Error::Inseparable { .. }), "{error}");
+    }
+    // The same row in both classes.
+    let twice = concatenate![Axis(0), x, x.slice(ndarray::s![..1, ..])];
+    let both: Vec<usize> = labels.iter().copied().chain([1 - labels[0]]).collect();
+    let error = hard.fit(twice.view(), &Targets::classes(&both, 2), &mut silent).unwrap_err();
+    assert!(matches!(error, Error::Inseparable { .. }), "{error}");
+}
+
+/// More than two classes: each function is that of the two-class machine of its rows.
+#[test]
+fn several_classes_are_duels() {
+    let (x, labels) = clouds(120, 3, 10);
+    let targets = Targets::classes(&labels, 3);
+    let duel = |rows: Vec<usize>, second: usize| {
+        let own: Vec<usize> = rows.iter().map(|n| usize::from(labels[*n] == second)).collect();
+        let (model, _) = fit(&svc(1.0, 0.5), &x.select(Axis(0), &rows), Targets::classes(&own, 2));
+        model.decision_function(x.view()).unwrap().column(0).to_owned()
+    };
+    let (model, report) = fit(&svc(1.0, 0.5), &x, targets);
+    assert_eq!((model.multi_class(), report.functions.len(), model.n_classes()), (Some(MultiClass::OneVsOne), 3, Some(3)));
+    let f = model.decision_function(x.view()).unwrap();
+    for (c, (k, l)) in [(0, 1), (0, 2), (1, 2)].into_iter().enumerate() {
+        let rows = (0..120).filter(|n| labels[*n] == k || labels[*n] == l).collect();
+        close("pair", &f.column(c).to_vec(), &duel(rows, l).to_vec(), 1e-12);
+    }
+    let voted = model.predict_class(x.view()).unwrap();
+    assert!(voted.iter().zip(&labels).filter(|(a, b)| a == b).count() > 90);
+    let (rest, _) = fit(&Svm { multi_class: MultiClass::OneVsRest, ..svc(1.0, 0.5) }, &x, targets);
+    let f = rest.decision_function(x.view()).unwrap();
+    for k in 0..3 {
+        close("rest", &f.column(k).to_vec(), &duel((0..120).collect(), k).to_vec(), 1e-12);
+    }
+    let best: Vec<usize> = f.outer_iter().map(|r| (0..3).fold(0, |b, k| if r[k] > r[b] { k } else { b })).collect();
+    assert_eq!(rest.predict_class(x.view()).unwrap(), best);
+}
+
+/// Probabilities are those of a sigmoid, sum to one, come back from a file, and are calibrated better than chance;
+/// without them asking is an error.
+#[test]
+fn probabilities() {
+    for (count, rule) in [(2, MultiClass::Auto), (3, MultiClass::OneVsOne), (3, MultiClass::OneVsRest)] {
+        let (x, labels) = clouds(300, count, 11);
+        let svm = Svm { probability: true, multi_class: rule, ..svc(1.0, 0.5) };
+        let (model, _) = fit(&svm, &x, Targets::classes(&labels, count));
+        let (test, truth) = clouds(600, count, 12);
+        let p = model.predict_probability(test.view(), Moderation::PlugIn).unwrap();
+        assert!(p.outer_iter().all(|row| (row.sum() - 1.0).abs() < 1e-9 && row.iter().all(|v| *v > 0.0)));
+        let loss = -truth.iter().enumerate().map(|(n, k)| p[[n, *k]].ln()).sum::<f64>() / 600.0;
+        assert!(loss < 0.5 * (count as f64).ln(), "{loss}");
+        let again = Model::from_json(&model.to_json().unwrap()).unwrap();
+        assert_eq!(again, model);
+        assert_eq!(again.predict_probability(test.view(), Moderation::PlugIn).unwrap(), p);
+        let plain = fit(&Svm { probability: false, ..svm.clone() }, &x, Targets::classes(&labels, count)).0;
+        assert_eq!(plain.expansion, model.expansion);
+        assert_eq!(plain.predict_probability(test.view(), Moderation::PlugIn).unwrap_err(), Error::NoProbability);
+        let other = fit(&Svm { seed: 1, ..svm }, &x, Targets::classes(&labels, count)).0;
+        assert_ne!(other.margins, model.margins);
+        if count == 2 {
+            let [a, b] = model.margins.as_ref().unwrap().sigmoids[0];
+            let f = model.decision_function(test.view()).unwrap();
+            let expected: Vec<f64> = f.iter().map(|f| 1.0 / (1.0 + (a * f + b).exp())).collect();
+            close("p", &p.column(1).to_vec(), &expected, 1e-12);
+        }
+    }
+}
+
+/// Every kernel trains every formulation; kernel values that are given are as good as a kernel.
+#[test]
+fn every_kernel_and_given_values() {
+    let (x, labels) = clouds(60, 2, 13);
+    let t = x.column(0).mapv(|v| v.abs().sqrt());
+    for kernel in Kernel::NAMES {
+        for formulation in Formulation::NAMES {
+            let kernel = Kernel::from_name(kernel).unwrap().with_gamma(0.3.into());
+            let formulation = Formulation::from_name(formulation).unwrap();
+            let classes = formulation.name().ends_with("svc");
+            let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
+            // No Gram matrix of the sigmoid is promised to have a solution.
+            let indefinite = matches!(kernel.name(), "sigmoid" | "linear_spline");
+            let svm = Svm { kernel, formulation, max_iterations: Some(200_000), ..Svm::default() };
+            let (model, report) = fit(&svm, &x, targets);
+            assert!(indefinite || report.status == Status::Converged, "{svm:?} {report:?}");
+            let given = Svm { basis: Basis::Given, ..svm.clone() };
+            let (other, _) = fit(&given, &gram(&svm, &x), targets);
+            assert_eq!(other.relevance, model.relevance, "{svm:?}");
+            close("weights", &other.expansion.weights.column(0).to_vec(), &model.expansion.weights.column(0).to_vec(), 1e-3);
+            let f = other.decision_function(gram(&svm, &x).view()).unwrap();
+            assert!(f.iter().all(|v| v.is_finite()));
+        }
+    }
+}
+
+/// Who stops a fit early, or gives it little time or few steps, has a machine nevertheless, and is told.
+#[test]
+fn limits_leave_a_machine() {
+    let (x, labels) = clouds(2000, 2, 14);
+    let targets = Targets::classes(&labels, 2);
+    let hard = Svm { tolerance: 1e-6, ..svc(1e4, 3.0) };
+    let mut calls = 0;
+    let mut stop = |p: &SvmProgress| {
+        calls += 1;
+        assert!(p.function == (0, 1) && p.gap > 0.0);
+        if calls == 3 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+    };
+    let stopped = hard.fit(x.view(), &targets, &mut stop).unwrap().1;
+    assert_eq!((stopped.status, calls), (Status::Stopped, 3));
+    for (svm, status) in [
+        (Svm { max_iterations: Some(100), ..hard.clone() }, Status::IterationLimit),
+        (Svm { time_limit: Some(1e-9), ..hard.clone() }, Status::TimeLimit),
+        // No multiplier of 64-bit numbers is as exact.
+        (Svm { tolerance: 1e-300, time_limit: Some(60.0), max_iterations: Some(30_000_000), ..svc(1.0, 1.0) }, Status::Singular),
+    ] {
+        let rows = if status == Status::Singular { 200 } else { 2000 };
+        let (some, own) = (x.slice(ndarray::s![..rows, ..]), &labels[..rows]);
+        let (model, report) = svm.fit(some, &Targets::classes(own, 2), &mut silent).unwrap();
+        assert_eq!((report.status, model.status), (status, status));
+        assert!(report.iterations <= svm.max_iterations.unwrap_or(usize::MAX));
+        assert_eq!(model.predict_class(x.view()).unwrap().len(), 2000);
+    }
+    let interrupt = Interrupt::default();
+    interrupt.raise();
+    assert_eq!(hard.fit_interruptible(x.view(), &targets, &mut silent, &interrupt).unwrap_err(), Error::Interrupted);
+}
+
+#[test]
+fn bad_input_is_refused() {
+    let (x, labels) = clouds(40, 2, 15);
+    let t = x.column(0).to_owned();
+    let classes = Targets::classes(&labels, 2);
+    let real = Targets::real(t.view());
+    let refused = |svm: Svm, x: &Array2<f64>, targets: Targets, expected: &[&str]| {
+        let error = svm.fit(x.view(), &targets, &mut silent).unwrap_err().to_string();
+        assert!(expected.iter().all(|part| error.contains(part)), "{error}, expected {expected:?}");
+    };
+    let with = |formulation: Formulation| Svm { formulation, ..Svm::default() };
+    let nan = f64::NAN;
+    for c in [0.0, -1.0, nan] {
+        refused(with(CSvc { c }.into()), &x, classes, &["formulation.c_svc.c", "(0, infinity]"]);
+    }
+    for c in [0.0, -1.0, nan, HARD] {
+        refused(with(EpsilonSvr { c, epsilon: 0.1 }.into()), &x, real, &["epsilon_svr.c", "(0, infinity)"]);
+        refused(with(NuSvr { c, nu: 0.1 }.into()), &x, real, &["nu_svr.c", "(0, infinity)"]);
+    }
+    for epsilon in [-0.1, nan, HARD] {
+        refused(with(EpsilonSvr { c: 1.0, epsilon }.into()), &x, real, &["epsilon_svr.epsilon", "[0, infinity)"]);
+    }
+    for nu in [0.0, -0.5, 1.5, nan] {
+        refused(with(NuSvc { nu }.into()), &x, classes, &["nu_svc.nu", "(0, 1]"]);
+        refused(with(NuSvr { c: 1.0, nu }.into()), &x, real, &["nu_svr.nu", "(0, 1]"]);
+    }
+    let uneven: Vec<usize> = (0..40).map(|i| usize::from(i % 4 == 0)).collect();
+    refused(
+        with(NuSvc { nu: 0.6 }.into()),
+        &x,
+        Targets::classes(&uneven, 2),
+        &["nu_svc.nu = 0.6", "(0, 0.5]", "classes 0 and 1"],
+    );
+    assert!(with(NuSvc { nu: 0.5 }.into()).fit(x.view(), &Targets::classes(&uneven, 2), &mut silent).is_ok());
+    refused(Svm { tolerance: 0.0, ..Svm::default() }, &x, classes, &["tolerance"]);
+    refused(Svm { cache_size: -1.0, ..Svm::default() }, &x, classes, &["cache_size"]);
+    refused(Svm { max_iterations: Some(0), ..Svm::default() }, &x, classes, &["max_iterations"]);
+    refused(Svm { time_limit: Some(0.0), ..Svm::default() }, &x, classes, &["time_limit"]);
+    refused(Svm { threads: Some(0), ..Svm::default() }, &x, classes, &["threads"]);
+    refused(Svm { multi_class: MultiClass::Joint, ..Svm::default() }, &x, classes, &["multi_class = joint", "one_vs_one"]);
+    refused(
+        Svm { class_weights: ClassWeights::Given(vec![1.0]), ..Svm::default() },
+        &x,
+        classes,
+        &["class_weights", "2 classes"],
+    );
+    refused(
+        Svm { class_weights: ClassWeights::Given(vec![1.0, 0.0]), ..Svm::default() },
+        &x,
+        classes,
+        &["class_weights", "positive"],
+    );
+    refused(Svm { class_weights: ClassWeights::Balanced, ..svr(1.0, 0.1) }, &x, real, &["class_weights", "classifiers"]);
+    refused(Svm { probability: true, ..svr(1.0, 0.1) }, &x, real, &["probability", "classifiers"]);
+    let evidence: Kernel = Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into();
+    refused(Svm { kernel: evidence, ..Svm::default() }, &x, classes, &["kernel.rbf.gamma", "no evidence"]);
+    refused(Svm::default(), &x, real, &["real targets", "c_svc"]);
+    refused(svr(1.0, 0.1), &x, classes, &["classes", "epsilon_svr"]);
+    refused(Svm::default(), &x, Targets::classes(&[0; 40], 2), &["class 1 of 2"]);
+    refused(Svm::default(), &x, Targets::classes(&[0; 40], 1), &["1 class(es)"]);
+    refused(Svm::default(), &x, Targets::classes(&labels, 3), &["class 2 of 3"]);
+    refused(Svm::default(), &x, Targets::classes(&labels[..39], 2), &["targets", "40", "39"]);
+    let mut holes = x.clone();
+    holes[[3, 1]] = nan;
+    refused(Svm::default(), &holes, classes, &["row 3, column 1"]);
+    let mut off = t.clone();
+    off[7] = HARD;
+    refused(svr(1.0, 0.1), &x, Targets::real(off.view()), &["targets", "row 7"]);
+    refused(Svm { basis: Basis::Given, ..Svm::default() }, &x, classes, &["kernel values", "[40, 40]", "[40, 2]"]);
+    let steep = Svm { kernel: Poly { degree: 400, gamma: 1e3.into(), coef0: 0.0 }.into(), ..Svm::default() };
+    refused(steep, &x, classes, &["kernel value"]);
+    let nothing = Array1::zeros(40);
+    refused(Svm::default(), &x, classes.with_weights(nothing.view()), &["0 row(s)"]);
+    // What a machine cannot do, it says.
+    let model = fit(&svr(1.0, 0.1), &x, real).0;
+    assert_eq!(model.predict(x.view()).unwrap_err(), Error::NoPosterior);
+    assert!(model.predict_class(x.view()).is_err() && model.predict_probability(x.view(), Moderation::PlugIn).is_err());
+    assert!(fit(&Svm::default(), &x, classes).0.predict_functions(x.view()).is_err());
+}
+
+/// Targets that are all the same, features that are constant or repeated: a machine with nothing in it, or an ordinary one.
+#[test]
+fn degenerate_data() {
+    let (x, labels) = clouds(30, 2, 16);
+    let flat = Array1::from_elem(30, 5.0);
+    for formulation in ["epsilon_svr", "nu_svr"] {
+        let svm = Svm { formulation: Formulation::from_name(formulation).unwrap(), ..Svm::default() };
+        let (model, report) = fit(&svm, &x, Targets::real(flat.view()));
+        let mean = model.predict_mean(x.view()).unwrap();
+        assert!(report.status == Status::Converged && mean.iter().all(|v| (v - 5.0).abs() < 0.11), "{formulation} {mean}");
+    }
+    let same = Array2::ones((30, 2));
+    let (model, report) = fit(&Svm::default(), &same, Targets::classes(&labels, 2));
+    assert!(report.status == Status::Converged && report.merged_rows == 28 && model.predict_class(same.view()).unwrap()[0] < 2);
+    let one_each: Vec<usize> = (0..30).collect();
+    let (model, _) = fit(&Svm { probability: true, ..svc(10.0, 5.0) }, &x, Targets::classes(&one_each, 30));
+    assert_eq!(model.predict_class(x.view()).unwrap(), one_each);
+    let p = model.predict_probability(x.view(), Moderation::PlugIn).unwrap();
+    assert!(p.outer_iter().all(|row| (row.sum() - 1.0).abs() < 1e-9));
+}
+
+#[test]
+fn files_come_back_and_damage_is_found() {
+    let (x, labels) = clouds(60, 3, 17);
+    let (model, _) = fit(&svc(1.0, 0.5), &x, Targets::classes(&labels, 3));
+    let text = model.to_json().unwrap();
+    assert_eq!(Model::from_json(&text).unwrap(), model);
+    assert!(!text.contains("posterior") && !text.contains("log_evidence"));
+    let refused = |change: &dyn Fn(&mut Model)| {
+        let mut broken = model.clone();
+        change(&mut broken);
+        Model::from_json(&broken.to_json().unwrap()).unwrap_err().to_string()
+    };
+    assert!(refused(&|m| m.margins = None).contains("posterior is missing"));
+    assert!(refused(&|m| m.margins.as_mut().unwrap().classes = Some(2)).contains("number of classes"));
+    assert!(refused(&|m| m.margins.as_mut().unwrap().classes = Some(4)).contains("number of functions"));
+    assert!(refused(&|m| m.margins.as_mut().unwrap().sigmoids = vec![[1.0, 0.0]]).contains("number of functions"));
+    assert!(refused(&|m| m.margins.as_mut().unwrap().objective.clear()).contains("number of functions"));
+    assert!(refused(&|m| m.expansion.intercept = vec![0.0]).contains("functions"));
+    // Parameters come back from JSON, an infinite cost too.
+    for c in [0.5, HARD] {
+        let svm = Svm { probability: true, ..svc(c, 0.5) };
+        assert_eq!(serde_json::from_str::<Svm>(&serde_json::to_string(&svm).unwrap()).unwrap(), svm);
+    }
+}

@@ -238,12 +238,13 @@ impl Model {
             let halves: Vec<Array2<f64>> = (0..outputs).map(half).collect();
             let mut c = Array2::zeros((outputs, outputs));
             for (b, own) in own.iter_mut().enumerate() {
-                for r in 0..outputs {
-                    for s in r..outputs {
-                        let dot = halves[r].slice(s![b, (s - r) * m..]).dot(&halves[s].row(b));
-                        (c[[r, s]], c[[s, r]]) = (dot, dot);
+                let halves: Vec<&[f64]> = halves.iter().map(|h| h.row(b).to_slice().expect("rows are contiguous")).collect();
+                for (r, mut row) in c.outer_iter_mut().enumerate() {
+                    for (s, c) in row.iter_mut().enumerate().take(r + 1) {
+                        *c = ArrayView1::from(&halves[s][(r - s) * m..]).dot(&ArrayView1::from(halves[r]));
                     }
                 }
+                linalg::mirror(&mut c);
                 each(own, contrasts.between_classes(c.view()).as_slice().expect("fresh arrays are contiguous"));
             }
         });
