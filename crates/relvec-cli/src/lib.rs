@@ -4,6 +4,7 @@
 mod args;
 mod failure;
 mod text;
+mod tuning;
 
 mod figures;
 mod model_file;
