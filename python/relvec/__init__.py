@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from .svm import SVC, SVR, NuSVC, NuSVR
 
 __all__ = [
-    "RVC",
-    "RVR",
-    "SVC",
-    "SVR",
     "NuSVC",
     "NuSVR",
+    "RVC",
+    "RVR",
     "RelevanceVectorClassifier",
     "RelevanceVectorRegressor",
+    "SVC",
+    "SVR",
     "Statistics",
     "__version__",
     "load",

@@ -81,9 +81,9 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         parameters["probability"] = len(model.sigmoids) > 0
     if not model.classifier and model.machine == "rvm":
         parameters["noise_variance"] = model.fixed_noise_variance
-    estimator = _ESTIMATORS[model.formulation or "rvc" if model.classifier else model.formulation or "rvr"](
-        **parameters
-    )
+    estimator: RVR | RVC | SVC | NuSVC | SVR | NuSVR = _ESTIMATORS[
+        model.formulation or "rvc" if model.classifier else model.formulation or "rvr"
+    ](**parameters)
     if model.classifier:
         estimator.classes_ = np.array(model.classes if model.classes else range(model.n_classes))
     _restore(estimator, model)

@@ -29,7 +29,7 @@ def svm_line(record: dict[str, Any]) -> str:
 
 
 def observer(verbose: int, callback: Callback | None, text: Callable[[dict[str, Any]], str]) -> Callback | None:
-    """Print by `verbose` what `text` makes of a record, then ask `callback`; None if there is nothing to do, which is fastest."""
+    """Print by `verbose` what `text` makes of a record, then ask `callback`; None if there is nothing to do."""
     if not verbose and callback is None:
         return None
     due = 0.0

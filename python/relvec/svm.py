@@ -71,7 +71,7 @@ class SupportVectorMachine(KernelMachine):
         self.report_ = report
         weights, self.intercept_ = _in_order(model)
         # As in scikit-learn: the vectors of the first class before those of the second.
-        owner = _classes_of_vectors(model)
+        owner = model.vector_classes
         order = np.lexsort((model.relevance, owner))
         self.support_ = model.relevance[order].astype(np.int32)
         centres = model.centres
@@ -93,7 +93,7 @@ class SupportVectorMachine(KernelMachine):
         return weights
 
     def _warn(self) -> None:
-        """Say which limit was reached; and of a kernel that is no inner product."""
+        """Say which limit was reached; and of a kernel that is not positive definite."""
         limits = {
             "iteration_limit": f"max_iter={self.max_iter} steps were made before the fit converged",
             "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
@@ -101,6 +101,10 @@ class SupportVectorMachine(KernelMachine):
         }
         if self._model.status in limits:
             warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=4)
+        indefinite = self.kernel == "sigmoid" or (self.kernel == "linear_spline" and np.any(self.support_vectors_ < 0))
+        if isinstance(self.kernel, str) and indefinite:
+            text = f"the kernel {self.kernel} is not positive definite on these rows: this may be a local optimum"
+            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=4)
 
     def _functions(self, X: ArrayLike) -> Float:
         """Values of the functions in the core's order, (n, n_functions)."""
@@ -122,23 +126,6 @@ def _pairs(classes: int) -> NDArray[np.intp]:
     return np.array(
         [second * (second - 1) // 2 + first for first in range(classes) for second in range(first + 1, classes)]
     )
-
-
-def _classes_of_vectors(model: _core.Model) -> NDArray[np.intp]:
-    """The class of each support vector, by the signs of its weights; 0 in regression."""
-    weights = model.weights
-    votes = np.zeros((max(model.n_classes, 1), weights.shape[1]))
-    if model.n_classes == 2:
-        votes[0], votes[1] = weights[0] < 0, weights[0] > 0
-    elif model.multi_class == "one_vs_one":
-        place = [(first, second) for second in range(model.n_classes) for first in range(second)]
-        for (first, second), own in zip(place, weights, strict=True):
-            votes[first] += own < 0
-            votes[second] += own > 0
-    elif model.n_classes > 0:
-        votes = weights
-    owner: NDArray[np.intp] = np.argmax(votes, axis=0)
-    return owner
 
 
 class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
@@ -262,7 +249,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         self.probA_, self.probB_ = sigmoids[:, 0].copy(), sigmoids[:, 1].copy()
 
     def decision_function(self, X: ArrayLike) -> Float:
-        """Distances from the boundaries, in the norm of the weights.
+        """Measure how far rows are from the boundaries, in the norm of the weights.
 
         Parameters
         ----------
@@ -316,15 +303,17 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         """
         check_is_fitted(self)
         if self.break_ties and self._model.n_classes > 2:
-            return self.classes_[np.argmax(self.decision_function(X), axis=1)]  # type: ignore[no-any-return]
-        return self.classes_[self._model.vote(self._functions(X))]  # type: ignore[no-any-return]
+            clearest: NDArray[Any] = self.classes_[np.argmax(self.decision_function(X), axis=1)]
+            return clearest
+        voted: NDArray[Any] = self.classes_[self._model.vote(self._functions(X))]
+        return voted
 
     def _has_probabilities(self) -> bool:
         if not self.probability:
             raise AttributeError("predict_proba is not available when probability=False")
         return True
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> Float:
         """Predict class probabilities; with ``probability=True`` only.
 
@@ -352,7 +341,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         rows = self._rows(X)
         return self._model.probability(rows, threads(self.n_jobs), False, False)
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: ArrayLike) -> Float:
         """Predict logarithms of class probabilities; with ``probability=True`` only.
 
@@ -384,7 +373,8 @@ class SVC(SupportVectorClassifier):
         Cost of an error; ``inf`` for a hard margin, which is an error where the classes cannot be separated.
     kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
 "sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
-        The kernel, positive definite (``"sigmoid"`` is not: a local optimum may be found).
+        The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative: a
+        local optimum may be found, and a warning says so).
         ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
         `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
     degree : int, default=3
@@ -395,8 +385,6 @@ class SVC(SupportVectorClassifier):
         1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
     coef0 : float, default=0.0
         Constant of the polynomial and sigmoid kernels.
-    shape : float, default=1.0
-        Exponent of the rational quadratic kernel.
     shrinking : bool, default=True
         Whether rows that will stay as they are are left out until the rest has converged; the solution is the
         same.
@@ -410,24 +398,26 @@ class SVC(SupportVectorClassifier):
     class_weight : dict or "balanced", default=None
         Factors of the cost of errors, by class; classes left out of a dict have 1. ``"balanced"`` gives each
         class the same total weight.
+    verbose : int, default=False
+        1: print progress now and then; 2: each time there is some.
     max_iter : int, default=-1
         Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        What `decision_function` returns of more than two classes.
+    break_ties : bool, default=False
+        Whether `predict` decides between classes with as many votes by how clearly they win.
+    random_state : int or RandomState, default=None
+        Seed of the cross-validation for probabilities; None is 0: the same fit every time.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
+    multi_class : {"auto", "one_vs_one", "one_vs_rest"}, default="auto"
+        How more than two classes are told apart: a function for each pair of them (``"auto"``), or for each
+        against all others.
     time_limit : float, default=None
         Most seconds; the machine as it is then is kept.
     n_jobs : int, default=None
         Threads. None: as many as joblib leaves to this process, which are all processors outside of a
         joblib worker. Results do not depend on it.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        What `decision_function` returns of more than two classes.
-    break_ties : bool, default=False
-        Whether `predict` decides between classes with as many votes by how clearly they win.
-    multi_class : {"auto", "one_vs_one", "one_vs_rest"}, default="auto"
-        How more than two classes are told apart: a function for each pair of them (``"auto"``), or for each
-        against all others.
-    random_state : int or RandomState, default=None
-        Seed of the cross-validation for probabilities; None is 0: the same fit every time.
-    verbose : int, default=0
-        1: print progress now and then; 2: each time there is some.
     callback : callable, default=None
         Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
         or raises StopIteration, the fit ends with the machine as it is.
@@ -438,9 +428,11 @@ class SVC(SupportVectorClassifier):
         The classes, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Factors of the cost of errors.
-    probA_, probB_ : ndarray of shape (n_functions,)
-        The sigmoids 1 / (1 + exp(A f + B)) of the functions f of `decision_function` (of each pair with
-        ``"ovo"``); empty without `probability`.
+    probA_ : ndarray of shape (n_functions,)
+        A of the sigmoids 1 / (1 + exp(A f + B)) of the functions f of `decision_function` (with ``"ovo"`` of
+        each pair); empty without `probability`.
+    probB_ : ndarray of shape (n_functions,)
+        B of these sigmoids.
     n_iter_ : ndarray of shape (n_functions,)
         Steps made for each function.
     support_ : ndarray of shape (n_support,)
@@ -554,10 +546,11 @@ class NuSVC(SupportVectorClassifier):
     Parameters
     ----------
     nu : float, default=0.5
-        The share; at most twice that of the smaller class, in (0, 1].
+        The share; at most twice that of the smaller class, in (0, 1]. Weights of classes and of rows count in it.
     kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
 "sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
-        The kernel, positive definite (``"sigmoid"`` is not: a local optimum may be found).
+        The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative: a
+        local optimum may be found, and a warning says so).
         ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
         `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
     degree : int, default=3
@@ -568,8 +561,6 @@ class NuSVC(SupportVectorClassifier):
         1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
     coef0 : float, default=0.0
         Constant of the polynomial and sigmoid kernels.
-    shape : float, default=1.0
-        Exponent of the rational quadratic kernel.
     shrinking : bool, default=True
         Whether rows that will stay as they are are left out until the rest has converged; the solution is the
         same.
@@ -583,24 +574,26 @@ class NuSVC(SupportVectorClassifier):
     class_weight : dict or "balanced", default=None
         Factors of the cost of errors, by class; classes left out of a dict have 1. ``"balanced"`` gives each
         class the same total weight.
+    verbose : int, default=False
+        1: print progress now and then; 2: each time there is some.
     max_iter : int, default=-1
         Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        What `decision_function` returns of more than two classes.
+    break_ties : bool, default=False
+        Whether `predict` decides between classes with as many votes by how clearly they win.
+    random_state : int or RandomState, default=None
+        Seed of the cross-validation for probabilities; None is 0: the same fit every time.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
+    multi_class : {"auto", "one_vs_one", "one_vs_rest"}, default="auto"
+        How more than two classes are told apart: a function for each pair of them (``"auto"``), or for each
+        against all others.
     time_limit : float, default=None
         Most seconds; the machine as it is then is kept.
     n_jobs : int, default=None
         Threads. None: as many as joblib leaves to this process, which are all processors outside of a
         joblib worker. Results do not depend on it.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        What `decision_function` returns of more than two classes.
-    break_ties : bool, default=False
-        Whether `predict` decides between classes with as many votes by how clearly they win.
-    multi_class : {"auto", "one_vs_one", "one_vs_rest"}, default="auto"
-        How more than two classes are told apart: a function for each pair of them (``"auto"``), or for each
-        against all others.
-    random_state : int or RandomState, default=None
-        Seed of the cross-validation for probabilities; None is 0: the same fit every time.
-    verbose : int, default=0
-        1: print progress now and then; 2: each time there is some.
     callback : callable, default=None
         Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
         or raises StopIteration, the fit ends with the machine as it is.
@@ -611,9 +604,11 @@ class NuSVC(SupportVectorClassifier):
         The classes, sorted.
     class_weight_ : ndarray of shape (n_classes,)
         Factors of the cost of errors.
-    probA_, probB_ : ndarray of shape (n_functions,)
-        The sigmoids 1 / (1 + exp(A f + B)) of the functions f of `decision_function` (of each pair with
-        ``"ovo"``); empty without `probability`.
+    probA_ : ndarray of shape (n_functions,)
+        A of the sigmoids 1 / (1 + exp(A f + B)) of the functions f of `decision_function` (with ``"ovo"`` of
+        each pair); empty without `probability`.
+    probB_ : ndarray of shape (n_functions,)
+        B of these sigmoids.
     n_iter_ : ndarray of shape (n_functions,)
         Steps made for each function.
     support_ : ndarray of shape (n_support,)
@@ -724,13 +719,10 @@ class SVR(SupportVectorRegressor):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Cost of an error beyond `epsilon`, for each unit of the target.
-    epsilon : float, default=0.1
-        Half the width of the tube within which errors cost nothing, in units of the target.
     kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
 "sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
-        The kernel, positive definite (``"sigmoid"`` is not: a local optimum may be found).
+        The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative: a
+        local optimum may be found, and a warning says so).
         ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
         `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
     degree : int, default=3
@@ -741,24 +733,28 @@ class SVR(SupportVectorRegressor):
         1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
     coef0 : float, default=0.0
         Constant of the polynomial and sigmoid kernels.
-    shape : float, default=1.0
-        Exponent of the rational quadratic kernel.
     shrinking : bool, default=True
         Whether rows that will stay as they are are left out until the rest has converged; the solution is the
         same.
     tol : float, default=1e-3
         Largest violation of the optimality conditions at which the fit ends.
+    C : float, default=1.0
+        Cost of an error beyond `epsilon`, for each unit of the target.
+    epsilon : float, default=0.1
+        Half the width of the tube within which errors cost nothing, in units of the target.
     cache_size : float, default=200
         Most memory that kernel rows take, in MB.
+    verbose : int, default=False
+        1: print progress now and then; 2: each time there is some.
     max_iter : int, default=-1
         Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
     time_limit : float, default=None
         Most seconds; the machine as it is then is kept.
     n_jobs : int, default=None
         Threads. None: as many as joblib leaves to this process, which are all processors outside of a
         joblib worker. Results do not depend on it.
-    verbose : int, default=0
-        1: print progress now and then; 2: each time there is some.
     callback : callable, default=None
         Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
         or raises StopIteration, the fit ends with the machine as it is.
@@ -871,7 +867,8 @@ class NuSVR(SupportVectorRegressor):
         Cost of an error beyond the tube, for each unit of the target.
     kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
 "sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
-        The kernel, positive definite (``"sigmoid"`` is not: a local optimum may be found).
+        The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative: a
+        local optimum may be found, and a warning says so).
         ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
         `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
     degree : int, default=3
@@ -882,8 +879,6 @@ class NuSVR(SupportVectorRegressor):
         1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
     coef0 : float, default=0.0
         Constant of the polynomial and sigmoid kernels.
-    shape : float, default=1.0
-        Exponent of the rational quadratic kernel.
     shrinking : bool, default=True
         Whether rows that will stay as they are are left out until the rest has converged; the solution is the
         same.
@@ -891,15 +886,17 @@ class NuSVR(SupportVectorRegressor):
         Largest violation of the optimality conditions at which the fit ends.
     cache_size : float, default=200
         Most memory that kernel rows take, in MB.
+    verbose : int, default=False
+        1: print progress now and then; 2: each time there is some.
     max_iter : int, default=-1
         Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
     time_limit : float, default=None
         Most seconds; the machine as it is then is kept.
     n_jobs : int, default=None
         Threads. None: as many as joblib leaves to this process, which are all processors outside of a
         joblib worker. Results do not depend on it.
-    verbose : int, default=0
-        1: print progress now and then; 2: each time there is some.
     callback : callable, default=None
         Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
         or raises StopIteration, the fit ends with the machine as it is.

@@ -245,6 +245,14 @@ impl Model {
         self.model.margins.as_ref().map(|m| m.formulation.as_str())
     }
 
+    /// The class of each support vector, `[M]`; in regression 0.
+    #[getter]
+    fn vector_classes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i64>> {
+        let of = |m: &relvec::Margins| m.vector_classes.iter().map(|k| *k as i64).collect::<Vec<_>>();
+        let known = self.model.margins.as_ref().map(of).unwrap_or_default();
+        if known.is_empty() { vec![0; self.model.relevance.len()].to_pyarray(py) } else { known.to_pyarray(py) }
+    }
+
     /// The numbers A and B of the sigmoid of each function, [C, 2]; of no rows without probabilities.
     #[getter]
     fn sigmoids<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {

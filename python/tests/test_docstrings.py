@@ -13,15 +13,16 @@ import pytest
 import relvec
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
-from relvec import RVC, RVR, Statistics
+from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR, Statistics
 from support import ROOT, two_classes
 
+SVMS = [SVC, SVR, NuSVC, NuSVR]
 PUBLIC = [
     f"relvec.{name}" for name in relvec.__all__ if callable(getattr(relvec, name)) and not name.startswith("Relevance")
 ]
 METHODS = [
     f"relvec.{cls.__name__}.{name}"
-    for cls in (RVR, RVC, Statistics)
+    for cls in (RVR, RVC, *SVMS, Statistics)
     for name, member in inspect.getmembers(cls)
     if not name.startswith("_")
     and (inspect.isfunction(member) or isinstance(member, property))
@@ -45,7 +46,7 @@ def test_examples_run(module):
 
 
 def test_there_are_examples():
-    for name in ("RVR", "RVC", "Statistics", "load"):
+    for name in ("RVR", "RVC", "SVC", "SVR", "NuSVC", "NuSVR", "Statistics", "load"):
         assert ">>> " in getattr(relvec, name).__doc__
 
 
@@ -56,11 +57,13 @@ def test_docstrings_are_complete(name):
 
 
 def test_these_are_looked_at():
-    assert set(PUBLIC) == {"relvec.RVC", "relvec.RVR", "relvec.Statistics", "relvec.load"}
+    assert set(PUBLIC) == {
+        f"relvec.{name}" for name in ("RVC", "RVR", "SVC", "SVR", "NuSVC", "NuSVR", "Statistics", "load")
+    }
     assert {"relvec.RVR.fit", "relvec.RVR.predict", "relvec.RVR.save", "relvec.RVC.predict_proba"} <= set(METHODS)
 
 
-@pytest.mark.parametrize("cls", [RVR, RVC])
+@pytest.mark.parametrize("cls", [RVR, RVC, *SVMS])
 def test_parameters_and_defaults_are_those_of_the_constructor(cls):
     described = {entry.name: entry.type for entry in NumpyDocString(inspect.getdoc(cls))["Parameters"]}
     own = {name: p for name, p in inspect.signature(cls.__init__).parameters.items() if name != "self"}
@@ -93,6 +96,16 @@ def test_attributes_are_those_of_a_fit(cls):
     }
     for name in described:
         assert hasattr(one, name) or hasattr(other, name), name
+
+
+@pytest.mark.parametrize("cls", SVMS)
+def test_attributes_are_those_of_a_machine(cls):
+    described = {entry.name for entry in NumpyDocString(inspect.getdoc(cls))["Attributes"]}
+    X, y = two_classes()
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    one, other = cls().fit(frame, y), cls(kernel="linear").fit(frame, y)
+    assert described == {name for name in vars(one) if name.endswith("_")} | {"coef_"}
+    assert all(hasattr(one, name) or hasattr(other, name) for name in described)
 
 
 @pytest.mark.parametrize("cls", [RVR, RVC])

@@ -26,6 +26,7 @@ const VERBS: &[Verb] = &[
 
 const PEERS: &str = "bench peers [--quick] [--data FOLDER] [--list] [CASE ...]";
 const CLASSES: &str = "bench classes [--data FOLDER] [--limit SECONDS] [--sets SET ...]";
+const SVM: &str = "bench svm [--data FOLDER] [--rows N] [--sets SET ...]";
 const SCALE: &str = "bench scale FOLDER [--seeds N] [--list] [CASE ...]";
 
 fn main() -> ExitCode {
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         [name] => VERBS.iter().find(|(verb, ..)| verb == name).map(|(.., run)| run()),
         ["bench", "peers", rest @ ..] => Some(peers::bench(rest)),
         ["bench", "classes", rest @ ..] => Some(peers::bench_classes(rest)),
+        ["bench", "svm", rest @ ..] => Some(python::bench_svm(rest)),
         ["bench", "scale", rest @ ..] => Some(python::bench_scale(rest)),
         _ => None,
     };
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         VERBS.iter().for_each(|(name, what, _)| println!("    {name:<6} {what}"));
         println!("    {PEERS}\n           beside other packages, all that are installed; writes docs/benchmarks.md");
         println!("    {CLASSES}\n           more than two classes, beside fastrvm; writes docs/classes.md");
+        println!("    {SVM}\n           support vector machines beside LIBSVM; writes docs/svm.md");
         println!("    {SCALE}\n           learnt kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });
     };

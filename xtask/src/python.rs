@@ -32,11 +32,21 @@ pub fn bench() -> Result {
     VENV.python(&["python/benchmarks/streaming.py", "target/release/relvec"])
 }
 
-/// Learnt kernels and centres on real tables; the package as it is released.
+/// Learnt kernels and centres on real tables.
 pub fn bench_scale(arguments: &[&str]) -> Result {
+    bench_released("python/benchmarks/scale.py", arguments)
+}
+
+/// Support vector machines beside LIBSVM.
+pub fn bench_svm(arguments: &[&str]) -> Result {
+    bench_released("python/benchmarks/libsvm.py", arguments)
+}
+
+/// A program with the package as it is released.
+fn bench_released(program: &str, arguments: &[&str]) -> Result {
     VENV.ready()?;
     VENV.install_package("release", "target/scale/wheels", "")?;
-    VENV.python(&[&["python/benchmarks/scale.py"], arguments].concat())
+    VENV.python(&[&[program], arguments].concat())
 }
 
 /// User guide, examples and reference; warnings are errors.

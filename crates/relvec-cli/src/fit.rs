@@ -75,8 +75,9 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<(Mo
     let mut reporter = Reporter::new();
     let (model, report) = svm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &SvmProgress| reporter.observe(p))?;
     drop(reporter);
-    if svm.kernel.name() == "sigmoid" {
-        eprintln!("warning: the sigmoid kernel is not positive definite: this may be a local optimum");
+    let name = svm.kernel.name();
+    if name == "sigmoid" || name == "linear_spline" && prepared.x.iter().any(|v| *v < 0.0) {
+        eprintln!("warning: the kernel {name} is not positive definite on these rows: this may be a local optimum");
     }
     match report.status {
         Status::Converged => {}

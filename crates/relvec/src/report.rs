@@ -93,7 +93,8 @@ pub enum Status {
     MemoryLimit,
     /// The observer asked to stop.
     Stopped,
-    /// No further step was possible: the posterior is numerically singular.
+    /// No further step was possible: the posterior is numerically singular, or (of a support vector machine) rounding
+    /// leaves nothing to gain before the tolerance is reached.
     Singular,
 }
 

@@ -14,3 +14,4 @@ mod settings;
 mod shared_data;
 mod stream;
 mod support;
+mod svm;

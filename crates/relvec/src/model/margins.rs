@@ -21,6 +21,9 @@ pub struct Margins {
     /// (0, 1), (0, 2), (1, 2), (0, 3) and so on, positive for l.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multi_class: Option<MultiClass>,
+    /// The class of each support vector, `[M]`; empty in regression.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vector_classes: Vec<usize>,
     /// Least value of the dual problem of each function, (M39), `[C]`.
     pub objective: Vec<f64>,
     /// Support vectors inside the margin or on its wrong side: those at the upper bound of their multiplier, for any
@@ -32,8 +35,14 @@ pub struct Margins {
 }
 
 impl Margins {
-    /// Checks it against the number of functions.
-    pub(super) fn check(&self, functions: usize) -> std::result::Result<(), &'static str> {
+    /// Checks it against the numbers of vectors and of functions.
+    pub(super) fn check(&self, vectors: usize, functions: usize) -> std::result::Result<(), &'static str> {
+        let owned = self.classes.map_or(self.vector_classes.is_empty(), |k| {
+            self.vector_classes.len() == vectors && self.vector_classes.iter().all(|class| *class < k)
+        });
+        if !owned {
+            return Err("\"margins\" has classes of vectors that do not fit them");
+        }
         let expected = match (self.classes, self.multi_class) {
             (None | Some(2), None) => 1,
             (Some(k), Some(MultiClass::OneVsOne)) if k > 2 => k * (k - 1) / 2,

@@ -519,7 +519,7 @@ impl Model {
             committee.check(self)?;
         }
         if let Some(margins) = &self.margins {
-            margins.check(functions).or_else(fail)?;
+            margins.check(m, functions).or_else(fail)?;
         }
         match &self.posterior {
             Some(posterior) => posterior.check(m + usize::from(self.intercept_alpha.is_some()), functions).or_else(fail)?,

@@ -6,6 +6,9 @@ use super::smo::{Program, Solution};
 use crate::error::{Result, require};
 use crate::registry::registry;
 
+/// A margin narrower than one over this counts as none.
+const MOST_SCALE: f64 = 1e12;
+
 registry! {
     /// What a support vector machine minimises; [`Formulation::NAMES`] lists them.
     pub enum Formulation: FormulationFunction, "formulation" {
@@ -24,7 +27,7 @@ registry! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CSvc {
-    /// Cost of an error, > 0; infinite (in settings `null`) for a hard margin.
+    /// Cost of an error, > 0; infinite (in settings `null` or `infinity`) for a hard margin.
     #[serde(with = "cost")]
     pub c: f64,
 }
@@ -82,16 +85,27 @@ impl Default for NuSvr {
     }
 }
 
-/// JSON has no infinity: `null` stands for it.
+/// JSON has no infinity: `null` stands for it, and the word is read.
 mod cost {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Cost {
+        Number(Option<f64>),
+        Word(String),
+    }
 
     pub fn serialize<S: Serializer>(c: &f64, s: S) -> Result<S::Ok, S::Error> {
         c.is_finite().then_some(*c).serialize(s)
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
-        Ok(Option::<f64>::deserialize(d)?.unwrap_or(f64::INFINITY))
+        match Cost::deserialize(d)? {
+            Cost::Number(c) => Ok(c.unwrap_or(f64::INFINITY)),
+            Cost::Word(word) if ["inf", "infinity"].contains(&word.as_str()) => Ok(f64::INFINITY),
+            Cost::Word(word) => Err(D::Error::custom(format!("`{word}`: expected a number, or infinity"))),
+        }
     }
 }
 
@@ -129,8 +143,11 @@ pub(crate) trait FormulationFunction {
     fn program(&self, rows: &Examples) -> Result<Program>;
 
     /// What its solution means.
-    fn meaning(&self, solution: &Solution) -> Meaning {
-        Meaning { scale: 1.0, intercept: solution.level[0], objective: solution.objective }
+    ///
+    /// # Errors
+    /// There is no margin.
+    fn meaning(&self, solution: &Solution) -> Result<Meaning> {
+        Ok(Meaning { scale: 1.0, intercept: solution.level[0], objective: solution.objective })
     }
 }
 
@@ -186,14 +203,14 @@ impl FormulationFunction for CSvc {
         Ok(Program { point, sign, linear, bound, start, by_sign: true, hulls: true })
     }
 
-    fn meaning(&self, solution: &Solution) -> Meaning {
+    fn meaning(&self, solution: &Solution) -> Result<Meaning> {
         if self.c.is_finite() {
-            return Meaning { scale: 1.0, intercept: solution.level[0], objective: solution.objective };
+            return Ok(Meaning { scale: 1.0, intercept: solution.level[0], objective: solution.objective });
         }
         let meaning = margin(solution);
         // The objective is half the squared distance d^2 of the hulls; of the multipliers 2 / d^2 times as large, the
         // dual's value is -2 / d^2.
-        Meaning { objective: -1.0 / solution.objective, ..meaning }
+        Ok(Meaning { objective: -1.0 / solution.objective, ..meaning })
     }
 }
 
@@ -226,8 +243,13 @@ impl FormulationFunction for NuSvc {
         Ok(Program { point: rows.point.to_vec(), linear: vec![0.0; sign.len()], sign, bound, start, by_sign: true, hulls: false })
     }
 
-    fn meaning(&self, solution: &Solution) -> Meaning {
-        margin(solution)
+    fn meaning(&self, solution: &Solution) -> Result<Meaning> {
+        let meaning = margin(solution);
+        // Means of such a share of the rows of either class coincide.
+        let expected = "another share, or another kernel: the margin of this one is 0";
+        let wide = meaning.scale > 0.0 && meaning.scale < MOST_SCALE;
+        require(wide, || "formulation.nu_svc.nu".into(), self.nu, expected)?;
+        Ok(meaning)
     }
 }
 
@@ -281,8 +303,8 @@ impl FormulationFunction for NuSvr {
         Ok(Program { start, by_sign: true, ..program })
     }
 
-    fn meaning(&self, solution: &Solution) -> Meaning {
+    fn meaning(&self, solution: &Solution) -> Result<Meaning> {
         let intercept = 0.5 * (solution.level[0] + solution.level[1]);
-        Meaning { scale: 1.0, intercept, objective: solution.objective }
+        Ok(Meaning { scale: 1.0, intercept, objective: solution.objective })
     }
 }

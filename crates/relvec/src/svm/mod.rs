@@ -132,6 +132,8 @@ struct Table {
     origin: Vec<usize>,
     /// The point of each merged row.
     point: Vec<usize>,
+    /// The class of each point's first row, `[L]`; empty in regression.
+    classes: Vec<usize>,
     /// What multiplies the cost of an error of each merged row.
     weights: Vec<f64>,
     /// The same without the weights of classes.
@@ -344,7 +346,9 @@ impl Svm {
             Some(_) => rows.weights.iter().zip(&rows.targets).map(|(w, t)| w * factor(*t)).collect(),
             None => rows.weights.clone(),
         };
-        Ok(Table { points, origin: rows.origin, point, weights, sample_weights: rows.weights })
+        let class = |k: &usize| rows.targets[*k] as usize;
+        let classes = if classes.is_some() { rows.first.iter().map(class).collect() } else { vec![] };
+        Ok(Table { points, origin: rows.origin, point, classes, weights, sample_weights: rows.weights })
     }
 
     /// What the costs of errors of each class are multiplied by, `[K]`; empty: 1.
@@ -419,6 +423,7 @@ impl Svm {
                 formulation: self.formulation.name().into(),
                 classes,
                 multi_class: rule,
+                vector_classes: vectors.iter().filter_map(|p| table.classes.get(*p)).copied().collect(),
                 objective: functions.iter().map(|f| f.report.objective).collect(),
                 bounded: bounded.len(),
                 sigmoids: functions.iter().filter_map(|f| f.sigmoid).collect(),
@@ -498,7 +503,7 @@ impl Run<'_> {
         if let Some(distance) = solution.touching {
             return Err(Error::Inseparable { classes: classes.into(), iterations: solution.iterations, distance });
         }
-        let meaning = formulation.meaning(&solution);
+        let meaning = formulation.meaning(&solution)?;
         let own = smo::beta(&program, points.count(), &solution.alpha);
         let mut beta = vec![0.0; table.points.count()];
         present.iter().zip(&own).for_each(|(p, b)| beta[*p] = meaning.scale * b);

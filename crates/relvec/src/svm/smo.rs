@@ -100,7 +100,7 @@ pub(crate) fn solve(
     tell: &mut dyn FnMut(&Step) -> ControlFlow<()>,
 ) -> Result<Solution> {
     let mut search = Search::new(program, points, rules);
-    let largest = if program.hulls { points.diagonal().into_iter().fold(0.0, f64::max) } else { 0.0 };
+    let largest = points.diagonal().into_iter().fold(0.0, |largest: f64, k| largest.max(k.abs()));
     let (mut touching, mut stalled) = (None, false);
     for round in 1.. {
         let v = search.values();
@@ -113,10 +113,10 @@ pub(crate) fn solve(
             touching = (distance < TOUCHING).then_some(distance);
             tolerance *= 0.5 * square;
         }
-        search.gap = gap;
+        let enough = tolerance.max(search.rounding(&v, largest));
         let all = search.active.len() == program.point.len();
-        let status = if touching.is_some() || gap <= tolerance && all {
-            Some(Status::Converged)
+        let status = if touching.is_some() || gap <= enough && all {
+            Some(if gap <= tolerance || touching.is_some() { Status::Converged } else { Status::Singular })
         } else if rules.interrupt.is_raised_by_hand() {
             return Err(crate::Error::Interrupted);
         } else if rules.interrupt.is_raised() {
@@ -131,8 +131,8 @@ pub(crate) fn solve(
         if let Some(status) = status {
             return Ok(search.finish(status, touching));
         }
-        if gap <= tolerance {
-            search.widen()?;
+        if gap <= enough {
+            search.widen(enough)?;
             continue;
         }
         if rules.shrinking && round % SHRINK_EVERY == 0 && search.shrink(&v, &extremes)? {
@@ -140,11 +140,11 @@ pub(crate) fn solve(
         }
         let set = search.choose(&v, &extremes);
         // Where rounding leaves no pair to move, all variables have a last say.
-        match search.improve(&v, set, gap, tolerance)? {
+        match search.improve(&v, set, gap, enough)? {
             0 if all || stalled => return Ok(search.finish(Status::Singular, touching)),
             0 => {
                 stalled = true;
-                search.widen()?;
+                search.widen(enough)?;
             }
             _ => stalled = false,
         }
@@ -192,7 +192,6 @@ struct Search<'a> {
     /// The working set before, the newest first.
     recent: Vec<usize>,
     iterations: usize,
-    gap: f64,
 }
 
 impl<'a> Search<'a> {
@@ -209,7 +208,6 @@ impl<'a> Search<'a> {
             place: all.clone(),
             recent: vec![],
             iterations: 0,
-            gap: f64::INFINITY,
         };
         search.f = points.times(&all, &search.beta());
         search
@@ -253,6 +251,12 @@ impl<'a> Search<'a> {
             }
         }
         out
+    }
+
+    /// What rounding may make of a gap of 0: sums of a k(x, x') are no more exact, nor are their differences.
+    fn rounding(&self, v: &[f64], largest_kernel: f64) -> f64 {
+        let total: f64 = self.alpha.iter().sum();
+        16.0 * f64::EPSILON * (v.iter().fold(0.0, |largest: f64, v| largest.max(v.abs())) + total * largest_kernel)
     }
 
     /// a'Q a.
@@ -300,7 +304,7 @@ impl<'a> Search<'a> {
     }
 
     /// Steps within the working set, then the gradient of all; returns the number of steps.
-    fn improve(&mut self, v: &[f64], mut set: Vec<usize>, gap: f64, tolerance: f64) -> Result<usize> {
+    fn improve(&mut self, v: &[f64], mut set: Vec<usize>, gap: f64, enough: f64) -> Result<usize> {
         let program = self.program;
         self.recent = set.clone();
         // Those of one group side by side.
@@ -312,7 +316,7 @@ impl<'a> Search<'a> {
         let first = set.partition_point(|i| self.group(*i) == 0);
         let whole = set.len() == self.active.len();
         let mut inner = Inner::new(self, &set, v, [0..first, first..set.len()]);
-        let enough = if whole { tolerance } else { (INNER_GAP * gap).max(0.5 * tolerance) };
+        let enough = if whole { enough } else { (INNER_GAP * gap).max(0.5 * enough) };
         let most = (100 * set.len()).max(1000).min(self.rules.max_iterations - self.iterations);
         let steps = inner.run(enough, most);
         self.iterations += steps;
@@ -372,18 +376,15 @@ impl<'a> Search<'a> {
         columns.iter().enumerate().for_each(|(k, c)| self.place[*c] = k);
     }
 
-    /// Works out f at all points again, and takes back the variables that violate their conditions.
-    fn widen(&mut self) -> Result<()> {
+    /// Works out f at all points again, and takes back the variables that violate their conditions; all, if the gap
+    /// is `enough`.
+    fn widen(&mut self, enough: f64) -> Result<()> {
         self.complete();
         let before = std::mem::replace(&mut self.active, (0..self.program.point.len()).collect());
         let v = self.values();
         let extremes = self.extremes(&v);
         let gap = extremes.iter().map(|e| e.gap()).fold(0.0, f64::max);
-        let mut tolerance = self.rules.tolerance;
-        if self.program.hulls {
-            tolerance *= 0.5 * self.square();
-        }
-        if gap <= tolerance {
+        if gap <= enough {
             let all: Vec<usize> = (0..self.points.count()).collect();
             // Nothing more is to be done: rows need not be made whole.
             self.rows = Rows::new(self.points, self.rules.room);
