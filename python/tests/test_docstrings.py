@@ -45,7 +45,7 @@ def test_examples_run(module):
 
 
 def test_there_are_examples():
-    for name in ("RVR", "RVC", "Statistics", "load"):
+    for name in ("RVR", "RVC", "Statistics", "compare", "load"):
         assert ">>> " in getattr(relvec, name).__doc__
 
 
@@ -56,7 +56,7 @@ def test_docstrings_are_complete(name):
 
 
 def test_these_are_looked_at():
-    assert set(PUBLIC) == {"relvec.RVC", "relvec.RVR", "relvec.Statistics", "relvec.load"}
+    assert set(PUBLIC) == {"relvec.RVC", "relvec.RVR", "relvec.Statistics", "relvec.compare", "relvec.load"}
     assert {"relvec.RVR.fit", "relvec.RVR.predict", "relvec.RVR.save", "relvec.RVC.predict_proba"} <= set(METHODS)
 
 
