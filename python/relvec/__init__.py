@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._core import __version__
 
 if TYPE_CHECKING:
+    from ._compare import compare
     from ._files import load
     from ._statistics import Statistics
     from .rvm import RVC, RVR, RelevanceVectorClassifier, RelevanceVectorRegressor
@@ -22,11 +23,13 @@ __all__ = [
     "SVR",
     "Statistics",
     "__version__",
+    "compare",
     "load",
 ]
 # Where what is not in `rvm` is.
 _MODULES = {
     "Statistics": "._statistics",
+    "compare": "._compare",
     "load": "._files",
     **dict.fromkeys(["NuSVC", "NuSVR", "SVC", "SVR"], ".svm"),
 }

@@ -11,7 +11,7 @@ use crate::progress::Reporter;
 use crate::settings::{self, Machine, Settings, SvmSettings};
 use crate::stream::{self, Job, Outcome};
 use crate::summary::Summary;
-use crate::target::{Learnt, Target};
+use crate::target::Learnt;
 use crate::text::{count, list, significant};
 use crate::training::{self, Roles, TrainingRows};
 
@@ -178,10 +178,7 @@ impl Prepared {
         let table = rows.collect()?;
         check_rows(table.x.nrows(), table.weights.as_ref().map(|w| w.view()))?;
         let name = || format!("`{}`", args.data.display());
-        let task = match task {
-            Some(task) => task,
-            None => announce(&table.target, &args.target).with_context(name)?,
-        };
+        let task = table.target.settle(task).with_context(name)?;
         let learnt = table.target.learn(task).with_context(name)?;
         let weights = table.weights;
         let scaling = (!args.no_standardize).then(|| Scaling::of(table.x.view(), weights.as_ref().and_then(|w| w.as_slice())));
@@ -230,13 +227,6 @@ fn check_rows(rows: usize, weights: Option<ArrayView1<f64>>) -> Result<()> {
         return Err(Error::TooFewRows { found, least: LEAST_ROWS }.into());
     }
     Ok(())
-}
-
-/// Settles the task by the target, and says so.
-fn announce(target: &Target, name: &str) -> Result<Task> {
-    let (task, reason) = target.guess_task()?;
-    eprintln!("note: task {}, since the target `{name}` {reason} (--task decides otherwise)", task.name());
-    Ok(task)
 }
 
 /// What the user should know of the data and of how the fit ended.

@@ -3,6 +3,7 @@
 // The floors: a file may use the groups above its own, never its own or one below (a test checks).
 mod args;
 mod failure;
+mod metrics;
 mod text;
 mod tuning;
 
@@ -21,6 +22,7 @@ mod training;
 
 mod stream;
 
+mod compare;
 mod demo;
 mod fit;
 mod inspect;
@@ -49,6 +51,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Fit(args) => fit::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Demo(args) => demo::run(args),
     };
     match done {

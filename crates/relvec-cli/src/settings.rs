@@ -17,7 +17,6 @@ use crate::failure::usage;
 
 /// The machine that the arguments ask for.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one in a run")]
 pub(crate) enum Machine {
     Rvm(Settings),
     Svm(SvmSettings),

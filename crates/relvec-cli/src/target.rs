@@ -136,6 +136,19 @@ impl Target {
         }
     }
 
+    /// The task that was asked for; else the target decides, and it is said.
+    ///
+    /// # Errors
+    /// As [`Target::guess_task`].
+    pub fn settle(&self, asked: Option<Task>) -> Result<Task> {
+        if let Some(task) = asked {
+            return Ok(task);
+        }
+        let (task, reason) = self.guess_task()?;
+        eprintln!("note: task {}, since the target `{}` {reason} (--task decides otherwise)", task.name(), self.name);
+        Ok(task)
+    }
+
     /// The target for that task.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 mod bad_arguments;
 mod bad_data;
 mod bad_models;
+mod compare;
 mod demo;
 mod files;
 mod floors;

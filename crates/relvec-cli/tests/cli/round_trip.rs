@@ -331,3 +331,25 @@ fn a_closed_pipe_is_quiet() {
     assert_eq!(output.status.code(), Some(0));
     assert!(!String::from_utf8_lossy(&output.stderr).contains("error"), "{output:?}");
 }
+
+/// The members of a committee see standardised rows when it predicts, as they did when it was trained.
+#[test]
+fn committees_predict_alike_in_any_units() {
+    let text = three_classes(60, ["p", "q", "r"]);
+    let in_other_units = |line: &str| {
+        let (a, rest) = line.split_once(',').unwrap();
+        a.parse::<f64>().map_or(line.to_string(), |a| format!("{},{rest}", 1024.0 * a + 4096.0))
+    };
+    let other: Vec<String> = text.lines().map(in_other_units).collect();
+    let folder = Folder::with("one.csv", text).add("other.csv", other.join("\n"));
+    for rule in ["one_vs_rest", "one_vs_one"] {
+        let [one, other] = ["one.csv", "other.csv"].map(|table| {
+            folder.ok(&format!("fit {table} --target kind --multi-class {rule} --gamma 0.5 -o m.json"));
+            folder.ok(&format!("predict m.json {table}")).csv().1
+        });
+        for column in 1..4 {
+            let pairs = numbers(&one, column).into_iter().zip(numbers(&other, column));
+            pairs.for_each(|(a, b)| assert!((a - b).abs() < 1e-6, "{rule}: {a} is not {b}"));
+        }
+    }
+}

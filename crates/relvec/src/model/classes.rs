@@ -253,6 +253,9 @@ impl Model {
     /// Log probabilities of the second class of each member, [N, C].
     fn votes(&self, committee: &Committee, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
         let external = matches!(self.expansion.basis, FittedBasis::External { .. });
+        // The scaling is the model's: its members were trained on rows that had been standardised.
+        let scaled = self.scaling.as_ref().filter(|_| !external).map(|scaling| scaling.apply(x));
+        let x = scaled.as_ref().map_or(x, |rows| rows.view());
         let by_member: Vec<Array2<f64>> = committee
             .members
             .iter()

@@ -1,0 +1,278 @@
+//! The machines of the table: how each is fitted to some rows, and measured on others.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use ndarray::{Array1, Array2, Axis};
+use relvec::{
+    CSvc, Dictionary, EpsilonSvr, Gamma, GammaRule, Inference, Kernel, Model, Moderation, Prediction, Rvm, Scaling, Status, Svm,
+    Targets, Variational, silent,
+};
+
+use super::grid::Point;
+use crate::args::{Compared, Task};
+use crate::metrics;
+use crate::settings::likelihood;
+use crate::target::Learnt;
+
+/// Most candidates of the variational scheme, an iteration of which takes a time that grows with their third power.
+pub(super) const MOST_VARIATIONAL: usize = 200;
+/// Nats of the bound by which its last iteration may rise: smaller by far than differences of rows to predict, and met
+/// ten to twenty times sooner than the default of the scheme.
+const VARIATIONAL_TOLERANCE: f64 = 1e-3;
+
+/// Rows of a table.
+pub(super) struct Data {
+    /// As they are, [N, D].
+    pub x: Array2<f64>,
+    pub target: Learnt,
+}
+
+impl Data {
+    /// Some of the rows.
+    pub fn part(&self, rows: &[usize]) -> Data {
+        let target = match &self.target {
+            Learnt::Real(values) => Learnt::Real(values.select(Axis(0), rows)),
+            Learnt::Classes { labels, names } => {
+                Learnt::Classes { labels: rows.iter().map(|row| labels[*row]).collect(), names: names.clone() }
+            }
+        };
+        Data { x: self.x.select(Axis(0), rows), target }
+    }
+
+    pub fn labels(&self) -> Option<&[usize]> {
+        match &self.target {
+            Learnt::Real(_) => None,
+            Learnt::Classes { labels, .. } => Some(labels),
+        }
+    }
+
+    fn targets(&self) -> Targets<'_> {
+        match &self.target {
+            Learnt::Real(values) => Targets::real(values.view()),
+            Learnt::Classes { labels, names } => Targets::classes(labels, names.len()),
+        }
+    }
+}
+
+/// A machine of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Row {
+    /// Sequential, gamma by cross-validation.
+    Rvm,
+    /// Sequential, gamma by the evidence.
+    RvmEvidence,
+    /// Variational, with the gamma of [`Row::Rvm`].
+    Vrvm,
+    Svm,
+}
+
+impl Row {
+    /// The rows of the machines asked for, each once.
+    pub fn of(machines: &[Compared], kernel: &Kernel) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for machine in machines {
+            let own: &[Row] = match machine {
+                Compared::Rvm if kernel.gamma().is_some() => &[Row::Rvm, Row::RvmEvidence],
+                Compared::Rvm => &[Row::Rvm],
+                Compared::Vrvm => &[Row::Vrvm],
+                Compared::Svm => &[Row::Svm],
+            };
+            rows.extend(own.iter().filter(|row| !rows.contains(*row)).copied().collect::<Vec<_>>());
+        }
+        rows
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Row::Rvm => "rvm",
+            Row::RvmEvidence => "rvm evidence",
+            Row::Vrvm => "vrvm",
+            Row::Svm => "svm",
+        }
+    }
+}
+
+/// What all fits have in common.
+pub(super) struct Workshop {
+    pub kernel: Kernel,
+    pub standardize: bool,
+    pub threads: Option<usize>,
+    pub seed: u64,
+    /// Of our own: the global one belongs to whoever embeds this library.
+    pub pool: rayon::ThreadPool,
+}
+
+/// A machine that has been fitted.
+pub(super) struct Fitted {
+    model: Model,
+    pub converged: bool,
+    pub seconds: f64,
+}
+
+impl Workshop {
+    /// Fits a machine; `probability`: one that has probabilities if it classifies.
+    pub fn fit(&self, row: Row, point: Point, data: &Data, probability: bool) -> Result<Fitted> {
+        let start = Instant::now();
+        let scaling = self.standardize.then(|| Scaling::of(data.x.view(), None));
+        let scaled = scaling.as_ref().map(|s| s.apply(data.x.view()));
+        let x = scaled.as_ref().unwrap_or(&data.x).view();
+        let gamma = match point.gamma {
+            _ if row == Row::RvmEvidence => Gamma::Rule(GammaRule::Evidence),
+            Some(multiple) => {
+                let variance = x.var(0.0);
+                (multiple / (x.ncols() as f64 * if variance > 0.0 { variance } else { 1.0 })).into()
+            }
+            None => Gamma::default(),
+        };
+        let kernel = self.kernel.with_gamma(gamma);
+        let (model, status) = if row == Row::Svm {
+            let (model, report) = self.svm(kernel, point, data, probability).fit(x, &data.targets(), &mut silent)?;
+            (model, report.status)
+        } else {
+            let (model, report) = self.rvm(kernel, row, data).fit(x, &data.targets(), &mut silent)?;
+            (model, report.status)
+        };
+        let model = Model { scaling, ..model };
+        Ok(Fitted { model, converged: status == Status::Converged, seconds: start.elapsed().as_secs_f64() })
+    }
+
+    fn rvm(&self, kernel: Kernel, row: Row, data: &Data) -> Rvm {
+        let (inference, dictionary) = match row {
+            Row::Vrvm if data.x.nrows() > MOST_VARIATIONAL => (variational(), Dictionary::Size(MOST_VARIATIONAL)),
+            Row::Vrvm => (variational(), Dictionary::default()),
+            _ => (Rvm::default().inference, Dictionary::default()),
+        };
+        let likelihood = likelihood(data.target.task());
+        Rvm { kernel, likelihood, inference, dictionary, threads: self.threads, seed: self.seed, ..Rvm::default() }
+    }
+
+    fn svm(&self, kernel: Kernel, point: Point, data: &Data, probability: bool) -> Svm {
+        let (c, epsilon) = (point.c.unwrap_or(1.0), point.epsilon.unwrap_or(0.0));
+        // In units of the target, whose scale must not decide what they mean.
+        let unit = match &data.target {
+            Learnt::Classes { .. } => 1.0,
+            Learnt::Real(values) => Some(values.std(0.0)).filter(|sd| *sd > 0.0).unwrap_or(1.0),
+        };
+        let formulation = match data.target.task() {
+            Task::Classify => CSvc { c }.into(),
+            Task::Regress => EpsilonSvr { c: c * unit, epsilon: epsilon * unit }.into(),
+        };
+        let probability = probability && data.target.task() == Task::Classify;
+        let svm = Svm { kernel, formulation, probability, threads: self.threads, seed: self.seed, ..Svm::default() };
+        Svm { tolerance: svm.tolerance * unit, ..svm }
+    }
+
+    /// What the settings are chosen by: squared errors, or rows of another class than predicted, summed.
+    pub fn loss(&self, fitted: &Fitted, test: &Data) -> Result<f64> {
+        self.pool.install(|| match &test.target {
+            Learnt::Real(truth) => {
+                let mean = fitted.model.predict_mean(test.x.view())?;
+                Ok((&mean - truth).mapv(|e| e * e).sum())
+            }
+            Learnt::Classes { labels, .. } => {
+                let classes = fitted.model.predict_class(test.x.view())?;
+                Ok(classes.iter().zip(labels).filter(|(k, l)| k != l).count() as f64)
+            }
+        })
+    }
+
+    /// The task's measures on rows that the machine has not seen, in the order of the columns; `None` for what it does
+    /// not have. And the seconds that predicting them took.
+    pub fn measure(&self, fitted: &Fitted, test: &Data) -> Result<(Vec<Option<f64>>, f64)> {
+        let (model, x) = (&fitted.model, test.x.view());
+        let start = Instant::now();
+        match &test.target {
+            Learnt::Real(truth) if model.posterior.is_none() => {
+                let mean = self.pool.install(|| model.predict_mean(x))?;
+                Ok((of_values(truth, &mean, None), start.elapsed().as_secs_f64()))
+            }
+            Learnt::Real(truth) => {
+                let prediction = self.pool.install(|| model.predict(x))?;
+                let seconds = start.elapsed().as_secs_f64();
+                Ok((of_values(truth, &prediction.mean, Some(&prediction)), seconds))
+            }
+            Learnt::Classes { labels, .. } => {
+                let log_probability = self.pool.install(|| model.predict_log_probability(x, Moderation::Posterior))?;
+                let seconds = start.elapsed().as_secs_f64();
+                let classes = self.pool.install(|| model.predict_class(x))?;
+                let p = log_probability.view();
+                let all = [
+                    metrics::error_rate(labels, &classes),
+                    metrics::log_loss(labels, p),
+                    metrics::brier(labels, p),
+                    metrics::calibration_error(labels, p),
+                ];
+                Ok((all.map(Some).to_vec(), seconds))
+            }
+        }
+    }
+}
+
+impl Fitted {
+    /// Kernels that the predictor needs.
+    pub fn kernels(&self) -> usize {
+        self.model.relevance.len()
+    }
+}
+
+/// With what is of no use left out in the end, so that the kernels that are left can be counted.
+fn variational() -> Inference {
+    Variational { prune: true, tolerance: VARIATIONAL_TOLERANCE, ..Variational::default() }.into()
+}
+
+fn of_values(truth: &Array1<f64>, mean: &Array1<f64>, prediction: Option<&Prediction>) -> Vec<Option<f64>> {
+    let (truth, mean) = (truth.to_vec(), mean.to_vec());
+    let variance = prediction.map(|p| p.variance().to_vec());
+    let with_variance = |of: fn(&[f64], &[f64], &[f64]) -> f64| variance.as_ref().map(|v| of(&truth, &mean, v));
+    vec![
+        Some(metrics::rmse(&truth, &mean)),
+        Some(metrics::mae(&truth, &mean)),
+        with_variance(metrics::negative_log_density),
+        with_variance(metrics::coverage),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::array;
+    use relvec::Rbf;
+
+    use super::*;
+
+    fn workshop() -> Workshop {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        Workshop { kernel: Rbf::default().into(), standardize: true, threads: Some(1), seed: 0, pool }
+    }
+
+    /// Rows of features in very different units, and a target far from zero.
+    fn data(unit: f64) -> Data {
+        let x = Array2::from_shape_fn((30, 2), |(i, d)| ((i * (3 + 4 * d)) % 17) as f64 * [1.0, 1e4][d]);
+        let t = x.outer_iter().map(|row| unit * (40.0 + row[0].sin() + 1e-4 * row[1])).collect();
+        Data { x, target: Learnt::Real(t) }
+    }
+
+    #[test]
+    fn settings_are_in_units_of_the_rows_learnt_from() {
+        let (rows, own) = (data(1.0), workshop());
+        let fitted = own.fit(Row::Rvm, Point { gamma: Some(0.5), ..Point::default() }, &rows, true).unwrap();
+        // Two standardised features: half of 1 / (2 x 1).
+        let Some(Kernel::Rbf(kernel)) = fitted.model.kernel() else { panic!("another kernel") };
+        assert!(matches!(kernel.gamma, Gamma::Value(v) if (v - 0.25).abs() < 1e-12), "{kernel:?}");
+
+        let point = Point { gamma: Some(0.5), c: Some(10.0), epsilon: Some(0.1) };
+        let [one, large] = [1.0, 1024.0].map(|unit| {
+            let fitted = own.fit(Row::Svm, point, &data(unit), true).unwrap();
+            (fitted.kernels(), fitted.model.predict_mean(rows.x.view()).unwrap() / unit)
+        });
+        assert_eq!(one.0, large.0);
+        assert!((&one.1 - &large.1).iter().all(|d| d.abs() < 1e-9));
+    }
+
+    #[test]
+    fn parts_hold_their_rows() {
+        let part = data(1.0).part(&[2, 5]);
+        assert_eq!(part.x, array![[6.0, 14e4], [15.0, 1e4]]);
+        assert!(matches!(part.target, Learnt::Real(t) if t.len() == 2));
+    }
+}

@@ -1,0 +1,169 @@
+//! `relvec compare`: machines side by side, cross-validated on one table.
+//!
+//! Every row is predicted once, by machines that have not seen it: neither their weights, nor the settings that were
+//! chosen (by folds within the rows learnt from), nor the standardisation know of it.
+
+mod grid;
+mod machines;
+mod table;
+
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use relvec::Kernel;
+
+use self::grid::{Grid, Point};
+use self::machines::{Data, Row, Workshop};
+use self::table::{Comparison, Line};
+use crate::args::{CompareArgs, Compared, Format, Task};
+use crate::failure::usage;
+use crate::output;
+use crate::target::Learnt;
+use crate::text::{count, significant};
+use crate::training::{Roles, TrainingRows};
+use crate::tuning::{self, Fold};
+
+pub(crate) fn run(args: &CompareArgs) -> Result<()> {
+    let grid = Grid::parse(&args.grid)?;
+    let kernel = Kernel::from_name(&args.kernel).map_err(|e| usage(e.to_string()))?;
+    check(args, &kernel)?;
+    args.output.as_deref().map_or(Ok(()), output::check)?;
+
+    let rows = TrainingRows::open(&args.data, Roles { target: &args.target, weights: None, drop: &args.drop })?;
+    let target = rows.target().to_string();
+    let table = rows.collect()?;
+    let name = || format!("`{}`", args.data.display());
+    let task = table.target.settle(args.task).with_context(name)?;
+    let data = Data { x: table.x, target: table.target.learn(task).with_context(name)? };
+    check_folds(args, &data).with_context(name)?;
+
+    let threads = args.threads.unwrap_or(0);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start the threads")?;
+    let workshop = Workshop { kernel, standardize: !args.no_standardize, threads: args.threads, seed: args.seed, pool };
+    let lines = compare(args, &grid, &workshop, &data)?;
+    let comparison = Comparison {
+        data: args.data.display().to_string(),
+        target,
+        task,
+        rows: data.x.nrows(),
+        features: data.x.ncols(),
+        kernel: workshop.kernel.name(),
+        cv: args.cv,
+        inner_cv: args.inner_cv,
+        seed: args.seed,
+        standardized: workshop.standardize,
+        grid,
+        lines,
+    };
+    let text = match args.format {
+        Format::Text => comparison.to_text(),
+        Format::Csv => comparison.to_csv()?,
+        Format::Json => comparison.to_json()?,
+    };
+    match &args.output {
+        Some(path) => output::write(path, text.as_bytes()),
+        None => output::print(&text),
+    }
+}
+
+/// What the arguments alone show wrong.
+fn check(args: &CompareArgs, kernel: &Kernel) -> Result<()> {
+    if args.drop.contains(&args.target) {
+        return Err(usage(format!("--drop {}: this is the target", args.target)));
+    }
+    for argument in &args.grid {
+        let name = argument.split('=').next().unwrap_or_default().trim();
+        if name == "gamma" && kernel.gamma().is_none() {
+            return Err(usage(format!("--grid {argument}: the kernel {} has no gamma", kernel.name())));
+        }
+        if name != "gamma" && !args.machines.contains(&Compared::Svm) {
+            return Err(usage(format!("--grid {argument}: that is of the svm, which is not among the machines")));
+        }
+        if name == "epsilon" && args.task == Some(Task::Classify) {
+            return Err(usage(format!("--grid {argument}: epsilon is for --task regress")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether every fold, and every fold within one, has rows (of each class, if there are classes) on both sides.
+fn check_folds(args: &CompareArgs, data: &Data) -> Result<()> {
+    let (smallest, name, least) = match &data.target {
+        Learnt::Real(values) => (values.len(), "the table".to_string(), 2),
+        Learnt::Classes { labels, names } => {
+            let sizes = (0..names.len()).map(|k| (labels.iter().filter(|label| **label == k).count(), k));
+            let (size, k) = sizes.min().unwrap_or_default();
+            (size, format!("the class `{}`", names[k]), 1)
+        }
+    };
+    let (cv, inner) = (args.cv, args.inner_cv);
+    let left = smallest - smallest.div_ceil(cv).min(smallest);
+    if smallest < cv {
+        bail!("{name} has {}, which is less than the {cv} folds; --cv N asks for fewer", count(smallest, "row"));
+    }
+    if left < inner || left - left.div_ceil(inner) < least {
+        bail!(
+            "{name} has {}, of which a fold leaves {left}: too few for {inner} folds within, by which settings are chosen; \
+             --cv N and --inner-cv N ask for others",
+            count(smallest, "row")
+        );
+    }
+    Ok(())
+}
+
+/// Fits and measures all machines on all folds.
+fn compare(args: &CompareArgs, grid: &Grid, workshop: &Workshop, data: &Data) -> Result<Vec<Line>> {
+    let mut lines: Vec<Line> = Row::of(&args.machines, &workshop.kernel).into_iter().map(Line::new).collect();
+    let all = tuning::folds(data.x.nrows(), data.labels(), args.cv, args.seed);
+    for (k, fold) in all.iter().enumerate() {
+        let (train, test) = (data.part(&fold.train), data.part(&fold.test));
+        let inner = tuning::folds(train.x.nrows(), train.labels(), args.inner_cv, args.seed);
+        // The gamma of an RVM serves two machines.
+        let mut of_rvm: Option<Choice> = None;
+        for line in &mut lines {
+            let name = || format!("{}, fold {} of {}", line.row.name(), k + 1, args.cv);
+            let chosen = match (line.row, of_rvm) {
+                (Row::RvmEvidence, _) => Choice::default(),
+                (Row::Rvm | Row::Vrvm, Some(choice)) => choice,
+                (row, _) => choose(grid, workshop, row, &train, &inner).with_context(name)?,
+            };
+            if matches!(line.row, Row::Rvm | Row::Vrvm) {
+                of_rvm = Some(chosen);
+            }
+            let fitted = workshop.fit(line.row, chosen.point, &train, true).with_context(name)?;
+            let (measures, predicting) = workshop.measure(&fitted, &test).with_context(name)?;
+            let settings = chosen.point.to_text();
+            let kernels = count(fitted.kernels(), "kernel");
+            let comma = if settings.is_empty() { "" } else { ", " };
+            eprintln!("{}: {settings}{comma}{kernels}, {} s", name(), significant(chosen.seconds + fitted.seconds, 2));
+            line.add(chosen, measures, &fitted, predicting / test.x.nrows() as f64);
+        }
+    }
+    Ok(lines)
+}
+
+/// Settings, and how long it took to choose them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Choice {
+    point: Point,
+    seconds: f64,
+}
+
+/// The settings of the least error over folds within the rows learnt from.
+fn choose(grid: &Grid, workshop: &Workshop, row: Row, train: &Data, inner: &[Fold]) -> Result<Choice> {
+    let start = Instant::now();
+    let has_gamma = workshop.kernel.gamma().is_some();
+    let (row, points) = match row {
+        Row::Svm => (Row::Svm, grid.of_svm(has_gamma, train.target.task() == Task::Regress)),
+        _ => (Row::Rvm, grid.of_rvm(has_gamma)),
+    };
+    if let [only] = points.as_slice() {
+        return Ok(Choice { point: *only, seconds: 0.0 });
+    }
+    let loss = |point: &Point, fold: &Fold| {
+        let fitted = workshop.fit(row, *point, &train.part(&fold.train), false)?;
+        workshop.loss(&fitted, &train.part(&fold.test))
+    };
+    let (place, _) = tuning::choose(&points, inner, loss)?;
+    Ok(Choice { point: points[place], seconds: start.elapsed().as_secs_f64() })
+}

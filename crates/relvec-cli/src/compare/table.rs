@@ -1,0 +1,291 @@
+//! The table: means over folds, for the eye, as CSV and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use anyhow::{Context, Result};
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+
+use super::Choice;
+use super::grid::{Grid, Point};
+use super::machines::{Fitted, MOST_VARIATIONAL, Row};
+use crate::args::Task;
+use crate::text::{count, significant};
+
+/// Significant digits of what has no error beside it, and of errors.
+const DIGITS: usize = 4;
+const ERROR_DIGITS: usize = 2;
+/// Decimals beyond which powers of ten are shorter to read.
+const MOST_DECIMALS: f64 = 5.0;
+
+/// A column of numbers: its key in CSV and JSON, its title for the eye, and what it is multiplied by there.
+struct Column {
+    key: &'static str,
+    title: &'static str,
+    times: f64,
+    /// Whether the standard error is shown.
+    error: bool,
+}
+
+const fn column(key: &'static str, title: &'static str, times: f64, error: bool) -> Column {
+    Column { key, title, times, error }
+}
+
+const OF_VALUES: [Column; 4] = [
+    column("rmse", "RMSE", 1.0, true),
+    column("mae", "MAE", 1.0, true),
+    column("negative_log_density", "NLPD [nats]", 1.0, true),
+    column("coverage_95", "in 95 % [%]", 100.0, true),
+];
+const OF_CLASSES: [Column; 4] = [
+    column("error_rate", "error [%]", 100.0, true),
+    column("log_loss", "log loss [nats]", 1.0, true),
+    column("brier", "Brier", 1.0, true),
+    column("calibration_error", "ECE [%]", 100.0, true),
+];
+const OF_ALL: [Column; 4] = [
+    column("kernels", "kernels", 1.0, true),
+    column("choice_seconds", "choice [s]", 1.0, false),
+    column("fit_seconds", "fit [s]", 1.0, false),
+    column("predict_seconds_per_row", "predict [us/row]", 1e6, false),
+];
+
+/// One machine on all folds.
+pub(super) struct Line {
+    pub row: Row,
+    /// In the order of the columns, one list for each fold.
+    folds: Vec<Vec<Option<f64>>>,
+    chosen: Vec<Point>,
+    not_converged: usize,
+}
+
+/// What was compared, and how it went.
+pub(super) struct Comparison {
+    pub data: String,
+    pub target: String,
+    pub task: Task,
+    pub rows: usize,
+    pub features: usize,
+    pub kernel: &'static str,
+    pub cv: usize,
+    pub inner_cv: usize,
+    pub seed: u64,
+    pub standardized: bool,
+    pub grid: Grid,
+    pub lines: Vec<Line>,
+}
+
+/// The JSON object; the order of the fields is that of the keys.
+#[derive(Serialize)]
+struct Json<'a> {
+    data: &'a str,
+    target: &'a str,
+    task: &'static str,
+    rows: usize,
+    features: usize,
+    kernel: &'static str,
+    cv: usize,
+    inner_cv: usize,
+    seed: u64,
+    standardized: bool,
+    grid: &'a Grid,
+    machines: Vec<JsonLine<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    machine: &'static str,
+    /// Fits that did not converge, of one for each fold.
+    not_converged: usize,
+    /// For each fold; the grid says in which units.
+    chosen: &'a [Point],
+    /// `null` for what the machine does not have.
+    measures: BTreeMap<&'static str, Option<Measure>>,
+}
+
+/// A number over the folds.
+#[derive(Serialize)]
+struct Measure {
+    mean: f64,
+    standard_error: f64,
+    folds: Vec<f64>,
+}
+
+impl Line {
+    pub fn new(row: Row) -> Line {
+        Line { row, folds: vec![], chosen: vec![], not_converged: 0 }
+    }
+
+    /// Takes what a fold has shown; `measures` in the order of the task's columns.
+    pub fn add(&mut self, choice: Choice, mut measures: Vec<Option<f64>>, fitted: &Fitted, predicting: f64) {
+        measures.extend([fitted.kernels() as f64, choice.seconds, fitted.seconds, predicting].map(Some));
+        self.folds.push(measures);
+        self.chosen.push(choice.point);
+        self.not_converged += usize::from(!fitted.converged);
+    }
+
+    /// A column; `None` where the machine does not have it.
+    fn measure(&self, column: usize) -> Option<Measure> {
+        let folds: Vec<f64> = self.folds.iter().map(|fold| fold[column]).collect::<Option<_>>()?;
+        let n = folds.len() as f64;
+        let mean = folds.iter().sum::<f64>() / n;
+        let variance = folds.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        Some(Measure { mean, standard_error: (variance / n).sqrt(), folds })
+    }
+}
+
+impl Comparison {
+    fn columns(&self) -> impl Iterator<Item = &'static Column> {
+        let own = if self.task == Task::Regress { &OF_VALUES } else { &OF_CLASSES };
+        own.iter().chain(&OF_ALL)
+    }
+
+    /// What was done, the table, and what is to be known of its rows.
+    pub fn to_text(&self) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
+        table.set_header(["machine"].into_iter().chain(self.columns().map(|column| column.title)));
+        for line in &self.lines {
+            let cell = |(place, column): (usize, &Column)| {
+                let Some(measure) = line.measure(place) else { return "-".to_string() };
+                let (mean, error) = (measure.mean * column.times, measure.standard_error * column.times);
+                if column.error { with_error(mean, error) } else { significant(mean, ERROR_DIGITS) }
+            };
+            table.add_row([line.row.name().to_string()].into_iter().chain(self.columns().enumerate().map(cell)));
+        }
+        table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        format!("{}\n{table}\n{}", self.title(), self.notes())
+    }
+
+    /// The line above the table.
+    fn title(&self) -> String {
+        let what = if self.task == Task::Regress { "values" } else { "classes" };
+        let scaled = if self.standardized { "standardised" } else { "as they are" };
+        format!(
+            "{}: {what} of `{}` from {}, {} {scaled}, kernel {}; {} folds, seed {}; settings by {} folds within",
+            self.data,
+            self.target,
+            count(self.rows, "row"),
+            count(self.features, "feature"),
+            self.kernel,
+            self.cv,
+            self.seed,
+            self.inner_cv
+        )
+    }
+
+    fn notes(&self) -> String {
+        let mut text = "mean over folds ± its standard error; ".to_string();
+        text += match self.task {
+            Task::Regress => "RMSE and MAE in units of the target\n",
+            Task::Classify => "Brier score summed over the classes\n",
+        };
+        let has = |row: Row| self.lines.iter().any(|line| line.row == row);
+        let error = if self.task == Task::Regress { "squared error" } else { "error rate" };
+        let mut chosen = vec![];
+        let gamma = self.lines.iter().any(|line| line.chosen.iter().any(|point| point.gamma.is_some()));
+        if gamma && (has(Row::Rvm) || has(Row::Vrvm)) {
+            chosen.push(if has(Row::Vrvm) { "gamma of rvm and vrvm (the same)" } else { "gamma of rvm" });
+        }
+        if has(Row::Svm) {
+            chosen.push(match (gamma, self.task) {
+                (true, Task::Regress) => "c, gamma and epsilon of svm",
+                (true, Task::Classify) => "c and gamma of svm",
+                (false, Task::Regress) => "c and epsilon of svm",
+                (false, Task::Classify) => "c of svm",
+            });
+        }
+        if !chosen.is_empty() {
+            let _ = writeln!(text, "by the least {error} of the folds within: {}", chosen.join("; "));
+        }
+        if has(Row::RvmEvidence) {
+            text += "rvm evidence: gamma learnt by the evidence, which is a part of its fit\n";
+        }
+        let most = self.rows - self.rows / self.cv;
+        if has(Row::Vrvm) && most > MOST_VARIATIONAL {
+            let _ = writeln!(text, "vrvm: {MOST_VARIATIONAL} rows at most are candidates");
+        }
+        for line in self.lines.iter().filter(|line| line.not_converged > 0) {
+            let _ = writeln!(text, "{}: {} of {} fits did not converge", line.row.name(), line.not_converged, self.cv);
+        }
+        text
+    }
+
+    /// One line for each machine; empty cells for what it does not have.
+    pub fn to_csv(&self) -> Result<String> {
+        let mut writer = csv::Writer::from_writer(vec![]);
+        let names = self.columns().flat_map(|column| [column.key.to_string(), format!("{}_standard_error", column.key)]);
+        writer.write_record(["machine".to_string()].into_iter().chain(names))?;
+        for line in &self.lines {
+            let both = |place: usize| match line.measure(place) {
+                Some(measure) => [measure.mean.to_string(), measure.standard_error.to_string()],
+                None => [String::new(), String::new()],
+            };
+            let cells = (0..self.columns().count()).flat_map(both);
+            writer.write_record([line.row.name().to_string()].into_iter().chain(cells))?;
+        }
+        let bytes = writer.into_inner().map_err(|e| e.into_error()).context("cannot write the table")?;
+        Ok(String::from_utf8(bytes)?)
+    }
+
+    pub fn to_json(&self) -> Result<String> {
+        let line = |line: &'_ Line| -> BTreeMap<&'static str, Option<Measure>> {
+            self.columns().enumerate().map(|(place, column)| (column.key, line.measure(place))).collect()
+        };
+        let json = Json {
+            data: &self.data,
+            target: &self.target,
+            task: self.task.name(),
+            rows: self.rows,
+            features: self.features,
+            kernel: self.kernel,
+            cv: self.cv,
+            inner_cv: self.inner_cv,
+            seed: self.seed,
+            standardized: self.standardized,
+            grid: &self.grid,
+            machines: (self.lines.iter())
+                .map(|own| JsonLine {
+                    machine: own.row.name(),
+                    not_converged: own.not_converged,
+                    chosen: &own.chosen,
+                    measures: line(own),
+                })
+                .collect(),
+        };
+        Ok(serde_json::to_string_pretty(&json)? + "\n")
+    }
+}
+
+/// A number and its error, with as many decimals as the digits of the error ask for.
+fn with_error(mean: f64, error: f64) -> String {
+    let decimals = (ERROR_DIGITS - 1) as f64 - error.log10().floor();
+    if error.is_finite() && decimals <= MOST_DECIMALS {
+        let decimals = decimals.max(0.0) as usize;
+        return format!("{mean:.decimals$} ± {error:.decimals$}");
+    }
+    format!("{} ± {}", significant(mean, DIGITS), significant(error, ERROR_DIGITS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_decide_how_many_digits_are_shown() {
+        let cases = [
+            (25.5, 1.82, "25.5 ± 1.8"),
+            (0.47771, 0.0096, "0.4777 ± 0.0096"),
+            (26.0, 2.0, "26.0 ± 2.0"),
+            (204.4, 32.0, "204 ± 32"),
+            (1234.5, 321.0, "1234 ± 321"),
+            (3.0, 0.0, "3 ± 0"),
+            (1.234567e-7, 1.2e-9, "1.235e-7 ± 1.2e-9"),
+            (f64::INFINITY, f64::NAN, "inf ± NaN"),
+        ];
+        for (mean, error, text) in cases {
+            assert_eq!(with_error(mean, error), text);
+        }
+    }
+}

@@ -1,0 +1,409 @@
+"""Machines side by side, cross-validated on the same folds."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn import metrics
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing, column_or_1d, indexable
+
+from ._base import Float
+from .rvm import RVC, RVR
+from .svm import SVC, SVR
+
+# The machines that have a name, in the order of the table; the settings that each chooses.
+OWN: dict[str, list[str]] = {"rvm": ["gamma"], "rvm evidence": [], "vrvm": ["gamma"], "svm": ["gamma", "c", "epsilon"]}
+# Values to choose among, the simplest model first.
+GRID = {"gamma": [0.03, 0.1, 0.3, 1.0, 3.0], "c": [0.1, 1.0, 10.0, 100.0], "epsilon": [0.2, 0.05]}
+# Most candidates of the variational scheme, an iteration of which grows with their third power, and its tolerance in
+# nats: met ten to twenty times sooner than the default, at the same predictions.
+MOST_VARIATIONAL = 200
+VARIATIONAL_TOLERANCE = 1e-3
+# Standard deviations from the middle of a Gaussian to the ends of its central 95 %.
+HALF_WIDTH = 1.959963984540054
+# Bins of the probability of the most probable class.
+BINS = 15
+OF_VALUES = ["rmse", "mae", "negative_log_density", "coverage_95"]
+OF_CLASSES = ["error_rate", "log_loss", "brier", "calibration_error"]
+OF_ALL = ["kernels", "choice_seconds", "fit_seconds", "predict_seconds_per_row"]
+
+
+def compare(
+    X: ArrayLike,
+    y: ArrayLike,
+    machines: Mapping[str, Any] | Iterable[Any] | None = None,
+    *,
+    task: str | None = None,
+    cv: Any = 5,
+    inner_cv: int = 3,
+    grid: Mapping[str, Iterable[float]] | None = None,
+    random_state: int | None = 0,
+    n_jobs: int | None = None,
+) -> Any:
+    """Cross-validate machines on the same folds, and put what they reach into one table.
+
+    Each fold is predicted by machines that have seen the other folds only; within these, the settings of the
+    machines named below are chosen by an inner cross-validation, and their features standardised. So does the
+    command ``relvec compare``, on folds of its own.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows: an array, or a frame.
+    y : array-like of shape (n_samples,)
+        Values or classes.
+    machines : list or dict, default=None
+        Estimators of scikit-learn and names of machines; in a dict by the names that they shall have in the table.
+        ``"rvm"``: `RVR` or `RVC` with the gamma of the least squared error, or error rate, of the inner folds;
+        ``"rvm evidence"``: with ``gamma="evidence"``; ``"vrvm"``: with ``inference="variational"``, at most 200
+        candidates, useless weights pruned, and the gamma of ``"rvm"``; ``"svm"``: `SVR` or `SVC` with C, gamma and
+        epsilon of the least error of the inner folds. None: these four. Estimators are cloned and fitted as they
+        are: give a pipeline to have features scaled, or a search to have settings chosen.
+    task : {"regress", "classify"}, default=None
+        What to learn. None: what the estimators do; without any, classes if `y` is no numbers or has exactly two
+        different values, else values.
+    cv : int, splitter or iterable, default=5
+        Number of folds, drawn at random with classes spread evenly; or any `cv` of scikit-learn.
+    inner_cv : int, default=3
+        Number of inner folds.
+    grid : dict, default=None
+        Values to choose among, lists by the keys ``"gamma"``, in multiples of 1 / (n_features * variance) of the
+        standardised features; ``"c"``, in regression in standard deviations of `y`; ``"epsilon"``, in the same. A
+        list of one is not chosen among. Default: ``gamma`` 0.03, 0.1, 0.3, 1, 3, ``c`` 0.1, 1, 10, 100, ``epsilon``
+        0.05, 0.2.
+    random_state : int, default=0
+        Seed of the folds, outer and inner; None: others each time.
+    n_jobs : int, default=None
+        Fits at a time in the inner cross-validation, as in GridSearchCV.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each machine. For each measure a column with the mean over the folds, and one with its standard
+        error, named ``<measure>_standard_error``; NaN for what a machine does not have. Of values: ``rmse``, ``mae``,
+        ``negative_log_density`` (mean, nats, of the normal distribution with the predicted mean and standard
+        deviation), ``coverage_95`` (share of rows in its central 95 % interval). Of classes: ``error_rate``,
+        ``log_loss`` (nats), ``brier`` (summed over the classes), ``calibration_error`` (expected, 15 bins of the
+        largest probability). Of all: ``kernels`` (relevance or support vectors), ``choice_seconds`` (inner
+        cross-validation), ``fit_seconds``, ``predict_seconds_per_row``.
+
+    Notes
+    -----
+    Density and coverage need ``predict(X, return_std=True)``, whose standard deviation is taken for that of a new
+    observation: a Gaussian process has the noise in it if its kernel has a WhiteKernel. Log loss, Brier score and
+    calibration need `predict_proba`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import compare
+    >>> from sklearn.gaussian_process import GaussianProcessRegressor
+    >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-10, 10, (90, 1))
+    >>> y = np.sinc(X[:, 0] / np.pi) + 0.1 * rng.standard_normal(90)
+    >>> process = GaussianProcessRegressor(RBF() + WhiteKernel())
+    >>> table = compare(X, y, {"rvm": "rvm", "svm": "svm", "process": process}, cv=3, grid={"gamma": [3, 10]})
+    >>> table[["rmse", "coverage_95"]].round(1)  # doctest: +NORMALIZE_WHITESPACE
+             rmse  coverage_95
+    machine
+    rvm       0.1          0.9
+    svm       0.1          NaN
+    process   0.1          0.9
+    >>> bool(table.loc["rvm", "kernels"] < table.loc["svm", "kernels"])
+    True
+    """
+    try:
+        import pandas as pd
+    except ImportError as missing:
+        raise ImportError(
+            "relvec.compare returns a frame of pandas, which is not installed: pip install pandas"
+        ) from missing
+
+    X, y = indexable(X, column_or_1d(y))
+    y = np.asarray(y)
+    named = _named(machines)
+    classify = _classifies(task, named, y)
+    if not classify:
+        y = y.astype(np.float64)
+    values = _values(grid, named, classify)
+    splits = _splits(X, y, cv, inner_cv, classify, random_state)
+    folds: dict[str, list[list[float]]] = {name: [] for name in named}
+    for train, test in splits:
+        fold = _Fold(X, y, train, values, classify, inner_cv, random_state, n_jobs)
+        for name, machine in named.items():
+            model, choosing, fitting = fold.fit(machine)
+            measures, predicting = _measures(
+                model, _safe_indexing(X, test), y[test], np.unique(y) if classify else None
+            )
+            folds[name].append([*measures, _kernels(model), choosing, fitting, predicting / len(test)])
+
+    columns = (OF_CLASSES if classify else OF_VALUES) + OF_ALL
+    rows = {}
+    for name, found in folds.items():
+        mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(len(found))
+        rows[name] = [number for pair in zip(mean, error, strict=True) for number in pair]
+    names = [name for column in columns for name in (column, f"{column}_standard_error")]
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=names)
+    return table.rename_axis("machine")
+
+
+def _named(machines: Mapping[str, Any] | Iterable[Any] | None) -> dict[str, Any]:
+    """Machines by their names in the table."""
+    if isinstance(machines, str):
+        machines = [machines]
+    if machines is None:
+        machines = OWN
+    if isinstance(machines, Mapping):
+        named = {str(name): name if machines is OWN else machine for name, machine in machines.items()}
+    else:
+        named = {}
+        for machine in machines:
+            name = machine if isinstance(machine, str) else type(_last(machine)).__name__
+            if name in named:
+                raise ValueError(f"two machines are called {name!r}: give a dict with the names that they shall have")
+            named[name] = machine
+    if not named:
+        raise ValueError("there is no machine to compare")
+    for name, machine in named.items():
+        if isinstance(machine, str) and machine not in OWN:
+            raise ValueError(f"unknown machine {machine!r}; known: {', '.join(map(repr, OWN))}, and estimators")
+        if not isinstance(machine, str) and not (hasattr(machine, "fit") and hasattr(machine, "predict")):
+            raise TypeError(f"the machine {name!r} is neither a name nor an estimator: {machine!r}")
+    return named
+
+
+def _classifies(task: str | None, named: dict[str, Any], y: NDArray[Any]) -> bool:
+    """Whether classes are to be learnt."""
+    if task not in (None, "regress", "classify"):
+        raise ValueError(f"task={task!r}: expected 'regress', 'classify' or None")
+    given = {name: machine for name, machine in named.items() if not isinstance(machine, str)}
+    classifiers = [name for name, machine in given.items() if is_classifier(machine)]
+    regressors = [name for name, machine in given.items() if is_regressor(machine)]
+    if classifiers and regressors:
+        raise ValueError(
+            f"{classifiers[0]!r} is a classifier and {regressors[0]!r} a regressor: compare one kind at a time"
+        )
+    if (task == "classify" and regressors) or (task == "regress" and classifiers):
+        raise ValueError(f"task={task!r}, but {(regressors or classifiers)[0]!r} is for the other task")
+    if task is not None or classifiers or regressors:
+        return task == "classify" or bool(classifiers)
+    return y.dtype.kind not in "iuf" or len(np.unique(y)) == 2
+
+
+def _values(
+    grid: Mapping[str, Iterable[float]] | None, named: dict[str, Any], classify: bool
+) -> dict[str, list[float]]:
+    """Values of each setting, the simplest model first."""
+    values = dict(GRID)
+    for name, given in (grid or {}).items():
+        if name not in GRID:
+            raise ValueError(f"grid: unknown setting {name!r}; known: {', '.join(map(repr, GRID))}")
+        if not any(isinstance(machine, str) and name in OWN[machine] for machine in named.values()):
+            raise ValueError(f"grid: no machine chooses {name!r}")
+        if name == "epsilon" and classify:
+            raise ValueError("grid: 'epsilon' is for regression")
+        own = sorted({float(value) for value in given}, reverse=name == "epsilon")
+        if not own or not all(np.isfinite(v) and (v > 0 or (v == 0 and name == "epsilon")) for v in own):
+            raise ValueError(f"grid: {name!r} needs positive numbers, found {own}")
+        values[name] = own
+    return values
+
+
+def _splits(
+    X: Any, y: NDArray[Any], cv: Any, inner_cv: int, classify: bool, random_state: int | None
+) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Rows learnt from and rows held out, of each fold."""
+    if not isinstance(inner_cv, int | np.integer) or inner_cv < 2:
+        raise ValueError(f"inner_cv={inner_cv!r}: expected a whole number, 2 or more")
+    if isinstance(cv, int | np.integer):
+        if cv < 2:
+            raise ValueError(f"cv={cv}: expected a whole number, 2 or more")
+        # scikit-learn only warns of a class with fewer rows than folds.
+        smallest = np.unique(y, return_counts=True)[1].min() if classify else len(y)
+        if smallest < cv:
+            what = "the smallest class has" if classify else "there are"
+            raise ValueError(f"cv={cv}: {what} {smallest} rows only")
+        cv = _folds(int(cv), classify, random_state)
+    splits = list(check_cv(cv, y, classifier=classify).split(X, y))
+    if len(splits) < 2:
+        raise ValueError("cv: one fold has no standard error; expected two or more")
+    return splits
+
+
+def _folds(count: int, classify: bool, random_state: int | None) -> Any:
+    return (StratifiedKFold if classify else KFold)(count, shuffle=True, random_state=random_state)
+
+
+class _Fold:
+    """The rows that are learnt from, and how machines learn from them."""
+
+    def __init__(
+        self,
+        X: Any,
+        y: NDArray[Any],
+        train: NDArray[np.intp],
+        values: dict[str, list[float]],
+        classify: bool,
+        inner_cv: int,
+        random_state: int | None,
+        n_jobs: int | None,
+    ) -> None:
+        self.X, self.y = _safe_indexing(X, train), y[train]
+        self.values, self.classify, self.n_jobs = values, classify, n_jobs
+        self.inner = _folds(int(inner_cv), classify, random_state)
+        # The gamma of a relevance vector machine, and the seconds it took: chosen once, for two machines.
+        self.chosen: tuple[dict[str, Any], float] | None = None
+
+    def fit(self, machine: Any) -> tuple[Any, float, float]:
+        """The fitted machine, the seconds that choosing its settings took, and those of the fit."""
+        settings: dict[str, Any] = {}
+        choosing = 0.0
+        if not isinstance(machine, str):
+            model = clone(machine)
+        elif machine == "svm":
+            model = self._own((SVC if self.classify else SVR)())
+            settings, choosing = self._choose(model, self._points(OWN["svm"]))
+            if self.classify:
+                settings = {**settings, "machine__probability": True}
+        elif machine == "rvm evidence":
+            model = self._own((RVC if self.classify else RVR)(gamma="evidence"))
+        else:
+            model = self._own((RVC if self.classify else RVR)())
+            if self.chosen is None:
+                self.chosen = self._choose(model, self._points(OWN["rvm"]))
+            settings, choosing = self.chosen
+            if machine == "vrvm":
+                model = self._own(self._variational())
+        start = time.perf_counter()
+        model = model.set_params(**settings).fit(self.X, self.y)
+        fitting = time.perf_counter() - start
+        if hasattr(model, "refit_time_"):
+            # A search: all but its last fit is choosing.
+            choosing, fitting = fitting - model.refit_time_, model.refit_time_
+        return model, choosing, fitting
+
+    def _own(self, machine: Any) -> Pipeline:
+        return Pipeline([("scaler", StandardScaler()), ("machine", machine)])
+
+    def _variational(self) -> Any:
+        return (RVC if self.classify else RVR)(
+            inference="variational",
+            inference_params={"prune": True},
+            tol=VARIATIONAL_TOLERANCE,
+            dictionary=MOST_VARIATIONAL if len(self.y) > MOST_VARIATIONAL else "auto",
+        )
+
+    def _points(self, names: list[str]) -> list[dict[str, float]]:
+        """Settings to choose among, in the units of these rows."""
+        # Constant features stay so: the others have variance 1.
+        variance = StandardScaler().fit_transform(self.X).var()
+        width = np.shape(self.X)[1] * (variance if variance > 0 else 1.0)
+        unit = (float(np.std(self.y)) or 1.0) if not self.classify else 1.0
+        points = [{"machine__gamma": gamma / width} for gamma in self.values["gamma"]]
+        if "c" in names:
+            points = [{**point, "machine__C": c * unit} for point in points for c in self.values["c"]]
+            if not self.classify:
+                # The tolerance is in units of the target as well.
+                own = {"machine__tol": SVR().tol * unit}
+                points = [
+                    {**point, "machine__epsilon": epsilon * unit, **own}
+                    for point in points
+                    for epsilon in self.values["epsilon"]
+                ]
+        return points
+
+    def _choose(self, model: Pipeline, points: list[dict[str, float]]) -> tuple[dict[str, Any], float]:
+        """The settings of the least error over the inner folds, of equals the first; and the seconds that it took."""
+        if len(points) == 1:
+            return points[0], 0.0
+        start = time.perf_counter()
+        scoring = "accuracy" if self.classify else "neg_mean_squared_error"
+        grid = [{name: [value] for name, value in point.items()} for point in points]
+        search = GridSearchCV(model, grid, scoring=scoring, cv=self.inner, refit=False, n_jobs=self.n_jobs)
+        best: dict[str, Any] = search.fit(self.X, self.y).best_params_
+        return best, time.perf_counter() - start
+
+
+def _last(model: Any) -> Any:
+    """What a search, pipeline or transformed target holds in the end."""
+    while True:
+        if isinstance(model, Pipeline):
+            model = model.steps[-1][1]
+        elif hasattr(model, "best_estimator_"):
+            model = model.best_estimator_
+        elif hasattr(model, "regressor_"):
+            model = model.regressor_
+        else:
+            return model
+
+
+def _kernels(model: Any) -> float:
+    """Relevance or support vectors; NaN where there is no such thing."""
+    last = _last(model)
+    if hasattr(last, "relevance_"):
+        return float(len(last.relevance_))
+    # A selector of features has a `support_` as well, but no weights.
+    return float(len(last.support_)) if hasattr(last, "support_") and hasattr(last, "dual_coef_") else np.nan
+
+
+def _measures(model: Any, X: Any, truth: NDArray[Any], classes: NDArray[Any] | None) -> tuple[list[float], float]:
+    """The measures of the task on rows held out, and the seconds that predicting them took."""
+    if classes is None:
+        return _of_values(model, X, truth)
+    start = time.perf_counter()
+    if hasattr(model, "predict_proba"):
+        own = np.asarray(model.predict_proba(X))
+        seconds = time.perf_counter() - start
+        predicted = model.predict(X)
+        p = np.zeros((len(truth), len(classes)))
+        p[:, np.searchsorted(classes, model.classes_)] = own
+        of_p = [metrics.log_loss(truth, p, labels=classes), _brier(truth, p, classes), _calibration(truth, p, classes)]
+    else:
+        predicted = model.predict(X)
+        seconds = time.perf_counter() - start
+        of_p = [np.nan] * 3
+    return [metrics.zero_one_loss(truth, predicted), *of_p], seconds
+
+
+def _of_values(model: Any, X: Any, truth: NDArray[Any]) -> tuple[list[float], float]:
+    # A search passes no arguments on.
+    inner = getattr(model, "best_estimator_", model)
+    last = inner.steps[-1][1] if isinstance(inner, Pipeline) else inner
+    has_std = "return_std" in inspect.signature(last.predict).parameters
+    start = time.perf_counter()
+    mean, std = inner.predict(X, return_std=True) if has_std else (model.predict(X), None)
+    seconds = time.perf_counter() - start
+    mean = np.reshape(mean, len(truth))
+    of_std = [np.nan, np.nan]
+    if std is not None:
+        error = truth - mean
+        of_std[1] = float(np.mean(np.abs(error) <= HALF_WIDTH * std))
+        # Where there is no width, there is no density.
+        if np.all(std > 0):
+            of_std[0] = float(np.mean(0.5 * np.log(2.0 * np.pi) + np.log(std) + 0.5 * (error / std) ** 2))
+    return [metrics.root_mean_squared_error(truth, mean), metrics.mean_absolute_error(truth, mean), *of_std], seconds
+
+
+def _brier(truth: NDArray[Any], p: Float, classes: NDArray[Any]) -> float:
+    """Mean squared distance of the probabilities from the class, summed over the classes."""
+    return float(np.mean(np.sum((p - (truth[:, np.newaxis] == classes)) ** 2, axis=1)))
+
+
+def _calibration(truth: NDArray[Any], p: Float, classes: NDArray[Any]) -> float:
+    """Expected calibration error: how far the largest probability is from being right so often, by bins."""
+    top = np.argmax(p, axis=1)
+    sure = p[np.arange(len(p)), top]
+    # A bin holds its upper end.
+    place = np.clip(np.ceil(sure * BINS).astype(int), 1, BINS) - 1
+    excess = np.bincount(place, weights=sure - (classes[top] == truth), minlength=BINS)
+    return float(np.sum(np.abs(excess)) / len(truth))
