@@ -25,6 +25,7 @@ mod demo;
 mod fit;
 mod inspect;
 mod predict;
+mod reproduce;
 
 use std::ffi::OsString;
 
@@ -50,6 +51,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Predict(args) => predict::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Demo(args) => demo::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
     };
     match done {
         Ok(()) => 0,

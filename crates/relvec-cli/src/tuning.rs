@@ -33,11 +33,7 @@ pub(crate) fn folds(rows: usize, labels: Option<&[usize]>, count: usize, seed: u
 ///
 /// # Errors
 /// No candidate could be fitted: the first one's reason.
-pub(crate) fn choose<C>(
-    candidates: &[C],
-    folds: &[Fold],
-    loss: impl Fn(&C, &Fold) -> Result<f64>,
-) -> Result<(usize, f64)> {
+pub(crate) fn choose<C>(candidates: &[C], folds: &[Fold], loss: impl Fn(&C, &Fold) -> Result<f64>) -> Result<(usize, f64)> {
     let rows: usize = folds.iter().map(|fold| fold.test.len()).sum();
     let (mut best, mut reason): (Option<(usize, f64)>, _) = (None, None);
     for (place, candidate) in candidates.iter().enumerate() {
