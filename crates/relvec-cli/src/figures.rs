@@ -7,6 +7,7 @@ use kuva::backend::png::PngBackend;
 use kuva::backend::svg::SvgBackend;
 use kuva::plot::scatter::MarkerShape;
 use kuva::plot::{BandPlot, ColorMap, ContourPlot, Heatmap, LegendEntry, LegendPosition, LegendShape, LinePlot, ScatterPlot};
+use kuva::render::figure::Figure as Panels;
 use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 use kuva::render::render::{Primitive, Scene, TextAnchor, render_multiple};
@@ -122,8 +123,10 @@ pub(crate) fn plane(p: &Plane) -> Result<Figure> {
         .with_legend_entries(legend)
         .with_legend_col_limit(2);
     let mut scene = render_multiple(plots, layout);
-    if p.shade == Shade::Probability {
-        label_colour_bar(&mut scene, "p, probability of class 1");
+    match p.shade {
+        Shade::Probability => label_colour_bar(&mut scene, "p, probability of class 1"),
+        Shade::Margin => label_colour_bar(&mut scene, "f, decision function"),
+        Shade::Class => {}
     }
     finish(scene)
 }
@@ -171,7 +174,7 @@ fn numbered(plots: Vec<Plot>, x_label: &str, y_label: &str, series: &[Series], s
     let all = || series.iter().flat_map(|s| s.points.iter());
     let ((left, right), (low, high)) = (range(all().map(|p| p.0)), range(all().map(|p| p.1)));
     let (side, gap) = (0.02 * (right - left).max(1.0), 0.06 * (high - low).max(1e-9));
-    let legend = series.iter().zip([BLUE, ORANGE, BLACK]).map(|(s, color)| entry(s.name, color, shape.clone())).collect();
+    let legend = series.iter().zip([BLUE, ORANGE, BLACK]).map(|(s, color)| entry(s.name, color, shape)).collect();
     let layout = axes(&plots, (left - side, right + side), (low - gap, high + gap))
         .with_width(640.0)
         .with_height(420.0)
@@ -190,7 +193,8 @@ fn side_by_side(panels: Vec<Panel>, columns: usize, (width, height): (f64, f64))
         // What another panel has already told is told once.
         legend.extend(panel.legend);
         plots.push(panel.plots);
-        layouts.push(panel.layout);
+        // The crate makes the box of a common legend for letters of this size.
+        layouts.push(panel.layout.with_body_size(12));
     }
     let mut names: Vec<String> = Vec::new();
     legend.retain(|entry: &LegendEntry| {
@@ -198,10 +202,11 @@ fn side_by_side(panels: Vec<Panel>, columns: usize, (width, height): (f64, f64))
         names.push(entry.label.clone());
         new
     });
-    let scene = kuva::render::figure::Figure::new(rows, columns)
+    let scene = Panels::new(rows, columns)
         .with_plots(plots)
         .with_layouts(layouts)
         .with_cell_size(width, height)
+        .with_spacing(10.0)
         .with_shared_legend_bottom()
         .with_shared_legend_entries(legend)
         .render();

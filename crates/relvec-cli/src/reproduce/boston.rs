@@ -8,7 +8,7 @@ use relvec::{Kernel, Poly};
 
 use super::Bench;
 use super::outcome::{Aim, Outcome, Row};
-use super::set::{Machine, Set, Setting, choose, loss, rbf, width_in_words, widths};
+use super::set::{Machine, Set, Setting, loss, rbf, width_in_words, widths};
 use crate::text::significant;
 
 const TRAIN_ROWS: usize = 481;
@@ -27,10 +27,9 @@ pub(super) fn gaussian(bench: &Bench) -> Result<Outcome> {
     let all = read(bench)?;
     let few = bench.repeats(CHOSEN_ON, 1);
     let sets: Vec<Set> = (0..few).map(|k| split(&all, bench.seed(k)).0).collect();
-    bench.say("widths and costs by cross-validation");
     let candidates = if bench.args.quick { widths(&WIDTHS)[..6].to_vec() } else { widths(&WIDTHS) };
-    let width = choose(&sets, &candidates, bench.args.seed, |gamma, _| Machine::rvm(rbf(gamma.clone()), 0))?;
-    let setting = choose(&sets, &Setting::grid(&WIDTHS, &SVR_COSTS, &SVR_TUBES), bench.args.seed, Machine::svm)?;
+    let width = bench.choose(&sets, &candidates, |gamma, _| Machine::rvm(rbf(gamma.clone()), 0))?;
+    let setting = bench.choose(&sets, &Setting::grid(&WIDTHS, &SVR_COSTS, &SVR_TUBES), Machine::svm)?;
     let chosen = format!("by 5-fold cross-validation inside the first {few} training sets");
 
     let mut outcome = Outcome::default();
@@ -58,8 +57,7 @@ pub(super) fn cubic(bench: &Bench) -> Result<Outcome> {
     let all = read(bench)?;
     let few = bench.repeats(CHOSEN_ON, 1);
     let sets: Vec<Set> = (0..few).map(|k| split(&all, bench.seed(k)).0).collect();
-    bench.say("the kernel's scale by cross-validation");
-    let scale = choose(&sets, &CUBIC_SCALES, bench.args.seed, |scale, _| Machine::rvm(kernel(*scale), 0))?;
+    let scale = bench.choose(&sets, &CUBIC_SCALES, |scale, _| Machine::rvm(kernel(*scale), 0))?;
     let chosen = format!("by 5-fold cross-validation inside the first {few} training sets");
     let note = format!("(gamma x.x' + 1)^3, gamma {} {chosen}", significant(scale, 3));
 

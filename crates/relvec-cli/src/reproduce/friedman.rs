@@ -6,15 +6,15 @@ use relvec::GammaRule;
 
 use super::Bench;
 use super::outcome::{Aim, Outcome, Row};
-use super::set::{Machine, Set, Setting, choose, rbf, squares, width_in_words, widths};
+use super::set::{Machine, Set, Setting, rbf, squares, width_in_words, widths};
 use crate::problems::Friedman;
 
 const ROWS: usize = 240;
 const TEST_ROWS: usize = 1000;
 /// Training sets inside which widths and costs are chosen, once for all repeats.
-const CHOSEN_ON: usize = 3;
-const WIDTHS: [f64; 8] = [0.001, 0.003, 0.01, 0.03, 0.06, 0.12, 0.25, 0.5];
-const SVR_WIDTHS: [f64; 5] = [0.01, 0.03, 0.06, 0.12, 0.25];
+const CHOSEN_ON: usize = 5;
+const WIDTHS: [f64; 12] = [0.001, 0.002, 0.004, 0.007, 0.01, 0.015, 0.02, 0.03, 0.045, 0.07, 0.1, 0.2];
+const SVR_WIDTHS: [f64; 5] = [0.005, 0.01, 0.02, 0.04, 0.08];
 const SVR_COSTS: [f64; 4] = [1.0, 10.0, 100.0, 1000.0];
 const SVR_TUBES: [f64; 3] = [0.03, 0.1, 0.3];
 
@@ -48,10 +48,9 @@ fn draw(problem: Friedman, seed: u64) -> (Set, Set, Array1<f64>) {
 fn run(bench: &Bench, problem: Friedman, printed: &Printed) -> Result<Outcome> {
     let few = bench.repeats(CHOSEN_ON, 1);
     let sets: Vec<Set> = (0..few).map(|k| draw(problem, bench.seed(k)).0).collect();
-    bench.say("widths and costs by cross-validation");
-    let width = choose(&sets, &widths(&WIDTHS), bench.args.seed, |gamma, _| Machine::rvm(rbf(gamma.clone()), 0))?;
+    let width = bench.choose(&sets, &widths(&WIDTHS), |gamma, _| Machine::rvm(rbf(gamma.clone()), 0))?;
     let grid = Setting::grid(&SVR_WIDTHS, &SVR_COSTS, &SVR_TUBES);
-    let setting = choose(&sets, &grid, bench.args.seed, Machine::svm)?;
+    let setting = bench.choose(&sets, &grid, Machine::svm)?;
     let chosen = format!("by 5-fold cross-validation inside the first {few} training sets");
 
     let mut outcome = Outcome::default();

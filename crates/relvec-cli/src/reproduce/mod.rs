@@ -7,18 +7,22 @@ mod outcome;
 mod set;
 mod sinc;
 mod textbook;
+mod work;
 
 use std::fmt::Write;
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::Mutex;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use rayon::prelude::*;
 
 use self::outcome::{Outcome, Row};
+use self::set::{Machine, Set};
+use self::work::side_by_side;
 use crate::args::{EXPERIMENTS, ReproduceArgs};
 use crate::output;
 use crate::text::count;
@@ -75,6 +79,7 @@ const fn experiment(
 /// What an experiment has to work with.
 struct Bench<'a> {
     args: &'a ReproduceArgs,
+    threads: usize,
     name: &'static str,
 }
 
@@ -108,7 +113,13 @@ impl Bench<'_> {
             }
             Ok(result)
         };
-        (0..n).into_par_iter().map(one).collect()
+        side_by_side(self.threads, n, one).into_iter().collect()
+    }
+
+    /// See [`set::choose`].
+    fn choose<C: Sync + Clone>(&self, sets: &[Set], among: &[C], machine: impl Fn(&C, &Set) -> Machine + Sync) -> Result<C> {
+        self.say("widths and costs by cross-validation");
+        set::choose(sets, among, self.args.seed, self.threads, machine)
     }
 
     fn say(&self, what: &str) {
@@ -124,11 +135,10 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<()> {
     if let Some(folder) = args.data.as_deref().filter(|folder| !folder.is_dir()) {
         bail!("there is no folder `{}` (--data)", folder.display());
     }
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build()?;
     let chosen = ALL.iter().filter(|e| args.only.is_empty() || args.only.iter().any(|name| name == e.name));
     let mut done = Vec::new();
     for experiment in chosen {
-        let outcome = threads.install(|| perform(experiment, args));
+        let outcome = perform(experiment, args);
         for drawing in &outcome.figures {
             for (extension, bytes) in [("svg", drawing.figure.svg.as_bytes()), ("png", &drawing.figure.png)] {
                 output::write(&args.out.join(format!("{}.{extension}", drawing.name)), bytes)?;
@@ -158,7 +168,8 @@ fn perform(experiment: &Experiment, args: &ReproduceArgs) -> Outcome {
     }
     eprintln!("{}: {}", experiment.name, experiment.title);
     let start = Instant::now();
-    let outcome = (experiment.run)(&Bench { args, name: experiment.name });
+    let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get));
+    let outcome = (experiment.run)(&Bench { args, threads, name: experiment.name });
     eprintln!("{}: {:.1} s", experiment.name, start.elapsed().as_secs_f64());
     outcome.unwrap_or_else(|e| nothing(format!("failed: {e:#}")))
 }

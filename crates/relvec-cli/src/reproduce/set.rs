@@ -5,12 +5,12 @@ use std::ptr;
 
 use anyhow::{Result, anyhow};
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
-use rayon::prelude::*;
 use relvec::{
     Bernoulli, CSvc, EpsilonSvr, Gamma, GammaRule, Inference, Kernel, Model, MultiClass, Rbf, Rvm, Scaling, Svm, Targets,
     Variational, silent,
 };
 
+use super::work::side_by_side;
 use crate::text::significant;
 use crate::training::{Roles, TrainingRows};
 use crate::tuning::{self, Fold};
@@ -96,7 +96,7 @@ impl Machine {
     }
 
     /// The same with features as they are.
-    pub fn as_they_are(self) -> Machine {
+    pub fn unscaled(self) -> Machine {
         Machine { standardise: false, ..self }
     }
 
@@ -205,6 +205,7 @@ pub(super) fn choose<C: Sync + Clone>(
     sets: &[Set],
     candidates: &[C],
     seed: u64,
+    threads: usize,
     machine: impl Fn(&C, &Set) -> Machine + Sync,
 ) -> Result<C> {
     let all = Set::joined(sets)?;
@@ -218,14 +219,11 @@ pub(super) fn choose<C: Sync + Clone>(
         first += set.t.len();
     }
     // All fits side by side first; the choice then only looks them up.
-    let pairs: Vec<(usize, usize)> = (0..candidates.len()).flat_map(|c| (0..folds.len()).map(move |f| (c, f))).collect();
-    let losses: Vec<Result<f64>> = pairs
-        .par_iter()
-        .map(|(c, f)| {
-            let train = all.rows(&folds[*f].train);
-            loss(&machine(&candidates[*c], &train).fit(&train)?, &all.rows(&folds[*f].test))
-        })
-        .collect();
+    let losses: Vec<Result<f64>> = side_by_side(threads, candidates.len() * folds.len(), |k| {
+        let (candidate, fold) = (&candidates[k / folds.len()], &folds[k % folds.len()]);
+        let train = all.rows(&fold.train);
+        loss(&machine(candidate, &train).fit(&train)?, &all.rows(&fold.test))
+    });
     let places: Vec<usize> = (0..candidates.len()).collect();
     let (best, _) = tuning::choose(&places, &folds, |place, fold| {
         let f = folds.iter().position(|other| ptr::eq(other, fold)).unwrap_or(0);
