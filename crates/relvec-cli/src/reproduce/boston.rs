@@ -8,7 +8,7 @@ use relvec::{Kernel, Poly};
 
 use super::Bench;
 use super::outcome::{Aim, Outcome, Row};
-use super::set::{Machine, Set, Setting, loss, rbf, width_in_words, widths};
+use super::set::{COUNTED, Machine, Set, Setting, loss, rbf, vectors, width_in_words, widths};
 use crate::text::significant;
 
 const TRAIN_ROWS: usize = 481;
@@ -70,10 +70,10 @@ pub(super) fn cubic(bench: &Bench) -> Result<Outcome> {
             let (train, test) = split(&all, bench.seed(k));
             let model = machine.fit(&train)?;
             let error = loss(&model, &test)? / test.t.len() as f64;
-            Ok([error, model.in_use().by_data as f64, model.noise_std().unwrap_or(f64::NAN)])
+            Ok([error, vectors(&model).len() as f64, model.noise_std().unwrap_or(f64::NAN)])
         })?;
         let column = |i: usize| found.iter().map(move |f| f[i]);
-        let counted = format!("{note}; counted are weights that the data determine (gamma > 1/2)");
+        let counted = format!("{note}; {COUNTED}");
         outcome.rows.push(Row::new(name, "squared error", error, Aim::Error).values(column(0)).note(note.clone()));
         outcome.rows.push(Row::new(name, "kernels", kernels, Aim::Kernels).values(column(1)).note(counted));
         outcome.rows.push(Row::new(name, "noise found", noise, Aim::Shown).values(column(2)).note(note.clone()));

@@ -18,6 +18,9 @@ use crate::tuning::{self, Fold};
 /// Parts of a cross-validation, as in the papers.
 const FOLDS: usize = 5;
 
+/// What [`vectors`] counts.
+pub(super) const COUNTED: &str = "of a variational fit the weights that the data determine (gamma > 1/2)";
+
 /// Rows and what they are to be.
 #[derive(Debug, Clone)]
 pub(super) struct Set {
@@ -152,6 +155,14 @@ pub(super) fn loss(model: &Model, set: &Set) -> Result<f64> {
 /// The sum of squared differences from `t`.
 pub(super) fn squares(model: &Model, set: &Set, t: ArrayView1<f64>) -> relvec::Result<f64> {
     Ok((model.predict_mean(set.x.view())? - t).mapv(|e| e * e).sum())
+}
+
+/// The vectors of a model. A variational fit keeps all: of it those with weights that the data determine (gamma > 1/2).
+pub(super) fn vectors(model: &Model) -> Vec<usize> {
+    if model.inference.as_deref() != Some(Variational::NAME) {
+        return model.relevance.clone();
+    }
+    model.relevance.iter().zip(model.well_determined()).filter(|(_, gamma)| *gamma > 0.5).map(|(row, _)| *row).collect()
 }
 
 pub(super) fn rbf(gamma: impl Into<Gamma>) -> Kernel {

@@ -6,6 +6,7 @@ use relvec::{Gaussian, Inference, LinearSpline, Model, Report, Rvm, Targets, Var
 
 use super::Bench;
 use super::outcome::{Aim, Outcome, Row};
+use super::set::{COUNTED, vectors};
 use crate::figures::{self, Curve, Series};
 use crate::problems::Sinc;
 
@@ -73,10 +74,10 @@ pub(super) fn fifty(bench: &Bench) -> Result<Outcome> {
         let fit = |sample: &Sinc| rvm.fit(sample.x.view(), &Targets::real(sample.t.view()), &mut silent);
         let found = bench.repeat(name, bench.repeats(25, 5), |k| {
             let (model, _) = fit(&Sinc::with_noise(FEW_ROWS, FEW_ROWS_NOISE, bench.seed(k)))?;
-            Ok([rmse(&model)?, model.in_use().by_data as f64, model.noise_std().unwrap_or(f64::NAN)])
+            Ok([rmse(&model)?, vectors(&model).len() as f64, model.noise_std().unwrap_or(f64::NAN)])
         })?;
         let column = |i: usize| found.iter().map(move |f| f[i]).collect::<Vec<_>>();
-        let counted = format!("{SPLINE}; counted are weights that the data determine (gamma > 1/2)");
+        let counted = format!("{SPLINE}; {COUNTED}");
         let row = |quantity, paper, aim, i| Row::new(name, quantity, paper, aim).values(column(i)).note(SPLINE);
         outcome.rows.push(row("error (root mean square)", error, Aim::Error, 0));
         outcome.rows.push(row("kernels", kernels, Aim::Kernels, 1).note(counted));
@@ -85,7 +86,7 @@ pub(super) fn fifty(bench: &Bench) -> Result<Outcome> {
     }
     let panels = [Drawn::of(&shown[0].0, &first)?, Drawn::of(&shown[1].0, &first)?];
     let figure = figures::curves(&[panels[0].curve("type-II maximum likelihood"), panels[1].curve("variational")])?;
-    outcome.draw("sinc50", "sinc from 50 points by both kinds of inference. Circled: weights that the data determine.", figure);
+    outcome.draw("sinc50", "sinc from 50 points by both kinds of inference. Circled of the variational fit: weights that the data determine.", figure);
 
     let spectrum = |k: usize, name| Series {
         name,
@@ -136,11 +137,10 @@ impl Drawn {
     fn of(model: &Model, sample: &Sinc) -> Result<Drawn> {
         let (grid, truth) = grid();
         let prediction = model.predict(grid.view())?;
-        let used = model.relevance.iter().zip(model.well_determined()).filter(|(_, gamma)| *gamma > 0.5).map(|(i, _)| *i);
         Ok(Drawn {
             x: sample.x.column(0).to_vec(),
             t: sample.t.to_vec(),
-            vectors: used.collect(),
+            vectors: vectors(model),
             grid: grid.column(0).to_vec(),
             truth: truth.to_vec(),
             mean: prediction.mean.to_vec(),
