@@ -27,6 +27,7 @@ mod demo;
 mod fit;
 mod inspect;
 mod predict;
+mod reproduce;
 
 use std::ffi::OsString;
 
@@ -53,6 +54,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Inspect(args) => inspect::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Demo(args) => demo::run(args),
+        Command::Reproduce(args) => reproduce::run(args),
     };
     match done {
         Ok(()) => 0,
