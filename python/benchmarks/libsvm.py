@@ -72,11 +72,14 @@ def fit(cls: Any, own: dict[str, Any], X: Array, y: Array) -> tuple[Any, float]:
 
 
 def objective(model: Any, X: Array, y: Array) -> float:
-    """The dual objective of one function, by the definition; of several classes NaN."""
+    """The dual objective of one function; of several classes NaN."""
     if model.dual_coef_.shape[0] > 1:
         return float("nan")
+    if hasattr(model, "report_"):
+        # Not from the weights: those of equal rows of both classes have been added up.
+        return float(model.report_["functions"][0]["objective"])
     beta = model.dual_coef_[0]
-    gamma = getattr(model, "gamma_", None) or model._gamma
+    gamma = model._gamma
     vectors = X[model.support_]
     squares = (vectors**2).sum(axis=1)
     quadratic = 0.0
@@ -89,13 +92,19 @@ def objective(model: Any, X: Array, y: Array) -> float:
     return quadratic - float(np.abs(beta).sum())
 
 
-def line(name: str, own: dict[str, Any], X: Array, y: Array, jobs: int | None) -> str:
+def lines_of(name: str, own: dict[str, Any], X: Array, y: Array) -> list[str]:
+    """Rows of the table: all threads, and one."""
+    theirs = fit(svm.SVR if name == "kin40k" else svm.SVC, own, X, y)
+    return [line(name, own, X, y, jobs, theirs) for jobs in (None, 1)]
+
+
+def line(name: str, own: dict[str, Any], X: Array, y: Array, jobs: int | None, peer: tuple[Any, float]) -> str:
     """A row of the table."""
     import relvec
 
     classes = name != "kin40k"
     ours, own_seconds = fit(relvec.SVC if classes else relvec.SVR, {**own, "n_jobs": jobs}, X, y)
-    theirs, seconds = fit(svm.SVC if classes else svm.SVR, own, X, y)
+    theirs, seconds = peer
     values = [getattr(m, "decision_function" if classes else "predict")(X[:1000]) for m in (ours, theirs)]
     if classes and np.ndim(values[0]) > 1:
         agree = f"{100.0 * np.mean(ours.predict(X) == theirs.predict(X)):.2f} % equal"
@@ -127,9 +136,8 @@ def main() -> None:
             continue
         X, y = table(name, min(ROWS[name], arguments.rows or ROWS[name]), arguments.data)
         for own in CASES[name]:
-            for jobs in (None, 1):
-                lines.append(line(name, own, X, y, jobs))
-                print(lines[-1], flush=True)
+            lines += lines_of(name, own, X, y)
+            print(*lines[-2:], sep="\n", flush=True)
     if arguments.rows is None and len(lines) == 2 * sum(len(case) for case in CASES.values()):
         page = ROOT / "docs" / "svm.md"
         page.write_text(
