@@ -86,7 +86,11 @@ pub(super) fn fifty(bench: &Bench) -> Result<Outcome> {
     }
     let panels = [Drawn::of(&shown[0].0, &first)?, Drawn::of(&shown[1].0, &first)?];
     let figure = figures::curves(&[panels[0].curve("type-II maximum likelihood"), panels[1].curve("variational")])?;
-    outcome.draw("sinc50", "sinc from 50 points by both kinds of inference. Circled of the variational fit: weights that the data determine.", figure);
+    outcome.draw(
+        "sinc50",
+        "sinc from 50 points by both kinds of inference. Circled of the variational fit: weights that the data determine.",
+        figure,
+    );
 
     let spectrum = |k: usize, name| Series {
         name,
