@@ -59,7 +59,7 @@ fn run(bench: &Bench, problem: Friedman, printed: &Printed) -> Result<Outcome> {
     outcome.rows.extend(rows(bench, problem, "RVM", Some(printed.rvm), Aim::Error, &note, bench.repeats(100, 3), rvm)?);
     let note = "rbf, a gamma for each input by the gradient of the evidence (evidence-ard); the paper's figure is of one width";
     let ard = |_: &Set| Machine::rvm(rbf(relvec::Gamma::Rule(GammaRule::EvidenceArd)), 0);
-    outcome.rows.extend(rows(bench, problem, "RVM, ARD", Some(printed.rvm), Aim::Shown, note, bench.repeats(25, 2), ard)?);
+    outcome.rows.extend(rows(bench, problem, "RVM, ARD", Some(printed.rvm), Aim::Shown, note, bench.repeats(25, 1), ard)?);
     let note = format!("rbf, {} {chosen}", setting.in_words(&sets[0]));
     let svr = |set: &Set| Machine::svm(&setting, set);
     outcome.rows.extend(rows(bench, problem, "SVR", Some(printed.svr), Aim::Shown, &note, bench.repeats(100, 3), svr)?);
