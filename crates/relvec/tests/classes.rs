@@ -126,3 +126,33 @@ fn ends_when_asked() {
     let ended = rvm().fit_interruptible(x.view(), &targets, &mut raise, &interrupt);
     assert!(matches!(ended, Err(Error::Interrupted)), "not interrupted");
 }
+
+/// Of wide kernels, or with an offset, each basis function alone is nearly constant and of no use to classes of equal
+/// size: the search finds the model all the same.
+#[test]
+fn kernels_that_only_together_are_of_use() {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(5);
+    let labels: Vec<usize> = (0..120).map(|i| i % 2).collect();
+    let x = Array2::from_shape_fn((120, 2), |(i, _)| 0.6 * labels[i] as f64 + random.random_range(-0.6..0.6));
+    let targets = Targets::classes(&labels, 2);
+    let line: Kernel = Poly { degree: 1, gamma: 1.0.into(), coef0: 1.0 }.into();
+    for kernel in [0.003, 0.02, 0.08].map(|gamma| Kernel::from(Rbf { gamma: gamma.into() })).into_iter().chain([line]) {
+        let own = Rvm { kernel, likelihood: Likelihood::Bernoulli(Bernoulli::default()), ..Rvm::default() };
+        let (model, report) = own.fit(x.view(), &targets, &mut silent).unwrap();
+        let mackay = Rvm { inference: MacKay::default().into(), ..own };
+        let (other, _) = mackay.fit(x.view(), &targets, &mut silent).unwrap();
+        assert_eq!(report.status, Status::Converged);
+        let (found, reference) = (model.log_evidence.unwrap(), other.log_evidence.unwrap());
+        assert!(!model.relevance.is_empty() && found > reference - 1.0, "{found} {reference}");
+        let wrong = model.predict_class(x.view()).unwrap().iter().zip(&labels).filter(|(a, b)| a != b).count();
+        assert!(wrong < 36, "{wrong}");
+    }
+    // Where nothing tells the classes apart, the model stays empty.
+    let noise = Array2::from_shape_fn((120, 2), |_| random.random_range(-1.0..1.0));
+    let own = Rvm {
+        kernel: Rbf { gamma: 0.003.into() }.into(),
+        likelihood: Likelihood::Bernoulli(Bernoulli::default()),
+        ..Rvm::default()
+    };
+    assert!(own.fit(noise.view(), &targets, &mut silent).unwrap().0.relevance.len() <= 2);
+}

@@ -45,9 +45,14 @@ impl<'p> Bound<'p> {
     /// Whether a search in this problem had better begin so.
     pub fn pays(problem: &Problem) -> bool {
         let (n, p) = (problem.design.n_rows(), problem.design.n_columns());
+        n >= LEAST_ROWS && n * p >= LEAST_ENTRIES && Bound::fits(problem)
+    }
+
+    /// Whether one can: the curvature moves, and has a bound; and there is room for G.
+    pub fn fits(problem: &Problem) -> bool {
+        let p = problem.design.n_columns() as u64;
         let bounded = problem.table.rvm.likelihood.as_dyn().largest_curvature().is_some();
-        let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
-        bounded && !problem.constant_curvature() && n >= LEAST_ROWS && n * p >= LEAST_ENTRIES && fits
+        bounded && !problem.constant_curvature() && 8 * p * p * (DENSE + 2) <= problem.room()
     }
 
     /// All columns, one pass for G; nothing where the likelihood has no bound.

@@ -236,6 +236,8 @@ struct Search<'p> {
     bound: Option<Box<Bound<'p>>>,
     /// Whether the rows are so many that looking at them costs more than all else.
     many: bool,
+    /// Whether the start with bounded curvature was tried, or need not be.
+    tried_all: bool,
     /// The best model while an excursion is under way.
     kept: Option<Solution>,
     /// Excursions begun, and those that have failed since the last that helped.
@@ -333,6 +335,7 @@ impl<'p> Search<'p> {
             futile: 0,
             bound: None,
             many: Bound::pays(problem),
+            tried_all: phase == Phase::First,
             kept: None,
             excursions: 0,
             failed: 0,
@@ -356,6 +359,21 @@ impl<'p> Search<'p> {
             None => self.begin_climb(work)?,
         }
         Ok(())
+    }
+
+    /// Where no basis function alone is of use, all of them together may be: of wide kernels, or with an offset, each is
+    /// nearly constant, and only differences of several tell classes apart. Then the start with bounded curvature is
+    /// tried as well, once.
+    fn try_all(&mut self, work: &Workspace<'p>) -> bool {
+        let problem = work.problem;
+        let bare = self.now.active.iter().all(|j| *j < usize::from(problem.has_bias));
+        let again = bare && !self.tried_all && !problem.table.bias_only && self.settings.start == Start::Auto;
+        self.tried_all |= bare;
+        if again && problem.table.outputs == 1 && Bound::fits(problem) {
+            self.enter(Phase::Bound, self.noise, self.now.clone());
+            return true;
+        }
+        false
     }
 
     /// One round of the start with bounded curvature.
@@ -752,7 +770,7 @@ impl<'p> Run<'p> for Search<'p> {
             Phase::Settle => self.settle(work)?,
             Phase::TopDown => self.top_down(work)?,
             Phase::Climb => {
-                if !self.climb(work)? {
+                if !self.climb(work)? && !self.try_all(work) {
                     self.excursion(work)?;
                 }
             }
