@@ -141,12 +141,11 @@ fn what_does_not_fit_is_refused() {
     fails("--multi-class joint", &["multi_class = joint", "one_vs_one"]);
     folder.fails(2, "fit d.csv --target y -o m.json --formulation c_svc", &["--formulation", "--machine svm"]);
     folder.fails(2, "fit d.csv --target y -o m.json --probability", &["--probability", "--machine svm"]);
-    folder.fails(
-        1,
-        "fit d.csv --target y --task classify --machine svm --formulation nu_svc --set formulation.nu=0.9 -o m.json",
-        &["nu_svc.nu"],
-    );
-    let hard = "fit k.csv --target kind --machine svm --kernel linear --set formulation.c_svc.c=inf -o m.json";
+    let few: String = kinds().lines().take(41).map(|line| format!("{line}\n")).collect();
+    let uneven = Folder::with("u.csv", few);
+    let share = "fit u.csv --target kind --machine svm --formulation nu_svc --set formulation.nu=0.99 -o m.json";
+    uneven.fails(1, share, &["nu_svc.nu = 0.99", "(0, 0.96", "twice the share of the smaller of classes 0 and 1"]);
+    let hard = "fit k.csv --target kind --drop a --machine svm --kernel linear --set formulation.c_svc.c=inf -o m.json";
     folder.fails(1, hard, &["hard margin", "cannot be separated"]);
     // A setting of one formulation settles the task; a target of words cannot be regressed.
     folder.fails(1, "fit k.csv --target kind --machine svm --set formulation.epsilon_svr.epsilon=1 -o m.json", &["kind"]);
