@@ -1,6 +1,8 @@
 //! The quadratic program of support vector machines, (M39), by sequential minimal optimisation.
 //!
-//!     minimise 1/2 a'Q a + p'a,   0 <= a_i <= c_i,   s'a = const,   Q_ij = s_i s_j k(x_i, x_j),   s_i = +1 or -1
+//! ```text
+//! minimise 1/2 a'Q a + p'a,   0 <= a_i <= c_i,   s'a = const,   Q_ij = s_i s_j k(x_i, x_j),   s_i = +1 or -1
+//! ```
 //!
 //! A step moves two multipliers along the line that keeps s'a, the pair chosen by second-order information (Fan, Chen
 //! & Lin 2005, WSS 2). Steps are made within a working set of the variables that violate the optimality conditions
