@@ -1,6 +1,6 @@
 //! What is to be learnt: real values or classes, and how much each row counts.
 
-use ndarray::ArrayView1;
+use ndarray::{ArrayView1, ArrayView2};
 
 use crate::error::{Error, Result};
 use crate::registry::rules;
@@ -63,6 +63,18 @@ impl<'a> Targets<'a> {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Checks that there is one for each row of `x`, [N, D], and that rows have features.
+    pub(crate) fn check_rows(&self, x: ArrayView2<f64>) -> Result<()> {
+        if self.len() != x.nrows() {
+            let (expected, found) = (format!("{}, one per row", x.nrows()), self.len().to_string());
+            return Err(Error::Shape { what: "targets", expected, found });
+        }
+        if x.ncols() == 0 {
+            return Err(Error::Shape { what: "rows to train on", expected: "at least 1 column".into(), found: "0".into() });
+        }
+        Ok(())
     }
 
     /// The sample weights, `[N]`, if there are any.

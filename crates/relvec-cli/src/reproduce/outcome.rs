@@ -7,8 +7,8 @@ use crate::text::significant;
 const ERRORS_ALLOWED: f64 = 2.0;
 /// Times the paper's kernels that ours may be.
 const KERNELS_ALLOWED: f64 = 1.3;
-/// Relative difference from what is worked out by hand: searches end at a tolerance of 1e-3 of the margin.
-const EXACT: f64 = 2e-3;
+/// Relative difference from what is worked out by hand: these searches end at a tolerance of 1e-6 of the margin.
+const EXACT: f64 = 1e-5;
 
 /// How ours is to be beside the paper's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

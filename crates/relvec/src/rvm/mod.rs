@@ -236,10 +236,7 @@ impl Rvm {
         if rule == MultiClass::Joint {
             return self.joint().fit_interruptible(x, targets, observer, interrupt);
         }
-        if targets.len() != x.nrows() {
-            let found = format!("{}", targets.len());
-            return Err(Error::Shape { what: "targets", expected: format!("{}, one per row", x.nrows()), found });
-        }
+        targets.check_rows(x)?;
         let weights = targets.checked_weights()?;
         check_present(labels, count, weights.as_deref())?;
         require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", FIXED_CENTRES)?;

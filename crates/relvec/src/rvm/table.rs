@@ -83,13 +83,7 @@ pub(crate) struct Units {
 impl<'a> Table<'a> {
     pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<Table<'a>> {
         let n = x.nrows();
-        if targets.len() != n {
-            let found = format!("{}", targets.len());
-            return Err(Error::Shape { what: "targets", expected: format!("{n}, one per row"), found });
-        }
-        if x.ncols() == 0 {
-            return Err(Error::Shape { what: "rows to train on", expected: "at least 1 column".into(), found: "0".into() });
-        }
+        targets.check_rows(x)?;
         check_finite("rows to train on", x, 0..x.ncols())?;
         let likelihood = rvm.likelihood.as_dyn();
         let y = likelihood.targets(targets.values)?;

@@ -1,6 +1,7 @@
 //! Support vector machines: parameters, and the functions that make up a machine.
 
 mod formulation;
+mod pairs;
 mod platt;
 mod report;
 mod rows;
@@ -292,13 +293,7 @@ impl Svm {
     /// Checks rows and targets; the targets as numbers, `[N]`.
     fn numbers(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<Vec<f64>> {
         let n = x.nrows();
-        if targets.len() != n {
-            let found = format!("{}", targets.len());
-            return Err(Error::Shape { what: "targets", expected: format!("{n}, one per row"), found });
-        }
-        if x.ncols() == 0 {
-            return Err(Error::Shape { what: "rows to train on", expected: "at least 1 column".into(), found: "0".into() });
-        }
+        targets.check_rows(x)?;
         if self.basis == Basis::Given && x.ncols() != n {
             let expected = format!("a value for each pair of rows, [{n}, {n}]");
             return Err(Error::Shape { what: "kernel values", expected, found: format!("[{n}, {}]", x.ncols()) });

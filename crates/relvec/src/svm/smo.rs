@@ -9,20 +9,18 @@
 //! most, whose kernel rows are made together; the gradient of all others follows once for all steps (Joachims 1998).
 //! Variables that will stay at their bounds are left out of it until the rest has converged (shrinking).
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 use ndarray::Array2;
 
+use super::pairs::Inner;
 use super::rows::{Points, Rows, add_rows};
 use crate::error::Result;
-use crate::kernel::vector::{self, Sweep};
 use crate::report::{Interrupt, Status};
 
 /// Most variables of a working set; rows of the cache that it may take, as a share.
 const WORKING_SET: usize = 512;
 const CACHE_SHARE: usize = 2;
-/// Least curvature of a pair, over the sum of its diagonal entries.
-const FLAT: f64 = 1e-12;
 /// A working set is solved to this share of the gap that it was chosen at.
 const INNER_GAP: f64 = 0.1;
 /// Rounds between two looks for variables to leave out.
@@ -317,7 +315,7 @@ impl<'a> Search<'a> {
         self.rows.fetch(&wanted)?;
         let first = set.partition_point(|i| self.group(*i) == 0);
         let whole = set.len() == self.active.len();
-        let mut inner = Inner::new(self, &set, v, [0..first, first..set.len()]);
+        let mut inner = self.inner(&set, v, first);
         let enough = if whole { enough } else { (INNER_GAP * gap).max(0.5 * enough) };
         let most = (100 * set.len()).max(1000).min(self.rules.max_iterations - self.iterations);
         let steps = inner.run(enough, most);
@@ -333,6 +331,21 @@ impl<'a> Search<'a> {
         let by: Vec<f64> = changed.iter().map(|k| moved[*k]).collect();
         add_rows(&rows, &by, &mut self.f);
         Ok(steps)
+    }
+
+    /// The program of a working set, of which the variables up to `first` are one group.
+    fn inner(&self, set: &[usize], v: &[f64], first: usize) -> Inner {
+        let program = self.program;
+        let places: Vec<usize> = set.iter().map(|i| self.place[program.point[*i]]).collect();
+        let mut k = Array2::zeros((set.len(), set.len()));
+        for (mut out, i) in k.outer_iter_mut().zip(set) {
+            let row = self.rows.row(program.point[*i]);
+            out.iter_mut().zip(&places).for_each(|(out, place)| *out = row[*place]);
+        }
+        let pick = |from: &[f64]| set.iter().map(|i| from[*i]).collect::<Vec<f64>>();
+        let values = set.iter().map(|i| v[self.active.binary_search(i).expect("it is active")]).collect();
+        let numbers = [pick(&program.sign), pick(&program.bound), pick(&self.alpha), values];
+        Inner::new([0..first, first..set.len()], k, numbers)
     }
 
     /// Leaves out variables at a bound that no pair would move; whether there were any.
@@ -450,200 +463,4 @@ pub(crate) fn beta(program: &Program, points: usize, alpha: &[f64]) -> Vec<f64> 
         beta[program.point[i]] += program.sign[i] * a;
     }
     beta
-}
-
-/// The program of a working set: everything in a few arrays.
-struct Inner {
-    /// Those whose sums are fixed together.
-    groups: [Range<usize>; 2],
-    /// Kernel values, [W, W], and their diagonal.
-    k: Array2<f64>,
-    diagonal: Vec<f64>,
-    sign: Vec<f64>,
-    bound: Vec<f64>,
-    alpha: Vec<f64>,
-    v: Vec<f64>,
-    /// 0 where a variable can rise, else minus infinity; 0 where it can fall, else infinity.
-    rise: Vec<f64>,
-    fall: Vec<f64>,
-    gains: Vec<f64>,
-}
-
-impl Inner {
-    fn new(search: &Search, set: &[usize], v: &[f64], groups: [Range<usize>; 2]) -> Inner {
-        let program = search.program;
-        let places: Vec<usize> = set.iter().map(|i| search.place[program.point[*i]]).collect();
-        let mut k = Array2::zeros((set.len(), set.len()));
-        for (mut out, i) in k.outer_iter_mut().zip(set) {
-            let row = search.rows.row(program.point[*i]);
-            out.iter_mut().zip(&places).for_each(|(out, place)| *out = row[*place]);
-        }
-        let pick = |from: &[f64]| set.iter().map(|i| from[*i]).collect::<Vec<f64>>();
-        let mut inner = Inner {
-            groups,
-            diagonal: k.diag().to_vec(),
-            k,
-            sign: pick(&program.sign),
-            bound: pick(&program.bound),
-            alpha: pick(&search.alpha),
-            v: set.iter().map(|i| v[search.active.binary_search(i).expect("it is active")]).collect(),
-            rise: vec![0.0; set.len()],
-            fall: vec![0.0; set.len()],
-            gains: vec![0.0; set.len()],
-        };
-        (0..set.len()).for_each(|i| inner.mark(i));
-        inner
-    }
-
-    /// Notes where a variable can go.
-    fn mark(&mut self, i: usize) {
-        let (not_at_top, not_at_bottom) = (self.alpha[i] < self.bound[i], self.alpha[i] > 0.0);
-        let (rises, falls) = if self.sign[i] > 0.0 { (not_at_top, not_at_bottom) } else { (not_at_bottom, not_at_top) };
-        self.rise[i] = if rises { 0.0 } else { f64::NEG_INFINITY };
-        self.fall[i] = if falls { 0.0 } else { f64::INFINITY };
-    }
-
-    /// Steps until no pair violates the conditions by more than `enough`.
-    fn run(&mut self, enough: f64, most: usize) -> usize {
-        for step in 0..most {
-            let pair =
-                self.groups.clone().into_iter().filter_map(|group| self.pair(group, enough)).reduce(|a, b| match b.2 > a.2 {
-                    true => b,
-                    false => a,
-                });
-            let Some((i, j, _)) = pair else { return step };
-            if !self.step(i, j) {
-                return step;
-            }
-        }
-        most
-    }
-
-    /// The pair of a group that gains most, and its gain.
-    fn pair(&mut self, group: Range<usize>, enough: f64) -> Option<(usize, usize, f64)> {
-        let (mut top, mut bottom) = (f64::NEG_INFINITY, f64::INFINITY);
-        let ends = Ends { v: &self.v[group.clone()], rise: &self.rise[group.clone()], fall: &self.fall[group.clone()] };
-        vector::run(FindEnds { ends, top: &mut top, bottom: &mut bottom });
-        if !(top - bottom > enough) {
-            return None;
-        }
-        let i = group.clone().find(|i| self.v[*i] + self.rise[*i] == top)?;
-        let row = self.k.row(i);
-        let mut best = 0.0;
-        vector::run(FindGains {
-            value: self.v[i],
-            diagonal: self.diagonal[i],
-            row: &row.as_slice().expect("rows are contiguous")[group.clone()],
-            diagonals: &self.diagonal[group.clone()],
-            v: &self.v[group.clone()],
-            fall: &self.fall[group.clone()],
-            gains: &mut self.gains[group.clone()],
-            best: &mut best,
-        });
-        let j = group.clone().find(|j| self.gains[*j] == best).filter(|_| best > 0.0)?;
-        Some((i, j, best))
-    }
-
-    /// Moves a pair to the least objective on its line; whether anything changed.
-    fn step(&mut self, i: usize, j: usize) -> bool {
-        let (a, b) = (self.diagonal[i], self.diagonal[j]);
-        let curvature = (a + b - 2.0 * self.k[[i, j]]).max(FLAT * (a + b).abs()).max(f64::MIN_POSITIVE);
-        let room = |up: bool, i: usize| if up { self.bound[i] - self.alpha[i] } else { self.alpha[i] };
-        let (room_i, room_j) = (room(self.sign[i] > 0.0, i), room(self.sign[j] < 0.0, j));
-        let delta = ((self.v[i] - self.v[j]) / curvature).min(room_i).min(room_j);
-        let before = (self.alpha[i], self.alpha[j]);
-        let end = |up: bool, bound: f64| if up { bound } else { 0.0 };
-        self.alpha[i] = if delta == room_i { end(self.sign[i] > 0.0, self.bound[i]) } else { before.0 + self.sign[i] * delta };
-        self.alpha[j] = if delta == room_j { end(self.sign[j] < 0.0, self.bound[j]) } else { before.1 - self.sign[j] * delta };
-        let (rows_i, rows_j) = (self.k.row(i), self.k.row(j));
-        let (row_i, row_j) = (rows_i.as_slice().expect("rows"), rows_j.as_slice().expect("rows"));
-        vector::run(Move { delta, row_i, row_j, v: &mut self.v });
-        self.mark(i);
-        self.mark(j);
-        before != (self.alpha[i], self.alpha[j])
-    }
-}
-
-struct Ends<'a> {
-    v: &'a [f64],
-    rise: &'a [f64],
-    fall: &'a [f64],
-}
-
-/// The largest v of those that rise, the least of those that fall.
-struct FindEnds<'a> {
-    ends: Ends<'a>,
-    top: &'a mut f64,
-    bottom: &'a mut f64,
-}
-
-const LANES: usize = 16;
-
-impl Sweep for FindEnds<'_> {
-    #[inline(always)]
-    fn run(self) {
-        let Ends { v, rise, fall } = self.ends;
-        let (mut tops, mut bottoms) = ([f64::NEG_INFINITY; LANES], [f64::INFINITY; LANES]);
-        let chunks = v.chunks(LANES).zip(rise.chunks(LANES).zip(fall.chunks(LANES)));
-        for (v, (rise, fall)) in chunks {
-            for (((v, rise), fall), (top, bottom)) in v.iter().zip(rise).zip(fall).zip(tops.iter_mut().zip(&mut bottoms)) {
-                let (up, down) = (v + rise, v + fall);
-                *top = if up > *top { up } else { *top };
-                *bottom = if down < *bottom { down } else { *bottom };
-            }
-        }
-        *self.top = tops.into_iter().fold(f64::NEG_INFINITY, f64::max);
-        *self.bottom = bottoms.into_iter().fold(f64::INFINITY, f64::min);
-    }
-}
-
-/// What a pair gains with each of those that fall: (v_i - v_j)^2 over its curvature.
-struct FindGains<'a> {
-    value: f64,
-    diagonal: f64,
-    row: &'a [f64],
-    diagonals: &'a [f64],
-    v: &'a [f64],
-    fall: &'a [f64],
-    gains: &'a mut [f64],
-    best: &'a mut f64,
-}
-
-impl Sweep for FindGains<'_> {
-    #[inline(always)]
-    fn run(self) {
-        let mut tops = [0.0f64; LANES];
-        let inputs = self.row.chunks(LANES).zip(self.diagonals.chunks(LANES));
-        let values = self.v.chunks(LANES).zip(self.fall.chunks(LANES));
-        for ((gains, (row, diagonals)), (v, fall)) in self.gains.chunks_mut(LANES).zip(inputs).zip(values) {
-            let inputs = row.iter().zip(diagonals).zip(v.iter().zip(fall));
-            for ((gain, top), ((k, d), (v, fall))) in gains.iter_mut().zip(&mut tops).zip(inputs) {
-                let difference = self.value - (v + fall);
-                let sum = self.diagonal + d;
-                let curvature = sum - 2.0 * k;
-                let least = FLAT * sum.abs() + f64::MIN_POSITIVE;
-                let curvature = if curvature > least { curvature } else { least };
-                *gain = if difference > 0.0 { difference * difference / curvature } else { 0.0 };
-                *top = if *gain > *top { *gain } else { *top };
-            }
-        }
-        *self.best = tops.into_iter().fold(0.0, f64::max);
-    }
-}
-
-/// v - delta (k_i - k_j).
-struct Move<'a> {
-    delta: f64,
-    row_i: &'a [f64],
-    row_j: &'a [f64],
-    v: &'a mut [f64],
-}
-
-impl Sweep for Move<'_> {
-    #[inline(always)]
-    fn run(self) {
-        for (v, (a, b)) in self.v.iter_mut().zip(self.row_i.iter().zip(self.row_j)) {
-            *v = (b - a).mul_add(self.delta, *v);
-        }
-    }
 }
