@@ -144,6 +144,8 @@ class RelevanceVectorMachine(KernelMachine):
         inference: str,
         inference_params: dict[str, Any] | None,
         tol: float | None,
+        sparsity: float | str,
+        cv: int | None,
         max_iter: int,
         time_limit: float | None,
         memory_limit: int | None,
@@ -166,6 +168,8 @@ class RelevanceVectorMachine(KernelMachine):
         self.inference = inference
         self.inference_params = inference_params
         self.tol = tol
+        self.sparsity = sparsity
+        self.cv = cv
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.memory_limit = memory_limit
@@ -279,10 +283,10 @@ class RelevanceVectorMachine(KernelMachine):
             text = f"dictionary={size}, but there are only {found} different rows: all of them are candidates"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
 
-    def _moments(self, X: ArrayLike) -> tuple[Float, Float]:
-        """Mean and model variance at rows `X`."""
+    def _moments(self, X: ArrayLike, variance: str | None = None) -> tuple[Float, Float, float]:
+        """Mean and model variance at rows `X`, and the variance of the noise."""
         rows = self._rows(X)
-        return self._model.predict(rows, threads(self.n_jobs))
+        return self._model.predict(rows, threads(self.n_jobs), variance)
 
     def _mean(self, X: ArrayLike) -> Float:
         """Mean alone at rows `X`: the variance costs far more."""

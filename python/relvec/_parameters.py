@@ -19,6 +19,7 @@ SCHEMES: list[str] = _core.inference_schemes()
 LANDMARKS: list[str] = _core.landmarks()
 RULES: list[str] = _core.multi_class_rules()
 GAMMA_RULES: list[str] = _core.gamma_rules()
+VARIANCES: list[str] = _core.variance_rules()
 
 
 def one_of(name: str, value: Any, known: list[str]) -> str:
@@ -256,6 +257,16 @@ def inference(estimator: Any) -> dict[str, Any]:
     return {name: own}
 
 
+def sparsity(value: Any) -> str | float:
+    """Check what a kernel must gain: nats, or how they are chosen."""
+    if isinstance(value, str):
+        return one_of("sparsity", value, ["cv"])
+    number = real("sparsity", value)
+    if number < 0.0:
+        raise ValueError(f"sparsity = {value!r}: expected zero or a positive number of nats, or 'cv'")
+    return number
+
+
 def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: int, seed: int) -> str:
     """All settings of a fit; `given`: the rows are values of basis functions already."""
     own: dict[str, Any] = {
@@ -263,6 +274,8 @@ def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: i
         "bias": bool(estimator.fit_intercept),
         "likelihood": likelihood,
         "inference": inference(estimator),
+        "sparsity": sparsity(estimator.sparsity),
+        "cv": None if estimator.cv is None else whole("cv", estimator.cv, 2),
         "max_iterations": whole("max_iter", estimator.max_iter, 1),
         "threads": threads,
         "seed": seed,
@@ -276,6 +289,10 @@ def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: i
     rule = centres(estimator, given)
     if not given:
         own["centres"] = rule
+    if hasattr(estimator, "calibrate"):
+        own["calibrate"] = bool(estimator.calibrate)
+        own["variance"] = one_of("variance", estimator.variance, VARIANCES)
+        own["keep_rows"] = None if estimator.keep_rows is None else whole("keep_rows", estimator.keep_rows, 1)
     if hasattr(estimator, "multi_class"):
         own["multi_class"] = one_of("multi_class", estimator.multi_class, RULES)
     size = dictionary(estimator)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from . import _core, _parameters
 from ._base import Float, Kernel, RelevanceVectorMachine, target_name
@@ -84,6 +84,24 @@ default="kmedoids"
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
         change of a log precision); None: its default.
+    sparsity : float or "cv", default=0.0
+        Nats that each kernel must gain: log prior odds against it. With 0 the evidence alone decides, as in [1]_ [2]_;
+        it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
+        is paid for by intervals that are too narrow. ``"cv"`` takes the sparsest that predicts rows left out as well as the best
+        of 0 to 8 nats, up to chance; it costs `cv` more fits. For ``inference="sequential"``.
+    cv : int, default=None
+        Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
+        none, or 5 where something is chosen by it. The kernel is that of the fit to all rows.
+    calibrate : bool, default=False
+        Whether predictive variances are multiplied by the mean square of the standardised residuals of rows left out
+        in cross-validation, if that is above 1.
+    variance : {"posterior", "healed"}, default="posterior"
+        The variance of predictions. Away from all relevance vectors that of the posterior shrinks to that of the noise;
+        ``"healed"`` adds a basis function at the row that is predicted [4]_, so that it grows there to about the
+        variance of the target. The model then keeps rows, and predicting costs more.
+    keep_rows : int, default=None
+        Training rows that the model keeps for the healed variance, a sample if there are more; None: at most 2,000 if
+        `variance` asks for them.
     max_iter : int, default=10000
         Most iterations.
     time_limit : float, default=None
@@ -131,6 +149,8 @@ default="kmedoids"
         Degrees of freedom of the Student-t distribution about the predicted mean, with the predicted standard deviation
         for scale, when the noise precision is integrated out as well: for ``"variational"`` with the noise learnt;
         infinite otherwise, where that distribution is the normal one.
+    variance_factor_ : float
+        What predictive variances are multiplied by; 1 unless ``calibrate=True`` found them too small.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
     feature_relevance_ : ndarray of shape (n_features,)
@@ -147,7 +167,8 @@ default="kmedoids"
         gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
         log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
-        centres were to be learnt ``centre_search``. Of
+        centres were to be learnt ``centre_search``. With `cv` ``validation``: scores of rows left out, and those of
+        each sparsity ``tried``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
         ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
@@ -172,6 +193,8 @@ default="kmedoids"
        models", Artificial Intelligence and Statistics, 2003.
     .. [3] C. M. Bishop and M. E. Tipping, "Variational relevance vector machines", Uncertainty in
        Artificial Intelligence, 2000.
+    .. [4] C. E. Rasmussen and J. Quinonero-Candela, "Healing the relevance vector machine through
+       augmentation", International Conference on Machine Learning, 2005.
 
     Examples
     --------
@@ -205,6 +228,11 @@ default="kmedoids"
         inference: str = "sequential",
         inference_params: dict[str, Any] | None = None,
         tol: float | None = None,
+        sparsity: float | str = 0.0,
+        cv: int | None = None,
+        calibrate: bool = False,
+        variance: str = "posterior",
+        keep_rows: int | None = None,
         max_iter: int = 10_000,
         time_limit: float | None = None,
         memory_limit: int | None = None,
@@ -228,6 +256,8 @@ default="kmedoids"
             inference=inference,
             inference_params=inference_params,
             tol=tol,
+            sparsity=sparsity,
+            cv=cv,
             max_iter=max_iter,
             time_limit=time_limit,
             memory_limit=memory_limit,
@@ -237,6 +267,9 @@ default="kmedoids"
             callback=callback,
         )
         self.noise_variance = noise_variance
+        self.calibrate = calibrate
+        self.variance = variance
+        self.keep_rows = keep_rows
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> RVR:
         """Learn from rows `X` and real targets `y`.
@@ -288,6 +321,7 @@ default="kmedoids"
         assert model.noise_variance is not None
         self.noise_variance_ = model.noise_variance
         self.noise_degrees_ = model.noise_degrees
+        self.variance_factor_ = model.variance_factor
 
     @property
     def coef_(self) -> Float:
@@ -300,11 +334,30 @@ default="kmedoids"
     def predict(self, X: ArrayLike) -> Float: ...
     @overload
     def predict(
-        self, X: ArrayLike, return_std: Literal[False] = False, return_parts: Literal[False] = False
+        self,
+        X: ArrayLike,
+        return_std: Literal[False] = False,
+        return_parts: Literal[False] = False,
+        return_cov: Literal[False] = False,
+        variance: str | None = None,
     ) -> Float: ...
     @overload
-    def predict(self, X: ArrayLike, return_std: bool = False, return_parts: bool = False) -> Any: ...
-    def predict(self, X: ArrayLike, return_std: bool = False, return_parts: bool = False) -> Any:
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_parts: bool = False,
+        return_cov: bool = False,
+        variance: str | None = None,
+    ) -> Any: ...
+    def predict(
+        self,
+        X: ArrayLike,
+        return_std: bool = False,
+        return_parts: bool = False,
+        return_cov: bool = False,
+        variance: str | None = None,
+    ) -> Any:
         """Predict the mean, and on request how far off it may be.
 
         Parameters
@@ -317,6 +370,12 @@ default="kmedoids"
         return_parts : bool, default=False
             Whether to return its two parts: the standard deviation that comes from not knowing the
             weights, and that of the noise; their squares add up to that of `return_std`.
+        return_cov : bool, default=False
+            Whether to return the joint covariance of new observations instead of `return_std`: that of the model,
+            and of the noise on the diagonal. Not with a healed variance, which knows single rows only.
+        variance : {"posterior", "healed"}, default=None
+            The variance, if not that of the constructor; ``"healed"`` needs a model that keeps rows. The mean belongs
+            to it.
 
         Returns
         -------
@@ -324,18 +383,82 @@ default="kmedoids"
             The predictive mean.
         std : ndarray of shape (n_samples,)
             Only with `return_std`.
+        cov : ndarray of shape (n_samples, n_samples)
+            Only with `return_cov`.
         model_std, noise_std : ndarray of shape (n_samples,)
             Only with `return_parts`.
         """
-        if not (return_std or return_parts):
+        if return_std and return_cov:
+            raise RuntimeError("return_std and return_cov: expected at most one, the first is the root of a diagonal")
+        check_is_fitted(self)
+        rule = self._model.variance if variance is None else _parameters.one_of("variance", variance, _parameters.VARIANCES)
+        if not (return_std or return_parts or return_cov) and rule == "posterior":
             return self._mean(X)
-        mean, variance = self._moments(X)
+        if return_cov and rule == "healed":
+            raise ValueError("variance = 'healed': expected 'posterior' with return_cov, a healed one is of single rows")
+        mean, model_variance, noise_variance = self._moments(X, rule)
         out = [mean]
         if return_std:
-            out.append(np.sqrt(variance + self.noise_variance_))
+            out.append(np.sqrt(model_variance + noise_variance))
+        if return_cov:
+            out.append(self._model.predict_covariance(self._rows(X), threads(self.n_jobs), self.memory_limit)[1])
         if return_parts:
-            out += [np.sqrt(variance), np.full(len(mean), np.sqrt(self.noise_variance_))]
-        return tuple(out)
+            out += [np.sqrt(model_variance), np.full(len(mean), np.sqrt(noise_variance))]
+        return out[0] if len(out) == 1 else tuple(out)
+
+    def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, noise: bool = True) -> Float:
+        """Draw functions from the posterior and evaluate them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples_X, n_features)
+            Rows.
+        n_samples : int, default=1
+            Functions to draw.
+        random_state : int, RandomState or None, default=0
+            Seed of the draws.
+        noise : bool, default=True
+            Whether each value has noise of its own: draws of new observations, whose covariance is that of
+            ``predict(X, return_cov=True)``. Otherwise of the function.
+
+        Returns
+        -------
+        ndarray of shape (n_samples_X, n_samples)
+            A function in each column.
+        """
+        rows = self._rows(X)
+        count = _parameters.whole("n_samples", n_samples, 1)
+        return self._model.draws(rows, count, self._seed(random_state), bool(noise), threads(self.n_jobs))
+
+    def leave_one_out(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> tuple[Float, Float, Float]:
+        """Predict each training row as if it had been left out, the precisions held.
+
+        Exact for these precisions, without another fit. But they have seen all rows: of a model with many relevance
+        vectors for its rows this is far too hopeful, where `cv` is not.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows that the model was trained on.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+
+        Returns
+        -------
+        mean, std : ndarray of shape (n_samples,)
+            Predictions of the targets.
+        log_density : ndarray of shape (n_samples,)
+            Log predictive density of the targets, in nats.
+        """
+        rows = self._rows(X)
+        t = np.ascontiguousarray(column_or_1d(y), dtype=np.float64)
+        weights = _parameters.sample_weights(sample_weight, len(rows))
+        mean, variance, log_density = self._model.leave_one_out(rows, t, weights, threads(self.n_jobs))
+        return mean, np.sqrt(variance), log_density
 
 
 class RVC(ClassifierMixin, RelevanceVectorMachine):
@@ -412,6 +535,14 @@ default="kmedoids"
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
         change of a log precision); None: its default.
+    sparsity : float or "cv", default=0.0
+        Nats that each kernel must gain: log prior odds against it. With 0 the evidence alone decides, as in [1]_ [2]_;
+        it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
+        is paid for by probabilities that are too sure. ``"cv"`` takes the sparsest that predicts rows left out as well as the best
+        of 0 to 8 nats, up to chance; it costs `cv` more fits. For ``inference="sequential"``.
+    cv : int, default=None
+        Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
+        none, or 5 where something is chosen by it. The kernel is that of the fit to all rows.
     max_iter : int, default=10000
         Most iterations.
     time_limit : float, default=None
@@ -480,7 +611,8 @@ default="kmedoids"
         gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
         log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
-        centres were to be learnt ``centre_search``. Of
+        centres were to be learnt ``centre_search``. With `cv` ``validation``: scores of rows left out, and those of
+        each sparsity ``tried``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
         ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
@@ -545,6 +677,8 @@ default="kmedoids"
         inference: str = "sequential",
         inference_params: dict[str, Any] | None = None,
         tol: float | None = None,
+        sparsity: float | str = 0.0,
+        cv: int | None = None,
         max_iter: int = 10_000,
         time_limit: float | None = None,
         memory_limit: int | None = None,
@@ -568,6 +702,8 @@ default="kmedoids"
             inference=inference,
             inference_params=inference_params,
             tol=tol,
+            sparsity=sparsity,
+            cv=cv,
             max_iter=max_iter,
             time_limit=time_limit,
             memory_limit=memory_limit,

@@ -39,13 +39,13 @@ impl Rows {
 }
 
 /// Targets, copied: they are small beside the rows.
-enum Values {
+pub(crate) enum Values {
     Real(Array1<f64>),
     Classes(Vec<usize>),
 }
 
 impl Values {
-    fn targets<'a>(&'a self, weights: Option<&'a Array1<f64>>) -> Targets<'a> {
+    pub fn targets<'a>(&'a self, weights: Option<&'a Array1<f64>>) -> Targets<'a> {
         let targets = match self {
             Values::Real(t) => Targets::real(t.view()),
             Values::Classes(labels) => Targets::classes(labels, labels.iter().max().map_or(2, |top| (top + 1).max(2))),
@@ -61,7 +61,7 @@ pub(crate) enum Target<'py> {
 }
 
 impl Target<'_> {
-    fn values(&self) -> PyResult<Values> {
+    pub fn values(&self) -> PyResult<Values> {
         Ok(match self {
             Target::Real(t) => Values::Real(t.as_array().to_owned()),
             Target::Classes(labels) => {

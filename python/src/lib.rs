@@ -54,6 +54,12 @@ mod _core {
         relvec::MultiClass::NAMES.to_vec()
     }
 
+    /// The names of the variances that a prediction may have.
+    #[pyfunction]
+    fn variance_rules() -> Vec<&'static str> {
+        relvec::Variance::NAMES.to_vec()
+    }
+
     /// The names of the ways to choose landmarks.
     #[pyfunction]
     fn landmarks() -> Vec<&'static str> {

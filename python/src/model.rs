@@ -1,12 +1,13 @@
 //! A trained model as Python sees it.
 
 use ndarray::{Array1, Array2, ArrayView2};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray2, ToPyArray};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
-use relvec::{FittedBasis, Label, Moderation, Prediction};
+use relvec::{FittedBasis, Label, Moderation, Prediction, Targets, Variance};
 
+use crate::fit::Target;
 use crate::{exception, guarded, pool};
 
 /// A trained machine; it does not change.
@@ -15,8 +16,17 @@ pub(crate) struct Model {
     model: relvec::Model,
 }
 
-/// Mean and model variance, `[N]` each.
-type Moments<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+/// Mean and model variance, `[N]` each, and the variance of the noise.
+type Moments<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, f64);
+
+/// Two vectors of the same length.
+type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
+/// Mean, variance and log density, `[N]` each.
+type LeftOut<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
+
+/// Mean, `[N]`, and covariance, [N, N].
+type Joint<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>);
 
 impl Model {
     pub fn new(model: relvec::Model) -> Model {
@@ -37,9 +47,20 @@ impl Model {
     }
 
     /// On rows, or on basis values where the kernel is the caller's.
+    fn on_rows<T: Send>(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        predict: impl FnOnce(&relvec::Model) -> relvec::Result<T> + Send,
+    ) -> PyResult<T> {
+        self.on_threads(py, threads, |model| match model.expansion.basis {
+            FittedBasis::External { .. } => predict(&model.on_basis()),
+            _ => predict(model),
+        })
+    }
+
     fn prediction(&self, py: Python<'_>, x: ArrayView2<'_, f64>, threads: usize) -> PyResult<Prediction> {
-        let external = matches!(self.model.expansion.basis, FittedBasis::External { .. });
-        self.on_threads(py, threads, |model| if external { model.predict_from_basis(x) } else { model.predict(x) })
+        self.on_rows(py, threads, |model| model.predict(x))
     }
 
     /// The mean of `prediction`, without the variance where the core makes the basis functions.
@@ -87,10 +108,85 @@ impl Model {
         Model { model: self.model.clone().with_external_kernel(&relevance, n_features, centres.as_ref()) }
     }
 
-    /// Mean and model variance at rows (or at values of the basis functions, for an external kernel).
-    fn predict<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f64>, threads: usize) -> PyResult<Moments<'py>> {
-        let prediction = self.prediction(py, x.as_array(), threads)?;
-        Ok((prediction.mean.to_pyarray(py), prediction.model_variance.to_pyarray(py)))
+    /// Mean, model variance and noise variance at rows (or at values of the basis functions, for an external kernel).
+    #[pyo3(signature = (x, threads, variance=None))]
+    fn predict<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+        variance: Option<&str>,
+    ) -> PyResult<Moments<'py>> {
+        let rule = variance.map(Variance::from_name).transpose().map_err(exception)?;
+        let x = x.as_array();
+        let prediction = self.on_rows(py, threads, |model| model.predict_with(x, rule.unwrap_or(model.variance)))?;
+        Ok((prediction.mean.to_pyarray(py), prediction.model_variance.to_pyarray(py), prediction.noise_variance))
+    }
+
+    /// Mean and joint covariance at rows, that of the noise on its diagonal.
+    #[pyo3(signature = (x, threads, memory_limit=None))]
+    fn predict_covariance<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+        memory_limit: Option<u64>,
+    ) -> PyResult<Joint<'py>> {
+        let x = x.as_array();
+        let (mean, covariance) = self.on_rows(py, threads, |model| model.predict_covariance(x, memory_limit))?;
+        Ok((mean.to_pyarray(py), covariance.to_pyarray(py)))
+    }
+
+    /// Values of `count` functions drawn from the posterior, [N, count].
+    fn draws<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        count: usize,
+        seed: u64,
+        noise: bool,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let x = x.as_array();
+        Ok(self.on_rows(py, threads, |model| model.draws(count, seed, noise)?.at(x))?.to_pyarray(py))
+    }
+
+    /// Mean, variance (with noise, in regression) and log density of training rows, each left out in turn.
+    #[pyo3(signature = (x, target, weights, threads))]
+    fn leave_one_out<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        target: Target<'py>,
+        weights: Option<PyReadonlyArray1<'py, f64>>,
+        threads: usize,
+    ) -> PyResult<LeftOut<'py>> {
+        let (x, values) = (x.as_array(), target.values()?);
+        let weights = weights.map(|w| w.as_array().to_owned());
+        let found = self.on_rows(py, threads, |model| {
+            let targets: Targets = values.targets(weights.as_ref());
+            model.leave_one_out(x, &targets)
+        })?;
+        let prediction = found.prediction;
+        Ok((prediction.mean.to_pyarray(py), prediction.variance().to_pyarray(py), found.log_density.to_pyarray(py)))
+    }
+
+    /// What predictive variances are multiplied by.
+    #[getter]
+    fn variance_factor(&self) -> f64 {
+        self.model.posterior.as_ref().and_then(|p| p.variance_factor).unwrap_or(1.0)
+    }
+
+    /// `"posterior"` or `"healed"`.
+    #[getter]
+    fn variance(&self) -> &'static str {
+        self.model.variance.name()
+    }
+
+    /// Training rows that the model keeps, and whether they are all.
+    #[getter]
+    fn kept_rows(&self) -> (usize, bool) {
+        self.model.kept_rows.as_ref().map_or((0, false), |kept| (kept.rows.nrows(), kept.complete))
     }
 
     /// The mean alone, the same to the bit, which costs far less.
@@ -218,7 +314,7 @@ impl Model {
 
     /// Mean and scale of each feature, if the model standardises.
     #[getter]
-    fn scaling<'py>(&self, py: Python<'py>) -> Option<Moments<'py>> {
+    fn scaling<'py>(&self, py: Python<'py>) -> Option<Pair<'py>> {
         self.model.scaling.as_ref().map(|s| (s.mean.to_pyarray(py), s.scale.to_pyarray(py)))
     }
 

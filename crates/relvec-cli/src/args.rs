@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, MultiClass};
+use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, MultiClass, Sparsity, Variance};
 
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
@@ -83,6 +83,24 @@ pub(crate) struct FitArgs {
     /// instead of one
     #[arg(long)]
     pub probability: bool,
+    /// Nats that each kernel must gain to be kept, or cv: what predicts rows left out best [default: 0, the evidence
+    /// alone decides]
+    #[arg(long, value_name = "NATS|cv", default_value = "0", hide_default_value = true, allow_negative_numbers = true)]
+    pub sparsity: Sparsity,
+    /// Cross-validate with this many folds, the search repeated in each, and print the scores [default: none, or 5
+    /// where something is chosen by it]
+    #[arg(long, value_name = "FOLDS", value_parser = at_least_two)]
+    pub cv: Option<usize>,
+    /// Multiply predictive variances by what cross-validation finds them to be too small by (regression)
+    #[arg(long)]
+    pub calibrate: bool,
+    /// The variance of predictions: of the posterior, or healed, which does not shrink away from the data (regression;
+    /// the model then keeps rows)
+    #[arg(long, default_value = "posterior", value_parser = PossibleValuesParser::new(Variance::NAMES))]
+    pub variance: String,
+    /// Rows that the model keeps for the healed variance, a sample of more [default: 2000 with --variance healed]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub keep_rows: Option<usize>,
     /// Any parameter, by its path in the settings, such as kernel.rbf.gamma=0.5 or max_iterations=100
     /// (may be repeated; a wrong path lists what there is)
     #[arg(long, value_name = "PATH=VALUE")]
@@ -148,6 +166,16 @@ pub(crate) struct PredictArgs {
     /// models of the variational scheme that have learnt it. std is then that distribution's
     #[arg(long)]
     pub student_t: bool,
+    /// The variance of the predictions, if not that of the model; healed needs a model that keeps rows
+    #[arg(long, value_parser = PossibleValuesParser::new(Variance::NAMES))]
+    pub variance: Option<String>,
+    /// Also write this many values drawn from the posterior, with noise: columns sample_1, sample_2, ...; each is one
+    /// function, the same at all rows
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub samples: Option<usize>,
+    /// Seed of the draws
+    #[arg(long, value_name = "N", default_value = "0", requires = "samples")]
+    pub seed: u64,
     /// Threads to use; the predictions do not depend on it [default: one per processor]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub threads: Option<usize>,

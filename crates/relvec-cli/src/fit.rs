@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, anyhow};
 use ndarray::{Array1, Array2, ArrayView1};
-use relvec::{Centres, Dictionary, Error, Landmarks, Model, Progress, Report, Scaling, Status, SvmProgress, Targets};
+use relvec::{Centres, Dictionary, Error, Landmarks, Model, Progress, Report, Scaling, Status, SvmProgress, Targets, Validation};
 
 use crate::args::{FitArgs, Task};
 use crate::failure::usage;
@@ -20,6 +20,9 @@ const NAMES_SHOWN: usize = 10;
 /// Rows of positive weight that a fit needs.
 const LEAST_ROWS: usize = 2;
 
+/// A model, the seconds that it took, and what cross-validation says of it.
+type Fitted = (Model, f64, Option<Validation>);
+
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
     let roles = roles(args)?;
     let machine = settings::resolve(args)?;
@@ -29,7 +32,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
 
     let rows = TrainingRows::open(&args.data, roles)?;
     let target = rows.target().to_string();
-    let (mut model, seconds) = match &machine {
+    let (mut model, seconds, validation) = match &machine {
         Machine::Rvm(settings) => rvm(args, roles, settings, rows)?,
         Machine::Svm(settings) => svm(args, settings, rows)?,
     };
@@ -38,7 +41,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     if let Some(path) = &args.output {
         output::write(path, model.to_json()?.as_bytes())?;
     }
-    let summary = Summary::of(&model, Some(seconds));
+    let summary = Summary::of(&model, Some(seconds), validation.as_ref());
     eprint!("{}", summary.to_text());
     if let Some(path) = &args.output {
         eprintln!("{:<20}{}", "model", path.display());
@@ -50,7 +53,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
 }
 
 /// A relevance vector machine: in memory, or with the table in blocks.
-fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows) -> Result<(Model, f64)> {
+fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows) -> Result<Fitted> {
     let centres = settings.centres.as_deref().map(|path| training::landmarks(path, rows.features())).transpose()?;
     let forced = args.stream || args.checkpoint.is_some();
     let streamed = forced || large(&rows, settings);
@@ -61,11 +64,11 @@ fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows) ->
         None => in_memory(args, settings, rows, centres)?,
     };
     warn(&model, &report, settings, streamed);
-    Ok((model, report.seconds))
+    Ok((model, report.seconds, report.validation))
 }
 
 /// A support vector machine.
-fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<(Model, f64)> {
+fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fitted> {
     let prepared = Prepared::new(args, settings.task(), rows)?;
     let task = prepared.learnt.task();
     let Some(svm) = settings.machine(task) else {
@@ -90,7 +93,7 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<(Mo
     if report.merged_rows > 0 {
         eprintln!("note: {} equal to another and merged with it", count(report.merged_rows, "row"));
     }
-    Ok((prepared.complete(model), report.seconds))
+    Ok((prepared.complete(model), report.seconds, None))
 }
 
 /// Whether the sizes ask for a fit in blocks, where one is possible.

@@ -17,7 +17,7 @@ const NAMES_SHOWN: usize = 20;
 
 pub(crate) fn run(args: &InspectArgs) -> Result<()> {
     let model = model_file::read(&args.model)?;
-    let summary = Summary::of(&model, None);
+    let summary = Summary::of(&model, None, None);
     let text = if args.json { summary.to_json()? + "\n" } else { describe(&model, &summary) };
     output::print(&text)
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::ArrayView2;
-use relvec::{Label, Model, Moderation};
+use relvec::{Draws, Label, Model, Moderation, Variance};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::args::{PredictArgs, Task};
@@ -29,18 +29,18 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     if args.level.is_some() && (task(&model) == Task::Classify || model.posterior.is_none()) {
         eprintln!("note: --level is for regression by a relevance vector machine; the model is another");
     }
-    let writer = PredictionWriter::new(&model, args)?;
+    let mut writer = PredictionWriter::new(&model, args)?;
     match output {
         Some(mut file) => {
-            stream(args, &writer, &mut file)?;
+            stream(args, &mut writer, &mut file)?;
             file.finish()
         }
-        None => stream(args, &writer, &mut io::stdout().lock()),
+        None => stream(args, &mut writer, &mut io::stdout().lock()),
     }
 }
 
 /// Predicts the table block by block.
-fn stream(args: &PredictArgs, writer: &PredictionWriter, sink: &mut dyn Write) -> Result<()> {
+fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Write) -> Result<()> {
     let name = || format!("`{}`", args.data.display());
     let mut table = Table::open(&args.data)?;
     let columns = match_columns(writer.model, &table).with_context(name)?;
@@ -99,6 +99,9 @@ struct PredictionWriter<'a> {
     /// A pool of our own: the global one belongs to whoever embeds this library.
     pool: rayon::ThreadPool,
     header: Vec<String>,
+    variance: Variance,
+    /// Functions drawn from the posterior.
+    draws: Option<Draws<'a>>,
     /// Standard deviations from the mean to `upper`.
     quantile: f64,
     /// The standard deviation of the distribution that the quantile is of, over the scale.
@@ -117,6 +120,15 @@ impl<'a> PredictionWriter<'a> {
                 header.extend(classes.map(|k| format!("probability_{}", class_name(model, k))));
             }
         }
+        let regression = task(model) == Task::Regress && model.posterior.is_some();
+        for (flag, given) in [("--variance", args.variance.is_some()), ("--samples", args.samples.is_some())] {
+            if given && !regression {
+                bail!("{flag} is for regression by a relevance vector machine; the model is another");
+            }
+        }
+        let variance = args.variance.as_deref().map_or(Ok(model.variance), Variance::from_name)?;
+        header.extend((1..=args.samples.unwrap_or(0)).map(|k| format!("sample_{k}")));
+        let draws = args.samples.map(|count| model.draws(count, args.seed, true)).transpose()?;
         let above = 0.5 + args.level.unwrap_or(LEVEL) / 2.0;
         let (quantile, spread) = match (args.student_t, model.posterior.as_ref().and_then(|p| p.noise_degrees)) {
             (false, _) => (Normal::standard().inverse_cdf(above), 1.0),
@@ -129,10 +141,10 @@ impl<'a> PredictionWriter<'a> {
         // 0 threads means one per processor.
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build().context("cannot start threads")?;
-        Ok(PredictionWriter { model, pool, header, quantile, spread })
+        Ok(PredictionWriter { model, pool, header, variance, draws, quantile, spread })
     }
 
-    fn block(&self, x: ArrayView2<f64>, sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
+    fn block(&mut self, x: ArrayView2<f64>, sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
         match task(self.model) {
             Task::Regress if self.model.posterior.is_none() => {
                 for value in self.pool.install(|| self.model.predict_mean(x))? {
@@ -140,10 +152,15 @@ impl<'a> PredictionWriter<'a> {
                 }
             }
             Task::Regress => {
-                let prediction = self.pool.install(|| self.model.predict(x))?;
-                for (mean, std) in prediction.mean.iter().zip(prediction.std()) {
+                let (model, variance) = (self.model, self.variance);
+                let prediction = self.pool.install(|| model.predict_with(x, variance))?;
+                let pool = &self.pool;
+                let drawn = self.draws.as_mut().map(|draws| pool.install(|| draws.at(x))).transpose()?;
+                for (n, (mean, std)) in prediction.mean.iter().zip(prediction.std()).enumerate() {
                     let (half, std) = (self.quantile * std, self.spread * std);
-                    write(sink, &[*mean, std, mean - half, mean + half].map(number))?;
+                    let drawn = drawn.iter().flat_map(|drawn| drawn.row(n).to_vec());
+                    let cells: Vec<String> = [*mean, std, mean - half, mean + half].into_iter().chain(drawn).map(number).collect();
+                    write(sink, &cells)?;
                 }
             }
             Task::Classify if no_probabilities(self.model) => {

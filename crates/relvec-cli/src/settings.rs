@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use relvec::{
     Bernoulli, CentreRule, Dictionary, DictionaryRule, Formulation, Gamma, Gaussian, Inference, Kernel, Landmarks, Likelihood,
-    MultiClass, Rvm, Svm,
+    MultiClass, Rvm, Sparsity, Svm, Variance,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -97,6 +97,11 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         dictionary: args.dictionary,
         landmarks,
         threads: args.threads,
+        sparsity: args.sparsity,
+        cv: args.cv,
+        calibrate: args.calibrate,
+        variance: Variance::from_name(&args.variance).map_err(|e| usage(e.to_string()))?,
+        keep_rows: args.keep_rows,
         ..Rvm::default()
     };
     let rvm = args.set.iter().try_fold(rvm, |rvm, setting| apply(&rvm, setting))?;
@@ -113,9 +118,14 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         ("--landmarks", args.landmarks != Landmarks::NAMES[0]),
         ("--stream", args.stream),
         ("--checkpoint", args.checkpoint.is_some()),
+        ("--sparsity", args.sparsity != Sparsity::default()),
+        ("--cv", args.cv.is_some()),
+        ("--calibrate", args.calibrate),
+        ("--variance", args.variance != Variance::NAMES[0]),
+        ("--keep-rows", args.keep_rows.is_some()),
     ];
     if let Some((flag, _)) = elsewhere.into_iter().find(|(_, given)| *given) {
-        return Err(usage(format!("{flag} is for --machine rvm: a support vector machine learns from all rows, in memory")));
+        return Err(usage(format!("{flag} is for --machine rvm: a support vector machine has no posterior, and learns from all rows")));
     }
     let (kernel, kernels) = kernels(args)?;
     if !kernels.is_empty() {
@@ -209,8 +219,8 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
     }
     if rvm.needs_rows() {
         return Err(usage(format!(
-            "{flag} and a kernel or centres to be learnt: that needs the table in memory; learn from some of the rows, and \
-             give what was found with --gamma and --landmarks"
+            "{flag} and a kernel or centres to be learnt, a cross-validation or rows to be kept: that needs the table in \
+             memory; learn from some of the rows, and give what was found with --gamma, --landmarks and --sparsity"
         )));
     }
     if rvm.refresh > 0 {

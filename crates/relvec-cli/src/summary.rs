@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Likelihood, Model, Variational};
+use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Likelihood, Model, Validation, Variance, Variational};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -61,7 +61,17 @@ pub(crate) struct Summary<'a> {
     /// The models of two classes that decide together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     members: Vec<MemberSummary>,
-    /// Only from `fit`: a model file holds no time.
+    /// The variance of predictions, where it is not that of the posterior, and the rows kept for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variance: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept_rows: Option<usize>,
+    /// What variances are multiplied by, where that is something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variance_factor: Option<f64>,
+    /// Only from `fit`: a model file holds no time, nor scores.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    validation: Option<&'a Validation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds: Option<f64>,
 }
@@ -86,7 +96,7 @@ pub(crate) fn task(model: &Model) -> Task {
 }
 
 impl<'a> Summary<'a> {
-    pub fn of(model: &'a Model, seconds: Option<f64>) -> Summary<'a> {
+    pub fn of(model: &'a Model, seconds: Option<f64>, validation: Option<&'a Validation>) -> Summary<'a> {
         Summary {
             format_version: FORMAT_VERSION,
             machine: &model.machine,
@@ -119,6 +129,10 @@ impl<'a> Summary<'a> {
             status: model.status.name(),
             iterations: model.iterations,
             members: model.committee.iter().flat_map(|c| &c.members).map(MemberSummary::of).collect(),
+            variance: (model.variance != Variance::default()).then(|| model.variance.name()),
+            kept_rows: model.kept_rows.as_ref().map(|kept| kept.rows.nrows()),
+            variance_factor: model.posterior.as_ref().and_then(|p| p.variance_factor),
+            validation,
             seconds,
         }
     }
@@ -180,12 +194,41 @@ impl<'a> Summary<'a> {
         if let Some(noise) = self.noise_std {
             line("noise", significant(noise, 5));
         }
+        if let Some(factor) = self.variance_factor {
+            line("variance times", significant(factor, 5));
+        }
+        if let Some(rows) = self.kept_rows {
+            line("rows kept", format!("{rows}, for a healed variance"));
+        }
+        if let Some(validation) = self.validation {
+            line("left out", scores(validation));
+        }
         line("status", format!("{} after {} iterations", self.status.replace('_', " "), self.iterations));
         if let Some(seconds) = self.seconds {
             line("time", format!("{seconds:.2} s"));
         }
         text
     }
+}
+
+/// What cross-validation says, in a line.
+fn scores(validation: &Validation) -> String {
+    let own = &validation.scores;
+    let share = |v: f64| 100.0 * v;
+    let named = [
+        ("RMSE", own.rmse, ""),
+        ("MAE", own.mae, ""),
+        ("NLPD", own.nlpd, ""),
+        ("in 95 % intervals", own.coverage.map(share), " %"),
+        ("errors", own.error_rate.map(share), " %"),
+        ("log loss", own.log_loss, ""),
+    ];
+    let shown = named.iter().filter_map(|(name, value, unit)| value.map(|v| format!("{name} {}{unit}", significant(v, 4))));
+    let mut text = format!("{} ({} folds)", shown.collect::<Vec<_>>().join(", "), validation.folds);
+    if !validation.tried.is_empty() {
+        let _ = write!(text, ", sparsity {} chosen", validation.sparsity);
+    }
+    text
 }
 
 impl MemberSummary {

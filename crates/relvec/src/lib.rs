@@ -11,6 +11,7 @@ mod kernel;
 mod label;
 mod likelihood;
 mod linalg;
+mod memory;
 mod model;
 mod quadratic;
 mod registry;
@@ -30,16 +31,16 @@ pub use kernel::{
 pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
 pub use model::{
-    ClassFunctions, Committee, Expansion, FORMAT_VERSION, FittedBasis, InUse, Margins, Model, Moderation, Posterior, Prediction,
-    Scaling,
+    ClassFunctions, Committee, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptRows, LeaveOneOut, Margins, Model,
+    Moderation, Posterior, Prediction, Scaling, Variance,
 };
 pub use report::{
-    Actions, CentreSearch, Certificate, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior, Progress, Repairs,
-    Report, Status, TracePoint,
+    Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior, Progress, Repairs,
+    Report, SparsityTrial, Status, TracePoint, Validation,
 };
 pub use rvm::{
     ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
-    Inference, Landmarks, MacKay, Rvm, Sequential, Start, Variational, silent,
+    Inference, Landmarks, MacKay, Rvm, Sequential, Sparsity, SparsityRule, Start, Variational, silent,
 };
 pub use statistics::Statistics;
 pub use svm::{CSvc, ClassWeights, EpsilonSvr, Formulation, NuSvc, NuSvr, Svm, SvmFunction, SvmObserver, SvmProgress, SvmReport};

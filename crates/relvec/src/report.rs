@@ -181,7 +181,8 @@ impl Actions {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TracePoint {
-    /// Log evidence (nats) of the best model so far; it never falls.
+    /// Log evidence (nats) of the best model so far, plus the log prior of its kernels where they have one; it never
+    /// falls.
     pub log_evidence: f64,
     /// Its noise standard deviation, in units of the target; `None` for classification.
     pub noise_std: Option<f64>,
@@ -285,6 +286,71 @@ pub struct PrecisionPosterior {
     pub noise: Option<(f64, f64)>,
 }
 
+/// How well rows that were not learnt from are predicted, by sample weight.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct HeldOutScores {
+    /// Root of the mean squared error, in units of the target; regression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rmse: Option<f64>,
+    /// Mean absolute error; regression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mae: Option<f64>,
+    /// Mean negative log predictive density, in nats; regression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nlpd: Option<f64>,
+    /// Share of targets within the central 95 % interval of their prediction; regression.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coverage: Option<f64>,
+    /// Share of rows whose class is not the most probable; classification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_rate: Option<f64>,
+    /// Mean negative log probability of the row's class, in nats; classification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_loss: Option<f64>,
+}
+
+/// One sparsity that was tried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SparsityTrial {
+    /// Nats per kernel.
+    pub sparsity: f64,
+    /// Scores of the rows left out.
+    #[serde(flatten)]
+    pub scores: HeldOutScores,
+    /// Relevance vectors, mean over the folds.
+    pub vectors: f64,
+}
+
+/// Cross-validation: the search repeated without the rows of each fold, which are then predicted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Validation {
+    /// Folds.
+    pub folds: usize,
+    /// Different rows that were predicted, each once.
+    pub rows: usize,
+    /// Scores, at the chosen sparsity and with the factor on the variance if there is one.
+    #[serde(flatten)]
+    pub scores: HeldOutScores,
+    /// Relevance vectors, mean over the folds.
+    pub vectors: f64,
+    /// Nats per kernel of the model.
+    pub sparsity: f64,
+    /// What it was chosen from, if it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<SparsityTrial>,
+    /// What predictive variances are multiplied by, if they are calibrated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variance_factor: Option<f64>,
+    /// Whether all fits have the same candidates, chosen by the inputs of all rows; else each has those of its own rows.
+    pub shared_landmarks: bool,
+    /// Wall-clock seconds, the fit to all rows left out.
+    pub seconds: f64,
+}
+
 /// How the fit went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -312,9 +378,25 @@ pub struct Report {
     /// What the variational scheme knows of the precisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precisions: Option<PrecisionPosterior>,
+    /// What cross-validation says, if it was asked for and there was time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Validation>,
     /// Wall-clock seconds.
     pub seconds: f64,
     /// The reports of the members, where models of two classes decide between more; the trace is theirs then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Report>,
+}
+
+impl Report {
+    /// What an observer has seen last.
+    pub(crate) fn last_progress(&self) -> Option<Progress> {
+        self.trace.last().map(|point| Progress {
+            iteration: self.iterations,
+            log_evidence: point.log_evidence,
+            active: point.active,
+            noise_std: point.noise_std,
+            elapsed: Duration::from_secs_f64(point.seconds),
+        })
+    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Files and folders of `src`, from the ground up; those of one floor do not know each other.
 const FLOORS: &[&[&str]] = &[
     &["error", "label", "canonical"],
-    &["report"],
+    &["report", "memory"],
     &["registry"],
     &["linalg"],
     &["kernel", "targets"],

@@ -1,10 +1,16 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
 mod classes;
+mod draws;
+mod healed;
+mod leave_one_out;
 mod margins;
 mod stored;
 
+use std::f64::consts::PI;
+
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
+use libm::lgamma as ln_gamma;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +23,9 @@ use crate::linalg;
 use crate::report::Status;
 
 pub use self::classes::{ClassFunctions, Committee};
+pub use self::draws::Draws;
+pub use self::healed::{KeptRows, Variance};
+pub use self::leave_one_out::LeaveOneOut;
 pub use self::margins::Margins;
 pub(crate) use self::stored::rows;
 
@@ -90,6 +99,10 @@ pub struct Posterior {
     /// freedom of the Student-t distribution that the noise has when the precision is integrated out, 2 c + N.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_degrees: Option<f64>,
+    /// What predictive variances, of the noise too, are multiplied by, since cross-validation found them too small;
+    /// `None`: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variance_factor: Option<f64>,
 }
 
 impl Posterior {
@@ -105,6 +118,9 @@ impl Posterior {
         let contrasts = (functions - 1).max(1);
         if self.scale.len() != active || self.factor.len() != active * contrasts {
             return Err("the posterior has another size than the weights");
+        }
+        if self.variance_factor.is_some_and(|f| !(f.is_finite() && f > 0.0)) {
+            return Err("the variance factor is no positive number");
         }
         match self.factor.iter().enumerate().any(|(i, row)| row.len() != i + 1 || !(row[i] > 0.0)) {
             true => Err("the posterior factor is not lower triangular with a positive diagonal"),
@@ -183,6 +199,16 @@ pub struct Model {
     /// What a support vector machine has in place of a posterior.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub margins: Option<Margins>,
+    /// The variance that predictions have.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub variance: Variance,
+    /// Training rows that a healed variance needs, if they were to be kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_rows: Option<KeptRows>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// How many basis functions matter, the bias left out, where weights of no use stay in the model as they do in
@@ -200,7 +226,8 @@ pub struct InUse {
 pub struct Prediction {
     /// phi'mu, `[N]`, in units of the target.
     pub mean: Array1<f64>,
-    /// phi'Sigma phi, `[N]`: variance from not knowing the weights.
+    /// phi'Sigma phi, `[N]`: variance from not knowing the weights; like that of the noise times
+    /// [`Posterior::variance_factor`], if there is one.
     pub model_variance: Array1<f64>,
     /// Variance of the noise; 0 for classification.
     pub noise_variance: f64,
@@ -230,6 +257,17 @@ impl Prediction {
         Array2::from_shape_fn((f.len(), 2), |(i, k)| sigmoid(if k == 0 { -f[i] } else { f[i] }))
     }
 
+    /// Log predictive density of targets `t`, `[N]`, in nats: normal, or Student-t by [`Prediction::noise_degrees`].
+    pub fn log_density(&self, t: ArrayView1<f64>) -> Array1<f64> {
+        let variance = self.variance();
+        let square = (&t - &self.mean).mapv(|r| r * r) / &variance;
+        let shape = |square: f64| match self.noise_degrees {
+            Some(d) => ln_gamma(0.5 * (d + 1.0)) - ln_gamma(0.5 * d) - 0.5 * (d * PI).ln() - 0.5 * (d + 1.0) * (square / d).ln_1p(),
+            None => -0.5 * ((2.0 * PI).ln() + square),
+        };
+        square.mapv_into(shape) - variance.mapv_into(|v| 0.5 * v.ln())
+    }
+
     /// Square root of [`Prediction::variance`], `[N]`.
     pub fn std(&self) -> Array1<f64> {
         self.variance().mapv(f64::sqrt)
@@ -256,12 +294,10 @@ impl Model {
     /// Another number of columns than the model's; a value that is not finite; an external kernel; a model
     /// of more than two classes, which has more than one function; a support vector machine, which has no posterior.
     pub fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
-        self.check_single()?;
-        self.check_rows(x)?;
-        self.predict_tiles(x, self.maker())
+        self.predict_with(x, self.variance)
     }
 
-    /// The mean alone, as [`Model::predict`] gives it, `[N]`: without the variance, which costs far more.
+    /// The mean alone, `[N]`, without the variance, which costs far more; that of the posterior, see [`Variance`].
     ///
     /// # Errors
     /// As [`Model::predict`], but a support vector machine has its one function.
@@ -321,6 +357,15 @@ impl Model {
         self.predict_tiles(phi, |rows, mut out| out.assign(&rows))
     }
 
+    /// The same model of rows that are the values of its basis functions, [N, M], without the bias: for a kernel that
+    /// the caller computes.
+    pub fn on_basis(&self) -> Model {
+        let m = self.relevance.len();
+        let expansion = Expansion { basis: FittedBasis::Given {}, ..self.expansion.clone() };
+        let relevance = (0..m).collect();
+        Model { expansion, relevance, n_features: m, features: vec![], scaling: None, kept_rows: None, ..self.clone() }
+    }
+
     fn check_basis(&self, phi: ArrayView2<f64>) -> Result<()> {
         let m = self.relevance.len();
         if phi.ncols() != m {
@@ -364,7 +409,9 @@ impl Model {
             },
         );
         check_predicted(&mean, Some(&model_variance))?;
-        let noise_variance = posterior.noise_variance.unwrap_or(0.0);
+        let factor = self.variance_factor();
+        let noise_variance = factor * posterior.noise_variance.unwrap_or(0.0);
+        model_variance *= factor;
         Ok(Prediction { mean, model_variance, noise_variance, noise_degrees: posterior.noise_degrees })
     }
 
@@ -393,6 +440,11 @@ impl Model {
     /// Its square.
     pub fn noise_variance(&self) -> Option<f64> {
         self.posterior.as_ref().and_then(|p| p.noise_variance)
+    }
+
+    /// What variances are multiplied by.
+    fn variance_factor(&self) -> f64 {
+        self.posterior.as_ref().and_then(|p| p.variance_factor).unwrap_or(1.0)
     }
 
     fn posterior(&self) -> Result<&Posterior> {
@@ -517,6 +569,12 @@ impl Model {
         }
         if let Some(committee) = &self.committee {
             committee.check(self)?;
+        }
+        if let Some(kept) = &self.kept_rows {
+            kept.check(self).or_else(fail)?;
+        }
+        if self.variance == Variance::Healed && self.kept_rows.is_none() {
+            return fail("the variance is healed, but no rows are kept for it");
         }
         if let Some(margins) = &self.margins {
             margins.check(m, functions).or_else(fail)?;

@@ -59,17 +59,17 @@ pub(crate) struct Step {
 }
 
 impl Batch {
-    /// Log evidence plus the log hyperpriors of the weight precisions.
+    /// Log evidence plus the log hyperpriors of the weight precisions; kernels are not weighed here.
     pub fn objective(&self, work: &Workspace, s: &Solution) -> f64 {
         let Hyperpriors { a, b, .. } = self.hyperpriors;
         if a == 0.0 && b == 0.0 {
-            return s.log_evidence;
+            return work.log_evidence(s);
         }
         let prior = |i: usize| {
             let alpha = s.a[i] * s.beta / work.problem.alpha_in(s.active[i]);
             a * alpha.ln() - b * alpha
         };
-        s.log_evidence + (0..s.a.len()).map(prior).sum::<f64>()
+        work.log_evidence(s) + (0..s.a.len()).map(prior).sum::<f64>()
     }
 
     /// The rate b of a column in inner units.

@@ -171,5 +171,6 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
         kernel_search: None,
         centre_search: None,
         precisions: None,
+        validation: None,
     }
 }

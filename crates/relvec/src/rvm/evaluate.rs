@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Rvm;
 use super::factor::{Action, Factor};
 use super::finish;
-use super::gain::Noise;
+use super::gain::{KernelPrior, Noise};
 use super::problem::Problem;
 use super::sensitivity::Sensitivity;
 use super::solution::At;
@@ -174,7 +174,7 @@ impl Rvm {
         let noise = Noise::Fixed(beta);
         let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
         let solution = work.solve(&active, &a, &noise, At::Precision(beta), None)?;
-        let factor = Factor::new(work.quadratic(&solution), &solution, noise);
+        let factor = Factor::new(work.quadratic(&solution), &solution, noise, KernelPrior::FLAT);
         let m = active.len();
         let scale = problem.table.units.scale;
         let norm = |j: usize| problem.design.norms()[j];
@@ -212,7 +212,7 @@ impl Rvm {
         };
         let unit = |k: usize| scale / norm(active[k]);
         let determined: Vec<f64> = (0..m).map(|i| solution.determined(i)).collect();
-        let log_evidence = problem.log_evidence_out(solution.log_evidence);
+        let log_evidence = problem.log_evidence_out(work.log_evidence(&solution));
         Ok(Evaluation {
             model: finish::model(&work, &solution, log_evidence, Status::Stopped, 0)?,
             log_evidence,

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
-use super::gain::{Candidate, LEAST_PRECISION, Noise, Profile, size};
+use super::gain::{Candidate, KernelPrior, LEAST_PRECISION, Noise, Profile, size};
 use super::solution::{Solution, bias_position};
 use crate::linalg;
 use crate::quadratic::Quadratic;
@@ -45,6 +45,7 @@ impl Action {
 pub(crate) struct Factor<'a> {
     quadratic: Rc<Quadratic<'a>>,
     noise: Noise,
+    prior: KernelPrior,
     active: Vec<usize>,
     a: Vec<f64>,
     /// Position in `active` of each column, or [`OUT`]; `[P]`.
@@ -67,7 +68,7 @@ pub(crate) struct Factor<'a> {
 
 impl<'a> Factor<'a> {
     /// The factor of a solution, over all columns.
-    pub fn new(quadratic: Rc<Quadratic<'a>>, solution: &Solution, noise: Noise) -> Factor<'a> {
+    pub fn new(quadratic: Rc<Quadratic<'a>>, solution: &Solution, noise: Noise, prior: KernelPrior) -> Factor<'a> {
         let m = solution.active.len();
         let p = quadratic.columns();
         let mut v = quadratic.rows(&solution.active);
@@ -83,6 +84,7 @@ impl<'a> Factor<'a> {
         let packed = |a: &Array2<f64>| (0..m).map(|i| a.row(i).iter().take(i + 1).copied().collect()).collect();
         let mut factor = Factor {
             noise,
+            prior,
             active: solution.active.clone(),
             a: solution.a.clone(),
             position,
@@ -156,23 +158,25 @@ impl<'a> Factor<'a> {
         out
     }
 
-    /// The best single action of every column and its gain in log evidence, `[P]`; `None`: none.
+    /// The best single action of every column and its gain in log evidence and log prior, `[P]`; `None`: none.
     pub fn actions(&self) -> Vec<Option<(Action, f64)>> {
         let profile = self.profile();
         let candidates = self.candidates();
         let one = |column: usize| {
             let candidate = &candidates[column];
             let best = candidate.best(&profile, self.least(column));
+            let cost = self.prior.cost(column);
             if self.position[column] == OUT {
                 if !(self.s[column] > SPAN_FLOOR * self.quadratic.diag[column]) {
                     return None;
                 }
-                best.map(|a| (Action::Add { column, a }, candidate.contribution(a, &profile)))
+                best.map(|a| (Action::Add { column, a }, candidate.contribution(a, &profile) - cost))
             } else {
                 let now = candidate.contribution(self.a[self.position[column]], &profile);
-                Some(match best {
-                    Some(a) => (Action::Reestimate { column, a }, candidate.contribution(a, &profile) - now),
-                    None => (Action::Delete { column }, -now),
+                let kept = best.map(|a| (a, candidate.contribution(a, &profile)));
+                Some(match kept.filter(|(_, best)| *best >= cost) {
+                    Some((a, best)) => (Action::Reestimate { column, a }, best - now),
+                    None => (Action::Delete { column }, cost - now),
                 })
             }
         };
@@ -253,7 +257,7 @@ impl<'a> Factor<'a> {
         let v = ArrayView2::from_shape((m, p), &self.v).expect("V is [M, P]");
         // Plain borrows: the closure runs on all threads, the source of G does not.
         let (active, a, position, s_all, q_all) = (&self.active, &self.a, &self.position, &self.s, &self.q);
-        let (diag, now, has_mean) = (&self.quadratic.diag, self.energy(), self.quadratic.has_mean());
+        let (diag, now, has_mean, prior) = (&self.quadratic.diag, self.energy(), self.quadratic.has_mean(), self.prior);
         let chunk = |start: usize| {
             let end = (start + CHUNK).min(m);
             // e_ij = phi_j'Phi Sigma'_:i, as rows.
@@ -264,7 +268,7 @@ impl<'a> Factor<'a> {
                     let size_i = size(mean.iter().map(|m| m[i]));
                     let energy = now + size_i * size_i / d;
                     let without = Candidate { s: (1.0 - a[i] * d) / d, q: size_i / d, energy };
-                    let loss = without.contribution(a[i], &profile);
+                    let loss = without.contribution(a[i], &profile) - prior.cost(active[i]);
                     let row = e.row(i - start);
                     let mut best: Option<(usize, f64)> = None;
                     for j in 0..p {
@@ -276,7 +280,7 @@ impl<'a> Factor<'a> {
                         let candidate = Candidate { s, q, energy };
                         let least_precision = if j == 0 && has_mean { 0.0 } else { LEAST_PRECISION };
                         let Some(a) = candidate.best(&profile, least_precision) else { continue };
-                        let gain = candidate.contribution(a, &profile) - loss;
+                        let gain = candidate.contribution(a, &profile) - prior.cost(j) - loss;
                         if gain > least && best.is_none_or(|(_, top)| gain > top) {
                             best = Some((j, gain));
                         }
@@ -323,7 +327,8 @@ impl<'a> Factor<'a> {
         let candidate = Candidate { s: self.s[column], q: self.q(column), energy: self.energy() };
         let outside = candidate.s > SPAN_FLOOR * self.quadratic.diag[column] && !self.is_twin(column);
         if let Some(a) = candidate.best(&profile, self.least(column)).filter(|_| outside)
-            && self.log_evidence() + candidate.contribution(a, &profile) > before + least
+            && self.log_evidence() + candidate.contribution(a, &profile) + self.prior.cost(out)
+                > before + self.prior.cost(column) + least
         {
             self.push(column, a);
             return true;
@@ -552,12 +557,12 @@ mod tests {
 
     fn empty(quadratic: &Rc<Quadratic<'static>>, noise: Noise) -> Factor<'static> {
         let solution = Solution::of(quadratic, &[], &[], &noise, At::Best, None).unwrap();
-        Factor::new(quadratic.clone(), &solution, noise)
+        Factor::new(quadratic.clone(), &solution, noise, KernelPrior::FLAT)
     }
 
     fn fresh(factor: &Factor<'static>) -> (Solution, Factor<'static>) {
         let solution = Solution::of(&factor.quadratic, &factor.active, &factor.a, &factor.noise, At::Best, None).unwrap();
-        let again = Factor::new(factor.quadratic.clone(), &solution, factor.noise);
+        let again = Factor::new(factor.quadratic.clone(), &solution, factor.noise, KernelPrior::FLAT);
         (solution, again)
     }
 

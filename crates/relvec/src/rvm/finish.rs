@@ -8,7 +8,7 @@ use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::likelihood::Contrasts;
 use crate::linalg;
-use crate::model::{Expansion, FittedBasis, Model, Posterior};
+use crate::model::{Expansion, FittedBasis, Model, Posterior, Variance};
 use crate::report::Status;
 
 /// Where a pivot of the factor is below this share of its column's norm, the column is nearly spanned
@@ -52,6 +52,7 @@ pub(crate) fn model(
         scale: active.iter().map(|j| scale / (norm(j) * solution.beta.sqrt())).collect(),
         noise_variance,
         noise_degrees: problem.table.rvm.noise_shape(problem.table.count).map(|shape| 2.0 * shape),
+        variance_factor: None,
     };
     let has_intercept = active.first().is_some_and(|j| *j < first);
     let skip = usize::from(has_intercept);
@@ -93,6 +94,8 @@ pub(crate) fn model(
         iterations,
         committee: None,
         margins: None,
+        variance: Variance::Posterior,
+        kept_rows: None,
     })
 }
 

@@ -30,6 +30,28 @@ pub(crate) const LEAST_PRECISION: f64 = 1e-12;
 /// Below this margin, relative to s, a basis function's best precision is infinite.
 const MARGIN: f64 = 1e-12;
 
+/// Log prior odds against a kernel: what each must gain beyond 0 nats to be worth having, (M56).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct KernelPrior {
+    pub nats: f64,
+    /// So many first columns (the bias) cost nothing.
+    pub free: usize,
+}
+
+impl KernelPrior {
+    pub const FLAT: KernelPrior = KernelPrior { nats: 0.0, free: 0 };
+
+    /// Of a model, up to that of the empty one.
+    pub fn log(&self, active: &[usize]) -> f64 {
+        -active.iter().map(|j| self.cost(*j)).sum::<f64>()
+    }
+
+    /// Of one column.
+    pub fn cost(&self, column: usize) -> f64 {
+        if column < self.free { 0.0 } else { self.nats }
+    }
+}
+
 impl Noise {
     /// The same without what is believed of it beforehand.
     pub fn without_hyperprior(self) -> Noise {

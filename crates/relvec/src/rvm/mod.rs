@@ -8,6 +8,7 @@ mod evaluate;
 mod factor;
 mod finish;
 mod gain;
+mod keep;
 mod landmarks;
 mod laplace;
 mod lbfgs;
@@ -26,7 +27,9 @@ mod sequential;
 mod shared;
 mod slopes;
 mod solution;
+mod sparsity;
 mod table;
+mod validation;
 mod variational;
 mod watch;
 mod workspace;
@@ -41,13 +44,15 @@ use self::parts::{Parts, Warm};
 use self::problem::Problem;
 use self::scheme::{Aim, Entry, Run};
 use self::table::Table;
+use self::validation::Validated;
 use self::watch::Watch;
 use self::workspace::Workspace;
 use crate::design::Basis;
 use crate::error::{Error, Result, require};
 use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, NoiseModel};
-use crate::model::Model;
+use crate::memory;
+use crate::model::{Model, Variance};
 use crate::report::{Actions, CentreSearch, Interrupt, KernelSearch, Observer, PrecisionPosterior, Report, Status};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
@@ -60,6 +65,7 @@ pub use self::mackay::MacKay;
 pub use self::moved::CentreRule;
 pub use self::scheme::{Hyperpriors, Inference};
 pub use self::sequential::{Sequential, Start};
+pub use self::sparsity::{Sparsity, SparsityRule};
 pub use self::variational::Variational;
 
 /// Why centres are not moved.
@@ -105,6 +111,18 @@ pub struct Rvm {
     pub multi_class: MultiClass,
     /// How precisions are learnt.
     pub inference: Inference,
+    /// What each kernel must gain, in nats, or how that is chosen; other than 0 needs the scheme `sequential`.
+    pub sparsity: Sparsity,
+    /// Folds of a cross-validation whose scores go into the report, >= 2; `None`: none, or 5 where something is
+    /// chosen by it. The kernel is that of the fit to all rows.
+    pub cv: Option<usize>,
+    /// Whether predictive variances are multiplied by what cross-validation finds them to be too small by; regression.
+    pub calibrate: bool,
+    /// The variance that predictions of the model have; `healed` keeps rows. Regression with a kernel.
+    pub variance: Variance,
+    /// Training rows that the model keeps for a healed variance (of more, a sample), >= 1; `None`: at most 2,000 if
+    /// `variance` asks for them.
+    pub keep_rows: Option<usize>,
     /// Largest number of iterations, >= 1.
     pub max_iterations: usize,
     /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit.
@@ -122,9 +140,23 @@ pub fn silent<P>(_: &P) -> std::ops::ControlFlow<()> {
     std::ops::ControlFlow::Continue(())
 }
 
-/// The log evidence of a fitted model.
-fn evidence(model: &Model) -> f64 {
-    model.log_evidence.unwrap_or(f64::NEG_INFINITY)
+/// What a search has found.
+struct Fitted {
+    model: Model,
+    report: Report,
+    /// To go on from.
+    warm: Warm,
+}
+
+impl Fitted {
+    /// The same after an earlier search, whose iterations count.
+    fn after(mut self, before: Report) -> Fitted {
+        self.report.actions.add(&before.actions);
+        self.report.iterations += before.iterations;
+        self.model.iterations = self.report.iterations;
+        self.report.trace.splice(..0, before.trace);
+        self
+    }
 }
 
 impl Default for Rvm {
@@ -141,6 +173,11 @@ impl Default for Rvm {
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
             multi_class: MultiClass::default(),
             inference: Inference::Sequential(Sequential::default()),
+            sparsity: Sparsity::default(),
+            cv: None,
+            calibrate: false,
+            variance: Variance::Posterior,
+            keep_rows: None,
             max_iterations: 10_000,
             time_limit: None,
             memory_limit: None,
@@ -162,6 +199,11 @@ impl Rvm {
         }
         self.likelihood.check()?;
         self.inference.as_dyn().check(&format!("inference.{}", self.inference.name()))?;
+        self.sparsity.check()?;
+        let expected = "0: the other schemes weigh no single kernels; or the scheme sequential";
+        let sequential = matches!(self.inference, Inference::Sequential(_));
+        let found = || serde_json::to_string(&self.sparsity).unwrap_or_default();
+        require(sequential || self.sparsity == Sparsity::default(), || "sparsity".into(), found(), expected)?;
         if matches!(self.likelihood, Likelihood::Softmax(_)) {
             let (rule, scheme) = (self.multi_class, self.inference.name());
             let expected = "auto or joint, or the likelihood bernoulli: under the softmax there is one model of all classes";
@@ -170,6 +212,16 @@ impl Rvm {
             let expected = "sequential, mackay or em for several classes at once; or multi_class one_vs_rest or one_vs_one";
             require(scheme != Variational::NAME, || "inference".into(), scheme, expected)?;
         }
+        require(self.cv.is_none_or(|folds| folds >= 2), || "cv".into(), self.cv.unwrap_or(0), "at least 2 folds, or null")?;
+        let has_noise = self.likelihood.as_dyn().noise() != NoiseModel::None;
+        let expected = "false: it is variances of regression that are calibrated";
+        require(has_noise || !self.calibrate, || "calibrate".into(), true, expected)?;
+        require(self.keep_rows != Some(0), || "keep_rows".into(), 0, "at least 1 row, or null")?;
+        let (healed, rows) = (self.variance == Variance::Healed, self.keep_rows.is_some());
+        let name = if healed { ("variance", "healed", "posterior") } else { ("keep_rows", "a number", "null") };
+        let possible = has_noise && self.basis == Basis::Kernel;
+        let expected = format!("{}: a basis function at a new row needs regression and a kernel of this crate", name.2);
+        require(possible || !(healed || rows), || name.0.into(), name.1, &expected)?;
         if let Dictionary::Size(size) = self.dictionary {
             let name = || "dictionary".into();
             require(size >= 1, name, size, "a whole number of at least 1, \"all\" or \"auto\"")?;
@@ -183,6 +235,8 @@ impl Rvm {
         require(self.refresh == 0 || small && rows, || "refresh".into(), self.refresh, expected)?;
         if self.centres == CentreRule::Learned {
             let name = || "centres".into();
+            let expected = "fixed, or neither cv, calibrate nor sparsity = cv: centres that have seen all rows tell nothing of new ones";
+            require(self.validation_folds().is_none(), name, "learned", expected)?;
             require(self.basis == Basis::Kernel, name, "learned", "fixed: columns of a design matrix have no centres")?;
             require(rows, name, "learned", "fixed: the landmarks are given")?;
             require(self.refresh == 0, name, "learned", "fixed, or refresh = 0: landmarks are moved or replaced, not both")?;
@@ -201,7 +255,7 @@ impl Rvm {
 
     /// Bytes that a fit may take: the limit, or a quarter of the machine's memory.
     pub fn memory_allowed(&self) -> u64 {
-        table::memory_limit(self)
+        memory::allowed(self.memory_limit)
     }
 
     /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: a design matrix [N, P]), and `targets`.
@@ -236,6 +290,9 @@ impl Rvm {
         if rule == MultiClass::Joint {
             return self.joint().fit_interruptible(x, targets, observer, interrupt);
         }
+        let expected = "none where several models vote: validate them from outside, or take multi_class = joint";
+        let folds = self.validation_folds();
+        require(folds.is_none(), || "cv".into(), folds.unwrap_or(0), expected)?;
         targets.check_rows(x)?;
         let weights = targets.checked_weights()?;
         check_present(labels, count, weights.as_deref())?;
@@ -292,6 +349,11 @@ impl Rvm {
         Rvm { likelihood: Likelihood::Softmax(crate::Softmax::default()), ..self.clone() }
     }
 
+    /// What models are compared by: the log evidence, and the log prior of the kernels.
+    fn objective(&self, model: &Model) -> f64 {
+        model.log_evidence.unwrap_or(f64::NEG_INFINITY) - self.sparsity.nats() * model.relevance.len() as f64
+    }
+
     /// Whether the relevance of a model counts rows of the training table.
     fn picks_rows(&self) -> bool {
         self.basis == Basis::Kernel && !matches!(self.landmarks, Landmarks::Given(_))
@@ -329,6 +391,11 @@ impl Rvm {
         // What says where columns come from does not apply.
         let own = Rvm { kernel: statistics.kernel().clone(), ..self.without_dictionary() };
         own.check()?;
+        let folds = own.validation_folds();
+        let expected = "none: rows are needed to validate on, and of these only the sums are known";
+        require(folds.is_none(), || "cv".into(), folds.unwrap_or(0), expected)?;
+        let expected = "posterior, and no rows to keep: of the rows only sums are known";
+        require(!own.keeps_rows(), || "variance".into(), own.variance.name(), expected)?;
         own.pool()?.install(|| {
             let (start, interrupt) = (Instant::now(), interrupt.for_one_fit(own.deadline(Instant::now())));
             let (table, sums) = Table::of_statistics(&own, statistics, &interrupt)?;
@@ -358,17 +425,18 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         let start = Instant::now();
         let interrupt = interrupt.for_one_fit(self.deadline(start));
-        if !self.needs_rows() {
+        if !self.learns_basis() {
             let table = Table::new(self, x, targets, &interrupt)?;
-            let (model, report) = self.learn(&table, None, &mut self.watch(observer, &interrupt, start))?;
-            return Ok((Model { feature_relevance: scales::feature_relevance(&table, &model), ..model }, report));
+            let (model, report) = self.learn_validated(&table, observer, &interrupt, start)?;
+            let feature_relevance = scales::feature_relevance(&table, &model);
+            return Ok((self.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?, report));
         }
         let plain = self.with_stand_in();
         let table = Table::new(&plain, x, targets, &interrupt)?;
         let (kernel, kernel_search) = self.settle_kernel(&table, start)?;
         let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
         let table = table.with(&own, &kernel, None);
-        let (model, report) = own.learn(&table, None, &mut own.watch(observer, &interrupt, start))?;
+        let (model, report) = own.learn_validated(&table, observer, &interrupt, start)?;
         let (model, report) = match self.centres {
             CentreRule::Learned if report.status != Status::Stopped => {
                 let with_kernel = kernel_search.as_ref().is_some_and(|search| search.tried[search.chosen].evaluations > 0);
@@ -377,7 +445,8 @@ impl Rvm {
             _ => (model, report),
         };
         let feature_relevance = scales::feature_relevance(&table, &model);
-        Ok((Model { feature_relevance, ..model }, Report { kernel_search, ..report }))
+        let model = self.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?;
+        Ok((model, Report { kernel_search, ..report }))
     }
 
     /// The better of the fit to `table` and one whose centres the gradient has moved.
@@ -398,7 +467,7 @@ impl Rvm {
                 moved: moved.centres.nrows(),
                 rows: moved.rows,
                 evaluations: moved.evaluations,
-                fixed_log_evidence: evidence(&fixed.0),
+                fixed_log_evidence: self.objective(&fixed.0),
                 learned_log_evidence: learned,
                 kept,
                 seconds,
@@ -407,8 +476,8 @@ impl Rvm {
         let own = Rvm { kernel: moved.kernel.clone(), ..self.without_dictionary() };
         let table = table.with_centres(&own, &moved.kernel, moved.centres.clone());
         let (model, report) = own.learn(&table, None, &mut own.watch(observer, interrupt, start))?;
-        let learned = evidence(&model);
-        if learned > evidence(&fixed.0) {
+        let learned = self.objective(&model);
+        if learned > self.objective(&fixed.0) {
             let model = Model { learned_centres: true, ..model };
             return Ok((model, Report { centre_search: search(learned, true), ..report }));
         }
@@ -426,20 +495,48 @@ impl Rvm {
         Watch::new(observer, interrupt.clone(), start, self.max_iterations, limit)
     }
 
-    /// Part after part of the dictionary (mostly the first is all of it) until none would help any more.
+    /// Folds of the cross-validation, if there is to be one.
+    fn validation_folds(&self) -> Option<usize> {
+        self.cv.or((self.chooses_sparsity() || self.calibrate).then_some(validation::FOLDS))
+    }
+
+    fn chooses_sparsity(&self) -> bool {
+        self.sparsity == Sparsity::Rule(SparsityRule::Cv)
+    }
+
+    /// The fit, with cross-validation if that is asked for.
+    fn learn_validated(
+        &self,
+        table: &Table,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+        start: Instant,
+    ) -> Result<(Model, Report)> {
+        match self.validation_folds() {
+            Some(folds) => Validated { folds, observer, interrupt: interrupt.clone(), start }.fit(self, table),
+            None => self.learn(table, None, &mut self.watch(observer, interrupt, start)),
+        }
+    }
+
     fn learn(&self, table: &Table, sums: Option<Sums>, watch: &mut Watch) -> Result<(Model, Report)> {
+        self.learn_from(table, sums, None, watch).map(|fitted| (fitted.model, fitted.report))
+    }
+
+    /// Part after part of the dictionary (mostly the first is all of it) until none would help any more; `from` a
+    /// model of the same table, if there is one.
+    fn learn_from(&self, table: &Table, sums: Option<Sums>, from: Option<Warm>, watch: &mut Watch) -> Result<Fitted> {
         let scheme = self.inference.as_dyn();
-        let keep = scheme.first_candidates(table);
-        let (mut parts, mut places) = Parts::new(table, &keep);
+        let keep = from.as_ref().map_or_else(|| scheme.first_candidates(table), Warm::kept);
+        let (mut parts, mut places) = Parts::new(table, &keep, from.is_some());
         let mut given = sums;
         let mut actions = Actions::default();
-        let mut from: Option<Warm> = None;
+        let mut from = from;
         loop {
             // What there is to return if the time is up before this part is under way.
-            let last = from.clone().or_else(|| parts.best());
+            let last = from.clone().or_else(|| parts.best()).filter(|_| table.rows.nrows() > 0);
             let made = match given.take() {
                 Some(sums) => {
-                    let (problem, sums) = Problem::of_sums(table, sums);
+                    let (problem, sums) = Problem::of_sums(table, places, sums);
                     Ok((problem, Some(sums)))
                 }
                 None => Problem::new(table, places),
@@ -484,7 +581,7 @@ impl Rvm {
         watch: &mut Watch,
         parts: &Parts,
         actions: Actions,
-    ) -> Result<(Model, Report)> {
+    ) -> Result<Fitted> {
         match (error, last) {
             (Error::Interrupted, Some(last)) if watch.is_late() => {
                 self.end_with(last, Status::TimeLimit, table, watch, parts, actions)
@@ -502,7 +599,7 @@ impl Rvm {
         watch: &mut Watch,
         parts: &Parts,
         actions: Actions,
-    ) -> Result<(Model, Report)> {
+    ) -> Result<Fitted> {
         table.interrupt.disarm();
         let mut places = model.kept();
         places.sort_unstable();
@@ -542,7 +639,7 @@ impl Rvm {
         watch: &mut Watch,
         parts: &Parts,
         mut actions: Actions,
-    ) -> Result<(Model, Report)> {
+    ) -> Result<Fitted> {
         let problem = work.problem;
         let log_evidence = run.objective(work);
         let mut certificate = run.certificate(work);
@@ -551,6 +648,7 @@ impl Rvm {
             parts.certify(&mut certificate, status == Status::Converged);
         }
         let solution = run.best();
+        let log_evidence = log_evidence - work.prior.log(&solution.active);
         let mut repairs = problem.table.repairs.clone();
         repairs.zero_columns = problem.design.norms().iter().filter(|n| **n == 0.0).count();
         repairs.jitter = solution.jitter;
@@ -568,9 +666,10 @@ impl Rvm {
             kernel_search: None,
             centre_search: None,
             precisions: self.precisions(&model, problem.table.count),
+            validation: None,
             seconds: watch.elapsed().as_secs_f64(),
             members: vec![],
         };
-        Ok((model, report))
+        Ok(Fitted { model, report, warm: Warm::of(work, solution) })
     }
 }

@@ -8,11 +8,12 @@ use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
 use super::scales::BIAS_PRECISION;
 use super::shared::{Columns, Sample};
-use super::table::{Table, afford};
+use super::table::Table;
 use super::{Rvm, silent};
 use crate::design::Columns as Basis;
 use crate::error::Result;
 use crate::kernel::{Form, Gamma, Kernel};
+use crate::memory::afford;
 use crate::model::Model;
 use crate::registry::rules;
 

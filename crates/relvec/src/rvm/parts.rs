@@ -98,8 +98,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// The parts of a table, and the first of them.
-    pub fn new(table: &Table, keep: &[usize]) -> (Parts, Vec<usize>) {
+    /// The parts of a table, and the first of them, with the candidates to `keep`, of a `given` model or not.
+    pub fn new(table: &Table, keep: &[usize], given: bool) -> (Parts, Vec<usize>) {
         let candidates = table.dictionary();
         let scheme = table.rvm.inference.as_dyn();
         let constant = table.rvm.likelihood.as_dyn().constant_curvature();
@@ -123,7 +123,7 @@ impl Parts {
             thorough: whole,
             tried: false,
             begins_anew,
-            anew: !whole && begins_anew,
+            anew: !whole && begins_anew && !given,
             failed: 0,
             best: None,
             passes: 0,

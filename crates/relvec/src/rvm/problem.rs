@@ -6,10 +6,11 @@ use rayon::prelude::*;
 use super::gain::Noise;
 use super::slopes;
 use super::solution::Solution;
-use super::table::{Table, afford};
+use super::table::Table;
 use crate::design::Design;
 use crate::error::Result;
 use crate::likelihood::{NoiseModel, Working};
+use crate::memory::afford;
 use crate::quadratic::Quadratic;
 use crate::sums::Sums;
 
@@ -72,9 +73,8 @@ impl<'a> Problem<'a> {
         Ok((Problem { table, design, places, has_bias: rvm.bias, taken }, sums))
     }
 
-    /// The problem of all candidates of a table of which only `sums` (of the columns as they are) are known.
-    pub fn of_sums(table: &'a Table<'a>, mut sums: Sums) -> (Problem<'a>, Sums) {
-        let places: Vec<usize> = (0..table.origin.len()).collect();
+    /// The problem of the listed candidates, of which `sums` (of the columns as they are) are known.
+    pub fn of_sums(table: &'a Table<'a>, places: Vec<usize>, mut sums: Sums) -> (Problem<'a>, Sums) {
         let (rows, columns) = table.columns(&places);
         let mut design = Design::unscaled(rows, columns, table.rvm.bias, table.memory_limit, table.interrupt.clone());
         // A sum of squares says nothing of what it has lost at the ends of the numbers.

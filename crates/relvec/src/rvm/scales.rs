@@ -8,13 +8,14 @@ use ndarray::{Array1, Array2, Axis, s};
 use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
 use super::shared::{Columns, Sample};
-use super::table::{Table, afford};
-use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Start, evidence, silent};
+use super::table::Table;
+use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Start, silent};
 use crate::design::Basis;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
 use crate::likelihood::{Bernoulli, Likelihood};
 use crate::linalg;
+use crate::memory::afford;
 use crate::model::Model;
 use crate::report::{KernelSearch, KernelTrial};
 
@@ -66,8 +67,14 @@ const TRIAL_LANDMARKS: usize = 500;
 const DEAD: f64 = 1e-14;
 
 impl Rvm {
-    /// Whether a fit to sums over rows would not do: the kernel, or where its centres are, is to be learnt.
+    /// Whether a fit to sums over rows would not do: the kernel, or where its centres are, is to be learnt, or rows are
+    /// to be validated on or kept.
     pub fn needs_rows(&self) -> bool {
+        self.learns_basis() || self.validation_folds().is_some() || self.keeps_rows()
+    }
+
+    /// Whether the kernel, or where its centres are, is to be learnt.
+    pub(super) fn learns_basis(&self) -> bool {
         self.basis == Basis::Kernel && (self.learns_kernel() || self.centres == CentreRule::Learned)
     }
 
@@ -283,7 +290,7 @@ impl<'a> Search<'a> {
         };
         let table = self.table.with(&rvm, kernel, self.trial_rows.as_deref());
         let (model, _) = rvm.learn(&table, None, &mut rvm.watch(&mut silent, &table.interrupt, self.start))?;
-        Ok((evidence(&model), model.relevance.len()))
+        Ok((rvm.objective(&model), model.relevance.len()))
     }
 
     /// The rows as `kernel` sees them, and its first gamma.

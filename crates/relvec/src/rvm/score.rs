@@ -29,7 +29,7 @@ pub(crate) struct Passes {
 
 impl Passes {
     /// What each of `candidates` (always the same, ascending) would add to the evidence of `solution` at its best
-    /// precision, 0 if nothing; and the same as if the noise precision were held `held` times higher.
+    /// precision, less what it costs, 0 if nothing; and the same as if the noise precision were held `held` times higher.
     ///
     /// With B and r the curvature and the slope of the log-likelihood at the solution (by row, times the sample
     /// weights), S = phi'B phi - |inv(R) Phi_A'B phi|^2 and Q = phi'r: the same for every likelihood.
@@ -94,7 +94,7 @@ impl Passes {
                 let outside = candidate.s > SPAN_FLOOR * diag;
                 let gain = |profile: &Profile| {
                     let best = candidate.best(profile, 0.0).filter(|_| outside);
-                    best.map_or(0.0, |a| candidate.contribution(a, profile).max(0.0))
+                    best.map_or(0.0, |a| (candidate.contribution(a, profile) - work.prior.nats).max(0.0))
                 };
                 out.push((gain(&profile), gain(&held)));
             }
@@ -190,7 +190,7 @@ mod tests {
             let same = whole.solve(&active, &a, &table.noise, At::Best, None).unwrap();
             let name = format!("{:?} bias {bias}", rvm.likelihood);
             assert!((same.log_evidence - solution.log_evidence).abs() < 1e-9 * solution.log_evidence.abs(), "{name}");
-            let factor = |noise| by_factor(&Factor::new(whole.quadratic(&same), &same, noise));
+            let factor = |noise| by_factor(&Factor::new(whole.quadratic(&same), &same, noise, whole.prior));
             for (which, expected) in [factor(table.noise), factor(Noise::Fixed(3.0 * same.beta))].iter().enumerate() {
                 let largest = expected.iter().fold(0.0f64, |l, g| l.max(*g));
                 assert!(largest > 1.0, "{name}: something is to be gained, {largest}");

@@ -463,7 +463,7 @@ impl<'p> Search<'p> {
         }
         let least = self.least_gain(work);
         if self.factor.is_none() {
-            self.factor = Some(Factor::new(work.quadratic(&self.now), &self.now, self.noise));
+            self.factor = Some(Factor::new(work.quadratic(&self.now), &self.now, self.noise, work.prior));
         }
         let mut trial = self.factor.clone().expect("made above");
         let futile = self.now.outputs > 1 && self.futile >= FUTILE;
@@ -800,7 +800,7 @@ impl<'p> Run<'p> for Search<'p> {
 
     fn certificate(&self, work: &Workspace<'p>) -> Certificate {
         let best = self.best().clone();
-        let factor = Factor::new(work.quadratic(&best), &best, work.problem.table.noise);
+        let factor = Factor::new(work.quadratic(&best), &best, work.problem.table.noise, work.prior);
         let gain = factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain);
         let swap = match self.settings.swaps {
             true => factor.swaps(0.0, &self.barred).first().map_or(0.0, |(_, gain)| *gain),

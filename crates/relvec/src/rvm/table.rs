@@ -14,6 +14,7 @@ use crate::design::{Basis, Columns, Design};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::likelihood::NoiseModel;
+use crate::memory::{self, afford};
 use crate::model::check_finite;
 use crate::report::{Interrupt, Repairs};
 use crate::statistics::Statistics;
@@ -130,7 +131,7 @@ impl<'a> Table<'a> {
         }
         repairs.constant_target = constant;
 
-        let memory_limit = memory_limit(rvm);
+        let memory_limit = memory::allowed(rvm.memory_limit);
         let (rows, d) = canonical.rows.dim();
         let most = match &rvm.landmarks {
             _ if given => d,
@@ -199,7 +200,7 @@ impl<'a> Table<'a> {
             return Err(Error::TooFewRows { found: statistics.n_rows(), least: 2 });
         }
         let l = statistics.centres().nrows();
-        let memory_limit = memory_limit(rvm);
+        let memory_limit = memory::allowed(rvm.memory_limit);
         let taken = 8 * (2 * (l + 1) * (l + 1) + l * statistics.n_features()) as u64;
         afford("the sums over the rows, twice", taken, memory_limit)?;
         let moments = statistics.moments();
@@ -276,6 +277,50 @@ impl<'a> Table<'a> {
             source: Source::Centres { kernel: kernel.clone(), centres },
             ..self.with(rvm, kernel, None)
         }
+    }
+
+    /// The same candidates for `n_rows` rows of which only sums, of weight `count`, are known.
+    pub fn of_sums<'b>(&self, rvm: &'b Rvm, places: &[usize], count: f64, n_rows: usize) -> Table<'b> {
+        let source = match self.columns(places).1 {
+            Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
+            Columns::Given => Source::Given,
+        };
+        let none = ArcArray2::zeros((0, self.rows.ncols()));
+        let all = 0..places.len();
+        Table {
+            rows: none,
+            targets: vec![],
+            weights: vec![],
+            count,
+            n_rows,
+            origin: all.clone().collect(),
+            candidate_of: all.map(Some).collect(),
+            source,
+            ..self.with(rvm, &self.kernel(), None)
+        }
+    }
+
+    /// The kernel, every parameter a number; of a given design matrix any.
+    pub fn kernel(&self) -> Kernel {
+        match &self.source {
+            Source::Rows { kernel, .. } | Source::Centres { kernel, .. } => kernel.clone(),
+            Source::Given => self.rvm.kernel.clone(),
+        }
+    }
+
+    /// Whether that many candidates are all rows there are.
+    pub fn candidates_are_rows(&self, candidates: usize) -> bool {
+        matches!(&self.source, Source::Rows { rows, .. } if rows.len() == candidates)
+    }
+
+    /// Whether targets are numbers and not classes.
+    pub fn is_real(&self) -> bool {
+        self.rvm.likelihood.as_dyn().noise() != NoiseModel::None
+    }
+
+    /// Targets in the user's units, `[N]`.
+    pub fn real_targets(&self) -> Vec<f64> {
+        self.targets.iter().map(|t| (t + self.units.mean) * self.units.scale).collect()
     }
 
     /// What a rule for gamma needs to know of the rows.
@@ -378,21 +423,6 @@ fn first_noise(rvm: &Rvm, units: &Units, constant: bool) -> Result<Noise> {
         }
         _ => Ok(noise),
     }
-}
-
-/// An error if `needed` bytes are more than the fit may take.
-pub(crate) fn afford(what: &str, needed: u64, limit: u64) -> Result<()> {
-    if needed > limit { Err(Error::Memory { what: what.into(), needed, limit }) } else { Ok(()) }
-}
-
-/// Bytes that a fit may take.
-pub(super) fn memory_limit(rvm: &Rvm) -> u64 {
-    rvm.memory_limit.unwrap_or_else(|| {
-        let mut system = sysinfo::System::new();
-        system.refresh_memory();
-        // A system that does not tell is taken for a small one.
-        if system.total_memory() == 0 { 1 << 30 } else { system.total_memory() / 4 }
-    })
 }
 
 fn mean(t: &[f64], c: &[f64]) -> f64 {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::gain::Noise;
+use super::gain::{KernelPrior, Noise};
 use super::laplace;
 use super::multinomial;
 use super::problem::Problem;
@@ -15,18 +15,21 @@ use crate::sums::Sums;
 #[derive(Debug)]
 pub(crate) struct Workspace<'p> {
     pub problem: &'p Problem<'p>,
+    /// What each kernel in the model costs; nothing where a form stands in for the likelihood, of a given model.
+    pub prior: KernelPrior,
     quadratic: Option<Rc<Quadratic<'p>>>,
 }
 
 impl<'p> Workspace<'p> {
     pub fn new(problem: &'p Problem<'p>, sums: Option<Sums>) -> Workspace<'p> {
         let quadratic = problem.constant_curvature().then(|| Rc::new(problem.constant_quadratic(sums)));
-        Workspace { problem, quadratic }
+        let prior = KernelPrior { nats: problem.table.rvm.sparsity.nats(), free: usize::from(problem.has_bias) };
+        Workspace { problem, prior, quadratic }
     }
 
     /// A quadratic form in place of the likelihood.
     pub fn of(problem: &'p Problem<'p>, quadratic: Quadratic<'p>) -> Workspace<'p> {
-        Workspace { problem, quadratic: Some(Rc::new(quadratic)) }
+        Workspace { problem, prior: KernelPrior::FLAT, quadratic: Some(Rc::new(quadratic)) }
     }
 
     /// Another target for the quadratic form, which nobody else holds.
@@ -40,14 +43,22 @@ impl<'p> Workspace<'p> {
         self.quadratic.is_some() && !self.problem.constant_curvature()
     }
 
-    /// Posterior and true log evidence at given relative precisions; `warm` is near the answer.
+    /// Posterior and true log evidence (plus the log prior of the kernels) at given relative precisions; `warm` is near
+    /// the answer.
     pub fn solve(&self, active: &[usize], a: &[f64], noise: &Noise, at: At, warm: Option<&Solution>) -> Result<Solution> {
         self.problem.table.interrupt.check()?;
-        match &self.quadratic {
+        let mut solution = match &self.quadratic {
             Some(quadratic) => Solution::of(quadratic, active, a, noise, at, warm),
             None if self.problem.table.outputs > 1 => multinomial::mode(self.problem, active, a, warm),
             None => laplace::mode(self.problem, active, a, warm),
-        }
+        }?;
+        solution.log_evidence += self.prior.log(active);
+        Ok(solution)
+    }
+
+    /// Log evidence of a solution (plus the log hyperprior of the noise), without the log prior of the kernels.
+    pub fn log_evidence(&self, solution: &Solution) -> f64 {
+        solution.log_evidence - self.prior.log(&solution.active)
     }
 
     /// The quadratic form over all columns that stands for the likelihood at a solution.

@@ -25,7 +25,7 @@ use crate::canonical::{Canonical, all_variance};
 use crate::design::Basis;
 use crate::error::{Error, Result, require};
 use crate::kernel::{DataScale, Kernel};
-use crate::model::{Expansion, FittedBasis, Margins, Model, check_finite};
+use crate::model::{Expansion, FittedBasis, Margins, Model, Variance, check_finite};
 use crate::report::{Interrupt, Status};
 use crate::targets::{MultiClass, Targets, Values, check_present};
 
@@ -423,6 +423,8 @@ impl Svm {
                 bounded: bounded.len(),
                 sigmoids: functions.iter().filter_map(|f| f.sigmoid).collect(),
             }),
+            variance: Variance::Posterior,
+            kept_rows: None,
         })
     }
 }

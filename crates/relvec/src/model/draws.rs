@@ -1,0 +1,116 @@
+//! Functions drawn from the posterior, and the joint covariance of predictions.
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use rand::SeedableRng;
+use rand_distr::{Distribution, StandardNormal, StudentT};
+use rand_pcg::Pcg64;
+
+use super::{Model, check_predicted};
+use crate::error::{Error, Result};
+use crate::linalg;
+use crate::memory;
+
+/// Functions drawn from the posterior over the weights of a regression model, each the same at all rows.
+#[derive(Debug)]
+pub struct Draws<'a> {
+    model: &'a Model,
+    /// [M, S], the bias first if it is in the model.
+    weights: Array2<f64>,
+    noise: Option<Pcg64>,
+}
+
+impl Model {
+    /// Draws `count` functions; with `noise` each value at a row also has noise of its own.
+    ///
+    /// # Errors
+    /// A classifier, a support vector machine.
+    pub fn draws(&self, count: usize, seed: u64, noise: bool) -> Result<Draws<'_>> {
+        self.check_regression("draws")?;
+        let posterior = self.posterior()?;
+        let bias = usize::from(self.intercept_alpha.is_some());
+        let mut random = Pcg64::seed_from_u64(seed);
+        let mut weights = Array2::from_shape_simple_fn((posterior.scale.len(), count), || StandardNormal.sample(&mut random));
+        linalg::solve_lower_transposed(posterior.factor().view(), weights.view_mut());
+        let mean = self.expansion.intercept.iter().take(bias).chain(&self.expansion.weights);
+        let spread = self.variance_factor().sqrt();
+        for ((mut row, scale), mean) in weights.outer_iter_mut().zip(&posterior.scale).zip(mean) {
+            row.mapv_inplace(|z| mean + spread * scale * z);
+        }
+        Ok(Draws { model: self, weights, noise: noise.then_some(random) })
+    }
+
+    /// Means and the joint covariance of the targets at the rows of `x`, [N, N]: that of the model, and of the noise on
+    /// the diagonal.
+    ///
+    /// # Errors
+    /// As [`Model::predict`]; a classifier; more rows than `memory_limit` bytes (`None`: a quarter of the machine's)
+    /// allow.
+    pub fn predict_covariance(&self, x: ArrayView2<f64>, memory_limit: Option<u64>) -> Result<(Array1<f64>, Array2<f64>)> {
+        self.check_regression("a covariance")?;
+        self.check_rows(x)?;
+        let n = x.nrows() as u64;
+        let needed = 8 * n.saturating_mul(n + 2 * self.relevance.len() as u64 + 2);
+        memory::afford(&format!("the covariance of {n} rows"), needed, memory::allowed(memory_limit))?;
+        let found = self.predict(x)?;
+        let posterior = self.posterior()?;
+        let mut half = self.columns(x);
+        half.columns_mut().into_iter().zip(&posterior.scale).for_each(|(mut column, s)| column *= *s);
+        let mut half = half.reversed_axes().as_standard_layout().into_owned();
+        linalg::solve_lower(posterior.factor().view(), half.view_mut());
+        let mut out = Array2::zeros((x.nrows(), x.nrows()));
+        linalg::add_gram(half.view(), out.view_mut());
+        linalg::mirror(&mut out);
+        out *= self.variance_factor();
+        // The same numbers as without the others.
+        out.diag_mut().assign(&found.variance());
+        check_predicted(&found.mean, None)?;
+        Ok((found.mean, out))
+    }
+
+    /// Basis functions at raw rows, the bias first if it is in the model, [N, M].
+    fn columns(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        let bias = usize::from(self.intercept_alpha.is_some());
+        let mut phi = Array2::ones((x.nrows(), bias + self.relevance.len()));
+        self.maker()(x, phi.slice_mut(s![.., bias..]));
+        phi
+    }
+
+    fn check_regression(&self, what: &str) -> Result<()> {
+        self.check_single()?;
+        match self.noise_variance() {
+            Some(_) => Ok(()),
+            None => Err(Error::Targets(format!("{what} of a model that is none of regression with noise"))),
+        }
+    }
+}
+
+impl Draws<'_> {
+    /// Values of all functions at the rows of `x`, [N, S]. Noise, if there is any, goes on from block to block.
+    ///
+    /// # Errors
+    /// As [`Model::predict`].
+    pub fn at(&mut self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
+        let model = self.model;
+        model.check_rows(x)?;
+        let mut out = linalg::times(model.columns(x).view(), self.weights.view());
+        if model.intercept_alpha.is_none() {
+            out += model.expansion.intercept[0];
+        }
+        if let Some(random) = &mut self.noise {
+            let posterior = model.posterior()?;
+            let spread = (model.variance_factor() * posterior.noise_variance.unwrap_or(0.0)).sqrt();
+            let tails = posterior.noise_degrees.and_then(|degrees| StudentT::new(degrees).ok());
+            let mut draw = || -> f64 {
+                match tails {
+                    Some(t) => t.sample(random),
+                    None => StandardNormal.sample(random),
+                }
+            };
+            out.mapv_inplace(|f| f + spread * draw());
+        }
+        for draw in out.axis_iter(Axis(1)) {
+            check_predicted(&draw.to_owned(), None)?;
+        }
+        Ok(out)
+    }
+}

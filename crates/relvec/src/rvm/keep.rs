@@ -1,0 +1,49 @@
+//! Training rows that go into the model, for a variance that does not shrink away from them.
+
+use ndarray::{Array1, Axis};
+
+use super::Rvm;
+use super::landmarks::Landmarks;
+use super::table::Table;
+use crate::error::Result;
+use crate::model::{KeptRows, Model, Variance};
+
+/// Rows kept where no number is given, at most: a prediction costs as much as a kernel with each of them.
+const MOST_ROWS: usize = 2000;
+
+impl Rvm {
+    /// Whether a model keeps rows.
+    pub(super) fn keeps_rows(&self) -> bool {
+        self.keep_rows.is_some() || self.variance == Variance::Healed
+    }
+
+    /// The model with the rows that it is to keep, out of `among` (ascending; `None`: all).
+    pub(super) fn with_kept_rows(&self, table: &Table, model: Model, among: Option<&[usize]>) -> Result<Model> {
+        let Some(noise) = model.noise_variance().filter(|_| self.keeps_rows()) else { return Ok(model) };
+        let all: Vec<usize> = among.map_or_else(|| (0..table.rows.nrows()).collect(), <[usize]>::to_vec);
+        let size = self.keep_rows.unwrap_or(MOST_ROWS).min(all.len());
+        let complete = size == all.len();
+        let some: Vec<usize> = match complete {
+            true => all.clone(),
+            false => Landmarks::any(all.len(), size, self.seed).into_iter().map(|k| all[k]).collect(),
+        };
+        let targets = table.real_targets();
+        let weight = |n: &usize| table.weights[*n];
+        let total: f64 = all.iter().map(weight).sum();
+        let mean = all.iter().map(|n| weight(n) * targets[*n]).sum::<f64>() / total;
+        let variance = all.iter().map(|n| weight(n) * (targets[*n] - mean).powi(2)).sum::<f64>() / total;
+        // Each row of a sample stands for others as well.
+        let share = total / some.iter().map(weight).sum::<f64>();
+        let rows = table.rows.select(Axis(0), &some);
+        let fitted = model.predict_mean(rows.view())?;
+        let residuals: Array1<f64> = some.iter().zip(&fitted).map(|(n, f)| targets[*n] - f).collect();
+        let kept = KeptRows {
+            rows: rows.to_owned(),
+            residuals: residuals.to_vec(),
+            weights: some.iter().map(|n| share * weight(n)).collect(),
+            prior_variance: (variance - noise).max(0.0),
+            complete,
+        };
+        Ok(Model { variance: self.variance, kept_rows: Some(kept), ..model })
+    }
+}

@@ -1,0 +1,258 @@
+//! Sparsity, cross-validation, calibration, and leaving out one row at a time.
+
+mod support;
+
+use std::ops::ControlFlow;
+
+use ndarray::{Array1, Array2, Axis};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal};
+use relvec::*;
+use support::close;
+
+/// Rows, noisy targets of a curved surface, and classes by their sign.
+fn data(seed: u64, rows: usize, signal: f64) -> (Array2<f64>, Array1<f64>, Vec<usize>) {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    let x = Array2::from_shape_simple_fn((rows, 2), || random.random_range(-2.0..2.0));
+    let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+    let t = x.map_axis(Axis(1), |r| signal * (f64::sin(2.0 * r[0]) + f64::cos(3.0 * r[1])) + 0.3 * normal());
+    let labels = t.iter().map(|t| usize::from(*t + 0.5 * normal() > 0.0)).collect();
+    (x, t, labels)
+}
+
+fn rbf(gamma: f64) -> Rvm {
+    Rvm { kernel: Rbf { gamma: gamma.into() }.into(), ..Rvm::default() }
+}
+
+fn classifier(gamma: f64) -> Rvm {
+    Rvm { likelihood: Bernoulli::default().into(), ..rbf(gamma) }
+}
+
+fn hyper(model: &Model) -> Hyperparameters {
+    Hyperparameters {
+        relevance: model.relevance.clone(),
+        alpha: model.alpha.clone(),
+        intercept_alpha: model.intercept_alpha,
+        noise_variance: model.noise_variance(),
+    }
+}
+
+#[track_caller]
+fn refused<T: std::fmt::Debug>(result: Result<T>) -> String {
+    match result {
+        Err(Error::Parameter { name, .. }) => name,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn each_kernel_gains_what_it_must() {
+    let (x, t, labels) = data(1, 120, 1.0);
+    for (rvm, targets) in [(rbf(2.0), Targets::real(t.view())), (classifier(2.0), Targets::classes(&labels, 2))] {
+        let mut vectors = vec![];
+        for sparsity in [0.0, 1.0, 4.0, 1e6] {
+            let own = Rvm { sparsity: sparsity.into(), ..rvm.clone() };
+            let (model, report) = own.fit(x.view(), &targets, &mut silent).unwrap();
+            assert_eq!(report.status, Status::Converged);
+            report.trace.windows(2).for_each(|p| assert!(p[1].log_evidence >= p[0].log_evidence - 1e-6));
+            // What is reported is the evidence itself, and what is maximised that less the price.
+            let evidence = |at: &Hyperparameters| own.evaluate(x.view(), &targets, at).unwrap().log_evidence;
+            let whole = evidence(&hyper(&model));
+            close("the evidence", &[model.log_evidence.unwrap()], &[whole], 1e-8);
+            let last = report.trace.last().unwrap().log_evidence;
+            close("what is maximised", &[last], &[whole - sparsity * model.relevance.len() as f64], 1e-8);
+            for i in 0..model.relevance.len() {
+                let mut without = hyper(&model);
+                without.relevance.remove(i);
+                without.alpha.remove(i);
+                let loss = whole - evidence(&without);
+                assert!(loss > sparsity - 0.01, "kernel {i} of {}: {loss} nats, sparsity {sparsity}", model.relevance.len());
+            }
+            vectors.push(model.relevance.len());
+        }
+        assert!(vectors[0] > vectors[1] && vectors[1] > vectors[2], "{vectors:?}");
+        assert_eq!(vectors[3], 0, "nothing is worth that");
+    }
+}
+
+#[test]
+fn a_large_dictionary_weighs_kernels_as_well() {
+    let (x, t, _) = data(2, 1500, 1.0);
+    let fit = |sparsity: f64| {
+        let rvm = Rvm { sparsity: sparsity.into(), ..rbf(2.0) };
+        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap()
+    };
+    let ((plain, _), (sparse, report)) = (fit(0.0), fit(3.0));
+    assert!(report.candidates == 1500 && sparse.relevance.len() < plain.relevance.len());
+    assert!(report.certificate.largest_gain.unwrap() < 1e-2, "{:?}", report.certificate);
+}
+
+#[test]
+fn cross_validation_tells_what_new_rows_are_like() {
+    let (x, t, labels) = data(3, 150, 1.0);
+    let (new, new_t, new_labels) = data(4, 2000, 1.0);
+    let (model, report) = Rvm { cv: Some(5), ..rbf(1.0) }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    // The fit to all rows is that without cross-validation.
+    assert_eq!(model, rbf(1.0).fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0);
+    let validation = report.validation.unwrap();
+    assert_eq!((validation.folds, validation.rows, validation.shared_landmarks), (5, 150, false));
+    let found = model.predict(new.view()).unwrap();
+    let rmse = (&found.mean - &new_t).mapv(|r| r * r).mean().unwrap().sqrt();
+    let nlpd = -found.log_density(new_t.view()).mean().unwrap();
+    let scores = &validation.scores;
+    assert!((scores.rmse.unwrap() / rmse - 1.0).abs() < 0.15, "{scores:?} {rmse}");
+    assert!((scores.nlpd.unwrap() - nlpd).abs() < 0.2, "{scores:?} {nlpd}");
+    assert!((0.85..1.0).contains(&scores.coverage.unwrap()) && scores.error_rate.is_none());
+
+    let targets = Targets::classes(&labels, 2);
+    let (model, report) = Rvm { cv: Some(10), ..classifier(1.0) }.fit(x.view(), &targets, &mut silent).unwrap();
+    let scores = report.validation.unwrap().scores;
+    let logs = model.predict_log_probability(new.view(), Moderation::Posterior).unwrap();
+    let loss = -new_labels.iter().enumerate().map(|(n, k)| logs[[n, *k]]).sum::<f64>() / 2000.0;
+    assert!((scores.log_loss.unwrap() - loss).abs() < 0.15, "{scores:?} {loss}");
+    assert!(scores.error_rate.unwrap() < 0.3 && scores.rmse.is_none());
+    // Several classes at once.
+    let kinds: Vec<usize> = t.iter().map(|t| if *t > 0.7 { 2 } else { usize::from(*t > -0.4) }).collect();
+    let (_, report) = Rvm { cv: Some(3), ..classifier(1.0) }.fit(x.view(), &Targets::classes(&kinds, 3), &mut silent).unwrap();
+    assert!(report.validation.unwrap().scores.error_rate.unwrap() < 0.5);
+}
+
+#[test]
+fn one_pass_over_landmarks_serves_all_folds() {
+    let (x, t, _) = data(5, 600, 1.0);
+    let rvm = Rvm { cv: Some(4), dictionary: 60.into(), ..rbf(1.0) };
+    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let validation = report.validation.unwrap();
+    assert!(validation.shared_landmarks);
+    let (plain, _) = Rvm { cv: None, ..rvm }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    close("sums of folds add up", &[model.log_evidence.unwrap()], &[plain.log_evidence.unwrap()], 1e-8);
+    assert_eq!(model.relevance, plain.relevance);
+    assert!((0.28..0.36).contains(&validation.scores.rmse.unwrap()), "{validation:?}");
+}
+
+#[test]
+fn on_noise_next_to_nothing_is_kept() {
+    let (mut plain, mut chosen) = (0, 0);
+    for seed in 0..6 {
+        let (x, t, _) = data(10 + seed, 120, 0.0);
+        let fit = |sparsity| Rvm { sparsity, ..rbf(5.0) }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        plain += fit(0.0.into()).0.relevance.len();
+        let (model, report) = fit(Sparsity::Rule(SparsityRule::Cv));
+        let validation = report.validation.unwrap();
+        assert_eq!(validation.tried.len(), 7);
+        assert!(validation.tried.iter().any(|trial| trial.sparsity == validation.sparsity));
+        chosen += model.relevance.len();
+    }
+    assert!(plain >= 12, "the evidence alone keeps some: {plain}");
+    assert!(chosen <= 6, "{chosen}");
+}
+
+#[test]
+fn calibrated_variances_cover() {
+    // Many narrow kernels on few rows: the evidence alone is too sure.
+    let (x, t, _) = data(6, 200, 1.0);
+    let (new, new_t, _) = data(7, 3000, 1.0);
+    let fit = |calibrate| Rvm { calibrate, ..rbf(20.0) }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let ((plain, _), (model, report)) = (fit(false), fit(true));
+    let validation = report.validation.unwrap();
+    let factor = validation.variance_factor.unwrap();
+    assert!(factor > 1.2, "{factor}");
+    let (a, b) = (plain.predict(new.view()).unwrap(), model.predict(new.view()).unwrap());
+    assert_eq!(a.mean, b.mean);
+    for (a, b) in a.variance().iter().zip(&b.variance()) {
+        close("the variance", &[factor * a], &[*b], 1e-12);
+    }
+    let covered = |p: &Prediction| {
+        let inside = |n: usize| (new_t[n] - p.mean[n]).abs() < 1.96 * p.std()[n];
+        (0..3000).filter(|n| inside(*n)).count() as f64 / 3000.0
+    };
+    assert!(covered(&a) < 0.92, "{}", covered(&a));
+    assert!((0.92..0.98).contains(&covered(&b)), "{}", covered(&b));
+    assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
+}
+
+#[test]
+fn left_out_rows_are_refits_with_the_precisions_held() {
+    let (x, t, labels) = data(8, 80, 1.0);
+    let c = Array1::from_shape_fn(80, |n| [1.0, 2.0, 0.5][n % 3]);
+    let centres = Centres(x.select(Axis(0), &[3, 17, 40, 55, 60, 71]));
+    let landmarks = Landmarks::Given(centres);
+    for classes in [false, true] {
+        let rvm = if classes { classifier(0.5) } else { rbf(0.5) };
+        let rvm = Rvm { landmarks: landmarks.clone(), ..rvm };
+        let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
+        let targets = targets.with_weights(c.view());
+        let (model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+        let found = model.leave_one_out(x.view(), &targets).unwrap();
+        let mut worst = 0.0f64;
+        for n in 0..80 {
+            let rest: Vec<usize> = (0..80).filter(|m| *m != n).collect();
+            let (some, c) = (x.select(Axis(0), &rest), c.select(Axis(0), &rest));
+            let (t, labels) = (t.select(Axis(0), &rest), rest.iter().map(|m| labels[*m]).collect::<Vec<_>>());
+            let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
+            let without = rvm.evaluate(some.view(), &targets.with_weights(c.view()), &hyper(&model)).unwrap().model;
+            let row = x.select(Axis(0), &[n]);
+            let expected = without.predict(row.view()).unwrap();
+            if !classes {
+                close("mean", &[found.prediction.mean[n]], &[expected.mean[0]], 1e-8);
+                close("variance", &[found.prediction.model_variance[n]], &[expected.model_variance[0]], 1e-8);
+            }
+            let gap = (found.prediction.mean[n] - expected.mean[0]).abs() / (1.0 + expected.mean[0].abs());
+            worst = worst.max(gap);
+        }
+        // Laplace's cavity is no refit, but close.
+        assert!(worst < 0.05, "{worst}");
+        let density = found.log_density.mean().unwrap();
+        assert!(density < 0.0 && density > -1.5, "{density}");
+    }
+}
+
+#[test]
+fn ending_early_leaves_a_model() {
+    let (x, t, _) = data(9, 200, 1.0);
+    let targets = Targets::real(t.view());
+    let rvm = Rvm { sparsity: Sparsity::Rule(SparsityRule::Cv), calibrate: true, ..rbf(5.0) };
+    let (_, whole) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+    let first = rbf(5.0).fit(x.view(), &targets, &mut silent).unwrap().1.iterations;
+    // Within the folds: what there is is the first model.
+    let mut calls = 0;
+    let mut stop = |_: &Progress| {
+        calls += 1;
+        if calls > first + 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let (model, report) = rvm.fit(x.view(), &targets, &mut stop).unwrap();
+    assert_eq!((report.status, model.status, report.validation), (Status::Stopped, Status::Stopped, None));
+    assert!(whole.validation.is_some());
+    let (model, report) = Rvm { time_limit: Some(1e-6), ..rvm }.fit(x.view(), &targets, &mut silent).unwrap();
+    assert_eq!((report.status, report.validation), (Status::TimeLimit, None));
+    assert!(model.predict(x.view()).is_ok());
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let (x, t, labels) = data(12, 40, 1.0);
+    let (real, classes) = (Targets::real(t.view()), Targets::classes(&labels, 2));
+    for bad in [-1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(refused(Rvm { sparsity: bad.into(), ..rbf(1.0) }.check()), "sparsity");
+    }
+    for scheme in ["mackay", "em", "variational"] {
+        let inference = Inference::from_name(scheme).unwrap();
+        assert_eq!(refused(Rvm { sparsity: 1.0.into(), inference, ..rbf(1.0) }.check()), "sparsity");
+    }
+    for text in ["-1", "nan", "inf", "many"] {
+        assert_eq!(refused(text.parse::<Sparsity>()), "sparsity");
+    }
+    assert_eq!("cv".parse::<Sparsity>().unwrap(), Sparsity::Rule(SparsityRule::Cv));
+    assert_eq!(refused(Rvm { cv: Some(1), ..rbf(1.0) }.check()), "cv");
+    assert_eq!(refused(Rvm { cv: Some(41), ..rbf(1.0) }.fit(x.view(), &real, &mut silent)), "cv");
+    let fewer = labels.iter().filter(|k| **k == 0).count().min(labels.iter().filter(|k| **k == 1).count());
+    assert_eq!(refused(Rvm { cv: Some(fewer + 1), ..classifier(1.0) }.fit(x.view(), &classes, &mut silent)), "cv");
+    assert_eq!(refused(Rvm { calibrate: true, ..classifier(1.0) }.check()), "calibrate");
+    assert_eq!(refused(Rvm { cv: Some(5), centres: CentreRule::Learned, ..rbf(1.0) }.check()), "centres");
+    let kinds: Vec<usize> = (0..40).map(|n| n % 3).collect();
+    let committee = Rvm { cv: Some(3), multi_class: MultiClass::OneVsRest, ..classifier(1.0) };
+    assert_eq!(refused(committee.fit(x.view(), &Targets::classes(&kinds, 3), &mut silent)), "cv");
+    let mut sums = Statistics::new(&rbf(1.0).kernel, x.view()).unwrap();
+    sums.update(x.view(), &real).unwrap();
+    assert_eq!(refused(Rvm { calibrate: true, ..rbf(1.0) }.fit_statistics(&sums, &mut silent)), "cv");
+}
