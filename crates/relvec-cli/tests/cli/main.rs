@@ -17,3 +17,4 @@ mod shared_data;
 mod stream;
 mod support;
 mod svm;
+mod uncertainty;

@@ -252,7 +252,7 @@ impl<'a> Table<'a> {
             rows: some.map_or_else(|| self.rows.clone(), |some| self.rows.select(Axis(0), some).into_shared()),
             targets: pick(&self.targets),
             outputs: self.outputs,
-            count: weights.iter().sum(),
+            count: some.map_or(self.count, |_| weights.iter().sum()),
             weights,
             units: self.units.clone(),
             noise: self.noise,

@@ -1,0 +1,137 @@
+"""Sparsity, cross-validation, calibration, the healed variance, draws and rows left out, from Python."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from relvec import RVC, RVR, load
+from support import sinc, two_classes
+
+X, T = sinc()
+C, Y = two_classes()
+NEW = np.array([[-30.0], [0.0], [4.0]])
+
+
+def test_scores_of_rows_left_out():
+    model = RVR(gamma=0.2, cv=4).fit(X, T)
+    validation = model.report_["validation"]
+    assert validation["folds"] == 4
+    assert validation["rows"] == len(X)
+    assert 0.5 < validation["rmse"] / np.sqrt(model.noise_variance_) < 2.0
+    assert 0.8 < validation["coverage"] <= 1.0
+    assert validation["nlpd"] < 0.5 * np.log(2 * np.pi * np.e * T.var())
+    assert_array_equal(model.dual_coef_, RVR(gamma=0.2).fit(X, T).dual_coef_)
+    scores = RVC(gamma=0.2, cv=3).fit(C, Y).report_["validation"]
+    assert 0.0 <= scores["error_rate"] < 0.5
+    assert 0.0 < scores["log_loss"] < np.log(2.0)
+    assert "validation" not in RVC(gamma=0.2).fit(C, Y).report_
+
+
+def test_sparsity():
+    fits = [RVR(gamma=5.0, sparsity=nats).fit(X, T) for nats in (0.0, 3.0, 1e9)]
+    assert len(fits[0].relevance_) > len(fits[1].relevance_) > len(fits[2].relevance_) == 0
+    assert fits[0].log_evidence_ > fits[1].log_evidence_
+    chosen = RVR(gamma=5.0, sparsity="cv").fit(X, T).report_["validation"]
+    tried = [trial["sparsity"] for trial in chosen["tried"]]
+    assert tried[0] == 0.0
+    assert chosen["sparsity"] in tried
+    assert tried == sorted(tried)
+
+
+def test_calibrated():
+    plain, model = (RVR(gamma=5.0, calibrate=flag).fit(X, T) for flag in (False, True))
+    assert plain.variance_factor_ == 1.0
+    assert model.variance_factor_ == model.report_["validation"]["variance_factor"] >= 1.0
+    for with_parts in (False, True):
+        (mean, *stds), (mean_, *stds_) = (m.predict(X, True, with_parts) for m in (plain, model))
+        assert_array_equal(mean, mean_)
+        for std, std_ in zip(stds, stds_, strict=True):
+            assert_allclose(std_, std * np.sqrt(model.variance_factor_), rtol=1e-12)
+
+
+def test_healed(tmp_path):
+    model = RVR(gamma=0.2, variance="healed").fit(X, T)
+    plain = RVR(gamma=0.2).fit(X, T)
+    mean, std = model.predict(NEW, return_std=True)
+    # And what is not known of the intercept.
+    assert_allclose(std[0], T.std(), rtol=0.02)
+    assert_array_equal(model.predict(NEW), mean)
+    assert_array_equal(model.predict(NEW, True, variance="posterior")[1], plain.predict(NEW, True)[1])
+    kept = RVR(gamma=0.2, keep_rows=20).fit(X, T)
+    assert_array_equal(kept.predict(NEW, True)[1], plain.predict(NEW, True)[1])
+    assert kept.predict(NEW, True, variance="healed")[1][0] > 2.0 * plain.predict(NEW, True)[1][0]
+    model.save(tmp_path / "healed.json")
+    assert_array_equal(load(tmp_path / "healed.json").predict(NEW, return_std=True)[1], std)
+    _, model_std, noise_std = model.predict(NEW, return_parts=True)
+    assert_allclose(model_std**2 + noise_std**2, std**2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", lambda A, B: np.exp(-0.2 * (A[:, None, 0] - B[None, :, 0]) ** 2)])
+def test_covariance_and_draws(kernel):
+    model = RVR(kernel, gamma=0.2).fit(X, T)
+    mean, cov = model.predict(NEW, return_cov=True)
+    assert_array_equal(mean, model.predict(NEW))
+    assert_array_equal(np.sqrt(np.diag(cov)), model.predict(NEW, return_std=True)[1])
+    assert_allclose(cov, cov.T)
+    draws = model.sample_y(NEW, 50_000, random_state=1)
+    assert draws.shape == (3, 50_000)
+    assert_allclose(np.cov(draws), cov, atol=0.03 * np.max(np.diag(cov)))
+    assert_allclose(draws.mean(axis=1), mean, atol=0.02 * T.std())
+    functions = model.sample_y(NEW, 50_000, random_state=1, noise=False)
+    assert_allclose(np.cov(functions), cov - model.noise_variance_ * np.eye(3), atol=0.03 * np.max(np.diag(cov)))
+    assert_array_equal(model.sample_y(NEW, 2, random_state=3), model.sample_y(NEW, 2, random_state=3))
+    assert model.sample_y(NEW).shape == (3, 1)
+
+
+def test_rows_left_out():
+    model = RVR("linear", landmarks=X[::20], gamma=0.2).fit(X, T)
+    mean, std, log_density = model.leave_one_out(X, T)
+    # Ridge regression with these precisions, each row left out in turn.
+    columns = np.hstack([np.ones((len(X), 1)), X @ model.relevance_vectors_.T])
+    alpha = np.append(model.intercept_alpha_, model.alpha_)
+    keep = np.isfinite(alpha)
+    columns, alpha = columns[:, keep], alpha[keep]
+    for n in range(0, len(X), 7):
+        rest = np.delete(np.arange(len(X)), n)
+        sigma = np.linalg.inv(np.diag(alpha) + columns[rest].T @ columns[rest] / model.noise_variance_)
+        expected = columns[n] @ sigma @ columns[rest].T @ T[rest] / model.noise_variance_
+        variance = columns[n] @ sigma @ columns[n] + model.noise_variance_
+        assert_allclose(mean[n], expected, rtol=1e-6, atol=1e-9)
+        assert_allclose(std[n], np.sqrt(variance), rtol=1e-9)
+        assert_allclose(log_density[n], -0.5 * np.log(2 * np.pi * variance) - 0.5 * (T[n] - expected) ** 2 / variance)
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ({"sparsity": -1.0}, "sparsity = -1.0"),
+        ({"sparsity": "some"}, "sparsity = 'some'"),
+        ({"sparsity": float("nan")}, "sparsity = nan"),
+        ({"sparsity": 1.0, "inference": "em"}, "sparsity = 1.0"),
+        ({"cv": 1}, "cv = 1"),
+        ({"cv": 2.5}, "cv = 2.5"),
+        ({"cv": 10_000}, "at most as many folds"),
+        ({"variance": "wide"}, "variance = 'wide'"),
+        ({"keep_rows": 0}, "keep_rows = 0"),
+        ({"variance": "healed", "kernel": lambda A, B: A @ B.T}, "a kernel of this crate"),
+        ({"cv": 3, "centres": "learned"}, "centres = learned"),
+    ],
+)
+def test_bad_parameters(own, words):
+    with pytest.raises(ValueError, match=words):
+        RVR(**own).fit(X, T)
+
+
+def test_bad_predictions():
+    model = RVR(gamma=0.2).fit(X, T)
+    with pytest.raises(ValueError, match="keep rows"):
+        model.predict(X, return_std=True, variance="healed")
+    with pytest.raises(ValueError, match="'posterior' with return_cov"):
+        model.predict(X, return_cov=True, variance="healed")
+    with pytest.raises(RuntimeError, match="at most one"):
+        model.predict(X, return_std=True, return_cov=True)
+    with pytest.raises(ValueError, match="n_samples = 0"):
+        model.sample_y(X, 0)
+    with pytest.raises(ValueError, match="needed for the covariance of 100 rows"):
+        model.set_params(memory_limit=50_000).predict(np.resize(X, (100, 1)), return_cov=True)
+    with pytest.raises(ValueError, match="3 of class|folds"):
+        RVC(cv=40).fit(C[:50], Y[:50])
