@@ -193,6 +193,7 @@ fn model(m: usize) -> relvec::Model {
         features: vec![],
         target: None,
         classes: vec![],
+        class_frequencies: vec![],
         scaling: None,
         n_features: FEATURES,
         n_rows: m,

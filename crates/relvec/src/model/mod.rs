@@ -1,6 +1,7 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
 mod classes;
+mod decisions;
 mod margins;
 mod stored;
 
@@ -17,6 +18,7 @@ use crate::linalg;
 use crate::report::Status;
 
 pub use self::classes::{ClassFunctions, Committee};
+pub use self::decisions::{Decision, Decisions};
 pub use self::margins::Margins;
 pub(crate) use self::stored::rows;
 
@@ -141,6 +143,11 @@ pub struct Model {
     pub target: Option<String>,
     /// Names of the classes in the order of their numbers; empty for regression.
     pub classes: Vec<Label>,
+    /// Shares of the classes among the rows learnt from, by their weights, `[K]`: what the probabilities take for priors. Of
+    /// a support vector machine without the weights of classes, of which its sigmoids know nothing. Empty for regression,
+    /// for members of a committee, and in files from before they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_frequencies: Vec<f64>,
     /// Standardisation of the features, undone by nobody: raw rows go into `predict`.
     pub scaling: Option<Scaling>,
     /// D, the number of columns that `predict` expects.
@@ -521,6 +528,7 @@ impl Model {
         if let Some(margins) = &self.margins {
             margins.check(m, functions).or_else(fail)?;
         }
+        self.check_frequencies().or_else(fail)?;
         match &self.posterior {
             Some(posterior) => posterior.check(m + usize::from(self.intercept_alpha.is_some()), functions).or_else(fail)?,
             None if self.committee.is_none() && self.margins.is_none() => return fail("the posterior is missing"),

@@ -230,7 +230,8 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         self.check()?;
         let Some((labels, count)) = self.several(targets)? else {
-            return self.pool()?.install(|| self.run(x, targets, observer, interrupt));
+            let (model, report) = self.pool()?.install(|| self.run(x, targets, observer, interrupt))?;
+            return Ok((Model { class_frequencies: targets.class_frequencies(), ..model }, report));
         };
         let rule = self.multi_class_rule();
         if rule == MultiClass::Joint {
@@ -254,7 +255,8 @@ impl Rvm {
         }
         let classes = Classes { x, labels, count, weights };
         let (model, report) = committee::fit(&own, &classes, start, observer, interrupt)?;
-        Ok((model, Report { kernel_search, ..report }))
+        let class_frequencies = targets.class_frequencies();
+        Ok((Model { class_frequencies, ..model }, Report { kernel_search, ..report }))
     }
 
     /// The same with any kernel in place of one that is to be learnt: the rows of a table do not depend on it.
