@@ -3,7 +3,8 @@
     cargo xtask bench calibration --data FOLDER [--splits N] [--sets SET ...]
 
 Sets and splits are those of ida_benchmarks.npz in FOLDER; features standardised by the training rows. Every machine
-has the same gamma, that of the highest evidence of the RVC. Writes docs/calibration.md if all sets are run.
+has the same gamma, that of the highest evidence of the RVC on the first split. Writes docs/calibration.md if all sets
+are run.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ LEARNERS = ["RVC, moderated", "RVC, plug-in", "SVC", "Gaussian process"]
 HEAD = """# Calibration of class probabilities
 
 Made by `cargo xtask bench calibration --data FOLDER`: the first {splits} splits of each set, features standardised by
-the training rows. All machines have the kernel rbf with the same gamma: that of the highest evidence
-(`RVC(gamma="evidence")`). Moderated probabilities are averaged over the posterior of the weights, plug-in ones
-(`moderated=False`) take the weights for certain: two predictions of one fit. SVC is scikit-learn's with
-`probability=True`, its C of {costs} by 5-fold cross-validation (accuracy). The Gaussian process is scikit-learn's
-classifier, its amplitude learnt by its evidence, trained on the first {gaussian} rows at most. Means over the splits.
+the training rows. All machines have the kernel rbf with the same gamma in all splits of a set: that of the highest
+evidence (`RVC(gamma="evidence")`) on the training rows of the first. Moderated probabilities are averaged over the
+posterior of the weights, plug-in ones (`moderated=False`) take the weights for certain: two predictions of one fit.
+SVC is scikit-learn's with `probability=True`, its C of {costs} by 5-fold cross-validation (accuracy). The
+Gaussian process is scikit-learn's classifier, its amplitude learnt by its evidence, trained on the first {gaussian}
+rows at most. Means over the splits.
 
 Expected calibration error (ECE): how far, over {bins} bins of the probability of the predicted class, its mean is from
 the share of rows that are right; means over the bins by their rows, so what chance alone makes of it is larger in small
@@ -80,13 +82,19 @@ def measures(truth: Array, probability: Array, classes: Array) -> list[float]:
     return [error, float(log_loss(truth, probability, labels=classes)), calibration_error(truth, probability, classes)]
 
 
-def run(split: Split) -> tuple[list[list[float]], float, int]:
-    """The measures of each learner, the gamma of all, and the vectors of the RVC."""
+def best_gamma(X: Array, y: Array) -> float:
+    """The gamma of the highest evidence."""
+    from relvec import RVC
+
+    return float(RVC(gamma="evidence").fit(X, y).gamma_)
+
+
+def run(split: Split, gamma: float) -> tuple[list[list[float]], int]:
+    """The measures of each learner, and the vectors of the RVC."""
     from relvec import RVC
 
     X, y, test, truth = split
-    rvc = RVC(gamma="evidence").fit(X, y)
-    gamma = float(rvc.gamma_)
+    rvc = RVC(gamma=gamma).fit(X, y)
     out = [measures(truth, rvc.predict_proba(test, moderated=moderated), rvc.classes_) for moderated in (True, False)]
     costs = GridSearchCV(SVC(gamma=gamma), {"C": COSTS}, cv=5).fit(X, y).best_params_
     svc = SVC(gamma=gamma, probability=True, random_state=0, **costs).fit(X, y)
@@ -94,7 +102,7 @@ def run(split: Split) -> tuple[list[list[float]], float, int]:
     kernel = ConstantKernel(1.0, (1e-2, 1e4)) * RBF(np.sqrt(0.5 / gamma), "fixed")
     process = GaussianProcessClassifier(kernel, random_state=0).fit(X[:MOST_GAUSSIAN], y[:MOST_GAUSSIAN])
     out.append(measures(truth, process.predict_proba(test), process.classes_))
-    return out, gamma, len(rvc.relevance_)
+    return out, len(rvc.relevance_)
 
 
 def table(found: dict[str, Array], place: int, title: str, times: float, digits: int) -> str:
@@ -126,16 +134,15 @@ def main() -> None:
     ]
     for name in arguments.sets:
         runs = []
-        for split in splits(arguments.data, name, arguments.splits):
-            runs.append(run(split))
+        every = list(splits(arguments.data, name, arguments.splits))
+        gamma = best_gamma(*every[0][:2])
+        for split in every:
+            runs.append(run(split, gamma))
             print(name, *(f"{own[0]:.4f} {own[1]:.4f} {own[2]:.4f}" for own in runs[-1][0]), sep="  ", flush=True)
-        found[name] = np.mean([own for own, _, _ in runs], axis=0)
-        gammas = [gamma for _, gamma, _ in runs]
-        X, _, test, _ = split
-        shapes.append(
-            f"| {name} | {len(X)} | {len(test)} | {X.shape[1]} | {min(gammas):.3g} to {max(gammas):.3g} | "
-            f"{np.mean([vectors for _, _, vectors in runs]):.1f} |"
-        )
+        found[name] = np.mean([own for own, _ in runs], axis=0)
+        X, _, test, _ = every[0]
+        vectors = np.mean([count for _, count in runs])
+        shapes.append(f"| {name} | {len(X)} | {len(test)} | {X.shape[1]} | {gamma:.3g} | {vectors:.1f} |")
     moderated, plug_in = np.mean(list(found.values()), axis=0)[:2]
     verdict = (
         f"Mean ECE over the sets: {100.0 * moderated[2]:.2f} % moderated, {100.0 * plug_in[2]:.2f} % plug-in; asked is "
