@@ -119,6 +119,10 @@ fn no_prior_and_no_probability_is_too_small() {
     let [first, second] = shifted([0.0, -1500.0], [1e-300, 1.0 - 1e-300]);
     let odds = -1500.0 + 300.0 * 10f64.ln() + 3f64.ln();
     assert!(first == 0.0 && (second - odds).abs() < 1e-9, "{first} {second} {odds}");
+    // Columns one after the other in memory.
+    let (log, prior) = (array![[-2.0, -0.1, -0.5], [-0.2, -3.0, -1.0]].reversed_axes(), [0.2, 0.8]);
+    let rows = Array2::from_shape_fn((3, 2), |place| log[place]);
+    assert_eq!(model.shift_prior(log, &prior), model.shift_prior(rows, &prior));
     let far = array![[1e6, -1e6]];
     let decided = model.decide(far.view(), &Decision { prior: Some(vec![1e-200, 1.0 - 1e-200]), ..Decision::default() }).unwrap();
     assert!(decided.probabilities.iter().all(|p| p.is_finite()) && decided.label == [1]);
@@ -260,6 +264,11 @@ fn what_is_no_decision_is_refused() {
 
     let columns = model.decide_by(Array2::zeros((2, 3)), &Decision::default()).unwrap_err();
     assert_eq!(columns.to_string(), "log probabilities: expected 2 columns, one for each class, found 3 columns");
+    for bad in [f64::NAN, f64::INFINITY] {
+        let log = array![[-1.0, -1.0], [-1.0, bad]];
+        assert!(matches!(model.decide_by(log.clone(), &Decision::default()), Err(Error::NotFinite { row: 1, column: 1, .. })));
+        assert!(matches!(model.shift_prior(log, &[0.5, 0.5]), Err(Error::NotFinite { .. })));
+    }
     let plain = Decision::default();
     assert!(model.decide(array![[1.0]].view(), &plain).unwrap_err().to_string().contains("expected 2 columns"));
     let real: Array1<f64> = labels.iter().map(|k| *k as f64).collect();

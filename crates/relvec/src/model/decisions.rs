@@ -109,7 +109,7 @@ impl Model {
     /// of columns than classes.
     pub fn decide_by(&self, log_probability: Array2<f64>, decision: &Decision) -> Result<Decisions> {
         self.check_decision(decision)?;
-        self.check_columns(&log_probability)?;
+        self.check_log(&log_probability)?;
         let log_probability = match &decision.prior {
             Some(prior) => self.shift_prior(log_probability, prior)?,
             None => log_probability,
@@ -123,15 +123,19 @@ impl Model {
     /// # Errors
     /// A prior that does not suit the classes; a model without [`Model::class_frequencies`]; another number of columns than
     /// classes.
-    pub fn shift_prior(&self, mut log_probability: Array2<f64>, prior: &[f64]) -> Result<Array2<f64>> {
-        self.check_columns(&log_probability)?;
+    pub fn shift_prior(&self, log_probability: Array2<f64>, prior: &[f64]) -> Result<Array2<f64>> {
+        self.check_log(&log_probability)?;
         check_prior(prior, self.n_classes().unwrap_or(0))?;
         if self.class_frequencies.is_empty() {
             return Err(Error::NoClassFrequencies);
         }
         let log_prior: Vec<f64> = prior.iter().map(|p| p.ln()).collect();
         let shift: Vec<f64> = log_prior.iter().zip(&self.class_frequencies).map(|(l, f)| l - f.ln()).collect();
-        for mut row in log_probability.outer_iter_mut() {
+        let mut out = match log_probability.is_standard_layout() {
+            true => log_probability,
+            false => log_probability.as_standard_layout().into_owned(),
+        };
+        for mut row in out.outer_iter_mut() {
             row += &ArrayView1::from(&shift);
             // Where the model holds every class that there may be for impossible, the prior is all that is known.
             if row.iter().all(|v| *v == f64::NEG_INFINITY) {
@@ -139,7 +143,7 @@ impl Model {
             }
             normalise(row.as_slice_mut().expect("rows are contiguous"));
         }
-        Ok(log_probability)
+        Ok(out)
     }
 
     fn check_decision(&self, decision: &Decision) -> Result<()> {
@@ -151,16 +155,17 @@ impl Model {
         }
     }
 
-    fn check_columns(&self, log_probability: &Array2<f64>) -> Result<()> {
+    /// A column for each class; no NaN, and nothing infinitely probable.
+    fn check_log(&self, log_probability: &Array2<f64>) -> Result<()> {
         self.check_classifier()?;
-        let (classes, found) = (self.n_classes().unwrap_or(0), log_probability.ncols());
-        match found == classes {
-            true => Ok(()),
-            false => Err(Error::Shape {
-                what: "log probabilities",
-                expected: format!("{classes} columns, one for each class"),
-                found: format!("{found} columns"),
-            }),
+        let (what, classes, found) = ("log probabilities", self.n_classes().unwrap_or(0), log_probability.ncols());
+        if found != classes {
+            let expected = format!("{classes} columns, one for each class");
+            return Err(Error::Shape { what, expected, found: format!("{found} columns") });
+        }
+        match log_probability.indexed_iter().find(|(_, v)| !(**v < f64::INFINITY)) {
+            Some(((row, column), value)) => Err(Error::NotFinite { what, row, column, value: *value }),
+            None => Ok(()),
         }
     }
 
