@@ -212,7 +212,9 @@ def main() -> None:
         text.append("| " + " | ".join(cells) + " |\n")
     machines = frame[frame.sparsity != "GP"]
     overall = machines.groupby(["sparsity", "variance", "calibrated"], sort=False)[["nlpd", "coverage"]]
-    text.append("\n| sparsity | variance | calibrated | mean NLPD | least coverage | largest coverage |\n|---|---|---|---|---|---|\n")
+    text.append(
+        "\n| sparsity | variance | calibrated | mean NLPD | least coverage | largest coverage |\n|---|---|---|---|---|---|\n"
+    )
     for key, group in overall:
         cells = [*key, f"{group.nlpd.mean():.3f}", f"{group.coverage.min():.3f}", f"{group.coverage.max():.3f}"]
         text.append("| " + " | ".join(cells) + " |\n")

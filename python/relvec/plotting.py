@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from . import _parameters
 from ._base import Float, RelevanceVectorMachine
 from .rvm import RVC, RVR
 
@@ -26,7 +27,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
     from matplotlib.lines import Line2D
 
-__all__ = ["AlphaDisplay", "DecisionDisplay", "EvidenceDisplay", "FeatureRelevanceDisplay", "RegressionDisplay"]
+__all__ = [
+    "AlphaDisplay",
+    "DecisionDisplay",
+    "EvidenceDisplay",
+    "FeatureRelevanceDisplay",
+    "RegressionDisplay",
+    "ReliabilityDisplay",
+]
 
 # Told apart by readers of any colour vision (Okabe and Ito), and in print by their lightness.
 BLUE = "#0072B2"
@@ -772,6 +780,219 @@ class FeatureRelevanceDisplay:
         ax.set(xlabel="relevance, share of 1", xlim=(0.0, None))
         ax.grid(axis="x", color="0.9")
         ax.set_axisbelow(True)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class ReliabilityDisplay:
+    """Whether probabilities are true: the share of right predictions against their probability.
+
+    Rows whose predicted (most probable) class has about the same probability make a bin, of any number of classes.
+    Made by `from_estimator` or `from_predictions`.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n_bins,)
+        Mean probability of the predicted classes in each bin that has rows, ascending.
+    right : ndarray of shape (n_bins,)
+        Share of the predictions that are right.
+    rows : ndarray of shape (n_bins,)
+        Rows of the bins.
+    name : str, default="predictions"
+        What the legend calls it.
+
+    Attributes
+    ----------
+    calibration_error : float
+        Expected calibration error: the mean distance of both over the bins, each by its rows [1]_.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    line_ : matplotlib Line2D
+        The line through the bins.
+    points_ : matplotlib PathCollection
+        The bins, their area by their rows.
+    diagonal_ : matplotlib Line2D
+        Where probabilities are true.
+
+    See Also
+    --------
+    sklearn.calibration.CalibrationDisplay : The same for the probability of the second of two classes.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural networks", International
+       Conference on Machine Learning, 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import RVC
+    >>> from relvec.plotting import ReliabilityDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(-1.0, 1.0, (300, 2)), rng.normal(1.0, 1.0, (300, 2))])
+    >>> y = np.repeat(["no", "yes"], 300)
+    >>> model = RVC(gamma=0.5).fit(X[::2], y[::2])
+    >>> display = ReliabilityDisplay.from_estimator(model, X[1::2], y[1::2])  # doctest: +SKIP
+    """
+
+    line_: Line2D
+    points_: PathCollection
+    diagonal_: Line2D
+    ax_: Axes
+    figure_: Figure | SubFigure
+
+    def __init__(self, *, probability: Float, right: Float, rows: NDArray[np.int64], name: str = "predictions") -> None:
+        self.probability = probability
+        self.right = right
+        self.rows = rows
+        self.name = name
+        self.calibration_error = float(np.abs(probability - right) @ rows / rows.sum())
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        bins: int = 15,
+        moderated: bool = True,
+        prior: Any = None,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> ReliabilityDisplay:
+        """Draw a fitted classifier on rows that it was not trained on.
+
+        Parameters
+        ----------
+        estimator : classifier or Pipeline
+            Fitted, with `predict_proba`; scikit-learn's as well.
+        X : array-like of shape (n_samples, n_features)
+            Rows, best others than those of training.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        bins : int, default=15
+            Number of bins of equal width.
+        moderated : bool, default=True
+            As in `predict_proba` of RVC.
+        prior : dict or array-like of shape (n_classes,), default=None
+            As in `predict_proba` of RVC, SVC and NuSVC.
+        name : str, default=None
+            What the legend calls it; None: the name of the estimator's class.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the line.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display.
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "predict_proba"):
+            raise ValueError(f"{cls.__name__} needs probabilities: {type(estimator).__name__} has no predict_proba")
+        # Only what is asked for: other estimators do not know these.
+        asked: dict[str, Any] = {} if moderated else {"moderated": False}
+        if prior is not None:
+            asked["prior"] = prior
+        final = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+        return cls.from_predictions(
+            y,
+            estimator.predict_proba(X, **asked),
+            classes=estimator.classes_,
+            bins=bins,
+            name=type(final).__name__ if name is None else name,
+            ax=ax,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: ArrayLike,
+        probability: ArrayLike,
+        *,
+        classes: ArrayLike | None = None,
+        bins: int = 15,
+        name: str = "predictions",
+        ax: Axes | None = None,
+        **kwargs: Any,
+    ) -> ReliabilityDisplay:
+        """Draw probabilities, such as those of `cross_val_predict`.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            The classes.
+        probability : array-like of shape (n_samples, n_classes)
+            Probabilities of all classes.
+        classes : array-like of shape (n_classes,), default=None
+            The classes in the order of the columns; None: those in `y`, sorted.
+        bins : int, default=15
+            Number of bins of equal width.
+        name : str, default="predictions"
+            What the legend calls it.
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the line.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display.
+        """
+        values: Float = check_array(probability, dtype=np.float64, input_name="probability")
+        truth = _column(y, values)
+        names = np.unique(truth) if classes is None else np.asarray(classes)
+        if values.shape[1] != len(names):
+            raise ValueError(f"probability has {values.shape[1]} columns, but there are {len(names)} classes")
+        if np.any(values < 0.0) or np.any(np.abs(values.sum(axis=1) - 1.0) > 1e-6):
+            raise ValueError("the rows of probability are no probabilities: zero or positive, with a sum of 1")
+        count = _parameters.whole("bins", bins, 1)
+        top = values.argmax(axis=1)
+        p = values[np.arange(len(top)), top]
+        # A bin holds its upper end.
+        place = np.clip(np.ceil(p * count).astype(np.int64), 1, count)
+        rows = np.bincount(place, minlength=count + 1)
+        kept = rows > 0
+        display = cls(
+            probability=np.bincount(place, p, count + 1)[kept] / rows[kept],
+            right=np.bincount(place, names[top] == truth, count + 1)[kept] / rows[kept],
+            rows=rows[kept],
+            name=name,
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> ReliabilityDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None: in a new figure.
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the line.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display itself.
+        """
+        ax = _axes(ax)
+        (self.diagonal_,) = ax.plot([0.0, 1.0], [0.0, 1.0], color="0.7", linewidth=1.0, zorder=1)
+        label = f"{self.name}, ECE {100.0 * self.calibration_error:.1f} %"
+        style = _style(kwargs, color=BLUE, linewidth=1.5, label=label)
+        (self.line_,) = ax.plot(self.probability, self.right, **style)
+        area = 120.0 * self.rows / self.rows.max()
+        self.points_ = ax.scatter(self.probability, self.right, s=area, color=self.line_.get_color(), linewidths=0)
+        ax.set(xlabel="probability of the predicted class", ylabel="share that is right", aspect="equal")
+        ax.set(xlim=(0.0, 1.02), ylim=(0.0, 1.02))
+        ax.legend(fontsize="small", loc="upper left")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

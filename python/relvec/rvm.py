@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from . import _core, _parameters
 from ._base import Float, Kernel, RelevanceVectorMachine, target_name
+from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback, line, observer
 from ._threads import threads
 
@@ -391,11 +392,17 @@ default="kmedoids"
         if return_std and return_cov:
             raise RuntimeError("return_std and return_cov: expected at most one, the first is the root of a diagonal")
         check_is_fitted(self)
-        rule = self._model.variance if variance is None else _parameters.one_of("variance", variance, _parameters.VARIANCES)
+        rule = (
+            self._model.variance
+            if variance is None
+            else _parameters.one_of("variance", variance, _parameters.VARIANCES)
+        )
         if not (return_std or return_parts or return_cov) and rule == "posterior":
             return self._mean(X)
         if return_cov and rule == "healed":
-            raise ValueError("variance = 'healed': expected 'posterior' with return_cov, a healed one is of single rows")
+            raise ValueError(
+                "variance = 'healed': expected 'posterior' with return_cov, a healed one is of single rows"
+            )
         mean, model_variance, noise_variance = self._moments(X, rule)
         out = [mean]
         if return_std:
@@ -565,6 +572,9 @@ default="kmedoids"
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes in training, by weights (those of the classes included): what the probabilities take
+        for priors.
     relevance_ : ndarray of shape (n_relevance,)
         Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, rows of
         `landmarks` if these are given, and numbers of moved centres if ``centres="learned"`` has moved
@@ -766,6 +776,9 @@ default="kmedoids"
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         super()._take(model, report)
         self.intercept_ = model.intercept
+        # Files from before these were kept have none.
+        if len(model.class_frequencies) > 0:
+            self.class_prior_ = model.class_frequencies
 
     @property
     def coef_(self) -> Float:
@@ -820,7 +833,42 @@ default="kmedoids"
         most_likely: NDArray[Any] = self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
         return most_likely
 
-    def predict_proba(self, X: ArrayLike, moderated: bool = True) -> Float:
+    def decide(
+        self,
+        X: ArrayLike,
+        prior: Any = None,
+        costs: Any = None,
+        reject: float | None = None,
+        reject_cost: float | None = None,
+    ) -> Decisions:
+        """Decide by moderated probabilities: by other priors than in training, by costs, or not at all.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+        prior : dict or array-like of shape (n_classes,), default=None
+            Probabilities of the classes where decisions are made, by class or in the order of `classes_`; they sum
+            to 1. None: `class_prior_`.
+        costs : array-like of shape (n_classes, n_classes), default=None
+            Costs, zero or positive, of each decision (columns) where each class (rows) is the true one, in the order
+            of `classes_`; a data frame is put into it by its index and columns. The decision of the least
+            expected cost is taken. None: the most probable class is.
+        reject : float, default=None
+            Without `costs`: rows are rejected whose decision is less probable than that; in (0, 1).
+        reject_cost : float, default=None
+            With `costs`: what rejecting a row costs; rows are rejected whose least expected cost is higher.
+
+        Returns
+        -------
+        Decisions
+            A named tuple of ``labels``, their ``probability``, the ``probabilities`` of all classes, which rows are
+            ``rejected``, and the ``expected_cost`` (None without `costs`).
+        """
+        return decide(self, X, prior, costs, reject, reject_cost)
+
+    def predict_proba(self, X: ArrayLike, moderated: bool = True, prior: Any = None) -> Float:
         """Predict class probabilities.
 
         Parameters
@@ -831,15 +879,18 @@ default="kmedoids"
         moderated : bool, default=True
             Whether to average over the posterior of the weights (by MacKay's approximation); False
             takes the weights for certain.
+        prior : dict or array-like of shape (n_classes,), default=None
+            Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
+            `class_prior_`; they sum to 1.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Probabilities, columns in the order of `classes_`.
         """
-        return self._probability(X, moderated, False)
+        return self._probability(X, moderated, False, prior)
 
-    def predict_log_proba(self, X: ArrayLike, moderated: bool = True) -> Float:
+    def predict_log_proba(self, X: ArrayLike, moderated: bool = True, prior: Any = None) -> Float:
         """Predict logarithms of class probabilities.
 
         Parameters
@@ -850,17 +901,21 @@ default="kmedoids"
         moderated : bool, default=True
             Whether to average over the posterior of the weights (by MacKay's approximation); False
             takes the weights for certain.
+        prior : dict or array-like of shape (n_classes,), default=None
+            Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
+            `class_prior_`; they sum to 1.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Log probabilities, columns in the order of `classes_`.
         """
-        return self._probability(X, moderated, True)
+        return self._probability(X, moderated, True, prior)
 
-    def _probability(self, X: ArrayLike, moderated: bool, log: bool) -> Float:
+    def _probability(self, X: ArrayLike, moderated: bool, log: bool, prior: Any) -> Float:
         rows = self._rows(X)
-        return self._model.probability(rows, threads(self.n_jobs), bool(moderated), log)
+        given = prior_of(prior, self.classes_)
+        return self._model.probability(rows, threads(self.n_jobs), bool(moderated), log, given)
 
 
 RelevanceVectorRegressor = RVR

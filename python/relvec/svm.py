@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _parameters
 from ._base import Float, Kernel, KernelMachine, target_name
+from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback, observer, svm_line
 from ._threads import threads
 
@@ -241,6 +242,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         steps = np.array([f["iterations"] for f in report.get("functions", [])], dtype=np.int32)
         if model.multi_class == "one_vs_one" and len(steps) > 0:
             steps = steps[_pairs(model.n_classes)]
+        # Files from before these were kept have none.
+        if len(model.class_frequencies) > 0:
+            self.class_prior_ = model.class_frequencies
         self.n_iter_ = steps if len(steps) > 0 else np.array([model.iterations], dtype=np.int32)
         sigmoids = model.sigmoids
         if model.multi_class == "one_vs_one" and len(sigmoids) > 0:
@@ -314,7 +318,43 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         return True
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: ArrayLike) -> Float:
+    def decide(
+        self,
+        X: ArrayLike,
+        prior: Any = None,
+        costs: Any = None,
+        reject: float | None = None,
+        reject_cost: float | None = None,
+    ) -> Decisions:
+        """Decide by `predict_proba`: by other priors than in training, by costs, or not at all.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `support_` are read.
+        prior : dict or array-like of shape (n_classes,), default=None
+            Probabilities of the classes where decisions are made, by class or in the order of `classes_`; they sum
+            to 1. None: `class_prior_`.
+        costs : array-like of shape (n_classes, n_classes), default=None
+            Costs, zero or positive, of each decision (columns) where each class (rows) is the true one, in the order
+            of `classes_`; a data frame is put into it by its index and columns. The decision of the least
+            expected cost is taken. None: the most probable class is.
+        reject : float, default=None
+            Without `costs`: rows are rejected whose decision is less probable than that; in (0, 1).
+        reject_cost : float, default=None
+            With `costs`: what rejecting a row costs; rows are rejected whose least expected cost is higher.
+
+        Returns
+        -------
+        Decisions
+            A named tuple of ``labels``, their ``probability``, the ``probabilities`` of all classes, which rows are
+            ``rejected``, and the ``expected_cost`` (None without `costs`).
+        """
+        return decide(self, X, prior, costs, reject, reject_cost)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: ArrayLike, prior: Any = None) -> Float:
         """Predict class probabilities; with ``probability=True`` only.
 
         They are those of sigmoids of the functions [1]_, of several classes coupled [2]_, and may disagree with
@@ -325,6 +365,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         X : array-like of shape (n_samples, n_features)
             Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which only
             the columns `support_` are read.
+        prior : dict or array-like of shape (n_classes,), default=None
+            Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
+            `class_prior_`; they sum to 1.
 
         Returns
         -------
@@ -339,16 +382,19 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
            pairwise coupling", Journal of Machine Learning Research 5, 975-1005, 2004.
         """
         rows = self._rows(X)
-        return self._model.probability(rows, threads(self.n_jobs), False, False)
+        return self._model.probability(rows, threads(self.n_jobs), False, False, prior_of(prior, self.classes_))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: ArrayLike) -> Float:
+    def predict_log_proba(self, X: ArrayLike, prior: Any = None) -> Float:
         """Predict logarithms of class probabilities; with ``probability=True`` only.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             As in `predict_proba`.
+        prior : dict or array-like of shape (n_classes,), default=None
+            Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
+            `class_prior_`; they sum to 1.
 
         Returns
         -------
@@ -356,7 +402,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             Log probabilities, columns in the order of `classes_`.
         """
         rows = self._rows(X)
-        return self._model.probability(rows, threads(self.n_jobs), False, True)
+        return self._model.probability(rows, threads(self.n_jobs), False, True, prior_of(prior, self.classes_))
 
 
 class SVC(SupportVectorClassifier):
@@ -426,6 +472,8 @@ class SVC(SupportVectorClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes in training, by sample weights alone: what probabilities take for priors.
     class_weight_ : ndarray of shape (n_classes,)
         Factors of the cost of errors.
     probA_ : ndarray of shape (n_functions,)
@@ -602,6 +650,8 @@ class NuSVC(SupportVectorClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes in training, by sample weights alone: what probabilities take for priors.
     class_weight_ : ndarray of shape (n_classes,)
         Factors of the cost of errors.
     probA_ : ndarray of shape (n_functions,)

@@ -5,7 +5,7 @@ use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
-use relvec::{FittedBasis, Label, Moderation, Prediction, Targets, Variance};
+use relvec::{Decision, FittedBasis, Label, Moderation, Prediction, Targets, Variance};
 
 use crate::fit::Target;
 use crate::{exception, guarded, pool};
@@ -27,6 +27,15 @@ type LeftOut<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound
 
 /// Mean, `[N]`, and covariance, [N, N].
 type Joint<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>);
+
+/// Labels, probabilities, rejected, and costs to be expected.
+type Decided<'py> = (
+    Bound<'py, PyArray1<i64>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray2<f64>>,
+    Bound<'py, PyArray1<bool>>,
+    Option<Bound<'py, PyArray1<f64>>>,
+);
 
 impl Model {
     pub fn new(model: relvec::Model) -> Model {
@@ -236,7 +245,8 @@ impl Model {
         Ok(votes.into_iter().map(|k| k as i64).collect::<Vec<_>>().to_pyarray(py))
     }
 
-    /// Probabilities of the classes, or their logarithms, [N, K].
+    /// Probabilities of the classes, or their logarithms, [N, K]; by another prior, `[K]`, than that of the training rows.
+    #[pyo3(signature = (x, threads, moderated, log, prior=None))]
     fn probability<'py>(
         &self,
         py: Python<'py>,
@@ -244,18 +254,53 @@ impl Model {
         threads: usize,
         moderated: bool,
         log: bool,
+        prior: Option<Vec<f64>>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let x = x.as_array();
         let moderation = if moderated { Moderation::Posterior } else { Moderation::PlugIn };
-        let external = matches!(self.model.expansion.basis, FittedBasis::External { .. });
         let made = self.on_threads(py, threads, |model| {
-            let logs = match external {
-                true => model.log_probability_from_basis(x, moderation),
-                false => model.predict_log_probability(x, moderation),
+            let logs = log_probability(model, x, moderation)?;
+            let logs = match prior {
+                Some(prior) => model.shift_prior(logs, &prior)?,
+                None => logs,
             };
-            logs.map(|logs| if log { logs } else { logs.mapv_into(f64::exp) })
+            Ok(if log { logs } else { logs.mapv_into(f64::exp) })
         })?;
         Ok(made.to_pyarray(py))
+    }
+
+    /// Labels, their probabilities, `[N]`, those of all classes, [N, K], which rows are rejected, and what is expected to be
+    /// paid, `[N]`, where there are costs, [K, K].
+    #[pyo3(signature = (x, threads, prior=None, costs=None, reject=None, reject_cost=None))]
+    #[expect(clippy::too_many_arguments, reason = "the decision by its parts")]
+    fn decide<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+        prior: Option<Vec<f64>>,
+        costs: Option<PyReadonlyArray2<'py, f64>>,
+        reject: Option<f64>,
+        reject_cost: Option<f64>,
+    ) -> PyResult<Decided<'py>> {
+        let decision = Decision { prior, costs: costs.map(|c| c.as_array().to_owned()), reject, reject_cost };
+        let x = x.as_array();
+        let decided =
+            self.on_threads(py, threads, |model| model.decide_by(log_probability(model, x, Moderation::Posterior)?, &decision))?;
+        let labels: Vec<i64> = decided.label.into_iter().map(|k| k as i64).collect();
+        Ok((
+            labels.to_pyarray(py),
+            decided.probability.to_pyarray(py),
+            decided.probabilities.to_pyarray(py),
+            decided.rejected.to_pyarray(py),
+            decided.expected_cost.map(|cost| cost.to_pyarray(py)),
+        ))
+    }
+
+    /// Shares of the classes in training, `[K]`; empty in regression, and in older files.
+    #[getter]
+    fn class_frequencies<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.model.class_frequencies.to_pyarray(py)
     }
 
     /// How several classes are told apart; nothing for two, and in regression.
@@ -473,6 +518,14 @@ impl Model {
     #[getter]
     fn iterations(&self) -> usize {
         self.model.iterations
+    }
+}
+
+/// At rows, or at values of the basis functions for a kernel that is the caller's; [N, K].
+fn log_probability(model: &relvec::Model, x: ArrayView2<'_, f64>, moderation: Moderation) -> relvec::Result<Array2<f64>> {
+    match model.expansion.basis {
+        FittedBasis::External { .. } => model.log_probability_from_basis(x, moderation),
+        _ => model.predict_log_probability(x, moderation),
     }
 }
 

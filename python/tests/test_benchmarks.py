@@ -101,3 +101,39 @@ def test_cases_have_different_names_and_known_learners():
     cases = all_cases(BENCHMARKS)
     assert len({case.name for case in cases}) == len(cases) > len(all_cases(None))
     assert {entry.learner for case in cases for entry in case.entries} <= set(LEARNERS)
+
+
+def test_calibration_error_is_that_of_the_display():
+    from calibration import calibration_error
+    from relvec.plotting import ReliabilityDisplay
+
+    rng = np.random.default_rng(0)
+    probability = rng.dirichlet([1.0, 1.0, 1.0], 300)
+    truth = np.array(["a", "b", "c"])[rng.integers(3, size=300)]
+    classes = np.array(["a", "b", "c"])
+    pytest.importorskip("matplotlib").use("Agg")
+    display = ReliabilityDisplay.from_predictions(truth, probability, classes=classes)
+    assert calibration_error(truth, probability, classes) == pytest.approx(display.calibration_error, rel=1e-12)
+    display.figure_.clear()
+
+
+def test_splits_of_calibration_are_standardised_by_their_training_rows(tmp_path):
+    from calibration import splits
+
+    rng = np.random.default_rng(0)
+    X = np.column_stack([5.0 + 3.0 * rng.standard_normal(40), np.ones(40)])
+    order = np.array([rng.permutation(40) for _ in range(3)])
+    np.savez(
+        tmp_path / "ida_benchmarks.npz",
+        toy__X=X,
+        toy__y=np.repeat([-1, 1], 20),
+        toy__train_idx=order[:, :30],
+        toy__test_idx=order[:, 30:],
+    )
+    found = list(splits(tmp_path, "toy", 2))
+    assert len(found) == 2
+    for (own, labels, test, truth), rows in zip(found, order, strict=False):
+        assert (own.shape, test.shape, len(labels), len(truth)) == ((30, 2), (10, 2), 30, 10)
+        assert own.mean(axis=0) == pytest.approx([0.0, 0.0], abs=1e-12)
+        assert own[:, 0].std() == pytest.approx(1.0) and np.all(test[:, 1] == 0.0)
+        assert test[:, 0] == pytest.approx((X[rows[30:], 0] - X[rows[:30], 0].mean()) / X[rows[:30], 0].std())

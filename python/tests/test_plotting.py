@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -9,13 +10,14 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from relvec import RVC, RVR, load
+from relvec import RVC, RVR, SVC, load
 from relvec.plotting import (
     AlphaDisplay,
     DecisionDisplay,
     EvidenceDisplay,
     FeatureRelevanceDisplay,
     RegressionDisplay,
+    ReliabilityDisplay,
 )
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -24,7 +26,14 @@ from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, Stand
 
 plt.switch_backend("Agg")
 
-DISPLAYS = [AlphaDisplay, DecisionDisplay, EvidenceDisplay, FeatureRelevanceDisplay, RegressionDisplay]
+DISPLAYS = [
+    AlphaDisplay,
+    DecisionDisplay,
+    EvidenceDisplay,
+    FeatureRelevanceDisplay,
+    RegressionDisplay,
+    ReliabilityDisplay,
+]
 
 
 @pytest.fixture(autouse=True)
@@ -367,8 +376,8 @@ def test_wrong_estimators(sinc, plane, regressor, classifier):
 
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_not_fitted(display, sinc, plane):
-    model, data = (RVC(), plane) if display is DecisionDisplay else (RVR(), sinc)
-    data = data if display in (DecisionDisplay, RegressionDisplay) else ()
+    model, data = (RVC(), plane) if display in (DecisionDisplay, ReliabilityDisplay) else (RVR(), sinc)
+    data = data if display in (DecisionDisplay, RegressionDisplay, ReliabilityDisplay) else ()
     for estimator in [model, make_pipeline(StandardScaler(), model)]:
         with pytest.raises(NotFittedError):
             display.from_estimator(estimator, *data)
@@ -395,3 +404,56 @@ def test_matplotlib_is_optional(monkeypatch, regressor):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r'pip install "relvec\[plot\]"'):
         AlphaDisplay.from_estimator(regressor)
+
+
+def test_reliability_counts_right_predictions(plane, classifier):
+    X, y = plane
+    display = ReliabilityDisplay.from_estimator(classifier, X, y, bins=10)
+    probability = classifier.predict_proba(X)
+    top, right = probability.max(axis=1), classifier.predict(X) == y
+    edges = np.linspace(0.0, 1.0, 11)
+    inside = [(top > low) & (top <= high) for low, high in pairwise(edges)]
+    kept = [rows for rows in inside if rows.any()]
+    assert_array_equal(display.rows, [rows.sum() for rows in kept])
+    assert_allclose(display.probability, [top[rows].mean() for rows in kept])
+    assert_allclose(display.right, [right[rows].mean() for rows in kept])
+    gaps = [abs(top[rows].mean() - right[rows].mean()) * rows.sum() for rows in kept]
+    assert display.calibration_error == pytest.approx(sum(gaps) / len(y))
+    assert_array_equal(display.line_.get_xydata(), np.column_stack([display.probability, display.right]))
+    assert texts(display.ax_.get_legend()) == [f"RVC, ECE {100 * display.calibration_error:.1f} %"]
+    assert display.figure_ is display.ax_.figure
+
+
+def test_reliability_options(plane, classifier):
+    X, y = plane
+    moderated = ReliabilityDisplay.from_estimator(classifier, X, y)
+    plug_in = ReliabilityDisplay.from_estimator(
+        classifier, X, y, moderated=False, name="plug-in", ax=moderated.ax_, color="red", lw=3
+    )
+    assert plug_in.ax_ is moderated.ax_ and plug_in.line_.get_color() == "red" and plug_in.line_.get_linewidth() == 3
+    assert plug_in.probability[-1] > moderated.probability[-1]
+    shifted = ReliabilityDisplay.from_estimator(classifier, X, y, prior={"yes": 0.99, "no": 0.01})
+    assert shifted.calibration_error > moderated.calibration_error
+    # Any number of classes, any classifier, a Pipeline, and predictions made elsewhere.
+    three = np.where(X[:, 0] > 1.5, "maybe", y)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, three)
+    by_model = ReliabilityDisplay.from_estimator(model, X, three)
+    by_hand = ReliabilityDisplay.from_predictions(three, model.predict_proba(X))
+    assert by_model.name == "LogisticRegression" and by_hand.name == "predictions"
+    assert by_model.calibration_error == by_hand.calibration_error
+    sure = ReliabilityDisplay.from_predictions([0, 0, 1], [[1, 0], [1, 0], [1, 0]])
+    assert (sure.rows.tolist(), sure.calibration_error) == ([3], pytest.approx(1 / 3))
+
+
+def test_reliability_misused(plane, classifier):
+    X, y = plane
+    with pytest.raises(ValueError, match="SVC has no predict_proba"):
+        ReliabilityDisplay.from_estimator(SVC().fit(X, y), X, y)
+    with pytest.raises(ValueError, match="2 columns, but there are 3 classes"):
+        ReliabilityDisplay.from_predictions([0, 1, 2], np.full((3, 2), 0.5))
+    with pytest.raises(ValueError, match="no probabilities"):
+        ReliabilityDisplay.from_predictions([0, 1], [[0.5, 0.6], [0.5, 0.5]])
+    with pytest.raises(ValueError, match="bins"):
+        ReliabilityDisplay.from_estimator(classifier, X, y, bins=0)
+    with pytest.raises(ValueError, match="inconsistent"):
+        ReliabilityDisplay.from_estimator(classifier, X, y[:-1])

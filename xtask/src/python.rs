@@ -42,6 +42,11 @@ pub fn bench_svm(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/libsvm.py", arguments)
 }
 
+/// Class probabilities, moderated and not, beside scikit-learn's.
+pub fn bench_calibration(arguments: &[&str]) -> Result {
+    bench_released("python/benchmarks/calibration.py", arguments)
+}
+
 /// A program with the package as it is released.
 fn bench_released(program: &str, arguments: &[&str]) -> Result {
     VENV.ready()?;

@@ -20,8 +20,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Fit(FitArgs),
+    Fit(Box<FitArgs>),
     Predict(PredictArgs),
+    Score(ScoreArgs),
     Inspect(InspectArgs),
     Compare(CompareArgs),
     Demo(DemoArgs),
@@ -147,10 +148,16 @@ pub(crate) struct FitArgs {
 /// found by name, in any order; other columns are ignored. The columns of an .npy file are taken in the
 /// order of the features if they are as many, else by their places. Rows are read and written in blocks:
 /// a table of any size takes the same memory.
+///
+/// Of a classifier, --prior, --costs and --reject make other decisions of the same model: the prediction is then
+/// the decision. Where rows may be rejected, the column rejected says which are (true or false; prediction is
+/// what would have been decided); with costs there is expected_cost.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec predict houses.json new_houses.csv -o prices.csv
-  relvec predict cells.json cells.csv.gz | head")]
+  relvec predict cells.json cells.csv.gz | head
+  relvec predict cells.json screening.csv --prior ill=0.01,well=0.99 --costs ill:well=50,well:ill=1
+  relvec predict cells.json cells.csv --reject 0.9 -o sure.csv")]
 pub(crate) struct PredictArgs {
     /// The model file
     pub model: PathBuf,
@@ -179,6 +186,72 @@ pub(crate) struct PredictArgs {
     /// Threads to use; the predictions do not depend on it [default: one per processor]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub threads: Option<usize>,
+    #[command(flatten)]
+    pub decision: DecisionArgs,
+}
+
+/// How probabilities of classes become decisions.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Decisions of classifiers")]
+pub(crate) struct DecisionArgs {
+    /// Probabilities of the classes where decisions are made, of all classes and summing to 1, in place of their
+    /// shares among the rows trained on
+    #[arg(long, value_name = "LABEL=P,LABEL=P", value_delimiter = ',', value_parser = label_and_probability)]
+    pub prior: Vec<(String, f64)>,
+    /// What decisions cost, zero or positive; the one of the least expected cost is taken. For each two classes
+    /// TRUE:DECIDED=COST (TRUE:TRUE is 0 unless given), or a table: a column for each decision, by the name of
+    /// the class, and before them a column that names the true class of each row
+    #[arg(long, value_name = "TABLE|TRUE:DECIDED=COST,...")]
+    pub costs: Option<String>,
+    /// Reject rows whose decision is less probable than that
+    #[arg(long, value_name = "P", value_parser = probability, allow_negative_numbers = true, conflicts_with = "costs")]
+    pub reject: Option<f64>,
+    /// With --costs: what rejecting a row costs; rows whose least expected cost is higher are rejected
+    #[arg(long, value_name = "COST", value_parser = zero_or_positive, allow_negative_numbers = true, requires = "costs")]
+    pub reject_cost: Option<f64>,
+}
+
+/// Say how good the predictions of a model file are
+///
+/// DATA holds rows with the true values or classes: best rows that the model was not trained on. Of classes: error
+/// rate, log loss, Brier score (summed over the classes), area under the ROC curve and average precision (of the second
+/// class; of more than two the mean over the classes, each against the rest), expected calibration error (15 bins). Of
+/// real values: RMSE, MAE, mean negative log predictive density, share of rows between lower and upper. What a
+/// model does not have is left out: a support vector machine has no density, and probabilities only if it was trained
+/// with them.
+///
+/// With --costs: the mean cost of the decisions, by the true classes and as the probabilities expect it. With --reject
+/// or --reject-cost: the share of rows rejected, and the error rate of the others.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  relvec score houses.json test.csv
+  relvec score cells.json test.csv --figures figures
+  relvec score cells.json test.csv --costs ill:well=50,well:ill=1 --reject-cost 0.5 --format json")]
+pub(crate) struct ScoreArgs {
+    /// The model file
+    pub model: PathBuf,
+    /// The table with true values or classes
+    pub data: PathBuf,
+    /// Name of the column with them [default: the name of the target that the model was trained for]
+    #[arg(long, value_name = "NAME", allow_negative_numbers = true)]
+    pub target: Option<String>,
+    /// Probability of the interval whose share of rows is told (regression) [default: 0.95]
+    #[arg(long, value_parser = probability)]
+    pub level: Option<f64>,
+    /// Folder for figures, made if need be: ROC, precision against recall, reliability (classes)
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
+    /// How the measures are written; CSV and JSON have every digit
+    #[arg(long, value_enum, default_value = "text")]
+    pub format: Format,
+    /// Where to write them [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Threads to use; the measures do not depend on it [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub decision: DecisionArgs,
 }
 
 /// Say what a model file holds
@@ -270,9 +343,9 @@ pub(crate) enum Compared {
 pub(crate) enum Format {
     /// For the eye
     Text,
-    /// One line per machine
+    /// One line of numbers (of `compare` one per machine)
     Csv,
-    /// With each fold
+    /// With all that there is (of `compare` each fold)
     Json,
 }
 
@@ -387,5 +460,20 @@ fn probability(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(p) if p > 0.0 && p < 1.0 => Ok(p),
         _ => Err("expected a number between 0 and 1, such as 0.95".into()),
+    }
+}
+
+fn zero_or_positive(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(cost) if cost >= 0.0 && f64::is_finite(cost) => Ok(cost),
+        _ => Err("expected a number, zero or positive".into()),
+    }
+}
+
+fn label_and_probability(text: &str) -> Result<(String, f64), String> {
+    let (label, p) = text.rsplit_once('=').ok_or("expected LABEL=P, such as ill=0.01")?;
+    match p.trim().parse() {
+        Ok(p) if (0.0..=1.0).contains(&p) => Ok((label.trim().to_string(), p)),
+        _ => Err("expected LABEL=P with a probability from 0 to 1".into()),
     }
 }

@@ -18,6 +18,8 @@ const ORANGE: &str = "#d55e00";
 const GREEN: &str = "#00785a";
 const BLACK: &str = "#111111";
 const GREY: &str = "#777777";
+/// Of lines, in their order; the eighth has the first one's again.
+const LINES: [&str; 7] = [BLUE, ORANGE, BLACK, GREEN, "#cc79a7", "#56b4e9", "#b58900"];
 /// Blue at the opacity of the band on white: what the legend shows of it.
 const BAND: &str = "#cce3f0";
 const BAND_OPACITY: f64 = 0.2;
@@ -147,7 +149,7 @@ pub(crate) fn lines(x_label: &str, y_label: &str, series: &[Series]) -> Result<F
     let line = |(s, color): (&Series, &&str)| {
         LinePlot::new().with_data(s.points.clone()).with_color(*color).with_stroke_width(2.0).into()
     };
-    let plots = series.iter().zip(&[BLUE, ORANGE, BLACK]).map(line).collect();
+    let plots = series.iter().zip(LINES.iter().cycle()).map(line).collect();
     numbered(plots, x_label, y_label, series, LegendShape::Line)
 }
 
@@ -174,7 +176,7 @@ fn numbered(plots: Vec<Plot>, x_label: &str, y_label: &str, series: &[Series], s
     let all = || series.iter().flat_map(|s| s.points.iter());
     let ((left, right), (low, high)) = (range(all().map(|p| p.0)), range(all().map(|p| p.1)));
     let (side, gap) = (0.02 * (right - left).max(1.0), 0.06 * (high - low).max(1e-9));
-    let legend = series.iter().zip([BLUE, ORANGE, BLACK]).map(|(s, color)| entry(s.name, color, shape)).collect();
+    let legend = series.iter().zip(LINES.iter().cycle()).map(|(s, color)| entry(s.name, color, shape)).collect();
     let layout = axes(&plots, (left - side, right + side), (low - gap, high + gap))
         .with_width(640.0)
         .with_height(420.0)

@@ -16,6 +16,8 @@ mod settings;
 mod summary;
 mod table;
 
+mod blocks;
+mod decision;
 mod target;
 
 mod training;
@@ -28,6 +30,7 @@ mod fit;
 mod inspect;
 mod predict;
 mod reproduce;
+mod score;
 
 use std::ffi::OsString;
 
@@ -51,6 +54,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     let done = match &args.command {
         Command::Fit(args) => fit::run(args),
         Command::Predict(args) => predict::run(args),
+        Command::Score(args) => score::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Demo(args) => demo::run(args),

@@ -33,7 +33,12 @@ pub(crate) fn negative_log_density(truth: &[f64], predicted: &[f64], variance: &
 
 /// Share of rows inside the central 95 % of N(mean, variance).
 pub(crate) fn coverage(truth: &[f64], predicted: &[f64], variance: &[f64]) -> f64 {
-    let inside = |((t, m), v): ((&f64, &f64), &f64)| f64::from(u8::from((t - m).abs() <= HALF_WIDTH * v.sqrt()));
+    coverage_within(HALF_WIDTH, truth, predicted, variance)
+}
+
+/// Share of rows within that many standard deviations of the mean.
+pub(crate) fn coverage_within(half_width: f64, truth: &[f64], predicted: &[f64], variance: &[f64]) -> f64 {
+    let inside = |((t, m), v): ((&f64, &f64), &f64)| f64::from(u8::from((t - m).abs() <= half_width * v.sqrt()));
     mean(truth.iter().zip(predicted).zip(variance).map(inside))
 }
 
@@ -53,19 +58,97 @@ pub(crate) fn brier(labels: &[usize], log_probability: ArrayView2<f64>) -> f64 {
     mean(labels.iter().enumerate().map(|(i, class)| (0..log_probability.ncols()).map(|k| square(i, k, *class)).sum()))
 }
 
-/// Expected calibration error, from log probabilities [N, K]: how far, over rows whose most probable class has about
-/// the same probability (a bin), the mean of these probabilities is from the share of rows that are of that class;
-/// the mean over the bins, each by its rows (Guo et al. 2017).
-pub(crate) fn calibration_error(labels: &[usize], log_probability: ArrayView2<f64>) -> f64 {
-    let mut excess = [0.0; BINS];
+/// Rows whose most probable class has about the same probability.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Bin {
+    pub rows: usize,
+    /// Sum of these probabilities.
+    probability: f64,
+    /// Rows that are of that class.
+    right: usize,
+}
+
+impl Bin {
+    /// Mean probability and share of rows that are right; of a bin with rows.
+    pub fn point(&self) -> (f64, f64) {
+        (self.probability / self.rows as f64, self.right as f64 / self.rows as f64)
+    }
+}
+
+/// Bins of equal width, from log probabilities [N, K].
+pub(crate) fn reliability(labels: &[usize], log_probability: ArrayView2<f64>) -> [Bin; BINS] {
+    let mut bins = [Bin::default(); BINS];
     for (row, label) in log_probability.outer_iter().zip(labels) {
         let top = (1..row.len()).fold(0, |best, k| if row[k] > row[best] { k } else { best });
         let p = row[top].exp();
         // A bin holds its upper end.
-        let bin = ((p * BINS as f64).ceil() as usize).clamp(1, BINS) - 1;
-        excess[bin] += p - f64::from(u8::from(top == *label));
+        let bin = &mut bins[((p * BINS as f64).ceil() as usize).clamp(1, BINS) - 1];
+        bin.rows += 1;
+        bin.probability += p;
+        bin.right += usize::from(top == *label);
     }
-    excess.iter().map(|sum| sum.abs()).sum::<f64>() / labels.len() as f64
+    bins
+}
+
+/// Expected calibration error (M47), from log probabilities [N, K]: how far the mean probability of a bin is from the
+/// share of its rows that are right, the mean over the bins, each by its rows (Guo et al. 2017).
+pub(crate) fn calibration_error(labels: &[usize], log_probability: ArrayView2<f64>) -> f64 {
+    let excess = |bin: &Bin| (bin.probability - bin.right as f64).abs();
+    reliability(labels, log_probability).iter().map(excess).sum::<f64>() / labels.len() as f64
+}
+
+/// Rows taken for positive, from none to all, as the threshold on a score falls: how many are so, and how many are not.
+/// Rows of one score come together.
+pub(crate) struct Ranking(Vec<(usize, usize)>);
+
+impl Ranking {
+    /// `None` where all rows are positive, or none: there is nothing to tell apart. No score is NaN.
+    pub fn new(positive: &[bool], score: &[f64]) -> Option<Ranking> {
+        let mut order: Vec<usize> = (0..score.len()).collect();
+        order.sort_unstable_by(|i, j| score[*j].total_cmp(&score[*i]));
+        let mut counts = vec![(0, 0)];
+        let (mut right, mut wrong) = (0, 0);
+        for (k, i) in order.iter().enumerate() {
+            right += usize::from(positive[*i]);
+            wrong += usize::from(!positive[*i]);
+            if order.get(k + 1).is_none_or(|next| score[*next] != score[*i]) {
+                counts.push((right, wrong));
+            }
+        }
+        (right > 0 && wrong > 0).then_some(Ranking(counts))
+    }
+
+    fn all(&self) -> (f64, f64) {
+        let (right, wrong) = self.0[self.0.len() - 1];
+        (right as f64, wrong as f64)
+    }
+
+    /// Area under the ROC curve: the share of pairs of a positive and another row in which the positive one has the higher
+    /// score, equal ones counted half.
+    pub fn area(&self) -> f64 {
+        // Twice the pairs, in whole numbers.
+        let pairs = |w: &[(usize, usize)]| (w[1].1 - w[0].1) as u128 * (w[0].0 + w[1].0) as u128;
+        let (right, wrong) = self.all();
+        self.0.windows(2).map(pairs).sum::<u128>() as f64 / (2.0 * right * wrong)
+    }
+
+    /// Average precision: the mean over the positive rows of the share of positives among rows of their score or a higher.
+    pub fn average_precision(&self) -> f64 {
+        let step = |w: &[(usize, usize)]| (w[1].0 - w[0].0) as f64 * w[1].0 as f64 / (w[1].0 + w[1].1) as f64;
+        self.0.windows(2).map(step).sum::<f64>() / self.all().0
+    }
+
+    /// Points (share of others, share of positives) of the ROC curve, from (0, 0) to (1, 1).
+    pub fn roc(&self) -> Vec<(f64, f64)> {
+        let (right, wrong) = self.all();
+        self.0.iter().map(|(r, w)| (*w as f64 / wrong, *r as f64 / right)).collect()
+    }
+
+    /// Points (recall, precision), the recall rising.
+    pub fn precision_recall(&self) -> Vec<(f64, f64)> {
+        let right = self.all().0;
+        self.0[1..].iter().map(|(r, w)| (*r as f64 / right, *r as f64 / (r + w) as f64)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +186,49 @@ mod tests {
         close(brier(&[0, 2], log.view()), 0.5 * (0.375 + 1.34375));
         assert_eq!(log_loss(&[0], array![[f64::NEG_INFINITY, 0.0]].view()), f64::INFINITY);
         close(brier(&[0], array![[f64::NEG_INFINITY, 0.0]].view()), 2.0);
+    }
+
+    /// Against all pairs, with many ties.
+    #[test]
+    fn the_area_counts_pairs() {
+        let n = 200;
+        let score: Vec<f64> = (0..n).map(|i| ((i * 7919) % 23) as f64 - 11.0).collect();
+        let positive: Vec<bool> = (0..n).map(|i| (i * 31) % 17 + (i * 7919) % 23 > 20).collect();
+        let (mut twice, mut pairs) = (0u64, 0u64);
+        for i in (0..n).filter(|i| positive[*i]) {
+            for j in (0..n).filter(|j| !positive[*j]) {
+                pairs += 1;
+                twice += 2 * u64::from(score[i] > score[j]) + u64::from(score[i] == score[j]);
+            }
+        }
+        let ranking = Ranking::new(&positive, &score).unwrap();
+        assert_eq!(ranking.area(), twice as f64 / (2.0 * pairs as f64));
+        assert!(ranking.roc().len() == 24 && ranking.area() > 0.6);
+        assert_eq!((ranking.roc()[0], ranking.roc()[23]), ((0.0, 0.0), (1.0, 1.0)));
+        let equal = Ranking::new(&positive, &vec![-0.0; n]).unwrap();
+        close(equal.area(), 0.5);
+        let share = positive.iter().filter(|p| **p).count() as f64 / n as f64;
+        assert_eq!(equal.precision_recall(), [(1.0, share)]);
+        // Minus zero is zero.
+        assert_eq!(Ranking::new(&[true, false], &[-0.0, 0.0]).unwrap().area(), 0.5);
+        assert!(Ranking::new(&[true, true], &[1.0, 2.0]).is_none() && Ranking::new(&[], &[]).is_none());
+    }
+
+    #[test]
+    fn precision_and_recall() {
+        // In the order of the scores: +, -, (+ and -), +.
+        let positive = [true, false, true, false, true];
+        let ranking = Ranking::new(&positive, &[5.0, 4.0, 3.0, 3.0, 1.0]).unwrap();
+        let third = 1.0 / 3.0;
+        let expected = [(third, 1.0), (third, 0.5), (2.0 * third, 0.5), (1.0, 0.6)];
+        for ((r, p), (recall, precision)) in ranking.precision_recall().into_iter().zip(expected) {
+            close(r, recall);
+            close(p, precision);
+        }
+        close(ranking.average_precision(), (1.0 + 0.5 + 0.6) / 3.0);
+        close(ranking.area(), (2.0 + 0.5 + 0.0) / 6.0);
+        let best = Ranking::new(&[false, true, true], &[0.0, 1.0, f64::INFINITY]).unwrap();
+        assert_eq!((best.area(), best.average_precision()), (1.0, 1.0));
     }
 
     #[test]

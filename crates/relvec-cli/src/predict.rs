@@ -2,28 +2,24 @@
 
 use std::io::{self, Write};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use ndarray::ArrayView2;
-use relvec::{Draws, Label, Model, Moderation, Variance};
+use relvec::{Decision, Draws, Model, Moderation, Variance};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::args::{PredictArgs, Task};
+use crate::blocks::Blocks;
+use crate::decision::{self, class_name};
 use crate::model_file;
 use crate::output::Output;
 use crate::progress::Pass;
 use crate::summary::task;
-use crate::table::{Table, positions};
-use crate::text::{count, list};
 
-/// Rows held at a time, and numbers.
-const BLOCK: usize = 8192;
-const BLOCK_NUMBERS: usize = 1 << 22;
-/// Columns named in a message.
-const NAMES_SHOWN: usize = 10;
 /// Probability of the interval from lower to upper.
 const LEVEL: f64 = 0.95;
 
 pub(crate) fn run(args: &PredictArgs) -> Result<()> {
+    decision::check(&args.decision)?;
     let model = model_file::read(&args.model)?;
     let output = args.output.as_deref().map(Output::create).transpose()?;
     if args.level.is_some() && (task(&model) == Task::Classify || model.posterior.is_none()) {
@@ -41,56 +37,18 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
 
 /// Predicts the table block by block.
 fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Write) -> Result<()> {
-    let name = || format!("`{}`", args.data.display());
-    let mut table = Table::open(&args.data)?;
-    let columns = match_columns(writer.model, &table).with_context(name)?;
-    table.only(&columns);
-    let most = BLOCK.min(BLOCK_NUMBERS / columns.len().max(1)).max(1);
-    let mut values = Vec::with_capacity(most * columns.len());
+    let (mut blocks, _) = Blocks::open(&args.data, writer.model, None)?;
     // Beside predictions on the screen, a bar would be in the way.
     let pass = args.output.is_some().then(|| Pass::new("predictions"));
-    let mut more = table.advance().with_context(name)?;
-    if !more {
-        return Err(anyhow!("there are no rows below the header")).with_context(name);
-    }
     let mut sink = csv::Writer::from_writer(sink);
     write(&mut sink, &writer.header)?;
-    while more {
-        values.clear();
-        let mut rows = 0;
-        while more && rows < most {
-            for column in &columns {
-                values.push(table.number(*column).with_context(name)?);
-            }
-            rows += 1;
-            more = table.advance().with_context(name)?;
-        }
-        let block = ArrayView2::from_shape((rows, columns.len()), &values)?;
+    while let Some(block) = blocks.next(|_| Ok(()))? {
         writer.block(block, &mut sink)?;
         if let Some(pass) = &pass {
-            pass.at(table.row(), table.share());
+            pass.at(blocks.table().row(), blocks.table().share());
         }
     }
     sink.flush().context("cannot write the predictions")
-}
-
-/// The columns of the table that hold the model's features, in the model's order.
-fn match_columns(model: &Model, table: &Table) -> Result<Vec<usize>> {
-    let columns = table.columns();
-    if model.features.is_empty() {
-        // Trained by a library that had no names: by position then, and nothing may be left over.
-        if columns.len() != model.n_features {
-            bail!("the model knows no feature names and expects {}, found {}", count(model.n_features, "column"), columns.len());
-        }
-        return Ok((0..columns.len()).collect());
-    }
-    let places = positions(table, &model.features, "the model")?;
-    let extra: Vec<&String> =
-        columns.iter().enumerate().filter(|(place, _)| !places.contains(place)).map(|(_, name)| name).collect();
-    if !extra.is_empty() {
-        eprintln!("note: ignored, since the model has no such feature: {}", list(&extra, NAMES_SHOWN));
-    }
-    Ok(places)
 }
 
 /// Turns blocks of features into rows of the output.
@@ -99,6 +57,8 @@ struct PredictionWriter<'a> {
     /// A pool of our own: the global one belongs to whoever embeds this library.
     pool: rayon::ThreadPool,
     header: Vec<String>,
+    /// What was said of decisions, if anything was.
+    decision: Option<Decision>,
     variance: Variance,
     /// Functions drawn from the posterior.
     draws: Option<Draws<'a>>,
@@ -111,6 +71,7 @@ struct PredictionWriter<'a> {
 impl<'a> PredictionWriter<'a> {
     fn new(model: &'a Model, args: &PredictArgs) -> Result<PredictionWriter<'a>> {
         let mut header = vec!["prediction".to_string()];
+        let decision = decision::resolve(&args.decision, model)?;
         match task(model) {
             Task::Regress if model.posterior.is_none() => {}
             Task::Regress => header.extend(["std", "lower", "upper"].map(String::from)),
@@ -118,6 +79,9 @@ impl<'a> PredictionWriter<'a> {
             Task::Classify => {
                 let classes = 0..model.n_classes().unwrap_or(2);
                 header.extend(classes.map(|k| format!("probability_{}", class_name(model, k))));
+                let (rejects, costs) = decision.as_ref().map_or((false, false), |d| (d.rejects(), d.costs.is_some()));
+                header.extend(rejects.then(|| "rejected".to_string()));
+                header.extend(costs.then(|| "expected_cost".to_string()));
             }
         }
         let regression = task(model) == Task::Regress && model.posterior.is_some();
@@ -141,10 +105,13 @@ impl<'a> PredictionWriter<'a> {
         // 0 threads means one per processor.
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build().context("cannot start threads")?;
-        Ok(PredictionWriter { model, pool, header, variance, draws, quantile, spread })
+        Ok(PredictionWriter { model, pool, header, decision, variance, draws, quantile, spread })
     }
 
     fn block(&mut self, x: ArrayView2<f64>, sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
+        if let Some(decision) = &self.decision {
+            return self.decisions(x, decision, sink);
+        }
         match task(self.model) {
             Task::Regress if self.model.posterior.is_none() => {
                 for value in self.pool.install(|| self.model.predict_mean(x))? {
@@ -159,7 +126,8 @@ impl<'a> PredictionWriter<'a> {
                 for (n, (mean, std)) in prediction.mean.iter().zip(prediction.std()).enumerate() {
                     let (half, std) = (self.quantile * std, self.spread * std);
                     let drawn = drawn.iter().flat_map(|drawn| drawn.row(n).to_vec());
-                    let cells: Vec<String> = [*mean, std, mean - half, mean + half].into_iter().chain(drawn).map(number).collect();
+                    let cells: Vec<String> =
+                        [*mean, std, mean - half, mean + half].into_iter().chain(drawn).map(number).collect();
                     write(sink, &cells)?;
                 }
             }
@@ -184,16 +152,23 @@ impl<'a> PredictionWriter<'a> {
         }
         Ok(())
     }
+
+    fn decisions(&self, x: ArrayView2<f64>, decision: &Decision, sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
+        let decided = self.pool.install(|| self.model.decide(x, decision))?;
+        for (n, p) in decided.probabilities.outer_iter().enumerate() {
+            let mut cells = vec![class_name(self.model, decided.label[n])];
+            cells.extend(p.iter().map(|p| number(*p)));
+            cells.extend(decision.rejects().then(|| decided.rejected[n].to_string()));
+            cells.extend(decided.expected_cost.as_ref().map(|cost| number(cost[n])));
+            write(sink, &cells)?;
+        }
+        Ok(())
+    }
 }
 
 /// Whether it is a support vector classifier without sigmoids.
 fn no_probabilities(model: &Model) -> bool {
     model.margins.as_ref().is_some_and(|m| m.sigmoids.is_empty())
-}
-
-/// The name of class `k`; its number where a library trained without names.
-fn class_name(model: &Model, k: usize) -> String {
-    model.classes.get(k).map_or_else(|| k.to_string(), Label::to_string)
 }
 
 /// Every digit, and an exponent where there would be rows of zeros.

@@ -125,7 +125,9 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         ("--keep-rows", args.keep_rows.is_some()),
     ];
     if let Some((flag, _)) = elsewhere.into_iter().find(|(_, given)| *given) {
-        return Err(usage(format!("{flag} is for --machine rvm: a support vector machine has no posterior, and learns from all rows")));
+        return Err(usage(format!(
+            "{flag} is for --machine rvm: a support vector machine has no posterior, and learns from all rows"
+        )));
     }
     let (kernel, kernels) = kernels(args)?;
     if !kernels.is_empty() {

@@ -193,6 +193,7 @@ fn model(m: usize) -> relvec::Model {
         features: vec![],
         target: None,
         classes: vec![],
+        class_frequencies: vec![],
         scaling: None,
         n_features: FEATURES,
         n_rows: m,
@@ -211,12 +212,15 @@ fn model(m: usize) -> relvec::Model {
             scale: vec![1.0; m + 1],
             noise_variance: Some(0.1),
             noise_degrees: None,
+            variance_factor: None,
         }),
         log_evidence: Some(0.0),
         status: relvec::Status::Converged,
         iterations: 1,
         committee: None,
         margins: None,
+        variance: relvec::Variance::Posterior,
+        kept_rows: None,
     }
 }
 

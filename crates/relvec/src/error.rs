@@ -97,6 +97,12 @@ pub enum Error {
     /// A variance was asked of a model without a posterior over its weights.
     #[error("a support vector machine has no posterior: it predicts without a variance")]
     NoPosterior,
+    /// A prior was given to a model that does not know the one it was trained with.
+    #[error(
+        "a prior needs the class frequencies of the training rows, which this model does not hold (older files do not): train \
+         it again"
+    )]
+    NoClassFrequencies,
     /// The model has no probabilities.
     #[error("this support vector machine was trained without probabilities: train it with probability = true")]
     NoProbability,

@@ -31,12 +31,12 @@ pub use kernel::{
 pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
 pub use model::{
-    ClassFunctions, Committee, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptRows, LeaveOneOut, Margins, Model,
-    Moderation, Posterior, Prediction, Scaling, Variance,
+    ClassFunctions, Committee, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptRows, LeaveOneOut,
+    Margins, Model, Moderation, Posterior, Prediction, Scaling, Variance,
 };
 pub use report::{
-    Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior, Progress, Repairs,
-    Report, SparsityTrial, Status, TracePoint, Validation,
+    Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior,
+    Progress, Repairs, Report, SparsityTrial, Status, TracePoint, Validation,
 };
 pub use rvm::{
     ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,

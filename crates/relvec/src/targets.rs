@@ -77,6 +77,19 @@ impl<'a> Targets<'a> {
         Ok(())
     }
 
+    /// Shares of the classes by sample weight, `[K]`, each > 0, for targets that were checked; empty for real values.
+    pub(crate) fn class_frequencies(&self) -> Vec<f64> {
+        let Values::Classes { labels, count } = self.values else { return vec![] };
+        let largest = self.weights.map_or(1.0, |weights| weights.iter().fold(0.0f64, |m, w| m.max(*w)));
+        let mut weights = vec![vec![]; count];
+        labels.iter().enumerate().for_each(|(n, k)| weights[*k].push(self.weights.map_or(1.0, |w| w[n] / largest)));
+        // In an order that is not the rows': the shares do not depend on it.
+        weights.iter_mut().for_each(|own: &mut Vec<f64>| own.sort_unstable_by(f64::total_cmp));
+        let sums: Vec<f64> = weights.iter().map(|own| own.iter().sum()).collect();
+        let total: f64 = sums.iter().sum();
+        sums.iter().map(|sum| (sum / total).max(f64::MIN_POSITIVE)).collect()
+    }
+
     /// The sample weights, `[N]`, if there are any.
     pub(crate) fn checked_weights(&self) -> Result<Option<Vec<f64>>> {
         let Some(weights) = self.weights else { return Ok(None) };

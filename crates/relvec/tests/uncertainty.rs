@@ -15,7 +15,13 @@ fn gap(rows: usize) -> (Array2<f64>, Array1<f64>) {
         let x: f64 = random.random_range(-10.0..6.0);
         if x > -2.0 { x + 4.0 } else { x }
     });
-    let t = x.column(0).mapv(|x| x.sin() / x + 0.1 * { let z: f64 = StandardNormal.sample(&mut random); z });
+    let t = x.column(0).mapv(|x| {
+        x.sin() / x
+            + 0.1 * {
+                let z: f64 = StandardNormal.sample(&mut random);
+                z
+            }
+    });
     (x, t)
 }
 

@@ -4,6 +4,7 @@ mod bad_arguments;
 mod bad_data;
 mod bad_models;
 mod compare;
+mod decisions;
 mod demo;
 mod files;
 mod floors;

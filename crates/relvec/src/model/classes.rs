@@ -160,7 +160,7 @@ impl Model {
         self.clone().with_external_kernel(&self.relevance, self.n_features, None)
     }
 
-    fn check_classifier(&self) -> Result<()> {
+    pub(super) fn check_classifier(&self) -> Result<()> {
         match self.n_classes() {
             Some(_) => Ok(()),
             None => Err(Error::Targets("class probabilities of a regression model".into())),
@@ -291,7 +291,7 @@ pub(super) fn log_sigmoid(f: f64) -> f64 {
 }
 
 /// Less the logarithm of the sum of the exponentials.
-fn normalise(f: &mut [f64]) {
+pub(super) fn normalise(f: &mut [f64]) {
     let top = f.iter().fold(f64::NEG_INFINITY, |m, v| m.max(*v));
     let log_sum = top + f.iter().map(|v| (v - top).exp()).sum::<f64>().ln();
     f.iter_mut().for_each(|v| *v -= log_sum);

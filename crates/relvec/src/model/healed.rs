@@ -54,7 +54,11 @@ impl KeptRows {
         let n = self.rows.nrows();
         let numbers = self.residuals.iter().chain(&self.weights).chain([&self.prior_variance]);
         let sizes = self.residuals.len() == n && self.weights.len() == n && n > 0 && self.rows.ncols() == model.n_features;
-        if !sizes || !numbers.clone().all(|v| v.is_finite()) || !self.weights.iter().all(|w| *w > 0.0) || self.prior_variance < 0.0 {
+        if !sizes
+            || !numbers.clone().all(|v| v.is_finite())
+            || !self.weights.iter().all(|w| *w > 0.0)
+            || self.prior_variance < 0.0
+        {
             return Err("the kept rows do not fit the model");
         }
         match (model.kernel(), model.noise_variance()) {

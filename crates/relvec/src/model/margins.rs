@@ -148,6 +148,6 @@ impl Model {
 }
 
 /// The place of the first of the largest numbers.
-fn largest(v: ArrayView1<f64>) -> usize {
+pub(super) fn largest(v: ArrayView1<f64>) -> usize {
     (1..v.len()).fold(0, |best, k| if v[k] > v[best] { k } else { best })
 }

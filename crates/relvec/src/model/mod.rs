@@ -1,6 +1,7 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
 mod classes;
+mod decisions;
 mod draws;
 mod healed;
 mod leave_one_out;
@@ -9,8 +10,8 @@ mod stored;
 
 use std::f64::consts::PI;
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
 use libm::lgamma as ln_gamma;
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,7 @@ use crate::linalg;
 use crate::report::Status;
 
 pub use self::classes::{ClassFunctions, Committee};
+pub use self::decisions::{Decision, Decisions};
 pub use self::draws::Draws;
 pub use self::healed::{KeptRows, Variance};
 pub use self::leave_one_out::LeaveOneOut;
@@ -157,6 +159,11 @@ pub struct Model {
     pub target: Option<String>,
     /// Names of the classes in the order of their numbers; empty for regression.
     pub classes: Vec<Label>,
+    /// Shares of the classes among the rows learnt from, by their weights, `[K]`: what the probabilities take for priors. Of
+    /// a support vector machine without the weights of classes, of which its sigmoids know nothing. Empty for regression,
+    /// for members of a committee, and in files from before they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_frequencies: Vec<f64>,
     /// Standardisation of the features, undone by nobody: raw rows go into `predict`.
     pub scaling: Option<Scaling>,
     /// D, the number of columns that `predict` expects.
@@ -262,7 +269,9 @@ impl Prediction {
         let variance = self.variance();
         let square = (&t - &self.mean).mapv(|r| r * r) / &variance;
         let shape = |square: f64| match self.noise_degrees {
-            Some(d) => ln_gamma(0.5 * (d + 1.0)) - ln_gamma(0.5 * d) - 0.5 * (d * PI).ln() - 0.5 * (d + 1.0) * (square / d).ln_1p(),
+            Some(d) => {
+                ln_gamma(0.5 * (d + 1.0)) - ln_gamma(0.5 * d) - 0.5 * (d * PI).ln() - 0.5 * (d + 1.0) * (square / d).ln_1p()
+            }
             None => -0.5 * ((2.0 * PI).ln() + square),
         };
         square.mapv_into(shape) - variance.mapv_into(|v| 0.5 * v.ln())
@@ -579,6 +588,7 @@ impl Model {
         if let Some(margins) = &self.margins {
             margins.check(m, functions).or_else(fail)?;
         }
+        self.check_frequencies().or_else(fail)?;
         match &self.posterior {
             Some(posterior) => posterior.check(m + usize::from(self.intercept_alpha.is_some()), functions).or_else(fail)?,
             None if self.committee.is_none() && self.margins.is_none() => return fail("the posterior is missing"),

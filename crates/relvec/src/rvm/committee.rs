@@ -64,6 +64,8 @@ pub(crate) fn fit(
             member.relevance.iter_mut().for_each(|row| *row = rows[*row]);
         }
         done += report.iterations;
+        // Those of all classes together are what counts.
+        member.class_frequencies = vec![];
         members.push(member);
         reports.push(report);
     }

@@ -75,6 +75,7 @@ pub(crate) fn model(
         features: Vec::new(),
         target: None,
         classes: Vec::new(),
+        class_frequencies: Vec::new(),
         scaling: None,
         n_features: problem.table.rows.ncols(),
         n_rows: problem.table.n_rows,

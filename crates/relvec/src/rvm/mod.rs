@@ -235,7 +235,8 @@ impl Rvm {
         require(self.refresh == 0 || small && rows, || "refresh".into(), self.refresh, expected)?;
         if self.centres == CentreRule::Learned {
             let name = || "centres".into();
-            let expected = "fixed, or neither cv, calibrate nor sparsity = cv: centres that have seen all rows tell nothing of new ones";
+            let expected =
+                "fixed, or neither cv, calibrate nor sparsity = cv: centres that have seen all rows tell nothing of new ones";
             require(self.validation_folds().is_none(), name, "learned", expected)?;
             require(self.basis == Basis::Kernel, name, "learned", "fixed: columns of a design matrix have no centres")?;
             require(rows, name, "learned", "fixed: the landmarks are given")?;
@@ -284,7 +285,8 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         self.check()?;
         let Some((labels, count)) = self.several(targets)? else {
-            return self.pool()?.install(|| self.run(x, targets, observer, interrupt));
+            let (model, report) = self.pool()?.install(|| self.run(x, targets, observer, interrupt))?;
+            return Ok((Model { class_frequencies: targets.class_frequencies(), ..model }, report));
         };
         let rule = self.multi_class_rule();
         if rule == MultiClass::Joint {
@@ -311,7 +313,8 @@ impl Rvm {
         }
         let classes = Classes { x, labels, count, weights };
         let (model, report) = committee::fit(&own, &classes, start, observer, interrupt)?;
-        Ok((model, Report { kernel_search, ..report }))
+        let class_frequencies = targets.class_frequencies();
+        Ok((Model { class_frequencies, ..model }, Report { kernel_search, ..report }))
     }
 
     /// The same with any kernel in place of one that is to be learnt: the rows of a table do not depend on it.

@@ -196,10 +196,10 @@ impl Folds {
     /// The table of all rows but those of a fold.
     fn table_without<'b>(&self, table: &Table, rvm: &'b Rvm, fold: usize) -> Table<'b> {
         match (&self.sums, self.sums_without(Some(fold))) {
-            (Some((places, _)), Some(sums)) => table.of_sums(rvm, places, sums.count, table.targets.len() - self.rows[fold].len()),
-            _ => {
-                table.with(rvm, &table.kernel(), Some(&self.without(fold)))
+            (Some((places, _)), Some(sums)) => {
+                table.of_sums(rvm, places, sums.count, table.targets.len() - self.rows[fold].len())
             }
+            _ => table.with(rvm, &table.kernel(), Some(&self.without(fold))),
         }
     }
 
@@ -294,14 +294,7 @@ struct Path<'a> {
 }
 
 impl Path<'_> {
-    fn step(
-        &self,
-        table: &Table,
-        sums: Option<Sums>,
-        nats: f64,
-        from: Option<Warm>,
-        observer: &mut Observer,
-    ) -> Result<Fitted> {
+    fn step(&self, table: &Table, sums: Option<Sums>, nats: f64, from: Option<Warm>, observer: &mut Observer) -> Result<Fitted> {
         let own = Rvm { sparsity: nats.into(), ..self.rvm.clone() };
         let table = table.with(&own, &table.kernel(), None);
         own.learn_from(&table, sums, from, &mut own.watch(observer, &self.interrupt, self.start))

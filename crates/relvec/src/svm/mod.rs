@@ -231,7 +231,8 @@ impl Svm {
             found: threads.to_string(),
             expected: format!("a number of threads that the system can start ({e})"),
         })?;
-        pool.install(|| self.run(x, targets, observer, interrupt, start))
+        let (model, report) = pool.install(|| self.run(x, targets, observer, interrupt, start))?;
+        Ok((Model { class_frequencies: targets.class_frequencies(), ..model }, report))
     }
 
     fn run(
@@ -400,6 +401,7 @@ impl Svm {
             features: vec![],
             target: None,
             classes: vec![],
+            class_frequencies: vec![],
             scaling: None,
             n_features: x.ncols(),
             n_rows: x.nrows(),

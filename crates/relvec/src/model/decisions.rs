@@ -1,0 +1,227 @@
+//! What probabilities of classes are for: other priors than those of the training rows, costs, rejection.
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+
+use super::classes::normalise;
+use super::margins::largest;
+use super::{Model, Moderation};
+use crate::error::{Error, Result, require};
+
+/// How far from 1 priors may sum: what is lost where they are worked out or written with ten digits.
+const PRIOR_SUM: f64 = 1e-9;
+
+/// How probabilities of classes become decisions; by default the most probable class, nothing rejected.
+///
+/// Needs no other fit: that is what probabilities are worth having for (Tipping 1999, section 5).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Decision {
+    /// Probabilities of the classes where decisions are made, `[K]`, zero or positive, summing to 1 (within 1e-9), (M44);
+    /// `None`: those of the training rows.
+    pub prior: Option<Vec<f64>>,
+    /// Costs, zero or positive, of each decision (columns) where each class (rows) is the true one, [K, K], (M45); those
+    /// of right decisions, on the diagonal, are mostly 0. `None`: each error costs 1.
+    pub costs: Option<Array2<f64>>,
+    /// Least probability, in (0, 1), that a decision must have not to be rejected, (M46); without `costs`.
+    pub reject: Option<f64>,
+    /// What rejecting a row costs, zero or positive: those are rejected whose least expected cost is higher, (M46); with
+    /// `costs`.
+    pub reject_cost: Option<f64>,
+}
+
+/// Decisions, one per row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decisions {
+    /// Numbers of the classes decided for, `[N]`; of rows that are rejected those that would have been.
+    pub label: Vec<usize>,
+    /// Probabilities of these classes, `[N]`.
+    pub probability: Array1<f64>,
+    /// Probabilities of all classes, [N, K], by the priors of the decision.
+    pub probabilities: Array2<f64>,
+    /// Which rows are rejected, `[N]`; none, unless that is asked for.
+    pub rejected: Vec<bool>,
+    /// What is to be expected to be paid for each row, `[N]`, `reject_cost` where it is rejected; `None` without costs.
+    pub expected_cost: Option<Array1<f64>>,
+}
+
+impl Decision {
+    /// Checks it for that many classes.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] or [`Error::Parameter`] names what is wrong.
+    pub fn check(&self, classes: usize) -> Result<()> {
+        self.prior.as_deref().map_or(Ok(()), |prior| check_prior(prior, classes))?;
+        if let Some(costs) = &self.costs {
+            check_costs(costs, classes)?;
+        }
+        if let Some(p) = self.reject {
+            let expected = "reject_cost where there are costs: what rejecting a row costs";
+            require(self.costs.is_none(), || "reject".into(), p, expected)?;
+            require(p > 0.0 && p < 1.0, || "reject".into(), p, "a least probability in (0, 1)")?;
+        }
+        if let Some(cost) = self.reject_cost {
+            let expected = "reject, a least probability, where there are no costs";
+            require(self.costs.is_some(), || "reject_cost".into(), cost, expected)?;
+            require(cost.is_finite() && cost >= 0.0, || "reject_cost".into(), cost, "a finite cost, zero or positive")?;
+        }
+        Ok(())
+    }
+
+    /// Whether rows may be rejected.
+    pub fn rejects(&self) -> bool {
+        self.reject.is_some() || self.reject_cost.is_some()
+    }
+
+    /// Decides by log probabilities, [N, K], in which the prior is; (M45), (M46).
+    fn decide(&self, log_probability: &Array2<f64>) -> Decisions {
+        let probabilities = log_probability.mapv(f64::exp);
+        let Some(costs) = &self.costs else {
+            // By the logarithms, which tell apart what rounds to 1.
+            let label: Vec<usize> = log_probability.outer_iter().map(largest).collect();
+            let probability = chosen(&probabilities, &label);
+            let rejected = probability.iter().map(|p| self.reject.is_some_and(|least| *p < least)).collect();
+            return Decisions { label, probability, probabilities, rejected, expected_cost: None };
+        };
+        let expected = probabilities.dot(costs);
+        let label: Vec<usize> = expected.outer_iter().map(smallest).collect();
+        let mut cost = chosen(&expected, &label);
+        let rejected = cost.iter_mut().map(|cost| reject_dearer(cost, self.reject_cost)).collect();
+        Decisions { probability: chosen(&probabilities, &label), label, probabilities, rejected, expected_cost: Some(cost) }
+    }
+}
+
+impl Model {
+    /// Decides on the rows of `x`, [N, D], by moderated probabilities (of a support vector machine by Platt's, which may
+    /// disagree with its votes).
+    ///
+    /// # Errors
+    /// A decision that does not suit the classes; a prior, and a model without [`Model::class_frequencies`]; and as
+    /// [`Model::predict_probability`].
+    pub fn decide(&self, x: ArrayView2<f64>, decision: &Decision) -> Result<Decisions> {
+        self.check_decision(decision)?;
+        self.decide_by(self.predict_log_probability(x, Moderation::Posterior)?, decision)
+    }
+
+    /// As [`Model::decide`], by log probabilities, [N, K], that this model gave: by [`Model::predict_log_probability`] or
+    /// [`Model::log_probability_from_basis`].
+    ///
+    /// # Errors
+    /// A decision that does not suit the classes; a prior, and a model without [`Model::class_frequencies`]; another number
+    /// of columns than classes.
+    pub fn decide_by(&self, log_probability: Array2<f64>, decision: &Decision) -> Result<Decisions> {
+        self.check_decision(decision)?;
+        self.check_log(&log_probability)?;
+        let log_probability = match &decision.prior {
+            Some(prior) => self.shift_prior(log_probability, prior)?,
+            None => log_probability,
+        };
+        Ok(decision.decide(&log_probability))
+    }
+
+    /// Log probabilities, [N, K], that this model gave, where the classes have the probabilities `prior`, `[K]`, in place of
+    /// those among the training rows, (M44).
+    ///
+    /// # Errors
+    /// A prior that does not suit the classes; a model without [`Model::class_frequencies`]; another number of columns than
+    /// classes.
+    pub fn shift_prior(&self, log_probability: Array2<f64>, prior: &[f64]) -> Result<Array2<f64>> {
+        self.check_log(&log_probability)?;
+        check_prior(prior, self.n_classes().unwrap_or(0))?;
+        if self.class_frequencies.is_empty() {
+            return Err(Error::NoClassFrequencies);
+        }
+        let log_prior: Vec<f64> = prior.iter().map(|p| p.ln()).collect();
+        let shift: Vec<f64> = log_prior.iter().zip(&self.class_frequencies).map(|(l, f)| l - f.ln()).collect();
+        let mut out = match log_probability.is_standard_layout() {
+            true => log_probability,
+            false => log_probability.as_standard_layout().into_owned(),
+        };
+        for mut row in out.outer_iter_mut() {
+            row += &ArrayView1::from(&shift);
+            // Where the model holds every class that there may be for impossible, the prior is all that is known.
+            if row.iter().all(|v| *v == f64::NEG_INFINITY) {
+                row.assign(&ArrayView1::from(&log_prior));
+            }
+            normalise(row.as_slice_mut().expect("rows are contiguous"));
+        }
+        Ok(out)
+    }
+
+    fn check_decision(&self, decision: &Decision) -> Result<()> {
+        self.check_classifier()?;
+        decision.check(self.n_classes().unwrap_or(0))?;
+        match decision.prior.is_some() && self.class_frequencies.is_empty() {
+            true => Err(Error::NoClassFrequencies),
+            false => Ok(()),
+        }
+    }
+
+    /// A column for each class; no NaN, and nothing infinitely probable.
+    fn check_log(&self, log_probability: &Array2<f64>) -> Result<()> {
+        self.check_classifier()?;
+        let (what, classes, found) = ("log probabilities", self.n_classes().unwrap_or(0), log_probability.ncols());
+        if found != classes {
+            let expected = format!("{classes} columns, one for each class");
+            return Err(Error::Shape { what, expected, found: format!("{found} columns") });
+        }
+        match log_probability.indexed_iter().find(|(_, v)| !(**v < f64::INFINITY)) {
+            Some(((row, column), value)) => Err(Error::NotFinite { what, row, column, value: *value }),
+            None => Ok(()),
+        }
+    }
+
+    /// What a damaged or hand-made file may break of the class frequencies.
+    pub(super) fn check_frequencies(&self) -> std::result::Result<(), &'static str> {
+        let frequencies = &self.class_frequencies;
+        let positive = frequencies.iter().all(|f| *f > 0.0);
+        match frequencies.is_empty() || (self.n_classes() == Some(frequencies.len()) && positive && sums_to_one(frequencies)) {
+            true => Ok(()),
+            false => Err("the class frequencies are not positive shares of 1, one for each class"),
+        }
+    }
+}
+
+fn check_prior(prior: &[f64], classes: usize) -> Result<()> {
+    let expected = format!("a probability for each of the {classes} classes");
+    require(prior.len() == classes, || "prior".into(), format!("{} numbers", prior.len()), &expected)?;
+    if let Some((k, p)) = prior.iter().enumerate().find(|(_, p)| !(p.is_finite() && **p >= 0.0)) {
+        return require(false, || format!("prior[{k}]"), p, "a probability, zero or positive");
+    }
+    let found = format!("probabilities that sum to {}", prior.iter().sum::<f64>());
+    require(sums_to_one(prior), || "prior".into(), found, "a sum of 1 (within 1e-9)")
+}
+
+fn sums_to_one(shares: &[f64]) -> bool {
+    (shares.iter().sum::<f64>() - 1.0).abs() <= PRIOR_SUM
+}
+
+fn check_costs(costs: &Array2<f64>, classes: usize) -> Result<()> {
+    if costs.dim() != (classes, classes) {
+        let expected = format!("[{classes}, {classes}], a row for each true class and a column for each decision");
+        return Err(Error::Shape { what: "costs", expected, found: format!("[{}, {}]", costs.nrows(), costs.ncols()) });
+    }
+    match costs.indexed_iter().find(|(_, cost)| !(cost.is_finite() && **cost >= 0.0)) {
+        Some(((k, j), cost)) => require(false, || format!("costs[{k}, {j}]"), cost, "a finite cost, zero or positive"),
+        None => Ok(()),
+    }
+}
+
+/// The entry of each row at its label.
+fn chosen(values: &Array2<f64>, label: &[usize]) -> Array1<f64> {
+    label.iter().enumerate().map(|(n, k)| values[[n, *k]]).collect()
+}
+
+/// Whether rejecting costs less; then the cost is that of it.
+fn reject_dearer(cost: &mut f64, reject_cost: Option<f64>) -> bool {
+    match reject_cost {
+        Some(limit) if *cost > limit => {
+            *cost = limit;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The place of the first of the smallest numbers.
+fn smallest(v: ArrayView1<f64>) -> usize {
+    (1..v.len()).fold(0, |best, k| if v[k] < v[best] { k } else { best })
+}
