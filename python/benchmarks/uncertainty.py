@@ -1,4 +1,4 @@
-"""Whether stated uncertainty is true: sparsity, healed and calibrated variances on small tables, beside a Gaussian process.
+"""Whether stated uncertainty is true: sparsity, healed and calibrated variances, beside a Gaussian process.
 
     cargo xtask bench uncertainty --data FOLDER [--seeds N] [--sets SET ...]
 
@@ -44,10 +44,10 @@ NOISE_DRAWS = 20
 HEAD = """# Whether stated uncertainty is true
 
 Made by `cargo xtask bench uncertainty --data FOLDER`. Rows are drawn at random to learn from, others to predict;
-features and targets are standardised, so that an RMSE of 1 is that of the mean; NLPD is the mean negative log predictive
-density in nats, coverage the share of targets in the central 95 % interval. Means over {seeds} draws. RVR with an rbf kernel of
-gamma = "scale" (noise: 2), all rows as candidates. `sparsity` is in nats per kernel; `cv` chooses it. The Gaussian
-process is scikit-learn's, one width, amplitude and noise learnt, all rows kept.
+features and targets are standardised, so that an RMSE of 1 is that of the mean; NLPD is the mean negative log
+predictive density in nats, coverage the share of targets in the central 95 % interval. Means over {seeds} draws. RVR
+with an rbf kernel of gamma = "scale" (noise: 2), all rows as candidates. `sparsity` is in nats per kernel; `cv` chooses
+it. The Gaussian process is scikit-learn's, one width, amplitude and noise learnt, all rows kept.
 """
 
 
@@ -135,7 +135,7 @@ def noise_kernels() -> dict[str, float]:
 
 
 def gap_data(seed: int = 0) -> tuple[Array, Array]:
-    """sinc with noise of 0.1, and no rows between -3 and 3."""
+    """Sinc with noise of 0.1, and no rows between -3 and 3."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(3.0, 10.0, 120) * rng.choice([-1.0, 1.0], 120)
     return x[:, np.newaxis], np.sinc(x / np.pi) + 0.1 * rng.standard_normal(120)
@@ -223,9 +223,9 @@ def main() -> None:
     text.append(f"\nKernels kept of pure noise, mean over {NOISE_DRAWS} draws, by sparsity: {shown}.\n")
     gap = figure(ROOT / "docs" / "figures" / "healed.png")
     text.append(
-        f"\n![RVM, healed RVM and a Gaussian process beside a gap](figures/healed.png)\n\nIn the middle of the gap the standard "
-        f"deviation of the function is {gap['middle']:.3f} healed and {gap['plain']:.3f} not, that of the signal at the rows "
-        f"{gap['signal']:.3f}; among the rows the healed interval covers {100 * gap['coverage']:.1f} %.\n"
+        "\n![RVM, healed RVM and a Gaussian process beside a gap](figures/healed.png)\n\n"
+        f"In the middle of the gap the standard deviation of the function is {gap['middle']:.3f} healed and "
+        f"{gap['plain']:.3f} not, that of the signal at the rows {gap['signal']:.3f}; among the rows the healed interval covers {100 * gap['coverage']:.1f} %.\n"
     )
     path = ROOT / "docs" / "uncertainty.md"
     path.write_text("".join(text), encoding="utf-8")

@@ -88,8 +88,8 @@ default="kmedoids"
     sparsity : float or "cv", default=0.0
         Nats that each kernel must gain: log prior odds against it. With 0 the evidence alone decides, as in [1]_ [2]_;
         it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
-        is paid for by intervals that are too narrow. ``"cv"`` takes the sparsest that predicts rows left out as well as the best
-        of 0 to 8 nats, up to chance; it costs `cv` more fits. For ``inference="sequential"``.
+        is paid for by intervals that are too narrow. ``"cv"`` takes the sparsest that predicts rows left out
+        as well as the best of 0 to 8 nats, up to chance; it costs `cv` more fits. For ``inference="sequential"``.
     cv : int, default=None
         Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
         none, or 5 where something is chosen by it. The kernel is that of the fit to all rows.
@@ -545,8 +545,8 @@ default="kmedoids"
     sparsity : float or "cv", default=0.0
         Nats that each kernel must gain: log prior odds against it. With 0 the evidence alone decides, as in [1]_ [2]_;
         it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
-        is paid for by probabilities that are too sure. ``"cv"`` takes the sparsest that predicts rows left out as well as the best
-        of 0 to 8 nats, up to chance; it costs `cv` more fits. For ``inference="sequential"``.
+        is paid for by probabilities that are too sure. ``"cv"`` takes the sparsest that predicts rows left out
+        as well as the best of 0 to 8 nats, up to chance; it costs `cv` more fits. For ``inference="sequential"``.
     cv : int, default=None
         Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
         none, or 5 where something is chosen by it. The kernel is that of the fit to all rows.
