@@ -28,7 +28,7 @@ pub use kernel::{
     Sigmoid,
 };
 pub use label::Label;
-pub use likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
+pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
 pub use model::{
     ClassFunctions, Committee, Expansion, FORMAT_VERSION, FittedBasis, InUse, Margins, Model, Moderation, Posterior, Prediction,
     Scaling,

@@ -6,6 +6,7 @@ mod committee;
 mod em;
 mod evaluate;
 mod factor;
+mod factors;
 mod finish;
 mod gain;
 mod landmarks;
@@ -237,6 +238,7 @@ impl Rvm {
             return self.joint().fit_interruptible(x, targets, observer, interrupt);
         }
         targets.check_rows(x)?;
+        targets.refuse_given("a classifier")?;
         let weights = targets.checked_weights()?;
         check_present(labels, count, weights.as_deref())?;
         require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", FIXED_CENTRES)?;
@@ -512,16 +514,18 @@ impl Rvm {
         self.conclude(&work, &*run, status, watch, parts, actions)
     }
 
-    /// Shape of q(beta), for that many rows; `None` where the noise precision is a number.
-    fn noise_shape(&self, count: f64) -> Option<f64> {
+    /// Shape of q(beta); `None` where the noise precision is a number.
+    fn noise_shape(&self, table: &Table) -> Option<f64> {
         match (&self.inference, self.likelihood.as_dyn().noise()) {
-            (Inference::Variational(scheme), NoiseModel::Learnt) => Some(scheme.hyperpriors.c + 0.5 * count),
+            (Inference::Variational(scheme), NoiseModel::Learnt) if !table.known_noise => {
+                Some(scheme.hyperpriors.c + 0.5 * table.count)
+            }
             _ => None,
         }
     }
 
-    /// The Gamma distributions whose means a variational model holds, for that many rows.
-    fn precisions(&self, model: &Model, count: f64) -> Option<PrecisionPosterior> {
+    /// The Gamma distributions whose means a variational model holds.
+    fn precisions(&self, model: &Model, table: &Table) -> Option<PrecisionPosterior> {
         let Inference::Variational(scheme) = &self.inference else { return None };
         let shape = scheme.hyperpriors.a + 0.5;
         Some(PrecisionPosterior {
@@ -529,7 +533,7 @@ impl Rvm {
             mean: model.alpha.clone(),
             rate: model.alpha.iter().map(|mean| shape / mean).collect(),
             intercept: model.intercept_alpha.map(|mean| (mean, shape / mean)),
-            noise: self.noise_shape(count).zip(model.noise_variance()).map(|(shape, v)| (shape, shape * v)),
+            noise: self.noise_shape(table).zip(model.noise_variance()).map(|(shape, v)| (shape, shape * v)),
         })
     }
 
@@ -567,7 +571,7 @@ impl Rvm {
             actions,
             kernel_search: None,
             centre_search: None,
-            precisions: self.precisions(&model, problem.table.count),
+            precisions: self.precisions(&model, problem.table),
             seconds: watch.elapsed().as_secs_f64(),
             members: vec![],
         };

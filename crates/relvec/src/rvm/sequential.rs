@@ -303,10 +303,11 @@ impl<'p> Search<'p> {
                 let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
                 (active, alpha, beta, Phase::TopDown)
             }
-            Start::Auto if Bound::pays(problem) => {
+            Start::Auto if Bound::pays(problem) || problem.table.rvm.likelihood.as_dyn().begins_with_bias() => {
                 let active = if problem.has_bias { vec![0] } else { vec![] };
                 let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
-                (active, alpha, noise.precision(1.0, 1.0), Phase::First)
+                let phase = if Bound::pays(problem) { Phase::First } else { Phase::Climb };
+                (active, alpha, noise.precision(1.0, 1.0), phase)
             }
             Start::Auto | Start::Empty => (vec![], vec![], noise.precision(1.0, 1.0), Phase::Climb),
         };
