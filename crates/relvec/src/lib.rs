@@ -30,8 +30,8 @@ pub use kernel::{
 pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
 pub use model::{
-    ClassFunctions, Committee, Expansion, FORMAT_VERSION, FittedBasis, InUse, Margins, Model, Moderation, Posterior, Prediction,
-    Scaling,
+    ClassFunctions, Committee, Counts, Expansion, FORMAT_VERSION, FittedBasis, InUse, Margins, Model, Moderation, Posterior,
+    Prediction, Scaling,
 };
 pub use report::{
     Actions, CentreSearch, Certificate, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior, Progress, Repairs,

@@ -87,9 +87,9 @@ pub(crate) trait LikelihoodFunction: Send + Sync {
         false
     }
 
-    /// Whether a search does well to begin with the bias in the model: f may be far from 0, where the curvature says
-    /// nothing of the one that matters.
-    fn begins_with_bias(&self) -> bool {
+    /// Whether targets are counts, and f the log of their rate: far from 0 in general, so that a search does well to
+    /// begin with the bias in the model.
+    fn counts(&self) -> bool {
         false
     }
 

@@ -56,7 +56,7 @@ impl LikelihoodFunction for Poisson {
         false
     }
 
-    fn begins_with_bias(&self) -> bool {
+    fn counts(&self) -> bool {
         true
     }
 

@@ -28,12 +28,16 @@ impl Factors {
     }
 
     /// Of the exposures of counts: a count t over an exposure e is e rows of t / e each.
-    pub fn of_exposure(exposures: &[f64], counts: &[f64], weights: &[f64]) -> Factors {
+    pub fn of_exposure(exposures: &[f64], counts: &[f64], weights: &[f64]) -> Result<Factors> {
+        let fine = |((e, t), c): ((&f64, &f64), &f64)| (e * c).is_normal() && (t / e).is_finite();
+        if !exposures.iter().zip(counts).zip(weights).all(fine) {
+            return Err(Error::Overflow { what: "a count over its exposure".into() });
+        }
         let constant = exposures.iter().zip(counts).zip(weights).map(|((e, t), c)| {
             let rows = if *t > 0.0 { t * e.ln() - lgamma(t + 1.0) + e * lgamma(t / e + 1.0) } else { 0.0 };
             c * rows
         });
-        Factors { factor: exposures.to_vec(), constant: constant.collect() }
+        Ok(Factors { factor: exposures.to_vec(), constant: constant.collect() })
     }
 
     /// What all rows have beside the weighted log-likelihood.

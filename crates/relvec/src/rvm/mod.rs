@@ -19,6 +19,7 @@ mod multinomial;
 mod parts;
 mod problem;
 mod reestimation;
+mod robust;
 mod scales;
 mod scheme;
 mod score;
@@ -171,6 +172,13 @@ impl Rvm {
             let expected = "sequential, mackay or em for several classes at once; or multi_class one_vs_rest or one_vs_one";
             require(scheme != Variational::NAME, || "inference".into(), scheme, expected)?;
         }
+        let likelihood = self.likelihood.as_dyn();
+        let suits = likelihood.has_variational_bound() || self.inference.name() != Variational::NAME;
+        require(suits || likelihood.classifies(), || "inference".into(), Variational::NAME, &{
+            format!("sequential, mackay or em: there is no bound for the likelihood {}", self.likelihood.name())
+        })?;
+        let fixed = self.centres == CentreRule::Fixed || likelihood.scale_mixture().is_none();
+        require(fixed, || "centres".into(), "learned", "fixed: under Student-t noise centres stay at their rows")?;
         if let Dictionary::Size(size) = self.dictionary {
             let name = || "dictionary".into();
             require(size >= 1, name, size, "a whole number of at least 1, \"all\" or \"auto\"")?;
@@ -331,6 +339,9 @@ impl Rvm {
         // What says where columns come from does not apply.
         let own = Rvm { kernel: statistics.kernel().clone(), ..self.without_dictionary() };
         own.check()?;
+        let plain = own.likelihood.as_dyn().scale_mixture().is_none();
+        let expected = "gaussian: what rows count for under Student-t noise needs the rows themselves";
+        require(plain, || "likelihood".into(), own.likelihood.name(), expected)?;
         own.pool()?.install(|| {
             let (start, interrupt) = (Instant::now(), interrupt.for_one_fit(own.deadline(Instant::now())));
             let (table, sums) = Table::of_statistics(&own, statistics, &interrupt)?;
@@ -363,11 +374,20 @@ impl Rvm {
         if !self.needs_rows() {
             let table = Table::new(self, x, targets, &interrupt)?;
             let (model, report) = self.learn(&table, None, &mut self.watch(observer, &interrupt, start))?;
+            let report = self.with_row_weights(x, targets, &model, report)?;
             return Ok((Model { feature_relevance: scales::feature_relevance(&table, &model), ..model }, report));
         }
         let plain = self.with_stand_in();
         let table = Table::new(&plain, x, targets, &interrupt)?;
-        let (kernel, kernel_search) = self.settle_kernel(&table, start)?;
+        let (kernel, kernel_search) = match self.likelihood.as_dyn().scale_mixture() {
+            // By rows that count for what they do in a fit with the kernel that learning begins from.
+            Some(mixture) if self.learns_kernel() && !table.repairs.constant_target => {
+                let mut quiet = silent;
+                let (model, _) = plain.learn(&table, None, &mut plain.watch(&mut quiet, &interrupt, start))?;
+                self.settle_kernel(&robust::weighted(&plain, &table, mixture, &model)?, start)?
+            }
+            _ => self.settle_kernel(&table, start)?,
+        };
         let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
         let table = table.with(&own, &kernel, None);
         let (model, report) = own.learn(&table, None, &mut own.watch(observer, &interrupt, start))?;
@@ -378,8 +398,20 @@ impl Rvm {
             }
             _ => (model, report),
         };
+        let report = self.with_row_weights(x, targets, &model, report)?;
         let feature_relevance = scales::feature_relevance(&table, &model);
         Ok((Model { feature_relevance, ..model }, Report { kernel_search, ..report }))
+    }
+
+    /// With what each row counts for under Student-t noise.
+    fn with_row_weights(&self, x: ArrayView2<f64>, targets: &Targets, model: &Model, report: Report) -> Result<Report> {
+        match (self.likelihood.as_dyn().scale_mixture(), targets.values, model.noise_degrees()) {
+            (Some(_), Values::Real(t), Some(_)) => {
+                let row_weights = robust::row_weights(t.iter().copied(), model, x)?;
+                Ok(Report { row_weights, ..report })
+            }
+            _ => Ok(report),
+        }
     }
 
     /// The better of the fit to `table` and one whose centres the gradient has moved.
@@ -428,11 +460,29 @@ impl Rvm {
         Watch::new(observer, interrupt.clone(), start, self.max_iterations, limit)
     }
 
-    /// Part after part of the dictionary (mostly the first is all of it) until none would help any more.
+    /// The fit to a table, from `sums` if they are known.
     fn learn(&self, table: &Table, sums: Option<Sums>, watch: &mut Watch) -> Result<(Model, Report)> {
+        match self.likelihood.as_dyn().scale_mixture() {
+            // Where there are factors already, they are held.
+            Some(mixture) if table.factors.is_none() => robust::fit(self, table, mixture, watch),
+            _ => self.search(table, sums, None, false, watch),
+        }
+    }
+
+    /// Part after part of the dictionary (mostly the first is all of it) until none would help any more. `start`: the
+    /// model to go on from; `brief`: without excursions where the dictionary is one part.
+    fn search(
+        &self,
+        table: &Table,
+        sums: Option<Sums>,
+        start: Option<&Hyperparameters>,
+        brief: bool,
+        watch: &mut Watch,
+    ) -> Result<(Model, Report)> {
         let scheme = self.inference.as_dyn();
-        let keep = scheme.first_candidates(table);
-        let (mut parts, mut places) = Parts::new(table, &keep);
+        let keep = start.map_or_else(|| scheme.first_candidates(table), |start| start.places(table));
+        let (mut parts, mut places) = Parts::new(table, &keep, start.is_none(), brief);
+        let mut start = start;
         let mut given = sums;
         let mut actions = Actions::default();
         let mut from: Option<Warm> = None;
@@ -451,6 +501,9 @@ impl Rvm {
                 Err(error) => return self.cut_short(error, last, table, watch, &parts, actions),
             };
             let work = Workspace::new(&problem, sums);
+            if let Some(start) = start.take() {
+                from = Some(Warm::at(&problem, start)?);
+            }
             let mut run = match scheme.start(&work, &Entry { from: from.take(), aim: parts.aim() }) {
                 Ok(run) => run,
                 Err(error) => return self.cut_short(error, last, table, watch, &parts, actions),
@@ -571,6 +624,7 @@ impl Rvm {
             actions,
             kernel_search: None,
             centre_search: None,
+            row_weights: vec![],
             precisions: self.precisions(&model, problem.table),
             seconds: watch.elapsed().as_secs_f64(),
             members: vec![],

@@ -303,7 +303,7 @@ impl<'p> Search<'p> {
                 let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
                 (active, alpha, beta, Phase::TopDown)
             }
-            Start::Auto if Bound::pays(problem) || problem.table.rvm.likelihood.as_dyn().begins_with_bias() => {
+            Start::Auto if Bound::pays(problem) || problem.table.rvm.likelihood.as_dyn().counts() => {
                 let active = if problem.has_bias { vec![0] } else { vec![] };
                 let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
                 let phase = if Bound::pays(problem) { Phase::First } else { Phase::Climb };

@@ -137,7 +137,7 @@ impl<'a> Table<'a> {
                 (factors, typical) = (Some(own), Some(variance));
             }
             (Some(known), Some(Given::Exposure(_))) => {
-                factors = Some(Factors::of_exposure(known, &inner, &sample_weights));
+                factors = Some(Factors::of_exposure(known, &inner, &sample_weights)?);
                 inner.iter_mut().zip(known).for_each(|(t, e)| *t /= e);
             }
             _ => {}

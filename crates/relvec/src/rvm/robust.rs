@@ -1,0 +1,271 @@
+//! Likelihoods that are scale mixtures of Gaussians (Student-t noise): rounds of a search with the rows' factors held,
+//! and of the factors that its residuals ask for, (M51) to (M54). Each raises one lower bound of the evidence.
+
+use libm::lgamma;
+use ndarray::Array1;
+
+use super::Rvm;
+use super::evaluate::Hyperparameters;
+use super::factors::Factors;
+use super::finish;
+use super::gain::Noise;
+use super::problem::Problem;
+use super::solution::At;
+use super::table::Table;
+use super::watch::Watch;
+use super::workspace::Workspace;
+use crate::error::{Error, Result};
+use crate::likelihood::ScaleMixture;
+use crate::model::Model;
+use crate::report::{Report, Status};
+
+/// Degrees of freedom between which they are learnt, and where learning begins.
+const DEGREES: (f64, f64) = (0.1, 1e4);
+const FIRST_DEGREES: f64 = 4.0;
+/// Steps of the logarithm of the degrees from one end to the other, and of the golden section that follows.
+const GRID: usize = 47;
+const SECTIONS: usize = 40;
+/// Rounds from each start before the starts are compared, and rounds at most.
+const TRIAL_ROUNDS: usize = 4;
+const MAX_ROUNDS: usize = 300;
+/// Rounds are at rest when one raises the bound by no more nats than this, for each 1,000 rows; then searches make
+/// excursions too, for as long as these gain something.
+const RISE: f64 = 1e-3;
+const EXCURSION_RISE: f64 = 0.05;
+const MAX_EXCURSIONS: usize = 3;
+/// Standard deviations of Gaussian targets in their median distance from the median.
+const DEVIATION: f64 = 1.4826;
+/// Factors at given precisions are at rest when no logarithm moves by more.
+const TIGHT: f64 = 1e-12;
+const MAX_SWEEPS: usize = 2000;
+
+/// A model and how it was found.
+type Fitted = (Model, Report);
+
+/// What is known of the rows' factors: q(u), and the degrees of freedom.
+struct Scales {
+    degrees: f64,
+    /// <u>, `[N]`, > 0.
+    factor: Vec<f64>,
+}
+
+/// The fit.
+pub(super) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut Watch) -> Result<Fitted> {
+    if table.repairs.constant_target {
+        return rvm.search(table, None, None, false, watch);
+    }
+    let mut best: Option<(Fitted, Scales)> = None;
+    // All rows alike; and those far from the middle of the targets held for outliers. The higher bound goes on.
+    for start in [None, Some(spread(table))] {
+        let degrees = mixture.degrees.unwrap_or(FIRST_DEGREES);
+        let scales = match start {
+            None => Scales { degrees, factor: vec![1.0; table.targets.len()] },
+            Some(distance) => Scales::of(&distance, degrees).balanced(table).0,
+        };
+        let mut now = (round(rvm, table, &scales, None, false, watch)?, scales);
+        for _ in 1..TRIAL_ROUNDS {
+            if now.0.1.status != Status::Converged {
+                break;
+            }
+            now = next(rvm, table, mixture, now, true, watch)?;
+        }
+        let higher = best.as_ref().is_none_or(|(before, _)| super::evidence(&now.0.0) > super::evidence(&before.0));
+        let over = now.0.1.status != Status::Converged;
+        if higher {
+            best = Some(now);
+        } else if let Some((before, _)) = best.as_mut() {
+            // The trace is that of all.
+            before.1.trace.clone_from(&now.0.1.trace);
+            before.1.status = now.0.1.status;
+        }
+        if over {
+            break;
+        }
+    }
+    let mut now = best.expect("there is a start");
+    let (mut brief, mut excursions) = (true, 0);
+    for _ in 0..MAX_ROUNDS {
+        if now.0.1.status != Status::Converged {
+            break;
+        }
+        let before = super::evidence(&now.0.0);
+        now = next(rvm, table, mixture, now, brief, watch)?;
+        let rise = super::evidence(&now.0.0) - before;
+        match brief {
+            true if rise <= RISE * (table.count / 1000.0).max(1.0) => brief = false,
+            false if rise <= EXCURSION_RISE || excursions == MAX_EXCURSIONS => break,
+            false => (brief, excursions) = (true, excursions + 1),
+            true => {}
+        }
+    }
+    let ((mut model, mut report), scales) = now;
+    (model.status, report.iterations, model.iterations) = (report.status, report.trace.len(), report.trace.len());
+    if let Some(posterior) = &mut model.posterior {
+        posterior.noise_degrees = Some(scales.degrees);
+    }
+    Ok((model, report))
+}
+
+/// The factors that a model asks for, and the search that goes on from it with them.
+fn next(
+    rvm: &Rvm,
+    table: &Table,
+    mixture: ScaleMixture,
+    (fitted, _): (Fitted, Scales),
+    brief: bool,
+    watch: &mut Watch,
+) -> Result<(Fitted, Scales)> {
+    let (scales, by) = Scales::of_model(&fitted.0, table, mixture)?.balanced(table);
+    let from = Hyperparameters {
+        relevance: fitted.0.relevance.clone(),
+        alpha: fitted.0.alpha.clone(),
+        intercept_alpha: fitted.0.intercept_alpha,
+        // The same precisions of the rows, whatever their factors are relative to.
+        noise_variance: fitted.0.noise_variance().map(|v| v * by),
+    };
+    match round(rvm, table, &scales, Some(&from), brief, watch) {
+        Ok(after) => Ok((after, scales)),
+        // Out of time before there was another model.
+        Err(Error::Interrupted) if watch.is_late() && !table.interrupt.is_raised_by_hand() => {
+            let (model, report) = fitted;
+            Ok(((model, Report { status: Status::TimeLimit, ..report }), scales))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A search with the factors held; the trace goes on.
+fn round(
+    rvm: &Rvm,
+    table: &Table,
+    scales: &Scales,
+    from: Option<&Hyperparameters>,
+    brief: bool,
+    watch: &mut Watch,
+) -> Result<Fitted> {
+    let held = table.with_factors(rvm, scales.factors(&table.sample_weights()));
+    let (model, report) = rvm.search(&held, None, from, brief, watch)?;
+    watch.trace.clone_from(&report.trace);
+    Ok((model, report))
+}
+
+/// What each row counts for under a model with Student-t noise, from its target, `[N]`, and the prediction: (M53).
+pub(super) fn row_weights(targets: impl Iterator<Item = f64>, model: &Model, x: ndarray::ArrayView2<f64>) -> Result<Vec<f64>> {
+    let prediction = model.predict(x)?;
+    let degrees = prediction.noise_degrees.unwrap_or(f64::INFINITY);
+    let square = prediction.noise_variance;
+    let one = |((t, m), v): ((f64, &f64), &f64)| (1.0 + 1.0 / degrees) / (1.0 + ((t - m).powi(2) + v) / square / degrees);
+    Ok(targets.zip(&prediction.mean).zip(&prediction.model_variance).map(one).collect())
+}
+
+/// The table with the factors that a model asks for.
+pub(super) fn weighted<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, model: &Model) -> Result<Table<'b>> {
+    let (scales, _) = Scales::of_model(model, table, mixture)?.balanced(table);
+    Ok(table.with_factors(rvm, scales.factors(&table.sample_weights())))
+}
+
+/// The table with the factors that given precisions ask for, at rest.
+pub(super) fn rested<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, at: &Hyperparameters) -> Result<Table<'b>> {
+    let mut scales = Scales { degrees: mixture.degrees.unwrap_or(FIRST_DEGREES), factor: vec![1.0; table.targets.len()] };
+    for _ in 0..MAX_SWEEPS {
+        let held = table.with_factors(rvm, scales.factors(&table.sample_weights()));
+        let (problem, sums) = Problem::new(&held, held.dictionary())?;
+        let work = Workspace::new(&problem, sums);
+        let (active, alpha, beta) = at.inner(&problem)?;
+        let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
+        let solution = work.solve(&active, &a, &Noise::Fixed(beta), At::Precision(beta), None)?;
+        let model = finish::model(&work, &solution, 0.0, Status::Stopped, 0)?;
+        let after = Scales::of_model(&model, table, mixture)?;
+        let moved = after.factor.iter().zip(&scales.factor).map(|(a, b)| (a / b).ln().abs()).fold(0.0, f64::max);
+        scales = after;
+        if moved <= TIGHT {
+            break;
+        }
+    }
+    Ok(table.with_factors(rvm, scales.factors(&table.sample_weights())))
+}
+
+/// Squared distances of the targets from their median, in squares of their median distance, as of a Gaussian.
+fn spread(table: &Table) -> Vec<f64> {
+    let middle = median(table.targets.clone());
+    let scale = DEVIATION * median(table.targets.iter().map(|t| (t - middle).abs()).collect());
+    // More than half of them may be the same.
+    let scale = if scale > 0.0 { scale } else { 1.0 };
+    table.targets.iter().map(|t| ((t - middle) / scale).powi(2)).collect()
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    let middle = values.len() / 2;
+    *values.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+impl Scales {
+    /// At squared distances beta <r^2>, `[N]`, (M52).
+    fn of(distance: &[f64], degrees: f64) -> Scales {
+        Scales { degrees, factor: distance.iter().map(|d| (degrees + 1.0) / (degrees + d)).collect() }
+    }
+
+    /// As a model with its own noise asks for; the degrees at their best where they are learnt.
+    fn of_model(model: &Model, table: &Table, mixture: ScaleMixture) -> Result<Scales> {
+        let prediction = model.predict(table.rows.view())?;
+        let square = prediction.noise_variance;
+        let targets = Array1::from_vec(table.targets_out());
+        let distance = ((&targets - &prediction.mean).mapv(|r| r * r) + &prediction.model_variance) / square;
+        let distance = distance.to_vec();
+        let degrees = mixture.degrees.unwrap_or_else(|| best_degrees(&distance, &table.sample_weights()));
+        Ok(Scales::of(&distance, degrees))
+    }
+
+    /// With mean 1, which is best where the noise can take up the rest; and what they were multiplied by.
+    fn balanced(self, table: &Table) -> (Scales, f64) {
+        if !table.noise.is_learnt() {
+            return (self, 1.0);
+        }
+        let weighted: f64 = self.factor.iter().zip(&*table.sample_weights()).map(|(u, c)| u * c).sum();
+        let by = table.count / weighted;
+        (Scales { factor: self.factor.iter().map(|u| u * by).collect(), ..self }, by)
+    }
+
+    /// With what the bound has beside the log evidence of Gaussian noise, row by row, (M54).
+    fn factors(&self, weights: &[f64]) -> Factors {
+        let half = 0.5 * self.degrees;
+        let shape = half + 0.5;
+        let fixed = shape - shape * shape.ln() + lgamma(shape) + half * half.ln() - lgamma(half);
+        let one = |(u, c): (&f64, &f64)| c * (0.5 * u.ln() + half * (u.ln() - u) + fixed);
+        Factors { factor: self.factor.clone(), constant: self.factor.iter().zip(weights).map(one).collect() }
+    }
+}
+
+/// Sum of the log density of Student-t noise at squared distances, less what does not depend on the degrees, (M53).
+fn log_density(distance: &[f64], weights: &[f64], degrees: f64) -> f64 {
+    let half = 0.5 * degrees;
+    let each = lgamma(half + 0.5) - lgamma(half) - 0.5 * half.ln();
+    distance.iter().zip(weights).map(|(d, c)| c * (each - (half + 0.5) * (d / degrees).ln_1p())).sum()
+}
+
+/// The degrees of freedom at which the distances are likeliest.
+fn best_degrees(distance: &[f64], weights: &[f64]) -> f64 {
+    let (low, high) = (DEGREES.0.ln(), DEGREES.1.ln());
+    let value = |log: f64| log_density(distance, weights, log.exp());
+    let at = |k: usize| low + (high - low) * k as f64 / GRID as f64;
+    let values: Vec<f64> = (0..=GRID).map(|k| value(at(k))).collect();
+    let top = (0..=GRID).fold(0, |best, k| if values[k] > values[best] { k } else { best });
+    let (mut from, mut to) = (at(top.saturating_sub(1)), at((top + 1).min(GRID)));
+    let golden = 0.5 * (5f64.sqrt() - 1.0);
+    let (mut left, mut right) = (to - golden * (to - from), from + golden * (to - from));
+    let (mut below, mut above) = (value(left), value(right));
+    for _ in 0..SECTIONS {
+        if below < above {
+            (from, left, below) = (left, right, above);
+            right = from + golden * (to - from);
+            above = value(right);
+        } else {
+            (to, right, above) = (right, left, below);
+            left = to - golden * (to - from);
+            below = value(left);
+        }
+    }
+    let inside = 0.5 * (from + to);
+    // At either end of the range, or where the curve is flat, a point of the grid may be as good.
+    if value(inside) >= values[top] { inside.exp() } else { at(top).exp() }
+}
