@@ -1,7 +1,7 @@
 //! A trained model as Python sees it.
 
 use ndarray::{Array1, Array2, ArrayView2};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray2, ToPyArray};
+use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
@@ -91,6 +91,20 @@ impl Model {
     fn predict<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f64>, threads: usize) -> PyResult<Moments<'py>> {
         let prediction = self.prediction(py, x.as_array(), threads)?;
         Ok((prediction.mean.to_pyarray(py), prediction.model_variance.to_pyarray(py)))
+    }
+
+    /// Expected counts and the variance of their rates, at rows as those of `predict`, over exposures, `[N]`.
+    #[pyo3(signature = (x, threads, exposure=None))]
+    fn predict_counts<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+        exposure: Option<PyReadonlyArray1<'py, f64>>,
+    ) -> PyResult<Moments<'py>> {
+        let prediction = self.prediction(py, x.as_array(), threads)?;
+        let counts = prediction.counts(exposure.as_ref().map(|e| e.as_array())).map_err(exception)?;
+        Ok((counts.mean.to_pyarray(py), counts.rate_variance.to_pyarray(py)))
     }
 
     /// The mean alone, the same to the bit, which costs far less.
@@ -272,11 +286,27 @@ impl Model {
         self.model.learned_centres
     }
 
+    /// The name of the likelihood; a support vector machine has none.
+    #[getter]
+    fn likelihood(&self) -> Option<&'static str> {
+        self.model.likelihood.as_ref().map(relvec::Likelihood::name)
+    }
+
     /// The noise variance that was given, if it was not learnt.
     #[getter]
     fn fixed_noise_variance(&self) -> Option<f64> {
         match &self.model.likelihood {
             Some(relvec::Likelihood::Gaussian(gaussian)) => gaussian.noise_variance,
+            Some(relvec::Likelihood::StudentT(student)) => student.noise_variance,
+            _ => None,
+        }
+    }
+
+    /// The degrees of freedom of the noise that were given, if they were not learnt.
+    #[getter]
+    fn fixed_noise_degrees(&self) -> Option<f64> {
+        match &self.model.likelihood {
+            Some(relvec::Likelihood::StudentT(student)) => student.noise_degrees,
             _ => None,
         }
     }

@@ -3,17 +3,20 @@
 use std::io::{self, Write};
 
 use anyhow::{Context, Result, anyhow, bail};
-use ndarray::ArrayView2;
-use relvec::{Label, Model, Moderation};
+use ndarray::{ArrayView1, ArrayView2};
+use rayon::prelude::*;
+use relvec::{Label, Likelihood, Model, Moderation, Prediction};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::args::{PredictArgs, Task};
 use crate::model_file;
 use crate::output::Output;
 use crate::progress::Pass;
+use crate::quantiles::CountDistribution;
 use crate::summary::task;
 use crate::table::{Table, positions};
 use crate::text::{count, list};
+use crate::training::Known;
 
 /// Rows held at a time, and numbers.
 const BLOCK: usize = 8192;
@@ -43,10 +46,14 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
 fn stream(args: &PredictArgs, writer: &PredictionWriter, sink: &mut dyn Write) -> Result<()> {
     let name = || format!("`{}`", args.data.display());
     let mut table = Table::open(&args.data)?;
-    let columns = match_columns(writer.model, &table).with_context(name)?;
-    table.only(&columns);
+    let known = match writer.known {
+        Some((known, column)) => Some((known, table.find(column, &format!("the {}", known.name())).with_context(name)?)),
+        None => None,
+    };
+    let columns = match_columns(writer.model, &table, known.map(|(_, column)| column)).with_context(name)?;
+    table.only(&columns.iter().copied().chain(known.map(|(_, column)| column)).collect::<Vec<_>>());
     let most = BLOCK.min(BLOCK_NUMBERS / columns.len().max(1)).max(1);
-    let mut values = Vec::with_capacity(most * columns.len());
+    let (mut values, mut of_rows) = (Vec::with_capacity(most * columns.len()), Vec::new());
     // Beside predictions on the screen, a bar would be in the way.
     let pass = args.output.is_some().then(|| Pass::new("predictions"));
     let mut more = table.advance().with_context(name)?;
@@ -57,16 +64,20 @@ fn stream(args: &PredictArgs, writer: &PredictionWriter, sink: &mut dyn Write) -
     write(&mut sink, &writer.header)?;
     while more {
         values.clear();
+        of_rows.clear();
         let mut rows = 0;
         while more && rows < most {
             for column in &columns {
                 values.push(table.number(*column).with_context(name)?);
             }
+            if let Some((known, column)) = known {
+                of_rows.push(known.read(&table, column).with_context(name)?);
+            }
             rows += 1;
             more = table.advance().with_context(name)?;
         }
         let block = ArrayView2::from_shape((rows, columns.len()), &values)?;
-        writer.block(block, &mut sink)?;
+        writer.block(block, &of_rows, &mut sink)?;
         if let Some(pass) = &pass {
             pass.at(table.row(), table.share());
         }
@@ -74,19 +85,24 @@ fn stream(args: &PredictArgs, writer: &PredictionWriter, sink: &mut dyn Write) -
     sink.flush().context("cannot write the predictions")
 }
 
-/// The columns of the table that hold the model's features, in the model's order.
-fn match_columns(model: &Model, table: &Table) -> Result<Vec<usize>> {
+/// The columns of the table that hold the model's features, in the model's order; `known` is a column of another use.
+fn match_columns(model: &Model, table: &Table, known: Option<usize>) -> Result<Vec<usize>> {
     let columns = table.columns();
     if model.features.is_empty() {
         // Trained by a library that had no names: by position then, and nothing may be left over.
-        if columns.len() != model.n_features {
-            bail!("the model knows no feature names and expects {}, found {}", count(model.n_features, "column"), columns.len());
+        let places: Vec<usize> = (0..columns.len()).filter(|place| Some(*place) != known).collect();
+        if places.len() != model.n_features {
+            bail!("the model knows no feature names and expects {}, found {}", count(model.n_features, "column"), places.len());
         }
-        return Ok((0..columns.len()).collect());
+        return Ok(places);
     }
     let places = positions(table, &model.features, "the model")?;
-    let extra: Vec<&String> =
-        columns.iter().enumerate().filter(|(place, _)| !places.contains(place)).map(|(_, name)| name).collect();
+    let extra: Vec<&String> = columns
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| !places.contains(place) && Some(*place) != known)
+        .map(|(_, name)| name)
+        .collect();
     if !extra.is_empty() {
         eprintln!("note: ignored, since the model has no such feature: {}", list(&extra, NAMES_SHOWN));
     }
@@ -101,12 +117,16 @@ struct PredictionWriter<'a> {
     header: Vec<String>,
     /// Standard deviations from the mean to `upper`.
     quantile: f64,
-    /// The standard deviation of the distribution that the quantile is of, over the scale.
-    spread: f64,
+    /// Whether they are those of Student's distribution.
+    student: bool,
+    /// The same as a probability.
+    above: f64,
+    /// What is known of each row, and the name of its column.
+    known: Option<(Known, &'a str)>,
 }
 
 impl<'a> PredictionWriter<'a> {
-    fn new(model: &'a Model, args: &PredictArgs) -> Result<PredictionWriter<'a>> {
+    fn new(model: &'a Model, args: &'a PredictArgs) -> Result<PredictionWriter<'a>> {
         let mut header = vec!["prediction".to_string()];
         match task(model) {
             Task::Regress if model.posterior.is_none() => {}
@@ -118,21 +138,23 @@ impl<'a> PredictionWriter<'a> {
             }
         }
         let above = 0.5 + args.level.unwrap_or(LEVEL) / 2.0;
-        let (quantile, spread) = match (args.student_t, model.posterior.as_ref().and_then(|p| p.noise_degrees)) {
-            (false, _) => (Normal::standard().inverse_cdf(above), 1.0),
-            // With two rows or fewer there is no variance.
-            (true, Some(degrees)) if degrees > 2.0 => {
-                (StudentsT::new(0.0, 1.0, degrees)?.inverse_cdf(above), (degrees / (degrees - 2.0)).sqrt())
-            }
+        let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
+        let quantile = match (args.student_t || heavy, model.noise_degrees()) {
+            (false, _) => Normal::standard().inverse_cdf(above),
+            (true, Some(degrees)) if heavy || degrees > 2.0 => StudentsT::new(0.0, 1.0, degrees)?.inverse_cdf(above),
+            // The target was constant.
+            (true, None) if heavy => Normal::standard().inverse_cdf(above),
             (true, _) => bail!("--student-t is for regression by --inference variational, with the noise learnt"),
         };
         // 0 threads means one per processor.
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build().context("cannot start threads")?;
-        Ok(PredictionWriter { model, pool, header, quantile, spread })
+        let known = known(model, args)?;
+        Ok(PredictionWriter { model, pool, header, quantile, student: args.student_t || heavy, above, known })
     }
 
-    fn block(&self, x: ArrayView2<f64>, sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
+    /// `known`: what is known of each row, `[B]`, if anything is.
+    fn block(&self, x: ArrayView2<f64>, known: &[f64], sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
         match task(self.model) {
             Task::Regress if self.model.posterior.is_none() => {
                 for value in self.pool.install(|| self.model.predict_mean(x))? {
@@ -141,9 +163,18 @@ impl<'a> PredictionWriter<'a> {
             }
             Task::Regress => {
                 let prediction = self.pool.install(|| self.model.predict(x))?;
-                for (mean, std) in prediction.mean.iter().zip(prediction.std()) {
-                    let (half, std) = (self.quantile * std, self.spread * std);
-                    write(sink, &[*mean, std, mean - half, mean + half].map(number))?;
+                if self.model.is_of_counts() {
+                    for row in self.counts(&prediction, known)? {
+                        write(sink, &row.map(number))?;
+                    }
+                    return Ok(());
+                }
+                let deviation = if self.student { prediction.deviation() } else { prediction.std() };
+                for (n, (mean, (scale, std))) in prediction.mean.iter().zip(prediction.std().iter().zip(deviation)).enumerate() {
+                    // With known noise the prediction is that of the function; both are Gaussian.
+                    let wider = |std: f64| known.get(n).map_or(std, |v| (std * std + v).sqrt());
+                    let half = self.quantile * wider(*scale);
+                    write(sink, &[*mean, wider(std), mean - half, mean + half].map(number))?;
                 }
             }
             Task::Classify if no_probabilities(self.model) => {
@@ -166,6 +197,32 @@ impl<'a> PredictionWriter<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Expected counts, their standard deviations, and quantiles of new counts.
+    fn counts(&self, prediction: &Prediction, exposures: &[f64]) -> Result<Vec<[f64; 4]>> {
+        let exposed = (!exposures.is_empty()).then(|| ArrayView1::from(exposures));
+        let counts = prediction.counts(exposed)?;
+        let std = counts.std();
+        let row = |n: usize| {
+            let exposure = exposures.get(n).copied().unwrap_or(1.0);
+            let new = CountDistribution::new(prediction.mean[n], prediction.model_variance[n], exposure);
+            [counts.mean[n], std[n], new.quantile(1.0 - self.above), new.quantile(self.above)]
+        };
+        Ok(self.pool.install(|| (0..prediction.mean.len()).into_par_iter().map(row).collect()))
+    }
+}
+
+/// The column that says more of each row, if the model has a use for it.
+fn known<'a>(model: &Model, args: &'a PredictArgs) -> Result<Option<(Known, &'a str)>> {
+    match (&args.exposure, &args.noise_variance) {
+        (Some(_), _) if !model.is_of_counts() => bail!("--exposure is for models of counts (--likelihood poisson)"),
+        (Some(column), _) => Ok(Some((Known::Exposure, column))),
+        (None, Some(_)) if model.noise_variance() != Some(0.0) => {
+            bail!("--noise-variance is for models that were trained with such a column")
+        }
+        (None, Some(column)) => Ok(Some((Known::Noise, column))),
+        (None, None) => Ok(None),
     }
 }
 

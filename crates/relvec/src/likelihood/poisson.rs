@@ -64,3 +64,39 @@ impl LikelihoodFunction for Poisson {
         NoiseModel::None
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each derivative is the difference of what it is the derivative of.
+    #[test]
+    fn derivatives_equal_finite_differences() {
+        let h = 1e-5;
+        for y in [0.0, 1.0, 2.5, 40.0] {
+            for f in [-30.0, -3.0, 0.0, 2.0, 6.0] {
+                let at = |f: f64| {
+                    let work = Poisson {}.working(&[y], &[f]);
+                    [work.log_likelihood[0], work.residual[0], work.curvature[0], work.third[0]]
+                };
+                let (here, up, down) = (at(f), at(f + h), at(f - h));
+                for (k, sign) in [(0, 1.0), (1, -1.0), (2, 1.0)] {
+                    let expected = sign * (up[k] - down[k]) / (2.0 * h);
+                    assert!((here[k + 1] - expected).abs() < 1e-6 * (1.0 + expected.abs()), "{y} {f} {k}: {expected}");
+                }
+            }
+        }
+    }
+
+    /// What no count can come from is impossible, not NaN.
+    #[test]
+    fn no_rate_overflows() {
+        for f in [700.1, 1e4, f64::INFINITY] {
+            let work = Poisson {}.working(&[0.0, 3.0], &[f, f]);
+            assert!(work.log_likelihood.iter().all(|v| *v == f64::NEG_INFINITY));
+            assert!(work.residual.iter().chain(&work.curvature).chain(&work.third).all(|v| v.is_finite()));
+        }
+        let none = Poisson {}.working(&[0.0], &[-1e4]);
+        assert_eq!((none.log_likelihood[0], none.residual[0], none.curvature[0]), (0.0, 0.0, 0.0));
+    }
+}

@@ -407,7 +407,7 @@ impl Rvm {
     fn with_row_weights(&self, x: ArrayView2<f64>, targets: &Targets, model: &Model, report: Report) -> Result<Report> {
         match (self.likelihood.as_dyn().scale_mixture(), targets.values, model.noise_degrees()) {
             (Some(_), Values::Real(t), Some(_)) => {
-                let row_weights = robust::row_weights(t.iter().copied(), model, x)?;
+                let row_weights = robust::row_weights(t, model, x)?;
                 Ok(Report { row_weights, ..report })
             }
             _ => Ok(report),

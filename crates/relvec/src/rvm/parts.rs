@@ -57,8 +57,10 @@ impl Warm {
     pub fn at(problem: &Problem, at: &Hyperparameters) -> Result<Warm> {
         let (active, alpha, beta) = at.inner(problem)?;
         let first = usize::from(problem.has_bias);
-        let places = active.iter().map(|j| (*j >= first).then(|| problem.places[*j - first])).collect();
-        Ok(Warm { places, a: alpha.iter().map(|a| a / beta).collect(), beta })
+        let mut order: Vec<usize> = (0..active.len()).collect();
+        order.sort_by_key(|k| active[*k]);
+        let place = |k: &usize| (active[*k] >= first).then(|| problem.places[active[*k] - first]);
+        Ok(Warm { places: order.iter().map(place).collect(), a: order.iter().map(|k| alpha[*k] / beta).collect(), beta })
     }
 
     /// The active columns in the problem of `work`.

@@ -2,14 +2,15 @@
 //! and of the factors that its residuals ask for, (M51) to (M54). Each raises one lower bound of the evidence.
 
 use libm::lgamma;
-use ndarray::Array1;
+use ndarray::{ArrayView1, ArrayView2};
 
 use super::Rvm;
 use super::evaluate::Hyperparameters;
 use super::factors::Factors;
-use super::finish;
 use super::gain::Noise;
+use super::parts::Warm;
 use super::problem::Problem;
+use super::slopes::Phi;
 use super::solution::At;
 use super::table::Table;
 use super::watch::Watch;
@@ -39,10 +40,22 @@ const DEVIATION: f64 = 1.4826;
 const TIGHT: f64 = 1e-12;
 const MAX_SWEEPS: usize = 2000;
 
+/// How far a round goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    /// On from the model, without excursions.
+    Brief,
+    /// With them.
+    Thorough,
+    /// From the beginning.
+    Anew,
+}
+
 /// A model and how it was found.
 type Fitted = (Model, Report);
 
 /// What is known of the rows' factors: q(u), and the degrees of freedom.
+#[derive(Debug, Clone)]
 struct Scales {
     degrees: f64,
     /// <u>, `[N]`, > 0.
@@ -55,6 +68,8 @@ pub(super) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut W
         return rvm.search(table, None, None, false, watch);
     }
     let mut best: Option<(Fitted, Scales)> = None;
+    // What has left the model of other schemes does not come back by itself.
+    let trial = if rvm.inference.as_dyn().adds() { Effort::Brief } else { Effort::Anew };
     // All rows alike; and those far from the middle of the targets held for outliers. The higher bound goes on.
     for start in [None, Some(spread(table))] {
         let degrees = mixture.degrees.unwrap_or(FIRST_DEGREES);
@@ -67,7 +82,7 @@ pub(super) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut W
             if now.0.1.status != Status::Converged {
                 break;
             }
-            now = next(rvm, table, mixture, now, true, watch)?;
+            now = next(rvm, table, mixture, now, trial, watch)?;
         }
         let higher = best.as_ref().is_none_or(|(before, _)| super::evidence(&now.0.0) > super::evidence(&before.0));
         let over = now.0.1.status != Status::Converged;
@@ -83,19 +98,19 @@ pub(super) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut W
         }
     }
     let mut now = best.expect("there is a start");
-    let (mut brief, mut excursions) = (true, 0);
+    let (mut effort, mut excursions) = (Effort::Brief, 0);
     for _ in 0..MAX_ROUNDS {
         if now.0.1.status != Status::Converged {
             break;
         }
         let before = super::evidence(&now.0.0);
-        now = next(rvm, table, mixture, now, brief, watch)?;
+        now = next(rvm, table, mixture, now, effort, watch)?;
         let rise = super::evidence(&now.0.0) - before;
-        match brief {
-            true if rise <= RISE * (table.count / 1000.0).max(1.0) => brief = false,
-            false if rise <= EXCURSION_RISE || excursions == MAX_EXCURSIONS => break,
-            false => (brief, excursions) = (true, excursions + 1),
-            true => {}
+        match effort {
+            Effort::Brief if rise <= RISE * (table.count / 1000.0).max(1.0) => effort = Effort::Thorough,
+            Effort::Thorough if rise <= EXCURSION_RISE || excursions == MAX_EXCURSIONS => break,
+            Effort::Thorough => (effort, excursions) = (Effort::Brief, excursions + 1),
+            Effort::Brief | Effort::Anew => {}
         }
     }
     let ((mut model, mut report), scales) = now;
@@ -106,31 +121,42 @@ pub(super) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut W
     Ok((model, report))
 }
 
-/// The factors that a model asks for, and the search that goes on from it with them.
+/// The factors that a model asks for, and a search with them: from that model, or (`anew`) from the beginning, if that
+/// leads higher.
 fn next(
     rvm: &Rvm,
     table: &Table,
     mixture: ScaleMixture,
-    (fitted, _): (Fitted, Scales),
-    brief: bool,
+    (fitted, scales): (Fitted, Scales),
+    effort: Effort,
     watch: &mut Watch,
 ) -> Result<(Fitted, Scales)> {
-    let (scales, by) = Scales::of_model(&fitted.0, table, mixture)?.balanced(table);
-    let from = Hyperparameters {
-        relevance: fitted.0.relevance.clone(),
-        alpha: fitted.0.alpha.clone(),
-        intercept_alpha: fitted.0.intercept_alpha,
+    let run = || -> Result<(Fitted, Scales)> {
+        let at = hyperparameters(&fitted.0);
+        let held = table.with_factors(rvm, scales.factors(&table.sample_weights()));
+        let (asked, by) = Scales::asked(&held, mixture, &at)?.balanced(table);
+        if effort == Effort::Anew {
+            let after = round(rvm, table, &asked, None, false, watch)?;
+            if super::evidence(&after.0) > super::evidence(&fitted.0) {
+                return Ok((after, asked));
+            }
+            if after.1.status != Status::Converged {
+                let report = Report { status: after.1.status, trace: after.1.trace, ..fitted.1.clone() };
+                return Ok(((fitted.0.clone(), report), scales.clone()));
+            }
+        }
         // The same precisions of the rows, whatever their factors are relative to.
-        noise_variance: fitted.0.noise_variance().map(|v| v * by),
+        let from = Hyperparameters { noise_variance: at.noise_variance.map(|v| v * by), ..at };
+        let after = round(rvm, table, &asked, Some(&from), effort != Effort::Thorough, watch)?;
+        Ok((after, asked))
     };
-    match round(rvm, table, &scales, Some(&from), brief, watch) {
-        Ok(after) => Ok((after, scales)),
+    match run() {
         // Out of time before there was another model.
         Err(Error::Interrupted) if watch.is_late() && !table.interrupt.is_raised_by_hand() => {
             let (model, report) = fitted;
             Ok(((model, Report { status: Status::TimeLimit, ..report }), scales))
         }
-        Err(error) => Err(error),
+        other => other,
     }
 }
 
@@ -149,19 +175,19 @@ fn round(
     Ok((model, report))
 }
 
-/// What each row counts for under a model with Student-t noise, from its target, `[N]`, and the prediction: (M53).
-pub(super) fn row_weights(targets: impl Iterator<Item = f64>, model: &Model, x: ndarray::ArrayView2<f64>) -> Result<Vec<f64>> {
+/// What each row counts for under a model with Student-t noise, from its target, `[N]`, and the prediction: (M52).
+pub(super) fn row_weights(targets: ArrayView1<f64>, model: &Model, x: ArrayView2<f64>) -> Result<Vec<f64>> {
     let prediction = model.predict(x)?;
     let degrees = prediction.noise_degrees.unwrap_or(f64::INFINITY);
     let square = prediction.noise_variance;
-    let one = |((t, m), v): ((f64, &f64), &f64)| (1.0 + 1.0 / degrees) / (1.0 + ((t - m).powi(2) + v) / square / degrees);
-    Ok(targets.zip(&prediction.mean).zip(&prediction.model_variance).map(one).collect())
+    let one = |((t, m), v): ((&f64, &f64), &f64)| (1.0 + 1.0 / degrees) / (1.0 + ((t - m).powi(2) + v) / square / degrees);
+    Ok(targets.iter().zip(&prediction.mean).zip(&prediction.model_variance).map(one).collect())
 }
 
 /// The table with the factors that a model asks for.
 pub(super) fn weighted<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, model: &Model) -> Result<Table<'b>> {
-    let (scales, _) = Scales::of_model(model, table, mixture)?.balanced(table);
-    Ok(table.with_factors(rvm, scales.factors(&table.sample_weights())))
+    // Its own are not known any more; with the precisions held they come to rest soon.
+    rested(rvm, table, mixture, &hyperparameters(model))
 }
 
 /// The table with the factors that given precisions ask for, at rest.
@@ -169,13 +195,7 @@ pub(super) fn rested<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, at:
     let mut scales = Scales { degrees: mixture.degrees.unwrap_or(FIRST_DEGREES), factor: vec![1.0; table.targets.len()] };
     for _ in 0..MAX_SWEEPS {
         let held = table.with_factors(rvm, scales.factors(&table.sample_weights()));
-        let (problem, sums) = Problem::new(&held, held.dictionary())?;
-        let work = Workspace::new(&problem, sums);
-        let (active, alpha, beta) = at.inner(&problem)?;
-        let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
-        let solution = work.solve(&active, &a, &Noise::Fixed(beta), At::Precision(beta), None)?;
-        let model = finish::model(&work, &solution, 0.0, Status::Stopped, 0)?;
-        let after = Scales::of_model(&model, table, mixture)?;
+        let after = Scales::asked(&held, mixture, at)?;
         let moved = after.factor.iter().zip(&scales.factor).map(|(a, b)| (a / b).ln().abs()).fold(0.0, f64::max);
         scales = after;
         if moved <= TIGHT {
@@ -183,6 +203,15 @@ pub(super) fn rested<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, at:
         }
     }
     Ok(table.with_factors(rvm, scales.factors(&table.sample_weights())))
+}
+
+fn hyperparameters(model: &Model) -> Hyperparameters {
+    Hyperparameters {
+        relevance: model.relevance.clone(),
+        alpha: model.alpha.clone(),
+        intercept_alpha: model.intercept_alpha,
+        noise_variance: model.noise_variance(),
+    }
 }
 
 /// Squared distances of the targets from their median, in squares of their median distance, as of a Gaussian.
@@ -205,14 +234,26 @@ impl Scales {
         Scales { degrees, factor: distance.iter().map(|d| (degrees + 1.0) / (degrees + d)).collect() }
     }
 
-    /// As a model with its own noise asks for; the degrees at their best where they are learnt.
-    fn of_model(model: &Model, table: &Table, mixture: ScaleMixture) -> Result<Scales> {
-        let prediction = model.predict(table.rows.view())?;
-        let square = prediction.noise_variance;
-        let targets = Array1::from_vec(table.targets_out());
-        let distance = ((&targets - &prediction.mean).mapv(|r| r * r) + &prediction.model_variance) / square;
-        let distance = distance.to_vec();
-        let degrees = mixture.degrees.unwrap_or_else(|| best_degrees(&distance, &table.sample_weights()));
+    /// As the posterior at given precisions, the factors of the table held, asks for; the degrees at their best where
+    /// they are learnt. Columns in the order of the candidates: no bit depends on that of the user's rows.
+    fn asked(held: &Table, mixture: ScaleMixture, at: &Hyperparameters) -> Result<Scales> {
+        let mut places = at.places(held);
+        places.sort_unstable();
+        places.dedup();
+        let (problem, sums) = Problem::new(held, places)?;
+        let work = Workspace::new(&problem, sums);
+        let warm = Warm::at(&problem, at)?;
+        let (active, beta) = (warm.columns(&work), warm.beta);
+        let solution = work.solve(&active, &warm.a, &Noise::Fixed(beta), At::Precision(beta), None)?;
+        let fitted = problem.fitted(&solution);
+        let mut distance: Vec<f64> = held.targets.iter().zip(&fitted).map(|(t, f)| beta * (t - f) * (t - f)).collect();
+        let phi = Phi::Made { problem: &problem, columns: active.as_slice().into() };
+        phi.for_each_block(&problem, |rows, phi| {
+            let half = phi.dot(&solution.inverse.t());
+            distance[rows].iter_mut().zip(half.outer_iter()).for_each(|(d, half)| *d += half.dot(&half));
+        });
+        held.interrupt.check()?;
+        let degrees = mixture.degrees.unwrap_or_else(|| best_degrees(&distance, &held.sample_weights()));
         Ok(Scales::of(&distance, degrees))
     }
 

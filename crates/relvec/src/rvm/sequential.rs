@@ -147,6 +147,10 @@ impl Scheme for Sequential {
         self.hyperpriors
     }
 
+    fn adds(&self) -> bool {
+        true
+    }
+
     fn most_columns(&self, constant_curvature: bool) -> Option<usize> {
         Some(if constant_curvature { MOST_COLUMNS } else { MOVING_MOST })
     }

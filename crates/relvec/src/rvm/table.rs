@@ -154,6 +154,10 @@ impl<'a> Table<'a> {
             let shift = if rvm.bias { m } else { 0.0 };
             inner.iter_mut().for_each(|t| *t = (*t - shift) / units.scale);
         }
+        if likelihood.counts() {
+            // Of all the same rate only that is to be learnt.
+            constant = inner.iter().all(|t| *t == inner[0]);
+        }
         repairs.constant_target = constant;
 
         let memory_limit = memory_limit(rvm);
@@ -201,7 +205,9 @@ impl<'a> Table<'a> {
             factors,
             noise: first_noise(rvm, &units, constant, typical)?,
             units,
-            bias_only: constant && rvm.bias && likelihood.noise() == NoiseModel::Learnt && typical.is_none(),
+            bias_only: constant
+                && rvm.bias
+                && (likelihood.noise() == NoiseModel::Learnt && typical.is_none() || likelihood.counts()),
             known_noise: typical.is_some(),
             repairs,
             n_rows: n,
@@ -340,11 +346,6 @@ impl<'a> Table<'a> {
         };
         let weights = times(&self.sample_weights(), Some(&factors));
         Table { weights, factors: Some(factors), ..self.with(rvm, &kernel, None) }
-    }
-
-    /// Targets in the user's units, `[N]`.
-    pub fn targets_out(&self) -> Vec<f64> {
-        self.targets.iter().map(|t| (t + self.units.mean) * self.units.scale).collect()
     }
 
     /// Sum of the sample weights of some rows, and what their log evidence has beside that of the weighted rows.
