@@ -6,6 +6,9 @@ use super::{Model, Prediction};
 use crate::error::{Error, Result};
 
 /// Predicted counts, one per row: the rate is log-normal, a count of that rate Poisson, (M50).
+///
+/// Among rows whose counts are all 0 the log rate is known from above only. The Gaussian of Laplace's approximation is as
+/// wide to the right there, so that means and variances of counts come out too large; the log rate itself is sound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counts {
     /// Expected count, `[N]`: the mean of the rate, times the exposure.

@@ -36,8 +36,10 @@ const EXCURSION_RISE: f64 = 0.05;
 const MAX_EXCURSIONS: usize = 3;
 /// Standard deviations of Gaussian targets in their median distance from the median.
 const DEVIATION: f64 = 1.4826;
-/// Factors at given precisions are at rest when no logarithm moves by more.
+/// Factors at given precisions are at rest when no logarithm moves by more, or, since degrees of freedom at the top of
+/// a flat curve have so many digits only, by less than the second and no less than before.
 const TIGHT: f64 = 1e-12;
+const FLAT: f64 = 1e-6;
 const MAX_SWEEPS: usize = 2000;
 
 /// How far a round goes.
@@ -131,7 +133,7 @@ fn next(
     effort: Effort,
     watch: &mut Watch,
 ) -> Result<(Fitted, Scales)> {
-    let run = || -> Result<(Fitted, Scales)> {
+    let mut run = || -> Result<(Fitted, Scales)> {
         let at = hyperparameters(&fitted.0);
         let held = table.with_factors(rvm, scales.factors(&table.sample_weights()));
         let (asked, by) = Scales::asked(&held, mixture, &at)?.balanced(table);
@@ -193,14 +195,16 @@ pub(super) fn weighted<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, m
 /// The table with the factors that given precisions ask for, at rest.
 pub(super) fn rested<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, at: &Hyperparameters) -> Result<Table<'b>> {
     let mut scales = Scales { degrees: mixture.degrees.unwrap_or(FIRST_DEGREES), factor: vec![1.0; table.targets.len()] };
+    let mut before = f64::INFINITY;
     for _ in 0..MAX_SWEEPS {
         let held = table.with_factors(rvm, scales.factors(&table.sample_weights()));
         let after = Scales::asked(&held, mixture, at)?;
         let moved = after.factor.iter().zip(&scales.factor).map(|(a, b)| (a / b).ln().abs()).fold(0.0, f64::max);
         scales = after;
-        if moved <= TIGHT {
+        if moved <= TIGHT || moved < FLAT && moved >= before {
             break;
         }
+        before = moved;
     }
     Ok(table.with_factors(rvm, scales.factors(&table.sample_weights())))
 }
