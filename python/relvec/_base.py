@@ -194,6 +194,8 @@ class RelevanceVectorMachine(KernelMachine):
         likelihood: dict[str, Any],
         name: str | None,
         classes: list[Any] | None = None,
+        noise_variance: Float | None = None,
+        exposure: Float | None = None,
     ) -> None:
         """Fit to validated rows; sets the fitted attributes."""
         _parameters.one_of("basis", self.basis, ["kernel", "given"])
@@ -219,7 +221,7 @@ class RelevanceVectorMachine(KernelMachine):
                 centres, landmarks = landmarks[dictionary], None
             design = self._kernel_values(X, centres)
         watch = observer(int(self.verbose), self.callback, line)
-        model, report = _core.fit(settings, design, target, weights, watch, landmarks)
+        model, report = _core.fit(settings, design, target, weights, watch, landmarks, noise_variance, exposure)
         if external:
             kept = model.relevance
             model = model.with_external_kernel(

@@ -20,6 +20,12 @@ LANDMARKS: list[str] = _core.landmarks()
 RULES: list[str] = _core.multi_class_rules()
 GAMMA_RULES: list[str] = _core.gamma_rules()
 VARIANCES: list[str] = _core.variance_rules()
+REGRESSION_PARAMETERS: dict[str, list[str]] = {
+    "gaussian": ["noise_variance"],
+    "poisson": [],
+    "student_t": ["noise_degrees", "noise_variance"],
+}
+REGRESSIONS: list[str] = list(REGRESSION_PARAMETERS)
 
 
 def one_of(name: str, value: Any, known: list[str]) -> str:
@@ -186,6 +192,37 @@ def sample_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.flo
     if len(bad) > 0:
         raise ValueError(f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be zero or positive, and finite")
     return np.ascontiguousarray(weights)
+
+
+def known(name: str, values: ArrayLike | None, rows: int) -> NDArray[np.float64] | None:
+    """Check what is known of each row, one positive number per row; [N]."""
+    if values is None:
+        return None
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        numbers = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} holds something that is no number: {error}") from None
+    if numbers.shape != (rows,):
+        raise ValueError(f"{name} has shape {numbers.shape}, expected {(rows,)}: one value per row")
+    for row in np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))[:1]:
+        raise ValueError(f"{name}[{row}] = {numbers[row]}: every value must be positive and finite")
+    return np.ascontiguousarray(numbers)
+
+
+def regression(estimator: Any) -> dict[str, Any]:
+    """The settings of a likelihood of real targets or counts."""
+    name = one_of("likelihood", estimator.likelihood, REGRESSIONS)
+    given = {"noise_variance": estimator.noise_variance, "noise_degrees": estimator.noise_degrees}
+    own: dict[str, Any] = {}
+    for parameter, value in given.items():
+        if parameter in REGRESSION_PARAMETERS[name]:
+            own[parameter] = None if value is None else positive(parameter, value)
+        elif value is not None:
+            raise ValueError(f"{parameter} = {value!r}: expected None, since the likelihood {name!r} has none")
+    return {name: own}
 
 
 def cost(name: str, value: Any) -> float | None:

@@ -62,7 +62,8 @@ class Statistics:
     weight : float
         Sum of their weights.
     gram : ndarray of shape (n_centres + 1, n_centres + 1)
-        Weighted sums of products of two columns, the column of ones first.
+        Weighted sums of products of two columns, the column of ones first. Where the noise of rows is
+        known, weights are over its variances.
     target_mean : float
         Weighted mean of the targets; NaN before the first row.
     target_sums : ndarray of shape (n_centres + 1,)
@@ -128,7 +129,13 @@ class Statistics:
         self._names = _names(centres)
 
     def update(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, n_jobs: int | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        noise_variance: ArrayLike | None = None,
+        n_jobs: int | None = None,
     ) -> Statistics:
         """Add rows; if that fails or is interrupted, nothing has changed.
 
@@ -140,6 +147,8 @@ class Statistics:
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights, zero or positive: a weight of 2 equals the row twice.
+        noise_variance : array-like of shape (n_samples,), default=None
+            Variance of each row's noise where it is known, as in `RVR.fit`; of all rows or of none.
         n_jobs : int, default=None
             Threads, as in `RVR`. The sums do not depend on it.
 
@@ -163,7 +172,8 @@ class Statistics:
         for row in np.flatnonzero(~np.isfinite(targets))[:1]:
             raise ValueError(f"y[{row}] = {targets[row]}: every value must be a finite number")
         weights = _parameters.sample_weights(sample_weight, len(rows))
-        self._sums.update(rows, np.ascontiguousarray(targets), weights, threads(n_jobs))
+        noise = _parameters.known("noise_variance", noise_variance, len(rows))
+        self._sums.update(rows, np.ascontiguousarray(targets), weights, noise, threads(n_jobs))
         self._names = names
         return self
 

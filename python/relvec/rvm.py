@@ -73,8 +73,14 @@ default="kmedoids"
         number and the scheme ``"sequential"``.
     fit_intercept : bool, default=True
         Whether there is a constant basis function. It has a precision of its own and may be pruned.
+    likelihood : {"gaussian", "student_t", "poisson"}, default="gaussian"
+        How targets depend on the function. ``"student_t"``: outliers are no surprise, and do not bend the
+        function. ``"poisson"``: targets are counts, and the function is the log of their rate.
     noise_variance : float, default=None
-        Variance of the noise, in squared units of the target; None: learnt.
+        Variance of the noise, in squared units of the target; of ``"student_t"`` its squared scale, which
+        is less; None: learnt. That of each row is a parameter of `fit`.
+    noise_degrees : float, default=None
+        Degrees of freedom of the noise of ``"student_t"``; None: learnt.
     inference : {"sequential", "mackay", "em", "variational"}, default="sequential"
         How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
         variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
@@ -145,11 +151,12 @@ default="kmedoids"
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model.
     noise_variance_ : float
-        Variance of the noise.
+        Variance of the noise, of ``"student_t"`` its squared scale; 0 where that of each row was given,
+        for that of other rows is not known. Not for ``"poisson"``.
     noise_degrees_ : float
-        Degrees of freedom of the Student-t distribution about the predicted mean, with the predicted standard deviation
-        for scale, when the noise precision is integrated out as well: for ``"variational"`` with the noise learnt;
-        infinite otherwise, where that distribution is the normal one.
+        Degrees of freedom of the noise of ``"student_t"``. For ``"variational"`` with the noise learnt those of the
+        Student-t distribution about the predicted mean, with the predicted standard deviation for scale, when the noise
+        precision is integrated out as well. Infinite otherwise, where that distribution is the normal one.
     variance_factor_ : float
         What predictive variances are multiplied by; 1 unless ``calibrate=True`` found them too small.
     gamma_ : float or ndarray of shape (n_features,)
@@ -169,7 +176,8 @@ default="kmedoids"
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
         log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
         centres were to be learnt ``centre_search``. With `cv` ``validation``: scores of rows left out, and those of
-        each sparsity ``tried``. Of
+        each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row counts for, next to
+        nothing if it is an outlier. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
         ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
@@ -225,7 +233,9 @@ default="kmedoids"
         centres: str = "fixed",
         refresh: int = 0,
         fit_intercept: bool = True,
+        likelihood: str = "gaussian",
         noise_variance: float | None = None,
+        noise_degrees: float | None = None,
         inference: str = "sequential",
         inference_params: dict[str, Any] | None = None,
         tol: float | None = None,
@@ -267,13 +277,23 @@ default="kmedoids"
             verbose=verbose,
             callback=callback,
         )
+        self.likelihood = likelihood
         self.noise_variance = noise_variance
+        self.noise_degrees = noise_degrees
         self.calibrate = calibrate
         self.variance = variance
         self.keep_rows = keep_rows
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> RVR:
-        """Learn from rows `X` and real targets `y`.
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> RVR:
+        """Learn from rows `X` and real targets, or counts, `y`.
 
         Parameters
         ----------
@@ -285,6 +305,12 @@ default="kmedoids"
         sample_weight : array-like of shape (n_samples,), default=None
             Weights, zero or positive, that multiply the rows' log-likelihoods: a weight of 2 equals
             the row twice.
+        noise_variance : array-like of shape (n_samples,), default=None
+            Variance of each row's noise where it is known, positive, in squared units of the target; for
+            the likelihood ``"gaussian"`` whose own `noise_variance` is None.
+        exposure : array-like of shape (n_samples,), default=None
+            What each count was gathered over, positive: a time, an area, a number of people. For the
+            likelihood ``"poisson"``, whose rate is then that of an exposure of 1.
 
         Returns
         -------
@@ -293,23 +319,21 @@ default="kmedoids"
         """
         self._forget()
         rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
-        likelihood = self._likelihood()
+        likelihood = _parameters.regression(self)
         self._fit(
             rows,
             np.ascontiguousarray(t, dtype=np.float64),
             self._weights(sample_weight, len(rows)),
             likelihood,
             target_name(y),
+            noise_variance=_parameters.known("noise_variance", noise_variance, len(rows)),
+            exposure=_parameters.known("exposure", exposure, len(rows)),
         )
         return self
 
-    def _likelihood(self) -> dict[str, Any]:
-        noise = None if self.noise_variance is None else _parameters.positive("noise_variance", self.noise_variance)
-        return {"gaussian": {"noise_variance": noise}}
-
     def _fit_statistics(self, sums: _core.Statistics, features: list[str] | None) -> None:
         """Fit to sums over rows; `features`: their names."""
-        settings, _ = self._settings(self._likelihood(), False)
+        settings, _ = self._settings(_parameters.regression(self), False)
         model, report = sums.fit(settings, observer(int(self.verbose), self.callback, line))
         self.n_features_in_ = sums.n_features
         if features is not None:
@@ -319,8 +343,8 @@ default="kmedoids"
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         super()._take(model, report)
         self.intercept_ = float(model.intercept[0])
-        assert model.noise_variance is not None
-        self.noise_variance_ = model.noise_variance
+        if model.noise_variance is not None:
+            self.noise_variance_ = model.noise_variance
         self.noise_degrees_ = model.noise_degrees
         self.variance_factor_ = model.variance_factor
 
@@ -341,6 +365,9 @@ default="kmedoids"
         return_parts: Literal[False] = False,
         return_cov: Literal[False] = False,
         variance: str | None = None,
+        *,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Float: ...
     @overload
     def predict(
@@ -350,6 +377,9 @@ default="kmedoids"
         return_parts: bool = False,
         return_cov: bool = False,
         variance: str | None = None,
+        *,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Any: ...
     def predict(
         self,
@@ -358,8 +388,13 @@ default="kmedoids"
         return_parts: bool = False,
         return_cov: bool = False,
         variance: str | None = None,
+        *,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> Any:
         """Predict the mean, and on request how far off it may be.
+
+        Under the likelihood ``"poisson"`` that is the expected count, of a rate that is not known for certain.
 
         Parameters
         ----------
@@ -370,20 +405,26 @@ default="kmedoids"
             Whether to return the standard deviation of a new observation as well.
         return_parts : bool, default=False
             Whether to return its two parts: the standard deviation that comes from not knowing the
-            weights, and that of the noise; their squares add up to that of `return_std`.
+            weights, and that of the noise (of a count at a known rate); their squares add up to that of
+            `return_std`.
         return_cov : bool, default=False
             Whether to return the joint covariance of new observations instead of `return_std`: that of the model,
             and of the noise on the diagonal. Not with a healed variance, which knows single rows only.
         variance : {"posterior", "healed"}, default=None
             The variance, if not that of the constructor; ``"healed"`` needs a model that keeps rows. The mean belongs
             to it.
+        noise_variance : array-like of shape (n_samples,), default=None
+            Variance of the noise of these rows, for models that were fitted with that of each row; without it
+            the standard deviation is that of the function, as in GaussianProcessRegressor.
+        exposure : array-like of shape (n_samples,), default=None
+            Exposures of these rows, for the likelihood ``"poisson"``; None: 1 each.
 
         Returns
         -------
         mean : ndarray of shape (n_samples,)
             The predictive mean.
         std : ndarray of shape (n_samples,)
-            Only with `return_std`.
+            Only with `return_std`. Of ``"student_t"`` infinite if `noise_degrees_` is 2 or less.
         cov : ndarray of shape (n_samples, n_samples)
             Only with `return_cov`.
         model_std, noise_std : ndarray of shape (n_samples,)
@@ -392,26 +433,39 @@ default="kmedoids"
         if return_std and return_cov:
             raise RuntimeError("return_std and return_cov: expected at most one, the first is the root of a diagonal")
         check_is_fitted(self)
-        rule = (
-            self._model.variance
-            if variance is None
-            else _parameters.one_of("variance", variance, _parameters.VARIANCES)
-        )
-        if not (return_std or return_parts or return_cov) and rule == "posterior":
-            return self._mean(X)
+        if exposure is not None and self._model.likelihood != "poisson":
+            raise ValueError("exposure is for models of counts: those with likelihood='poisson'")
+        if noise_variance is not None and self._model.noise_variance != 0.0:
+            raise ValueError("noise_variance is for models that were fitted with the noise of each row")
+        rule = self._model.variance
+        if variance is not None:
+            rule = _parameters.one_of("variance", variance, _parameters.VARIANCES)
         if return_cov and rule == "healed":
             raise ValueError(
                 "variance = 'healed': expected 'posterior' with return_cov, a healed one is of single rows"
             )
-        mean, model_variance, noise_variance = self._moments(X, rule)
+        noise: Float
+        if self._model.likelihood == "poisson" and not return_cov:
+            rows = self._rows(X)
+            over = _parameters.known("exposure", exposure, len(rows))
+            mean, model_variance = self._model.predict_counts(rows, threads(self.n_jobs), over)
+            noise = mean
+        elif return_std or return_parts or return_cov or rule == "healed":
+            mean, model_variance, own = self._moments(X, rule)
+            noise = self._noise(len(mean), noise_variance, own)
+        else:
+            return self._mean(X)
         out = [mean]
         if return_std:
-            out.append(np.sqrt(model_variance + noise_variance))
+            out.append(np.sqrt(model_variance + noise))
         if return_cov:
-            out.append(self._model.predict_covariance(self._rows(X), threads(self.n_jobs), self.memory_limit)[1])
+            cov = self._model.predict_covariance(self._rows(X), threads(self.n_jobs), self.memory_limit)[1]
+            if noise_variance is not None:
+                cov[np.diag_indices_from(cov)] += noise
+            out.append(cov)
         if return_parts:
-            out += [np.sqrt(model_variance), np.full(len(mean), np.sqrt(noise_variance))]
-        return out[0] if len(out) == 1 else tuple(out)
+            out += [np.sqrt(model_variance), np.sqrt(noise)]
+        return tuple(out) if len(out) > 1 else mean
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, noise: bool = True) -> Float:
         """Draw functions from the posterior and evaluate them.

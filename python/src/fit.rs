@@ -140,7 +140,8 @@ fn parameters<T: DeserializeOwned>(settings: &str) -> PyResult<T> {
 /// Fits by `settings` (the JSON of the core's parameters), to given landmarks if there are any; returns the
 /// model and the JSON of its report.
 #[pyfunction]
-#[pyo3(signature = (settings, x, target, weights=None, callback=None, landmarks=None))]
+#[pyo3(signature = (settings, x, target, weights=None, callback=None, landmarks=None, noise_variance=None, exposure=None))]
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn fit(
     py: Python<'_>,
     settings: &str,
@@ -149,6 +150,8 @@ pub(crate) fn fit(
     weights: Option<PyReadonlyArray1<'_, f64>>,
     callback: Option<Py<PyAny>>,
     landmarks: Option<PyReadonlyArray2<'_, f64>>,
+    noise_variance: Option<PyReadonlyArray1<'_, f64>>,
+    exposure: Option<PyReadonlyArray1<'_, f64>>,
 ) -> PyResult<(Model, String)> {
     let mut rvm: Rvm = parameters(settings)?;
     if let Some(centres) = landmarks {
@@ -156,9 +159,13 @@ pub(crate) fn fit(
     }
     let rows = Rows::new(&x);
     let values = target.values()?;
-    let weights = weights.map(|w| w.as_array().to_owned());
+    let [weights, noise_variance, exposure] =
+        [weights, noise_variance, exposure].map(|given| given.map(|values| values.as_array().to_owned()));
     learn(py, callback, move |observer: &mut Observer, interrupt| {
-        rvm.fit_interruptible(rows.view(), &values.targets(weights.as_ref()), observer, interrupt)
+        let targets = values.targets(weights.as_ref());
+        let targets = noise_variance.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
+        let targets = exposure.as_ref().map_or(targets, |e| targets.with_exposure(e.view()));
+        rvm.fit_interruptible(rows.view(), &targets, observer, interrupt)
     })
 }
 

@@ -198,6 +198,20 @@ impl Model {
         self.model.kept_rows.as_ref().map_or((0, false), |kept| (kept.rows.nrows(), kept.complete))
     }
 
+    /// Expected counts and the variance of their rates, at rows as those of `predict`, over exposures, `[N]`.
+    #[pyo3(signature = (x, threads, exposure=None))]
+    fn predict_counts<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+        exposure: Option<PyReadonlyArray1<'py, f64>>,
+    ) -> PyResult<Moments<'py>> {
+        let prediction = self.prediction(py, x.as_array(), threads)?;
+        let counts = prediction.counts(exposure.as_ref().map(|e| e.as_array())).map_err(exception)?;
+        Ok((counts.mean.to_pyarray(py), counts.rate_variance.to_pyarray(py)))
+    }
+
     /// The mean alone, the same to the bit, which costs far less.
     fn predict_mean<'py>(
         &self,
@@ -413,11 +427,27 @@ impl Model {
         self.model.learned_centres
     }
 
+    /// The name of the likelihood; a support vector machine has none.
+    #[getter]
+    fn likelihood(&self) -> Option<&'static str> {
+        self.model.likelihood.as_ref().map(relvec::Likelihood::name)
+    }
+
     /// The noise variance that was given, if it was not learnt.
     #[getter]
     fn fixed_noise_variance(&self) -> Option<f64> {
         match &self.model.likelihood {
             Some(relvec::Likelihood::Gaussian(gaussian)) => gaussian.noise_variance,
+            Some(relvec::Likelihood::StudentT(student)) => student.noise_variance,
+            _ => None,
+        }
+    }
+
+    /// The degrees of freedom of the noise that were given, if they were not learnt.
+    #[getter]
+    fn fixed_noise_degrees(&self) -> Option<f64> {
+        match &self.model.likelihood {
+            Some(relvec::Likelihood::StudentT(student)) => student.noise_degrees,
             _ => None,
         }
     }

@@ -73,6 +73,7 @@ impl Statistics {
         x: PyReadonlyArray2<'_, f64>,
         target: PyReadonlyArray1<'_, f64>,
         weights: Option<PyReadonlyArray1<'_, f64>>,
+        noise_variance: Option<PyReadonlyArray1<'_, f64>>,
         threads: usize,
     ) -> PyResult<()> {
         let now = self.now(py);
@@ -80,7 +81,7 @@ impl Statistics {
         drop(now);
         let rows = Rows::new(&x);
         let t = target.as_array().to_owned();
-        let weights = weights.map(|w| w.as_array().to_owned());
+        let [weights, noise_variance] = [weights, noise_variance].map(|given| given.map(|v| v.as_array().to_owned()));
         let interrupt = Interrupt::default();
         let switch = interrupt.clone();
         let work = move || {
@@ -88,6 +89,7 @@ impl Statistics {
             let x = rows.view();
             let targets = Targets::real(t.view());
             let targets = weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
+            let targets = noise_variance.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
             let done = guarded(|| pool.install(|| part.update_interruptible(x, &targets, &switch)))?;
             PyResult::Ok(done.map(|()| part))
         };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, MultiClass, Sparsity, Variance};
+use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MultiClass, Sparsity, Variance};
 
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
@@ -33,7 +33,7 @@ pub(crate) enum Command {
 ///
 /// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip), a Parquet file, or an .npy file
 /// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last. All columns but
-/// the target, the weights and those in --drop are features and must be numeric.
+/// the target, the weights, what else is known of each row and those in --drop are features and must be numeric.
 ///
 /// A table is read in blocks, twice, if a fit in memory would take more than half of memory_limit (a row
 /// takes 8 x (3 x features + 28) bytes; by default the limit is a quarter of the machine's memory), or with
@@ -47,6 +47,8 @@ pub(crate) enum Command {
   relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json
   relvec fit flights.parquet --target delay --dictionary 1000 --checkpoint flights.sums -o flights.json
   relvec fit table.npy --target -1 --landmarks centres.csv -o table.json
+  relvec fit visits.csv --target visits --likelihood poisson --exposure days -o visits.json
+  relvec fit sensor.csv --target level --likelihood student_t --set likelihood.noise_degrees=4 -o level.json
   relvec fit cells.csv --target kind --machine svm --set formulation.c=10 --probability -o cells.json")]
 pub(crate) struct FitArgs {
     /// The table to learn from
@@ -61,6 +63,10 @@ pub(crate) struct FitArgs {
     /// numbers; else regress
     #[arg(long)]
     pub task: Option<Task>,
+    /// How targets depend on the function: gaussian, or student_t where there are outliers; poisson for counts;
+    /// bernoulli or softmax for classes [default: gaussian or bernoulli, by the task]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Likelihood::NAMES))]
+    pub likelihood: Option<String>,
     /// How the precisions are learnt
     #[arg(long, default_value = "sequential", value_parser = PossibleValuesParser::new(Inference::NAMES))]
     pub inference: String,
@@ -112,6 +118,13 @@ pub(crate) struct FitArgs {
     /// Name of a column with the weight of each row, zero or positive
     #[arg(long, value_name = "NAME")]
     pub weights: Option<String>,
+    /// Name of a column with the variance of each row's noise, positive: the noise is then known, not learnt, and std,
+    /// lower and upper of a prediction are those of the function
+    #[arg(long, value_name = "NAME", conflicts_with = "exposure")]
+    pub noise_variance: Option<String>,
+    /// Name of a column with what each count was gathered over, positive: a time, an area, a number of people
+    #[arg(long, value_name = "NAME")]
+    pub exposure: Option<String>,
     /// Columns to leave out, by name
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub drop: Vec<String>,
@@ -143,7 +156,7 @@ pub(crate) struct FitArgs {
 /// Predict the rows of a table with a model file
 ///
 /// Regression writes the columns prediction, std, lower, upper (noise and uncertainty of the weights
-/// together); classification writes prediction and one probability_<label> per class. A support vector
+/// together; of counts the expected one, and quantiles of a new count). Classification writes prediction and one probability_<label> per class. A support vector
 /// machine has no std, lower and upper, and probabilities only if it was trained with them. Features are
 /// found by name, in any order; other columns are ignored. The columns of an .npy file are taken in the
 /// order of the features if they are as many, else by their places. Rows are read and written in blocks:
@@ -183,6 +196,13 @@ pub(crate) struct PredictArgs {
     /// Seed of the draws
     #[arg(long, value_name = "N", default_value = "0", requires = "samples")]
     pub seed: u64,
+    /// Name of a column with the exposure of each row, for a model of counts [default: 1 each]
+    #[arg(long, value_name = "NAME", conflicts_with = "noise_variance")]
+    pub exposure: Option<String>,
+    /// Name of a column with the variance of each row's noise, for a model that was trained with such a column: then
+    /// std, lower and upper are those of a new value
+    #[arg(long, value_name = "NAME")]
+    pub noise_variance: Option<String>,
     /// Threads to use; the predictions do not depend on it [default: one per processor]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub threads: Option<usize>,

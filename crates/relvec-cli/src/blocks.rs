@@ -29,14 +29,14 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Opens a table for `model`; `target`: the name of a column that is wanted beside the features.
+    /// Opens a table for `model`; `other`: the name of a column that is wanted beside the features, and what it is.
     ///
     /// # Errors
-    /// No such table, features or target that it does not have, no row.
-    pub fn open(path: &Path, model: &Model, target: Option<&str>) -> Result<(Blocks, Option<usize>)> {
+    /// No such table, features or column that it does not have, no row.
+    pub fn open(path: &Path, model: &Model, other: Option<(&str, &str)>) -> Result<(Blocks, Option<usize>)> {
         let name = format!("`{}`", path.display());
         let mut table = Table::open(path)?;
-        let target = target.map(|target| table.find(target, "--target")).transpose().with_context(|| name.clone())?;
+        let target = other.map(|(name, what)| table.find(name, what)).transpose().with_context(|| name.clone())?;
         let columns = match_columns(model, &table, target).with_context(|| name.clone())?;
         let wanted: Vec<usize> = columns.iter().copied().chain(target).collect();
         table.only(&wanted);

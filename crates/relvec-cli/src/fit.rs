@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result, anyhow};
 use ndarray::{Array1, Array2, ArrayView1};
-use relvec::{Centres, Dictionary, Error, Landmarks, Model, Progress, Report, Scaling, Status, SvmProgress, Targets, Validation};
+use relvec::{
+    Centres, Dictionary, Error, Landmarks, Likelihood, Model, Progress, Report, Scaling, Status, SvmProgress, Targets, Validation,
+};
 
 use crate::args::{FitArgs, Task};
 use crate::failure::usage;
@@ -13,7 +15,7 @@ use crate::stream::{self, Job, Outcome};
 use crate::summary::Summary;
 use crate::target::Learnt;
 use crate::text::{count, list, significant};
-use crate::training::{self, Roles, TrainingRows};
+use crate::training::{self, Known, Roles, TrainingRows};
 
 /// Features named in a warning.
 const NAMES_SHOWN: usize = 10;
@@ -103,6 +105,7 @@ fn large(rows: &TrainingRows, settings: &Settings) -> bool {
         && stream::has_landmarks(rvm.dictionary, centres.is_some())
         && rvm.refresh == 0
         && !rvm.needs_rows()
+        && matches!(rvm.likelihood, Likelihood::Gaussian(_))
         && stream::is_large(rows.table().about(), rows.features().len(), rvm)
 }
 
@@ -170,6 +173,7 @@ struct Prepared {
     x: Array2<f64>,
     learnt: Learnt,
     weights: Option<Array1<f64>>,
+    known: Option<(Known, Array1<f64>)>,
     scaling: Option<Scaling>,
     features: Vec<String>,
 }
@@ -183,10 +187,10 @@ impl Prepared {
         let name = || format!("`{}`", args.data.display());
         let task = table.target.settle(task).with_context(name)?;
         let learnt = table.target.learn(task).with_context(name)?;
-        let weights = table.weights;
+        let (weights, known) = (table.weights, table.known);
         let scaling = (!args.no_standardize).then(|| Scaling::of(table.x.view(), weights.as_ref().and_then(|w| w.as_slice())));
         let x = scaling.as_ref().map(|s| s.apply(table.x.view())).unwrap_or(table.x);
-        Ok(Prepared { x, learnt, weights, scaling, features })
+        Ok(Prepared { x, learnt, weights, known, scaling, features })
     }
 
     fn targets(&self) -> Targets<'_> {
@@ -194,7 +198,8 @@ impl Prepared {
             Learnt::Real(values) => Targets::real(values.view()),
             Learnt::Classes { labels, names } => Targets::classes(labels, names.len()),
         };
-        self.weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()))
+        let targets = self.weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
+        self.known.as_ref().map_or(targets, |(known, values)| known.with(targets, values.view()))
     }
 
     /// The model with the names and the scaling of its table.
@@ -220,7 +225,19 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
             return Err(usage(format!("--drop {weights}: this is the column of weights")));
         }
     }
-    Ok(Roles { target: &args.target, weights: args.weights.as_deref(), drop: &args.drop })
+    let known = match (&args.noise_variance, &args.exposure) {
+        (Some(name), _) => Some((Known::Noise, "--noise-variance", name)),
+        (None, Some(name)) => Some((Known::Exposure, "--exposure", name)),
+        (None, None) => None,
+    };
+    if let Some((_, flag, name)) = known {
+        let other = *name == args.target || args.weights.as_ref() == Some(name) || args.drop.contains(name);
+        if other {
+            return Err(usage(format!("{flag} {name}: this column has another role")));
+        }
+    }
+    let known = known.map(|(known, _, name)| (known, name.as_str()));
+    Ok(Roles { target: &args.target, weights: args.weights.as_deref(), known, drop: &args.drop })
 }
 
 /// Before anything is worked out of the rows: a mean over none is no number.

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use anyhow::{Context, Result, bail};
-use ndarray::ArrayView2;
-use relvec::{Decision, Draws, Model, Moderation, Variance};
+use ndarray::{ArrayView1, ArrayView2};
+use rayon::prelude::*;
+use relvec::{Decision, Draws, Likelihood, Model, Moderation, Prediction, Variance};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::args::{PredictArgs, Task};
@@ -13,7 +14,9 @@ use crate::decision::{self, class_name};
 use crate::model_file;
 use crate::output::Output;
 use crate::progress::Pass;
+use crate::quantiles::CountDistribution;
 use crate::summary::task;
+use crate::training::Known;
 
 /// Probability of the interval from lower to upper.
 const LEVEL: f64 = 0.95;
@@ -37,13 +40,23 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
 
 /// Predicts the table block by block.
 fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Write) -> Result<()> {
-    let (mut blocks, _) = Blocks::open(&args.data, writer.model, None)?;
+    let known = writer.known.map(|(_, column)| column);
+    let named = writer.known.map(|(known, _)| format!("the {}", known.name()));
+    let (mut blocks, column) = Blocks::open(&args.data, writer.model, known.zip(named.as_deref()))?;
+    let known = writer.known.map(|(known, _)| known).zip(column);
+    let mut of_rows = Vec::new();
     // Beside predictions on the screen, a bar would be in the way.
     let pass = args.output.is_some().then(|| Pass::new("predictions"));
     let mut sink = csv::Writer::from_writer(sink);
     write(&mut sink, &writer.header)?;
-    while let Some(block) = blocks.next(|_| Ok(()))? {
-        writer.block(block, &mut sink)?;
+    while let Some(block) = blocks.next(|table| {
+        if let Some((known, column)) = known {
+            of_rows.push(known.read(table, column)?);
+        }
+        Ok(())
+    })? {
+        writer.block(block, &of_rows, &mut sink)?;
+        of_rows.clear();
         if let Some(pass) = &pass {
             pass.at(blocks.table().row(), blocks.table().share());
         }
@@ -64,12 +77,16 @@ struct PredictionWriter<'a> {
     draws: Option<Draws<'a>>,
     /// Standard deviations from the mean to `upper`.
     quantile: f64,
-    /// The standard deviation of the distribution that the quantile is of, over the scale.
-    spread: f64,
+    /// Whether they are those of Student's distribution.
+    student: bool,
+    /// The same as a probability.
+    above: f64,
+    /// What is known of each row, and the name of its column.
+    known: Option<(Known, &'a str)>,
 }
 
 impl<'a> PredictionWriter<'a> {
-    fn new(model: &'a Model, args: &PredictArgs) -> Result<PredictionWriter<'a>> {
+    fn new(model: &'a Model, args: &'a PredictArgs) -> Result<PredictionWriter<'a>> {
         let mut header = vec!["prediction".to_string()];
         let decision = decision::resolve(&args.decision, model)?;
         match task(model) {
@@ -94,21 +111,24 @@ impl<'a> PredictionWriter<'a> {
         header.extend((1..=args.samples.unwrap_or(0)).map(|k| format!("sample_{k}")));
         let draws = args.samples.map(|count| model.draws(count, args.seed, true)).transpose()?;
         let above = 0.5 + args.level.unwrap_or(LEVEL) / 2.0;
-        let (quantile, spread) = match (args.student_t, model.posterior.as_ref().and_then(|p| p.noise_degrees)) {
-            (false, _) => (Normal::standard().inverse_cdf(above), 1.0),
-            // With two rows or fewer there is no variance.
-            (true, Some(degrees)) if degrees > 2.0 => {
-                (StudentsT::new(0.0, 1.0, degrees)?.inverse_cdf(above), (degrees / (degrees - 2.0)).sqrt())
-            }
+        let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
+        let quantile = match (args.student_t || heavy, model.noise_degrees()) {
+            (false, _) => Normal::standard().inverse_cdf(above),
+            (true, Some(degrees)) if heavy || degrees > 2.0 => StudentsT::new(0.0, 1.0, degrees)?.inverse_cdf(above),
+            // The target was constant.
+            (true, None) if heavy => Normal::standard().inverse_cdf(above),
             (true, _) => bail!("--student-t is for regression by --inference variational, with the noise learnt"),
         };
         // 0 threads means one per processor.
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build().context("cannot start threads")?;
-        Ok(PredictionWriter { model, pool, header, decision, variance, draws, quantile, spread })
+        let known = known(model, args)?;
+        let student = args.student_t || heavy;
+        Ok(PredictionWriter { model, pool, header, decision, variance, draws, quantile, student, above, known })
     }
 
-    fn block(&mut self, x: ArrayView2<f64>, sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
+    /// `known`: what is known of each row, `[B]`, if anything is.
+    fn block(&mut self, x: ArrayView2<f64>, known: &[f64], sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
         if let Some(decision) = &self.decision {
             return self.decisions(x, decision, sink);
         }
@@ -121,14 +141,22 @@ impl<'a> PredictionWriter<'a> {
             Task::Regress => {
                 let (model, variance) = (self.model, self.variance);
                 let prediction = self.pool.install(|| model.predict_with(x, variance))?;
+                if model.is_of_counts() {
+                    for row in self.counts(&prediction, known)? {
+                        write(sink, &row.map(number))?;
+                    }
+                    return Ok(());
+                }
                 let pool = &self.pool;
                 let drawn = self.draws.as_mut().map(|draws| pool.install(|| draws.at(x))).transpose()?;
-                for (n, (mean, std)) in prediction.mean.iter().zip(prediction.std()).enumerate() {
-                    let (half, std) = (self.quantile * std, self.spread * std);
+                let deviation = if self.student { prediction.deviation() } else { prediction.std() };
+                for (n, (mean, (scale, std))) in prediction.mean.iter().zip(prediction.std().iter().zip(deviation)).enumerate() {
+                    // With known noise the prediction is that of the function; both are Gaussian.
+                    let wider = |std: f64| known.get(n).map_or(std, |v| (std * std + v).sqrt());
+                    let half = self.quantile * wider(*scale);
                     let drawn = drawn.iter().flat_map(|drawn| drawn.row(n).to_vec());
-                    let cells: Vec<String> =
-                        [*mean, std, mean - half, mean + half].into_iter().chain(drawn).map(number).collect();
-                    write(sink, &cells)?;
+                    let cells = [*mean, wider(std), mean - half, mean + half].into_iter().chain(drawn);
+                    write(sink, &cells.map(number).collect::<Vec<_>>())?;
                 }
             }
             Task::Classify if no_probabilities(self.model) => {
@@ -163,6 +191,32 @@ impl<'a> PredictionWriter<'a> {
             write(sink, &cells)?;
         }
         Ok(())
+    }
+
+    /// Expected counts, their standard deviations, and quantiles of new counts.
+    fn counts(&self, prediction: &Prediction, exposures: &[f64]) -> Result<Vec<[f64; 4]>> {
+        let exposed = (!exposures.is_empty()).then(|| ArrayView1::from(exposures));
+        let counts = prediction.counts(exposed)?;
+        let std = counts.std();
+        let row = |n: usize| {
+            let exposure = exposures.get(n).copied().unwrap_or(1.0);
+            let new = CountDistribution::new(prediction.mean[n], prediction.model_variance[n], exposure);
+            [counts.mean[n], std[n], new.quantile(1.0 - self.above), new.quantile(self.above)]
+        };
+        Ok(self.pool.install(|| (0..prediction.mean.len()).into_par_iter().map(row).collect()))
+    }
+}
+
+/// The column that says more of each row, if the model has a use for it.
+fn known<'a>(model: &Model, args: &'a PredictArgs) -> Result<Option<(Known, &'a str)>> {
+    match (&args.exposure, &args.noise_variance) {
+        (Some(_), _) if !model.is_of_counts() => bail!("--exposure is for models of counts (--likelihood poisson)"),
+        (Some(column), _) => Ok(Some((Known::Exposure, column))),
+        (None, Some(_)) if model.noise_variance() != Some(0.0) => {
+            bail!("--noise-variance is for models that were trained with such a column")
+        }
+        (None, Some(column)) => Ok(Some((Known::Noise, column))),
+        (None, None) => Ok(None),
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array2, Axis, concatenate};
-use relvec::{Decision, Decisions, Model, Moderation};
+use relvec::{Decision, Decisions, Likelihood, Model, Moderation};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -109,7 +109,11 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
 }
 
 fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Vec<Measure>)> {
-    let (mut blocks, column) = Blocks::open(&args.data, model, Some(target))?;
+    let normal = matches!(model.likelihood, None | Some(Likelihood::Gaussian(_)));
+    if !normal || model.noise_variance() == Some(0.0) {
+        bail!("relvec score is for Gaussian noise learnt by the model, and for classes; the model is another");
+    }
+    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")))?;
     let column = column.context("the target was found")?;
     let (mut truth, mut mean, mut variance) = (vec![], vec![], vec![]);
     while let Some(x) = blocks.next(|table| push(&mut truth, table.number(column)))? {
@@ -137,7 +141,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
 /// Predicts the classes of all rows.
 fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Decision>) -> Result<Classes> {
     let probabilities = model.margins.as_ref().is_none_or(|margins| !margins.sigmoids.is_empty());
-    let (mut blocks, column) = Blocks::open(&args.data, model, Some(target))?;
+    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")))?;
     let column = column.context("the target was found")?;
     let mut known = HashMap::new();
     let mut class = |table: &Table| -> Result<usize> {

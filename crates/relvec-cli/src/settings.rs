@@ -78,7 +78,7 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
             return Err(usage(format!("{flag} is for --machine svm")));
         }
     }
-    let task = args.task.or_else(|| task_of_settings(&args.set));
+    let task = task(args)?;
     let rule = Landmarks::from_name(&args.landmarks);
     let given = Path::new(&args.landmarks).is_file().then(|| PathBuf::from(&args.landmarks));
     let (landmarks, centres) = match (rule, given) {
@@ -92,7 +92,10 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         kernels,
         centres: CentreRule::from_name(&args.centres).map_err(|e| usage(e.to_string()))?,
         inference: Inference::from_name(&args.inference).map_err(|e| usage(e.to_string()))?,
-        likelihood: likelihood(task.unwrap_or(Task::Regress)),
+        likelihood: match &args.likelihood {
+            Some(name) => Likelihood::from_name(name).map_err(|e| usage(e.to_string()))?,
+            None => likelihood(task.unwrap_or(Task::Regress)),
+        },
         multi_class: MultiClass::from_name(&args.multi_class).map_err(|e| usage(e.to_string()))?,
         dictionary: args.dictionary,
         landmarks,
@@ -112,6 +115,9 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
 
 fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
     let elsewhere = [
+        ("--likelihood", args.likelihood.is_some()),
+        ("--noise-variance", args.noise_variance.is_some()),
+        ("--exposure", args.exposure.is_some()),
         ("--inference", args.inference != Inference::NAMES[0]),
         ("--centres", args.centres != CentreRule::NAMES[0]),
         ("--dictionary", args.dictionary != Dictionary::default()),
@@ -126,7 +132,8 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
     ];
     if let Some((flag, _)) = elsewhere.into_iter().find(|(_, given)| *given) {
         return Err(usage(format!(
-            "{flag} is for --machine rvm: a support vector machine has no posterior, and learns from all rows"
+            "{flag} is for --machine rvm: a support vector machine has no likelihood and no posterior, and learns from all rows \
+             in memory"
         )));
     }
     let (kernel, kernels) = kernels(args)?;
@@ -216,6 +223,10 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
             "{flag} is for regression: to learn classes, leave it out; the table must then fit into memory"
         )));
     }
+    if !matches!(rvm.likelihood, Likelihood::Gaussian(_)) {
+        let name = rvm.likelihood.name();
+        return Err(usage(format!("{flag} is for --likelihood gaussian: {name} needs the table in memory")));
+    }
     if all && !given {
         return Err(usage(format!("{flag} and --dictionary all: name a number of rows, such as --dictionary 1000")));
     }
@@ -231,6 +242,27 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
     Ok(())
 }
 
+/// The task, if the arguments settle it: by its name, by the likelihood, or by what is known of each row.
+fn task(args: &FitArgs) -> Result<Option<Task>> {
+    let named = args.likelihood.as_deref().map(Likelihood::from_name).transpose().map_err(|e| usage(e.to_string()))?;
+    let implied = named.as_ref().map(|l| if l.is_for_classes() { Task::Classify } else { Task::Regress });
+    if let (Some(asked), Some(implied), Some(likelihood)) = (args.task, implied, &named)
+        && asked != implied
+    {
+        return Err(usage(format!("--task {} and --likelihood {} do not fit together", asked.name(), likelihood.name())));
+    }
+    let name = named.as_ref().map_or("gaussian", Likelihood::name);
+    let asked = args.task.or(implied).or_else(|| task_of_settings(&args.set));
+    for (flag, given, needed) in
+        [("--noise-variance", &args.noise_variance, "gaussian"), ("--exposure", &args.exposure, "poisson")]
+    {
+        if given.is_some() && (name != needed || asked == Some(Task::Classify)) {
+            return Err(usage(format!("{flag} is for --likelihood {needed}")));
+        }
+    }
+    Ok(asked.or(args.noise_variance.is_some().then_some(Task::Regress)))
+}
+
 /// The likelihood of a task, with its default parameters.
 pub(crate) fn likelihood(task: Task) -> Likelihood {
     match task {
@@ -242,7 +274,7 @@ pub(crate) fn likelihood(task: Task) -> Likelihood {
 /// A setting of a likelihood says what kind of target is meant.
 fn task_of_settings(settings: &[String]) -> Option<Task> {
     let named = |name: &str| settings.iter().any(|s| s.starts_with(&format!("likelihood.{name}.")));
-    if named("gaussian") {
+    if named("gaussian") || named("poisson") || named("student_t") {
         Some(Task::Regress)
     } else if named("bernoulli") || named("softmax") {
         Some(Task::Classify)

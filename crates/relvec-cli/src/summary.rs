@@ -54,8 +54,11 @@ pub(crate) struct Summary<'a> {
     /// Where weights of no use stay in the model, and the evidence is a lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     in_use: Option<InUse>,
-    /// `null` for classification.
+    /// `null` for classification and counts; of Student-t noise its scale; 0 where that of each row was given.
     noise_std: Option<f64>,
+    /// Of Student-t noise its degrees of freedom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    noise_degrees: Option<f64>,
     status: &'static str,
     iterations: usize,
     /// The models of two classes that decide together.
@@ -126,6 +129,7 @@ impl<'a> Summary<'a> {
             log_evidence: model.log_evidence,
             in_use: (model.inference.as_deref() == Some(Variational::NAME)).then(|| model.in_use()),
             noise_std: model.noise_std(),
+            noise_degrees: model.noise_degrees().filter(|_| matches!(model.likelihood, Some(Likelihood::StudentT(_)))),
             status: model.status.name(),
             iterations: model.iterations,
             members: model.committee.iter().flat_map(|c| &c.members).map(MemberSummary::of).collect(),
@@ -192,7 +196,10 @@ impl<'a> Summary<'a> {
             (_, None) => {}
         }
         if let Some(noise) = self.noise_std {
-            line("noise", significant(noise, 5));
+            line("noise", if noise > 0.0 { significant(noise, 5) } else { "given of each row".into() });
+        }
+        if let Some(degrees) = self.noise_degrees {
+            line("degrees of freedom", significant(degrees, 4));
         }
         if let Some(factor) = self.variance_factor {
             line("variance times", significant(factor, 5));

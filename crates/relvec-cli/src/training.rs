@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, ArrayView1};
+use relvec::Targets;
 
 use crate::table::{Table, positions};
 use crate::target::Target;
@@ -13,7 +14,41 @@ use crate::target::Target;
 pub(crate) struct Roles<'a> {
     pub target: &'a str,
     pub weights: Option<&'a str>,
+    pub known: Option<(Known, &'a str)>,
     pub drop: &'a [String],
+}
+
+/// What a column says of each row beside its weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    Noise,
+    Exposure,
+}
+
+impl Known {
+    pub fn name(self) -> &'static str {
+        match self {
+            Known::Noise => "noise variance",
+            Known::Exposure => "exposure",
+        }
+    }
+
+    /// `targets` with the values of such a column, `[N]`.
+    pub fn with<'a>(self, targets: Targets<'a>, values: ArrayView1<'a, f64>) -> Targets<'a> {
+        match self {
+            Known::Noise => targets.with_noise_variance(values),
+            Known::Exposure => targets.with_exposure(values),
+        }
+    }
+
+    /// The value of the table's present row, which has to be positive.
+    pub fn read(self, table: &Table, column: usize) -> Result<f64> {
+        let value = table.number(column)?;
+        if !(value > 0.0) {
+            return Err(table.error(column, &format!("the {} {value} is not positive", self.name())));
+        }
+        Ok(value)
+    }
 }
 
 /// An open table of which the columns' roles are settled.
@@ -26,6 +61,7 @@ pub(crate) struct TrainingRows {
     columns: Vec<usize>,
     target: usize,
     weights: Option<usize>,
+    known: Option<(Known, usize)>,
 }
 
 /// Some rows of it.
@@ -36,6 +72,8 @@ pub(crate) struct Block {
     pub target: Target,
     /// `[B]`, not negative.
     pub weights: Option<Vec<f64>>,
+    /// `[B]`, positive.
+    pub known: Option<(Known, Vec<f64>)>,
 }
 
 /// A table read for training.
@@ -46,6 +84,8 @@ pub(crate) struct TrainingTable {
     pub target: Target,
     /// `[N]`, not negative.
     pub weights: Option<Array1<f64>>,
+    /// `[N]`, positive.
+    pub known: Option<(Known, Array1<f64>)>,
 }
 
 impl TrainingRows {
@@ -58,18 +98,26 @@ impl TrainingRows {
     fn of(mut table: Table, name: String, roles: Roles) -> Result<TrainingRows> {
         let target = table.find(roles.target, "the target")?;
         let weights = roles.weights.map(|name| table.find(name, "the weights")).transpose()?;
+        let known = match roles.known {
+            Some((known, name)) => Some((known, table.find(name, &format!("the {}", known.name()))?)),
+            None => None,
+        };
         let dropped = roles.drop.iter().map(|name| table.find(name, "to drop")).collect::<Result<Vec<_>>>()?;
+        let place = known.map(|(_, column)| column);
+        if place.is_some_and(|column| column == target || weights == Some(column) || dropped.contains(&column)) {
+            bail!("the column `{}` has more than one role", table.columns()[place.unwrap_or(target)]);
+        }
         if weights == Some(target) || dropped.contains(&target) {
             bail!("the target `{}` is also the column of weights, or to be dropped", table.columns()[target]);
         }
-        let columns: Vec<usize> =
-            (0..table.columns().len()).filter(|c| *c != target && Some(*c) != weights && !dropped.contains(c)).collect();
+        let other = |c: &usize| *c == target || Some(*c) == weights || Some(*c) == place || dropped.contains(c);
+        let columns: Vec<usize> = (0..table.columns().len()).filter(|c| !other(c)).collect();
         if columns.is_empty() {
             bail!("there is no feature: the target `{}` is the only column left", roles.target);
         }
         let features = columns.iter().map(|c| table.columns()[*c].clone()).collect();
-        table.only(&columns.iter().copied().chain([target]).chain(weights).collect::<Vec<_>>());
-        Ok(TrainingRows { table, name, features, columns, target, weights })
+        table.only(&columns.iter().copied().chain([target]).chain(weights).chain(place).collect::<Vec<_>>());
+        Ok(TrainingRows { table, name, features, columns, target, weights, known })
     }
 
     /// Names of the features, `[D]`.
@@ -89,7 +137,12 @@ impl TrainingRows {
 
     /// A block for these rows, empty yet.
     pub fn block(&self) -> Block {
-        Block { x: Vec::new(), target: Target::new(self.target()), weights: self.weights.map(|_| Vec::new()) }
+        Block {
+            x: Vec::new(),
+            target: Target::new(self.target()),
+            weights: self.weights.map(|_| Vec::new()),
+            known: self.known.map(|(known, _)| (known, Vec::new())),
+        }
     }
 
     /// Replaces the rows of `block` by the next ones, `most` at most; `false` if there are none.
@@ -101,6 +154,7 @@ impl TrainingRows {
         block.x.clear();
         block.target.clear();
         block.weights.iter_mut().for_each(Vec::clear);
+        block.known.iter_mut().for_each(|(_, values)| values.clear());
         while block.target.len() < most && self.table.advance()? {
             for column in &self.columns {
                 match self.table.number(*column) {
@@ -115,6 +169,9 @@ impl TrainingRows {
                     return Err(self.table.error(column, &format!("the weight {weight} is negative")));
                 }
                 weights.push(weight);
+            }
+            if let (Some((known, column)), Some((_, values))) = (self.known, &mut block.known) {
+                values.push(known.read(&self.table, column)?);
             }
         }
         if self.table.row() == 0 {
@@ -138,7 +195,8 @@ impl TrainingRows {
         let mut block = self.block();
         self.read(&mut block, usize::MAX)?;
         let x = Array2::from_shape_vec((block.target.len(), self.columns.len()), block.x)?;
-        Ok(TrainingTable { x, target: block.target, weights: block.weights.map(Array1::from_vec) })
+        let known = block.known.map(|(known, values)| (known, Array1::from_vec(values)));
+        Ok(TrainingTable { x, target: block.target, weights: block.weights.map(Array1::from_vec), known })
     }
 }
 

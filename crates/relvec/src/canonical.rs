@@ -13,6 +13,8 @@ pub(crate) struct Canonical {
     pub rows: Array2<f64>,
     pub targets: Vec<f64>,
     pub weights: Vec<f64>,
+    /// What else is given of each, if anything is.
+    pub given: Option<Vec<f64>>,
     /// The dictionary: distinct inputs, each by the lowest user's row that has it, `[L]`.
     pub origin: Vec<usize>,
     /// The first of `rows` that has it, `[L]`.
@@ -25,7 +27,9 @@ pub(crate) struct Canonical {
 }
 
 impl Canonical {
-    pub fn new(x: ArrayView2<f64>, y: &[f64], weights: &[f64]) -> Canonical {
+    /// Rows that differ in what is `given` of them are not equal.
+    pub fn new(x: ArrayView2<f64>, y: &[f64], weights: &[f64], given: Option<&[f64]>) -> Canonical {
+        let compare_given = |i: usize, j: usize| given.map_or(Ordering::Equal, |v| v[i].total_cmp(&v[j]));
         // The first feature that tells rows apart, as numbers that compare as it does, beside the rows' places:
         // hardly a comparison has to look up rows then.
         let first = (0..x.ncols()).find(|d| x.column(*d).iter().any(|v| plain(*v) != plain(x[[0, *d]])));
@@ -40,6 +44,7 @@ impl Canonical {
             a.cmp(b).then_with(|| {
                 compare_rows(*i, *j)
                     .then(plain(y[*i]).total_cmp(&plain(y[*j])))
+                    .then_with(|| compare_given(*i, *j))
                     .then(weights[*i].total_cmp(&weights[*j]))
                     .then(i.cmp(j))
             })
@@ -52,7 +57,7 @@ impl Canonical {
             let last = k.checked_sub(1).map(|k| order[k]);
             let same = last.filter(|(other, j)| *other == key && compare_rows(*j, i).is_eq());
             let same_input = same.is_some();
-            if same.is_some_and(|(_, j)| plain(y[j]) == plain(y[i])) {
+            if same.is_some_and(|(_, j)| plain(y[j]) == plain(y[i]) && compare_given(j, i).is_eq()) {
                 *merged_weights.last_mut().expect("a row came before") += weights[i];
             } else {
                 firsts.push(i);
@@ -71,6 +76,7 @@ impl Canonical {
             merged: order.len() - firsts.len(),
             shared: firsts.len() - origin.len(),
             rows: take(x, &firsts),
+            given: given.map(|v| firsts.iter().map(|i| v[*i]).collect()),
             targets,
             weights: merged_weights,
             origin,
@@ -134,7 +140,7 @@ mod tests {
         });
         let y: Vec<f64> = (0..n).map(|_| draw(&[-1.0, 0.0, -0.0, 1.0])).collect();
         let weights: Vec<f64> = (0..n).map(|_| draw(&[0.0, 1.0, 2.0])).collect();
-        let found = Canonical::new(x.view(), &y, &weights);
+        let found = Canonical::new(x.view(), &y, &weights, None);
 
         let row = |i: usize| x.row(i).iter().chain([&y[i]]).map(|v| plain(*v)).collect::<Vec<f64>>();
         let mut order: Vec<usize> = (0..n).filter(|i| weights[*i] > 0.0).collect();

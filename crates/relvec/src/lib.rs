@@ -29,10 +29,10 @@ pub use kernel::{
     Sigmoid,
 };
 pub use label::Label;
-pub use likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
+pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
 pub use model::{
-    ClassFunctions, Committee, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptRows, LeaveOneOut,
-    Margins, Model, Moderation, Posterior, Prediction, Scaling, Variance,
+    ClassFunctions, Committee, Counts, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptRows,
+    LeaveOneOut, Margins, Model, Moderation, Posterior, Prediction, Scaling, Variance,
 };
 pub use report::{
     Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior,

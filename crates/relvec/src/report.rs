@@ -375,6 +375,10 @@ pub struct Report {
     /// What became of the centres, if they were to be learnt and there was time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub centre_search: Option<CentreSearch>,
+    /// Under Student-t noise what each of the user's rows counts for, (M53), `[N]`: an ordinary row a little more than
+    /// 1, an outlier next to nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub row_weights: Vec<f64>,
     /// What the variational scheme knows of the precisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precisions: Option<PrecisionPosterior>,

@@ -9,7 +9,7 @@ use crate::kernel::{DataScale, Kernel};
 use crate::model::check_finite;
 use crate::report::Interrupt;
 use crate::sums::Sums;
-use crate::targets::{Targets, Values};
+use crate::targets::{Given, Targets, Values};
 
 /// What a block of basis functions may take, whatever the number of rows.
 const BLOCK_MEMORY: u64 = 1 << 28;
@@ -48,10 +48,22 @@ pub struct Statistics {
     /// Least and largest target.
     range: (f64, f64),
     n_rows: usize,
+    /// Where the noise of each row is known: the sums are then over rows times their noise precisions.
+    noise: Option<NoiseSums>,
 }
 
-/// First bytes, the version included.
+/// First bytes, the version included: without and with known noise.
 const MAGIC: &[u8] = b"relvec statistics 1\n";
+const MAGIC_NOISE: &[u8] = b"relvec statistics 2\n";
+
+/// What is to be known of known noise beside the sums, (M48).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+struct NoiseSums {
+    /// Sum of the sample weights.
+    count: f64,
+    /// Sum of sample weight times log noise precision.
+    log_precision: f64,
+}
 
 /// What the bytes begin with.
 #[derive(Serialize, Deserialize)]
@@ -61,6 +73,8 @@ struct Header {
     features: usize,
     n_rows: usize,
     range: Option<(f64, f64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    noise: Option<NoiseSums>,
 }
 
 /// Mean and standard deviation of the targets, by weight; a deviation of exactly 0 if they are all equal.
@@ -91,7 +105,7 @@ impl Statistics {
         }
         let sums = Sums::new(l + 1);
         let range = (f64::INFINITY, f64::NEG_INFINITY);
-        Ok(Statistics { kernel: resolved, centres: centres.to_owned(), sums, about: 0.0, range, n_rows: 0 })
+        Ok(Statistics { kernel: resolved, centres: centres.to_owned(), sums, about: 0.0, range, n_rows: 0, noise: None })
     }
 
     /// Adds rows `x`, [N, D]; on the threads of the pool that it is called in. After an error nothing has changed.
@@ -123,13 +137,18 @@ impl Statistics {
         if let Some(row) = t.iter().position(|v| !v.is_finite()) {
             return Err(Error::NotFinite { what: "targets", row, column: 0, value: t[row] });
         }
+        if let Some(given) = targets.given.as_ref().filter(|given| !matches!(given, Given::Noise(_))) {
+            return Err(Error::Targets(format!("statistics know nothing of what is given of each row, its {}", given.name())));
+        }
+        let noise = targets.checked_given()?;
+        self.check_noise(noise.is_some())?;
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
         let used: Vec<usize> = (0..n).filter(|i| weights[*i] > 0.0).collect();
         if used.is_empty() {
             return Ok(());
         }
         let rows = if used.len() == n { x.to_owned() } else { x.select(ndarray::Axis(0), &used) };
-        let c: Vec<f64> = used.iter().map(|i| weights[*i]).collect();
+        let c: Vec<f64> = used.iter().map(|i| noise.as_ref().map_or(weights[*i], |v| weights[*i] / v[*i])).collect();
         let total: f64 = c.iter().sum();
         let about = match self.n_rows {
             0 => used.iter().zip(&c).map(|(i, c)| t[*i] * (c / total)).sum(),
@@ -148,6 +167,13 @@ impl Statistics {
         }
         self.about = about;
         self.sums.add(&part);
+        if let Some(v) = &noise {
+            let own = NoiseSums {
+                count: used.iter().map(|i| weights[*i]).sum(),
+                log_precision: used.iter().map(|i| -weights[*i] * v[*i].ln()).sum(),
+            };
+            self.add_noise(&own);
+        }
         for i in used {
             self.range = (self.range.0.min(t[i]), self.range.1.max(t[i]));
         }
@@ -171,12 +197,35 @@ impl Statistics {
         if self.n_rows == 0 {
             self.about = other.about;
         }
+        self.check_noise(other.noise.is_some())?;
+        if let Some(noise) = &other.noise {
+            self.add_noise(noise);
+        }
         let mut sums = other.sums.clone();
         sums.shift(other.about - self.about);
         self.sums.add(&sums);
         self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
         self.n_rows += other.n_rows;
         Ok(())
+    }
+
+    /// Of one table the noise is known of all rows, or of none.
+    fn check_noise(&self, known: bool) -> Result<()> {
+        match self.n_rows > 0 && known != self.noise.is_some() {
+            true => Err(Error::Statistics("the noise variance is known of some rows and not of others".into())),
+            false => Ok(()),
+        }
+    }
+
+    fn add_noise(&mut self, other: &NoiseSums) {
+        let noise = self.noise.get_or_insert_default();
+        noise.count += other.count;
+        noise.log_precision += other.log_precision;
+    }
+
+    /// Geometric mean, by weight, of the noise variances, if they are known.
+    pub(crate) fn typical_noise(&self) -> Option<f64> {
+        self.noise.map(|noise| (-noise.log_precision / noise.count).exp())
     }
 
     /// Rows of positive weight so far.
@@ -186,7 +235,7 @@ impl Statistics {
 
     /// Sum of the sample weights so far.
     pub fn weight(&self) -> f64 {
-        self.sums.count
+        self.noise.map_or(self.sums.count, |noise| noise.count)
     }
 
     /// D.
@@ -204,7 +253,7 @@ impl Statistics {
         self.centres.view()
     }
 
-    /// Phi'cPhi, [L + 1, L + 1], the column of ones first.
+    /// Phi'cPhi, [L + 1, L + 1], the column of ones first; where noise is known c is over its variance.
     pub fn gram(&self) -> ArrayView2<'_, f64> {
         self.sums.gram.view()
     }
@@ -226,9 +275,10 @@ impl Statistics {
             features: d,
             n_rows: self.n_rows,
             range: (self.n_rows > 0).then_some(self.range),
+            noise: self.noise,
         };
         let header = serde_json::to_vec(&header).expect("a header is plain numbers and names");
-        let mut out = MAGIC.to_vec();
+        let mut out = if self.noise.is_some() { MAGIC_NOISE } else { MAGIC }.to_vec();
         out.extend((header.len() as u64).to_le_bytes());
         out.extend(header);
         let triangle = (0..=l).flat_map(|i| self.sums.gram.row(i).to_vec().into_iter().take(i + 1));
@@ -245,7 +295,8 @@ impl Statistics {
     /// [`Error::Statistics`]: bytes of something else, of another version, cut short or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Result<Statistics> {
         let bad = |why: &str| Error::Statistics(why.into());
-        let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| bad("these are no statistics of relvec, or of another version"))?;
+        let rest = bytes.strip_prefix(MAGIC).or_else(|| bytes.strip_prefix(MAGIC_NOISE));
+        let rest = rest.ok_or_else(|| bad("these are no statistics of relvec, or of another version"))?;
         let short = || bad("the end is missing");
         let (body, sum) = bytes.split_at_checked(bytes.len() - 4).ok_or_else(short)?;
         let (size, rest) = rest.split_first_chunk::<8>().ok_or_else(short)?;
@@ -279,6 +330,7 @@ impl Statistics {
         statistics.about = about;
         statistics.range = header.range.unwrap_or(statistics.range);
         statistics.n_rows = header.n_rows;
+        statistics.noise = header.noise;
         Ok(statistics)
     }
 
@@ -297,6 +349,13 @@ impl Statistics {
         sums.shift(self.about - if bias { moments.mean } else { 0.0 });
         sums.f.iter_mut().for_each(|f| *f /= scale);
         sums.tt /= scale * scale;
+        if let (Some(typical), Some(noise)) = (self.typical_noise(), &self.noise) {
+            // From precisions to those over that of the typical noise.
+            sums.gram *= typical;
+            sums.f.iter_mut().for_each(|f| *f *= typical);
+            sums.tt *= typical;
+            sums.count = noise.count;
+        }
         if bias { sums } else { sums.without_first() }
     }
 }

@@ -5,11 +5,45 @@ use ndarray::{ArrayView1, ArrayView2};
 use crate::error::{Error, Result};
 use crate::registry::rules;
 
-/// Targets of a fit, one per row, with optional sample weights.
+/// Targets of a fit, one per row, with optional sample weights, and what else is known of each row.
 #[derive(Debug, Clone, Copy)]
 pub struct Targets<'a> {
     pub(crate) values: Values<'a>,
     pub(crate) weights: Option<ArrayView1<'a, f64>>,
+    pub(crate) given: Option<Given<'a>>,
+}
+
+/// What is known of each row beside its target, `[N]`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Given<'a> {
+    /// Variance of its noise.
+    Noise(ArrayView1<'a, f64>),
+    /// What its expected count is in proportion to.
+    Exposure(ArrayView1<'a, f64>),
+}
+
+impl Given<'_> {
+    /// What one of its values is called.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Given::Noise(_) => "noise variance",
+            Given::Exposure(_) => "exposure",
+        }
+    }
+
+    /// Whom it is for.
+    pub fn serves(&self) -> &'static str {
+        match self {
+            Given::Noise(_) => "the gaussian likelihood whose own noise_variance is not given",
+            Given::Exposure(_) => "the poisson likelihood",
+        }
+    }
+
+    fn values(&self) -> ArrayView1<'_, f64> {
+        match self {
+            Given::Noise(values) | Given::Exposure(values) => values.view(),
+        }
+    }
 }
 
 rules! {
@@ -37,18 +71,32 @@ pub(crate) enum Values<'a> {
 impl<'a> Targets<'a> {
     /// Real targets, `[N]`.
     pub fn real(values: ArrayView1<'a, f64>) -> Self {
-        Targets { values: Values::Real(values), weights: None }
+        Targets { values: Values::Real(values), weights: None, given: None }
     }
 
     /// Class labels 0..`count`-1, `[N]`. Names of classes are the caller's affair.
     pub fn classes(labels: &'a [usize], count: usize) -> Self {
-        Targets { values: Values::Classes { labels, count }, weights: None }
+        Targets { values: Values::Classes { labels, count }, weights: None, given: None }
     }
 
     /// With sample weights `[N]`, zero or positive: they multiply the rows' log-likelihoods, so a
     /// weight of 2 equals the row twice.
     pub fn with_weights(mut self, weights: ArrayView1<'a, f64>) -> Self {
         self.weights = Some(weights);
+        self
+    }
+
+    /// With the variance of each row's noise, `[N]`, positive, in squared units of the target: for the Gaussian
+    /// likelihood, whose noise is then known, (M48).
+    pub fn with_noise_variance(mut self, variances: ArrayView1<'a, f64>) -> Self {
+        self.given = Some(Given::Noise(variances));
+        self
+    }
+
+    /// With the exposure of each row, `[N]`, positive: what a count was gathered over, a time, an area, a number of
+    /// people. For the Poisson likelihood, whose rate is then that of an exposure of 1, (M49).
+    pub fn with_exposure(mut self, exposures: ArrayView1<'a, f64>) -> Self {
+        self.given = Some(Given::Exposure(exposures));
         self
     }
 
@@ -101,6 +149,28 @@ impl<'a> Targets<'a> {
             return Err(Error::Weight { row, value: *value });
         }
         Ok(Some(weights.to_vec()))
+    }
+
+    /// What is known of each row, `[N]`, if anything is: positive numbers.
+    pub(crate) fn checked_given(&self) -> Result<Option<Vec<f64>>> {
+        let Some(given) = self.given else { return Ok(None) };
+        let (name, values) = (given.name(), given.values());
+        if values.len() != self.len() {
+            let (expected, found) = (format!("{}, one per row", self.len()), values.len().to_string());
+            return Err(Error::Shape { what: name, expected, found });
+        }
+        if let Some((row, value)) = values.iter().enumerate().find(|(_, v)| !(v.is_finite() && **v > 0.0)) {
+            return Err(Error::Targets(format!("{name} of row {row} is {value}; it must be a positive, finite number")));
+        }
+        Ok(Some(values.to_vec()))
+    }
+
+    /// Refuses what is known of each row where it is of no use to `what`.
+    pub(crate) fn refuse_given(&self, what: &str) -> Result<()> {
+        match self.given {
+            Some(given) => Err(Error::Targets(format!("{} per row is given, which {what} knows nothing of", given.name()))),
+            None => Ok(()),
+        }
     }
 }
 

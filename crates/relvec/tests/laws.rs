@@ -4,14 +4,15 @@ mod support;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, StandardNormal};
+use rand_distr::{Distribution, Poisson, StandardNormal};
 use relvec::*;
 use support::close;
 
-/// A random problem: rows, real targets, and two or three classes from the same function.
+/// A random problem: rows, real targets, counts, and two or three classes from the same function.
 struct Data {
     x: Array2<f64>,
     t: Array1<f64>,
+    counts: Array1<f64>,
     labels: Vec<usize>,
     kinds: Vec<usize>,
 }
@@ -24,12 +25,21 @@ fn data(seed: u64, rows: usize, features: usize) -> Data {
     let t = f.mapv(|f| 3.0 + f + 0.2 * normal());
     let labels = f.iter().map(|f| usize::from(*f + 0.5 * normal() > 0.0)).collect();
     let kinds = f.iter().map(|f| ((f + 0.2 * normal() + 0.6) / 0.6).clamp(0.0, 2.0) as usize).collect();
-    Data { x, t, labels, kinds }
+    let counts = f.mapv(|f| Poisson::new((1.0 + f).exp()).expect("a rate").sample(&mut random));
+    Data { x, t, counts, labels, kinds }
 }
 
 fn likelihoods() -> Vec<Likelihood> {
     let fixed = Gaussian { noise_variance: Some(0.04) };
-    let all = vec![Gaussian::default().into(), fixed.into(), Bernoulli::default().into(), Softmax::default().into()];
+    let all = vec![
+        Gaussian::default().into(),
+        fixed.into(),
+        Bernoulli::default().into(),
+        Softmax::default().into(),
+        relvec::Poisson::default().into(),
+        StudentT { noise_degrees: Some(4.0), noise_variance: None }.into(),
+        StudentT { noise_degrees: None, noise_variance: Some(0.03) }.into(),
+    ];
     for name in Likelihood::NAMES {
         assert!(all.iter().any(|l: &Likelihood| l.name() == *name), "no test of the likelihood {name}");
     }
@@ -39,7 +49,8 @@ fn likelihoods() -> Vec<Likelihood> {
 impl Data {
     fn targets(&self, likelihood: &Likelihood) -> Targets<'_> {
         match likelihood {
-            Likelihood::Gaussian(_) => Targets::real(self.t.view()),
+            Likelihood::Gaussian(_) | Likelihood::StudentT(_) => Targets::real(self.t.view()),
+            Likelihood::Poisson(_) => Targets::real(self.counts.view()),
             Likelihood::Bernoulli(_) => Targets::classes(&self.labels, 2),
             Likelihood::Softmax(_) => Targets::classes(&self.kinds, 3),
         }
@@ -48,7 +59,7 @@ impl Data {
 
 /// Whether a scheme is one for that likelihood.
 fn suits(scheme: &str, likelihood: &Likelihood) -> bool {
-    !(scheme == "variational" && likelihood.name() == "softmax")
+    scheme != "variational" || matches!(likelihood.name(), "gaussian" | "bernoulli")
 }
 
 /// All that a model says of rows: means and variances, or log probabilities of more than two classes.
@@ -170,7 +181,12 @@ fn gradients_equal_finite_differences() {
             }
             let bias = |factor: f64| evidence(&rvm, &Hyperparameters { intercept_alpha: Some(0.4 * factor), ..at.clone() });
             check("bias", got.gradient_log_alpha[0], difference(bias(step.exp()), bias((-step).exp())));
-            if matches!(&likelihood, Likelihood::Gaussian(g) if g.noise_variance.is_none()) {
+            let learns_noise = match &likelihood {
+                Likelihood::Gaussian(own) => own.noise_variance.is_none(),
+                Likelihood::StudentT(own) => own.noise_variance.is_none(),
+                _ => false,
+            };
+            if learns_noise {
                 let noise = |factor: f64| evidence(&rvm, &Hyperparameters { noise_variance: Some(0.05 / factor), ..at.clone() });
                 check("noise", got.gradient_log_noise.unwrap(), difference(noise(step.exp()), noise((-step).exp())));
             }
@@ -235,8 +251,10 @@ fn stored_and_on_demand_agree() {
         let stored = rvm(Some(1 << 30)).evaluate(data.x.view(), &targets, &at).unwrap();
         let made = rvm(Some(2_000_000)).evaluate(data.x.view(), &targets, &at).unwrap();
         close("evidence", &[made.log_evidence], &[stored.log_evidence], 1e-11);
-        close("S", &made.sparsity_in_model, &stored.sparsity_in_model, 1e-9);
-        close("Q", &made.quality_in_model, &stored.quality_in_model, 1e-9);
+        // Degrees of freedom are at the top of a flat curve: so many digits of them count.
+        let digits = if likelihood.name() == "student_t" { 1e-7 } else { 1e-9 };
+        close("S", &made.sparsity_in_model, &stored.sparsity_in_model, digits);
+        close("Q", &made.quality_in_model, &stored.quality_in_model, digits);
         let fit = |memory| rvm(Some(memory)).fit(data.x.view(), &targets, &mut silent).unwrap().0.log_evidence.unwrap();
         let (one, other) = (fit(1 << 30), fit(2_000_000));
         assert!((one - other).abs() < 10.0, "{one} {other}");
@@ -271,11 +289,11 @@ fn order_does_not_matter() {
     let order: Vec<usize> = (0..80).map(|i| (i * 37 + 11) % 80).collect();
     let x = shuffled(data.x.view(), &order);
     for likelihood in likelihoods() {
-        let t: Array1<f64> = order.iter().map(|i| data.t[*i]).collect();
+        let [t, counts] = [&data.t, &data.counts].map(|all| all.select(Axis(0), &order));
         let [labels, kinds] = [&data.labels, &data.kinds].map(|all| order.iter().map(|i| all[*i]).collect::<Vec<_>>());
         let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::default() };
         let (one, _) = rvm.fit(data.x.view(), &data.targets(&likelihood), &mut silent).unwrap();
-        let other = Data { x: x.clone(), t, labels, kinds };
+        let other = Data { x: x.clone(), t, counts, labels, kinds };
         let (two, _) = rvm.fit(x.view(), &other.targets(&likelihood), &mut silent).unwrap();
         assert_eq!(one.log_evidence, two.log_evidence);
         let mut mapped: Vec<usize> = two.relevance.iter().map(|k| order[*k]).collect();
@@ -294,6 +312,7 @@ fn weights_count_rows() {
         let twice = Data {
             x: ndarray::concatenate![Axis(0), data.x, data.x],
             t: ndarray::concatenate![Axis(0), data.t, data.t],
+            counts: ndarray::concatenate![Axis(0), data.counts, data.counts],
             labels: [data.labels.clone(), data.labels.clone()].concat(),
             kinds: [data.kinds.clone(), data.kinds.clone()].concat(),
         };
@@ -436,6 +455,10 @@ fn the_certificate_holds() {
         assert!(likelihood.name() == "softmax" || report.certificate.largest_gain.unwrap() < 1e-4, "{:?}", report.certificate);
         if likelihood.name() == "gaussian" {
             assert!(report.certificate.largest_gradient < 1e-3, "{:?}", report.certificate);
+        }
+        if likelihood.name() == "student_t" {
+            // It has more than one start, and goes on from what its rows count for.
+            continue;
         }
         let again = Rvm {
             inference: Inference::Sequential(Sequential {

@@ -30,8 +30,8 @@ fn data(seed: u64, rows: usize) -> Data {
 impl Data {
     fn targets(&self, likelihood: &Likelihood) -> Targets<'_> {
         match likelihood {
-            Likelihood::Gaussian(_) => Targets::real(self.t.view()),
-            Likelihood::Bernoulli(_) | Likelihood::Softmax(_) => Targets::classes(&self.labels, 2),
+            other if other.is_for_classes() => Targets::classes(&self.labels, 2),
+            _ => Targets::real(self.t.view()),
         }
     }
 

@@ -11,7 +11,7 @@ mod survey;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 use relvec::{
     Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Targets,
 };
@@ -22,8 +22,7 @@ use self::source::{Source, check_rows};
 use self::survey::{Found, Survey};
 use crate::args::Task;
 use crate::progress::{Pass, Reporter};
-use crate::target::Target;
-use crate::training::{Roles, TrainingRows};
+use crate::training::{Block, Roles, TrainingRows};
 
 /// Landmarks are sought among so many rows, or twice their number if that is more.
 const SAMPLE: usize = 20_000;
@@ -193,7 +192,7 @@ fn sum(job: &Job, plan: &Plan, head: Head, statistics: &mut Statistics, block_ro
     while rows.read(&mut block, block_rows)? {
         let x = ArrayView2::from_shape((block.target.len(), d), &block.x)?;
         let scaled = plan.scaling.as_ref().map(|s| s.apply(x));
-        add(&pool, statistics, scaled.as_ref().map_or(x, |s| s.view()), &block.target, block.weights.as_deref())?;
+        add(&pool, statistics, scaled.as_ref().map_or(x, |s| s.view()), &block)?;
         done += block.target.len();
         if done > plan.rows {
             break;
@@ -207,19 +206,12 @@ fn sum(job: &Job, plan: &Plan, head: Head, statistics: &mut Statistics, block_ro
 }
 
 /// Adds one block.
-fn add(
-    pool: &rayon::ThreadPool,
-    statistics: &mut Statistics,
-    x: ArrayView2<f64>,
-    target: &Target,
-    weights: Option<&[f64]>,
-) -> Result<()> {
-    let t: ndarray::Array1<f64> = target.numbers().collect();
+fn add(pool: &rayon::ThreadPool, statistics: &mut Statistics, x: ArrayView2<f64>, block: &Block) -> Result<()> {
+    let t: ndarray::Array1<f64> = block.target.numbers().collect();
     let targets = Targets::real(t.view());
-    pool.install(|| match weights {
-        Some(weights) => statistics.update(x, &targets.with_weights(ndarray::ArrayView1::from(weights))),
-        None => statistics.update(x, &targets),
-    })?;
+    let targets = block.weights.as_ref().map_or(targets, |w| targets.with_weights(ArrayView1::from(w)));
+    let targets = block.known.as_ref().map_or(targets, |(known, values)| known.with(targets, ArrayView1::from(values)));
+    pool.install(|| statistics.update(x, &targets))?;
     Ok(())
 }
 
@@ -244,6 +236,9 @@ fn parameter_marks(job: &Job, rows: &TrainingRows, block_rows: usize) -> Result<
         ("standardize", json!(job.standardize)),
         ("kernel", serde_json::to_value(&rvm.kernel)?),
     ];
+    if let Some((known, name)) = job.roles.known {
+        pairs.push((known.name(), json!(name)));
+    }
     match job.centres {
         Some(centres) => {
             let bytes: Vec<u8> = centres.iter().flat_map(|v| v.to_le_bytes()).collect();

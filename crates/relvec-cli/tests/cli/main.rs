@@ -10,6 +10,7 @@ mod files;
 mod floors;
 mod formats;
 mod library;
+mod likelihoods;
 mod reproduce;
 mod round_trip;
 mod scales;

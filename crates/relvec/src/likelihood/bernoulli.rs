@@ -65,6 +65,14 @@ impl LikelihoodFunction for Bernoulli {
         Some(0.25)
     }
 
+    fn classifies(&self) -> bool {
+        true
+    }
+
+    fn has_variational_bound(&self) -> bool {
+        true
+    }
+
     fn noise(&self) -> NoiseModel {
         NoiseModel::None
     }

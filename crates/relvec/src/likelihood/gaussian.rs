@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{LikelihoodFunction, NoiseModel, Working};
 use crate::error::{Error, Result};
-use crate::targets::Values;
+use crate::targets::{Given, Values};
 
-/// t = f + noise, noise ~ N(0, `noise_variance`).
+/// t = f + noise, noise ~ N(0, `noise_variance`), or of a variance of its own in each row, see
+/// [`Targets::with_noise_variance`](crate::Targets::with_noise_variance).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gaussian {
@@ -33,6 +34,10 @@ impl LikelihoodFunction for Gaussian {
             Values::Real(v) => Ok(v.to_vec()),
             Values::Classes { .. } => Err(Error::Targets("the gaussian likelihood needs real targets, found classes".into())),
         }
+    }
+
+    fn uses(&self, given: &Given) -> bool {
+        matches!(given, Given::Noise(_)) && self.noise_variance.is_none()
     }
 
     fn working(&self, y: &[f64], f: &[f64]) -> Working {

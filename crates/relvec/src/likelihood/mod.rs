@@ -2,17 +2,21 @@
 
 mod bernoulli;
 mod gaussian;
+mod poisson;
 mod softmax;
+mod student_t;
 
 use crate::error::Result;
 use crate::registry::registry;
-use crate::targets::Values;
+use crate::targets::{Given, Values};
 
 pub use bernoulli::Bernoulli;
 pub(crate) use bernoulli::sigmoid;
 pub use gaussian::Gaussian;
+pub use poisson::Poisson;
 pub use softmax::Softmax;
 pub(crate) use softmax::{ClassRows, Contrasts};
+pub use student_t::StudentT;
 
 registry! {
     /// A likelihood with its own parameters; [`Likelihood::NAMES`] lists them.
@@ -23,6 +27,10 @@ registry! {
         Bernoulli = "bernoulli",
         /// Any number of classes, one model of all: classification.
         Softmax = "softmax",
+        /// Counts, logarithmic link: regression.
+        Poisson = "poisson",
+        /// Real targets with Student-t noise: regression that outliers do not bend.
+        StudentT = "student_t",
     }
 }
 
@@ -58,6 +66,11 @@ pub(crate) trait LikelihoodFunction: Send + Sync {
     /// The targets as numbers, `[N]`.
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>>;
 
+    /// Whether it has a use for what is known of each row.
+    fn uses(&self, _given: &Given) -> bool {
+        false
+    }
+
     /// Derivatives at f, [N, R] by rows, for unit noise where there is noise.
     fn working(&self, y: &[f64], f: &[f64]) -> Working;
 
@@ -69,8 +82,37 @@ pub(crate) trait LikelihoodFunction: Send + Sync {
         None
     }
 
+    /// Whether targets are classes.
+    fn classifies(&self) -> bool {
+        false
+    }
+
+    /// Whether targets are counts, and f the log of their rate: far from 0 in general, so that a search does well to
+    /// begin with the bias in the model.
+    fn counts(&self) -> bool {
+        false
+    }
+
+    /// Whether the scheme `variational` has a bound for it.
+    fn has_variational_bound(&self) -> bool {
+        self.constant_curvature() && self.scale_mixture().is_none()
+    }
+
+    /// Where the noise is Gaussian once a factor of its precision is known in each row: what is known of the factors,
+    /// and everything else is then said of that noise.
+    fn scale_mixture(&self) -> Option<ScaleMixture> {
+        None
+    }
+
     /// The noise: what is learnt about it.
     fn noise(&self) -> NoiseModel;
+}
+
+/// Factors of the noise precision in each row, Gamma distributed: shape and rate are half the degrees of freedom.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ScaleMixture {
+    /// Degrees of freedom; `None`: learnt.
+    pub degrees: Option<f64>,
 }
 
 /// Whether a likelihood has a noise level, and where it comes from.
@@ -91,5 +133,10 @@ impl Likelihood {
     /// [`Error::Parameter`](crate::Error::Parameter) names the first parameter out of its range.
     pub fn check(&self) -> Result<()> {
         self.as_dyn().check()
+    }
+
+    /// Whether targets are classes; real values or counts otherwise.
+    pub fn is_for_classes(&self) -> bool {
+        self.as_dyn().classifies()
     }
 }

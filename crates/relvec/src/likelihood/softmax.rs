@@ -185,6 +185,10 @@ impl LikelihoodFunction for Softmax {
         false
     }
 
+    fn classifies(&self) -> bool {
+        true
+    }
+
     fn noise(&self) -> NoiseModel {
         NoiseModel::None
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FittedBasis, Model, Moderation};
 use crate::error::{Error, Result};
-use crate::likelihood::Contrasts;
+use crate::likelihood::{Contrasts, Likelihood};
 use crate::linalg;
 use crate::targets::MultiClass;
 
@@ -76,7 +76,10 @@ impl Model {
         match (&self.committee, &self.margins) {
             (Some(committee), _) => Some(committee.classes()),
             (None, Some(margins)) => margins.classes,
-            (None, None) => self.noise_variance().is_none().then(|| self.outputs().max(2)),
+            (None, None) => {
+                let classifies = self.likelihood.as_ref().is_none_or(Likelihood::is_for_classes);
+                (self.noise_variance().is_none() && classifies).then(|| self.outputs().max(2))
+            }
         }
     }
 

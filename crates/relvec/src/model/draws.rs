@@ -7,6 +7,7 @@ use rand_pcg::Pcg64;
 
 use super::{Model, check_predicted};
 use crate::error::{Error, Result};
+use crate::likelihood::Likelihood;
 use crate::linalg;
 use crate::memory;
 
@@ -47,6 +48,9 @@ impl Model {
     /// allow.
     pub fn predict_covariance(&self, x: ArrayView2<f64>, memory_limit: Option<u64>) -> Result<(Array1<f64>, Array2<f64>)> {
         self.check_regression("a covariance")?;
+        if matches!(self.likelihood, Some(Likelihood::StudentT(_))) {
+            return Err(Error::Targets("a covariance under Student-t noise, which may have none: draws have its tails".into()));
+        }
         self.check_rows(x)?;
         let n = x.nrows() as u64;
         let needed = 8 * n.saturating_mul(n + 2 * self.relevance.len() as u64 + 2);

@@ -4,7 +4,7 @@ use ndarray::{Array1, ArrayView2};
 
 use super::{Model, Moderation, Prediction};
 use crate::error::{Error, Result};
-use crate::likelihood::Working;
+use crate::likelihood::{Likelihood, Working};
 use crate::targets::Targets;
 
 /// At most this share of the precision at a row is its own: what is left must be positive.
@@ -32,7 +32,13 @@ impl Model {
     pub fn leave_one_out(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<LeaveOneOut> {
         self.check_single()?;
         targets.check_rows(x)?;
-        let likelihood = self.likelihood.as_ref().ok_or(Error::NoPosterior)?.as_dyn();
+        let own = self.likelihood.as_ref().ok_or(Error::NoPosterior)?;
+        let known = self.noise_variance() == Some(0.0);
+        if known || !matches!(own, Likelihood::Gaussian(_) | Likelihood::Bernoulli(_)) {
+            let what = if known { "noise given row by row" } else { own.name() };
+            return Err(Error::Targets(format!("leaving out rows: for Gaussian noise and two classes, not {what}")));
+        }
+        let likelihood = own.as_dyn();
         let y = likelihood.targets(targets.values)?;
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; y.len()]);
         let noise = self.noise_variance();

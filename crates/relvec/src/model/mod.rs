@@ -1,6 +1,7 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
 mod classes;
+mod counts;
 mod decisions;
 mod draws;
 mod healed;
@@ -24,6 +25,7 @@ use crate::linalg;
 use crate::report::Status;
 
 pub use self::classes::{ClassFunctions, Committee};
+pub use self::counts::Counts;
 pub use self::decisions::{Decision, Decisions};
 pub use self::draws::Draws;
 pub use self::healed::{KeptRows, Variance};
@@ -95,10 +97,12 @@ pub struct Posterior {
     pub factor: Vec<Vec<f64>>,
     /// One per basis function, > 0, in units of its weight.
     pub scale: Vec<f64>,
-    /// Noise variance in squared units of the target; `None` for classification.
+    /// Noise variance in squared units of the target, of Student-t noise its squared scale; 0 where that of each row
+    /// was given; `None` for classification and counts.
     pub noise_variance: Option<f64>,
-    /// Where the noise precision has a distribution of its own (the variational scheme, noise learnt): the degrees of
-    /// freedom of the Student-t distribution that the noise has when the precision is integrated out, 2 c + N.
+    /// Degrees of freedom of Student-t noise; or, where the noise precision has a distribution of its own (the
+    /// variational scheme, noise learnt), of the Student-t distribution that the noise has when the precision is
+    /// integrated out, 2 c + N.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_degrees: Option<f64>,
     /// What predictive variances, of the noise too, are multiplied by, since cross-validation found them too small;
@@ -228,7 +232,7 @@ pub struct InUse {
     pub by_data: usize,
 }
 
-/// Predictions of a regression model, one per row; or of the latent function of a classifier.
+/// Predictions of a regression model, one per row; or of the latent function of a classifier, or of the log rate of counts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     /// phi'mu, `[N]`, in units of the target.
@@ -236,7 +240,8 @@ pub struct Prediction {
     /// phi'Sigma phi, `[N]`: variance from not knowing the weights; like that of the noise times
     /// [`Posterior::variance_factor`], if there is one.
     pub model_variance: Array1<f64>,
-    /// Variance of the noise; 0 for classification.
+    /// Variance of the noise, of Student-t noise its squared scale; 0 for classification, for counts, and where the
+    /// noise of each training row was given, for that of a new row is the caller's to add.
     pub noise_variance: f64,
     /// See [`Posterior::noise_degrees`]: the target is then about Student-t with these degrees of freedom, the mean
     /// for location, and the square root of [`Prediction::variance`] for scale, (M32).
@@ -277,9 +282,23 @@ impl Prediction {
         square.mapv_into(shape) - variance.mapv_into(|v| 0.5 * v.ln())
     }
 
-    /// Square root of [`Prediction::variance`], `[N]`.
+    /// Square root of [`Prediction::variance`], `[N]`; under Student-t noise a scale, not a standard deviation: see
+    /// [`Prediction::deviation`].
     pub fn std(&self) -> Array1<f64> {
         self.variance().mapv(f64::sqrt)
+    }
+}
+
+impl Prediction {
+    /// Standard deviation of a new target, `[N]`: under Student-t noise its variance is degrees / (degrees - 2) of its
+    /// squared scale, and infinite for 2 degrees or fewer.
+    pub fn deviation(&self) -> Array1<f64> {
+        let wide = match self.noise_degrees {
+            Some(degrees) if degrees > 2.0 => degrees / (degrees - 2.0),
+            Some(_) => f64::INFINITY,
+            None => 1.0,
+        };
+        self.model_variance.mapv(|v| (v + wide * self.noise_variance).sqrt())
     }
 }
 
@@ -454,6 +473,11 @@ impl Model {
     /// What variances are multiplied by.
     fn variance_factor(&self) -> f64 {
         self.posterior.as_ref().and_then(|p| p.variance_factor).unwrap_or(1.0)
+    }
+
+    /// Degrees of freedom of the noise, see [`Posterior::noise_degrees`].
+    pub fn noise_degrees(&self) -> Option<f64> {
+        self.posterior.as_ref().and_then(|p| p.noise_degrees)
     }
 
     fn posterior(&self) -> Result<&Posterior> {

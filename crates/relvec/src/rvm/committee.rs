@@ -172,6 +172,7 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
         members: reports,
         kernel_search: None,
         centre_search: None,
+        row_weights: vec![],
         precisions: None,
         validation: None,
     }

@@ -8,6 +8,7 @@ use super::factor::{Action, Factor};
 use super::finish;
 use super::gain::{KernelPrior, Noise};
 use super::problem::Problem;
+use super::robust;
 use super::sensitivity::Sensitivity;
 use super::solution::At;
 use super::table::Table;
@@ -32,6 +33,16 @@ pub struct Hyperparameters {
 }
 
 impl Hyperparameters {
+    /// Those of a model.
+    pub fn of(model: &Model) -> Hyperparameters {
+        Hyperparameters {
+            relevance: model.relevance.clone(),
+            alpha: model.alpha.clone(),
+            intercept_alpha: model.intercept_alpha,
+            noise_variance: model.noise_variance(),
+        }
+    }
+
     /// The candidates that they name; what is wrong with them is said where they are used.
     pub(crate) fn places(&self, table: &Table) -> Vec<usize> {
         self.relevance.iter().filter_map(|row| table.candidate_of.get(*row).copied().flatten()).collect()
@@ -128,13 +139,13 @@ pub struct Evaluation {
     pub variances: Vec<f64>,
     /// gamma_i = 1 - alpha_i Sigma_ii, `[M]`; under the softmax summed over the contrasts, up to K - 1.
     pub well_determined: Vec<f64>,
-    /// |t - Phi mu|^2 by weight; `None` for classification.
+    /// |t - Phi mu|^2 by weight; `None` where there is no noise.
     pub residual_sum: Option<f64>,
     /// d log evidence / d log alpha_i with the curvature held fixed, `[M]`.
     pub gradient_log_alpha_fixed: Vec<f64>,
     /// The same, exact: the mode moves with alpha, `[M]`.
     pub gradient_log_alpha: Vec<f64>,
-    /// d log evidence / d log noise precision; `None` for classification.
+    /// d log evidence / d log noise precision; `None` where there is no noise.
     pub gradient_log_noise: Option<f64>,
     /// Exact d log evidence / d log theta for each of [`Kernel::parameters`](crate::Kernel::parameters),
     /// alpha, noise and centres held; empty for a given design matrix.
@@ -167,7 +178,10 @@ impl Rvm {
     }
 
     fn evaluate_here(&self, x: ArrayView2<f64>, targets: &Targets, at: &Hyperparameters) -> Result<Evaluation> {
-        let table = Table::new(self, x, targets, &Interrupt::default())?;
+        let mut table = Table::new(self, x, targets, &Interrupt::default())?;
+        if let Some(mixture) = self.likelihood.as_dyn().scale_mixture() {
+            table = robust::rested(self, &table, mixture, at)?;
+        }
         let (problem, sums) = Problem::new(&table, table.dictionary())?;
         let work = Workspace::new(&problem, sums);
         let (active, alpha, beta) = at.inner(&problem)?;

@@ -43,6 +43,8 @@ pub(crate) fn model(
     let learnt = problem.table.noise.is_learnt() || problem.table.repairs.constant_target;
     let noise_variance = match &problem.table.rvm.likelihood.as_dyn().noise() {
         crate::likelihood::NoiseModel::None => None,
+        // That of new rows is not.
+        _ if problem.table.known_noise => Some(0.0),
         crate::likelihood::NoiseModel::Fixed(variance) if !learnt => Some(*variance),
         _ => Some(scale * scale / solution.beta),
     };
@@ -51,7 +53,7 @@ pub(crate) fn model(
         factor: lower.outer_iter().enumerate().map(|(i, row)| row.iter().take(i + 1).copied().collect()).collect(),
         scale: active.iter().map(|j| scale / (norm(j) * solution.beta.sqrt())).collect(),
         noise_variance,
-        noise_degrees: problem.table.rvm.noise_shape(problem.table.count).map(|shape| 2.0 * shape),
+        noise_degrees: problem.table.rvm.noise_shape(problem.table).map(|shape| 2.0 * shape),
         variance_factor: None,
     };
     let has_intercept = active.first().is_some_and(|j| *j < first);

@@ -5,7 +5,7 @@ use ndarray::{Array1, Axis};
 use super::Rvm;
 use super::landmarks::Landmarks;
 use super::table::Table;
-use crate::error::Result;
+use crate::error::{Result, require};
 use crate::model::{KeptRows, Model, Variance};
 
 /// Rows kept where no number is given, at most: a prediction costs as much as a kernel with each of them.
@@ -20,6 +20,8 @@ impl Rvm {
     /// The model with the rows that it is to keep, out of `among` (ascending; `None`: all).
     pub(super) fn with_kept_rows(&self, table: &Table, model: Model, among: Option<&[usize]>) -> Result<Model> {
         let Some(noise) = model.noise_variance().filter(|_| self.keeps_rows()) else { return Ok(model) };
+        let expected = "posterior, and no rows to keep: the noise is given row by row";
+        require(!table.known_noise, || "variance".into(), self.variance.name(), expected)?;
         let all: Vec<usize> = among.map_or_else(|| (0..table.rows.nrows()).collect(), <[usize]>::to_vec);
         let size = self.keep_rows.unwrap_or(MOST_ROWS).min(all.len());
         let complete = size == all.len();

@@ -173,7 +173,7 @@ impl Landmarks {
     /// ```
     pub fn pick(&self, x: ArrayView2<f64>, dictionary: Dictionary, kernel: &Kernel, seed: u64) -> Vec<usize> {
         let n = x.nrows();
-        let canonical = Canonical::new(x, &vec![0.0; n], &vec![1.0; n]);
+        let canonical = Canonical::new(x, &vec![0.0; n], &vec![1.0; n], None);
         let size = dictionary.size(canonical.origin.len());
         let chosen = self.choose(canonical.rows.view(), &canonical.first, size, kernel, seed);
         let mut rows: Vec<usize> = chosen.into_iter().map(|k| canonical.origin[k]).collect();

@@ -58,7 +58,7 @@ impl Scheme for MacKay {
         self.hyperpriors
     }
 
-    fn start<'p>(&self, work: &Workspace<'p>, _entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
-        Ok(Box::new(Reestimation::start(work, self.settings())?))
+    fn start<'p>(&self, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
+        Ok(Box::new(Reestimation::start(work, self.settings(), entry)?))
     }
 }

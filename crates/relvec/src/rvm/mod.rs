@@ -6,6 +6,7 @@ mod committee;
 mod em;
 mod evaluate;
 mod factor;
+mod factors;
 mod finish;
 mod gain;
 mod keep;
@@ -19,6 +20,7 @@ mod multinomial;
 mod parts;
 mod problem;
 mod reestimation;
+mod robust;
 mod scales;
 mod scheme;
 mod score;
@@ -140,25 +142,6 @@ pub fn silent<P>(_: &P) -> std::ops::ControlFlow<()> {
     std::ops::ControlFlow::Continue(())
 }
 
-/// What a search has found.
-struct Fitted {
-    model: Model,
-    report: Report,
-    /// To go on from.
-    warm: Warm,
-}
-
-impl Fitted {
-    /// The same after an earlier search, whose iterations count.
-    fn after(mut self, before: Report) -> Fitted {
-        self.report.actions.add(&before.actions);
-        self.report.iterations += before.iterations;
-        self.model.iterations = self.report.iterations;
-        self.report.trace.splice(..0, before.trace);
-        self
-    }
-}
-
 impl Default for Rvm {
     fn default() -> Self {
         Rvm {
@@ -213,15 +196,26 @@ impl Rvm {
             require(scheme != Variational::NAME, || "inference".into(), scheme, expected)?;
         }
         require(self.cv.is_none_or(|folds| folds >= 2), || "cv".into(), self.cv.unwrap_or(0), "at least 2 folds, or null")?;
-        let has_noise = self.likelihood.as_dyn().noise() != NoiseModel::None;
-        let expected = "false: it is variances of regression that are calibrated";
-        require(has_noise || !self.calibrate, || "calibrate".into(), true, expected)?;
+        let gaussian = matches!(self.likelihood, Likelihood::Gaussian(_));
+        let expected = "false: it is variances of regression with Gaussian noise that are calibrated";
+        require(gaussian || !self.calibrate, || "calibrate".into(), true, expected)?;
         require(self.keep_rows != Some(0), || "keep_rows".into(), 0, "at least 1 row, or null")?;
         let (healed, rows) = (self.variance == Variance::Healed, self.keep_rows.is_some());
         let name = if healed { ("variance", "healed", "posterior") } else { ("keep_rows", "a number", "null") };
-        let possible = has_noise && self.basis == Basis::Kernel;
-        let expected = format!("{}: a basis function at a new row needs regression and a kernel of this crate", name.2);
+        let possible = gaussian && self.basis == Basis::Kernel;
+        let expected = format!("{}: a basis function at a new row needs Gaussian noise and a kernel of this crate", name.2);
         require(possible || !(healed || rows), || name.0.into(), name.1, &expected)?;
+        let scored = gaussian || self.likelihood.is_for_classes();
+        let expected = "none: rows left out are scored under Gaussian noise and for classes";
+        let folds = self.validation_folds();
+        require(scored || folds.is_none(), || "cv".into(), folds.unwrap_or(0), expected)?;
+        let likelihood = self.likelihood.as_dyn();
+        let suits = likelihood.has_variational_bound() || self.inference.name() != Variational::NAME;
+        require(suits || likelihood.classifies(), || "inference".into(), Variational::NAME, &{
+            format!("sequential, mackay or em: there is no bound for the likelihood {}", self.likelihood.name())
+        })?;
+        let fixed = self.centres == CentreRule::Fixed || likelihood.scale_mixture().is_none();
+        require(fixed, || "centres".into(), "learned", "fixed: under Student-t noise centres stay at their rows")?;
         if let Dictionary::Size(size) = self.dictionary {
             let name = || "dictionary".into();
             require(size >= 1, name, size, "a whole number of at least 1, \"all\" or \"auto\"")?;
@@ -296,6 +290,7 @@ impl Rvm {
         let folds = self.validation_folds();
         require(folds.is_none(), || "cv".into(), folds.unwrap_or(0), expected)?;
         targets.check_rows(x)?;
+        targets.refuse_given("a classifier")?;
         let weights = targets.checked_weights()?;
         check_present(labels, count, weights.as_deref())?;
         require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", FIXED_CENTRES)?;
@@ -399,6 +394,9 @@ impl Rvm {
         require(folds.is_none(), || "cv".into(), folds.unwrap_or(0), expected)?;
         let expected = "posterior, and no rows to keep: of the rows only sums are known";
         require(!own.keeps_rows(), || "variance".into(), own.variance.name(), expected)?;
+        let plain = own.likelihood.as_dyn().scale_mixture().is_none();
+        let expected = "gaussian: what rows count for under Student-t noise needs the rows themselves";
+        require(plain, || "likelihood".into(), own.likelihood.name(), expected)?;
         own.pool()?.install(|| {
             let (start, interrupt) = (Instant::now(), interrupt.for_one_fit(own.deadline(Instant::now())));
             let (table, sums) = Table::of_statistics(&own, statistics, &interrupt)?;
@@ -431,12 +429,21 @@ impl Rvm {
         if !self.learns_basis() {
             let table = Table::new(self, x, targets, &interrupt)?;
             let (model, report) = self.learn_validated(&table, observer, &interrupt, start)?;
+            let report = self.with_row_weights(x, targets, &model, report)?;
             let feature_relevance = scales::feature_relevance(&table, &model);
             return Ok((self.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?, report));
         }
         let plain = self.with_stand_in();
         let table = Table::new(&plain, x, targets, &interrupt)?;
-        let (kernel, kernel_search) = self.settle_kernel(&table, start)?;
+        let (kernel, kernel_search) = match self.likelihood.as_dyn().scale_mixture() {
+            // By rows that count for what they do in a fit with the kernel that learning begins from.
+            Some(mixture) if self.learns_kernel() && !table.repairs.constant_target => {
+                let mut quiet = silent;
+                let (model, _) = plain.learn(&table, None, &mut plain.watch(&mut quiet, &interrupt, start))?;
+                self.settle_kernel(&robust::weighted(&plain, &table, mixture, &model)?, start)?
+            }
+            _ => self.settle_kernel(&table, start)?,
+        };
         let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
         let table = table.with(&own, &kernel, None);
         let (model, report) = own.learn_validated(&table, observer, &interrupt, start)?;
@@ -447,9 +454,21 @@ impl Rvm {
             }
             _ => (model, report),
         };
+        let report = self.with_row_weights(x, targets, &model, report)?;
         let feature_relevance = scales::feature_relevance(&table, &model);
         let model = self.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?;
         Ok((model, Report { kernel_search, ..report }))
+    }
+
+    /// With what each row counts for under Student-t noise.
+    fn with_row_weights(&self, x: ArrayView2<f64>, targets: &Targets, model: &Model, report: Report) -> Result<Report> {
+        match (self.likelihood.as_dyn().scale_mixture(), targets.values, model.noise_degrees()) {
+            (Some(_), Values::Real(t), Some(_)) => {
+                let row_weights = robust::row_weights(t, model, x)?;
+                Ok(Report { row_weights, ..report })
+            }
+            _ => Ok(report),
+        }
     }
 
     /// The better of the fit to `table` and one whose centres the gradient has moved.
@@ -521,19 +540,43 @@ impl Rvm {
         }
     }
 
+    /// The fit to a table, from `sums` if they are known.
     fn learn(&self, table: &Table, sums: Option<Sums>, watch: &mut Watch) -> Result<(Model, Report)> {
-        self.learn_from(table, sums, None, watch).map(|fitted| (fitted.model, fitted.report))
+        self.learn_from(table, sums, None, watch)
     }
 
-    /// Part after part of the dictionary (mostly the first is all of it) until none would help any more; `from` a
-    /// model of the same table, if there is one.
-    fn learn_from(&self, table: &Table, sums: Option<Sums>, from: Option<Warm>, watch: &mut Watch) -> Result<Fitted> {
+    /// The same; `from`: a model of that table to go on from, if there is one.
+    fn learn_from(
+        &self,
+        table: &Table,
+        sums: Option<Sums>,
+        from: Option<&Hyperparameters>,
+        watch: &mut Watch,
+    ) -> Result<(Model, Report)> {
+        match self.likelihood.as_dyn().scale_mixture() {
+            // Where there are factors already, they are held.
+            Some(mixture) if table.factors.is_none() => robust::fit(self, table, mixture, watch),
+            _ => self.search(table, sums, from, false, watch),
+        }
+    }
+
+    /// Part after part of the dictionary (mostly the first is all of it) until none would help any more. `start`: the
+    /// model to go on from; `brief`: without excursions where the dictionary is one part.
+    fn search(
+        &self,
+        table: &Table,
+        sums: Option<Sums>,
+        start: Option<&Hyperparameters>,
+        brief: bool,
+        watch: &mut Watch,
+    ) -> Result<(Model, Report)> {
         let scheme = self.inference.as_dyn();
-        let keep = from.as_ref().map_or_else(|| scheme.first_candidates(table), Warm::kept);
-        let (mut parts, mut places) = Parts::new(table, &keep, from.is_some());
+        let keep = start.map_or_else(|| scheme.first_candidates(table), |start| start.places(table));
+        let (mut parts, mut places) = Parts::new(table, &keep, start.is_none(), brief);
+        let mut start = start;
         let mut given = sums;
         let mut actions = Actions::default();
-        let mut from = from;
+        let mut from: Option<Warm> = None;
         loop {
             // What there is to return if the time is up before this part is under way.
             let last = from.clone().or_else(|| parts.best()).filter(|_| table.rows.nrows() > 0);
@@ -549,6 +592,9 @@ impl Rvm {
                 Err(error) => return self.cut_short(error, last, table, watch, &parts, actions),
             };
             let work = Workspace::new(&problem, sums);
+            if let Some(start) = start.take() {
+                from = Some(Warm::at(&problem, start)?);
+            }
             let mut run = match scheme.start(&work, &Entry { from: from.take(), aim: parts.aim() }) {
                 Ok(run) => run,
                 Err(error) => return self.cut_short(error, last, table, watch, &parts, actions),
@@ -584,7 +630,7 @@ impl Rvm {
         watch: &mut Watch,
         parts: &Parts,
         actions: Actions,
-    ) -> Result<Fitted> {
+    ) -> Result<(Model, Report)> {
         match (error, last) {
             (Error::Interrupted, Some(last)) if watch.is_late() => {
                 self.end_with(last, Status::TimeLimit, table, watch, parts, actions)
@@ -602,7 +648,7 @@ impl Rvm {
         watch: &mut Watch,
         parts: &Parts,
         actions: Actions,
-    ) -> Result<Fitted> {
+    ) -> Result<(Model, Report)> {
         table.interrupt.disarm();
         let mut places = model.kept();
         places.sort_unstable();
@@ -612,16 +658,18 @@ impl Rvm {
         self.conclude(&work, &*run, status, watch, parts, actions)
     }
 
-    /// Shape of q(beta), for that many rows; `None` where the noise precision is a number.
-    fn noise_shape(&self, count: f64) -> Option<f64> {
+    /// Shape of q(beta); `None` where the noise precision is a number.
+    fn noise_shape(&self, table: &Table) -> Option<f64> {
         match (&self.inference, self.likelihood.as_dyn().noise()) {
-            (Inference::Variational(scheme), NoiseModel::Learnt) => Some(scheme.hyperpriors.c + 0.5 * count),
+            (Inference::Variational(scheme), NoiseModel::Learnt) if !table.known_noise => {
+                Some(scheme.hyperpriors.c + 0.5 * table.count)
+            }
             _ => None,
         }
     }
 
-    /// The Gamma distributions whose means a variational model holds, for that many rows.
-    fn precisions(&self, model: &Model, count: f64) -> Option<PrecisionPosterior> {
+    /// The Gamma distributions whose means a variational model holds.
+    fn precisions(&self, model: &Model, table: &Table) -> Option<PrecisionPosterior> {
         let Inference::Variational(scheme) = &self.inference else { return None };
         let shape = scheme.hyperpriors.a + 0.5;
         Some(PrecisionPosterior {
@@ -629,7 +677,7 @@ impl Rvm {
             mean: model.alpha.clone(),
             rate: model.alpha.iter().map(|mean| shape / mean).collect(),
             intercept: model.intercept_alpha.map(|mean| (mean, shape / mean)),
-            noise: self.noise_shape(count).zip(model.noise_variance()).map(|(shape, v)| (shape, shape * v)),
+            noise: self.noise_shape(table).zip(model.noise_variance()).map(|(shape, v)| (shape, shape * v)),
         })
     }
 
@@ -642,7 +690,7 @@ impl Rvm {
         watch: &mut Watch,
         parts: &Parts,
         mut actions: Actions,
-    ) -> Result<Fitted> {
+    ) -> Result<(Model, Report)> {
         let problem = work.problem;
         let log_evidence = run.objective(work);
         let mut certificate = run.certificate(work);
@@ -668,11 +716,12 @@ impl Rvm {
             actions,
             kernel_search: None,
             centre_search: None,
-            precisions: self.precisions(&model, problem.table.count),
+            row_weights: vec![],
+            precisions: self.precisions(&model, problem.table),
             validation: None,
             seconds: watch.elapsed().as_secs_f64(),
             members: vec![],
         };
-        Ok(Fitted { model, report, warm: Warm::of(work, solution) })
+        Ok((model, report))
     }
 }

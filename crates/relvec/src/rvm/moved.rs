@@ -97,6 +97,7 @@ pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, 
         x: inside(table.rows.select(Axis(0), &rows).view()),
         t: vec![rows.iter().map(|n| table.targets[*n]).collect()],
         c: rows.iter().map(|n| table.weights[*n]).collect(),
+        count: table.count_of(&rows).0,
         likelihood: &rvm.likelihood,
         noise: table.noise.without_hyperprior(),
         bias: rvm.bias,
@@ -135,7 +136,7 @@ pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, 
         let kernel = if with_kernel { unit_kernel.with_parameters(&parameters) } else { unit_kernel.clone() };
         (kernel, Array2::from_shape_vec((m, features), x[q..].to_vec()).expect("m centres"))
     };
-    let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * sample.count(), patience: PATIENCE, step: STEP };
+    let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * sample.count, patience: PATIENCE, step: STEP };
     let mut near = None;
     let peak = lbfgs::maximise(&from, &bounds, limits, |x| {
         if is_late() {

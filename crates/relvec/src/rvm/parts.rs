@@ -5,8 +5,9 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
+use super::evaluate::Hyperparameters;
 use super::landmarks::Landmarks;
-use super::problem::DENSE;
+use super::problem::{DENSE, Problem};
 use super::scheme::Aim;
 use super::score::Passes;
 use super::solution::Solution;
@@ -50,6 +51,16 @@ impl Warm {
         let first = usize::from(work.problem.has_bias);
         let place = |j: &usize| (*j >= first).then(|| work.problem.places[*j - first]);
         Warm { places: solution.active.iter().map(place).collect(), a: solution.a.clone(), beta: solution.beta }
+    }
+
+    /// At given precisions, in the user's units.
+    pub fn at(problem: &Problem, at: &Hyperparameters) -> Result<Warm> {
+        let (active, alpha, beta) = at.inner(problem)?;
+        let first = usize::from(problem.has_bias);
+        let mut order: Vec<usize> = (0..active.len()).collect();
+        order.sort_by_key(|k| active[*k]);
+        let place = |k: &usize| (active[*k] >= first).then(|| problem.places[active[*k] - first]);
+        Ok(Warm { places: order.iter().map(place).collect(), a: order.iter().map(|k| alpha[*k] / beta).collect(), beta })
     }
 
     /// The active columns in the problem of `work`.
@@ -98,8 +109,9 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// The parts of a table, and the first of them, with the candidates to `keep`, of a `given` model or not.
-    pub fn new(table: &Table, keep: &[usize], given: bool) -> (Parts, Vec<usize>) {
+    /// The parts of a table, and the first of them. `fresh`: no model to go on from; `brief`: no excursions where all
+    /// is one part.
+    pub fn new(table: &Table, keep: &[usize], fresh: bool, brief: bool) -> (Parts, Vec<usize>) {
         let candidates = table.dictionary();
         let scheme = table.rvm.inference.as_dyn();
         let constant = table.rvm.likelihood.as_dyn().constant_curvature();
@@ -112,7 +124,7 @@ impl Parts {
         first.extend(keep);
         first.sort_unstable();
         first.dedup();
-        let begins_anew = scheme.begins_anew(constant);
+        let begins_anew = fresh && scheme.begins_anew(constant);
         let parts = Parts {
             candidates,
             size,
@@ -120,10 +132,10 @@ impl Parts {
             whole,
             refresh: table.rvm.refresh,
             random: Pcg64::seed_from_u64(table.rvm.seed),
-            thorough: whole,
+            thorough: whole && !brief,
             tried: false,
             begins_anew,
-            anew: !whole && begins_anew && !given,
+            anew: !whole && begins_anew,
             failed: 0,
             best: None,
             passes: 0,

@@ -177,6 +177,7 @@ impl<'a> Problem<'a> {
     /// Log evidence (plus the log hyperprior of the noise) in the user's units.
     pub fn log_evidence_out(&self, inner: f64) -> f64 {
         let (units, rvm) = (&self.table.units, self.table.rvm);
+        let inner = inner + self.table.log_constant();
         if units.scale == 1.0 {
             return inner;
         }
@@ -186,7 +187,7 @@ impl<'a> Problem<'a> {
 
     /// A lower bound on the log evidence in the user's units.
     pub fn bound_out(&self, inner: f64) -> f64 {
-        inner - self.table.count * self.table.units.scale.ln()
+        inner + self.table.log_constant() - self.table.count * self.table.units.scale.ln()
     }
 
     /// Noise standard deviation in the user's units; `None` without noise.

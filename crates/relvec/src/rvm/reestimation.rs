@@ -2,7 +2,7 @@
 
 use super::batch::{Batch, MAX_HALVINGS, Rule};
 use super::gain::Noise;
-use super::scheme::{Hyperpriors, Run};
+use super::scheme::{Entry, Hyperpriors, Run};
 use super::solution::{At, Solution};
 use super::workspace::Workspace;
 use crate::error::Result;
@@ -84,8 +84,11 @@ pub(crate) fn first(
 }
 
 impl Reestimation {
-    pub fn start(work: &Workspace, settings: Settings) -> Result<Reestimation> {
-        let (active, a, beta) = first(work, settings.initial_alpha, settings.initial_noise_variance)?;
+    pub fn start(work: &Workspace, settings: Settings, entry: &Entry) -> Result<Reestimation> {
+        let (active, a, beta) = match &entry.from {
+            Some(warm) => (warm.columns(work), warm.a.clone(), warm.beta),
+            None => first(work, settings.initial_alpha, settings.initial_noise_variance)?,
+        };
         let now = work.solve(&active, &a, &work.problem.table.noise, At::Precision(beta), None)?;
         let gone = if settings.prune && settings.hyperpriors.a == 0.0 { GONE } else { 0.0 };
         let batch = Batch { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, gone, halvings: MAX_HALVINGS };

@@ -257,7 +257,8 @@ impl<'a> Search<'a> {
             }
         }
         let (best, log_evidence, vectors) = best;
-        let outside = |inner: f64| self.table.log_evidence_out(inner, scene.sample.count());
+        let (count, constant) = self.table.count_of(&self.rows);
+        let outside = |inner: f64| self.table.log_evidence_out(inner + constant, count);
         Ok((
             best.clone(),
             KernelTrial {
@@ -327,6 +328,7 @@ impl<'a> Search<'a> {
             x: inside(table.rows.select(Axis(0), &self.rows)),
             t: self.targets(),
             c: self.rows.iter().map(|n| table.weights[*n]).collect(),
+            count: table.count_of(&self.rows).0,
             likelihood: &self.likelihood,
             noise: table.noise.without_hyperprior(),
             bias: self.rvm.bias,
@@ -392,7 +394,7 @@ impl<'a> Search<'a> {
             for _ in 0..LEAPS {
                 let Some(leap) = self.leap(scene, &best, evaluations)? else { break };
                 let found = ascend(&leap, self.few, evaluations)?;
-                if found.log_evidence <= best.log_evidence + TOLERANCE * scene.sample.count() {
+                if found.log_evidence <= best.log_evidence + TOLERANCE * scene.sample.count {
                     break;
                 }
                 best = found;
@@ -432,7 +434,7 @@ impl<'a> Search<'a> {
         let mut small: Vec<usize> = (0..gammas.len()).filter(|d| !scene.dead[*d] && gammas[*d] < IDLE * largest).collect();
         small.sort_by(|d, e| gammas[*d].total_cmp(&gammas[*e]));
         // Of all rows, as far as the sample is a part of them.
-        let cost = 0.5 * self.table.count.max(2.0).ln() * (scene.sample.count() / self.table.count).min(1.0);
+        let cost = 0.5 * self.table.count.max(2.0).ln() * (scene.sample.count / self.table.count).min(1.0);
         let mut best = found.clone();
         let mut without = |features: &[usize], best: &mut Found| -> Result<bool> {
             let Some(Gamma::PerFeature(mut gammas)) = best.kernel.gamma().cloned() else { return Ok(false) };
@@ -465,6 +467,7 @@ impl<'a> Search<'a> {
                 x: scene.sample.x.select(Axis(0), &rows),
                 t: scene.sample.t.iter().map(|t| pick(t)).collect(),
                 c: pick(&scene.sample.c),
+                count: self.table.count_of(&rows.iter().map(|n| self.rows[*n]).collect::<Vec<usize>>()).0,
                 interrupt: scene.sample.interrupt.clone(),
                 ..scene.sample
             },
@@ -510,7 +513,7 @@ impl Scene<'_> {
     fn shared(&self, kernel: &Kernel, landmarks: usize, log_a: f64, evaluations: &mut usize) -> Result<Option<Found>> {
         let centres = self.landmarks.slice(s![..landmarks.min(self.landmarks.nrows()), ..]);
         let Some(columns) = Columns::new(&self.sample, kernel, centres)? else { return Ok(None) };
-        let limits = Limits { evaluations: 15, tolerance: 0.1 * TOLERANCE * self.sample.count(), patience: 2, step: 4.0 };
+        let limits = Limits { evaluations: 15, tolerance: 0.1 * TOLERANCE * self.sample.count, patience: 2, step: 4.0 };
         let first = self.sample.first();
         let mut near = None;
         let peak = lbfgs::maximise(&[log_a], &[Scene::range(&columns)], limits, |x| {
@@ -562,8 +565,7 @@ impl Scene<'_> {
             from.insert(1, 0.0);
             bounds.insert(1, GAMMA_RANGE);
         }
-        let limits =
-            Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * self.sample.count(), patience: PATIENCE, step: 2.0 };
+        let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * self.sample.count, patience: PATIENCE, step: 2.0 };
         let (first, mut near) = (self.sample.first(), None);
         let peak = lbfgs::maximise(&from, &bounds, limits, |x| {
             // Once the time is up no step succeeds, which ends it.
@@ -628,14 +630,14 @@ pub(super) fn feature_relevance(table: &Table, model: &Model) -> Vec<f64> {
 
 impl Moments {
     fn of(table: &Table) -> Moments {
-        let total: f64 = table.weights.iter().sum();
+        let weights = table.sample_weights();
+        let total: f64 = weights.iter().sum();
         let (mut mean, mut deviation, mut size) = (vec![], vec![], vec![]);
         for column in table.rows.columns() {
             // Relative to the largest entry, so that squares stay in range.
             let largest = column.iter().fold(0.0f64, |m, v| m.max(v.abs()));
             let unit = if largest > 0.0 { largest } else { 1.0 };
-            let sum =
-                |f: &dyn Fn(f64) -> f64| column.iter().zip(&table.weights).map(|(v, c)| c / total * f(v / unit)).sum::<f64>();
+            let sum = |f: &dyn Fn(f64) -> f64| column.iter().zip(&*weights).map(|(v, c)| c / total * f(v / unit)).sum::<f64>();
             let m = sum(&|v| v);
             let constant = column.iter().all(|v| *v == column[0]);
             mean.push(m * unit);

@@ -63,6 +63,11 @@ pub(crate) trait Scheme: Send + Sync {
     /// The hyperpriors in use.
     fn hyperpriors(&self) -> Hyperpriors;
 
+    /// Whether columns that have left the model, or were never in it, are tried.
+    fn adds(&self) -> bool {
+        false
+    }
+
     /// Most candidates that one problem may have; `None`: any number, all have to be in one.
     fn most_columns(&self, _constant_curvature: bool) -> Option<usize> {
         None

@@ -147,6 +147,10 @@ impl Scheme for Sequential {
         self.hyperpriors
     }
 
+    fn adds(&self) -> bool {
+        true
+    }
+
     fn most_columns(&self, constant_curvature: bool) -> Option<usize> {
         Some(if constant_curvature { MOST_COLUMNS } else { MOVING_MOST })
     }
@@ -303,10 +307,11 @@ impl<'p> Search<'p> {
                 let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
                 (active, alpha, beta, Phase::TopDown)
             }
-            Start::Auto if Bound::pays(problem) => {
+            Start::Auto if Bound::pays(problem) || problem.table.rvm.likelihood.as_dyn().counts() => {
                 let active = if problem.has_bias { vec![0] } else { vec![] };
                 let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
-                (active, alpha, noise.precision(1.0, 1.0), Phase::First)
+                let phase = if Bound::pays(problem) { Phase::First } else { Phase::Climb };
+                (active, alpha, noise.precision(1.0, 1.0), phase)
             }
             Start::Auto | Start::Empty => (vec![], vec![], noise.precision(1.0, 1.0), Phase::Climb),
         };

@@ -29,8 +29,10 @@ pub(super) struct Sample<'a> {
     pub x: Array2<f64>,
     /// Targets in the inner units, `[n]`; or several such, learnt side by side: their evidences are summed.
     pub t: Vec<Vec<f64>>,
-    /// Sample weights, `[n]`.
+    /// What multiplies the log-likelihoods, `[n]`.
     pub c: Vec<f64>,
+    /// n, or the sum of the sample weights.
+    pub count: f64,
     pub likelihood: &'a Likelihood,
     pub noise: Noise,
     pub bias: bool,
@@ -80,11 +82,6 @@ pub(super) struct Gradient {
 }
 
 impl Sample<'_> {
-    /// N, or the sum of the weights.
-    pub fn count(&self) -> f64 {
-        self.c.iter().sum()
-    }
-
     /// Columns beside the kernels.
     pub fn first(&self) -> usize {
         usize::from(self.bias)
@@ -171,7 +168,7 @@ impl<'s> Columns<'s> {
         linalg::solve_lower(factor.lower.view(), z.view_mut());
         let squares = z.iter().map(|z| z * z).sum::<f64>();
         linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
-        let count = self.sample.count();
+        let count = self.sample.count;
         let tt: f64 = self.sample.c.iter().zip(t).map(|(c, t)| c * t * t).sum();
         let energy = (tt - squares).max(1e-13 * tt.max(f64::MIN_POSITIVE));
         let beta = self.sample.noise.precision(energy, count);
@@ -397,8 +394,10 @@ mod tests {
                     let real = matches!(likelihood, Likelihood::Gaussian(_));
                     let one = |at: f64| f.iter().map(|f| if real { *f - at } else { f64::from(*f > at) }).collect();
                     let t = if bias { vec![one(0.3)] } else { vec![one(0.3), one(-0.4)] };
-                    let c = (0..40).map(|i| 0.5 + (i % 3) as f64).collect();
-                    let sample = Sample { x, t, c, likelihood, noise, bias, interrupt: Interrupt::default() };
+                    let c: Vec<f64> = (0..40).map(|i| 0.5 + (i % 3) as f64).collect();
+                    // As if factors of rows were among them.
+                    let count = 0.8 * c.iter().sum::<f64>();
+                    let sample = Sample { x, t, c, count, likelihood, noise, bias, interrupt: Interrupt::default() };
                     let z = draw(5, 2, 2);
                     let log_a: Vec<f64> = (0..5 + sample.first()).map(|j| -2.0 + 0.3 * j as f64).collect();
                     let columns = Columns::new(&sample, &kernel, z.view()).unwrap().unwrap();

@@ -3,9 +3,12 @@
 //! Rows are put into one order whatever theirs was, equal ones are merged, and targets are scaled to
 //! unit variance, so that no result depends on units or on the order.
 
+use std::borrow::Cow;
+
 use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 
 use super::Rvm;
+use super::factors::Factors;
 use super::gain::Noise;
 use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
 use super::score::KEPT_SHARE;
@@ -19,7 +22,7 @@ use crate::model::check_finite;
 use crate::report::{Interrupt, Repairs};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
-use crate::targets::{Targets, Values, check_present};
+use crate::targets::{Given, Targets, Values, check_present};
 
 /// The noise precision is at most this over var(t): a perfect fit must not divide by zero.
 const NOISE_CAP: f64 = 1e6;
@@ -38,10 +41,14 @@ pub(crate) struct Table<'a> {
     pub targets: Vec<f64>,
     /// R, the number of functions that a target depends on.
     pub outputs: usize,
-    /// Sample weights, `[N]`.
+    /// What multiplies the log-likelihoods, `[N]`: sample weights, times the factors of rows if there are any.
     pub weights: Vec<f64>,
+    /// Those, if they are not all 1.
+    pub factors: Option<Factors>,
     /// N, or the sum of the sample weights.
     pub count: f64,
+    /// Whether the noise of each row is known.
+    pub known_noise: bool,
     pub units: Units,
     /// The noise at the start.
     pub noise: Noise,
@@ -98,7 +105,11 @@ impl<'a> Table<'a> {
         }
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
         let given = rvm.basis == Basis::Given;
-        let canonical = Canonical::new(x, &y, &weights);
+        if let Some(given) = targets.given.as_ref().filter(|given| !likelihood.uses(given)) {
+            return Err(Error::Targets(format!("{} per row is given: that is for {}", given.name(), given.serves())));
+        }
+        let known = targets.checked_given()?;
+        let canonical = Canonical::new(x, &y, &weights, known.as_deref());
         let used = weights.iter().filter(|w| **w > 0.0).count();
         if used < 2 {
             return Err(Error::TooFewRows { found: used, least: 2 });
@@ -118,16 +129,35 @@ impl<'a> Table<'a> {
             repairs.shared_columns = canonical.shared;
         }
 
+        let count = canonical.weights.iter().sum();
+        let (mut factors, mut typical) = (None, None);
+        let (mut inner, sample_weights) = (canonical.targets, canonical.weights);
+        match (&canonical.given, &targets.given) {
+            (Some(known), Some(Given::Noise(_))) => {
+                let (own, variance) = Factors::of_noise(known, &sample_weights)?;
+                (factors, typical) = (Some(own), Some(variance));
+            }
+            (Some(known), Some(Given::Exposure(_))) => {
+                factors = Some(Factors::of_exposure(known, &inner, &sample_weights)?);
+                inner.iter_mut().zip(known).for_each(|(t, e)| *t /= e);
+            }
+            _ => {}
+        }
+        let weights = times(&sample_weights, factors.as_ref());
+
         // Targets: about their mean, in standard deviations.
-        let mut inner = canonical.targets;
         let (mut units, mut constant) = (Units { scale: 1.0, mean: 0.0 }, false);
         if likelihood.noise() != NoiseModel::None {
             constant = inner.iter().all(|t| *t == inner[0]);
-            let m = if constant { inner[0] } else { mean(&inner, &canonical.weights) };
-            let spread = if constant { 0.0 } else { deviation(&inner, m, &canonical.weights) };
+            let m = if constant { inner[0] } else { mean(&inner, &weights) };
+            let spread = if constant { 0.0 } else { deviation(&inner, m, &weights) };
             units = Units::new(rvm, m, spread)?;
             let shift = if rvm.bias { m } else { 0.0 };
             inner.iter_mut().for_each(|t| *t = (*t - shift) / units.scale);
+        }
+        if likelihood.counts() {
+            // Of all the same rate only that is to be learnt.
+            constant = inner.iter().all(|t| *t == inner[0]);
         }
         repairs.constant_target = constant;
 
@@ -153,7 +183,7 @@ impl<'a> Table<'a> {
             candidate_of = (0..d).map(Some).collect();
             Source::Given
         } else {
-            let variance = all_variance(&canonical.rows.view(), &canonical.weights);
+            let variance = all_variance(&canonical.rows.view(), &sample_weights);
             let kernel = rvm.kernel.resolve(&DataScale { features: d, variance })?;
             match &rvm.landmarks {
                 Landmarks::Given(centres) => {
@@ -171,11 +201,15 @@ impl<'a> Table<'a> {
             outputs: likelihood.outputs(targets.values),
             rows: canonical.rows.into_shared(),
             targets: inner,
-            count: canonical.weights.iter().sum(),
-            weights: canonical.weights,
-            noise: first_noise(rvm, &units, constant)?,
+            count,
+            weights,
+            factors,
+            noise: first_noise(rvm, &units, constant, typical)?,
             units,
-            bias_only: constant && rvm.bias && likelihood.noise() == NoiseModel::Learnt,
+            bias_only: constant
+                && rvm.bias
+                && (likelihood.noise() == NoiseModel::Learnt && typical.is_none() || likelihood.counts()),
+            known_noise: typical.is_some(),
             repairs,
             n_rows: n,
             origin,
@@ -196,6 +230,12 @@ impl<'a> Table<'a> {
                 expected: "gaussian: sums over rows say all of a table only where the curvature is constant".into(),
             });
         }
+        let typical = statistics.typical_noise();
+        if typical.is_some() && rvm.likelihood.as_dyn().noise() != NoiseModel::Learnt {
+            return Err(Error::Statistics(
+                "the noise of each row is known; leave the likelihood's own noise_variance out".into(),
+            ));
+        }
         if statistics.n_rows() < 2 {
             return Err(Error::TooFewRows { found: statistics.n_rows(), least: 2 });
         }
@@ -214,10 +254,12 @@ impl<'a> Table<'a> {
             targets: vec![],
             outputs: 1,
             weights: vec![],
+            factors: None,
             count: sums.count,
-            noise: first_noise(rvm, &units, constant)?,
+            noise: first_noise(rvm, &units, constant, typical)?,
             units,
-            bias_only: constant && rvm.bias && rvm.likelihood.as_dyn().noise() == NoiseModel::Learnt,
+            bias_only: constant && rvm.bias && rvm.likelihood.as_dyn().noise() == NoiseModel::Learnt && typical.is_none(),
+            known_noise: typical.is_some(),
             repairs: Repairs { constant_target: constant, ..Repairs::default() },
             n_rows: statistics.n_rows(),
             origin: (0..l).collect(),
@@ -242,18 +284,21 @@ impl<'a> Table<'a> {
             Source::Given => Source::Given,
         };
         let weights = pick(&self.weights);
+        let factors = self.factors.as_ref().map(|f| some.map_or_else(|| f.clone(), |some| f.pick(some)));
         let (mut origin, mut candidate_of) = (self.origin.clone(), self.candidate_of.clone());
-        // Of some rows nobody asks which they are.
+        // Of some rows nobody asks which they are: the relevance of a model counts the candidates.
         if let (Source::Rows { rows, .. }, Some(_)) = (&source, some) {
-            (origin, candidate_of) = ((0..rows.len()).collect(), vec![]);
+            (origin, candidate_of) = ((0..rows.len()).collect(), (0..rows.len()).map(Some).collect());
         }
         Table {
             rvm,
             rows: some.map_or_else(|| self.rows.clone(), |some| self.rows.select(Axis(0), some).into_shared()),
             targets: pick(&self.targets),
             outputs: self.outputs,
-            count: some.map_or(self.count, |_| weights.iter().sum()),
+            count: some.map_or(self.count, |_| over(&weights, factors.as_ref()).iter().sum()),
             weights,
+            factors,
+            known_noise: self.known_noise,
             units: self.units.clone(),
             noise: self.noise,
             repairs: self.repairs.clone(),
@@ -315,7 +360,7 @@ impl<'a> Table<'a> {
 
     /// Whether targets are numbers and not classes.
     pub fn is_real(&self) -> bool {
-        self.rvm.likelihood.as_dyn().noise() != NoiseModel::None
+        !self.rvm.likelihood.as_dyn().classifies()
     }
 
     /// Targets in the user's units, `[N]`.
@@ -325,7 +370,31 @@ impl<'a> Table<'a> {
 
     /// What a rule for gamma needs to know of the rows.
     pub fn data_scale(&self) -> DataScale {
-        DataScale { features: self.rows.ncols(), variance: all_variance(&self.rows.view(), &self.weights) }
+        DataScale { features: self.rows.ncols(), variance: all_variance(&self.rows.view(), &self.sample_weights()) }
+    }
+
+    /// Sample weights, `[N]`.
+    pub fn sample_weights(&self) -> Cow<'_, [f64]> {
+        over(&self.weights, self.factors.as_ref())
+    }
+
+    /// What the log evidence has beside that of the weighted rows.
+    pub fn log_constant(&self) -> f64 {
+        self.factors.as_ref().map_or(0.0, Factors::constant)
+    }
+
+    /// The same rows with other factors.
+    pub fn with_factors<'b>(&self, rvm: &'b Rvm, factors: Factors) -> Table<'b> {
+        let weights = times(&self.sample_weights(), Some(&factors));
+        Table { weights, factors: Some(factors), ..self.with(rvm, &self.kernel(), None) }
+    }
+
+    /// Sum of the sample weights of some rows, and what their log evidence has beside that of the weighted rows.
+    pub fn count_of(&self, rows: &[usize]) -> (f64, f64) {
+        match &self.factors {
+            None => (rows.iter().map(|n| self.weights[*n]).sum(), 0.0),
+            Some(f) => (rows.iter().map(|n| self.weights[*n] / f.factor[*n]).sum(), rows.iter().map(|n| f.constant[*n]).sum()),
+        }
     }
 
     /// Log evidence of `count` rows in the user's units.
@@ -355,7 +424,8 @@ impl<'a> Table<'a> {
         if let Source::Centres { kernel, .. } = &self.source
             && kernel.is_local()
         {
-            let least = LEAST_SQUARE * (self.count / self.n_rows.max(1) as f64).min(1.0);
+            let factor = self.factors.iter().flat_map(|f| &f.factor).fold(1.0, |least: f64, f| least.min(*f));
+            let least = LEAST_SQUARE * factor * (self.count / self.n_rows.max(1) as f64).min(1.0);
             norms.iter_mut().filter(|n| **n * **n < least).for_each(|n| *n = 0.0);
         }
     }
@@ -364,7 +434,8 @@ impl<'a> Table<'a> {
     pub fn sums(&self, design: &Design) -> Sums {
         let mut sums = Sums::new(design.n_columns());
         design.for_each_block(|range, phi| sums.accumulate(phi, &self.targets[range.clone()], &self.weights[range]));
-        sums.finish()
+        // The weights may hold factors.
+        Sums { count: self.count, ..sums.finish() }
     }
 
     /// `size` of `among` (places of candidates, ascending), spread as the landmarks of this fit are.
@@ -408,10 +479,11 @@ impl Units {
     }
 }
 
-fn first_noise(rvm: &Rvm, units: &Units, constant: bool) -> Result<Noise> {
+/// The noise at the start; `typical`: the geometric mean of noise variances that are known.
+fn first_noise(rvm: &Rvm, units: &Units, constant: bool, typical: Option<f64>) -> Result<Noise> {
     let c = rvm.inference.as_dyn().hyperpriors();
     let square = units.scale * units.scale;
-    let noise = match rvm.likelihood.as_dyn().noise() {
+    let noise = match typical.map_or(rvm.likelihood.as_dyn().noise(), NoiseModel::Fixed) {
         NoiseModel::None => Noise::Fixed(1.0),
         NoiseModel::Fixed(variance) => Noise::Fixed(square / variance),
         NoiseModel::Learnt if constant => Noise::Fixed(CONSTANT_NOISE),
@@ -422,6 +494,19 @@ fn first_noise(rvm: &Rvm, units: &Units, constant: bool) -> Result<Noise> {
             Err(Error::Overflow { what: "the noise precision in units of the targets' variance".into() })
         }
         _ => Ok(noise),
+    }
+}
+
+/// Sample weights times the factors of rows.
+fn times(weights: &[f64], factors: Option<&Factors>) -> Vec<f64> {
+    factors.map_or_else(|| weights.to_vec(), |f| weights.iter().zip(&f.factor).map(|(c, f)| c * f).collect())
+}
+
+/// Sample weights out of what multiplies the log-likelihoods.
+fn over<'w>(weights: &'w [f64], factors: Option<&Factors>) -> Cow<'w, [f64]> {
+    match factors {
+        None => Cow::Borrowed(weights),
+        Some(f) => Cow::Owned(weights.iter().zip(&f.factor).map(|(c, f)| c / f).collect()),
     }
 }
 

@@ -11,9 +11,8 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
-use super::parts::Warm;
 use super::table::Table;
-use super::{Fitted, Rvm};
+use super::{Hyperparameters, Rvm};
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::memory::afford;
@@ -224,16 +223,20 @@ impl Validated<'_, '_> {
     /// The fit to all rows, and what the folds say of it.
     pub fn fit(self, rvm: &Rvm, table: &Table) -> Result<(Model, Report)> {
         let Validated { folds, mut observer, interrupt, start } = self;
+        if table.known_noise {
+            let expected = "none: of rows left out the noise is not known to the model".into();
+            return Err(Error::Parameter { name: "cv".into(), found: folds.to_string(), expected });
+        }
         let folds = Folds::new(table, folds)?.with_sums(table)?;
         let grid: Vec<f64> = if rvm.chooses_sparsity() { SPARSITIES.to_vec() } else { vec![rvm.sparsity.nats()] };
         let path = Path { rvm, start, interrupt };
         let first = path.step(table, folds.sums_without(None), grid[0], None, &mut observer)?;
-        if first.report.status == Status::Stopped {
-            return Ok((first.model, first.report));
+        if first.1.status == Status::Stopped {
+            return Ok(first);
         }
         let begin = Instant::now();
         // What there is to show does not change meanwhile.
-        let (shown, mut stopped) = (first.report.last_progress(), false);
+        let (shown, mut stopped) = (first.1.last_progress(), false);
         let mut waiting = |_: &Progress| {
             let told = shown.as_ref().map(|last| Progress { elapsed: start.elapsed(), ..last.clone() });
             stopped |= told.is_some_and(|told| observer(&told).is_break());
@@ -248,18 +251,17 @@ impl Validated<'_, '_> {
         };
         let Some(found) = found else {
             let status = if stopped { Status::Stopped } else { Status::TimeLimit };
-            let report = Report { status, ..first.report };
-            return Ok((Model { status, ..first.model }, report));
+            return Ok((Model { status, ..first.0 }, Report { status, ..first.1 }));
         };
         let (t, c) = (table.real_targets(), &table.weights);
         let factor = |k: usize| if rvm.calibrate { found[k].factor(&t, c) } else { 1.0 };
         let chosen = choose(&found.iter().enumerate().map(|(k, h)| h.losses(&t, factor(k))).collect::<Vec<_>>(), c);
-        let mut fitted = first;
+        let (mut model, mut report) = first;
         for nats in &grid[1..=chosen] {
-            let next = path.step(table, folds.sums_without(None), *nats, Some(fitted.warm.clone()), &mut observer)?;
-            fitted = next.after(fitted.report);
+            let (next, after) = path.step(table, folds.sums_without(None), *nats, Some(&model), &mut observer)?;
+            (model, report) = (next, on_from(report, after));
+            model.iterations = report.iterations;
         }
-        let Fitted { mut model, mut report, .. } = fitted;
         let variance_factor = rvm.calibrate.then(|| factor(chosen));
         if let (Some(posterior), Some(factor)) = (&mut model.posterior, variance_factor) {
             posterior.variance_factor = Some(factor).filter(|f| *f != 1.0);
@@ -294,10 +296,18 @@ struct Path<'a> {
 }
 
 impl Path<'_> {
-    fn step(&self, table: &Table, sums: Option<Sums>, nats: f64, from: Option<Warm>, observer: &mut Observer) -> Result<Fitted> {
+    fn step(
+        &self,
+        table: &Table,
+        sums: Option<Sums>,
+        nats: f64,
+        from: Option<&Model>,
+        observer: &mut Observer,
+    ) -> Result<(Model, Report)> {
         let own = Rvm { sparsity: nats.into(), ..self.rvm.clone() };
         let table = table.with(&own, &table.kernel(), None);
-        own.learn_from(&table, sums, from, &mut own.watch(observer, &self.interrupt, self.start))
+        let from = from.map(Hyperparameters::of);
+        own.learn_from(&table, sums, from.as_ref(), &mut own.watch(observer, &self.interrupt, self.start))
     }
 
     fn is_late(&self) -> bool {
@@ -311,23 +321,29 @@ fn held_out(path: &Path, table: &Table, folds: &Folds, grid: &[f64], observer: &
     let mut found: Vec<HeldOut> = grid.iter().map(|_| HeldOut::new(table)).collect();
     for (k, fold) in folds.rows.iter().enumerate() {
         let part = folds.table_without(table, path.rvm, k);
-        let mut last: Option<Fitted> = None;
+        let mut last: Option<Model> = None;
         for (nats, found) in grid.iter().zip(&mut found) {
-            let bare = last.as_ref().is_some_and(|l| l.model.relevance.is_empty());
-            if !bare {
-                let from = last.map(|l| l.warm);
-                let next = path.step(&part, folds.sums_without(Some(k)), *nats, from, observer)?;
-                if matches!(next.report.status, Status::Stopped | Status::TimeLimit) {
+            // Of a model without kernels more sparsity leaves the same.
+            if last.as_ref().is_none_or(|last| !last.relevance.is_empty()) {
+                let (model, report) = path.step(&part, folds.sums_without(Some(k)), *nats, last.as_ref(), observer)?;
+                if matches!(report.status, Status::Stopped | Status::TimeLimit) {
                     return Ok(None);
                 }
-                last = Some(next);
+                last = Some(model);
             }
-            // Of a model without kernels more sparsity leaves the same.
-            let model = last.as_ref().expect("just fitted").model.clone();
+            let model = last.clone().expect("just fitted");
             found.add(table, &path.rvm.with_kept_rows(table, model, Some(&folds.without(k)))?, fold)?;
         }
     }
     Ok(Some(found))
+}
+
+/// The report of a search that went on from the end of another.
+fn on_from(before: Report, mut after: Report) -> Report {
+    after.actions.add(&before.actions);
+    after.iterations += before.iterations;
+    after.trace.splice(..0, before.trace);
+    after
 }
 
 /// The sparsest fit whose mean loss is as good as the least, up to chance; `losses` by fit and row.

@@ -243,9 +243,10 @@ impl Svm {
         interrupt: &Interrupt,
         start: Instant,
     ) -> Result<(Model, SvmReport)> {
+        targets.refuse_given("a support vector machine")?;
         let y = self.numbers(x, targets)?;
         let sample_weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
-        let canonical = Canonical::new(x, &y, &sample_weights);
+        let canonical = Canonical::new(x, &y, &sample_weights, None);
         let used = sample_weights.iter().filter(|w| **w > 0.0).count();
         if used < 2 {
             return Err(Error::TooFewRows { found: used, least: 2 });

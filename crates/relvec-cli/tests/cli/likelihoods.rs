@@ -1,0 +1,139 @@
+//! Counts, outliers, and noise that is known of each row.
+
+use serde_json::json;
+
+use super::support::{Folder, noise, numbers, regression_table};
+
+/// Visits over days, with a rate of exp(1 + sin x), about as Poisson counts are.
+fn visits(rows: usize) -> String {
+    let line = |i: usize| {
+        let (x, days) = (3.0 * noise(2 * i), 1 + i % 5);
+        let expected = (1.0 + x.sin()).exp() * days as f64;
+        let count = (expected + 1.5 * expected.sqrt() * noise(2 * i + 1)).round().max(0.0);
+        format!("{x},{days},{count}\n")
+    };
+    format!("x,days,visits\n{}", (0..rows).map(line).collect::<String>())
+}
+
+#[test]
+fn counts() {
+    let folder = Folder::with("d.csv", visits(120));
+    let fit = folder.ok("fit d.csv --target visits --likelihood poisson --exposure days -o m.json --json");
+    assert!(!fit.stderr.contains("note: task"), "the likelihood says it: {}", fit.stderr);
+    let summary = fit.json();
+    assert_eq!((&summary["task"], &summary["likelihood"]), (&json!("regress"), &json!("poisson")));
+    assert_eq!((&summary["features"], &summary["noise_std"]), (&json!(["x"]), &json!(null)));
+    let (header, rows) = folder.ok("predict m.json d.csv").csv();
+    assert_eq!(header, ["prediction", "std", "lower", "upper"]);
+    let days: Vec<f64> = (0..120).map(|i| (1 + i % 5) as f64).collect();
+    let over = folder.ok("predict m.json d.csv --exposure days");
+    assert!(!over.stderr.contains("days"), "it is not ignored: {}", over.stderr);
+    let (_, over) = over.csv();
+    let (rate, expected) = (numbers(&rows, 0), numbers(&over, 0));
+    for i in 0..120 {
+        let x = 3.0 * noise(2 * i);
+        assert!((rate[i].ln() - 1.0 - x.sin()).abs() < 0.3, "{x} {}", rate[i]);
+        assert!((expected[i] - days[i] * rate[i]).abs() < 1e-9 * expected[i]);
+        let (std, lower, upper) = (numbers(&over, 1)[i], numbers(&over, 2)[i], numbers(&over, 3)[i]);
+        assert!(std >= expected[i].sqrt() && lower <= expected[i] && expected[i] <= upper);
+        assert!(lower.fract() == 0.0 && upper.fract() == 0.0 && (upper - lower) > 2.0 * std, "{lower} {upper} {std}");
+    }
+    let (_, narrow) = folder.ok("predict m.json d.csv --level 0.5").csv();
+    assert!(numbers(&narrow, 3).iter().zip(numbers(&rows, 3)).all(|(a, b)| *a <= b));
+    assert!(
+        folder.ok("inspect m.json").stdout.contains("regress") || folder.ok("inspect m.json --json").stdout.contains("poisson")
+    );
+}
+
+#[test]
+fn outliers() {
+    let table: String = regression_table(80, ",");
+    let mut lines: Vec<String> = table.lines().map(String::from).collect();
+    for i in (5..80).step_by(9) {
+        let cells: Vec<f64> = lines[i].split(',').map(|v| v.parse().unwrap()).collect();
+        lines[i] = format!("{},{},{}", cells[0], cells[1], cells[2] + 40.0);
+    }
+    let folder = Folder::with("d.csv", lines.join("\n") + "\n").add("clean.csv", &table);
+    folder.ok("fit d.csv --target y --likelihood student_t -o m.json");
+    folder.ok("fit d.csv --target y -o plain.json");
+    let truth: Vec<f64> = table.lines().skip(1).map(|l| l.rsplit(',').next().unwrap().parse().unwrap()).collect();
+    let error = |model: &str| -> f64 {
+        let (_, rows) = folder.ok(&format!("predict {model} clean.csv")).csv();
+        numbers(&rows, 0).iter().zip(&truth).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
+    };
+    assert!(error("m.json") < 0.2 * error("plain.json"), "{} {}", error("m.json"), error("plain.json"));
+    let summary = folder.ok("inspect m.json --json").json();
+    assert!(summary["noise_degrees"].as_f64().unwrap() < 5.0, "{summary}");
+    assert!(folder.ok("inspect m.json").stdout.contains("degrees of freedom"));
+
+    // With 4 degrees of freedom: quantile 2.776445, standard deviation sqrt(2), where weights are nearly certain.
+    folder.ok("fit d.csv --target y --likelihood student_t --set likelihood.noise_degrees=4 -o four.json");
+    assert_eq!(folder.ok("inspect four.json --json").json()["noise_degrees"], json!(4.0));
+    let (_, rows) = folder.ok("predict four.json clean.csv").csv();
+    let (mean, std, upper) = (numbers(&rows, 0), numbers(&rows, 1), numbers(&rows, 3));
+    for i in 0..80 {
+        let ratio = (upper[i] - mean[i]) / std[i];
+        assert!((2.776445 / 2f64.sqrt() - 0.01..2.776446).contains(&ratio), "{ratio}");
+    }
+    folder.ok("fit d.csv --target y --likelihood student_t --set likelihood.student_t.noise_degrees=1.5 -o wild.json");
+    let (_, rows) = folder.ok("predict wild.json clean.csv").csv();
+    assert!(numbers(&rows, 1).iter().all(|std| *std == f64::INFINITY) && numbers(&rows, 3).iter().all(|v| v.is_finite()));
+}
+
+#[test]
+fn known_noise() {
+    let line = |i: usize| {
+        let (x, v) = (3.0 * noise(2 * i), if i.is_multiple_of(2) { 0.0001 } else { 1.0 });
+        format!("{x},{v},{}\n", x.sin() + f64::sqrt(3.0 * v) * noise(2 * i + 1))
+    };
+    let folder = Folder::with("d.csv", format!("x,v,y\n{}", (0..100).map(line).collect::<String>()));
+    folder.ok("fit d.csv --target y --noise-variance v -o m.json");
+    let text = folder.ok("inspect m.json").stdout;
+    assert!(text.contains("given of each row"), "{text}");
+    let (_, rows) = folder.ok("predict m.json d.csv").csv();
+    let (_, new) = folder.ok("predict m.json d.csv --noise-variance v").csv();
+    for i in 0..100 {
+        let (x, v) = (3.0 * noise(2 * i), if i.is_multiple_of(2) { 0.0001 } else { 1.0 });
+        assert!((numbers(&rows, 0)[i] - x.sin()).abs() < 0.05);
+        let (std, of_new) = (numbers(&rows, 1)[i], numbers(&new, 1)[i]);
+        assert!((of_new * of_new - std * std - v).abs() < 1e-12);
+        assert!(((numbers(&new, 3)[i] - numbers(&new, 0)[i]) / of_new - 1.959964).abs() < 1e-6);
+    }
+    // In blocks it is the same model.
+    folder.ok("fit d.csv --target y --noise-variance v --dictionary 30 --landmarks uniform -o memory.json");
+    folder.ok("fit d.csv --target y --noise-variance v --dictionary 30 --landmarks uniform --stream -o blocks.json");
+    let evidence = |model: &str| folder.ok(&format!("inspect {model} --json")).json()["log_evidence"].as_f64().unwrap();
+    assert!((evidence("memory.json") - evidence("blocks.json")).abs() < 1.0 + 0.1 * evidence("memory.json").abs());
+}
+
+#[test]
+fn what_is_refused() {
+    let folder = Folder::with("d.csv", visits(30)).add("bad.csv", "x,days,visits\n1,1,2\n2,0,3\n3,1,1.5\n");
+    let usage: &[(&str, &[&str])] = &[
+        ("fit d.csv --target visits --likelihood none -o m.json", &["none", "poisson"]),
+        ("fit d.csv --target visits --likelihood poisson --task classify -o m.json", &["do not fit together"]),
+        ("fit d.csv --target visits --exposure days -o m.json", &["--exposure is for --likelihood poisson"]),
+        ("fit d.csv --target visits --likelihood poisson --noise-variance days -o m.json", &["--likelihood gaussian"]),
+        ("fit d.csv --target visits --task classify --noise-variance days -o m.json", &["--likelihood gaussian"]),
+        ("fit d.csv --target visits --likelihood poisson --exposure visits -o m.json", &["another role"]),
+        ("fit d.csv --target visits --likelihood poisson --stream -o m.json", &["needs the table in memory"]),
+        ("fit d.csv --target visits --likelihood student_t --stream -o m.json", &["needs the table in memory"]),
+        ("fit d.csv --target visits --likelihood student_t --inference variational -o m.json", &["inference", "student_t"]),
+        ("fit d.csv --target visits --likelihood student_t --set likelihood.noise_degrees=0 -o m.json", &["noise_degrees"]),
+        ("fit d.csv --target visits --machine svm --likelihood poisson -o m.json", &["--likelihood is for --machine rvm"]),
+    ];
+    for (line, says) in usage {
+        folder.fails(2, line, says);
+    }
+    folder.fails(1, "fit bad.csv --target visits --likelihood poisson -o m.json", &["row 2 has the target 1.5"]);
+    folder.fails(
+        1,
+        "fit bad.csv --target visits --likelihood poisson --exposure days -o m.json",
+        &["the exposure 0 is not positive"],
+    );
+    folder.fails(1, "fit bad.csv --target visits --noise-variance days -o m.json", &["the noise variance 0 is not positive"]);
+    folder.fails(1, "fit d.csv --target visits --noise-variance none -o m.json", &["none"]);
+    folder.ok("fit d.csv --target visits --task regress -o m.json");
+    folder.fails(1, "predict m.json d.csv --exposure days", &["--exposure is for models of counts"]);
+    folder.fails(1, "predict m.json d.csv --noise-variance days", &["trained with such a column"]);
+}

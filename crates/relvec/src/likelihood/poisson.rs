@@ -1,0 +1,102 @@
+//! Counts with the logarithmic link.
+
+use libm::lgamma;
+use serde::{Deserialize, Serialize};
+
+use super::{LikelihoodFunction, NoiseModel, Working};
+use crate::error::{Error, Result};
+use crate::targets::{Given, Values};
+
+/// Beyond this exp(f) leaves the range of numbers: such a rate is impossible for every count.
+const LARGEST: f64 = 700.0;
+
+/// t ~ Poisson(exp(f)): f is the log of the rate. With exposures e the rate is e exp(f), see
+/// [`Targets::with_exposure`](crate::Targets::with_exposure).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Poisson {}
+
+impl LikelihoodFunction for Poisson {
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn targets(&self, values: Values<'_>) -> Result<Vec<f64>> {
+        let Values::Real(counts) = values else {
+            return Err(Error::Targets("the poisson likelihood needs counts, found classes".into()));
+        };
+        // What is not finite is refused with all other targets.
+        let bad = |t: &f64| t.is_finite() && !(*t >= 0.0 && t.fract() == 0.0);
+        if let Some((row, t)) = counts.iter().enumerate().find(|(_, t)| bad(t)) {
+            return Err(Error::Targets(format!("row {row} has the target {t}; counts are whole numbers, zero or more")));
+        }
+        Ok(counts.to_vec())
+    }
+
+    fn uses(&self, given: &Given) -> bool {
+        matches!(given, Given::Exposure(_))
+    }
+
+    /// Counts per exposure, `y`, need not be whole.
+    fn working(&self, y: &[f64], f: &[f64]) -> Working {
+        let rate: Vec<f64> = f.iter().map(|f| f.min(LARGEST).exp()).collect();
+        let one = |((y, f), rate): ((&f64, &f64), &f64)| match *f <= LARGEST {
+            true => y * f - rate - lgamma(y + 1.0),
+            false => f64::NEG_INFINITY,
+        };
+        Working {
+            log_likelihood: y.iter().zip(f).zip(&rate).map(one).collect(),
+            residual: y.iter().zip(&rate).map(|(y, rate)| y - rate).collect(),
+            curvature: rate.clone(),
+            third: rate,
+        }
+    }
+
+    fn constant_curvature(&self) -> bool {
+        false
+    }
+
+    fn counts(&self) -> bool {
+        true
+    }
+
+    fn noise(&self) -> NoiseModel {
+        NoiseModel::None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each derivative is the difference of what it is the derivative of.
+    #[test]
+    fn derivatives_equal_finite_differences() {
+        let h = 1e-5;
+        for y in [0.0, 1.0, 2.5, 40.0] {
+            for f in [-30.0, -3.0, 0.0, 2.0, 6.0] {
+                let at = |f: f64| {
+                    let work = Poisson {}.working(&[y], &[f]);
+                    [work.log_likelihood[0], work.residual[0], work.curvature[0], work.third[0]]
+                };
+                let (here, up, down) = (at(f), at(f + h), at(f - h));
+                for (k, sign) in [(0, 1.0), (1, -1.0), (2, 1.0)] {
+                    let expected = sign * (up[k] - down[k]) / (2.0 * h);
+                    assert!((here[k + 1] - expected).abs() < 1e-6 * (1.0 + expected.abs()), "{y} {f} {k}: {expected}");
+                }
+            }
+        }
+    }
+
+    /// What no count can come from is impossible, not NaN.
+    #[test]
+    fn no_rate_overflows() {
+        for f in [700.1, 1e4, f64::INFINITY] {
+            let work = Poisson {}.working(&[0.0, 3.0], &[f, f]);
+            assert!(work.log_likelihood.iter().all(|v| *v == f64::NEG_INFINITY));
+            assert!(work.residual.iter().chain(&work.curvature).chain(&work.third).all(|v| v.is_finite()));
+        }
+        let none = Poisson {}.working(&[0.0], &[-1e4]);
+        assert_eq!((none.log_likelihood[0], none.residual[0], none.curvature[0]), (0.0, 0.0, 0.0));
+    }
+}

@@ -1,0 +1,53 @@
+//! What multiplies the log-likelihood of each row beside its sample weight, (M48).
+
+use libm::lgamma;
+
+use crate::error::{Error, Result};
+
+/// Factors of the rows' log-likelihoods, up to a constant of each row.
+#[derive(Debug, Clone)]
+pub(crate) struct Factors {
+    /// > 0, `[N]`.
+    pub factor: Vec<f64>,
+    /// What the log-likelihood of each row has beside that, times the sample weight, `[N]`.
+    pub constant: Vec<f64>,
+}
+
+impl Factors {
+    /// Of known noise variances, over their geometric mean by weight, which comes second: the constants then sum to 0.
+    pub fn of_noise(variances: &[f64], weights: &[f64]) -> Result<(Factors, f64)> {
+        let total: f64 = weights.iter().sum();
+        let middle: f64 = variances.iter().zip(weights).map(|(v, c)| c / total * v.ln()).sum();
+        let logs: Vec<f64> = variances.iter().map(|v| middle - v.ln()).collect();
+        let factor: Vec<f64> = logs.iter().map(|l| l.exp()).collect();
+        if !(middle.exp().is_normal() && factor.iter().zip(weights).all(|(f, c)| (f * c).is_normal())) {
+            return Err(Error::Overflow { what: "the ratio of noise variances".into() });
+        }
+        let constant = logs.iter().zip(weights).map(|(l, c)| 0.5 * c * l).collect();
+        Ok((Factors { factor, constant }, middle.exp()))
+    }
+
+    /// Of the exposures of counts: a count t over an exposure e is e rows of t / e each.
+    pub fn of_exposure(exposures: &[f64], counts: &[f64], weights: &[f64]) -> Result<Factors> {
+        let fine = |((e, t), c): ((&f64, &f64), &f64)| (e * c).is_normal() && (t / e).is_finite();
+        if !exposures.iter().zip(counts).zip(weights).all(fine) {
+            return Err(Error::Overflow { what: "a count over its exposure".into() });
+        }
+        let constant = exposures.iter().zip(counts).zip(weights).map(|((e, t), c)| {
+            let rows = if *t > 0.0 { t * e.ln() - lgamma(t + 1.0) + e * lgamma(t / e + 1.0) } else { 0.0 };
+            c * rows
+        });
+        Ok(Factors { factor: exposures.to_vec(), constant: constant.collect() })
+    }
+
+    /// What all rows have beside the weighted log-likelihood.
+    pub fn constant(&self) -> f64 {
+        self.constant.iter().sum()
+    }
+
+    /// Those of the listed rows.
+    pub fn pick(&self, rows: &[usize]) -> Factors {
+        let pick = |v: &[f64]| rows.iter().map(|n| v[*n]).collect();
+        Factors { factor: pick(&self.factor), constant: pick(&self.constant) }
+    }
+}

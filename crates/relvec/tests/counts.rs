@@ -1,0 +1,283 @@
+//! Counts: the Poisson likelihood, its exposures and its predictions.
+
+mod support;
+
+use ndarray::{Array1, Array2, Axis, concatenate, s};
+use rand::{RngExt, SeedableRng};
+use rand_distr::Distribution;
+use relvec::*;
+use support::close;
+
+fn log_rate(x: f64) -> f64 {
+    1.0 + 1.2 * (1.5 * x).sin()
+}
+
+/// Rows, counts over exposures, and these.
+struct Data {
+    x: Array2<f64>,
+    t: Array1<f64>,
+    e: Array1<f64>,
+}
+
+fn data(seed: u64, rows: usize, exposed: bool) -> Data {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    let x = Array2::from_shape_simple_fn((rows, 1), || random.random_range(-3.0..3.0));
+    let e = Array1::from_shape_simple_fn(rows, || if exposed { random.random_range(0.2..5.0) } else { 1.0 });
+    let draw = |(x, e): (&f64, &f64)| rand_distr::Poisson::new(e * log_rate(*x).exp()).expect("a rate").sample(&mut random);
+    let t = x.iter().zip(&e).map(draw).collect();
+    Data { x, t, e }
+}
+
+fn poisson() -> Rvm {
+    Rvm { likelihood: Poisson::default().into(), kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::default() }
+}
+
+fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>) -> (Model, Report) {
+    rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap()
+}
+
+/// The rate is found from counts of it, the evidence is far above that of a constant, and the truth is within its band.
+#[test]
+fn a_known_rate_is_recovered() {
+    for inference in ["sequential", "mackay", "em"] {
+        let d = data(1, 400, false);
+        let limit = if inference == "em" { 300 } else { 10_000 };
+        let rvm = Rvm { inference: Inference::from_name(inference).unwrap(), max_iterations: limit, ..poisson() };
+        let (model, report) = fit(&rvm, &d.x, &d.t);
+        for pair in report.trace.windows(2) {
+            assert!(pair[1].log_evidence >= pair[0].log_evidence - 1e-8 * pair[0].log_evidence.abs(), "{inference}");
+        }
+        assert!(model.is_of_counts() && model.n_classes().is_none() && model.noise_variance().is_none());
+        assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
+        let prediction = model.predict(d.x.view()).unwrap();
+        let truth = d.x.column(0).mapv(log_rate);
+        let off = (&prediction.mean - &truth).mapv(|v| v * v).mean().unwrap().sqrt();
+        // em is not at rest by then.
+        assert!(off < if inference == "em" { 0.15 } else { 0.1 }, "{inference}: {off}");
+        let inside = (0..400).filter(|i| (prediction.mean[*i] - truth[*i]).powi(2) < 9.0 * prediction.model_variance[*i]).count();
+        assert!(inside > 360, "{inference}: {inside}");
+        let nothing = Hyperparameters { intercept_alpha: Some(1.0), ..Hyperparameters::default() };
+        let constant = rvm.evaluate(d.x.view(), &Targets::real(d.t.view()), &nothing).unwrap();
+        assert!(model.log_evidence.unwrap() > constant.log_evidence + 100.0);
+    }
+}
+
+/// The evidence of the bias alone is the integral over it: Laplace's is near where counts are many.
+#[test]
+fn the_evidence_is_near_the_integral() {
+    let d = data(2, 60, true);
+    let at = Hyperparameters { intercept_alpha: Some(0.5), ..Hyperparameters::default() };
+    let targets = Targets::real(d.t.view()).with_exposure(d.e.view());
+    let found = poisson().evaluate(d.x.view(), &targets, &at).unwrap().log_evidence;
+    let log_gamma = |n: f64| (2..=n as usize).map(|k| (k as f64).ln()).sum::<f64>();
+    let log_joint = |w: f64| {
+        let rows: f64 = d.t.iter().zip(&d.e).map(|(t, e)| t * (w + e.ln()) - e * w.exp() - log_gamma(*t)).sum();
+        rows - 0.25 * w * w + 0.5 * (0.5 / (2.0 * std::f64::consts::PI)).ln()
+    };
+    let grid: Vec<f64> = (0..20_001).map(|k| log_joint(-3.0 + 6.0 * k as f64 / 20_000.0)).collect();
+    let top = grid.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let integral = top + (grid.iter().map(|v| (v - top).exp()).sum::<f64>() * 6.0 / 20_000.0).ln();
+    assert!((found - integral).abs() < 2e-3, "{found} {integral}");
+}
+
+/// The gradient of the evidence, in which the mode moves, with exposures and weights.
+#[test]
+fn gradients_equal_finite_differences() {
+    let d = data(3, 50, true);
+    let c = Array1::from_shape_fn(50, |i| 0.5 + (i % 3) as f64);
+    let targets = Targets::real(d.t.view()).with_exposure(d.e.view()).with_weights(c.view());
+    let at = Hyperparameters {
+        relevance: vec![1, 8, 20, 33],
+        alpha: vec![0.7, 2.0, 0.1, 5.0],
+        intercept_alpha: Some(0.3),
+        ..Hyperparameters::default()
+    };
+    let evidence = |gamma: f64, at: &Hyperparameters| {
+        let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), ..poisson() };
+        rvm.evaluate(d.x.view(), &targets, at).unwrap()
+    };
+    let (found, h) = (evidence(0.5, &at), 1e-4f64);
+    for k in 0..4 {
+        let moved = |by: f64| {
+            let mut at = at.clone();
+            at.alpha[k] *= by.exp();
+            evidence(0.5, &at).log_evidence
+        };
+        let expected = (moved(h) - moved(-h)) / (2.0 * h);
+        assert!((found.gradient_log_alpha[k + 1] - expected).abs() < 1e-6 * (1.0 + expected.abs()));
+        assert!((found.gradient_log_alpha_fixed[k + 1] - expected).abs() > 1e-6, "the mode moves");
+    }
+    let width = |by: f64| evidence(0.5 * by.exp(), &at).log_evidence;
+    let expected = (width(h) - width(-h)) / (2.0 * h);
+    assert!((found.gradient_log_kernel[0] - expected).abs() < 1e-6 * (1.0 + expected.abs()));
+}
+
+/// An exposure of k is k rows whose counts are summed, but for what the evidence has of the way they were summed; and
+/// with exposures the rate of an exposure of 1 is found.
+#[test]
+fn exposures() {
+    let d = data(4, 300, true);
+    let targets = Targets::real(d.t.view()).with_exposure(d.e.view());
+    let (model, _) = poisson().fit(d.x.view(), &targets, &mut silent).unwrap();
+    let prediction = model.predict(d.x.view()).unwrap();
+    let off = (&prediction.mean - &d.x.column(0).mapv(log_rate)).mapv(|v| v * v).mean().unwrap().sqrt();
+    assert!(off < 0.12, "{off}");
+
+    // Counts of 3 and 5 at one row, and 8 over an exposure of 2.
+    let (mut x, mut t) = (d.x.slice(s![..40, ..]).to_owned(), d.t.slice(s![..40]).mapv(|t| t.min(9.0)));
+    (t[0], t[1]) = (3.0, 5.0);
+    x[[1, 0]] = x[[0, 0]];
+    let at = Hyperparameters { relevance: vec![0, 7, 20], alpha: vec![1.0, 0.5, 2.0], ..Hyperparameters::default() };
+    let apart = poisson().evaluate(x.view(), &Targets::real(t.view()), &at).unwrap();
+    let together: Vec<usize> = (0..40).filter(|i| *i != 1).collect();
+    let (x, mut t) = (x.select(Axis(0), &together), t.select(Axis(0), &together));
+    let mut e = Array1::ones(39);
+    (t[0], e[0]) = (8.0, 2.0);
+    let at = Hyperparameters { relevance: vec![0, 6, 19], ..at };
+    let summed = poisson().evaluate(x.view(), &Targets::real(t.view()).with_exposure(e.view()), &at).unwrap();
+    close("weights", &summed.weights, &apart.weights, 1e-9);
+    // 8! / (3! 5!) ways, each of probability 2^-8.
+    let constant = (56f64 / 256.0).ln();
+    assert!((apart.log_evidence - summed.log_evidence - constant).abs() < 1e-9, "{}", apart.log_evidence - summed.log_evidence);
+}
+
+/// Exposures scale, and equal ones only shift the log rate.
+#[test]
+fn a_common_exposure_shifts_the_log_rate() {
+    let d = data(5, 100, false);
+    let e = Array1::from_elem(100, 4.0);
+    let (plain, _) = fit(&poisson(), &d.x, &d.t);
+    let targets = Targets::real(d.t.view()).with_exposure(e.view());
+    let (over, _) = poisson().fit(d.x.view(), &targets, &mut silent).unwrap();
+    let (one, other) = (plain.predict(d.x.view()).unwrap(), over.predict(d.x.view()).unwrap());
+    let (one, other) = (one.counts(None).unwrap(), other.counts(Some(e.view())).unwrap());
+    let ratio = &other.mean / &one.mean;
+    assert!(ratio.iter().all(|r| (r - 1.0).abs() < 0.1), "{ratio}");
+}
+
+/// The mean and the variance of a count whose log rate is Gaussian, by summing over rates.
+#[test]
+fn moments_of_counts_are_those_of_the_mixture() {
+    let d = data(6, 60, false);
+    let (model, _) = fit(&poisson(), &d.x, &d.t);
+    let prediction = model.predict(d.x.view()).unwrap();
+    let counts = prediction.counts(None).unwrap();
+    for n in 0..60 {
+        let (m, sd) = (prediction.mean[n], prediction.model_variance[n].sqrt());
+        let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
+        for k in -400..=400 {
+            let z = k as f64 / 40.0;
+            let (p, rate) = ((-0.5 * z * z).exp(), (m + sd * z).exp());
+            (mass, first, second) = (mass + p, first + p * rate, second + p * (rate + rate * rate));
+        }
+        let (mean, variance) = (first / mass, second / mass - (first / mass).powi(2));
+        assert!((counts.mean[n] - mean).abs() < 1e-9 * mean);
+        assert!((counts.variance()[n] - variance).abs() < 1e-8 * variance);
+        assert!((counts.std()[n].powi(2) - counts.rate_variance[n] - counts.mean[n]).abs() < 1e-9 * variance);
+    }
+}
+
+/// Weights count rows, to the bit; order does not matter.
+#[test]
+fn weights_are_repetitions() {
+    let d = data(7, 60, true);
+    let (x, t, e) =
+        (concatenate![Axis(0), d.x, d.x], concatenate![Axis(0), d.t, d.t], concatenate![Axis(0), d.e, d.e].to_owned());
+    let two = Array1::from_elem(60, 2.0);
+    let twice = poisson().fit(x.view(), &Targets::real(t.view()).with_exposure(e.view()), &mut silent).unwrap().0;
+    let targets = Targets::real(d.t.view()).with_exposure(d.e.view()).with_weights(two.view());
+    let weighted = poisson().fit(d.x.view(), &targets, &mut silent).unwrap().0;
+    assert_eq!((twice.log_evidence, twice.expansion), (weighted.log_evidence, weighted.expansion));
+}
+
+/// Counts that say little, or much.
+#[test]
+fn odd_counts() {
+    let x = Array2::from_shape_fn((30, 1), |(i, _)| i as f64 / 10.0);
+    for count in [0.0, 1.0, 7.0, 1e6, 1e12] {
+        for bias in [true, false] {
+            for inference in ["sequential", "mackay", "em"] {
+                let inference = Inference::from_name(inference).unwrap();
+                let rvm = Rvm { bias, inference, max_iterations: 200, ..poisson() };
+                let (model, report) = fit(&rvm, &x, &Array1::from_elem(30, count));
+                assert!(report.trace.iter().all(|p| p.log_evidence.is_finite()));
+                let counts = model.predict(x.view()).unwrap().counts(None).unwrap();
+                let good = |m: f64| if count == 0.0 { m < 0.5 } else { (m / count - 1.0).abs() < 0.5 };
+                // Without a bias a mackay fit to zeros may end with f = 0.
+                let defined = count == 0.0 && !bias;
+                assert!(defined || counts.mean.iter().all(|m| good(*m)), "{count} {bias} {:?}: {}", rvm.inference, counts.mean);
+            }
+        }
+    }
+    let mut lone = Array1::zeros(30);
+    lone[12] = 40.0;
+    // Among zeros the log rate is known from above only, which no Gaussian is: its mean may be beyond all numbers, and
+    // is refused then.
+    let prediction = fit(&poisson(), &x, &lone).0.predict(x.view()).unwrap();
+    assert!(prediction.mean.iter().chain(&prediction.model_variance).all(|v| v.is_finite()));
+    assert!((prediction.mean[12] - 40f64.ln()).abs() < 0.5);
+    match prediction.counts(None) {
+        Ok(counts) => assert!(counts.mean.iter().all(|m| m.is_finite() && *m >= 0.0)),
+        Err(error) => assert!(matches!(error, Error::Overflow { .. })),
+    }
+}
+
+/// A large dictionary, by parts; kernels learnt; centres moved.
+#[test]
+fn regimes() {
+    let d = data(8, 900, false);
+    let rvm = Rvm { dictionary: Dictionary::Rule(DictionaryRule::All), ..poisson() };
+    let (model, report) = fit(&rvm, &d.x, &d.t);
+    assert!(report.certificate.reason.contains("passes over all 900"), "{}", report.certificate.reason);
+    let off = (&model.predict_mean(d.x.view()).unwrap() - &d.x.column(0).mapv(log_rate)).mapv(|v| v * v).mean().unwrap().sqrt();
+    assert!(off < 0.08, "{off}");
+    let d = data(9, 150, true);
+    let targets = Targets::real(d.t.view()).with_exposure(d.e.view());
+    let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into(), ..poisson() };
+    let (model, report) = learnt.fit(d.x.view(), &targets, &mut silent).unwrap();
+    let trial = &report.kernel_search.unwrap().tried[0];
+    assert!(trial.log_evidence >= trial.start_log_evidence.unwrap());
+    assert!(model.log_evidence.unwrap() >= trial.log_evidence - 1.0);
+    let moved = Rvm { centres: CentreRule::Learned, dictionary: Dictionary::Size(20), ..poisson() };
+    assert!(moved.fit(d.x.view(), &targets, &mut silent).unwrap().1.centre_search.is_some());
+}
+
+#[test]
+fn what_is_refused() {
+    let d = data(10, 20, true);
+    let error = |targets: Targets| poisson().fit(d.x.view(), &targets, &mut silent).unwrap_err().to_string();
+    for (bad, says) in [
+        (-1.0, "row 5 has the target -1; counts are whole"),
+        (2.5, "row 5 has the target 2.5"),
+        (f64::NAN, "row 5"),
+        (f64::INFINITY, "row 5"),
+    ] {
+        let mut t = d.t.clone();
+        t[5] = bad;
+        let found = error(Targets::real(t.view()));
+        assert!(found.contains(says), "{found}");
+    }
+    let labels: Vec<usize> = (0..20).map(|i| i % 2).collect();
+    assert!(error(Targets::classes(&labels, 2)).contains("needs counts"));
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let mut e = d.e.clone();
+        e[3] = bad;
+        assert!(error(Targets::real(d.t.view()).with_exposure(e.view())).contains("exposure of row 3"));
+    }
+    let short = d.e.slice(s![..19]);
+    assert!(error(Targets::real(d.t.view()).with_exposure(short)).contains("exposure: expected 20, one per row, found 19"));
+    assert!(error(Targets::real(d.t.view()).with_noise_variance(d.e.view())).contains("for the gaussian likelihood"));
+    let gaussian = Rvm::default().fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view()), &mut silent);
+    assert!(gaussian.unwrap_err().to_string().contains("for the poisson likelihood"));
+    let variational = Rvm { inference: Inference::from_name("variational").unwrap(), ..poisson() };
+    assert!(matches!(variational.check(), Err(Error::Parameter { name, .. }) if name == "inference"));
+    let mut sums = Statistics::new(&poisson().kernel, d.x.slice(s![..5, ..])).unwrap();
+    assert!(sums.update(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view())).is_err());
+    sums.update(d.x.view(), &Targets::real(d.t.view())).unwrap();
+    assert!(matches!(poisson().fit_statistics(&sums, &mut silent), Err(Error::Parameter { name, .. }) if name == "likelihood"));
+    let (model, _) = fit(&poisson(), &d.x, &d.t);
+    let prediction = model.predict(d.x.view()).unwrap();
+    assert!(prediction.counts(Some(short)).is_err());
+    assert!(prediction.counts(Some(Array1::zeros(20).view())).is_err());
+    assert!(model.predict_probability(d.x.view(), Moderation::Posterior).is_err());
+}

@@ -1,0 +1,313 @@
+//! Student-t noise: outliers do not bend the function, and the bound never falls.
+
+mod support;
+
+use ndarray::{Array1, Array2, Axis, concatenate, s};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, StandardNormal, StudentT as Noise};
+use relvec::*;
+use support::close;
+
+fn truth(x: f64) -> f64 {
+    2.0 + (1.5 * x).sin()
+}
+
+struct Data {
+    x: Array2<f64>,
+    t: Array1<f64>,
+    /// Rows that are outliers.
+    out: Vec<usize>,
+}
+
+/// Gaussian noise of 0.1, and a share of rows anywhere, mostly above.
+fn spoilt(seed: u64, rows: usize, share: f64) -> Data {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    let x = Array2::from_shape_simple_fn((rows, 1), || random.random_range(-3.0..3.0));
+    let mut out = vec![];
+    let inputs = x.column(0).to_vec();
+    let draw = |(i, x): (usize, &f64)| {
+        let noise: f64 = StandardNormal.sample(&mut random);
+        if random.random_range(0.0..1.0) < share {
+            out.push(i);
+            return truth(*x) + random.random_range(-3.0..12.0);
+        }
+        truth(*x) + 0.1 * noise
+    };
+    let t = inputs.iter().enumerate().map(draw).collect();
+    Data { x, t, out }
+}
+
+/// Student-t noise of 3 degrees of freedom and a scale of 0.2.
+fn heavy(seed: u64, rows: usize) -> Data {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+    let x = Array2::from_shape_simple_fn((rows, 1), || random.random_range(-3.0..3.0));
+    let noise = Noise::new(3.0).expect("degrees");
+    let t = x.column(0).mapv(|x| truth(x) + 0.2 * noise.sample(&mut random));
+    Data { x, t, out: vec![] }
+}
+
+fn student(noise_degrees: Option<f64>) -> Rvm {
+    let likelihood = StudentT { noise_degrees, noise_variance: None }.into();
+    Rvm { likelihood, kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::default() }
+}
+
+fn gaussian() -> Rvm {
+    Rvm { likelihood: Gaussian::default().into(), ..student(None) }
+}
+
+fn fit(rvm: &Rvm, d: &Data) -> (Model, Report) {
+    rvm.fit(d.x.view(), &Targets::real(d.t.view()), &mut silent).unwrap()
+}
+
+fn error(model: &Model, d: &Data) -> f64 {
+    let off = &model.predict_mean(d.x.view()).unwrap() - &d.x.column(0).mapv(truth);
+    off.mapv(|v| v * v).mean().unwrap().sqrt()
+}
+
+#[track_caller]
+fn never_falls(model: &Model, report: &Report) {
+    for pair in report.trace.windows(2) {
+        assert!(pair[1].log_evidence >= pair[0].log_evidence, "{} to {}", pair[0].log_evidence, pair[1].log_evidence);
+    }
+    let last = report.trace.last().unwrap();
+    assert!((last.log_evidence - model.log_evidence.unwrap()).abs() < 1e-8 * last.log_evidence.abs());
+    assert_eq!((report.status, report.iterations), (model.status, model.iterations));
+    assert_eq!(report.iterations, report.trace.len());
+}
+
+/// With 10 to 20 % of gross outliers the function is found, where Gaussian noise does not find it; the outliers are
+/// told from the other rows.
+#[test]
+fn outliers_do_not_bend_the_function() {
+    for (seed, share) in [(1, 0.1), (2, 0.15), (3, 0.2)] {
+        let d = spoilt(seed, 200, share);
+        for inference in ["sequential", "mackay", "em"] {
+            let rvm = Rvm { inference: Inference::from_name(inference).unwrap(), ..student(None) };
+            let (model, report) = fit(&rvm, &d);
+            never_falls(&model, &report);
+            let plain = error(&fit(&gaussian(), &d).0, &d);
+            assert!(error(&model, &d) < 0.08, "{inference} {share}: {}", error(&model, &d));
+            assert!(plain > 3.0 * error(&model, &d), "{inference} {share}: {plain}");
+            let count = |rows: &mut dyn Iterator<Item = usize>| rows.map(|i| report.row_weights[i]).sum::<f64>();
+            let outliers = count(&mut d.out.iter().copied()) / d.out.len() as f64;
+            let others = count(&mut (0..200).filter(|i| !d.out.contains(i))) / (200 - d.out.len()) as f64;
+            assert!(outliers < 0.25 * others, "{inference}: {outliers} {others}");
+            assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
+        }
+    }
+}
+
+#[test]
+fn degrees_and_scale_are_recovered() {
+    let d = heavy(4, 500);
+    let (model, report) = fit(&student(None), &d);
+    never_falls(&model, &report);
+    assert_eq!(report.status, Status::Converged);
+    let (degrees, scale) = (model.noise_degrees().unwrap(), model.noise_std().unwrap());
+    assert!((2.0..4.7).contains(&degrees), "{degrees}");
+    assert!((0.17..0.24).contains(&scale), "{scale}");
+    let (plain, _) = fit(&gaussian(), &d);
+    assert!(model.log_evidence > plain.log_evidence);
+    assert!(error(&model, &d) < error(&plain, &d));
+    let prediction = model.predict(d.x.view()).unwrap();
+    assert_eq!(prediction.noise_degrees, Some(degrees));
+    // The variance is that of Student's distribution; the scale is smaller.
+    let expected = prediction.model_variance[0] + prediction.noise_variance * degrees / (degrees - 2.0);
+    assert!((prediction.deviation()[0].powi(2) - expected).abs() < 1e-12 * expected);
+    let wide = student(Some(1.5));
+    assert!(fit(&wide, &d).0.predict(d.x.view()).unwrap().deviation().iter().all(|v| *v == f64::INFINITY));
+}
+
+/// With many degrees of freedom the noise is Gaussian.
+#[test]
+fn many_degrees_are_gaussian_noise() {
+    let d = spoilt(5, 120, 0.0);
+    let (one, _) = fit(&student(Some(1e9)), &d);
+    let (other, _) = fit(&gaussian(), &d);
+    assert!((one.log_evidence.unwrap() - other.log_evidence.unwrap()).abs() < 1e-3);
+    assert_eq!(one.relevance, other.relevance);
+    close("mean", &one.predict_mean(d.x.view()).unwrap().to_vec(), &other.predict_mean(d.x.view()).unwrap().to_vec(), 1e-4);
+    // And learnt they are many.
+    let (learnt, _) = fit(&student(None), &d);
+    assert!(learnt.noise_degrees().unwrap() > 10.0, "{:?}", learnt.noise_degrees());
+}
+
+/// The bound at given precisions is below the log evidence, which a sum over the weight of the bias gives, and near it;
+/// the best degrees are those of the highest bound.
+#[test]
+fn the_bound_is_a_bound() {
+    let d = heavy(6, 40);
+    let at = Hyperparameters { intercept_alpha: Some(0.1), noise_variance: Some(0.5), ..Hyperparameters::default() };
+    let bound =
+        |degrees: Option<f64>| student(degrees).evaluate(d.x.view(), &Targets::real(d.t.view()), &at).unwrap().log_evidence;
+    let degrees: f64 = 3.0;
+    let log_gamma = |x: f64| {
+        // Stirling's series far out, and back by the recursion.
+        let (mut y, mut shift) = (x, 0.0);
+        while y < 20.0 {
+            shift += y.ln();
+            y += 1.0;
+        }
+        (y - 0.5) * y.ln() - y + 0.5 * (2.0 * std::f64::consts::PI).ln() + 1.0 / (12.0 * y) - 1.0 / (360.0 * y.powi(3)) - shift
+    };
+    let each = log_gamma(0.5 * (degrees + 1.0)) - log_gamma(0.5 * degrees) - 0.5 * (degrees * std::f64::consts::PI * 0.5).ln();
+    let log_joint = |w: f64| {
+        let rows: f64 = d.t.iter().map(|t| each - 0.5 * (degrees + 1.0) * ((t - w).powi(2) / 0.5 / degrees).ln_1p()).sum();
+        rows - 0.05 * w * w + 0.5 * (0.1 / (2.0 * std::f64::consts::PI)).ln()
+    };
+    let grid: Vec<f64> = (0..40_001).map(|k| log_joint(-10.0 + 20.0 * k as f64 / 40_000.0)).collect();
+    let top = grid.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let evidence = top + (grid.iter().map(|v| (v - top).exp()).sum::<f64>() * 20.0 / 40_000.0).ln();
+    let found = bound(Some(degrees));
+    assert!(found < evidence && evidence - found < 0.5, "{found} {evidence}");
+    let best = bound(None);
+    assert!([0.5, 1.0, 2.0, 3.0, 5.0, 20.0, 1000.0].iter().all(|degrees| bound(Some(*degrees)) <= best + 1e-9));
+}
+
+#[test]
+fn gradients_equal_finite_differences() {
+    let d = heavy(7, 60);
+    let c = Array1::from_shape_fn(60, |i| 0.5 + (i % 3) as f64);
+    let targets = Targets::real(d.t.view()).with_weights(c.view());
+    let at = Hyperparameters {
+        relevance: vec![1, 8, 20],
+        alpha: vec![0.7, 2.0, 0.1],
+        intercept_alpha: Some(0.3),
+        noise_variance: Some(0.04),
+    };
+    let h = 1e-4f64;
+    for degrees in [Some(3.0), None] {
+        let evaluate = |at: &Hyperparameters| student(degrees).evaluate(d.x.view(), &targets, at).unwrap();
+        let found = evaluate(&at);
+        let check = |what: &str, got: f64, moved: &dyn Fn(f64) -> Hyperparameters| {
+            let expected = (evaluate(&moved(h)).log_evidence - evaluate(&moved(-h)).log_evidence) / (2.0 * h);
+            assert!((got - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{what} {degrees:?}: {got} {expected}");
+        };
+        for k in 0..3 {
+            check("alpha", found.gradient_log_alpha[k + 1], &|by| {
+                let mut at = at.clone();
+                at.alpha[k] *= by.exp();
+                at
+            });
+        }
+        let noise = |by: f64| Hyperparameters { noise_variance: Some(0.04 * (-by).exp()), ..at.clone() };
+        check("noise", found.gradient_log_noise.unwrap(), &noise);
+    }
+}
+
+/// A weight is the row as often; order and units do not matter.
+#[test]
+fn weights_order_and_units() {
+    let d = spoilt(8, 100, 0.1);
+    let rvm = student(Some(4.0));
+    let (plain, report) = fit(&rvm, &d);
+    let two = Array1::from_elem(100, 2.0);
+    let weighted = rvm.fit(d.x.view(), &Targets::real(d.t.view()).with_weights(two.view()), &mut silent).unwrap().0;
+    let double = Data { x: concatenate![Axis(0), d.x, d.x], t: concatenate![Axis(0), d.t, d.t], out: vec![] };
+    let (twice, of_both) = fit(&rvm, &double);
+    assert_eq!((twice.log_evidence, twice.expansion), (weighted.log_evidence, weighted.expansion));
+    assert_eq!(of_both.row_weights[..100], of_both.row_weights[100..]);
+    let order: Vec<usize> = (0..100).map(|i| (i * 37 + 11) % 100).collect();
+    let other = Data { x: d.x.select(Axis(0), &order), t: d.t.select(Axis(0), &order), out: vec![] };
+    let (shuffled, of_other) = fit(&rvm, &other);
+    assert!((shuffled.log_evidence.unwrap() - plain.log_evidence.unwrap()).abs() < 1e-7);
+    let back: Vec<f64> = order.iter().map(|i| report.row_weights[*i]).collect();
+    close("row weights", &of_other.row_weights, &back, 1e-6);
+    let (scaled, of_scaled) = fit(&rvm, &Data { x: d.x.clone(), t: &d.t * 1e6, out: vec![] });
+    close("row weights", &of_scaled.row_weights, &report.row_weights, 1e-5);
+    assert!((scaled.noise_std().unwrap() / plain.noise_std().unwrap() / 1e6 - 1.0).abs() < 1e-5);
+}
+
+/// The noise held; a dictionary in parts; a kernel to be learnt; a design matrix; no bias.
+#[test]
+fn other_ways() {
+    let d = spoilt(9, 150, 0.1);
+    let held = Rvm { likelihood: StudentT { noise_degrees: None, noise_variance: Some(0.01) }.into(), ..student(None) };
+    let (model, report) = fit(&held, &d);
+    never_falls(&model, &report);
+    assert_eq!(model.noise_variance(), Some(0.01));
+    assert!(error(&model, &d) < 0.08, "{}", error(&model, &d));
+    let (model, _) = fit(&Rvm { bias: false, ..student(None) }, &d);
+    assert!(error(&model, &d) < 0.1, "{}", error(&model, &d));
+    let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into(), ..student(None) };
+    let (model, report) = fit(&learnt, &d);
+    assert!(report.kernel_search.is_some() && report.row_weights.len() == 150);
+    assert!(error(&model, &d) < 0.08, "{}", error(&model, &d));
+    let phi = Array2::from_shape_fn((150, 8), |(i, j)| d.x[[i, 0]].powi(j as i32) / 3f64.powi(j as i32));
+    let given = Rvm { basis: Basis::Given, ..student(None) };
+    let (model, _) = given.fit(phi.view(), &Targets::real(d.t.view()), &mut silent).unwrap();
+    let off = &model.predict_mean(phi.view()).unwrap() - &d.x.column(0).mapv(truth);
+    assert!(off.mapv(|v| v * v).mean().unwrap().sqrt() < 0.1);
+    let big = spoilt(10, 1300, 0.1);
+    let all = Rvm { dictionary: Dictionary::Rule(DictionaryRule::All), ..student(Some(3.0)) };
+    let (model, report) = fit(&all, &big);
+    never_falls(&model, &report);
+    assert!(error(&model, &big) < 0.04, "{}", error(&model, &big));
+}
+
+/// Limits end it with a model; so does the observer.
+#[test]
+fn limits() {
+    let d = spoilt(11, 150, 0.1);
+    let (model, report) = fit(&Rvm { max_iterations: 7, ..student(None) }, &d);
+    assert_eq!((report.status, report.trace.len()), (Status::IterationLimit, 7));
+    never_falls(&model, &report);
+    let mut calls = 0;
+    let mut stop = |_: &Progress| {
+        calls += 1;
+        if calls == 30 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+    };
+    let (model, report) = student(None).fit(d.x.view(), &Targets::real(d.t.view()), &mut stop).unwrap();
+    assert_eq!(report.status, Status::Stopped);
+    never_falls(&model, &report);
+    let (model, report) = fit(&Rvm { time_limit: Some(1e-3), ..student(None) }, &d);
+    assert_eq!(report.status, Status::TimeLimit);
+    never_falls(&model, &report);
+}
+
+#[test]
+fn odd_targets() {
+    let d = spoilt(12, 40, 0.0);
+    let constant = Data { x: d.x.clone(), t: Array1::from_elem(40, 3.0), out: vec![] };
+    let (model, report) = fit(&student(None), &constant);
+    assert!(report.repairs.constant_target);
+    assert!(model.predict_mean(d.x.view()).unwrap().iter().all(|m| (m - 3.0).abs() < 1e-6));
+    // All but three the same: the scale falls to its bound, and all stays finite.
+    let mut t = constant.t;
+    t.slice_mut(s![..3]).assign(&Array1::from(vec![9.0, -4.0, 30.0]));
+    let (model, report) = fit(&student(None), &Data { x: d.x.clone(), t, out: vec![] });
+    never_falls(&model, &report);
+    assert!(model.predict(d.x.view()).unwrap().mean.iter().all(|m| m.is_finite()));
+    assert!(report.row_weights.iter().all(|w| w.is_finite() && *w >= 0.0));
+}
+
+#[test]
+fn what_is_refused() {
+    let d = spoilt(13, 30, 0.1);
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        for (name, likelihood) in [
+            ("noise_degrees", StudentT { noise_degrees: Some(bad), noise_variance: None }),
+            ("noise_variance", StudentT { noise_degrees: None, noise_variance: Some(bad) }),
+        ] {
+            let rvm = Rvm { likelihood: likelihood.into(), ..student(None) };
+            match rvm.fit(d.x.view(), &Targets::real(d.t.view()), &mut silent) {
+                Err(Error::Parameter { name: found, .. }) => assert_eq!(found, format!("likelihood.student_t.{name}")),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let variational = Rvm { inference: Inference::from_name("variational").unwrap(), ..student(None) };
+    assert!(matches!(variational.check(), Err(Error::Parameter { name, .. }) if name == "inference"));
+    let moved = Rvm { centres: CentreRule::Learned, ..student(None) };
+    assert!(matches!(moved.check(), Err(Error::Parameter { name, .. }) if name == "centres"));
+    let mut sums = Statistics::new(&student(None).kernel, d.x.slice(s![..5, ..])).unwrap();
+    sums.update(d.x.view(), &Targets::real(d.t.view())).unwrap();
+    assert!(
+        matches!(student(None).fit_statistics(&sums, &mut silent), Err(Error::Parameter { name, .. }) if name == "likelihood")
+    );
+    let v = Array1::from_elem(30, 0.1);
+    let known = student(None).fit(d.x.view(), &Targets::real(d.t.view()).with_noise_variance(v.view()), &mut silent);
+    assert!(known.unwrap_err().to_string().contains("gaussian likelihood"));
+    let labels: Vec<usize> = (0..30).map(|i| i % 2).collect();
+    assert!(student(None).fit(d.x.view(), &Targets::classes(&labels, 2), &mut silent).is_err());
+}
