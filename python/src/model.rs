@@ -206,7 +206,7 @@ impl Model {
         x: PyReadonlyArray2<'py, f64>,
         threads: usize,
         exposure: Option<PyReadonlyArray1<'py, f64>>,
-    ) -> PyResult<Moments<'py>> {
+    ) -> PyResult<Pair<'py>> {
         let prediction = self.prediction(py, x.as_array(), threads)?;
         let counts = prediction.counts(exposure.as_ref().map(|e| e.as_array())).map_err(exception)?;
         Ok((counts.mean.to_pyarray(py), counts.rate_variance.to_pyarray(py)))
