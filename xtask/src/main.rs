@@ -27,6 +27,7 @@ const VERBS: &[Verb] = &[
 const PEERS: &str = "bench peers [--quick] [--data FOLDER] [--list] [CASE ...]";
 const CLASSES: &str = "bench classes [--data FOLDER] [--limit SECONDS] [--sets SET ...]";
 const SVM: &str = "bench svm [--data FOLDER] [--rows N] [--sets SET ...]";
+const UNCERTAINTY: &str = "bench uncertainty --data FOLDER [--seeds N] [--sets SET ...]";
 const CALIBRATION: &str = "bench calibration --data FOLDER [--splits N] [--sets SET ...]";
 const SCALE: &str = "bench scale FOLDER [--seeds N] [--list] [CASE ...]";
 
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         ["bench", "peers", rest @ ..] => Some(peers::bench(rest)),
         ["bench", "classes", rest @ ..] => Some(peers::bench_classes(rest)),
         ["bench", "svm", rest @ ..] => Some(python::bench_svm(rest)),
+        ["bench", "uncertainty", rest @ ..] => Some(python::bench_uncertainty(rest)),
         ["bench", "calibration", rest @ ..] => Some(python::bench_calibration(rest)),
         ["bench", "scale", rest @ ..] => Some(python::bench_scale(rest)),
         _ => None,
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         println!("    {PEERS}\n           beside other packages, all that are installed; writes docs/benchmarks.md");
         println!("    {CLASSES}\n           more than two classes, beside fastrvm; writes docs/classes.md");
         println!("    {SVM}\n           support vector machines beside LIBSVM; writes docs/svm.md");
+        println!("    {UNCERTAINTY}\n           whether error bars are true; writes docs/uncertainty.md");
         println!("    {CALIBRATION}\n           how true class probabilities are; writes docs/calibration.md");
         println!("    {SCALE}\n           learnt kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });

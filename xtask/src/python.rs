@@ -43,6 +43,10 @@ pub fn bench_svm(arguments: &[&str]) -> Result {
 }
 
 /// Class probabilities, moderated and not, beside scikit-learn's.
+pub fn bench_uncertainty(arguments: &[&str]) -> Result {
+    bench_released("python/benchmarks/uncertainty.py", arguments)
+}
+
 pub fn bench_calibration(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/calibration.py", arguments)
 }
