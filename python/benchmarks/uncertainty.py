@@ -212,9 +212,8 @@ def main() -> None:
         text.append("| " + " | ".join(cells) + " |\n")
     machines = frame[frame.sparsity != "GP"]
     overall = machines.groupby(["sparsity", "variance", "calibrated"], sort=False)[["nlpd", "coverage"]]
-    text.append(
-        "\n| sparsity | variance | calibrated | mean NLPD | least coverage | largest coverage |\n|---|---|---|---|---|---|\n"
-    )
+    text.append("\n| sparsity | variance | calibrated | mean NLPD | least coverage | largest coverage |\n")
+    text.append("|---|---|---|---|---|---|\n")
     for key, group in overall:
         cells = [*key, f"{group.nlpd.mean():.3f}", f"{group.coverage.min():.3f}", f"{group.coverage.max():.3f}"]
         text.append("| " + " | ".join(cells) + " |\n")
@@ -225,7 +224,8 @@ def main() -> None:
     text.append(
         "\n![RVM, healed RVM and a Gaussian process beside a gap](figures/healed.png)\n\n"
         f"In the middle of the gap the standard deviation of the function is {gap['middle']:.3f} healed and "
-        f"{gap['plain']:.3f} not, that of the signal at the rows {gap['signal']:.3f}; among the rows the healed interval covers {100 * gap['coverage']:.1f} %.\n"
+        f"{gap['plain']:.3f} not, that of the signal at the rows {gap['signal']:.3f}; "
+        f"among the rows the healed interval covers {100 * gap['coverage']:.1f} %.\n"
     )
     path = ROOT / "docs" / "uncertainty.md"
     path.write_text("".join(text), encoding="utf-8")

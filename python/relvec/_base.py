@@ -44,7 +44,8 @@ class KernelMachine(BaseEstimator):
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _forget(self) -> None:
-        """Leave nothing of an earlier fit: one that fails must not look like it."""
+        """Leave nothing of an earlier fit: one that fails must not look like it; but what to go on from."""
+        self._earlier = self._model if getattr(self, "warm_start", False) and hasattr(self, "_model") else None
         for name in [name for name in vars(self) if name == "_model" or name.endswith("_")]:
             delattr(self, name)
 
@@ -146,6 +147,7 @@ class RelevanceVectorMachine(KernelMachine):
         tol: float | None,
         sparsity: float | str,
         cv: int | None,
+        warm_start: bool,
         max_iter: int,
         time_limit: float | None,
         memory_limit: int | None,
@@ -170,6 +172,7 @@ class RelevanceVectorMachine(KernelMachine):
         self.tol = tol
         self.sparsity = sparsity
         self.cv = cv
+        self.warm_start = warm_start
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.memory_limit = memory_limit
@@ -201,7 +204,7 @@ class RelevanceVectorMachine(KernelMachine):
         _parameters.one_of("basis", self.basis, ["kernel", "given"])
         # Checked before any work is done on the data.
         external = self._precomputed or self._callable
-        settings, seed = self._settings(likelihood, external or self.basis == "given")
+        settings, seed = self._settings(likelihood, external or self.basis == "given", self._start(X.shape[1]))
         landmarks = _parameters.landmarks(self, X.shape[1])
 
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
@@ -229,10 +232,35 @@ class RelevanceVectorMachine(KernelMachine):
             )
         self._end(model, report, name, classes)
 
-    def _settings(self, likelihood: dict[str, Any], given: bool) -> tuple[str, int]:
-        """All settings of a fit for the core, checked, and the seed."""
+    def _start(self, features: int) -> dict[str, Any] | None:
+        """The precisions of the earlier model, to go on from, if that is asked for."""
+        earlier, self._earlier = getattr(self, "_earlier", None), None
+        if earlier is None:
+            return None
+        if earlier.n_features != features:
+            raise ValueError(f"warm_start: the earlier model has {earlier.n_features} features, X has {features}")
+        if earlier.kernel is not None and isinstance(self.kernel, str):
+            (name,) = json.loads(earlier.kernel)
+            if name != self.kernel:
+                raise ValueError(f"warm_start: the earlier model has the kernel {name!r}, kernel = {self.kernel!r}")
+        if earlier.basis == "external" or earlier.learned_centres or not isinstance(self.landmarks, str):
+            raise ValueError("warm_start: expected a kernel that relvec computes, at training rows")
+        if earlier.members or self.inference != "sequential":
+            raise ValueError("warm_start: expected one model, by inference='sequential'")
+        bias = earlier.intercept_alpha
+        return {
+            "relevance": earlier.relevance.tolist(),
+            "alpha": earlier.alpha.tolist(),
+            "intercept_alpha": bias if np.isfinite(bias) and self.fit_intercept else None,
+            "noise_variance": earlier.noise_variance,
+        }
+
+    def _settings(
+        self, likelihood: dict[str, Any], given: bool, start: dict[str, Any] | None = None
+    ) -> tuple[str, int]:
+        """All settings of a fit for the core, checked, and the seed; `start`: precisions to begin at."""
         seed = self._seed(self.random_state)
-        settings = _parameters.settings(self, likelihood, given, threads(self.n_jobs), seed)
+        settings = _parameters.settings(self, likelihood, given, threads(self.n_jobs), seed, start)
         _parameters.verbosity(self.verbose)
         return settings, seed
 

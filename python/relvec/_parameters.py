@@ -283,14 +283,16 @@ def svm_settings(estimator: Any, own: dict[str, Any], threads: int) -> str:
     return json.dumps(settings, allow_nan=False, default=plain)
 
 
-def inference(estimator: Any) -> dict[str, Any]:
-    """The inference scheme's settings."""
+def inference(estimator: Any, start: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The inference scheme's settings; `start`: precisions to begin at."""
     name = one_of("inference", estimator.inference, SCHEMES)
     if not isinstance(estimator.inference_params, (dict, type(None))):
         raise ValueError(f"inference_params = {estimator.inference_params!r}: expected a dict or None")
     own = dict(estimator.inference_params or {})
     if estimator.tol is not None:
         own["tolerance"] = positive("tol", estimator.tol)
+    if start is not None:
+        own["start"] = {"given": start}
     return {name: own}
 
 
@@ -304,13 +306,20 @@ def sparsity(value: Any) -> str | float:
     return number
 
 
-def settings(estimator: Any, likelihood: dict[str, Any], given: bool, threads: int, seed: int) -> str:
-    """All settings of a fit; `given`: the rows are values of basis functions already."""
+def settings(
+    estimator: Any,
+    likelihood: dict[str, Any],
+    given: bool,
+    threads: int,
+    seed: int,
+    start: dict[str, Any] | None = None,
+) -> str:
+    """All settings of a fit; `given`: the rows are values of basis functions already; `start`: precisions."""
     own: dict[str, Any] = {
         "basis": "given" if given else "kernel",
         "bias": bool(estimator.fit_intercept),
         "likelihood": likelihood,
-        "inference": inference(estimator),
+        "inference": inference(estimator, start),
         "sparsity": sparsity(estimator.sparsity),
         "cv": None if estimator.cv is None else whole("cv", estimator.cv, 2),
         "max_iterations": whole("max_iter", estimator.max_iter, 1),

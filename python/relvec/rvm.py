@@ -99,6 +99,9 @@ default="kmedoids"
     cv : int, default=None
         Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
         none, or 5 where something is chosen by it. The kernel is that of the fit to all rows.
+    warm_start : bool, default=False
+        Whether a further `fit` goes on from the model of the last: the same rows first, others may follow. For
+        ``inference="sequential"`` and one model whose centres are training rows.
     calibrate : bool, default=False
         Whether predictive variances are multiplied by the mean square of the standardised residuals of rows left out
         in cross-validation, if that is above 1.
@@ -241,6 +244,7 @@ default="kmedoids"
         tol: float | None = None,
         sparsity: float | str = 0.0,
         cv: int | None = None,
+        warm_start: bool = False,
         calibrate: bool = False,
         variance: str = "posterior",
         keep_rows: int | None = None,
@@ -269,6 +273,7 @@ default="kmedoids"
             tol=tol,
             sparsity=sparsity,
             cv=cv,
+            warm_start=warm_start,
             max_iter=max_iter,
             time_limit=time_limit,
             memory_limit=memory_limit,
@@ -604,6 +609,9 @@ default="kmedoids"
     cv : int, default=None
         Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
         none, or 5 where something is chosen by it. The kernel is that of the fit to all rows.
+    warm_start : bool, default=False
+        Whether a further `fit` goes on from the model of the last: the same rows first, others may follow. For
+        ``inference="sequential"`` and one model whose centres are training rows.
     max_iter : int, default=10000
         Most iterations.
     time_limit : float, default=None
@@ -743,6 +751,7 @@ default="kmedoids"
         tol: float | None = None,
         sparsity: float | str = 0.0,
         cv: int | None = None,
+        warm_start: bool = False,
         max_iter: int = 10_000,
         time_limit: float | None = None,
         memory_limit: int | None = None,
@@ -768,6 +777,7 @@ default="kmedoids"
             tol=tol,
             sparsity=sparsity,
             cv=cv,
+            warm_start=warm_start,
             max_iter=max_iter,
             time_limit=time_limit,
             memory_limit=memory_limit,

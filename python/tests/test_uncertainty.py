@@ -135,3 +135,34 @@ def test_bad_predictions():
         model.set_params(memory_limit=50_000).predict(np.resize(X, (100, 1)), return_cov=True)
     with pytest.raises(ValueError, match="at most as many folds"):
         RVC(cv=40).fit(C[:50], Y[:50])
+
+
+@pytest.mark.parametrize(("cls", "rows", "target"), [(RVR, X, T), (RVC, C, Y)])
+def test_warm_start(cls, rows, target):
+    n = len(rows) - 5
+    model = cls(gamma=0.2, warm_start=True).fit(rows[:n], target[:n])
+    cold = cls(gamma=0.2).fit(rows[:n], target[:n])
+    # On from the end of the same search nothing is left to do.
+    model.fit(rows[:n], target[:n])
+    assert_array_equal(model.relevance_, cold.relevance_)
+    assert_allclose(model.log_evidence_, cold.log_evidence_, rtol=1e-8)
+    # With rows more, on from the model of the first.
+    begin = len(cold.relevance_) + np.isfinite(cold.intercept_alpha_)
+    further = model.fit(rows, target)
+    assert abs(int(further.report_["active"][0]) - int(begin)) <= 5
+    assert abs(further.log_evidence_ - cls(gamma=0.2).fit(rows, target).log_evidence_) < 2.0
+
+
+def test_warm_start_from_something_else():
+    model = RVR(gamma=0.2, warm_start=True).fit(X, T)
+    with pytest.raises(ValueError, match="has the kernel 'rbf'"):
+        model.set_params(kernel="laplacian").fit(X, T)
+    model = RVR(gamma=0.2, warm_start=True).fit(X, T)
+    with pytest.raises(ValueError, match="has 1 features, X has 2"):
+        model.fit(np.hstack([X, X]), T)
+    model = RVR(gamma=0.2, warm_start=True).fit(X, T)
+    with pytest.raises(ValueError, match="relevance"):
+        model.fit(X[:3], T[:3])
+    model = RVR(gamma=0.2, warm_start=True).fit(X, T)
+    with pytest.raises(ValueError, match="inference='sequential'"):
+        model.set_params(inference="mackay").fit(X, T)
