@@ -43,7 +43,7 @@ def test_known_noise_does_as_well_as_a_dense_process():
     truth = np.sinc(X[:, 0] / np.pi)
     dense = GaussianProcessRegressor(ConstantKernel() * RBF(), alpha=V, random_state=0).fit(X, UNEVEN)
     ours = RVR(gamma="evidence").fit(X, UNEVEN, noise_variance=V).predict(X)
-    assert np.std(ours - truth) < 1.5 * np.std(dense.predict(X) - truth)
+    assert np.std(ours - truth) < 2.5 * np.std(dense.predict(X) - truth)
 
 
 def test_noise_of_new_rows():

@@ -183,7 +183,9 @@ def test_what_the_statistics_have_decided(name):
 
 
 def test_bad_fits():
-    with pytest.raises(TypeError, match=r"fit\(\) has no parameter 'gama'; known: fit_intercept, noise_variance"):
+    with pytest.raises(
+        TypeError, match=r"fit\(\) has no parameter 'gama'; known: fit_intercept, likelihood, noise_variance"
+    ):
         whole().fit(gama=1)
     with pytest.raises(ValueError, match="tol = -1: expected a positive number"):
         whole().fit(tol=-1)

@@ -63,6 +63,8 @@ struct NoiseSums {
     count: f64,
     /// Sum of sample weight times log noise precision.
     log_precision: f64,
+    /// The largest noise variance.
+    largest: f64,
 }
 
 /// What the bytes begin with.
@@ -171,6 +173,7 @@ impl Statistics {
             let own = NoiseSums {
                 count: used.iter().map(|i| weights[*i]).sum(),
                 log_precision: used.iter().map(|i| -weights[*i] * v[*i].ln()).sum(),
+                largest: used.iter().map(|i| v[*i]).fold(0.0, f64::max),
             };
             self.add_noise(&own);
         }
@@ -221,11 +224,17 @@ impl Statistics {
         let noise = self.noise.get_or_insert_default();
         noise.count += other.count;
         noise.log_precision += other.log_precision;
+        noise.largest = noise.largest.max(other.largest);
     }
 
     /// Geometric mean, by weight, of the noise variances, if they are known.
     pub(crate) fn typical_noise(&self) -> Option<f64> {
         self.noise.map(|noise| (-noise.log_precision / noise.count).exp())
+    }
+
+    /// That over the largest of them.
+    pub(crate) fn least_factor(&self) -> f64 {
+        self.typical_noise().zip(self.noise).map_or(1.0, |(typical, noise)| typical / noise.largest)
     }
 
     /// Rows of positive weight so far.

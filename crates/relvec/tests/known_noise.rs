@@ -266,6 +266,20 @@ fn every_regime_agrees() {
     assert_eq!(table.relevance, summed.relevance);
     assert_eq!(summed.noise_variance(), Some(0.0));
 
+    // A centre among few rows of much noise is a centre.
+    let few = [0, 7, 30].map(|i| 20.0 + f64::from(i));
+    let x = concatenate![Axis(0), d.x, Array2::from_shape_vec((3, 1), few.to_vec()).unwrap()];
+    let (t, v) = (concatenate![Axis(0), d.t, ndarray::array![70.0, 90.0, 60.0]], concatenate![Axis(0), d.v, Array1::ones(3)]);
+    let centres = x.slice(s![395.., ..]).to_owned();
+    let targets_of = Targets::real(t.view()).with_noise_variance(v.view());
+    let own_centres = Rvm { landmarks: Landmarks::Given(Centres(centres.clone())), ..rvm() };
+    let (rows, _) = own_centres.fit(x.view(), &targets_of, &mut silent).unwrap();
+    let mut sums = Statistics::new(&own.kernel, centres.view()).unwrap();
+    sums.update(x.view(), &targets_of).unwrap();
+    let (summed, _) = rvm().fit_statistics(&sums, &mut silent).unwrap();
+    assert_eq!(rows.relevance, summed.relevance);
+    assert!(rows.relevance.iter().any(|k| *k >= 5), "{:?}", rows.relevance);
+
     // On so little memory G is not kept.
     let small = Rvm { memory_limit: Some(900_000), ..own.clone() };
     let (on_demand, _) = small.fit(d.x.view(), &targets(0, 400), &mut silent).unwrap();

@@ -30,9 +30,9 @@ fn counts() {
     assert!(!over.stderr.contains("days"), "it is not ignored: {}", over.stderr);
     let (_, over) = over.csv();
     let (rate, expected) = (numbers(&rows, 0), numbers(&over, 0));
+    let off: f64 = (0..120).map(|i| (rate[i].ln() - 1.0 - (3.0 * noise(2 * i)).sin()).abs()).sum();
+    assert!(off / 120.0 < 0.15, "{off}");
     for i in 0..120 {
-        let x = 3.0 * noise(2 * i);
-        assert!((rate[i].ln() - 1.0 - x.sin()).abs() < 0.3, "{x} {}", rate[i]);
         assert!((expected[i] - days[i] * rate[i]).abs() < 1e-9 * expected[i]);
         let (std, lower, upper) = (numbers(&over, 1)[i], numbers(&over, 2)[i], numbers(&over, 3)[i]);
         assert!(std >= expected[i].sqrt() && lower <= expected[i] && expected[i] <= upper);
@@ -40,9 +40,7 @@ fn counts() {
     }
     let (_, narrow) = folder.ok("predict m.json d.csv --level 0.5").csv();
     assert!(numbers(&narrow, 3).iter().zip(numbers(&rows, 3)).all(|(a, b)| *a <= b));
-    assert!(
-        folder.ok("inspect m.json").stdout.contains("regress") || folder.ok("inspect m.json --json").stdout.contains("poisson")
-    );
+    assert!(!folder.ok("inspect m.json").stdout.contains("noise"));
 }
 
 #[test]

@@ -40,6 +40,11 @@ impl Factors {
         Ok(Factors { factor: exposures.to_vec(), constant: constant.collect() })
     }
 
+    /// The least factor, and 1.
+    pub fn least(&self) -> f64 {
+        self.factor.iter().fold(1.0, |least, f| least.min(*f))
+    }
+
     /// What all rows have beside the weighted log-likelihood.
     pub fn constant(&self) -> f64 {
         self.constant.iter().sum()

@@ -28,7 +28,9 @@ const GRID: usize = 47;
 const SECTIONS: usize = 40;
 /// Rounds from each start before the starts are compared, and rounds at most.
 const TRIAL_ROUNDS: usize = 4;
-const MAX_ROUNDS: usize = 300;
+const MAX_ROUNDS: usize = 1000;
+/// Updates of all precisions in a round, where a scheme does nothing else.
+const STEPS: usize = 20;
 /// Rounds are at rest when one raises the bound by no more nats than this, for each 1,000 rows; then searches make
 /// excursions too, for as long as these gain something.
 const RISE: f64 = 1e-3;
@@ -42,19 +44,24 @@ const TIGHT: f64 = 1e-12;
 const FLAT: f64 = 1e-6;
 const MAX_SWEEPS: usize = 2000;
 
-/// How far a round goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Effort {
-    /// On from the model, without excursions.
-    Brief,
-    /// With them.
-    Thorough,
-    /// From the beginning.
-    Anew,
+/// A model, how it was found, and the factors that it was found with.
+struct Fitted {
+    model: Model,
+    report: Report,
+    scales: Scales,
+    /// Whether the search was ended for the sake of the factors, before it was at rest.
+    cut: bool,
 }
 
-/// A model and how it was found.
-type Fitted = (Model, Report);
+impl Fitted {
+    fn bound(&self) -> f64 {
+        self.model.log_evidence.unwrap_or(f64::NEG_INFINITY)
+    }
+
+    fn goes_on(&self) -> bool {
+        self.report.status == Status::Converged
+    }
+}
 
 /// What is known of the rows' factors: q(u), and the degrees of freedom.
 #[derive(Debug, Clone)]
@@ -65,57 +72,38 @@ struct Scales {
 }
 
 /// The fit.
-pub(super) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut Watch) -> Result<Fitted> {
+pub(super) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut Watch) -> Result<(Model, Report)> {
     if table.repairs.constant_target {
         return rvm.search(table, None, None, false, watch);
     }
-    let mut best: Option<(Fitted, Scales)> = None;
-    // What has left the model of other schemes does not come back by itself.
-    let trial = if rvm.inference.as_dyn().adds() { Effort::Brief } else { Effort::Anew };
+    let degrees = mixture.degrees.unwrap_or(FIRST_DEGREES);
     // All rows alike; and those far from the middle of the targets held for outliers. The higher bound goes on.
-    for start in [None, Some(spread(table))] {
-        let degrees = mixture.degrees.unwrap_or(FIRST_DEGREES);
-        let scales = match start {
-            None => Scales { degrees, factor: vec![1.0; table.targets.len()] },
-            Some(distance) => Scales::of(&distance, degrees).balanced(table).0,
+    let alike = Scales { degrees, factor: vec![1.0; table.targets.len()] };
+    let mut now = trial(rvm, table, mixture, alike, watch)?;
+    if now.goes_on() {
+        let other = trial(rvm, table, mixture, Scales::of(&spread(table), degrees).balanced(table).0, watch)?;
+        // The trace, and how it ended, are those of both.
+        now = match other.bound() > now.bound() {
+            true => other,
+            false => Fitted { report: Report { status: other.report.status, trace: other.report.trace, ..now.report }, ..now },
         };
-        let mut now = (round(rvm, table, &scales, None, false, watch)?, scales);
-        for _ in 1..TRIAL_ROUNDS {
-            if now.0.1.status != Status::Converged {
-                break;
-            }
-            now = next(rvm, table, mixture, now, trial, watch)?;
-        }
-        let higher = best.as_ref().is_none_or(|(before, _)| rvm.objective(&now.0.0) > rvm.objective(&before.0));
-        let over = now.0.1.status != Status::Converged;
-        if higher {
-            best = Some(now);
-        } else if let Some((before, _)) = best.as_mut() {
-            // The trace is that of all.
-            before.1.trace.clone_from(&now.0.1.trace);
-            before.1.status = now.0.1.status;
-        }
-        if over {
-            break;
-        }
     }
-    let mut now = best.expect("there is a start");
-    let (mut effort, mut excursions) = (Effort::Brief, 0);
+    let (mut brief, mut excursions) = (true, 0);
     for _ in 0..MAX_ROUNDS {
-        if now.0.1.status != Status::Converged {
+        if !now.goes_on() {
             break;
         }
-        let before = rvm.objective(&now.0.0);
-        now = next(rvm, table, mixture, now, effort, watch)?;
-        let rise = rvm.objective(&now.0.0) - before;
-        match effort {
-            Effort::Brief if rise <= RISE * (table.count / 1000.0).max(1.0) => effort = Effort::Thorough,
-            Effort::Thorough if rise <= EXCURSION_RISE || excursions == MAX_EXCURSIONS => break,
-            Effort::Thorough => (effort, excursions) = (Effort::Brief, excursions + 1),
-            Effort::Brief | Effort::Anew => {}
+        let before = now.bound();
+        now = next(rvm, table, mixture, now, brief, watch)?;
+        let rise = now.bound() - before;
+        let rested = !now.cut && rise <= RISE * (table.count / 1000.0).max(1.0);
+        match brief {
+            true => brief = !rested,
+            false if rise <= EXCURSION_RISE || excursions == MAX_EXCURSIONS => break,
+            false => (brief, excursions) = (true, excursions + 1),
         }
     }
-    let ((mut model, mut report), scales) = now;
+    let Fitted { mut model, mut report, scales, .. } = now;
     (model.status, report.iterations, model.iterations) = (report.status, report.trace.len(), report.trace.len());
     if let Some(posterior) = &mut model.posterior {
         posterior.noise_degrees = Some(scales.degrees);
@@ -123,40 +111,32 @@ pub(super) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut W
     Ok((model, report))
 }
 
-/// The factors that a model asks for, and a search with them: from that model, or (`anew`) from the beginning, if that
-/// leads higher.
-fn next(
-    rvm: &Rvm,
-    table: &Table,
-    mixture: ScaleMixture,
-    (fitted, scales): (Fitted, Scales),
-    effort: Effort,
-    watch: &mut Watch,
-) -> Result<(Fitted, Scales)> {
-    let mut run = || -> Result<(Fitted, Scales)> {
-        let at = Hyperparameters::of(&fitted.0);
-        let held = table.with_factors(rvm, scales.factors(&table.sample_weights()));
-        let (asked, by) = Scales::asked(&held, mixture, &at)?.balanced(table);
-        if effort == Effort::Anew {
-            let after = round(rvm, table, &asked, None, false, watch)?;
-            if rvm.objective(&after.0) > rvm.objective(&fitted.0) {
-                return Ok((after, asked));
-            }
-            if after.1.status != Status::Converged {
-                let report = Report { status: after.1.status, trace: after.1.trace, ..fitted.1.clone() };
-                return Ok(((fitted.0.clone(), report), scales.clone()));
-            }
+/// Some rounds from a start.
+fn trial(rvm: &Rvm, table: &Table, mixture: ScaleMixture, scales: Scales, watch: &mut Watch) -> Result<Fitted> {
+    let mut now = round(rvm, table, scales, None, false, watch)?;
+    for _ in 1..TRIAL_ROUNDS {
+        if !now.goes_on() {
+            break;
         }
+        now = next(rvm, table, mixture, now, true, watch)?;
+    }
+    Ok(now)
+}
+
+/// The factors that a model asks for, and the search that goes on from it with them.
+fn next(rvm: &Rvm, table: &Table, mixture: ScaleMixture, before: Fitted, brief: bool, watch: &mut Watch) -> Result<Fitted> {
+    let mut run = || -> Result<Fitted> {
+        let at = Hyperparameters::of(&before.model);
+        let held = table.with_factors(rvm, before.scales.factors(&table.sample_weights()));
+        let (asked, by) = Scales::asked(&held, mixture, &at)?.balanced(table);
         // The same precisions of the rows, whatever their factors are relative to.
         let from = Hyperparameters { noise_variance: at.noise_variance.map(|v| v * by), ..at };
-        let after = round(rvm, table, &asked, Some(&from), effort != Effort::Thorough, watch)?;
-        Ok((after, asked))
+        round(rvm, table, asked, Some(&from), brief, watch)
     };
     match run() {
         // Out of time before there was another model.
         Err(Error::Interrupted) if watch.is_late() && !table.interrupt.is_raised_by_hand() => {
-            let (model, report) = fitted;
-            Ok(((model, Report { status: Status::TimeLimit, ..report }), scales))
+            Ok(Fitted { report: Report { status: Status::TimeLimit, ..before.report }, ..before })
         }
         other => other,
     }
@@ -166,15 +146,24 @@ fn next(
 fn round(
     rvm: &Rvm,
     table: &Table,
-    scales: &Scales,
+    scales: Scales,
     from: Option<&Hyperparameters>,
     brief: bool,
     watch: &mut Watch,
 ) -> Result<Fitted> {
     let held = table.with_factors(rvm, scales.factors(&table.sample_weights()));
-    let (model, report) = rvm.search(&held, None, from, brief, watch)?;
+    // What has left the model of a scheme that only re-estimates does not come back: nothing goes before its time.
+    let steps = if rvm.inference.as_dyn().adds() { usize::MAX } else { STEPS };
+    let most = watch.limit(steps);
+    let found = rvm.search(&held, None, from, brief, watch);
+    watch.max_iterations = most;
+    let (model, mut report) = found?;
     watch.trace.clone_from(&report.trace);
-    Ok((model, report))
+    let cut = report.status == Status::IterationLimit && report.trace.len() < most;
+    if cut {
+        report.status = Status::Converged;
+    }
+    Ok(Fitted { model, report, scales, cut })
 }
 
 /// What each row counts for under a model with Student-t noise, from its target, `[N]`, and the prediction: (M52).

@@ -45,6 +45,8 @@ pub(crate) struct Table<'a> {
     pub weights: Vec<f64>,
     /// Those, if they are not all 1.
     pub factors: Option<Factors>,
+    /// The least of them, and 1.
+    least_factor: f64,
     /// N, or the sum of the sample weights.
     pub count: f64,
     /// Whether the noise of each row is known.
@@ -203,6 +205,7 @@ impl<'a> Table<'a> {
             targets: inner,
             count,
             weights,
+            least_factor: factors.as_ref().map_or(1.0, Factors::least),
             factors,
             noise: first_noise(rvm, &units, constant, typical)?,
             units,
@@ -255,6 +258,7 @@ impl<'a> Table<'a> {
             outputs: 1,
             weights: vec![],
             factors: None,
+            least_factor: statistics.least_factor().min(1.0),
             count: sums.count,
             noise: first_noise(rvm, &units, constant, typical)?,
             units,
@@ -297,6 +301,7 @@ impl<'a> Table<'a> {
             outputs: self.outputs,
             count: some.map_or(self.count, |_| over(&weights, factors.as_ref()).iter().sum()),
             weights,
+            least_factor: factors.as_ref().map_or(self.least_factor, Factors::least),
             factors,
             known_noise: self.known_noise,
             units: self.units.clone(),
@@ -386,7 +391,7 @@ impl<'a> Table<'a> {
     /// The same rows with other factors.
     pub fn with_factors<'b>(&self, rvm: &'b Rvm, factors: Factors) -> Table<'b> {
         let weights = times(&self.sample_weights(), Some(&factors));
-        Table { weights, factors: Some(factors), ..self.with(rvm, &self.kernel(), None) }
+        Table { weights, least_factor: factors.least(), factors: Some(factors), ..self.with(rvm, &self.kernel(), None) }
     }
 
     /// Sum of the sample weights of some rows, and what their log evidence has beside that of the weighted rows.
@@ -424,8 +429,7 @@ impl<'a> Table<'a> {
         if let Source::Centres { kernel, .. } = &self.source
             && kernel.is_local()
         {
-            let factor = self.factors.iter().flat_map(|f| &f.factor).fold(1.0, |least: f64, f| least.min(*f));
-            let least = LEAST_SQUARE * factor * (self.count / self.n_rows.max(1) as f64).min(1.0);
+            let least = LEAST_SQUARE * self.least_factor * (self.count / self.n_rows.max(1) as f64).min(1.0);
             norms.iter_mut().filter(|n| **n * **n < least).for_each(|n| *n = 0.0);
         }
     }

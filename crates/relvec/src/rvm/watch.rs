@@ -14,7 +14,7 @@ pub(crate) struct Watch<'o, 'f> {
     observer: &'o mut Observer<'f>,
     interrupt: Interrupt,
     start: Instant,
-    max_iterations: usize,
+    pub max_iterations: usize,
     time_limit: Option<Duration>,
     pub trace: Vec<TracePoint>,
 }
@@ -29,6 +29,12 @@ impl<'o, 'f> Watch<'o, 'f> {
         time_limit: Option<Duration>,
     ) -> Watch<'o, 'f> {
         Watch { observer, interrupt, start, max_iterations, time_limit, trace: Vec::new() }
+    }
+
+    /// Allows `more` iterations at most from here on; returns how many there might be in all before.
+    pub fn limit(&mut self, more: usize) -> usize {
+        let most = self.trace.len().saturating_add(more).min(self.max_iterations);
+        std::mem::replace(&mut self.max_iterations, most)
     }
 
     pub fn elapsed(&self) -> Duration {
