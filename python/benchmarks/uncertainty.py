@@ -51,10 +51,10 @@ it. The Gaussian process is scikit-learn's, one width, amplitude and noise learn
 """
 
 TAIL = """
-The defaults stay those of the papers, sparsity 0 and the variance of the posterior: the least error, one fit instead of
-six, and true error bars where few of the rows become kernels. Where many do, error bars need more: recommended is
-`sparsity = 1, variance = "healed", calibrate = true`, which is a smaller model, found sooner. Without the sparsity, or with
-that of cross-validation, the density is a little higher still.
+The defaults stay those of the papers, sparsity 0 and the variance of the posterior: the least error, one fit instead
+of six, and true error bars where few of the rows become kernels. Where many do, error bars need more: recommended is
+`sparsity = 1, variance = "healed", calibrate = true`, which is a smaller model, found sooner. Without the sparsity, or
+with that of cross-validation, the density is a little higher still.
 """
 
 
