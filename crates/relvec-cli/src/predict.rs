@@ -77,8 +77,9 @@ struct PredictionWriter<'a> {
     draws: Option<Draws<'a>>,
     /// Standard deviations from the mean to `upper`.
     quantile: f64,
-    /// Whether they are those of Student's distribution.
-    student: bool,
+    /// Whether the noise is Student's; if not, the standard deviation of what the quantile is of, over its scale.
+    heavy: bool,
+    spread: f64,
     /// The same as a probability.
     above: f64,
     /// What is known of each row, and the name of its column.
@@ -123,8 +124,11 @@ impl<'a> PredictionWriter<'a> {
         let pool =
             rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build().context("cannot start threads")?;
         let known = known(model, args)?;
-        let student = args.student_t || heavy;
-        Ok(PredictionWriter { model, pool, header, decision, variance, draws, quantile, student, above, known })
+        let spread = match (args.student_t, model.noise_degrees()) {
+            (true, Some(degrees)) if degrees > 2.0 => (degrees / (degrees - 2.0)).sqrt(),
+            _ => 1.0,
+        };
+        Ok(PredictionWriter { model, pool, header, decision, variance, draws, quantile, heavy, spread, above, known })
     }
 
     /// `known`: what is known of each row, `[B]`, if anything is.
@@ -149,7 +153,7 @@ impl<'a> PredictionWriter<'a> {
                 }
                 let pool = &self.pool;
                 let drawn = self.draws.as_mut().map(|draws| pool.install(|| draws.at(x))).transpose()?;
-                let deviation = if self.student { prediction.deviation() } else { prediction.std() };
+                let deviation = if self.heavy { prediction.deviation() } else { prediction.std() * self.spread };
                 for (n, (mean, (scale, std))) in prediction.mean.iter().zip(prediction.std().iter().zip(deviation)).enumerate() {
                     // With known noise the prediction is that of the function; both are Gaussian.
                     let wider = |std: f64| known.get(n).map_or(std, |v| (std * std + v).sqrt());
