@@ -43,11 +43,12 @@ class KernelMachine(BaseEstimator):
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _forget(self) -> None:
-        """Leave nothing of an earlier fit: one that fails must not look like it; but what to go on from."""
-        self._earlier = self._model if getattr(self, "warm_start", False) and hasattr(self, "_model") else None
+    def _forget(self) -> _core.Model | None:
+        """Leave nothing of an earlier fit: one that fails must not look like it. What to go on from is returned."""
+        earlier: _core.Model | None = getattr(self, "_model", None) if getattr(self, "warm_start", False) else None
         for name in [name for name in vars(self) if name == "_model" or name.endswith("_")]:
             delattr(self, name)
+        return earlier
 
     def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
         """Weights [N], checked."""
@@ -199,12 +200,13 @@ class RelevanceVectorMachine(KernelMachine):
         classes: list[Any] | None = None,
         noise_variance: Float | None = None,
         exposure: Float | None = None,
+        earlier: _core.Model | None = None,
     ) -> None:
-        """Fit to validated rows; sets the fitted attributes."""
+        """Fit to validated rows, on from an `earlier` model if there is one; sets the fitted attributes."""
         _parameters.one_of("basis", self.basis, ["kernel", "given"])
         # Checked before any work is done on the data.
         external = self._precomputed or self._callable
-        settings, seed = self._settings(likelihood, external or self.basis == "given", self._start(X.shape[1]))
+        settings, seed = self._settings(likelihood, external or self.basis == "given", self._start(earlier, X.shape[1]))
         landmarks = _parameters.landmarks(self, X.shape[1])
 
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
@@ -232,9 +234,8 @@ class RelevanceVectorMachine(KernelMachine):
             )
         self._end(model, report, name, classes)
 
-    def _start(self, features: int) -> dict[str, Any] | None:
-        """The precisions of the earlier model, to go on from, if that is asked for."""
-        earlier, self._earlier = getattr(self, "_earlier", None), None
+    def _start(self, earlier: _core.Model | None, features: int) -> dict[str, Any] | None:
+        """The precisions of an earlier model, to go on from, if there is one."""
         if earlier is None:
             return None
         if earlier.n_features != features:

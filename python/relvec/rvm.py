@@ -322,7 +322,7 @@ default="kmedoids"
         RVR
             The estimator itself.
         """
-        self._forget()
+        earlier = self._forget()
         rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
         likelihood = _parameters.regression(self)
         self._fit(
@@ -333,6 +333,7 @@ default="kmedoids"
             target_name(y),
             noise_variance=_parameters.known("noise_variance", noise_variance, len(rows)),
             exposure=_parameters.known("exposure", exposure, len(rows)),
+            earlier=earlier,
         )
         return self
 
@@ -471,6 +472,18 @@ default="kmedoids"
         if return_parts:
             out += [np.sqrt(model_variance), np.sqrt(noise)]
         return tuple(out) if len(out) > 1 else mean
+
+    def _noise(self, rows: int, noise_variance: ArrayLike | None, learnt: float) -> Float:
+        """Variances of the noise of new rows, [N]; `learnt`: that of the model."""
+        if noise_variance is not None:
+            own = _parameters.known("noise_variance", noise_variance, rows)
+            assert own is not None
+            return own
+        wide = 1.0
+        if self._model.likelihood == "student_t" and np.isfinite(self.noise_degrees_):
+            above = self.noise_degrees_ - 2.0
+            wide = self.noise_degrees_ / above if above > 0.0 else np.inf
+        return np.full(rows, wide * learnt)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, noise: bool = True) -> Float:
         """Draw functions from the posterior and evaluate them.
@@ -808,7 +821,7 @@ default="kmedoids"
         RVC
             The estimator itself.
         """
-        self._forget()
+        earlier = self._forget()
         rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
         check_classification_targets(labels)
         weights = self._weights(sample_weight, len(rows))
@@ -820,6 +833,7 @@ default="kmedoids"
             {"bernoulli": {}},
             target_name(y),
             classes.tolist(),
+            earlier=earlier,
         )
         self.classes_ = classes
         return self
