@@ -147,7 +147,7 @@ class RelevanceVectorMachine(KernelMachine):
         inference_params: dict[str, Any] | None,
         tol: float | None,
         sparsity: float | str,
-        cv: int | None,
+        folds: int | None,
         warm_start: bool,
         max_iter: int,
         time_limit: float | None,
@@ -172,7 +172,7 @@ class RelevanceVectorMachine(KernelMachine):
         self.inference_params = inference_params
         self.tol = tol
         self.sparsity = sparsity
-        self.cv = cv
+        self.folds = folds
         self.warm_start = warm_start
         self.max_iter = max_iter
         self.time_limit = time_limit

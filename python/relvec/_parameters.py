@@ -321,7 +321,7 @@ def settings(
         "likelihood": likelihood,
         "inference": inference(estimator, start),
         "sparsity": sparsity(estimator.sparsity),
-        "cv": None if estimator.cv is None else whole("cv", estimator.cv, 2),
+        "cv": None if estimator.folds is None else whole("folds", estimator.folds, 2),
         "max_iterations": whole("max_iter", estimator.max_iter, 1),
         "threads": threads,
         "seed": seed,

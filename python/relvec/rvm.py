@@ -95,8 +95,8 @@ default="kmedoids"
         Nats that each kernel must gain: log prior odds against it. With 0 the evidence alone decides, as in [1]_ [2]_;
         it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
         is paid for by intervals that are too narrow. ``"cv"`` takes the sparsest that predicts rows left out
-        as well as the best of 0 to 8 nats, up to chance; it costs `cv` more fits. For ``inference="sequential"``.
-    cv : int, default=None
+        as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="sequential"``.
+    folds : int, default=None
         Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
         none, or 5 where something is chosen by it. The kernel is that of the fit to all rows.
     warm_start : bool, default=False
@@ -178,7 +178,7 @@ default="kmedoids"
         gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
         log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
-        centres were to be learnt ``centre_search``. With `cv` ``validation``: scores of rows left out, and those of
+        centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
         each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row counts for, next to
         nothing if it is an outlier. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
@@ -243,7 +243,7 @@ default="kmedoids"
         inference_params: dict[str, Any] | None = None,
         tol: float | None = None,
         sparsity: float | str = 0.0,
-        cv: int | None = None,
+        folds: int | None = None,
         warm_start: bool = False,
         calibrate: bool = False,
         variance: str = "posterior",
@@ -272,7 +272,7 @@ default="kmedoids"
             inference_params=inference_params,
             tol=tol,
             sparsity=sparsity,
-            cv=cv,
+            folds=folds,
             warm_start=warm_start,
             max_iter=max_iter,
             time_limit=time_limit,
@@ -515,7 +515,7 @@ default="kmedoids"
         """Predict each training row as if it had been left out, the precisions held.
 
         Exact for these precisions, without another fit. But they have seen all rows: of a model with many relevance
-        vectors for its rows this is far too hopeful, where `cv` is not.
+        vectors for its rows this is far too hopeful, where cross-validation (`folds`) is not.
 
         Parameters
         ----------
@@ -618,8 +618,8 @@ default="kmedoids"
         Nats that each kernel must gain: log prior odds against it. With 0 the evidence alone decides, as in [1]_ [2]_;
         it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
         is paid for by probabilities that are too sure. ``"cv"`` takes the sparsest that predicts rows left out
-        as well as the best of 0 to 8 nats, up to chance; it costs `cv` more fits. For ``inference="sequential"``.
-    cv : int, default=None
+        as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="sequential"``.
+    folds : int, default=None
         Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
         none, or 5 where something is chosen by it. The kernel is that of the fit to all rows.
     warm_start : bool, default=False
@@ -696,7 +696,7 @@ default="kmedoids"
         gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
         log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
-        centres were to be learnt ``centre_search``. With `cv` ``validation``: scores of rows left out, and those of
+        centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
         each sparsity ``tried``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
@@ -763,7 +763,7 @@ default="kmedoids"
         inference_params: dict[str, Any] | None = None,
         tol: float | None = None,
         sparsity: float | str = 0.0,
-        cv: int | None = None,
+        folds: int | None = None,
         warm_start: bool = False,
         max_iter: int = 10_000,
         time_limit: float | None = None,
@@ -789,7 +789,7 @@ default="kmedoids"
             inference_params=inference_params,
             tol=tol,
             sparsity=sparsity,
-            cv=cv,
+            folds=folds,
             warm_start=warm_start,
             max_iter=max_iter,
             time_limit=time_limit,

@@ -12,7 +12,7 @@ NEW = np.array([[-30.0], [0.0], [4.0]])
 
 
 def test_scores_of_rows_left_out():
-    model = RVR(gamma=0.2, cv=4).fit(X, T)
+    model = RVR(gamma=0.2, folds=4).fit(X, T)
     validation = model.report_["validation"]
     assert validation["folds"] == 4
     assert validation["rows"] == len(X)
@@ -20,7 +20,7 @@ def test_scores_of_rows_left_out():
     assert 0.8 < validation["coverage"] <= 1.0
     assert validation["nlpd"] < 0.5 * np.log(2 * np.pi * np.e * T.var())
     assert_array_equal(model.dual_coef_, RVR(gamma=0.2).fit(X, T).dual_coef_)
-    scores = RVC(gamma=0.2, cv=3).fit(C, Y).report_["validation"]
+    scores = RVC(gamma=0.2, folds=3).fit(C, Y).report_["validation"]
     assert 0.0 <= scores["error_rate"] < 0.5
     assert 0.0 < scores["log_loss"] < np.log(2.0)
     assert "validation" not in RVC(gamma=0.2).fit(C, Y).report_
@@ -107,13 +107,13 @@ def test_rows_left_out():
         ({"sparsity": "some"}, "sparsity = 'some'"),
         ({"sparsity": float("nan")}, "sparsity = nan"),
         ({"sparsity": 1.0, "inference": "em"}, "sparsity = 1.0"),
-        ({"cv": 1}, "cv = 1"),
-        ({"cv": 2.5}, "cv = 2.5"),
-        ({"cv": 10_000}, "at most as many folds"),
+        ({"folds": 1}, "folds = 1"),
+        ({"folds": 2.5}, "folds = 2.5"),
+        ({"folds": 10_000}, "at most as many folds"),
         ({"variance": "wide"}, "variance = 'wide'"),
         ({"keep_rows": 0}, "keep_rows = 0"),
         ({"variance": "healed", "kernel": lambda A, B: A @ B.T}, "a kernel of this crate"),
-        ({"cv": 3, "centres": "learned"}, "centres = learned"),
+        ({"folds": 3, "centres": "learned"}, "centres = learned"),
     ],
 )
 def test_bad_parameters(own, words):
@@ -134,7 +134,7 @@ def test_bad_predictions():
     with pytest.raises(ValueError, match="needed for the covariance of 100 rows"):
         model.set_params(memory_limit=50_000).predict(np.resize(X, (100, 1)), return_cov=True)
     with pytest.raises(ValueError, match="at most as many folds"):
-        RVC(cv=40).fit(C[:50], Y[:50])
+        RVC(folds=40).fit(C[:50], Y[:50])
 
 
 @pytest.mark.parametrize(("cls", "rows", "target"), [(RVR, X, T), (RVC, C, Y)])
