@@ -125,6 +125,10 @@ fn a_sample_of_the_rows_stands_for_all() {
     let (kept, _) = kept.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
     assert_eq!(kept.predict(new.view()).unwrap(), plain);
     assert!(kept.predict_with(new.view(), Variance::Healed).is_ok());
+    // Rows together, and rows left out, are the posterior's affair, whatever the variance of the model.
+    assert_eq!(all.predict_covariance(new.view(), None).unwrap(), kept.predict_covariance(new.view(), None).unwrap());
+    let targets = Targets::real(t.view());
+    assert_eq!(all.leave_one_out(x.view(), &targets).unwrap(), kept.leave_one_out(x.view(), &targets).unwrap());
 }
 
 #[test]

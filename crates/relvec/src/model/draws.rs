@@ -5,7 +5,7 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal, StudentT};
 use rand_pcg::Pcg64;
 
-use super::{Model, check_predicted};
+use super::{Model, Variance, check_predicted};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
 use crate::linalg;
@@ -41,7 +41,7 @@ impl Model {
     }
 
     /// Means and the joint covariance of the targets at the rows of `x`, [N, N]: that of the model, and of the noise on
-    /// the diagonal.
+    /// the diagonal; by the variance of the posterior, whatever that of the model.
     ///
     /// # Errors
     /// As [`Model::predict`]; a classifier; more rows than `memory_limit` bytes (`None`: a quarter of the machine's)
@@ -55,7 +55,7 @@ impl Model {
         let n = x.nrows() as u64;
         let needed = 8 * n.saturating_mul(n + 2 * self.relevance.len() as u64 + 2);
         memory::afford(&format!("the covariance of {n} rows"), needed, memory::allowed(memory_limit))?;
-        let found = self.predict(x)?;
+        let found = self.predict_with(x, Variance::Posterior)?;
         let posterior = self.posterior()?;
         let mut half = self.columns(x);
         half.columns_mut().into_iter().zip(&posterior.scale).for_each(|(mut column, s)| column *= *s);

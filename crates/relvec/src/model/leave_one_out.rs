@@ -2,7 +2,7 @@
 
 use ndarray::{Array1, ArrayView2};
 
-use super::{Model, Moderation, Prediction};
+use super::{Model, Moderation, Prediction, Variance};
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, Working};
 use crate::targets::Targets;
@@ -24,7 +24,7 @@ pub struct LeaveOneOut {
 }
 
 impl Model {
-    /// Leaves out each of the rows `x`, [N, D], that the model was trained on, with its targets (and sample weights: all
+    /// By the variance of the posterior, whatever that of the model. Leaves out each of the rows `x`, [N, D], that the model was trained on, with its targets (and sample weights: all
     /// repetitions of a row go at once).
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Model {
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; y.len()]);
         let noise = self.noise_variance();
         let factor = self.variance_factor();
-        let found = self.predict(x)?;
+        let found = self.predict_with(x, Variance::Posterior)?;
         // In units of the noise deviation, where there is noise.
         let beta = noise.map_or(1.0, |v| 1.0 / v);
         let f = found.mean.as_slice().expect("fresh arrays are contiguous");
