@@ -29,6 +29,8 @@ class KernelMachine(BaseEstimator):
 
     kernel: Any
     n_jobs: int | None
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
     _model: _core.Model
 
     def __sklearn_tags__(self) -> Any:
@@ -96,6 +98,13 @@ class KernelMachine(BaseEstimator):
             assert centres is not None
             return self._kernel_values(rows, centres)
         return rows
+
+    def _adopt(self, model: _core.Model) -> None:
+        """Take over a model that was not fitted here."""
+        self.n_features_in_ = model.n_features
+        if model.features:
+            self.feature_names_in_ = np.array(model.features, dtype=object)
+        self._take(model, {"status": model.status, "iterations": model.iterations})
 
     def _check_linear(self) -> None:
         check_is_fitted(self)
@@ -196,7 +205,7 @@ class RelevanceVectorMachine(KernelMachine):
         target: NDArray[Any],
         weights: Float | None,
         likelihood: dict[str, Any],
-        name: str | None,
+        names: list[str],
         classes: list[Any] | None = None,
         noise_variance: Float | None = None,
         exposure: Float | None = None,
@@ -206,7 +215,9 @@ class RelevanceVectorMachine(KernelMachine):
         _parameters.one_of("basis", self.basis, ["kernel", "given"])
         # Checked before any work is done on the data.
         external = self._precomputed or self._callable
-        settings, seed = self._settings(likelihood, external or self.basis == "given", self._start(earlier, X.shape[1]))
+        settings, seed = self._settings(
+            likelihood, external or self.basis == "given", self._start(earlier, X.shape[1], target)
+        )
         landmarks = _parameters.landmarks(self, X.shape[1])
 
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
@@ -232,9 +243,9 @@ class RelevanceVectorMachine(KernelMachine):
             model = model.with_external_kernel(
                 dictionary[kept].tolist(), X.shape[1], None if centres is None else np.ascontiguousarray(centres[kept])
             )
-        self._end(model, report, name, classes)
+        self._end(model, report, names, classes)
 
-    def _start(self, earlier: _core.Model | None, features: int) -> dict[str, Any] | None:
+    def _start(self, earlier: _core.Model | None, features: int, target: NDArray[Any]) -> dict[str, Any] | None:
         """The precisions of an earlier model, to go on from, if there is one."""
         if earlier is None:
             return None
@@ -248,12 +259,16 @@ class RelevanceVectorMachine(KernelMachine):
             raise ValueError("warm_start: expected a kernel that relvec computes, at training rows")
         if earlier.members or self.inference != "sequential":
             raise ValueError("warm_start: expected one model, by inference='sequential'")
+        outputs = target.shape[1] if target.ndim == 2 else 1
+        if earlier.n_outputs != outputs:
+            raise ValueError(f"warm_start: the earlier model has {earlier.n_outputs} outputs, y has {outputs}")
         bias = earlier.intercept_alpha
         return {
             "relevance": earlier.relevance.tolist(),
             "alpha": earlier.alpha.tolist(),
             "intercept_alpha": bias if np.isfinite(bias) and self.fit_intercept else None,
             "noise_variance": earlier.noise_variance,
+            "variance_ratios": earlier.variance_ratios.tolist(),
         }
 
     def _settings(
@@ -265,14 +280,14 @@ class RelevanceVectorMachine(KernelMachine):
         _parameters.verbosity(self.verbose)
         return settings, seed
 
-    def _end(self, model: _core.Model, report: str, name: str | None, classes: list[Any] | None = None) -> None:
+    def _end(self, model: _core.Model, report: str, names: list[str], classes: list[Any] | None = None) -> None:
         """Set the fitted attributes, and say what there is to say."""
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
         own = _report(report)
         if model.inference == "variational" and not model.members:
             by_weight, by_data = model.in_use
             own |= {"lower_bound": own["log_evidence"], "in_use": {"by_weight": by_weight, "by_data": by_data}}
-        self._take(model.named(features, name, classes), own)
+        self._take(model.named(features, names, classes), own)
         if self.verbose:
             print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
         self._warn()
@@ -314,14 +329,19 @@ class RelevanceVectorMachine(KernelMachine):
             text = f"dictionary={size}, but there are only {found} different rows: all of them are candidates"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
 
-    def _moments(self, X: ArrayLike, variance: str | None = None) -> tuple[Float, Float, float]:
-        """Mean and model variance at rows `X`, and the variance of the noise."""
+    def _moments(self, X: ArrayLike, variance: str | None = None) -> tuple[Float, Float, Float]:
+        """Mean and model variance at rows `X`, and the variance of the noise of each output."""
         rows = self._rows(X)
-        return self._model.predict(rows, threads(self.n_jobs), variance)
+        if self._model.n_outputs > 1:
+            return self._model.predict_outputs(rows, threads(self.n_jobs))
+        mean, model_variance, noise = self._model.predict(rows, threads(self.n_jobs), variance)
+        return mean, model_variance, np.array(noise)
 
     def _mean(self, X: ArrayLike) -> Float:
         """Mean alone at rows `X`: the variance costs far more."""
         rows = self._rows(X)
+        if self._model.n_outputs > 1:
+            return self._model.predict_output_means(rows, threads(self.n_jobs))
         return self._model.predict_mean(rows, threads(self.n_jobs))
 
     @property
@@ -392,7 +412,7 @@ def _by_columns(report: dict[str, Any]) -> dict[str, Any]:
     return {"status": report.pop("status"), **traces, **report}
 
 
-def target_name(y: Any) -> str | None:
-    """The name of a series of pandas or polars."""
-    name = getattr(y, "name", None)
-    return name if isinstance(name, str) and name else None
+def target_names(y: Any) -> list[str]:
+    """The name of a series of pandas or polars, or the names of the columns of a frame; none of anything else."""
+    names = list(getattr(y, "columns", [getattr(y, "name", None)]))
+    return names if all(isinstance(name, str) and name for name in names) else []

@@ -88,7 +88,7 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     ](**parameters)
     if model.classifier:
         estimator.classes_ = np.array(model.classes if model.classes else range(model.n_classes))
-    _restore(estimator, model)
+    estimator._adopt(model)
     return estimator
 
 
@@ -100,10 +100,3 @@ _ESTIMATORS: dict[str, Any] = {
     "epsilon_svr": SVR,
     "nu_svr": NuSVR,
 }
-
-
-def _restore(estimator: Any, model: _core.Model) -> None:
-    estimator.n_features_in_ = model.n_features
-    if model.features:
-        estimator.feature_names_in_ = np.array(model.features, dtype=object)
-    estimator._take(model, {"status": model.status, "iterations": model.iterations})

@@ -1057,6 +1057,9 @@ def _final(estimator: Any, kind: type, display: type) -> Any:
             f"{display.__name__} shows a fitted {wanted}, or a Pipeline that ends in one: got {type(final).__name__}"
         )
     check_is_fitted(final)
+    outputs = getattr(final, "n_outputs_", 1)
+    if outputs > 1:
+        raise ValueError(f"{display.__name__} shows a model of one output, this one has {outputs}: take its output(k)")
     return final
 
 

@@ -6,12 +6,12 @@ from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
 from . import _core, _parameters
-from ._base import Float, Kernel, RelevanceVectorMachine, target_name
+from ._base import Float, Kernel, RelevanceVectorMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback, line, observer
 from ._threads import threads
@@ -138,7 +138,10 @@ default="kmedoids"
         them.
     relevance_vectors_ : ndarray of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
-    dual_coef_ : ndarray of shape (1, n_relevance)
+    n_outputs_ : int
+        Number of outputs. What follows has an axis for them in front if there are several; they share their relevance
+        vectors, and the precisions of their weights relative to that of each one's noise.
+    dual_coef_ : ndarray of shape (n_outputs, n_relevance)
         Weights, in the order of `relevance_vectors_`, in units of the target.
     coef_ : ndarray of shape (n_features,)
         Weights of the features; linear kernel only.
@@ -305,8 +308,8 @@ default="kmedoids"
         X : array-like of shape (n_samples, n_features)
             Training rows; with ``kernel="precomputed"`` the square kernel matrix, with
             ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
-        y : array-like of shape (n_samples,)
-            Targets.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets; of several outputs, which share their relevance vectors, one in each column.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights, zero or positive, that multiply the rows' log-likelihoods: a weight of 2 equals
             the row twice.
@@ -323,14 +326,20 @@ default="kmedoids"
             The estimator itself.
         """
         earlier = self._forget()
-        rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
+        if y is not None and np.ndim(y) == 0:
+            y = column_or_1d(y)
+        rows, t = validate_data(
+            self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2, multi_output=True
+        )
+        if t.ndim == 2 and t.shape[1] == 1:
+            t = column_or_1d(t, warn=not self._several_outputs)
         likelihood = _parameters.regression(self)
         self._fit(
             rows,
             np.ascontiguousarray(t, dtype=np.float64),
             self._weights(sample_weight, len(rows)),
             likelihood,
-            target_name(y),
+            target_names(y),
             noise_variance=_parameters.known("noise_variance", noise_variance, len(rows)),
             exposure=_parameters.known("exposure", exposure, len(rows)),
             earlier=earlier,
@@ -344,13 +353,32 @@ default="kmedoids"
         self.n_features_in_ = sums.n_features
         if features is not None:
             self.feature_names_in_ = np.array(features, dtype=object)
-        self._end(model, report, None)
+        self._end(model, report, [])
+
+    @property
+    def _several_outputs(self) -> bool:
+        """Whether targets of several outputs can be learnt."""
+        plain = self.folds is None and self.sparsity != "cv" and not self.calibrate
+        noisy = self.likelihood == "gaussian" and self.variance == "posterior" and self.keep_rows is None
+        return plain and noisy and self.inference != "variational" and self.centres == "fixed"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._several_outputs
+        return tags
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         super()._take(model, report)
-        self.intercept_ = float(model.intercept[0])
+        self.n_outputs_ = model.n_outputs
+        several = self.n_outputs_ > 1
+        self.intercept_: float | Float = model.intercept if several else float(model.intercept[0])
+        if several:
+            self.alpha_ = model.alpha / model.variance_ratios[:, np.newaxis]
+            self.intercept_alpha_ = model.intercept_alpha / model.variance_ratios
         if model.noise_variance is not None:
-            self.noise_variance_ = model.noise_variance
+            self.noise_variance_: float | Float = model.noise_variance
+            if several:
+                self.noise_variance_ = model.noise_variance * model.variance_ratios
         self.noise_degrees_ = model.noise_degrees
         self.variance_factor_ = model.variance_factor
 
@@ -358,8 +386,34 @@ default="kmedoids"
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
         self._check_linear()
-        weights: Float = (self.dual_coef_ @ self.relevance_vectors_)[0]
-        return weights
+        weights: Float = self.dual_coef_ @ self.relevance_vectors_
+        return weights if self.n_outputs_ > 1 else weights[0]
+
+    @property
+    def covariance_(self) -> Float:
+        """Posterior covariance of the weights, the intercept first if it is in the model."""
+        covariance = super().covariance_
+        if self.n_outputs_ > 1:
+            return covariance * self._model.variance_ratios[:, np.newaxis, np.newaxis]
+        return covariance
+
+    def output(self, k: int) -> RVR:
+        """Get the model of one of several outputs alone.
+
+        Parameters
+        ----------
+        k : int
+            Which, counted from 0.
+
+        Returns
+        -------
+        RVR
+            A fitted estimator of one output, as if read from a file: it predicts, and can be plotted, as any other.
+        """
+        check_is_fitted(self)
+        one: RVR = clone(self)
+        one._adopt(self._model.output(int(k)))
+        return one
 
     @overload
     def predict(self, X: ArrayLike) -> Float: ...
@@ -427,13 +481,13 @@ default="kmedoids"
 
         Returns
         -------
-        mean : ndarray of shape (n_samples,)
+        mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             The predictive mean.
-        std : ndarray of shape (n_samples,)
+        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Only with `return_std`. Of ``"student_t"`` infinite if `noise_degrees_` is 2 or less.
-        cov : ndarray of shape (n_samples, n_samples)
+        cov : ndarray of shape (n_samples, n_samples) or (n_samples, n_samples, n_outputs)
             Only with `return_cov`.
-        model_std, noise_std : ndarray of shape (n_samples,)
+        model_std, noise_std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Only with `return_parts`.
         """
         if return_std and return_cov:
@@ -458,32 +512,39 @@ default="kmedoids"
             noise = mean
         elif return_std or return_parts or return_cov or rule == "healed":
             mean, model_variance, own = self._moments(X, rule)
-            noise = self._noise(len(mean), noise_variance, own)
+            noise = self._noise(mean.shape, noise_variance, own)
         else:
             return self._mean(X)
         out = [mean]
         if return_std:
             out.append(np.sqrt(model_variance + noise))
         if return_cov:
-            cov = self._model.predict_covariance(self._rows(X), threads(self.n_jobs), self.memory_limit)[1]
-            if noise_variance is not None:
-                cov[np.diag_indices_from(cov)] += noise
-            out.append(cov)
+            out.append(self._covariance(X, None if noise_variance is None else noise))
         if return_parts:
             out += [np.sqrt(model_variance), np.sqrt(noise)]
         return tuple(out) if len(out) > 1 else mean
 
-    def _noise(self, rows: int, noise_variance: ArrayLike | None, learnt: float) -> Float:
-        """Variances of the noise of new rows, [N]; `learnt`: that of the model."""
+    def _covariance(self, X: ArrayLike, noise: Float | None) -> Float:
+        """Joint covariance, [N, N], of several outputs [N, N, K]; plus `noise` on the diagonal."""
+        rows = self._rows(X)
+        models = [self._model.output(k) for k in range(self.n_outputs_)]
+        each = [one.predict_covariance(rows, threads(self.n_jobs), self.memory_limit)[1] for one in models]
+        cov = np.stack(each, axis=-1) if len(each) > 1 else each[0]
+        if noise is not None:
+            cov[np.diag_indices(len(rows))] += noise
+        return cov
+
+    def _noise(self, shape: tuple[int, ...], noise_variance: ArrayLike | None, learnt: Float) -> Float:
+        """Variances of the noise of new rows, of the shape of their means; `learnt`: that of the model."""
         if noise_variance is not None:
-            own = _parameters.known("noise_variance", noise_variance, rows)
+            own = _parameters.known("noise_variance", noise_variance, shape[0])
             assert own is not None
-            return own
+            return np.broadcast_to(own.reshape(-1, *[1] * (len(shape) - 1)), shape)
         wide = 1.0
         if self._model.likelihood == "student_t" and np.isfinite(self.noise_degrees_):
             above = self.noise_degrees_ - 2.0
             wide = self.noise_degrees_ / above if above > 0.0 else np.inf
-        return np.full(rows, wide * learnt)
+        return np.full(shape, wide * learnt)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, noise: bool = True) -> Float:
         """Draw functions from the posterior and evaluate them.
@@ -502,12 +563,19 @@ default="kmedoids"
 
         Returns
         -------
-        ndarray of shape (n_samples_X, n_samples)
+        ndarray of shape (n_samples_X, n_samples) or (n_samples_X, n_outputs, n_samples)
             A function in each column.
         """
         rows = self._rows(X)
         count = _parameters.whole("n_samples", n_samples, 1)
-        return self._model.draws(rows, count, self._seed(random_state), bool(noise), threads(self.n_jobs))
+        seed, several = self._seed(random_state), self.n_outputs_ > 1
+        # Given the noise precisions outputs are independent: each draws by a seed of its own.
+        seeds = np.random.default_rng(seed).integers(2**63, size=self.n_outputs_) if several else [seed]
+        each = [
+            self._model.output(k).draws(rows, count, int(own), bool(noise), threads(self.n_jobs))
+            for k, own in enumerate(seeds)
+        ]
+        return np.stack(each, axis=1) if several else each[0]
 
     def leave_one_out(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -521,22 +589,35 @@ default="kmedoids"
         ----------
         X : array-like of shape (n_samples, n_features)
             The rows that the model was trained on.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Their targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights.
 
         Returns
         -------
-        mean, std : ndarray of shape (n_samples,)
+        mean, std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions of the targets.
-        log_density : ndarray of shape (n_samples,)
+        log_density : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Log predictive density of the targets, in nats.
         """
         rows = self._rows(X)
-        t = np.ascontiguousarray(column_or_1d(y), dtype=np.float64)
         weights = _parameters.sample_weights(sample_weight, len(rows))
-        mean, variance, log_density = self._model.leave_one_out(rows, t, weights, threads(self.n_jobs))
+        if self.n_outputs_ == 1:
+            columns = [column_or_1d(y)]
+        else:
+            columns = list(check_array(y, dtype=np.float64).T)
+            if len(columns) != self.n_outputs_:
+                raise ValueError(f"y has {len(columns)} columns: expected {self.n_outputs_}, one for each output")
+        each = [
+            self._model.output(k).leave_one_out(
+                rows, np.ascontiguousarray(t, dtype=np.float64), weights, threads(self.n_jobs)
+            )
+            for k, t in enumerate(columns)
+        ]
+        mean, variance, log_density = (
+            np.stack(parts, axis=-1) if len(each) > 1 else parts[0] for parts in zip(*each, strict=True)
+        )
         return mean, np.sqrt(variance), log_density
 
 
@@ -831,7 +912,7 @@ default="kmedoids"
             numbers,
             self._class_weights(classes.tolist(), numbers, weights),
             {"bernoulli": {}},
-            target_name(y),
+            target_names(y),
             classes.tolist(),
             earlier=earlier,
         )

@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _parameters
-from ._base import Float, Kernel, KernelMachine, target_name
+from ._base import Float, Kernel, KernelMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback, observer, svm_line
 from ._threads import threads
@@ -39,7 +39,7 @@ class SupportVectorMachine(KernelMachine):
         target: NDArray[Any],
         weights: Float | None,
         own: dict[str, Any],
-        name: str | None,
+        names: list[str],
         classes: list[Any] | None = None,
     ) -> None:
         """Fit to validated rows; `own`: the settings that not all machines have."""
@@ -59,7 +59,7 @@ class SupportVectorMachine(KernelMachine):
             centres = np.ascontiguousarray(X[kept]) if callable(self.kernel) else None
             model = model.with_external_kernel(kept.tolist(), X.shape[1], centres)
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
-        self._take(model.named(features, name, classes), json.loads(report))
+        self._take(model.named(features, names, classes), json.loads(report))
         if self.verbose:
             print(
                 f"{self._model.status} after {model.iterations} iterations, {self.report_['seconds']:.1f} s", flush=True
@@ -153,7 +153,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
         target = np.ascontiguousarray(t, dtype=np.float64)
         weights = self._weights(sample_weight, len(rows))
-        self._fit(rows, target, weights, {"formulation": self._formulation()}, target_name(y))
+        self._fit(rows, target, weights, {"formulation": self._formulation()}, target_names(y))
         return self
 
     def _formulation(self) -> dict[str, Any]:
@@ -224,7 +224,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             "probability": bool(self.probability),
             "seed": self._seed(self.random_state),
         }
-        self._fit(rows, numbers, weights, own, target_name(y), classes.tolist())
+        self._fit(rows, numbers, weights, own, target_names(y), classes.tolist())
         self.classes_ = classes
         self.class_weight_ = np.ones(len(classes))
         if isinstance(own["class_weights"], list):

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use ndarray::{Array1, ArrayView2, Ix2, RawArrayView};
+use ndarray::{Array1, Array2, ArrayView2, Ix2, RawArrayView};
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -41,6 +41,7 @@ impl Rows {
 /// Targets, copied: they are small beside the rows.
 pub(crate) enum Values {
     Real(Array1<f64>),
+    Outputs(Array2<f64>),
     Classes(Vec<usize>),
 }
 
@@ -48,6 +49,7 @@ impl Values {
     pub fn targets<'a>(&'a self, weights: Option<&'a Array1<f64>>) -> Targets<'a> {
         let targets = match self {
             Values::Real(t) => Targets::real(t.view()),
+            Values::Outputs(t) => Targets::outputs(t.view()),
             Values::Classes(labels) => Targets::classes(labels, labels.iter().max().map_or(2, |top| (top + 1).max(2))),
         };
         weights.map_or(targets, |w| targets.with_weights(w.view()))
@@ -57,6 +59,7 @@ impl Values {
 #[derive(FromPyObject)]
 pub(crate) enum Target<'py> {
     Real(PyReadonlyArray1<'py, f64>),
+    Outputs(PyReadonlyArray2<'py, f64>),
     Classes(PyReadonlyArray1<'py, i64>),
 }
 
@@ -64,6 +67,7 @@ impl Target<'_> {
     pub fn values(&self) -> PyResult<Values> {
         Ok(match self {
             Target::Real(t) => Values::Real(t.as_array().to_owned()),
+            Target::Outputs(t) => Values::Outputs(t.as_array().to_owned()),
             Target::Classes(labels) => {
                 let number = |k: &i64| usize::try_from(*k).map_err(|_| PyValueError::new_err("class numbers start at 0"));
                 Values::Classes(labels.as_array().iter().map(number).collect::<PyResult<_>>()?)

@@ -25,6 +25,9 @@ type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 /// Mean, variance and log density, `[N]` each.
 type LeftOut<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
+/// Means and model variances, [N, K] each, and the variances of the noise, `[K]`.
+type Outputs<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>);
+
 /// Mean, `[N]`, and covariance, [N, N].
 type Joint<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>);
 
@@ -99,10 +102,66 @@ impl Model {
     }
 
     /// The same model with the names that its training table has.
-    #[pyo3(signature = (features, target=None, classes=None))]
-    fn named(&self, features: Vec<String>, target: Option<String>, classes: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<Model> {
+    #[pyo3(signature = (features, targets, classes=None))]
+    fn named(&self, features: Vec<String>, targets: Vec<String>, classes: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<Model> {
         let classes = classes.unwrap_or_default().iter().map(label).collect::<PyResult<_>>()?;
-        Ok(Model { model: relvec::Model { features, target, classes, ..self.model.clone() } })
+        let (target, targets) = match self.model.has_several_outputs() {
+            true => (None, targets),
+            false => (targets.into_iter().next(), vec![]),
+        };
+        Ok(Model { model: relvec::Model { features, target, targets, classes, ..self.model.clone() } })
+    }
+
+    /// K of a model of several real outputs; 1 of any other.
+    #[getter]
+    fn n_outputs(&self) -> usize {
+        if self.model.has_several_outputs() { self.model.outputs() } else { 1 }
+    }
+
+    /// The model of one of several outputs alone.
+    fn output(&self, k: usize) -> PyResult<Model> {
+        Ok(Model { model: self.model.output(k).map_err(exception)? })
+    }
+
+    /// Names of several targets.
+    #[getter]
+    fn targets(&self) -> Vec<String> {
+        self.model.targets.clone()
+    }
+
+    /// Means and model variances of several outputs at rows, [N, K], and the variances of their noise, `[K]`.
+    fn predict_outputs<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+    ) -> PyResult<Outputs<'py>> {
+        let x = x.as_array();
+        let found = self.on_rows(py, threads, |model| model.predict_outputs(x))?;
+        let columns = |of: &dyn Fn(&Prediction) -> &Array1<f64>| {
+            let mut out = Array2::zeros((x.nrows(), found.len()));
+            out.columns_mut().into_iter().zip(&found).for_each(|(mut column, one)| column.assign(of(one)));
+            out.to_pyarray(py)
+        };
+        let noise: Vec<f64> = found.iter().map(|one| one.noise_variance).collect();
+        Ok((columns(&|one| &one.mean), columns(&|one| &one.model_variance), noise.to_pyarray(py)))
+    }
+
+    /// The means alone, [N, K].
+    fn predict_output_means<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let x = x.as_array();
+        Ok(self.on_rows(py, threads, |model| model.predict_output_means(x))?.to_pyarray(py))
+    }
+
+    /// What the variances of each of several outputs are over those of the first, `[K]`; empty of one.
+    #[getter]
+    fn variance_ratios<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
+        self.model.posterior.as_ref().map_or(&[][..], |p| &p.variance_ratios).to_pyarray(py)
     }
 
     /// The same model with its columns understood as the caller's kernel at training rows `relevance`.

@@ -67,7 +67,7 @@ def test_one_row_is_too_few(cls):
         ("Input y contains NaN", put(T, 3, np.nan)),
         ("Input y contains infinity", put(T, 3, np.inf)),
         ("inconsistent numbers of samples", T[:50]),
-        (r"y should be a 1d array, got an array of shape \(60, 2\)", np.column_stack([T, T])),
+        ("Found array with dim 3", np.zeros((60, 2, 2))),
         ("could not convert string to float", ["a"] * 60),
         ("Complex data not supported", T + 1j),
         (r"y should be a 1d array, got an array of shape \(\)", 3.0),

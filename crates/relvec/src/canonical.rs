@@ -11,6 +11,7 @@ const CHUNK: usize = 1024;
 /// The user's rows in canonical order, merged.
 pub(crate) struct Canonical {
     pub rows: Array2<f64>,
+    /// As many for each row as it had.
     pub targets: Vec<f64>,
     pub weights: Vec<f64>,
     /// What else is given of each, if anything is.
@@ -27,9 +28,15 @@ pub(crate) struct Canonical {
 }
 
 impl Canonical {
-    /// Rows that differ in what is `given` of them are not equal.
+    /// Targets `y`: one for each row, or K by rows. Rows that differ in what is `given` of them are not equal.
     pub fn new(x: ArrayView2<f64>, y: &[f64], weights: &[f64], given: Option<&[f64]>) -> Canonical {
         let compare_given = |i: usize, j: usize| given.map_or(Ordering::Equal, |v| v[i].total_cmp(&v[j]));
+        let k = y.len() / x.nrows().max(1);
+        let targets_of = |i: usize| y[i * k..(i + 1) * k].iter().map(|v| plain(*v));
+        let compare_targets = |i: usize, j: usize| {
+            let differences = targets_of(i).zip(targets_of(j)).map(|(a, b)| a.total_cmp(&b));
+            differences.into_iter().find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+        };
         // The first feature that tells rows apart, as numbers that compare as it does, beside the rows' places:
         // hardly a comparison has to look up rows then.
         let first = (0..x.ncols()).find(|d| x.column(*d).iter().any(|v| plain(*v) != plain(x[[0, *d]])));
@@ -43,7 +50,7 @@ impl Canonical {
         order.par_sort_unstable_by(|(a, i), (b, j)| {
             a.cmp(b).then_with(|| {
                 compare_rows(*i, *j)
-                    .then(plain(y[*i]).total_cmp(&plain(y[*j])))
+                    .then_with(|| compare_targets(*i, *j))
                     .then_with(|| compare_given(*i, *j))
                     .then(weights[*i].total_cmp(&weights[*j]))
                     .then(i.cmp(j))
@@ -57,11 +64,11 @@ impl Canonical {
             let last = k.checked_sub(1).map(|k| order[k]);
             let same = last.filter(|(other, j)| *other == key && compare_rows(*j, i).is_eq());
             let same_input = same.is_some();
-            if same.is_some_and(|(_, j)| plain(y[j]) == plain(y[i]) && compare_given(j, i).is_eq()) {
+            if same.is_some_and(|(_, j)| compare_targets(j, i).is_eq() && compare_given(j, i).is_eq()) {
                 *merged_weights.last_mut().expect("a row came before") += weights[i];
             } else {
                 firsts.push(i);
-                targets.push(plain(y[i]));
+                targets.extend(targets_of(i));
                 merged_weights.push(weights[i]);
             }
             if !same_input {

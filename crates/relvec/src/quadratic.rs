@@ -23,9 +23,10 @@ pub(crate) struct Quadratic<'a> {
     pub count: f64,
     /// Of each output.
     centred: Vec<Vec<f64>>,
-    centred_tt: f64,
-    /// Mean of the targets as a weight of the bias column, and row 0 of G.
-    mean: Option<(f64, Vec<f64>)>,
+    /// Of each; of outputs without a noise of their own one number in all.
+    centred_tt: Vec<f64>,
+    /// Mean of the targets of each output as a weight of the bias column, and row 0 of G.
+    mean: Option<(Vec<f64>, Vec<f64>)>,
     source: Source<'a>,
 }
 
@@ -55,19 +56,20 @@ impl std::ops::Deref for Row<'_> {
 pub(crate) struct Target {
     /// Of each output, `[P]`.
     pub f: Vec<Vec<f64>>,
-    pub tt: f64,
-    /// To be added to the solved weight of the bias.
-    pub bias_offset: f64,
+    /// Of each noise.
+    pub tt: Vec<f64>,
+    /// To be added to the solved weight of the bias, of each output.
+    pub bias_offset: Vec<f64>,
 }
 
 impl<'a> Quadratic<'a> {
-    /// From sums over rows, of targets less their mean; `mean` is theirs, as a weight of the bias.
-    pub fn stored(sums: Sums, mean: Option<f64>) -> Self {
+    /// From sums over rows, of targets less their means; `mean`: those, as weights of the bias.
+    pub fn stored(sums: Sums, mean: Option<Vec<f64>>) -> Self {
         let mean = mean.map(|m| (m, sums.gram.row(0).to_vec()));
         Quadratic {
             diag: sums.gram.diag().to_vec(),
             count: sums.count,
-            centred: vec![sums.f],
+            centred: sums.f,
             centred_tt: sums.tt,
             mean,
             source: Source::Stored(sums.gram),
@@ -80,12 +82,12 @@ impl<'a> Quadratic<'a> {
         design: &'a Design,
         weights: Vec<f64>,
         pull: ArrayView2<f64>,
-        tt: f64,
+        tt: Vec<f64>,
         count: f64,
-        mean: Option<f64>,
+        mean: Option<Vec<f64>>,
         columns: &[usize],
     ) -> Self {
-        let bias = mean.filter(|_| !columns.contains(&0)).map(|_| 0);
+        let bias = mean.as_ref().filter(|_| !columns.contains(&0)).map(|_| 0);
         let made: Vec<usize> = bias.into_iter().chain(columns.iter().copied()).collect();
         let (diag, f, rows) = design.moments(&weights, pull, &made);
         let cache: HashMap<usize, Rc<[f64]>> =
@@ -110,30 +112,34 @@ impl<'a> Quadratic<'a> {
         self.mean.is_some()
     }
 
-    /// f and t't (a mean is kept of one output only) for a model with the bias at relative precision `bias`, or without it.
+    /// f and t't for a model with the bias at relative precision `bias`, or without it.
     pub fn target(&self, bias: Option<f64>) -> Target {
-        let mut f = self.centred.clone();
-        let Some((m, row)) = &self.mean else {
-            return Target { f, tt: self.centred_tt, bias_offset: 0.0 };
+        let (mut f, mut tt) = (self.centred.clone(), self.centred_tt.clone());
+        let mut bias_offset = vec![0.0; f.len()];
+        let Some((means, row)) = &self.mean else {
+            return Target { f, tt, bias_offset };
         };
-        match bias {
-            // A tightly held bias takes up little of the mean: about the mean, a m^2 would cancel.
-            Some(a) if a <= 1.0 => {
-                f[0][0] -= a * m;
-                Target { f, tt: self.centred_tt + a * m * m, bias_offset: *m }
-            }
-            _ => {
-                let tt = self.centred_tt + 2.0 * m * f[0][0] + m * m * row[0];
-                f[0].iter_mut().zip(row).for_each(|(f, g)| *f += m * g);
-                Target { f, tt, bias_offset: 0.0 }
+        for (k, (m, f)) in means.iter().zip(&mut f).enumerate() {
+            match bias {
+                // A tightly held bias takes up little of the mean: about the mean, a m^2 would cancel.
+                Some(a) if a <= 1.0 => {
+                    f[0] -= a * m;
+                    tt[k] += a * m * m;
+                    bias_offset[k] = *m;
+                }
+                _ => {
+                    tt[k] += 2.0 * m * f[0] + m * m * row[0];
+                    f.iter_mut().zip(row).for_each(|(f, g)| *f += m * g);
+                }
             }
         }
+        Target { f, tt, bias_offset }
     }
 
     /// The same form with another f, `[P]`, and t't; of a form without a mean.
     pub fn set_target(&mut self, f: Vec<f64>, tt: f64) {
         debug_assert!(self.mean.is_none() && f.len() == self.columns());
-        (self.centred, self.centred_tt) = (vec![f], tt);
+        (self.centred, self.centred_tt) = (vec![f], vec![tt]);
     }
 
     /// Whether all rows of G are there.

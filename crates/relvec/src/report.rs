@@ -143,6 +143,9 @@ pub struct Repairs {
     pub noise_capped: bool,
     /// The target is constant: the model is the bias alone.
     pub constant_target: bool,
+    /// Of several outputs those (0-based) whose target is constant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constant_outputs: Vec<usize>,
     /// Features (0-based) that are the same on every row.
     pub constant_features: Vec<usize>,
 }

@@ -105,7 +105,7 @@ impl Statistics {
                 expected: "a positive number, or one per feature: the rows that the rule asks for are yet to come".into(),
             });
         }
-        let sums = Sums::new(l + 1);
+        let sums = Sums::new(l + 1, 1);
         let range = (f64::INFINITY, f64::NEG_INFINITY);
         Ok(Statistics { kernel: resolved, centres: centres.to_owned(), sums, about: 0.0, range, n_rows: 0, noise: None })
     }
@@ -159,12 +159,12 @@ impl Statistics {
         let shifted: Vec<f64> = used.iter().map(|i| t[*i] - about).collect();
         let columns = Columns::Kernel { kernel: self.kernel.clone(), centres: self.centres.clone() };
         let design = Design::unscaled(rows.into_shared(), columns, true, BLOCK_MEMORY, interrupt.clone());
-        let mut part = Sums::new(self.sums.f.len());
+        let mut part = Sums::new(self.sums.gram.nrows(), 1);
         design.for_each_block(|range, phi| part.accumulate(phi, &shifted[range.clone()], &c[range]));
         interrupt.check()?;
         let part = part.finish();
         // A diagonal entry that is not finite shows a column that is not; so does f.
-        if !(part.tt.is_finite() && part.gram.diag().iter().chain(&part.f).all(|v| v.is_finite())) {
+        if !(part.tt[0].is_finite() && part.gram.diag().iter().chain(&part.f[0]).all(|v| v.is_finite())) {
             return Err(Error::Overflow { what: "a basis function (the kernel of a row and a centre), or its square,".into() });
         }
         self.about = about;
@@ -272,7 +272,7 @@ impl Statistics {
         let mean = self.moments().mean;
         let mut sums = self.sums.clone();
         sums.shift(self.about - mean);
-        (Array1::from_vec(sums.f), sums.tt, mean)
+        (Array1::from_vec(sums.f.swap_remove(0)), sums.tt[0], mean)
     }
 
     /// Everything as bytes, with a checksum: to be kept, or sent to where it is merged.
@@ -291,8 +291,9 @@ impl Statistics {
         out.extend((header.len() as u64).to_le_bytes());
         out.extend(header);
         let triangle = (0..=l).flat_map(|i| self.sums.gram.row(i).to_vec().into_iter().take(i + 1));
-        let single = [self.about, self.sums.tt, self.sums.count];
-        let numbers = single.into_iter().chain(self.sums.f.iter().copied()).chain(self.centres.iter().copied()).chain(triangle);
+        let single = [self.about, self.sums.tt[0], self.sums.count];
+        let numbers =
+            single.into_iter().chain(self.sums.f[0].iter().copied()).chain(self.centres.iter().copied()).chain(triangle);
         out.extend(numbers.flat_map(f64::to_le_bytes));
         out.extend(crc32fast::hash(&out).to_le_bytes());
         out
@@ -335,7 +336,7 @@ impl Statistics {
                 (statistics.sums.gram[[i, j]], statistics.sums.gram[[j, i]]) = (v, v);
             }
         }
-        (statistics.sums.f, statistics.sums.tt, statistics.sums.count) = (f, tt, weight);
+        (statistics.sums.f, statistics.sums.tt, statistics.sums.count) = (vec![f], vec![tt], weight);
         statistics.about = about;
         statistics.range = header.range.unwrap_or(statistics.range);
         statistics.n_rows = header.n_rows;
@@ -347,8 +348,8 @@ impl Statistics {
         if self.range.0 >= self.range.1 {
             return TargetMoments { mean: self.range.0, deviation: 0.0 };
         }
-        let shift = self.sums.f[0] / self.sums.count;
-        let variance = self.sums.tt / self.sums.count - shift * shift;
+        let shift = self.sums.f[0][0] / self.sums.count;
+        let variance = self.sums.tt[0] / self.sums.count - shift * shift;
         TargetMoments { mean: self.about + shift, deviation: variance.max(0.0).sqrt() }
     }
 
@@ -356,13 +357,13 @@ impl Statistics {
     pub(crate) fn inner(&self, bias: bool, moments: &TargetMoments, scale: f64) -> Sums {
         let mut sums = self.sums.clone();
         sums.shift(self.about - if bias { moments.mean } else { 0.0 });
-        sums.f.iter_mut().for_each(|f| *f /= scale);
-        sums.tt /= scale * scale;
+        sums.f[0].iter_mut().for_each(|f| *f /= scale);
+        sums.tt[0] /= scale * scale;
         if let (Some(typical), Some(noise)) = (self.typical_noise(), &self.noise) {
             // From precisions to those over that of the typical noise.
             sums.gram *= typical;
-            sums.f.iter_mut().for_each(|f| *f *= typical);
-            sums.tt *= typical;
+            sums.f[0].iter_mut().for_each(|f| *f *= typical);
+            sums.tt[0] *= typical;
             sums.count = noise.count;
         }
         if bias { sums } else { sums.without_first() }

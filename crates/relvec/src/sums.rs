@@ -7,23 +7,25 @@ use crate::{design, linalg};
 /// Squared norms within this range have lost nothing to the ends of the numbers.
 const SAFE: std::ops::Range<f64> = 1e-200..1e200;
 
-/// G = Phi'cPhi, f = Phi'ct, tt = t'ct and the sum of the weights c.
+/// G = Phi'cPhi, f = Phi'ct and tt = t'ct of each of K outputs, and the sum of the weights c.
 #[derive(Debug, Clone)]
 pub(crate) struct Sums {
     /// [P, P]; the lower triangle while accumulating, symmetric after [`Sums::finish`].
     pub gram: Array2<f64>,
-    /// `[P]`.
-    pub f: Vec<f64>,
-    pub tt: f64,
+    /// `[K][P]`.
+    pub f: Vec<Vec<f64>>,
+    /// `[K]`.
+    pub tt: Vec<f64>,
     pub count: f64,
 }
 
 impl Sums {
-    pub fn new(columns: usize) -> Sums {
-        Sums { gram: Array2::zeros((columns, columns)), f: vec![0.0; columns], tt: 0.0, count: 0.0 }
+    pub fn new(columns: usize, outputs: usize) -> Sums {
+        let f = vec![vec![0.0; columns]; outputs];
+        Sums { gram: Array2::zeros((columns, columns)), f, tt: vec![0.0; outputs], count: 0.0 }
     }
 
-    /// Adds rows: `phi` [B, P], targets `t` `[B]`, weights `c` `[B]`.
+    /// Adds rows: `phi` [B, P], targets `t` [B, K] by rows, weights `c` `[B]`.
     pub fn accumulate(&mut self, phi: ArrayView2<f64>, t: &[f64], c: &[f64]) {
         if c.iter().all(|c| *c == 1.0) {
             linalg::add_gram(phi, self.gram.view_mut());
@@ -34,9 +36,13 @@ impl Sums {
             }
             linalg::add_gram(weighted.view(), self.gram.view_mut());
         }
-        let ct: Vec<f64> = c.iter().zip(t).map(|(c, t)| c * t).collect();
-        design::add_sums(&ct, phi, &mut self.f);
-        self.tt += ct.iter().zip(t).map(|(ct, t)| ct * t).sum::<f64>();
+        let outputs = self.f.len();
+        for (k, (f, tt)) in self.f.iter_mut().zip(&mut self.tt).enumerate() {
+            let t = t.iter().skip(k).step_by(outputs);
+            let ct: Vec<f64> = c.iter().zip(t.clone()).map(|(c, t)| c * t).collect();
+            design::add_sums(&ct, phi, f);
+            *tt += ct.iter().zip(t).map(|(ct, t)| ct * t).sum::<f64>();
+        }
         self.count += c.iter().sum::<f64>();
     }
 
@@ -58,29 +64,31 @@ impl Sums {
         for (mut row, own) in self.gram.outer_iter_mut().zip(&scale) {
             row.iter_mut().zip(&scale).for_each(|(g, s)| *g *= own * s);
         }
-        self.f.iter_mut().zip(&scale).for_each(|(f, s)| *f *= s);
+        for f in &mut self.f {
+            f.iter_mut().zip(&scale).for_each(|(f, s)| *f *= s);
+        }
     }
 
     /// Adds the sums over other rows; both symmetric.
     pub fn add(&mut self, other: &Sums) {
         self.gram += &other.gram;
-        self.f.iter_mut().zip(&other.f).for_each(|(f, o)| *f += o);
-        self.tt += other.tt;
+        self.f.iter_mut().flatten().zip(other.f.iter().flatten()).for_each(|(f, o)| *f += o);
+        self.tt.iter_mut().zip(&other.tt).for_each(|(tt, o)| *tt += o);
         self.count += other.count;
     }
 
-    /// As if every target had been larger by `by`; column 0 is all ones.
+    /// As if every target of the only output had been larger by `by`; column 0 is all ones.
     pub fn shift(&mut self, by: f64) {
         if by == 0.0 {
             return;
         }
-        self.tt += by * (2.0 * self.f[0] + by * self.count);
-        self.f.iter_mut().zip(self.gram.row(0)).for_each(|(f, g)| *f += by * g);
+        self.tt[0] += by * (2.0 * self.f[0][0] + by * self.count);
+        self.f[0].iter_mut().zip(self.gram.row(0)).for_each(|(f, g)| *f += by * g);
     }
 
     /// The sums of the other columns than the first.
     pub fn without_first(&self) -> Sums {
         let gram = self.gram.slice(s![1.., 1..]).to_owned();
-        Sums { gram, f: self.f[1..].to_vec(), tt: self.tt, count: self.count }
+        Sums { gram, f: self.f.iter().map(|f| f[1..].to_vec()).collect(), tt: self.tt.clone(), count: self.count }
     }
 }

@@ -1,6 +1,6 @@
 //! What is to be learnt: real values or classes, and how much each row counts.
 
-use ndarray::{ArrayView1, ArrayView2};
+use ndarray::{ArrayView1, ArrayView2, Axis};
 
 use crate::error::{Error, Result};
 use crate::registry::rules;
@@ -65,13 +65,28 @@ rules! {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Values<'a> {
     Real(ArrayView1<'a, f64>),
-    Classes { labels: &'a [usize], count: usize },
+    /// [N, K], K of 2 or more.
+    Outputs(ArrayView2<'a, f64>),
+    Classes {
+        labels: &'a [usize],
+        count: usize,
+    },
 }
 
 impl<'a> Targets<'a> {
     /// Real targets, `[N]`.
     pub fn real(values: ArrayView1<'a, f64>) -> Self {
         Targets { values: Values::Real(values), weights: None, given: None }
+    }
+
+    /// Real targets of several outputs, [N, K], K >= 1: one function each, which share their basis functions and the
+    /// precisions of their weights relative to that of each one's noise. For the Gaussian likelihood, (M61).
+    pub fn outputs(values: ArrayView2<'a, f64>) -> Self {
+        let values = match values.ncols() {
+            1 => Values::Real(values.index_axis_move(Axis(1), 0)),
+            _ => Values::Outputs(values),
+        };
+        Targets { values, weights: None, given: None }
     }
 
     /// Class labels 0..`count`-1, `[N]`. Names of classes are the caller's affair.
@@ -104,6 +119,7 @@ impl<'a> Targets<'a> {
     pub fn len(&self) -> usize {
         match self.values {
             Values::Real(v) => v.len(),
+            Values::Outputs(v) => v.nrows(),
             Values::Classes { labels, .. } => labels.len(),
         }
     }
@@ -118,6 +134,11 @@ impl<'a> Targets<'a> {
         if self.len() != x.nrows() {
             let (expected, found) = (format!("{}, one per row", x.nrows()), self.len().to_string());
             return Err(Error::Shape { what: "targets", expected, found });
+        }
+        if let Values::Outputs(values) = self.values
+            && values.ncols() == 0
+        {
+            return Err(Error::Shape { what: "targets", expected: "at least 1 column".into(), found: "0".into() });
         }
         if x.ncols() == 0 {
             return Err(Error::Shape { what: "rows to train on", expected: "at least 1 column".into(), found: "0".into() });

@@ -176,6 +176,7 @@ fn gradients_equal_finite_differences() {
         alpha: vec![0.7, 2.0, 0.1],
         intercept_alpha: Some(0.3),
         noise_variance: Some(0.04),
+        ..Hyperparameters::default()
     };
     let h = 1e-4f64;
     for degrees in [Some(3.0), None] {

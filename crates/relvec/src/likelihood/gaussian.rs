@@ -32,7 +32,15 @@ impl LikelihoodFunction for Gaussian {
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>> {
         match values {
             Values::Real(v) => Ok(v.to_vec()),
+            Values::Outputs(v) => Ok(v.iter().copied().collect()),
             Values::Classes { .. } => Err(Error::Targets("the gaussian likelihood needs real targets, found classes".into())),
+        }
+    }
+
+    fn outputs(&self, values: Values<'_>) -> usize {
+        match values {
+            Values::Outputs(v) => v.ncols(),
+            _ => 1,
         }
     }
 

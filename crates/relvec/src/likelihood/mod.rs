@@ -6,7 +6,7 @@ mod poisson;
 mod softmax;
 mod student_t;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::registry::registry;
 use crate::targets::{Given, Values};
 
@@ -63,7 +63,7 @@ pub(crate) trait LikelihoodFunction: Send + Sync {
         false
     }
 
-    /// The targets as numbers, `[N]`.
+    /// The targets as numbers, `[N]`; of several real outputs [N, K] by rows.
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>>;
 
     /// Whether it has a use for what is known of each row.
@@ -124,6 +124,11 @@ pub(crate) enum NoiseModel {
     Learnt,
     /// Held at this variance, in squared units of the target.
     Fixed(f64),
+}
+
+/// Refuses several outputs.
+fn several(name: &str, outputs: usize) -> Error {
+    Error::Targets(format!("the likelihood {name} is for targets of one output, found {outputs}; gaussian is for several"))
 }
 
 impl Likelihood {

@@ -3,7 +3,7 @@
 use libm::lgamma;
 use serde::{Deserialize, Serialize};
 
-use super::{LikelihoodFunction, NoiseModel, Working};
+use super::{LikelihoodFunction, NoiseModel, Working, several};
 use crate::error::{Error, Result};
 use crate::targets::{Given, Values};
 
@@ -22,8 +22,10 @@ impl LikelihoodFunction for Poisson {
     }
 
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>> {
-        let Values::Real(counts) = values else {
-            return Err(Error::Targets("the poisson likelihood needs counts, found classes".into()));
+        let counts = match values {
+            Values::Real(counts) => counts,
+            Values::Outputs(v) => return Err(several("poisson", v.ncols())),
+            Values::Classes { .. } => return Err(Error::Targets("the poisson likelihood needs counts, found classes".into())),
         };
         // What is not finite is refused with all other targets.
         let bad = |t: &f64| t.is_finite() && !(*t >= 0.0 && t.fract() == 0.0);

@@ -147,7 +147,7 @@ impl LikelihoodFunction for Softmax {
     fn outputs(&self, values: Values<'_>) -> usize {
         match values {
             Values::Classes { count, .. } => count.saturating_sub(1),
-            Values::Real(_) => 1,
+            Values::Real(_) | Values::Outputs(_) => 1,
         }
     }
 

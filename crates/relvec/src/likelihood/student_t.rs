@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Gaussian, LikelihoodFunction, NoiseModel, ScaleMixture, Working};
+use super::{Gaussian, LikelihoodFunction, NoiseModel, ScaleMixture, Working, several};
 use crate::error::{Result, require};
 use crate::targets::Values;
 
@@ -36,7 +36,10 @@ impl LikelihoodFunction for StudentT {
     }
 
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>> {
-        self.gaussian().targets(values)
+        match values {
+            Values::Outputs(v) => Err(several("student_t", v.ncols())),
+            _ => self.gaussian().targets(values),
+        }
     }
 
     fn working(&self, y: &[f64], f: &[f64]) -> Working {

@@ -67,7 +67,7 @@ impl Model {
         out *= self.variance_factor();
         // The same numbers as without the others.
         out.diag_mut().assign(&found.variance());
-        check_predicted(&found.mean, None)?;
+        check_predicted(found.mean.view(), None)?;
         Ok((found.mean, out))
     }
 
@@ -113,7 +113,7 @@ impl Draws<'_> {
             out.mapv_inplace(|f| f + spread * draw());
         }
         for draw in out.axis_iter(Axis(1)) {
-            check_predicted(&draw.to_owned(), None)?;
+            check_predicted(draw, None)?;
         }
         Ok(out)
     }

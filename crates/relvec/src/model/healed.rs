@@ -144,7 +144,7 @@ impl<'a> Healer<'a> {
             let scaled = model.scaling.as_ref().map(|s| s.apply(x));
             self.heal(scaled.as_ref().map_or(x, |x| x.view()), factor, mean, variance);
         });
-        check_predicted(&mean, Some(&variance))?;
+        check_predicted(mean.view(), Some(variance.view()))?;
         Ok(Prediction { mean, model_variance: variance, ..posterior })
     }
 

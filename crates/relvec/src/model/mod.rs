@@ -7,12 +7,13 @@ mod draws;
 mod healed;
 mod leave_one_out;
 mod margins;
+mod outputs;
 mod stored;
 
 use std::f64::consts::PI;
 
 use libm::lgamma as ln_gamma;
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -109,6 +110,11 @@ pub struct Posterior {
     /// `None`: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variance_factor: Option<f64>,
+    /// Of several outputs: the noise variance of each over that of the first, `[K]`, by which the covariances of its
+    /// weights (and their prior variances 1 / alpha) differ from those of the first too, (M61). Everything else here,
+    /// and [`Model::alpha`], is that of the first. Empty: one output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variance_ratios: Vec<f64>,
 }
 
 impl Posterior {
@@ -120,8 +126,15 @@ impl Posterior {
 
     /// Checks it against the numbers of basis functions (the bias included) and of functions.
     fn check(&self, active: usize, functions: usize) -> std::result::Result<(), &'static str> {
-        // Of the contrasts of K classes there are K - 1.
-        let contrasts = (functions - 1).max(1);
+        // Of the contrasts of K classes there are K - 1; several outputs share one factor.
+        let several = !self.variance_ratios.is_empty();
+        let contrasts = if several { 1 } else { (functions - 1).max(1) };
+        if several && (self.variance_ratios.len() != functions || functions < 2) {
+            return Err("there are not as many variance ratios as outputs");
+        }
+        if !self.variance_ratios.iter().all(|r| r.is_finite() && *r > 0.0) {
+            return Err("a variance ratio is no positive number");
+        }
         if self.scale.len() != active || self.factor.len() != active * contrasts {
             return Err("the posterior has another size than the weights");
         }
@@ -161,6 +174,9 @@ pub struct Model {
     pub features: Vec<String>,
     /// Name of the target, if the caller gave one.
     pub target: Option<String>,
+    /// Names of several targets, `[K]`; empty if the caller gave none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<String>,
     /// Names of the classes in the order of their numbers; empty for regression.
     pub classes: Vec<Label>,
     /// Shares of the classes among the rows learnt from, by their weights, `[K]`: what the probabilities take for priors. Of
@@ -331,8 +347,13 @@ impl Model {
     /// As [`Model::predict`], but a support vector machine has its one function.
     pub fn predict_mean(&self, x: ArrayView2<f64>) -> Result<Array1<f64>> {
         self.check_single()?;
+        Ok(self.function_means(x)?.remove_axis(Axis(1)))
+    }
+
+    /// Means of all functions, [N, C].
+    fn function_means(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
         self.check_rows(x)?;
-        let mut mean = Array1::zeros(x.nrows());
+        let mut mean = Array2::zeros((x.nrows(), self.outputs()));
         let (make, rows) = (self.maker(), self.tile_rows());
         let pairs = mean.axis_chunks_iter_mut(Axis(0), rows).into_par_iter();
         pairs.zip(x.axis_chunks_iter(Axis(0), rows).into_par_iter()).for_each_init(
@@ -343,7 +364,7 @@ impl Model {
                 self.tile_means(phi.view_mut(), mean);
             },
         );
-        check_predicted(&mean, None)?;
+        mean.axis_iter(Axis(1)).try_for_each(|mean| check_predicted(mean, None))?;
         Ok(mean)
     }
 
@@ -355,6 +376,9 @@ impl Model {
     fn check_single(&self) -> Result<()> {
         match self.outputs() {
             1 => Ok(()),
+            _ if self.has_several_outputs() => {
+                Err(Error::Targets(format!("one function of a model of {} outputs: ask for one output of it", self.outputs())))
+            }
             _ => Err(Error::Targets("one function of a model of several classes, which has more".into())),
         }
     }
@@ -411,16 +435,31 @@ impl Model {
         (TILE_ENTRIES / (self.relevance.len() + 1)).clamp(16, TILE_ROWS)
     }
 
-    /// `make` makes the basis functions of a tile of rows, [B, M], without the bias.
+    /// Predictions of the one function; `make` makes the basis functions of a tile of rows, [B, M], without the bias.
     fn predict_tiles(&self, x: ArrayView2<f64>, make: impl Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Sync) -> Result<Prediction> {
+        let (mean, mut model_variance) = self.moments(x, make)?;
+        let mean = mean.remove_axis(Axis(1));
+        check_predicted(mean.view(), Some(model_variance.view()))?;
+        let (factor, posterior) = (self.variance_factor(), self.posterior()?);
+        let noise_variance = factor * posterior.noise_variance.unwrap_or(0.0);
+        model_variance *= factor;
+        Ok(Prediction { mean, model_variance, noise_variance, noise_degrees: posterior.noise_degrees })
+    }
+
+    /// Means of all functions, [N, C], and the variance of the first by the posterior, `[N]`.
+    fn moments(
+        &self,
+        x: ArrayView2<f64>,
+        make: impl Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Sync,
+    ) -> Result<(Array2<f64>, Array1<f64>)> {
         let n = x.nrows();
         let posterior = self.posterior()?;
         let bias = usize::from(self.intercept_alpha.is_some());
-        let mut mean = Array1::zeros(n);
-        let mut model_variance = Array1::zeros(n);
+        let mut mean = Array2::zeros((n, self.outputs()));
+        let mut variance = Array1::zeros(n);
         let (factor, rows) = (posterior.factor(), self.tile_rows());
         let pairs = mean.axis_chunks_iter_mut(Axis(0), rows).into_par_iter();
-        let triples = pairs.zip(model_variance.axis_chunks_iter_mut(Axis(0), rows).into_par_iter());
+        let triples = pairs.zip(variance.axis_chunks_iter_mut(Axis(0), rows).into_par_iter());
         triples.zip(x.axis_chunks_iter(Axis(0), rows).into_par_iter()).for_each_init(
             || Array2::zeros((rows, bias + self.relevance.len())),
             |tile, ((mean, mut variance), rows)| {
@@ -436,20 +475,21 @@ impl Model {
                 });
             },
         );
-        check_predicted(&mean, Some(&model_variance))?;
-        let factor = self.variance_factor();
-        let noise_variance = factor * posterior.noise_variance.unwrap_or(0.0);
-        model_variance *= factor;
-        Ok(Prediction { mean, model_variance, noise_variance, noise_degrees: posterior.noise_degrees })
+        Ok((mean, variance))
     }
 
-    /// Means of a tile of rows from its basis functions without the bias.
-    fn tile_means(&self, phi: ArrayViewMut2<f64>, mut mean: ArrayViewMut1<f64>) {
-        let weights = self.expansion.weights.as_slice().expect("weights are contiguous");
-        vector::each_row(phi, |i, row| {
-            vector::run(Dot { a: row, b: weights, out: &mut mean[i] });
-        });
-        mean += self.expansion.intercept[0];
+    /// Means of a tile of rows, [B, C], from its basis functions without the bias.
+    fn tile_means(&self, phi: ArrayViewMut2<f64>, mut mean: ArrayViewMut2<f64>) {
+        match self.outputs() {
+            1 => {
+                let weights = self.expansion.weights.as_slice().expect("weights are contiguous");
+                vector::each_row(phi, |i, row| {
+                    vector::run(Dot { a: row, b: weights, out: &mut mean[[i, 0]] });
+                });
+            }
+            _ => linalg::product_alone(false, phi.view(), self.expansion.weights.view(), mean.view_mut()),
+        }
+        mean += &ArrayView1::from(&self.expansion.intercept);
     }
 
     /// The kernel, every parameter a number; `None` for a given design matrix or an external kernel.
@@ -640,6 +680,9 @@ impl Model {
                 }
             }
         }
+        if !self.targets.is_empty() && self.targets.len() != functions {
+            return fail("the names of the targets do not fit the number of functions");
+        }
         if !self.features.is_empty() && self.features.len() != d {
             return fail("the feature names do not fit the number of features");
         }
@@ -653,8 +696,8 @@ impl Model {
 }
 
 /// Refuses predictions that have left the range of numbers.
-fn check_predicted(mean: &Array1<f64>, variance: Option<&Array1<f64>>) -> Result<()> {
-    let bad = |v: &Array1<f64>| v.iter().position(|v| !v.is_finite());
+fn check_predicted(mean: ArrayView1<f64>, variance: Option<ArrayView1<f64>>) -> Result<()> {
+    let bad = |v: ArrayView1<f64>| v.iter().position(|v| !v.is_finite());
     match bad(mean).into_iter().chain(variance.and_then(bad)).min() {
         Some(row) => Err(Error::Overflow { what: format!("the prediction of row {row}") }),
         None => Ok(()),

@@ -5,7 +5,7 @@ use ndarray::{Array1, Axis};
 
 use super::gain::{LEAST_PRECISION, Noise};
 use super::scheme::Hyperpriors;
-use super::solution::{At, Solution, covariance};
+use super::solution::{At, Solution, covariance, typical};
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::linalg::{self, Cholesky};
@@ -66,7 +66,7 @@ impl Batch {
             return work.log_evidence(s);
         }
         let prior = |i: usize| {
-            let alpha = s.a[i] * s.beta / work.problem.alpha_in(s.active[i]);
+            let alpha = s.a[i] * s.typical_precision() / work.problem.alpha_in(s.active[i]);
             a * alpha.ln() - b * alpha
         };
         work.log_evidence(s) + (0..s.a.len()).map(prior).sum::<f64>()
@@ -78,17 +78,18 @@ impl Batch {
     }
 
     /// One step; `None` if no rule can raise the evidence any further.
-    pub fn step(&self, work: &Workspace, noise: &Noise, now: &Solution) -> Result<Option<Step>> {
+    pub fn step(&self, work: &Workspace, noise: &[Noise], now: &Solution) -> Result<Option<Step>> {
         let value = self.objective(work, now);
         let floor = value - ROUNDING * value.abs().max(1.0);
         let least = |j: usize| if j == 0 && work.problem.has_bias { 0.0 } else { LEAST_PRECISION };
         let keep: Vec<usize> = (0..now.a.len()).filter(|i| now.determined(*i) >= self.gone).collect();
         let slack = DROP_SLACK * (now.a.len() - keep.len()) as f64;
-        let mut shortest: Option<(Vec<f64>, f64)> = None;
+        let mut shortest: Option<(Vec<f64>, Vec<f64>)> = None;
         for rule in self.rules {
             let Some((alpha, beta)) = self.propose(work, noise, now, *rule) else { continue };
-            let at = if *rule == Rule::Newton { At::Best } else { At::Precision(beta) };
-            let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / beta).max(least(*j))).collect();
+            let at = if *rule == Rule::Newton { At::Best } else { At::Precision(&beta) };
+            let unit = typical(&beta);
+            let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / unit).max(least(*j))).collect();
             if keep.len() < now.a.len() {
                 let active: Vec<usize> = keep.iter().map(|i| now.active[*i]).collect();
                 let a: Vec<f64> = keep.iter().map(|i| a[*i]).collect();
@@ -108,10 +109,11 @@ impl Batch {
         // All rules overshoot (possible where the curvature is not constant): shorten the last one.
         let Some((mut alpha, mut beta)) = shortest else { return Ok(None) };
         for _ in 0..self.halvings {
-            beta = (beta * now.beta).sqrt();
-            alpha.iter_mut().zip(&now.a).for_each(|(x, a)| *x = (*x * a * now.beta).sqrt());
-            let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / beta).max(least(*j))).collect();
-            if let Ok(next) = work.solve(&now.active, &a, noise, At::Precision(beta), Some(now))
+            beta.iter_mut().zip(&now.beta).for_each(|(beta, now)| *beta = (*beta * now).sqrt());
+            let (unit, before) = (typical(&beta), now.typical_precision());
+            alpha.iter_mut().zip(&now.a).for_each(|(x, a)| *x = (*x * a * before).sqrt());
+            let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / unit).max(least(*j))).collect();
+            if let Ok(next) = work.solve(&now.active, &a, noise, At::Precision(&beta), Some(now))
                 && self.objective(work, &next) > floor
             {
                 return Ok(Some(self.finish(work, noise, now, next)?));
@@ -121,12 +123,15 @@ impl Batch {
     }
 
     /// The change made among weights that the data determine; near rest gone weights are dropped.
-    fn finish(&self, work: &Workspace, noise: &Noise, before: &Solution, next: Solution) -> Result<Step> {
+    fn finish(&self, work: &Workspace, noise: &[Noise], before: &Solution, next: Solution) -> Result<Step> {
         let log_ratio = |a: f64, b: f64| (a.ln() - b.ln()).abs();
+        let noises = next.beta.iter().zip(&before.beta).map(|(next, before)| log_ratio(*next, *before));
+        let (unit, unit_before) = (next.typical_precision(), before.typical_precision());
         let change = (0..next.a.len())
             .filter(|i| self.gone == 0.0 || next.determined(*i) >= UNDETERMINED)
-            .map(|i| log_ratio(next.a[i] * next.beta, before.a[i] * before.beta))
-            .fold(log_ratio(next.beta, before.beta), f64::max);
+            .map(|i| log_ratio(next.a[i] * unit, before.a[i] * unit_before))
+            .chain(noises)
+            .fold(0.0, f64::max);
         if change >= DROP_FROM {
             return Ok(Step { solution: next, change });
         }
@@ -135,25 +140,27 @@ impl Batch {
     }
 
     /// The model without its gone weights, if the evidence allows it; and whether any went.
-    pub fn drop_gone(&self, work: &Workspace, noise: &Noise, now: Solution) -> Result<(Solution, bool)> {
+    pub fn drop_gone(&self, work: &Workspace, noise: &[Noise], now: Solution) -> Result<(Solution, bool)> {
         let keep: Vec<usize> = (0..now.a.len()).filter(|i| now.determined(*i) >= self.gone).collect();
         let gone = now.a.len() - keep.len();
         if gone == 0 {
             return Ok((now, false));
         }
-        let smaller = without(work, noise, &now, &keep, At::Precision(now.beta))?;
+        let smaller = without(work, noise, &now, &keep, At::Precision(&now.beta))?;
         if self.objective(work, &smaller) >= self.objective(work, &now) - DROP_SLACK * gone as f64 {
             return Ok((smaller, true));
         }
         Ok((now, false))
     }
 
-    /// The precisions that a rule asks for, absolute; `None` where it does not apply.
-    fn propose(&self, work: &Workspace, noise: &Noise, now: &Solution, rule: Rule) -> Option<(Vec<f64>, f64)> {
+    /// The precisions that a rule asks for, absolute (of several noises by their typical precision), and those of the
+    /// noises; `None` where it does not apply.
+    fn propose(&self, work: &Workspace, noise: &[Noise], now: &Solution, rule: Rule) -> Option<(Vec<f64>, Vec<f64>)> {
         let m = now.a.len();
         let gamma: Vec<f64> = (0..m).map(|i| now.determined(i)).collect();
-        let alpha = |i: usize| now.a[i] * now.beta;
-        let sigma = |i: usize| now.variance[i] / now.beta;
+        let unit = now.typical_precision();
+        let alpha = |i: usize| now.a[i] * unit;
+        let sigma = |i: usize| now.variance[i] / unit;
         let square = |i: usize| now.square(i);
         // The weights of all outputs share a precision.
         let copies = now.outputs as f64;
@@ -163,19 +170,24 @@ impl Batch {
             let surplus = copies * square(i) - gamma[i] * sigma(i);
             if surplus > 0.0 && known(i) { (gamma[i].powi(2) / surplus / alpha(i)).ln() } else { self.clip }
         };
-        let beta = match *noise {
+        let count = work.problem.table.count;
+        // Of several outputs that share a precision each has of gamma what it has of the square.
+        let share = |i: usize, k: usize| match noise.len() {
+            1 => 1.0,
+            _ => now.beta[k] * now.mean[k * m + i].powi(2) / now.relative_square(i).max(f64::MIN_POSITIVE),
+        };
+        let of_noise = |(k, ((noise, rss), beta)): (usize, ((&Noise, f64), &f64))| match *noise {
             Noise::Fixed(beta) => beta,
             Noise::Learnt { cap, c, d } => {
-                let count = work.problem.table.count;
-                let rss = now.residual(count);
-                let total: f64 = gamma.iter().sum();
+                let total: f64 = (0..m).map(|i| gamma[i] * share(i, k)).sum();
                 let learnt = match rule {
-                    Rule::Em => (count + 2.0 * c) / (rss + total / now.beta + 2.0 * d),
+                    Rule::Em => (count + 2.0 * c) / (rss + total / beta + 2.0 * d),
                     _ => (count - total + 2.0 * c).max(1e-6 * count) / (rss + 2.0 * d),
                 };
                 learnt.min(cap)
             }
         };
+        let beta = noise.iter().zip(now.residuals(count)).zip(&now.beta).enumerate().map(of_noise).collect();
         let a = self.hyperpriors.a;
         let new: Vec<f64> = match rule {
             Rule::Newton => {
@@ -184,7 +196,7 @@ impl Batch {
                 }
                 // The precisions stay relative to the old noise; the noise then moves to its best.
                 let step = newton(now, noise, work.problem.table.count)?;
-                return Some(((0..m).map(|i| alpha(i) * step[i].exp()).collect(), now.beta));
+                return Some(((0..m).map(|i| alpha(i) * step[i].exp()).collect(), now.beta.clone()));
             }
             Rule::Exact => (0..m).map(|i| alpha(i) * exact(i).clamp(-self.clip, self.clip).exp()).collect(),
             Rule::MacKay => (0..m)
@@ -207,24 +219,31 @@ impl Batch {
 }
 
 /// Newton's step in log a at the best noise, (M6); `None` if the Hessian is unusable or the step long.
-fn newton(now: &Solution, noise: &Noise, count: f64) -> Option<Vec<f64>> {
+fn newton(now: &Solution, noise: &[Noise], count: f64) -> Option<Vec<f64>> {
     let m = now.a.len();
     if m == 0 {
         return None;
     }
-    let (beta, a, mu) = (now.beta, &now.a, &now.mean);
+    let a = &now.a;
     // How fast the best noise precision follows E; 0 where it is held.
-    let follow = match *noise {
-        Noise::Learnt { cap, d, .. } if noise.precision(now.energy, count) < cap => beta / (now.energy + 2.0 * d),
+    let follow = |noise: &Noise, beta: f64, energy: f64| match *noise {
+        Noise::Learnt { cap, d, .. } if noise.precision(energy, count) < cap => beta / (energy + 2.0 * d),
         _ => 0.0,
     };
+    let each = noise.iter().zip(&now.beta).zip(&now.energy).zip(now.mean.chunks_exact(m));
+    let outputs: Vec<(f64, f64, &[f64])> =
+        each.map(|(((noise, beta), energy), mu)| (*beta, follow(noise, *beta, *energy), mu)).collect();
     let mut h = covariance(&now.inverse);
     for (i, mut row) in h.outer_iter_mut().enumerate() {
         for (j, h) in row.iter_mut().enumerate() {
-            let (s, both) = (*h, mu[i] * mu[j]);
-            *h = -0.5 * a[i] * a[j] * (s * s + 2.0 * beta * both * s + follow * both * both);
+            let s = *h;
+            let of_output = |(beta, follow, mu): &(f64, f64, &[f64])| {
+                let both = mu[i] * mu[j];
+                s * s + 2.0 * beta * both * s + follow * both * both
+            };
+            *h = -0.5 * a[i] * a[j] * outputs.iter().map(of_output).sum::<f64>();
         }
-        row[i] += 0.5 * a[i] * (now.variance[i] + beta * mu[i] * mu[i]);
+        row[i] += 0.5 * a[i] * (now.variance[i] + now.relative_square(i));
     }
     let size = h.diag().iter().map(|v| v.abs()).sum::<f64>() / m as f64;
     let gradient: Array1<f64> = (0..m).map(|i| now.gradient(i)).collect();
@@ -245,7 +264,7 @@ fn newton(now: &Solution, noise: &Noise, count: f64) -> Option<Vec<f64>> {
 }
 
 /// The solution with only the listed positions of the active set kept.
-pub(crate) fn without(work: &Workspace, noise: &Noise, now: &Solution, keep: &[usize], at: At) -> Result<Solution> {
+pub(crate) fn without(work: &Workspace, noise: &[Noise], now: &Solution, keep: &[usize], at: At) -> Result<Solution> {
     let active: Vec<usize> = keep.iter().map(|i| now.active[*i]).collect();
     let a: Vec<f64> = keep.iter().map(|i| now.a[*i]).collect();
     work.solve(&active, &a, noise, at, Some(now))

@@ -65,7 +65,7 @@ impl<'p> Bound<'p> {
         let active = problem.usable();
         let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
         // At the weights 0; the first refresh puts the target right.
-        let mut now = work.solve(&active, &alpha, &NOISE, At::Precision(1.0), None)?;
+        let mut now = work.solve(&active, &alpha, &[NOISE], At::Precision(&[1.0]), None)?;
         now.mean.fill(0.0);
         Ok(Some(Bound { work, curvature, now, kept: None, value: f64::NEG_INFINITY, refreshes: 0 }))
     }
@@ -83,7 +83,7 @@ impl<'p> Bound<'p> {
         let rise = self.value - before;
         let mut largest = 0.0f64;
         for _ in 0..UPDATES {
-            let Some(step) = batch.step(&self.work, &NOISE, &self.now)? else { break };
+            let Some(step) = batch.step(&self.work, &[NOISE], &self.now)? else { break };
             self.now = step.solution;
             largest = largest.max(step.change);
             if step.change < TOLERANCE {
@@ -109,7 +109,7 @@ impl<'p> Bound<'p> {
         let tt = mu.dot(&pulled) + 2.0 * mu.dot(&slopes.slope) + slopes.squares / b;
         self.work.set_target(f, tt);
         let (a, before) = (self.now.a.clone(), &self.now);
-        self.now = self.work.solve(&active, &a, &NOISE, At::Precision(1.0), Some(before))?;
+        self.now = self.work.solve(&active, &a, &[NOISE], At::Precision(&[1.0]), Some(before))?;
         let normal = 0.5 * problem.table.count * (2.0 * std::f64::consts::PI).ln();
         Ok(normal + slopes.log_likelihood + 0.5 * slopes.squares / b)
     }

@@ -10,7 +10,7 @@ use super::gain::{KernelPrior, Noise};
 use super::problem::Problem;
 use super::robust;
 use super::sensitivity::Sensitivity;
-use super::solution::At;
+use super::solution::{At, typical};
 use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
@@ -30,6 +30,10 @@ pub struct Hyperparameters {
     pub intercept_alpha: Option<f64>,
     /// Noise variance, > 0; needed with a Gaussian likelihood whose noise is learnt.
     pub noise_variance: Option<f64>,
+    /// Of several outputs: see [`Posterior::variance_ratios`](crate::Posterior::variance_ratios); what else is given is
+    /// then that of the first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variance_ratios: Vec<f64>,
 }
 
 impl Hyperparameters {
@@ -40,6 +44,7 @@ impl Hyperparameters {
             alpha: model.alpha.clone(),
             intercept_alpha: model.intercept_alpha,
             noise_variance: model.noise_variance(),
+            variance_ratios: model.posterior.as_ref().map_or(vec![], |posterior| posterior.variance_ratios.clone()),
         }
     }
 
@@ -48,8 +53,9 @@ impl Hyperparameters {
         self.relevance.iter().filter_map(|row| table.candidate_of.get(*row).copied().flatten()).collect()
     }
 
-    /// Active columns, inner precisions alpha, and the inner noise precision.
-    pub(crate) fn inner(&self, problem: &Problem) -> Result<(Vec<usize>, Vec<f64>, f64)> {
+    /// Active columns, inner precisions alpha (of several outputs by the typical precision of their noise), and the
+    /// inner noise precisions.
+    pub(crate) fn inner(&self, problem: &Problem) -> Result<(Vec<usize>, Vec<f64>, Vec<f64>)> {
         let bad = |name: &str, found: String, expected: String| Err(Error::Parameter { name: name.into(), found, expected });
         if self.alpha.len() != self.relevance.len() {
             let expected = format!("{}, one per entry of relevance", self.relevance.len());
@@ -85,14 +91,30 @@ impl Hyperparameters {
                 }
             }
         }
-        let square = problem.table.units.scale * problem.table.units.scale;
-        let beta = match (problem.table.noise, self.noise_variance) {
-            (Noise::Fixed(beta), _) => beta,
-            (Noise::Learnt { .. }, Some(variance)) => square / variance,
-            (Noise::Learnt { .. }, None) => {
-                return bad("noise_variance", "none".into(), "a number: the noise is learnt, so its start is needed".into());
-            }
-        };
+        let (units, noise) = (&problem.table.units, &problem.table.noise);
+        let (ratios, outputs) = (&self.variance_ratios, noise.len());
+        if ratios.len() != if outputs > 1 { outputs } else { 0 } {
+            let expected = format!("{outputs}, one for each output (none for only one)");
+            return bad("variance_ratios", format!("{} values", ratios.len()), expected);
+        }
+        if let Some(ratio) = ratios.iter().find(|r| !(r.is_finite() && **r > 0.0)) {
+            return bad("variance_ratios", ratio.to_string(), "positive, finite numbers".into());
+        }
+        let ratio = |k: usize| ratios.get(k).copied().unwrap_or(1.0);
+        let mut beta = Vec::with_capacity(outputs);
+        for (k, (noise, units)) in noise.iter().zip(units).enumerate() {
+            beta.push(match (noise, self.noise_variance) {
+                (Noise::Fixed(beta), _) => *beta,
+                (Noise::Learnt { .. }, Some(variance)) => units.scale * units.scale / (variance * ratio(k)),
+                (Noise::Learnt { .. }, None) => {
+                    return bad("noise_variance", "none".into(), "a number: the noise is learnt, so its start is needed".into());
+                }
+            });
+        }
+        if let [first, _, ..] = beta[..] {
+            let unit = typical(&beta);
+            alpha.iter_mut().for_each(|alpha| *alpha *= unit / first);
+        }
         Ok((active, alpha, beta))
     }
 }
@@ -123,7 +145,7 @@ pub enum ActionKind {
 
 /// A model at given precisions, in the user's units.
 ///
-/// Vectors over the model are `[M]`, the bias first if it is in; vectors over columns are `[P]`, the bias
+/// Of several outputs there are weights of each; what else differs between them is that of the first. Vectors over the model are `[M]`, the bias first if it is in; vectors over columns are `[P]`, the bias
 /// first if there is one, then one entry per training row (rows of equal inputs share their values;
 /// `NaN` for rows of weight 0), or per column of a given design matrix.
 #[derive(Debug, Clone)]
@@ -133,11 +155,12 @@ pub struct Evaluation {
     pub model: Model,
     /// Log evidence, all constants included.
     pub log_evidence: f64,
-    /// Posterior means, `[M]`; under the softmax [M, K] by rows.
+    /// Posterior means, `[M]`; of several outputs and under the softmax [M, K] by rows.
     pub weights: Vec<f64>,
     /// Posterior variances, `[M]`; under the softmax summed over the contrasts of the classes.
     pub variances: Vec<f64>,
-    /// gamma_i = 1 - alpha_i Sigma_ii, `[M]`; under the softmax summed over the contrasts, up to K - 1.
+    /// gamma_i = 1 - alpha_i Sigma_ii, `[M]`; under the softmax summed over the contrasts, up to K - 1, and of
+    /// several outputs over those.
     pub well_determined: Vec<f64>,
     /// |t - Phi mu|^2 by weight; `None` where there is no noise.
     pub residual_sum: Option<f64>,
@@ -185,12 +208,14 @@ impl Rvm {
         let (problem, sums) = Problem::new(&table, table.dictionary())?;
         let work = Workspace::new(&problem, sums);
         let (active, alpha, beta) = at.inner(&problem)?;
-        let noise = Noise::Fixed(beta);
-        let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
-        let solution = work.solve(&active, &a, &noise, At::Precision(beta), None)?;
-        let factor = Factor::new(work.quadratic(&solution), &solution, noise, KernelPrior::FLAT);
+        let noise: Vec<Noise> = beta.iter().map(|beta| Noise::Fixed(*beta)).collect();
+        let unit = typical(&beta);
+        let a: Vec<f64> = alpha.iter().map(|x| x / unit).collect();
+        let solution = work.solve(&active, &a, &noise, At::Precision(&beta), None)?;
+        let factor = Factor::new(work.quadratic(&solution), &solution, &noise, KernelPrior::FLAT);
+        let (beta, noises) = (beta[0], noise.len() as f64);
         let m = active.len();
-        let scale = problem.table.units.scale;
+        let scale = problem.table.units[0].scale;
         let norm = |j: usize| problem.design.norms()[j];
         let regression = self.likelihood.as_dyn().noise() != crate::likelihood::NoiseModel::None;
 
@@ -231,19 +256,20 @@ impl Rvm {
             model: finish::model(&work, &solution, log_evidence, Status::Stopped, 0)?,
             log_evidence,
             weights: finish::weights(&problem, &solution).iter().copied().collect(),
-            variances: (0..m).map(|k| solution.variance[k] / beta * unit(k) * unit(k)).collect(),
-            residual_sum: regression.then(|| solution.residual(problem.table.count) * scale * scale),
+            variances: (0..m).map(|k| solution.variance[k] / noises / beta * unit(k) * unit(k)).collect(),
+            residual_sum: regression.then(|| solution.residuals(problem.table.count)[0] * scale * scale),
             gradient_log_alpha_fixed: (0..m).map(|i| solution.gradient(i)).collect(),
             gradient_log_alpha,
             gradient_log_noise: regression.then(|| {
-                0.5 * (problem.table.count - beta * solution.residual(problem.table.count) - determined.iter().sum::<f64>())
+                let count = problem.table.count;
+                0.5 * (count - beta * solution.residuals(count)[0] - determined.iter().sum::<f64>() / noises)
             }),
             well_determined: determined,
             gradient_log_kernel,
             sparsity_in_model: spread(&|j| factor.s()[j] * s_unit(j)),
             quality_in_model: spread(&|j| factor.q(j) * q_unit(j)),
             sparsity: spread(&|j| candidates[j].s * s_unit(j)),
-            quality: spread(&|j| candidates[j].q * q_unit(j)),
+            quality: spread(&|j| candidates[j].seen[0].q * q_unit(j)),
             actions: columns
                 .iter()
                 .map(|c| c.map_or(ColumnAction { kind: ActionKind::None, gain: 0.0, alpha: None }, describe))

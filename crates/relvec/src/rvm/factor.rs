@@ -6,7 +6,9 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 
-use super::gain::{Candidate, KernelPrior, LEAST_PRECISION, Noise, Profile, size};
+use smallvec::SmallVec;
+
+use super::gain::{Candidate, KernelPrior, LEAST_PRECISION, Noise, Profile, Seen, by_noise};
 use super::solution::{Solution, bias_position};
 use crate::linalg;
 use crate::quadratic::Quadratic;
@@ -44,7 +46,7 @@ impl Action {
 #[derive(Debug, Clone)]
 pub(crate) struct Factor<'a> {
     quadratic: Rc<Quadratic<'a>>,
-    noise: Noise,
+    noise: Vec<Noise>,
     prior: KernelPrior,
     active: Vec<usize>,
     a: Vec<f64>,
@@ -62,13 +64,15 @@ pub(crate) struct Factor<'a> {
     s: Vec<f64>,
     /// Q'_j = f_j - V_:j'z, `[R][P]`.
     q: Vec<Vec<f64>>,
-    energy: f64,
-    bias_offset: f64,
+    /// Of each noise.
+    energy: Vec<f64>,
+    /// Of each output.
+    bias_offset: Vec<f64>,
 }
 
 impl<'a> Factor<'a> {
     /// The factor of a solution, over all columns.
-    pub fn new(quadratic: Rc<Quadratic<'a>>, solution: &Solution, noise: Noise, prior: KernelPrior) -> Factor<'a> {
+    pub fn new(quadratic: Rc<Quadratic<'a>>, solution: &Solution, noise: &[Noise], prior: KernelPrior) -> Factor<'a> {
         let m = solution.active.len();
         let p = quadratic.columns();
         let mut v = quadratic.rows(&solution.active);
@@ -83,7 +87,7 @@ impl<'a> Factor<'a> {
         }
         let packed = |a: &Array2<f64>| (0..m).map(|i| a.row(i).iter().take(i + 1).copied().collect()).collect();
         let mut factor = Factor {
-            noise,
+            noise: noise.to_vec(),
             prior,
             active: solution.active.clone(),
             a: solution.a.clone(),
@@ -94,8 +98,8 @@ impl<'a> Factor<'a> {
             z: Vec::new(),
             s,
             q: Vec::new(),
-            energy: 0.0,
-            bias_offset: 0.0,
+            energy: vec![],
+            bias_offset: vec![],
             quadratic,
         };
         factor.refresh_target();
@@ -116,24 +120,47 @@ impl<'a> Factor<'a> {
         &self.s
     }
 
-    /// Q' of a column; of several outputs the norm.
+    /// Q' of a column as the first noise sees it.
     pub fn q(&self, column: usize) -> f64 {
-        size(self.q.iter().map(|q| q[column]))
+        by_noise(self.noise.len(), self.q.len(), |k| self.q[k][column])[0]
+    }
+
+    /// A column that is not in the model as it sees it.
+    fn outside(&self, column: usize) -> Candidate {
+        let q = by_noise(self.noise.len(), self.q.len(), |k| self.q[k][column]);
+        let seen = q.into_iter().enumerate().map(|(k, q)| Seen { q, energy: self.energy(k) });
+        Candidate { s: self.s[column], seen: seen.collect() }
+    }
+
+    /// A column of the model as the rest of it sees it: `mean` of each output and `d` are those of its weight.
+    fn inside(&self, i: usize, mean: &[Vec<f64>], d: f64) -> Candidate {
+        let mean = by_noise(self.noise.len(), mean.len(), |k| mean[k][i]);
+        let seen = |(k, mean): (usize, f64)| Seen { q: mean / d, energy: self.energy(k) + mean * mean / d };
+        Candidate { s: (1.0 - self.a[i] * d) / d, seen: mean.into_iter().enumerate().map(seen).collect() }
     }
 
     /// Log evidence of the quadratic problem, the noise at its best (up to a constant where the
     /// curvature is not constant).
     pub fn log_evidence(&self) -> f64 {
-        let (count, energy) = (self.quadratic.count, self.energy());
-        let copies = self.quadratic.outputs() as f64;
+        let (count, copies) = (self.quadratic.count, self.copies());
         let log_det = 2.0 * self.r.iter().enumerate().map(|(i, r)| r[i].ln()).sum::<f64>();
         let sum_log_a = self.a.iter().map(|a| a.ln()).sum::<f64>();
-        self.noise.log_evidence(self.noise.precision(energy, count), energy, count, copies * log_det, copies * sum_log_a)
+        let of = |(k, noise): (usize, &Noise)| {
+            let energy = self.energy(k);
+            noise.log_evidence(noise.precision(energy, count), energy, count, copies * log_det, copies * sum_log_a)
+        };
+        self.noise.iter().enumerate().map(of).sum()
     }
 
-    /// How single basis functions are judged at present.
-    pub fn profile(&self) -> Profile {
-        self.noise.profile(self.energy(), self.quadratic.count, self.quadratic.outputs() as f64)
+    /// How single basis functions are judged at present, by each noise.
+    pub fn profiles(&self) -> SmallVec<[Profile; 1]> {
+        let of = |(k, noise): (usize, &Noise)| noise.profile(self.energy(k), self.quadratic.count, self.copies());
+        self.noise.iter().enumerate().map(of).collect()
+    }
+
+    /// Outputs that share a noise.
+    fn copies(&self) -> f64 {
+        (self.quadratic.outputs() / self.noise.len()) as f64
     }
 
     /// The least precision of a column.
@@ -141,26 +168,24 @@ impl<'a> Factor<'a> {
         if column == 0 && self.quadratic.has_mean() { 0.0 } else { LEAST_PRECISION }
     }
 
-    /// E, kept positive: the noise cap keeps beta E away from where the difference cancels.
-    fn energy(&self) -> f64 {
-        self.energy.max(1e-13 * self.quadratic.count)
+    /// E of a noise, kept positive: the noise cap keeps beta E away from where the difference cancels.
+    fn energy(&self, noise: usize) -> f64 {
+        self.energy[noise].max(1e-13 * self.quadratic.count)
     }
 
     /// Every column as the rest of the model sees it, `[P]`: S', Q' outside the model, s, q inside.
     pub fn candidates(&self) -> Vec<Candidate> {
-        let energy = self.energy();
-        let mut out: Vec<Candidate> = self.s.iter().enumerate().map(|(j, s)| Candidate { s: *s, q: self.q(j), energy }).collect();
         let (mean, variance) = self.moments();
-        for (i, j) in self.active.iter().enumerate() {
-            let (mean, d) = (size(mean.iter().map(|m| m[i])), variance[i]);
-            out[*j] = Candidate { s: (1.0 - self.a[i] * d) / d, q: mean / d, energy: energy + mean * mean / d };
-        }
-        out
+        let one = |j: usize| match self.position[j] {
+            OUT => self.outside(j),
+            i => self.inside(i, &mean, variance[i]),
+        };
+        (0..self.position.len()).map(one).collect()
     }
 
     /// The best single action of every column and its gain in log evidence and log prior, `[P]`; `None`: none.
     pub fn actions(&self) -> Vec<Option<(Action, f64)>> {
-        let profile = self.profile();
+        let profile = self.profiles();
         let candidates = self.candidates();
         let one = |column: usize| {
             let candidate = &candidates[column];
@@ -251,13 +276,15 @@ impl<'a> Factor<'a> {
         const CHUNK: usize = 16;
         let m = self.active.len();
         let p = self.position.len();
-        let profile = self.profile();
+        let profile = self.profiles();
         let (mean, variance) = self.moments();
         let dense = self.dense_inverse();
         let v = ArrayView2::from_shape((m, p), &self.v).expect("V is [M, P]");
         // Plain borrows: the closure runs on all threads, the source of G does not.
         let (active, a, position, s_all, q_all) = (&self.active, &self.a, &self.position, &self.s, &self.q);
-        let (diag, now, has_mean, prior) = (&self.quadratic.diag, self.energy(), self.quadratic.has_mean(), self.prior);
+        let (diag, has_mean, prior) = (&self.quadratic.diag, self.quadratic.has_mean(), self.prior);
+        let noises = self.noise.len();
+        let now: Vec<f64> = (0..noises).map(|k| self.energy(k)).collect();
         let chunk = |start: usize| {
             let end = (start + CHUNK).min(m);
             // e_ij = phi_j'Phi Sigma'_:i, as rows.
@@ -265,9 +292,9 @@ impl<'a> Factor<'a> {
             (start..end)
                 .filter_map(|i| {
                     let d = variance[i];
-                    let size_i = size(mean.iter().map(|m| m[i]));
-                    let energy = now + size_i * size_i / d;
-                    let without = Candidate { s: (1.0 - a[i] * d) / d, q: size_i / d, energy };
+                    let sizes = by_noise(noises, mean.len(), |k| mean[k][i]);
+                    let seen = |(size, now): (&f64, &f64)| Seen { q: size / d, energy: now + size * size / d };
+                    let without = Candidate { s: (1.0 - a[i] * d) / d, seen: sizes.iter().zip(&now).map(seen).collect() };
                     let loss = without.contribution(a[i], &profile) - prior.cost(active[i]);
                     let row = e.row(i - start);
                     let mut best: Option<(usize, f64)> = None;
@@ -276,8 +303,9 @@ impl<'a> Factor<'a> {
                             continue;
                         }
                         let s = s_all[j] + row[j] * row[j] / d;
-                        let q = size(q_all.iter().zip(&mean).map(|(q, m)| q[j] + row[j] * m[i] / d));
-                        let candidate = Candidate { s, q, energy };
+                        let q = by_noise(noises, mean.len(), |k| q_all[k][j] + row[j] * mean[k][i] / d);
+                        let seen = q.into_iter().zip(&without.seen).map(|(q, seen)| Seen { q, energy: seen.energy });
+                        let candidate = Candidate { s, seen: seen.collect() };
                         let least_precision = if j == 0 && has_mean { 0.0 } else { LEAST_PRECISION };
                         let Some(a) = candidate.best(&profile, least_precision) else { continue };
                         let gain = candidate.contribution(a, &profile) - prior.cost(j) - loss;
@@ -323,8 +351,8 @@ impl<'a> Factor<'a> {
         let a_out = self.a[self.position[out]];
         self.move_last(self.position[out]);
         self.pop();
-        let profile = self.profile();
-        let candidate = Candidate { s: self.s[column], q: self.q(column), energy: self.energy() };
+        let profile = self.profiles();
+        let candidate = self.outside(column);
         let outside = candidate.s > SPAN_FLOOR * self.quadratic.diag[column] && !self.is_twin(column);
         if let Some(a) = candidate.best(&profile, self.least(column)).filter(|_| outside)
             && self.log_evidence() + candidate.contribution(a, &profile) + self.prior.cost(out)
@@ -353,7 +381,7 @@ impl<'a> Factor<'a> {
         };
         let mut mean: Vec<Vec<f64>> = self.z.iter().map(mean).collect();
         if let Some(p) = bias_position(&self.quadratic, &self.active) {
-            mean[0][p] += self.bias_offset;
+            mean.iter_mut().zip(&self.bias_offset).for_each(|(mean, offset)| mean[p] += offset);
         }
         (mean, variance)
     }
@@ -394,11 +422,12 @@ impl<'a> Factor<'a> {
         self.a.push(a);
         self.v.extend_from_slice(row);
         self.s.iter_mut().zip(row).for_each(|(s, v)| *s -= v * v);
-        for (z, q) in self.z.iter_mut().zip(&mut self.q) {
+        let last = self.energy.len() - 1;
+        for (k, (z, q)) in self.z.iter_mut().zip(&mut self.q).enumerate() {
             let zeta = q[column] / rho;
             z.push(zeta);
             q.iter_mut().zip(row).for_each(|(q, v)| *q -= zeta * v);
-            self.energy -= zeta * zeta;
+            self.energy[k.min(last)] -= zeta * zeta;
         }
         if column == 0 && self.quadratic.has_mean() {
             self.refresh_target();
@@ -412,11 +441,12 @@ impl<'a> Factor<'a> {
         let column = self.active[m];
         let row = self.v.split_off(m * p);
         self.s.iter_mut().zip(&row).for_each(|(s, v)| *s += v * v);
-        for (z, q) in self.z.iter_mut().zip(&mut self.q) {
+        let last = self.energy.len() - 1;
+        for (k, (z, q)) in self.z.iter_mut().zip(&mut self.q).enumerate() {
             let zeta = z[m];
             z.truncate(m);
             q.iter_mut().zip(&row).for_each(|(q, v)| *q += zeta * v);
-            self.energy += zeta * zeta;
+            self.energy[k.min(last)] += zeta * zeta;
         }
         self.active.truncate(m);
         self.a.truncate(m);
@@ -510,9 +540,13 @@ impl<'a> Factor<'a> {
         }
         // f_0 holds -a_0 m for the bias in the model; its Q' is that of the residuals alone.
         if let Some(a) = bias {
-            self.q[0][0] += a * target.bias_offset;
+            self.q.iter_mut().zip(&target.bias_offset).for_each(|(q, offset)| q[0] += a * offset);
         }
-        self.energy = target.tt - self.z.iter().flatten().map(|z| z * z).sum::<f64>();
+        self.energy = target.tt;
+        let last = self.energy.len() - 1;
+        for (k, z) in self.z.iter().enumerate() {
+            self.energy[k.min(last)] -= z.iter().map(|z| z * z).sum::<f64>();
+        }
         self.bias_offset = target.bias_offset;
     }
 }
@@ -535,8 +569,8 @@ mod tests {
     const ROWS: usize = 300;
 
     /// A Gaussian kernel on a line, bias first, unit columns; targets of mean `mean` before it is
-    /// taken off.
-    fn quadratic(mean: f64) -> Rc<Quadratic<'static>> {
+    /// taken off; of a second output minus that, of a third twice that, and so on.
+    fn quadratic(mean: f64, outputs: usize) -> Rc<Quadratic<'static>> {
         let mut random = rand_pcg::Pcg64::seed_from_u64(1);
         let x: Vec<f64> = (0..ROWS).map(|_| random.random_range(-10.0..10.0)).collect();
         let mut phi = Array2::from_shape_fn((ROWS, ROWS + 1), |(i, j)| match j {
@@ -545,24 +579,27 @@ mod tests {
         });
         let norms: Vec<f64> = phi.columns().into_iter().map(|c| c.dot(&c).sqrt()).collect();
         phi.columns_mut().into_iter().zip(&norms).for_each(|(mut c, n)| c /= *n);
-        let t: Vec<f64> = x.iter().map(|x| x.sin() + random.random_range(-0.3..0.3)).collect();
-        let mut sums = Sums::new(ROWS + 1);
+        let of = |x: f64, k: usize| (x * (1.0 + 0.3 * k as f64)).sin() + k as f64 * 0.02 * x;
+        let mut noise = |k: usize| random.random_range(-0.3..0.3) * (1.0 + k as f64);
+        let t: Vec<f64> = x.iter().flat_map(|x| (0..outputs).map(|k| of(*x, k) + noise(k)).collect::<Vec<f64>>()).collect();
+        let mut sums = Sums::new(ROWS + 1, outputs);
         sums.accumulate(phi.view(), &t, &[1.0; ROWS]);
-        Rc::new(Quadratic::stored(sums.finish(), Some(mean * norms[0])))
+        let means = (0..outputs).map(|k| mean * norms[0] * (1.0 - k as f64)).collect();
+        Rc::new(Quadratic::stored(sums.finish(), Some(means)))
     }
 
     fn learnt() -> Noise {
         Noise::Learnt { cap: 1e6, c: 0.5, d: 0.1 }
     }
 
-    fn empty(quadratic: &Rc<Quadratic<'static>>, noise: Noise) -> Factor<'static> {
-        let solution = Solution::of(quadratic, &[], &[], &noise, At::Best, None).unwrap();
+    fn empty(quadratic: &Rc<Quadratic<'static>>, noise: &[Noise]) -> Factor<'static> {
+        let solution = Solution::of(quadratic, &[], &[], noise, At::Best, None).unwrap();
         Factor::new(quadratic.clone(), &solution, noise, KernelPrior::FLAT)
     }
 
     fn fresh(factor: &Factor<'static>) -> (Solution, Factor<'static>) {
         let solution = Solution::of(&factor.quadratic, &factor.active, &factor.a, &factor.noise, At::Best, None).unwrap();
-        let again = Factor::new(factor.quadratic.clone(), &solution, factor.noise, KernelPrior::FLAT);
+        let again = Factor::new(factor.quadratic.clone(), &solution, &factor.noise, KernelPrior::FLAT);
         (solution, again)
     }
 
@@ -570,8 +607,8 @@ mod tests {
     /// negative beyond that, the evidence to 1e-6.
     #[test]
     fn rotations_do_not_drift() {
-        let quadratic = quadratic(0.0);
-        let mut factor = empty(&quadratic, Noise::Fixed(100.0));
+        let quadratic = quadratic(0.0, 1);
+        let mut factor = empty(&quadratic, &[Noise::Fixed(100.0)]);
         let mut random = rand_pcg::Pcg64::seed_from_u64(2);
         let mut kinds = [0; 3];
         for step in 0..3000 {
@@ -611,9 +648,11 @@ mod tests {
     /// gain is the change of the recomputed evidence; so for swaps; and the bias comes and goes.
     #[test]
     fn gains_are_exact_with_profiled_noise() {
-        for mean in [0.0, 3.0, 1e4] {
-            let quadratic = quadratic(mean);
-            let mut factor = empty(&quadratic, learnt());
+        for (mean, outputs) in [(0.0, 1), (3.0, 1), (1e4, 1), (0.0, 3), (3.0, 2)] {
+            let quadratic = quadratic(mean, outputs);
+            // Of several one is at its cap, so held, and another moves.
+            let noise = [learnt(), Noise::Learnt { cap: 0.5, c: 0.0, d: 0.0 }, learnt()];
+            let mut factor = empty(&quadratic, &noise[..outputs]);
             for _ in 0..12 {
                 let (action, _) = factor.best_action(0.0, &[false; ROWS + 1], true).unwrap();
                 factor.apply(action);

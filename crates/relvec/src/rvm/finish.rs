@@ -2,6 +2,7 @@
 
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate, s};
 
+use super::gain::Noise;
 use super::problem::Problem;
 use super::solution::{At, Solution};
 use super::workspace::Workspace;
@@ -33,28 +34,34 @@ pub(crate) fn model(
     order.sort_by_key(|i| if solution.active[*i] < first { 0 } else { 1 + row_of(solution.active[*i]) });
     let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
     let a: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
-    let mut ordered = work.solve(&active, &a, &problem.table.noise, At::Precision(solution.beta), Some(solution))?;
+    let mut ordered = work.solve(&active, &a, &problem.table.noise, At::Precision(&solution.beta), Some(solution))?;
     refine(work, &mut ordered);
 
-    let scale = problem.table.units.scale;
+    // Of several outputs the first stands for all.
+    let (units, beta) = (&problem.table.units, solution.beta[0]);
+    let scale = units[0].scale;
     let norm = |j: &usize| problem.design.norms()[*j];
     let weights = weights(problem, &ordered);
-    let alpha: Vec<f64> = active.iter().zip(&a).map(|(j, a)| a * solution.beta / problem.alpha_in(*j)).collect();
-    let learnt = problem.table.noise.is_learnt() || problem.table.repairs.constant_target;
+    let alpha: Vec<f64> = active.iter().zip(&a).map(|(j, a)| a * beta / problem.alpha_in(*j)).collect();
+    let learnt = problem.table.noise.iter().any(Noise::is_learnt) || problem.table.repairs.constant_target;
     let noise_variance = match &problem.table.rvm.likelihood.as_dyn().noise() {
         crate::likelihood::NoiseModel::None => None,
         // That of new rows is not.
         _ if problem.table.known_noise => Some(0.0),
         crate::likelihood::NoiseModel::Fixed(variance) if !learnt => Some(*variance),
-        _ => Some(scale * scale / solution.beta),
+        _ => Some(scale * scale / beta),
     };
     let lower = ordered.joint.as_ref().map_or(&ordered.lower, |joint| &joint.lower);
     let posterior = Posterior {
         factor: lower.outer_iter().enumerate().map(|(i, row)| row.iter().take(i + 1).copied().collect()).collect(),
-        scale: active.iter().map(|j| scale / (norm(j) * solution.beta.sqrt())).collect(),
+        scale: active.iter().map(|j| scale / (norm(j) * beta.sqrt())).collect(),
         noise_variance,
         noise_degrees: problem.table.rvm.noise_shape(problem.table).map(|shape| 2.0 * shape),
         variance_factor: None,
+        variance_ratios: match solution.beta.len() {
+            1 => vec![],
+            _ => units.iter().zip(&solution.beta).map(|(u, b)| (u.scale / scale).powi(2) * (beta / b)).collect(),
+        },
     };
     let has_intercept = active.first().is_some_and(|j| *j < first);
     let skip = usize::from(has_intercept);
@@ -67,6 +74,7 @@ pub(crate) fn model(
         },
     };
     let numbers = weights.iter().chain(&alpha).chain(&posterior.scale).chain(&posterior.noise_variance);
+    let numbers = numbers.chain(&posterior.variance_ratios);
     if let Some(bad) = numbers.chain(std::iter::once(&log_evidence)).find(|v| !v.is_finite()) {
         return Err(Error::Overflow { what: format!("a number of the trained model ({bad}) in the target's units") });
     }
@@ -76,6 +84,7 @@ pub(crate) fn model(
         inference: Some(problem.table.rvm.inference.name().into()),
         features: Vec::new(),
         target: None,
+        targets: vec![],
         classes: Vec::new(),
         class_frequencies: Vec::new(),
         scaling: None,
@@ -105,8 +114,9 @@ pub(crate) fn model(
 /// Weights in the user's units, [M, C]: one for each class where the outputs are their contrasts.
 pub(crate) fn weights(problem: &Problem, solution: &Solution) -> Array2<f64> {
     let (m, outputs) = (solution.active.len(), solution.outputs);
-    let unit = |i: usize| problem.table.units.scale / problem.design.norms()[solution.active[i]];
-    let own = |i: usize| -> Vec<f64> { (0..outputs).map(|r| solution.mean[r * m + i] * unit(i)).collect() };
+    let units = &problem.table.units;
+    let unit = |i: usize, r: usize| units[r.min(units.len() - 1)].scale / problem.design.norms()[solution.active[i]];
+    let own = |i: usize| -> Vec<f64> { (0..outputs).map(|r| solution.mean[r * m + i] * unit(i, r)).collect() };
     if !problem.table.rvm.likelihood.as_dyn().couples_classes() {
         return Array2::from_shape_fn((m, outputs), |(i, r)| own(i)[r]);
     }
@@ -142,15 +152,15 @@ fn refine(work: &Workspace, solution: &mut Solution) {
     let mut prior = Array1::zeros(roots.len());
     // The targets are about their mean: the prior of the bias pulls towards minus the mean.
     let bias = problem.mean_bias(&solution.active);
-    if let Some((p, mean)) = bias {
-        prior[p] = -roots[p] * mean;
+    if let Some((p, means)) = &bias {
+        prior[*p] = -roots[*p] * means[0];
     }
     let (mut mean, lower) = linalg::least_squares(&stacked, &concatenate![Axis(0), target, prior]);
     if !lower.iter().all(|v| v.is_finite()) || !lower.diag().iter().all(|v| *v > 0.0) {
         return;
     }
-    if let Some((p, m)) = bias {
-        mean[p] += m;
+    if let Some((p, means)) = &bias {
+        mean[*p] += means[0];
     }
     solution.lower = lower;
     // Where the curvature is not constant, Newton's mode is better than one step from it.

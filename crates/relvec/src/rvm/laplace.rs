@@ -191,7 +191,7 @@ pub(crate) fn frozen<'p>(problem: &'p Problem<'p>, solution: &Solution) -> Optio
     let f: Vec<f64> = gram.dot(&w).iter().zip(&solution.a).zip(w).map(|((g, a), w)| g + a * w).collect();
     // Only differences matter: large enough that what is left of it is positive.
     let tt = 2.0 * f.iter().zip(w).map(|(f, w)| f * w).sum::<f64>().abs() + problem.table.count;
-    let sums = Sums { gram: Array2::clone(&gram), f, tt, count: problem.table.count };
+    let sums = Sums { gram: Array2::clone(&gram), f: vec![f], tt: vec![tt], count: problem.table.count };
     Some(Workspace::of(problem, Quadratic::stored(sums, None)))
 }
 
@@ -208,16 +208,16 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Quadratic
     let (n, p) = (problem.design.n_rows(), problem.design.n_columns());
     let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
     if outputs == 1 && n * p >= FRUGAL_ENTRIES && CROWDED * solution.active.len() >= p && fits {
-        let (mut sums, mut f) = (Sums::new(p), vec![0.0; p]);
+        let (mut sums, mut f) = (Sums::new(p, 1), vec![0.0; p]);
         let zeros = vec![0.0; n];
         problem.design.for_each_block(|rows, phi| {
             sums.accumulate(phi, &zeros[rows.clone()], &curvature[rows.clone()]);
             design::add_sums(&pull[rows], phi, &mut f);
         });
-        let sums = Sums { f, count, ..sums.finish() };
+        let sums = Sums { f: vec![f], count, ..sums.finish() };
         return Quadratic::stored(sums, None);
     }
     let tt = 2.0 * f.iter().zip(&pull).map(|(f, p)| f * p).sum::<f64>().abs() + count;
     let pull = ArrayView2::from_shape((n, outputs), &pull).expect("[N, R]");
-    Quadratic::on_demand(&problem.design, curvature, pull, tt, count, None, &solution.active)
+    Quadratic::on_demand(&problem.design, curvature, pull, vec![tt], count, None, &solution.active)
 }

@@ -33,7 +33,7 @@ impl<'p> Logistic<'p> {
         let curvature: Vec<f64> = xi.iter().map(|x| 2.0 * lambda(*x)).collect();
         let targets: Vec<f64> = table.targets.iter().zip(&curvature).map(|(t, b)| (t - 0.5) / b).collect();
         let weights: Vec<f64> = table.weights.iter().zip(&curvature).map(|(c, b)| c * b).collect();
-        let mut sums = Sums::new(problem.design.n_columns());
+        let mut sums = Sums::new(problem.design.n_columns(), 1);
         problem.design.for_each_block(|rows, phi| sums.accumulate(phi, &targets[rows.clone()], &weights[rows]));
         let sums = Sums { count: table.count, ..sums.finish() };
         Logistic { work: Workspace::of(problem, Quadratic::stored(sums, None)), xi }

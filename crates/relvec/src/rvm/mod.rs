@@ -17,6 +17,7 @@ mod logistic;
 mod mackay;
 mod moved;
 mod multinomial;
+mod outputs;
 mod parts;
 mod problem;
 mod reestimation;
@@ -703,7 +704,7 @@ impl Rvm {
         let mut repairs = problem.table.repairs.clone();
         repairs.zero_columns = problem.design.norms().iter().filter(|n| **n == 0.0).count();
         repairs.jitter = solution.jitter;
-        repairs.noise_capped = problem.noise_capped(solution.beta);
+        repairs.noise_capped = problem.noise_capped(&solution.beta);
         let trace = std::mem::take(&mut watch.trace);
         let model = finish::model(run.form().unwrap_or(work), solution, log_evidence, status, trace.len())?;
         let report = Report {

@@ -99,7 +99,7 @@ pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, 
         c: rows.iter().map(|n| table.weights[*n]).collect(),
         count: table.count_of(&rows).0,
         likelihood: &rvm.likelihood,
-        noise: table.noise.without_hyperprior(),
+        noise: table.noise.iter().map(|noise| noise.without_hyperprior()).collect(),
         bias: rvm.bias,
         interrupt: table.interrupt.clone(),
     };
@@ -183,7 +183,7 @@ fn widths(kernel: &Kernel, features: usize) -> Array1<f64> {
 /// Logs of relative precisions to begin with: those of a model of some of the centres, whose relevance counts them, and
 /// for the others the median.
 fn first_precisions(table: &Table, model: &Model, sample: &Sample, kernel: &Kernel, z: &Array2<f64>) -> Result<Vec<f64>> {
-    let square = table.units.scale * table.units.scale;
+    let square = table.units[0].scale * table.units[0].scale;
     let beta = model.noise_variance().map_or(1.0, |variance| square / variance);
     let known: Vec<f64> = model.alpha.iter().map(|alpha| alpha * square / beta).collect();
     let least = Columns::new(sample, kernel, z.view())?.map_or(f64::MIN_POSITIVE, |columns| columns.least());

@@ -10,7 +10,7 @@ use super::landmarks::Landmarks;
 use super::problem::{DENSE, Problem};
 use super::scheme::Aim;
 use super::score::Passes;
-use super::solution::Solution;
+use super::solution::{Solution, typical};
 use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::Result;
@@ -43,14 +43,15 @@ pub(crate) struct Warm {
     pub places: Vec<Option<usize>>,
     /// Relative precisions on unit columns, `[M]`.
     pub a: Vec<f64>,
-    pub beta: f64,
+    /// Of each noise.
+    pub beta: Vec<f64>,
 }
 
 impl Warm {
     pub fn of(work: &Workspace, solution: &Solution) -> Warm {
         let first = usize::from(work.problem.has_bias);
         let place = |j: &usize| (*j >= first).then(|| work.problem.places[*j - first]);
-        Warm { places: solution.active.iter().map(place).collect(), a: solution.a.clone(), beta: solution.beta }
+        Warm { places: solution.active.iter().map(place).collect(), a: solution.a.clone(), beta: solution.beta.clone() }
     }
 
     /// At given precisions, in the user's units.
@@ -60,7 +61,8 @@ impl Warm {
         let mut order: Vec<usize> = (0..active.len()).collect();
         order.sort_by_key(|k| active[*k]);
         let place = |k: &usize| (active[*k] >= first).then(|| problem.places[active[*k] - first]);
-        Ok(Warm { places: order.iter().map(place).collect(), a: order.iter().map(|k| alpha[*k] / beta).collect(), beta })
+        let unit = typical(&beta);
+        Ok(Warm { places: order.iter().map(place).collect(), a: order.iter().map(|k| alpha[*k] / unit).collect(), beta })
     }
 
     /// The active columns in the problem of `work`.

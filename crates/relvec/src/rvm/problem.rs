@@ -5,8 +5,8 @@ use rayon::prelude::*;
 
 use super::gain::Noise;
 use super::slopes;
-use super::solution::Solution;
-use super::table::Table;
+use super::solution::{Solution, typical};
+use super::table::{Table, Units};
 use crate::design::Design;
 use crate::error::Result;
 use crate::likelihood::{NoiseModel, Working};
@@ -115,13 +115,15 @@ impl<'a> Problem<'a> {
     pub fn working(&self, f: &Array1<f64>) -> Working {
         let likelihood = self.table.rvm.likelihood.as_dyn();
         let f = f.as_slice().expect("f is contiguous");
+        let (targets, rows) = (&self.table.targets, self.design.n_rows());
+        // One number of each row, or one for each of several real outputs.
+        let each = targets.len() / rows.max(1);
         if f.len() <= WORKING_ROWS * self.table.outputs {
-            return likelihood.working(&self.table.targets, f);
+            let work = likelihood.working(targets, f);
+            return Working { curvature: work.curvature.into_iter().step_by(each.max(1)).collect(), ..work };
         }
-        let parts: Vec<Working> = self
-            .table
-            .targets
-            .par_chunks(WORKING_ROWS)
+        let parts: Vec<Working> = targets
+            .par_chunks(WORKING_ROWS * each)
             .zip(f.par_chunks(WORKING_ROWS * self.table.outputs))
             .map(|(t, f)| likelihood.working(t, f))
             .collect();
@@ -129,7 +131,8 @@ impl<'a> Problem<'a> {
         Working {
             log_likelihood: all(&|p| &p.log_likelihood),
             residual: all(&|p| &p.residual),
-            curvature: all(&|p| &p.curvature),
+            // It does not depend on the output.
+            curvature: parts.iter().flat_map(|p| p.curvature.iter().copied().step_by(each)).collect(),
             third: all(&|p| &p.third),
         }
     }
@@ -142,22 +145,26 @@ impl<'a> Problem<'a> {
     /// Phi mu at the rows, less the mean that was taken off the targets; [N, R] by rows.
     pub fn fitted(&self, solution: &Solution) -> Array1<f64> {
         let mut w = Array1::from_vec(solution.mean.clone());
-        let mean = self.mean_bias(&solution.active);
-        if let Some((p, mean)) = mean {
-            w[p] -= mean;
-        }
         let (outputs, columns) = (solution.outputs, solution.active.len());
+        let means = self.mean_bias(&solution.active);
+        if let Some((p, means)) = &means {
+            means.iter().enumerate().for_each(|(k, mean)| w[k * columns + p] -= mean);
+        }
         let w = w.to_shape((outputs, columns)).expect("R times M numbers");
         let f = match &solution.columns {
             Some(phi) => slopes::fitted(phi.view(), w.view()),
             None => slopes::fitted(self.design.select(&solution.active).view(), w.view()),
         };
-        if mean.is_some() { f } else { f - self.table.units.mean }
+        match (&means, &self.table.units[..]) {
+            (Some(_), _) => f,
+            (None, [units]) => f - units.mean,
+            (None, units) => f.iter().zip(units.iter().cycle()).map(|(f, units)| f - units.mean).collect(),
+        }
     }
 
-    /// Where the bias stands among the active columns, and the mean of the targets as its weight.
-    pub fn mean_bias(&self, active: &[usize]) -> Option<(usize, f64)> {
-        active.iter().position(|j| *j == 0).filter(|_| self.has_bias).map(|p| (p, self.bias_mean()))
+    /// Where the bias stands among the active columns, and the means of the targets as its weights.
+    pub fn mean_bias(&self, active: &[usize]) -> Option<(usize, Vec<f64>)> {
+        active.iter().position(|j| *j == 0).filter(|_| self.has_bias).map(|p| (p, self.bias_means()))
     }
 
     /// First precisions of columns: `alpha`, but for the bias one that lets it take up the mean of the
@@ -165,53 +172,58 @@ impl<'a> Problem<'a> {
     pub fn first_precisions(&self, columns: &[usize], alpha: f64) -> Vec<f64> {
         // A contrast of two classes at unit norm is their difference over sqrt(2).
         let alpha = if self.table.rvm.likelihood.as_dyn().couples_classes() { 2.0 * alpha } else { alpha };
-        let bias = alpha / self.table.units.mean.powi(2).max(1.0);
+        let mean = self.table.units.iter().map(|units| units.mean.powi(2)).fold(1.0, f64::max);
+        let bias = alpha / mean;
         columns.iter().map(|j| if *j == 0 && self.has_bias { bias } else { alpha }).collect()
     }
 
-    /// The mean of the targets as a weight of the bias column.
-    fn bias_mean(&self) -> f64 {
-        self.table.units.mean * self.design.norms()[0]
+    /// The means of the targets as weights of the bias column.
+    fn bias_means(&self) -> Vec<f64> {
+        self.table.units.iter().map(|units| units.mean * self.design.norms()[0]).collect()
     }
 
     /// Log evidence (plus the log hyperprior of the noise) in the user's units.
     pub fn log_evidence_out(&self, inner: f64) -> f64 {
-        let (units, rvm) = (&self.table.units, self.table.rvm);
-        let inner = inner + self.table.log_constant();
-        if units.scale == 1.0 {
-            return inner;
-        }
-        let shape = if self.table.noise.is_learnt() { 2.0 * rvm.inference.as_dyn().hyperpriors().c } else { 0.0 };
-        inner - (self.table.count + shape) * units.scale.ln()
+        let c = self.table.rvm.inference.as_dyn().hyperpriors().c;
+        let of_output = |(units, noise): (&Units, &Noise)| match units.scale {
+            1.0 => 0.0,
+            scale => (self.table.count + if noise.is_learnt() { 2.0 * c } else { 0.0 }) * scale.ln(),
+        };
+        inner + self.table.log_constant() - self.table.units.iter().zip(&self.table.noise).map(of_output).sum::<f64>()
     }
 
     /// A lower bound on the log evidence in the user's units.
     pub fn bound_out(&self, inner: f64) -> f64 {
-        inner + self.table.log_constant() - self.table.count * self.table.units.scale.ln()
+        inner + self.table.log_constant() - self.table.count * self.table.units[0].scale.ln()
     }
 
-    /// Noise standard deviation in the user's units; `None` without noise.
-    pub fn noise_std(&self, beta: f64) -> Option<f64> {
+    /// Noise standard deviation in the user's units, of several outputs the geometric mean of theirs; `None` without
+    /// noise.
+    pub fn noise_std(&self, beta: &[f64]) -> Option<f64> {
         let noisy = self.table.rvm.likelihood.as_dyn().noise() != NoiseModel::None;
-        noisy.then(|| self.table.units.scale / beta.sqrt())
+        let each: Vec<f64> = self.table.units.iter().zip(beta).map(|(units, beta)| units.scale / beta.sqrt()).collect();
+        noisy.then(|| typical(&each))
     }
 
     /// The quadratic form where the curvature is constant, from `sums` if they were worth keeping.
     pub fn constant_quadratic(&self, sums: Option<Sums>) -> Quadratic<'_> {
-        let mean = self.has_bias.then(|| self.bias_mean());
+        let mean = self.has_bias.then(|| self.bias_means());
         if let Some(sums) = sums {
             return Quadratic::stored(sums, mean);
         }
         let table = self.table;
-        let ct: Vec<f64> = table.weights.iter().zip(&table.targets).map(|(c, t)| c * t).collect();
-        let tt = ct.iter().zip(&table.targets).map(|(c, t)| c * t).sum();
-        let pull = ArrayView2::from_shape((ct.len(), 1), &ct).expect("one output");
+        let outputs = table.outputs;
+        let ct: Vec<f64> = table.targets.iter().enumerate().map(|(i, t)| table.weights[i / outputs] * t).collect();
+        let product = |k: usize| ct.iter().zip(&table.targets).skip(k).step_by(outputs).map(|(c, t)| c * t).sum();
+        let tt = (0..outputs).map(product).collect();
+        let pull = ArrayView2::from_shape((table.weights.len(), outputs), &ct).expect("[N, K]");
         Quadratic::on_demand(&self.design, table.weights.clone(), pull, tt, table.count, mean, &[])
     }
 
     /// Whether a learnt noise precision has reached its cap.
-    pub fn noise_capped(&self, beta: f64) -> bool {
-        matches!(self.table.noise, Noise::Learnt { cap, .. } if beta >= 0.999 * cap)
+    pub fn noise_capped(&self, beta: &[f64]) -> bool {
+        let capped = |(noise, beta): (&Noise, &f64)| matches!(noise, Noise::Learnt { cap, .. } if *beta >= 0.999 * cap);
+        self.table.noise.iter().zip(beta).any(capped)
     }
 
     /// Columns that are not zero on every row.
@@ -219,9 +231,9 @@ impl<'a> Problem<'a> {
         self.design.norms().iter().enumerate().filter(|(_, n)| **n > 0.0).map(|(j, _)| j).collect()
     }
 
-    /// alpha of a column: inner from outer is this times it, (M16).
+    /// alpha of a column: inner from outer is this times it, (M16); of several outputs that of the first.
     pub fn alpha_in(&self, column: usize) -> f64 {
-        let norm = self.design.norms()[column] / self.table.units.scale;
+        let norm = self.design.norms()[column] / self.table.units[0].scale;
         1.0 / (norm * norm)
     }
 }

@@ -3,7 +3,8 @@
 use super::batch::{Batch, MAX_HALVINGS, Rule};
 use super::gain::Noise;
 use super::scheme::{Entry, Hyperpriors, Run};
-use super::solution::{At, Solution};
+use super::solution::{At, Solution, typical};
+use super::table::Units;
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::error::require;
@@ -62,34 +63,35 @@ pub(crate) fn first(
     work: &Workspace,
     initial_alpha: Option<f64>,
     initial_noise_variance: Option<f64>,
-) -> Result<(Vec<usize>, Vec<f64>, f64)> {
+) -> Result<(Vec<usize>, Vec<f64>, Vec<f64>)> {
     let problem = work.problem;
     let active = if problem.table.bias_only { vec![0] } else { problem.usable() };
     let p = active.len() as u64;
     problem.afford(&format!("re-estimating {p} basis functions at once"), problem.dense_bytes(p))?;
     let count = problem.table.count;
-    let beta = match problem.table.noise {
+    let first_precision = |(noise, units): (&Noise, &Units)| match *noise {
         Noise::Fixed(beta) => beta,
         Noise::Learnt { cap, .. } => {
-            let square = problem.table.units.scale * problem.table.units.scale;
-            let variance = initial_noise_variance.map_or(FIRST_VARIANCE, |v| v / square);
+            let variance = initial_noise_variance.map_or(FIRST_VARIANCE, |v| v / (units.scale * units.scale));
             (1.0 / variance).min(cap)
         }
     };
+    let beta: Vec<f64> = problem.table.noise.iter().zip(&problem.table.units).map(first_precision).collect();
+    let unit = typical(&beta);
     let first: Vec<f64> = match initial_alpha {
         Some(alpha) => active.iter().map(|j| alpha * problem.alpha_in(*j)).collect(),
         None => problem.first_precisions(&active, 1.0 / (count * count)),
     };
-    Ok((active, first.iter().map(|alpha| alpha / beta).collect(), beta))
+    Ok((active, first.iter().map(|alpha| alpha / unit).collect(), beta))
 }
 
 impl Reestimation {
     pub fn start(work: &Workspace, settings: Settings, entry: &Entry) -> Result<Reestimation> {
         let (active, a, beta) = match &entry.from {
-            Some(warm) => (warm.columns(work), warm.a.clone(), warm.beta),
+            Some(warm) => (warm.columns(work), warm.a.clone(), warm.beta.clone()),
             None => first(work, settings.initial_alpha, settings.initial_noise_variance)?,
         };
-        let now = work.solve(&active, &a, &work.problem.table.noise, At::Precision(beta), None)?;
+        let now = work.solve(&active, &a, &work.problem.table.noise, At::Precision(&beta), None)?;
         let gone = if settings.prune && settings.hyperpriors.a == 0.0 { GONE } else { 0.0 };
         let batch = Batch { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, gone, halvings: MAX_HALVINGS };
         Ok(Reestimation { batch, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })

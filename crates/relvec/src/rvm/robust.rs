@@ -227,8 +227,8 @@ impl Scales {
         let (problem, sums) = Problem::new(held, places)?;
         let work = Workspace::new(&problem, sums);
         let warm = Warm::at(&problem, at)?;
-        let (active, beta) = (warm.columns(&work), warm.beta);
-        let solution = work.solve(&active, &warm.a, &Noise::Fixed(beta), At::Precision(beta), None)?;
+        let (active, beta) = (warm.columns(&work), warm.beta[0]);
+        let solution = work.solve(&active, &warm.a, &[Noise::Fixed(beta)], At::Precision(&[beta]), None)?;
         let fitted = problem.fitted(&solution);
         let mut distance: Vec<f64> = held.targets.iter().zip(&fitted).map(|(t, f)| beta * (t - f) * (t - f)).collect();
         let phi = Phi::Made { problem: &problem, columns: active.as_slice().into() };
@@ -243,7 +243,7 @@ impl Scales {
 
     /// With mean 1, which is best where the noise can take up the rest; and what they were multiplied by.
     fn balanced(self, table: &Table) -> (Scales, f64) {
-        if !table.noise.is_learnt() {
+        if !table.noise[0].is_learnt() {
             return (self, 1.0);
         }
         let weighted: f64 = self.factor.iter().zip(&*table.sample_weights()).map(|(u, c)| u * c).sum();

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis, s};
 
+use super::gain::Noise;
 use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
 use super::shared::{Columns, Sample};
@@ -187,10 +188,12 @@ impl<'a> Search<'a> {
     /// Of several classes each against the others, side by side: with a Hessian of all classes at once the same
     /// number of kernels would cost the square of that.
     fn targets(&self) -> Vec<Vec<f64>> {
-        let of_rows = |f: &dyn Fn(f64) -> f64| self.rows.iter().map(|n| f(self.table.targets[*n])).collect();
+        let outputs = self.table.outputs;
+        let of_rows = |f: &dyn Fn(usize) -> f64| self.rows.iter().map(|n| f(*n)).collect();
+        let targets = &self.table.targets;
         match self.rvm.likelihood {
-            Likelihood::Softmax(_) => (0..=self.table.outputs).map(|k| of_rows(&|t| f64::from(t == k as f64))).collect(),
-            _ => vec![of_rows(&|t| t)],
+            Likelihood::Softmax(_) => (0..=outputs).map(|k| of_rows(&|n| f64::from(targets[n] == k as f64))).collect(),
+            _ => (0..outputs).map(|k| of_rows(&|n| targets[n * outputs + k])).collect(),
         }
     }
 
@@ -330,7 +333,11 @@ impl<'a> Search<'a> {
             c: self.rows.iter().map(|n| table.weights[*n]).collect(),
             count: table.count_of(&self.rows).0,
             likelihood: &self.likelihood,
-            noise: table.noise.without_hyperprior(),
+            noise: match &table.noise[..] {
+                // Of classes none has any.
+                [noise] => vec![noise.without_hyperprior(); self.targets().len()],
+                several => several.iter().map(Noise::without_hyperprior).collect(),
+            },
             bias: self.rvm.bias,
             interrupt: table.interrupt.clone(),
         };
@@ -467,6 +474,7 @@ impl<'a> Search<'a> {
                 x: scene.sample.x.select(Axis(0), &rows),
                 t: scene.sample.t.iter().map(|t| pick(t)).collect(),
                 c: pick(&scene.sample.c),
+                noise: scene.sample.noise.clone(),
                 count: self.table.count_of(&rows.iter().map(|n| self.rows[*n]).collect::<Vec<usize>>()).0,
                 interrupt: scene.sample.interrupt.clone(),
                 ..scene.sample

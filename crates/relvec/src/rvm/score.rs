@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
-use super::gain::{Candidate, Profile, size};
+use super::gain::{Candidate, Noise, Profile, Seen, by_noise};
 use super::solution::Solution;
 use super::workspace::Workspace;
 use crate::design::Design;
@@ -36,10 +36,12 @@ impl Passes {
     pub fn gains(&mut self, work: &Workspace, solution: &Solution, candidates: &[usize], held: f64) -> Result<Vec<(f64, f64)>> {
         let problem = work.problem;
         let table = problem.table;
-        let energy = solution.energy.max(1e-13 * table.count);
-        let profile = table.noise.profile(energy, table.count, solution.outputs as f64);
-        let outputs = solution.outputs;
-        let held = Profile::Held { beta: held * solution.beta, copies: outputs as f64 };
+        let (outputs, noises) = (solution.outputs, table.noise.len());
+        let copies = (outputs / noises) as f64;
+        let energy: Vec<f64> = solution.energy.iter().map(|e| e.max(1e-13 * table.count)).collect();
+        let of_noise = |(noise, e): (&Noise, &f64)| noise.profile(*e, table.count, copies);
+        let profiles: Vec<Profile> = table.noise.iter().zip(&energy).map(of_noise).collect();
+        let held: Vec<Profile> = solution.beta.iter().map(|beta| Profile::Held { beta: held * beta, copies }).collect();
         let f = problem.fitted(solution);
         let derivatives = problem.working(&f);
         let b: Vec<f64> = derivatives.curvature.iter().zip(&table.weights).map(|(b, c)| b * c).collect();
@@ -89,14 +91,15 @@ impl Passes {
             linalg::solve_lower(solution.lower.view(), sums.view_mut());
             let inside = squares(sums.view());
             for (j, diag) in diag.into_iter().enumerate() {
-                let q = size(new.slice(s![k.., j]).iter().copied());
-                let candidate = Candidate { s: diag - inside[j], q, energy };
+                let q = by_noise(noises, outputs, |r| new[[k + r, j]]);
+                let seen = q.into_iter().zip(&energy).map(|(q, energy)| Seen { q, energy: *energy });
+                let candidate = Candidate { s: diag - inside[j], seen: seen.collect() };
                 let outside = candidate.s > SPAN_FLOOR * diag;
-                let gain = |profile: &Profile| {
+                let gain = |profile: &[Profile]| {
                     let best = candidate.best(profile, 0.0).filter(|_| outside);
                     best.map_or(0.0, |a| (candidate.contribution(a, profile) - work.prior.nats).max(0.0))
                 };
-                out.push((gain(&profile), gain(&held)));
+                out.push((gain(&profiles), gain(&held)));
             }
         }
         if keeps {
@@ -149,21 +152,26 @@ mod tests {
         let kinds: Vec<usize> = f.iter().map(|f| (f + 1.5).clamp(0.0, 3.0) as usize).collect();
         let c = Array1::from_shape_fn(600, |i| 0.5 * (1 + i % 4) as f64);
         let t = f.mapv(|f| f + 50.0);
+        let three = Array2::from_shape_fn((600, 3), |(i, k)| [t[i], 0.1 * f[599 - i], 7.0 * f[i].powi(2) - 900.0][k]);
         let fixed = Gaussian { noise_variance: Some(0.05) };
-        for (likelihood, bias) in [
-            (Gaussian::default().into(), true),
-            (Gaussian::default().into(), false),
-            (fixed.into(), true),
-            (Bernoulli::default().into(), true),
-            (Bernoulli::default().into(), false),
-            (Softmax::default().into(), true),
-            (Softmax::default().into(), false),
+        for (likelihood, bias, outputs) in [
+            (Gaussian::default().into(), true, 1),
+            (Gaussian::default().into(), false, 1),
+            (fixed.clone().into(), true, 1),
+            (Bernoulli::default().into(), true, 1),
+            (Bernoulli::default().into(), false, 1),
+            (Softmax::default().into(), true, 1),
+            (Softmax::default().into(), false, 1),
+            (Gaussian::default().into(), true, 3),
+            (Gaussian::default().into(), false, 3),
+            (fixed.into(), true, 3),
         ] {
             let kernel = Rbf { gamma: 1.5.into() }.into();
             let dictionary = Dictionary::Rule(DictionaryRule::All);
             let rvm = Rvm { kernel, dictionary, bias, likelihood, ..Rvm::default() };
             let (classes, several) = (rvm.likelihood.name() != "gaussian", rvm.likelihood.name() == "softmax");
             let targets = match (classes, several) {
+                (false, _) if outputs > 1 => Targets::outputs(three.view()),
                 (false, _) => Targets::real(t.view()),
                 (true, false) => Targets::classes(&labels, 2),
                 (true, true) => Targets::classes(&kinds, 4),
@@ -188,10 +196,11 @@ mod tests {
             let column = |j: usize| if j < first { 0 } else { all.column_of(part.places[j - first]).unwrap() };
             let active: Vec<usize> = active.into_iter().map(column).collect();
             let same = whole.solve(&active, &a, &table.noise, At::Best, None).unwrap();
-            let name = format!("{:?} bias {bias}", rvm.likelihood);
+            let name = format!("{:?} bias {bias} outputs {outputs}", rvm.likelihood);
             assert!((same.log_evidence - solution.log_evidence).abs() < 1e-9 * solution.log_evidence.abs(), "{name}");
-            let factor = |noise| by_factor(&Factor::new(whole.quadratic(&same), &same, noise, whole.prior));
-            for (which, expected) in [factor(table.noise), factor(Noise::Fixed(3.0 * same.beta))].iter().enumerate() {
+            let factor = |noise: &[Noise]| by_factor(&Factor::new(whole.quadratic(&same), &same, noise, whole.prior));
+            let held: Vec<Noise> = same.beta.iter().map(|beta| Noise::Fixed(3.0 * beta)).collect();
+            for (which, expected) in [factor(&table.noise), factor(&held)].iter().enumerate() {
                 let largest = expected.iter().fold(0.0f64, |l, g| l.max(*g));
                 assert!(largest > 1.0, "{name}: something is to be gained, {largest}");
                 for (place, found) in outside.iter().cycle().zip(found.iter().flatten()) {

@@ -1,7 +1,7 @@
 //! How the evidence answers to the precisions and to the basis functions themselves, the mode of the weights moving
 //! along: (M15), and (M30) for several outputs.
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::problem::Problem;
 use super::solution::{Solution, covariance};
@@ -19,6 +19,7 @@ pub(crate) struct Sensitivity {
 impl Sensitivity {
     pub fn of(problem: &Problem, solution: &Solution) -> Sensitivity {
         match &solution.joint {
+            None if problem.constant_curvature() => gaussian(problem, solution),
             None => single(problem, solution),
             Some(joint) => several(problem, solution, joint.lower.view()),
         }
@@ -29,20 +30,35 @@ fn outer(x: &Array1<f64>, y: &Array1<f64>) -> Array2<f64> {
     linalg::times(x.view().insert_axis(Axis(1)), y.view().insert_axis(Axis(0)))
 }
 
-/// r, B, b times the noise precision and the sample weights.
+/// The mode does not move the curvature: r mu' of each output, times its noise precision, less Phi Sigma'.
+fn gaussian(problem: &Problem, solution: &Solution) -> Sensitivity {
+    let (outputs, m) = (solution.outputs, solution.active.len());
+    let c = ArrayView1::from(&problem.table.weights);
+    let residual = problem.working(&problem.fitted(solution)).residual;
+    let residual = Array2::from_shape_vec((c.len(), outputs), residual).expect("[N, K]");
+    let phi = problem.design.select(&solution.active);
+    let mut slope = phi.dot(&covariance(&solution.inverse)) * -(outputs as f64);
+    for (k, beta) in solution.beta.iter().enumerate() {
+        let mean = Array1::from_iter(solution.mean[k * m..(k + 1) * m].iter().map(|mean| beta * mean));
+        slope += &outer(&residual.column(k).to_owned(), &mean);
+    }
+    let log_alpha = (0..m).map(|i| solution.gradient(i)).collect();
+    Sensitivity { log_alpha, phi: slope * c.insert_axis(Axis(1)) }
+}
+
+/// r, B, b times the sample weights.
 fn single(problem: &Problem, solution: &Solution) -> Sensitivity {
-    let beta = solution.beta;
     let derivatives = problem.working(&problem.fitted(solution));
-    let times = |v: &[f64]| -> Array1<f64> { v.iter().zip(&problem.table.weights).map(|(v, c)| v * c * beta).collect() };
+    let times = |v: &[f64]| -> Array1<f64> { v.iter().zip(&problem.table.weights).map(|(v, c)| v * c).collect() };
     let (r, b, third) = (times(&derivatives.residual), times(&derivatives.curvature), times(&derivatives.third));
     let phi = problem.design.select(&solution.active);
-    let sigma = covariance(&solution.inverse) / beta;
+    let sigma = covariance(&solution.inverse);
     let phi_sigma = phi.dot(&sigma);
     let h: Array1<f64> = (&phi_sigma * &phi).sum_axis(Axis(1));
     let hb = &h * &third;
     let u = sigma.dot(&phi.t().dot(&hb));
     let mean = Array1::from_vec(solution.mean.clone());
-    let log_alpha = (0..mean.len()).map(|i| solution.gradient(i) + 0.5 * solution.a[i] * beta * mean[i] * u[i]).collect();
+    let log_alpha = (0..mean.len()).map(|i| solution.gradient(i) + 0.5 * solution.a[i] * mean[i] * u[i]).collect();
     let pull = &r - &(&hb * 0.5) + &(&b * &phi.dot(&u) * 0.5);
     let slope = outer(&pull, &mean) - &phi_sigma * &b.view().insert_axis(Axis(1)) - outer(&r, &u) * 0.5;
     Sensitivity { log_alpha, phi: slope }

@@ -17,7 +17,7 @@ use super::gain::Noise;
 use super::laplace;
 use super::problem::DENSE;
 use super::scheme::{Aim, Entry, Hyperpriors, Run, Scheme};
-use super::solution::{At, Solution};
+use super::solution::{At, Solution, typical};
 use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::require;
@@ -220,7 +220,7 @@ struct Search<'p> {
     effort: Effort,
     aim: Aim,
     phase: Phase,
-    noise: Noise,
+    noise: Vec<Noise>,
     now: Solution,
     factor: Option<Factor<'p>>,
     /// Columns whose action was undone, `[P]`; each until the log evidence has passed `retry`: by then the
@@ -277,15 +277,17 @@ const FROZEN: Batch = Batch { gone: 1e-6, ..MOVING_JOINT };
 impl<'p> Search<'p> {
     fn start(work: &Workspace<'p>, settings: &Sequential, entry: &Entry) -> Result<Search<'p>> {
         let problem = work.problem;
-        let noise = problem.table.noise;
-        let (active, alpha, beta, phase) = match &settings.start {
+        let noise = problem.table.noise.clone();
+        let at_first = || noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect();
+        let (active, alpha, beta, phase): (_, Vec<f64>, Vec<f64>, _) = match &settings.start {
             _ if problem.table.bias_only => {
                 let alpha = problem.first_precisions(&[0], 1.0 / problem.table.count);
-                (vec![0], alpha, noise.precision(1.0, 1.0), Phase::Climb)
+                (vec![0], alpha, at_first(), Phase::Climb)
             }
             _ if entry.from.is_some() => {
                 let warm = entry.from.as_ref().expect("just asked");
-                (warm.columns(work), warm.a.iter().map(|a| a * warm.beta).collect(), warm.beta, Phase::Climb)
+                let unit = typical(&warm.beta);
+                (warm.columns(work), warm.a.iter().map(|a| a * unit).collect(), warm.beta.clone(), Phase::Climb)
             }
             Start::Given(hyperparameters) => {
                 let (active, alpha, beta) = hyperparameters.inner(problem)?;
@@ -300,10 +302,11 @@ impl<'p> Search<'p> {
                     sample.sort_unstable();
                     active = sample.into_iter().map(|k| active[k]).collect();
                 }
-                let beta = match noise {
+                let first = |noise: &Noise| match *noise {
                     Noise::Fixed(beta) => beta,
                     Noise::Learnt { cap, .. } => (1.0 / (FIRST_NOISE * FIRST_NOISE)).min(cap),
                 };
+                let beta = noise.iter().map(first).collect();
                 let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
                 (active, alpha, beta, Phase::TopDown)
             }
@@ -311,12 +314,13 @@ impl<'p> Search<'p> {
                 let active = if problem.has_bias { vec![0] } else { vec![] };
                 let alpha = problem.first_precisions(&active, 1.0 / problem.table.count);
                 let phase = if Bound::pays(problem) { Phase::First } else { Phase::Climb };
-                (active, alpha, noise.precision(1.0, 1.0), phase)
+                (active, alpha, at_first(), phase)
             }
-            Start::Auto | Start::Empty => (vec![], vec![], noise.precision(1.0, 1.0), Phase::Climb),
+            Start::Auto | Start::Empty => (vec![], vec![], at_first(), Phase::Climb),
         };
-        let a: Vec<f64> = alpha.iter().map(|x| x / beta).collect();
-        let at = if phase == Phase::TopDown { At::Precision(beta) } else { At::Best };
+        let unit = typical(&beta);
+        let a: Vec<f64> = alpha.iter().map(|x| x / unit).collect();
+        let at = if phase == Phase::TopDown { At::Precision(&beta) } else { At::Best };
         let now = work.solve(&active, &a, &noise, at, None)?;
         let reheats = if entry.aim == Aim::Thorough { settings.reheats } else { 0 };
         Ok(Search {
@@ -375,7 +379,7 @@ impl<'p> Search<'p> {
         let again = bare && !self.tried_all && !problem.table.bias_only && self.settings.start == Start::Auto;
         self.tried_all |= bare;
         if again && problem.table.outputs == 1 && Bound::fits(problem) {
-            self.enter(Phase::Bound, self.noise, self.now.clone());
+            self.enter(Phase::Bound, self.noise.clone(), self.now.clone());
             return true;
         }
         false
@@ -468,10 +472,10 @@ impl<'p> Search<'p> {
         }
         let least = self.least_gain(work);
         if self.factor.is_none() {
-            self.factor = Some(Factor::new(work.quadratic(&self.now), &self.now, self.noise, work.prior));
+            self.factor = Some(Factor::new(work.quadratic(&self.now), &self.now, &self.noise, work.prior));
         }
         let mut trial = self.factor.clone().expect("made above");
-        let futile = self.now.outputs > 1 && self.futile >= FUTILE;
+        let futile = is_joint(&self.now) && self.futile >= FUTILE;
         let taken = if futile { vec![] } else { self.take_batch(work, &mut trial, least) };
         if taken.is_empty() {
             return self.tighten(work);
@@ -485,7 +489,7 @@ impl<'p> Search<'p> {
         let rise = next.as_ref().map_or(f64::NEG_INFINITY, |n| n.log_evidence - self.now.log_evidence);
         let rounding = ROUNDING * self.now.log_evidence.abs().max(1.0);
         // Where gains are far off, one column may come and another go for next to nothing, without end.
-        let enough = if self.now.outputs > 1 { rounding.max(WORTHWHILE * least) } else { rounding };
+        let enough = if is_joint(&self.now) { rounding.max(WORTHWHILE * least) } else { rounding };
         if let Ok(next) = next
             && rise > enough
         {
@@ -577,7 +581,7 @@ impl<'p> Search<'p> {
     /// All precisions together, weights of no use deleted, until they rest.
     fn joint(&mut self, work: &Workspace<'p>, start: Solution) -> Result<Solution> {
         let constant = work.problem.constant_curvature();
-        let several = start.outputs > 1;
+        let several = is_joint(&start);
         if self.many
             && self.joint_tolerance > TIGHT
             && let Some(rested) = self.settle_frozen(work, &start)?
@@ -610,7 +614,7 @@ impl<'p> Search<'p> {
                 break;
             }
         }
-        if !self.noise.is_learnt() {
+        if !self.noise.iter().any(Noise::is_learnt) {
             return Ok(now);
         }
         let best = work.solve(&now.active, &now.a, &self.noise, At::Best, Some(&now))?;
@@ -635,7 +639,7 @@ impl<'p> Search<'p> {
                 return Ok(Some(next));
             }
         }
-        if now.outputs > 1 {
+        if is_joint(now) {
             self.needed.push((now.active[worst], now.log_evidence + PATIENCE));
         }
         Ok(None)
@@ -674,7 +678,7 @@ impl<'p> Search<'p> {
                     self.now = rested;
                 }
             }
-            if self.now.outputs > 1 && self.futile >= FUTILE {
+            if is_joint(&self.now) && self.futile >= FUTILE {
                 self.reason = "a dozen actions in a row, each the most promising, have lowered the evidence";
                 return Ok(());
             }
@@ -690,7 +694,7 @@ impl<'p> Search<'p> {
             Excursion::Noise(factor) => (factor, &self.now.active[..]),
             Excursion::Anew => (1.0, &[][..]),
         };
-        let held = Noise::Fixed(factor * self.now.beta);
+        let held: Vec<Noise> = self.now.beta.iter().map(|beta| Noise::Fixed(factor * beta)).collect();
         let a: Vec<f64> = self.now.a.iter().take(active.len()).map(|a| a / factor).collect();
         match work.solve(active, &a, &held, At::Best, Some(&self.now)) {
             Ok(other) => {
@@ -707,9 +711,9 @@ impl<'p> Search<'p> {
 
     /// The model of the held noise is at rest: free the noise.
     fn free(&mut self, work: &Workspace<'p>) -> Result<()> {
-        let noise = work.problem.table.noise;
+        let noise = work.problem.table.noise.clone();
         let mut free = work.solve(&self.now.active, &self.now.a, &noise, At::Best, Some(&self.now))?;
-        self.noise = noise;
+        self.noise = noise.clone();
         if self.settings.joint {
             self.joint_tolerance = LOOSE;
             free = self.joint(work, free)?;
@@ -730,7 +734,7 @@ impl<'p> Search<'p> {
         self.excursion(work)
     }
 
-    fn enter(&mut self, phase: Phase, noise: Noise, now: Solution) {
+    fn enter(&mut self, phase: Phase, noise: Vec<Noise>, now: Solution) {
         self.phase = phase;
         self.noise = noise;
         self.now = now;
@@ -765,6 +769,11 @@ impl<'p> Search<'p> {
             }
         }
     }
+}
+
+/// Whether the weights of several outputs have a posterior that is not one triangle's: solves are dear, gains far off.
+fn is_joint(solution: &Solution) -> bool {
+    solution.joint.is_some()
 }
 
 impl<'p> Run<'p> for Search<'p> {
@@ -805,7 +814,7 @@ impl<'p> Run<'p> for Search<'p> {
 
     fn certificate(&self, work: &Workspace<'p>) -> Certificate {
         let best = self.best().clone();
-        let factor = Factor::new(work.quadratic(&best), &best, work.problem.table.noise, work.prior);
+        let factor = Factor::new(work.quadratic(&best), &best, &work.problem.table.noise, work.prior);
         let gain = factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain);
         let swap = match self.settings.swaps {
             true => factor.swaps(0.0, &self.barred).first().map_or(0.0, |(_, gain)| *gain),

@@ -34,7 +34,8 @@ pub(super) struct Sample<'a> {
     /// n, or the sum of the sample weights.
     pub count: f64,
     pub likelihood: &'a Likelihood,
-    pub noise: Noise,
+    /// Of each of the targets.
+    pub noise: Vec<Noise>,
     pub bias: bool,
     pub interrupt: Interrupt,
 }
@@ -149,7 +150,7 @@ impl<'s> Columns<'s> {
         for (k, t) in self.sample.t.iter().enumerate() {
             self.sample.interrupt.check()?;
             let found = match &self.sums {
-                Some((gram, f)) => self.gaussian(gram, &f[k], t, a),
+                Some((gram, f)) => self.gaussian(gram, &f[k], t, &self.sample.noise[k], a),
                 None => self.laplace(a, t, near.map(|near| &near[k])),
             };
             match found {
@@ -162,7 +163,7 @@ impl<'s> Columns<'s> {
     }
 
     /// (M7).
-    fn gaussian(&self, gram: &Array2<f64>, f: &Array1<f64>, t: &[f64], a: &[f64]) -> Result<Posterior> {
+    fn gaussian(&self, gram: &Array2<f64>, f: &Array1<f64>, t: &[f64], noise: &Noise, a: &[f64]) -> Result<Posterior> {
         let factor = factor(gram, a)?;
         let mut z = f.clone().insert_axis(Axis(1));
         linalg::solve_lower(factor.lower.view(), z.view_mut());
@@ -171,7 +172,7 @@ impl<'s> Columns<'s> {
         let count = self.sample.count;
         let tt: f64 = self.sample.c.iter().zip(t).map(|(c, t)| c * t * t).sum();
         let energy = (tt - squares).max(1e-13 * tt.max(f64::MIN_POSITIVE));
-        let beta = self.sample.noise.precision(energy, count);
+        let beta = noise.precision(energy, count);
         let sum_log_a: f64 = a.iter().map(|a| a.ln()).sum();
         let log_evidence = -0.5 * (count * ((2.0 * PI).ln() - beta.ln()) + factor.log_det() - sum_log_a + beta * energy);
         let sigma = covariance(&factor) / beta;
@@ -397,7 +398,8 @@ mod tests {
                     let c: Vec<f64> = (0..40).map(|i| 0.5 + (i % 3) as f64).collect();
                     // As if factors of rows were among them.
                     let count = 0.8 * c.iter().sum::<f64>();
-                    let sample = Sample { x, t, c, count, likelihood, noise, bias, interrupt: Interrupt::default() };
+                    let sample =
+                        Sample { x, t, c, count, likelihood, noise: vec![noise; 2], bias, interrupt: Interrupt::default() };
                     let z = draw(5, 2, 2);
                     let log_a: Vec<f64> = (0..5 + sample.first()).map(|j| -2.0 + 0.3 * j as f64).collect();
                     let columns = Columns::new(&sample, &kernel, z.view()).unwrap().unwrap();

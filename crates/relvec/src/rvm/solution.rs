@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ndarray::{Array1, Array2, Axis};
+use ndarray::Array2;
 
 use super::gain::Noise;
 use crate::error::Result;
@@ -17,20 +17,20 @@ pub(crate) struct Solution {
     pub active: Vec<usize>,
     /// Relative precisions, `[M]`.
     pub a: Vec<f64>,
-    /// Noise precision; 1 without noise.
-    pub beta: f64,
+    /// Precision of each noise: of several real outputs one each, else one in all; 1 without noise.
+    pub beta: Vec<f64>,
     /// R, lower triangular, R R' = diag(a) + G, [M, M].
     pub lower: Array2<f64>,
     /// inv(R), [M, M].
     pub inverse: Array2<f64>,
-    /// R, the number of outputs: weights that share a precision.
+    /// R, the number of outputs: weights that share a relative precision.
     pub outputs: usize,
     /// Posterior mean of the weights, `[R M]`: those of one output after those of another.
     pub mean: Vec<f64>,
     /// diag of inv(diag(a) + G), `[M]`: beta times the posterior variances; summed over the outputs.
     pub variance: Vec<f64>,
-    /// E = |t - Phi mu|^2 + mu'diag(a)mu, see (M2); 0 where the curvature is not constant.
-    pub energy: f64,
+    /// E = |t - Phi mu|^2 + mu'diag(a)mu of each noise, see (M2); 0 where the curvature is not constant.
+    pub energy: Vec<f64>,
     /// Log evidence, plus the log hyperprior of the noise.
     pub log_evidence: f64,
     /// Jitter that the factorisation took.
@@ -56,9 +56,9 @@ pub(crate) struct Joint {
 
 /// Which noise precision a solution takes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum At {
-    /// This one; `a` is relative to it.
-    Precision(f64),
+pub(crate) enum At<'b> {
+    /// These, one for each noise; `a` is relative to them.
+    Precision(&'b [f64]),
     /// The best for the given relative precisions.
     Best,
 }
@@ -70,7 +70,7 @@ impl Solution {
         quadratic: &Quadratic,
         active: &[usize],
         a: &[f64],
-        noise: &Noise,
+        noise: &[Noise],
         at: At,
         before: Option<&Solution>,
     ) -> Result<Solution> {
@@ -85,31 +85,35 @@ impl Solution {
         let inverse = factor.inverse();
         let bias = bias_position(quadratic, active);
         let target = quadratic.target(bias.map(|p| a[p]));
-        let mut z: Array2<f64> = active.iter().map(|j| target.f[0][*j]).collect::<Array1<f64>>().insert_axis(Axis(1));
+        let (m, outputs) = (active.len(), quadratic.outputs());
+        let mut z = Array2::from_shape_fn((m, outputs), |(i, k)| target.f[k][active[i]]);
         linalg::solve_lower(factor.lower.view(), z.view_mut());
-        let squares = z.iter().map(|z| z * z).sum::<f64>();
+        let squares: Vec<f64> = z.columns().into_iter().map(|z| z.iter().map(|z| z * z).sum::<f64>()).collect();
         linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
-        let mut mean = z.into_raw_vec_and_offset().0;
+        let mut mean: Vec<f64> = z.columns().into_iter().flatten().copied().collect();
         if let Some(p) = bias {
-            mean[p] += target.bias_offset;
+            target.bias_offset.iter().enumerate().for_each(|(k, offset)| mean[k * m + p] += offset);
         }
         // The noise cap keeps beta E away from where this difference cancels.
-        let energy = (target.tt - squares).max(1e-13 * quadratic.count);
-        let beta = match at {
-            At::Precision(beta) => beta,
-            At::Best => noise.precision(energy, quadratic.count),
+        let energies = target.tt.iter().zip(&squares).map(|(tt, squares)| (tt - squares).max(1e-13 * quadratic.count));
+        let energy: Vec<f64> = energies.collect();
+        let beta: Vec<f64> = match at {
+            At::Precision(beta) => beta.to_vec(),
+            At::Best => noise.iter().zip(&energy).map(|(noise, e)| noise.precision(*e, quadratic.count)).collect(),
         };
-        let sum_log_a = a.iter().map(|a| a.ln()).sum();
-        let log_evidence = noise.log_evidence(beta, energy, quadratic.count, factor.log_det(), sum_log_a);
+        let (log_det, sum_log_a) = (factor.log_det(), a.iter().map(|a| a.ln()).sum());
+        let each = noise.iter().zip(&beta).zip(&energy);
+        let log_evidence = each.map(|((noise, b), e)| noise.log_evidence(*b, *e, quadratic.count, log_det, sum_log_a)).sum();
+        let variance = variances(&inverse).into_iter().map(|v| outputs as f64 * v).collect();
         Ok(Solution {
             active: active.to_vec(),
             a: a.to_vec(),
             beta,
-            variance: variances(&inverse),
+            variance,
             jitter: factor.jitter,
             lower: factor.lower,
             inverse,
-            outputs: 1,
+            outputs,
             mean,
             energy,
             log_evidence,
@@ -133,14 +137,14 @@ impl Solution {
         Solution {
             active: active.to_vec(),
             a: alpha.to_vec(),
-            beta: 1.0,
+            beta: vec![1.0],
             variance: variances(&inverse),
             jitter: factor.jitter,
             lower: factor.lower,
             inverse,
             outputs: 1,
             mean,
-            energy: 0.0,
+            energy: vec![0.0],
             log_evidence,
             gram,
             columns,
@@ -190,20 +194,38 @@ impl Solution {
         (outputs - self.a[i] * self.variance[i]).clamp(0.0, outputs)
     }
 
-    /// The square of mean i, summed over the outputs.
+    /// One noise precision that stands for all: their geometric mean.
+    pub fn typical_precision(&self) -> f64 {
+        typical(&self.beta)
+    }
+
+    /// The square of mean i, summed over the outputs; of several noises each in units of its own, by
+    /// [`Solution::typical_precision`].
     pub fn square(&self, i: usize) -> f64 {
-        self.mean.iter().skip(i).step_by(self.active.len()).map(|m| m * m).sum()
+        match self.beta[..] {
+            [_] => self.means(i).map(|m| m * m).sum(),
+            _ => self.relative_square(i) / self.typical_precision(),
+        }
     }
 
-    /// The same times the noise precision: relative to the variance in these units.
+    /// The square of mean i times the noise precision, summed over the outputs: relative to the variance in these units.
     pub fn relative_square(&self, i: usize) -> f64 {
-        self.mean.iter().skip(i).step_by(self.active.len()).map(|m| self.beta * m * m).sum()
+        self.means(i).zip(self.beta.iter().cycle()).map(|(m, beta)| beta * m * m).sum()
     }
 
-    /// |t - Phi mu|^2, kept positive.
-    pub fn residual(&self, count: f64) -> f64 {
-        let prior: f64 = self.a.iter().zip(&self.mean).map(|(a, m)| a * m * m).sum();
-        (self.energy - prior).max(1e-13 * count)
+    /// Mean i of each output, `[R]`.
+    fn means(&self, i: usize) -> impl Iterator<Item = f64> {
+        self.mean.iter().skip(i).step_by(self.active.len()).copied()
+    }
+
+    /// |t - Phi mu|^2 of each noise, kept positive.
+    pub fn residuals(&self, count: f64) -> Vec<f64> {
+        let m = self.active.len();
+        let of = |(k, energy): (usize, &f64)| {
+            let prior: f64 = self.a.iter().zip(&self.mean[k * m..]).map(|(a, m)| a * m * m).sum();
+            (energy - prior).max(1e-13 * count)
+        };
+        self.energy.iter().enumerate().map(of).collect()
     }
 
     /// d log evidence / d log alpha_i (M5), the curvature held fixed.
@@ -214,6 +236,14 @@ impl Solution {
     /// Largest |gradient|.
     pub fn largest_gradient(&self) -> f64 {
         (0..self.a.len()).map(|i| self.gradient(i).abs()).fold(0.0, f64::max)
+    }
+}
+
+/// Geometric mean; of one number that itself.
+pub(crate) fn typical(beta: &[f64]) -> f64 {
+    match *beta {
+        [beta] => beta,
+        _ => (beta.iter().map(|b| b.ln()).sum::<f64>() / beta.len() as f64).exp(),
     }
 }
 

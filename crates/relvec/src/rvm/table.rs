@@ -4,6 +4,7 @@
 //! unit variance, so that no result depends on units or on the order.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 
@@ -37,9 +38,9 @@ pub(crate) struct Table<'a> {
     pub rvm: &'a Rvm,
     /// [N, D]; no rows where only their sums are known.
     pub rows: ArcArray2<f64>,
-    /// Targets in the inner units, `[N]`.
+    /// Targets in the inner units, `[N]`; of several real outputs [N, R] by rows.
     pub targets: Vec<f64>,
-    /// R, the number of functions that a target depends on.
+    /// R, the number of functions that a target depends on: contrasts of classes, or real outputs.
     pub outputs: usize,
     /// What multiplies the log-likelihoods, `[N]`: sample weights, times the factors of rows if there are any.
     pub weights: Vec<f64>,
@@ -51,9 +52,10 @@ pub(crate) struct Table<'a> {
     pub count: f64,
     /// Whether the noise of each row is known.
     pub known_noise: bool,
-    pub units: Units,
-    /// The noise at the start.
-    pub noise: Noise,
+    /// Of each real output; else one for all.
+    pub units: Vec<Units>,
+    /// The noise at the start, of each real output; else one for all.
+    pub noise: Vec<Noise>,
     pub repairs: Repairs,
     /// Whether the bias alone is to be fitted: the target is constant.
     pub bias_only: bool,
@@ -102,8 +104,13 @@ impl<'a> Table<'a> {
         {
             check_present(labels, count, targets.checked_weights()?.as_deref())?;
         }
-        if let Some(row) = y.iter().position(|v| !v.is_finite()) {
-            return Err(Error::NotFinite { what: "targets", row, column: 0, value: y[row] });
+        // Numbers of each row: one, or one for each of several real outputs.
+        let each = y.len() / n.max(1);
+        if let Some(at) = y.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite { what: "targets", row: at / each, column: at % each, value: y[at] });
+        }
+        if each > 1 {
+            rvm.check_several_outputs(each)?;
         }
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
         let given = rvm.basis == Basis::Given;
@@ -148,20 +155,28 @@ impl<'a> Table<'a> {
         let weights = times(&sample_weights, factors.as_ref());
 
         // Targets: about their mean, in standard deviations.
-        let (mut units, mut constant) = (Units { scale: 1.0, mean: 0.0 }, false);
+        let (mut units, mut constant) = (vec![Units { scale: 1.0, mean: 0.0 }], vec![false]);
         if likelihood.noise() != NoiseModel::None {
-            constant = inner.iter().all(|t| *t == inner[0]);
-            let m = if constant { inner[0] } else { mean(&inner, &weights) };
-            let spread = if constant { 0.0 } else { deviation(&inner, m, &weights) };
-            units = Units::new(rvm, m, spread)?;
-            let shift = if rvm.bias { m } else { 0.0 };
-            inner.iter_mut().for_each(|t| *t = (*t - shift) / units.scale);
+            (units, constant) = (vec![], vec![]);
+            for k in 0..each {
+                let t: Vec<f64> = inner.iter().skip(k).step_by(each).copied().collect();
+                let same = t.iter().all(|v| *v == t[0]);
+                let m = if same { t[0] } else { mean(&t, &weights) };
+                let spread = if same { 0.0 } else { deviation(&t, m, &weights) };
+                let own = Units::new(rvm, m, spread)?;
+                let shift = if rvm.bias { m } else { 0.0 };
+                inner.iter_mut().skip(k).step_by(each).for_each(|t| *t = (*t - shift) / own.scale);
+                units.push(own);
+                constant.push(same);
+            }
         }
         if likelihood.counts() {
             // Of all the same rate only that is to be learnt.
-            constant = inner.iter().all(|t| *t == inner[0]);
+            constant = vec![inner.iter().all(|t| *t == inner[0])];
         }
-        repairs.constant_target = constant;
+        let all_constant = constant.iter().all(|same| *same);
+        repairs.constant_target = all_constant;
+        repairs.constant_outputs = if each > 1 { (0..each).filter(|k| constant[*k]).collect() } else { vec![] };
 
         let memory_limit = memory::allowed(rvm.memory_limit);
         let (rows, d) = canonical.rows.dim();
@@ -207,9 +222,17 @@ impl<'a> Table<'a> {
             weights,
             least_factor: factors.as_ref().map_or(1.0, Factors::least),
             factors,
-            noise: first_noise(rvm, &units, constant, typical)?,
+            noise: {
+                // Beside others a constant output is held only where the bias takes it up.
+                let held = |same: bool| same && (rvm.bias || all_constant);
+                units
+                    .iter()
+                    .zip(&constant)
+                    .map(|(units, same)| first_noise(rvm, units, held(*same), typical))
+                    .collect::<Result<_>>()?
+            },
             units,
-            bias_only: constant
+            bias_only: all_constant
                 && rvm.bias
                 && (likelihood.noise() == NoiseModel::Learnt && typical.is_none() || likelihood.counts()),
             known_noise: typical.is_some(),
@@ -260,8 +283,8 @@ impl<'a> Table<'a> {
             factors: None,
             least_factor: statistics.least_factor().min(1.0),
             count: sums.count,
-            noise: first_noise(rvm, &units, constant, typical)?,
-            units,
+            noise: vec![first_noise(rvm, &units, constant, typical)?],
+            units: vec![units],
             bias_only: constant && rvm.bias && rvm.likelihood.as_dyn().noise() == NoiseModel::Learnt && typical.is_none(),
             known_noise: typical.is_some(),
             repairs: Repairs { constant_target: constant, ..Repairs::default() },
@@ -287,6 +310,13 @@ impl<'a> Table<'a> {
             Source::Centres { centres, .. } => Source::Centres { kernel: kernel.clone(), centres: centres.clone() },
             Source::Given => Source::Given,
         };
+        let targets = match self.targets.len() / self.weights.len().max(1) {
+            each if each > 1 => some.map_or_else(
+                || self.targets.clone(),
+                |some| some.iter().flat_map(|n| self.targets[n * each..(n + 1) * each].iter().copied()).collect(),
+            ),
+            _ => pick(&self.targets),
+        };
         let weights = pick(&self.weights);
         let factors = self.factors.as_ref().map(|f| some.map_or_else(|| f.clone(), |some| f.pick(some)));
         let (mut origin, mut candidate_of) = (self.origin.clone(), self.candidate_of.clone());
@@ -297,7 +327,7 @@ impl<'a> Table<'a> {
         Table {
             rvm,
             rows: some.map_or_else(|| self.rows.clone(), |some| self.rows.select(Axis(0), some).into_shared()),
-            targets: pick(&self.targets),
+            targets,
             outputs: self.outputs,
             count: some.map_or(self.count, |_| over(&weights, factors.as_ref()).iter().sum()),
             weights,
@@ -305,7 +335,7 @@ impl<'a> Table<'a> {
             factors,
             known_noise: self.known_noise,
             units: self.units.clone(),
-            noise: self.noise,
+            noise: self.noise.clone(),
             repairs: self.repairs.clone(),
             bias_only: self.bias_only,
             n_rows: some.map_or(self.n_rows, <[usize]>::len),
@@ -368,9 +398,9 @@ impl<'a> Table<'a> {
         !self.rvm.likelihood.as_dyn().classifies()
     }
 
-    /// Targets in the user's units, `[N]`.
+    /// Targets in the user's units, `[N]`; of several outputs [N, R] by rows.
     pub fn real_targets(&self) -> Vec<f64> {
-        self.targets.iter().map(|t| (t + self.units.mean) * self.units.scale).collect()
+        self.targets.iter().zip(self.units.iter().cycle()).map(|(t, units)| (t + units.mean) * units.scale).collect()
     }
 
     /// What a rule for gamma needs to know of the rows.
@@ -385,7 +415,7 @@ impl<'a> Table<'a> {
 
     /// What the log evidence has beside that of the weighted rows.
     pub fn log_constant(&self) -> f64 {
-        self.factors.as_ref().map_or(0.0, Factors::constant)
+        self.units.len() as f64 * self.factors.as_ref().map_or(0.0, Factors::constant)
     }
 
     /// The same rows with other factors.
@@ -404,7 +434,7 @@ impl<'a> Table<'a> {
 
     /// Log evidence of `count` rows in the user's units.
     pub fn log_evidence_out(&self, inner: f64, count: f64) -> f64 {
-        inner - count * self.units.scale.ln()
+        inner - self.units.iter().map(|units| count * units.scale.ln()).sum::<f64>()
     }
 
     /// The columns of candidates, and the rows that they are made of.
@@ -436,8 +466,9 @@ impl<'a> Table<'a> {
 
     /// G, f and t't of a design of these rows, targets in the inner units.
     pub fn sums(&self, design: &Design) -> Sums {
-        let mut sums = Sums::new(design.n_columns());
-        design.for_each_block(|range, phi| sums.accumulate(phi, &self.targets[range.clone()], &self.weights[range]));
+        let mut sums = Sums::new(design.n_columns(), self.outputs);
+        let targets = |rows: &Range<usize>| &self.targets[rows.start * self.outputs..rows.end * self.outputs];
+        design.for_each_block(|rows, phi| sums.accumulate(phi, targets(&rows), &self.weights[rows]));
         // The weights may hold factors.
         Sums { count: self.count, ..sums.finish() }
     }

@@ -169,7 +169,7 @@ impl Folds {
         self.rows.iter().enumerate().for_each(|(k, fold)| fold.iter().for_each(|n| fold_of[*n] = k));
         let (rows, columns) = table.columns(&places);
         let design = Design::unscaled(rows, columns, table.rvm.bias, table.memory_limit, table.interrupt.clone());
-        let mut sums: Vec<Sums> = self.rows.iter().map(|_| Sums::new(design.n_columns())).collect();
+        let mut sums: Vec<Sums> = self.rows.iter().map(|_| Sums::new(design.n_columns(), 1)).collect();
         design.for_each_block(|range, phi| {
             for (k, sums) in sums.iter_mut().enumerate() {
                 let own: Vec<usize> = range.clone().filter(|n| fold_of[*n] == k).collect();

@@ -110,7 +110,8 @@ impl<'p> Factors<'p> {
             Some(Logistic::new(work.problem))
         };
         let form = logistic.as_ref().map_or(work, |l| &l.work);
-        let now = form.solve(&active, &a, &Noise::Fixed(beta), At::Precision(beta), None)?;
+        let noise: Vec<Noise> = beta.iter().map(|beta| Noise::Fixed(*beta)).collect();
+        let now = form.solve(&active, &a, &noise, At::Precision(&beta), None)?;
         let next = follow(work, settings, logistic.as_ref(), &now)?;
         Ok(Factors {
             settings: settings.clone(),
@@ -130,10 +131,10 @@ impl<'p> Factors<'p> {
         let least = |j: usize| if j == 0 && work.problem.has_bias { 0.0 } else { LEAST_PRECISION };
         let active: Vec<usize> = keep.iter().map(|i| self.now.active[*i]).collect();
         let a: Vec<f64> = keep.iter().map(|i| (self.next.alpha[*i] / beta).max(least(self.now.active[*i]))).collect();
-        let noise = Noise::Fixed(beta);
+        let (noise, at) = ([Noise::Fixed(beta)], [beta]);
         match &self.next.logistic {
-            Some(logistic) => logistic.work.solve(&active, &a, &noise, At::Precision(beta), None),
-            None => work.solve(&active, &a, &noise, At::Precision(beta), Some(&self.now)),
+            Some(logistic) => logistic.work.solve(&active, &a, &noise, At::Precision(&at), None),
+            None => work.solve(&active, &a, &noise, At::Precision(&at), Some(&self.now)),
         }
     }
 
@@ -206,7 +207,7 @@ impl<'p> Run<'p> for Factors<'p> {
         let reason = if self.reason.is_empty() { "ended before the lower bound was at rest" } else { self.reason };
         // d bound / d log <alpha_i> at the q(alpha) that q(w) was made with: shape (1 - <alpha_i> / its best).
         let shape = self.settings.hyperpriors.a + 0.5;
-        let gradient = |(best, a): (&f64, &f64)| shape * (1.0 - a * self.now.beta / best).abs();
+        let gradient = |(best, a): (&f64, &f64)| shape * (1.0 - a * self.now.beta[0] / best).abs();
         let largest = self.next.alpha.iter().zip(&self.now.a).map(gradient).fold(0.0, f64::max);
         Certificate { largest_gain: None, largest_gradient: largest, reason: reason.into() }
     }
@@ -220,15 +221,15 @@ impl<'p> Run<'p> for Factors<'p> {
 fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Logistic<'p>>, q: &Solution) -> Result<Next<'p>> {
     let problem = work.problem;
     let Hyperpriors { a, b, .. } = settings.hyperpriors;
-    let (m, count) = (q.a.len(), problem.table.count);
+    let (m, count, beta) = (q.a.len(), problem.table.count, q.beta[0]);
     let shape = a + 0.5;
     let each = lgamma(shape) - lgamma(a) + 0.5;
     let log_det: f64 = 2.0 * q.lower.diag().iter().map(|v| v.ln()).sum::<f64>();
-    let mut bound = m as f64 * each - 0.5 * (log_det + m as f64 * q.beta.ln());
+    let mut bound = m as f64 * each - 0.5 * (log_det + m as f64 * beta.ln());
     let mut alpha = Vec::with_capacity(m);
     for i in 0..m {
         let b = b / problem.alpha_in(q.active[i]);
-        let rate = b + 0.5 * (q.mean[i] * q.mean[i] + q.variance[i] / q.beta);
+        let rate = b + 0.5 * (q.mean[i] * q.mean[i] + q.variance[i] / beta);
         bound += a * b.ln() - shape * rate.ln();
         alpha.push(shape / rate);
     }
@@ -237,9 +238,9 @@ fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Lo
         return Ok(Next { alpha, beta: 1.0, logistic: Some(logistic), bound: bound + rows });
     }
     // <|t - Phi w|^2>.
-    let error = q.residual(count) + (0..m).map(|i| q.determined(i)).sum::<f64>() / q.beta;
+    let error = q.residuals(count)[0] + (0..m).map(|i| q.determined(i)).sum::<f64>() / beta;
     bound -= 0.5 * count * (2.0 * PI).ln();
-    let beta = match problem.table.noise {
+    let beta = match problem.table.noise[0] {
         Noise::Fixed(beta) => {
             bound += 0.5 * (count * beta.ln() - beta * error);
             beta

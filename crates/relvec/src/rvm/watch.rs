@@ -77,7 +77,7 @@ impl<'o, 'f> Watch<'o, 'f> {
     fn tell(&mut self, problem: &Problem, log_evidence: f64, best: &Solution) -> bool {
         let point = TracePoint {
             log_evidence,
-            noise_std: problem.noise_std(best.beta),
+            noise_std: problem.noise_std(&best.beta),
             active: best.active.len(),
             seconds: self.start.elapsed().as_secs_f64(),
         };

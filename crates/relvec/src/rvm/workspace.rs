@@ -45,7 +45,7 @@ impl<'p> Workspace<'p> {
 
     /// Posterior and true log evidence (plus the log prior of the kernels) at given relative precisions; `warm` is near
     /// the answer.
-    pub fn solve(&self, active: &[usize], a: &[f64], noise: &Noise, at: At, warm: Option<&Solution>) -> Result<Solution> {
+    pub fn solve(&self, active: &[usize], a: &[f64], noise: &[Noise], at: At, warm: Option<&Solution>) -> Result<Solution> {
         self.problem.table.interrupt.check()?;
         let mut solution = match &self.quadratic {
             Some(quadratic) => Solution::of(quadratic, active, a, noise, at, warm),

@@ -256,7 +256,7 @@ impl Svm {
                 check_present(labels, count, Some(&sample_weights))?;
                 Some(count)
             }
-            Values::Real(_) => None,
+            Values::Real(_) | Values::Outputs(_) => None,
         };
         let rule = match (classes, self.multi_class) {
             (Some(count), MultiClass::Auto) if count > 2 => Some(MultiClass::OneVsOne),
@@ -311,7 +311,15 @@ impl Svm {
                 Err(Error::Targets(format!("found targets of {count} class(es); the formulation {name} needs two or more")))
             }
             (Values::Classes { labels, .. }, true) => Ok(labels.iter().map(|l| *l as f64).collect()),
-            (Values::Real(_), true) => Err(Error::Targets(format!("found real targets; the formulation {name} needs classes"))),
+            (Values::Outputs(v), false) => {
+                let found = v.ncols();
+                Err(Error::Targets(format!(
+                    "found targets of {found} outputs; the formulation {name} needs one: train one for each"
+                )))
+            }
+            (Values::Real(_) | Values::Outputs(_), true) => {
+                Err(Error::Targets(format!("found real targets; the formulation {name} needs classes")))
+            }
             (Values::Classes { .. }, false) => {
                 Err(Error::Targets(format!("found classes as targets; the formulation {name} needs real values")))
             }
@@ -401,6 +409,7 @@ impl Svm {
             inference: None,
             features: vec![],
             target: None,
+            targets: vec![],
             classes: vec![],
             class_frequencies: vec![],
             scaling: None,

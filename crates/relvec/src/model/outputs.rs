@@ -1,0 +1,92 @@
+//! Several outputs of one regression model: the same basis functions, weights and noise of each one's own.
+
+use ndarray::{Array2, ArrayView2, Axis};
+
+use super::{Model, Prediction, check_predicted};
+use crate::error::{Error, Result};
+
+impl Model {
+    /// Whether the model is of several real outputs (and not of several classes).
+    pub fn has_several_outputs(&self) -> bool {
+        self.posterior.as_ref().is_some_and(|posterior| !posterior.variance_ratios.is_empty())
+    }
+
+    /// Predictions of each output at the rows of `x`, [N, D], `[K]`; of a model of one output its one.
+    ///
+    /// # Errors
+    /// As [`Model::predict`].
+    pub fn predict_outputs(&self, x: ArrayView2<f64>) -> Result<Vec<Prediction>> {
+        if !self.has_several_outputs() {
+            return Ok(vec![self.predict(x)?]);
+        }
+        self.check_rows(x)?;
+        let posterior = self.posterior()?;
+        let (means, variance) = self.moments(x, self.maker())?;
+        let (factor, noise) = (self.variance_factor(), posterior.noise_variance.unwrap_or(0.0));
+        let one = |(k, ratio): (usize, &f64)| {
+            let (mean, ratio) = (means.column(k).to_owned(), factor * ratio);
+            let model_variance = &variance * ratio;
+            check_predicted(mean.view(), Some(model_variance.view()))?;
+            Ok(Prediction { mean, model_variance, noise_variance: ratio * noise, noise_degrees: None })
+        };
+        posterior.variance_ratios.iter().enumerate().map(one).collect()
+    }
+
+    /// The means alone, [N, K], which cost far less.
+    ///
+    /// # Errors
+    /// As [`Model::predict`].
+    pub fn predict_output_means(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
+        match self.has_several_outputs() {
+            true => self.function_means(x),
+            false => Ok(self.predict_mean(x)?.insert_axis(Axis(1))),
+        }
+    }
+
+    /// The model of output k of several alone: whatever a model of one output can do. The log evidence, which is that
+    /// of all together, it does without.
+    ///
+    /// # Errors
+    /// A model of one output, or of classes; one that has no output k.
+    pub fn output(&self, k: usize) -> Result<Model> {
+        if k == 0 && self.outputs() == 1 {
+            return Ok(self.clone());
+        }
+        let ratio = self.posterior.as_ref().and_then(|posterior| posterior.variance_ratios.get(k).copied());
+        let (Some(ratio), Some(posterior)) = (ratio, &self.posterior) else {
+            let found = if self.has_several_outputs() { self.outputs() } else { 1 };
+            return Err(Error::Targets(format!("output {k} of a model of {found}; they are counted from 0")));
+        };
+        let mut one = self.clone();
+        let mut own = posterior.clone();
+        own.variance_ratios = vec![];
+        own.noise_variance = own.noise_variance.map(|variance| variance * ratio);
+        own.scale.iter_mut().for_each(|scale| *scale *= ratio.sqrt());
+        one.posterior = Some(own);
+        one.expansion.weights = self.expansion.weights.select(Axis(1), &[k]);
+        one.expansion.intercept = vec![self.expansion.intercept[k]];
+        one.alpha.iter_mut().for_each(|alpha| *alpha /= ratio);
+        one.intercept_alpha = self.intercept_alpha.map(|alpha| alpha / ratio);
+        one.target = self.targets.get(k).cloned();
+        one.targets = vec![];
+        one.log_evidence = None;
+        Ok(one)
+    }
+
+    /// Precisions of the weights of each output, [M, K]: [`Model::alpha`] over each one's ratio; of one output [M, 1].
+    pub fn output_alpha(&self) -> Array2<f64> {
+        let ratios = self.posterior.as_ref().map_or(&[][..], |posterior| &posterior.variance_ratios);
+        let ratio = |k: usize| ratios.get(k).copied().unwrap_or(1.0);
+        Array2::from_shape_fn((self.alpha.len(), ratios.len().max(1)), |(m, k)| self.alpha[m] / ratio(k))
+    }
+
+    /// Noise variance of each output, `[K]`, in squared units of its target; empty without noise.
+    pub fn output_noise_variances(&self) -> Vec<f64> {
+        let Some(posterior) = &self.posterior else { return vec![] };
+        let Some(variance) = posterior.noise_variance else { return vec![] };
+        match &posterior.variance_ratios[..] {
+            [] => vec![variance],
+            ratios => ratios.iter().map(|ratio| ratio * variance).collect(),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What several outputs at once, which share their basis functions, (M61), cannot have.
+
+use super::scheme::Hyperpriors;
+use super::{CentreRule, Rvm, Variational};
+use crate::error::{Result, require};
+
+impl Rvm {
+    /// Refuses what is not known of targets of several outputs.
+    pub(super) fn check_several_outputs(&self, outputs: usize) -> Result<()> {
+        let scheme = self.inference.name();
+        let expected = format!("sequential, mackay or em for {outputs} outputs at once");
+        require(scheme != Variational::NAME, || "inference".into(), scheme, &expected)?;
+        let Hyperpriors { a, b, .. } = self.inference.as_dyn().hyperpriors();
+        for (letter, value) in [("a", a), ("b", b)] {
+            let expected = format!("0: the precisions of {outputs} outputs are relative to those of their noise");
+            require(value == 0.0, || format!("inference.{scheme}.hyperpriors.{letter}"), value, &expected)?;
+        }
+        let folds = self.validation_folds();
+        let expected = format!("none: rows left out are not scored for {outputs} outputs at once");
+        require(folds.is_none(), || "cv".into(), folds.unwrap_or(0), &expected)?;
+        let expected = format!("posterior, and no rows to keep: the variances of {outputs} outputs at once are not healed");
+        require(!self.keeps_rows(), || "variance".into(), self.variance.name(), &expected)?;
+        let expected = format!("fixed: for {outputs} outputs at once centres stay at their rows");
+        require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", &expected)
+    }
+}
