@@ -130,12 +130,7 @@ impl Model {
     }
 
     /// Means and model variances of several outputs at rows, [N, K], and the variances of their noise, `[K]`.
-    fn predict_outputs<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        threads: usize,
-    ) -> PyResult<Outputs<'py>> {
+    fn predict_outputs<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f64>, threads: usize) -> PyResult<Outputs<'py>> {
         let x = x.as_array();
         let found = self.on_rows(py, threads, |model| model.predict_outputs(x))?;
         let columns = |of: &dyn Fn(&Prediction) -> &Array1<f64>| {

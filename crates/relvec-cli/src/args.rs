@@ -48,14 +48,16 @@ pub(crate) enum Command {
   relvec fit flights.parquet --target delay --dictionary 1000 --checkpoint flights.sums -o flights.json
   relvec fit table.npy --target -1 --landmarks centres.csv -o table.json
   relvec fit visits.csv --target visits --likelihood poisson --exposure days -o visits.json
+  relvec fit wind.csv --target east --target north -o wind.json
   relvec fit sensor.csv --target level --likelihood student_t --set likelihood.noise_degrees=4 -o level.json
   relvec fit cells.csv --target kind --machine svm --set formulation.c=10 --probability -o cells.json")]
 pub(crate) struct FitArgs {
     /// The table to learn from
     pub data: PathBuf,
-    /// Name of the column to predict
-    #[arg(long, value_name = "NAME", allow_negative_numbers = true)]
-    pub target: String,
+    /// Name of the column to predict; given again, of further columns of numbers, which one model then predicts
+    /// together: they share its relevance vectors
+    #[arg(long = "target", value_name = "NAME", allow_negative_numbers = true, required = true)]
+    pub targets: Vec<String>,
     /// The kind of machine
     #[arg(long, value_enum, default_value = "rvm")]
     pub machine: MachineKind,

@@ -6,14 +6,14 @@ use relvec::{
     Centres, Dictionary, Error, Landmarks, Likelihood, Model, Progress, Report, Scaling, Status, SvmProgress, Targets, Validation,
 };
 
-use crate::args::{FitArgs, Task};
+use crate::args::{FitArgs, MachineKind, Task};
 use crate::failure::usage;
 use crate::output;
 use crate::progress::Reporter;
 use crate::settings::{self, Machine, Settings, SvmSettings};
 use crate::stream::{self, Job, Outcome};
 use crate::summary::Summary;
-use crate::target::Learnt;
+use crate::target::{self, Learnt};
 use crate::text::{count, list, significant};
 use crate::training::{self, Known, Roles, TrainingRows};
 
@@ -33,12 +33,12 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     }
 
     let rows = TrainingRows::open(&args.data, roles)?;
-    let target = rows.target().to_string();
+    let (target, single) = (rows.target().to_string(), rows.targets().is_empty());
     let (mut model, seconds, validation) = match &machine {
         Machine::Rvm(settings) => rvm(args, roles, settings, rows)?,
         Machine::Svm(settings) => svm(args, settings, rows)?,
     };
-    model.target = Some(target);
+    model.target = single.then_some(target);
 
     if let Some(path) = &args.output {
         output::write(path, model.to_json()?.as_bytes())?;
@@ -102,6 +102,7 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
 fn large(rows: &TrainingRows, settings: &Settings) -> bool {
     let Settings { rvm, task, centres } = settings;
     *task != Some(Task::Classify)
+        && rows.targets().is_empty()
         && stream::has_landmarks(rvm.dictionary, centres.is_some())
         && rvm.refresh == 0
         && !rvm.needs_rows()
@@ -139,7 +140,7 @@ fn in_blocks(
              --checkpoint, so that the table is held in memory (--set memory_limit=BYTES allows more of it), or say \
              --task regress if these are values",
             args.data.display(),
-            args.target
+            args.targets[0]
         )
     };
     if forced {
@@ -167,36 +168,59 @@ fn in_memory(args: &FitArgs, settings: &Settings, rows: TrainingRows, centres: O
     Ok((prepared.complete(model), report))
 }
 
+/// What the target says, or several do.
+enum Taught {
+    One(Learnt),
+    /// [N, K].
+    Several(Array2<f64>),
+}
+
+impl Taught {
+    fn task(&self) -> Task {
+        match self {
+            Taught::One(learnt) => learnt.task(),
+            Taught::Several(_) => Task::Regress,
+        }
+    }
+}
+
 /// A table in memory, ready for a fit.
 struct Prepared {
     /// Scaled, [N, D].
     x: Array2<f64>,
-    learnt: Learnt,
+    learnt: Taught,
     weights: Option<Array1<f64>>,
     known: Option<(Known, Array1<f64>)>,
     scaling: Option<Scaling>,
     features: Vec<String>,
+    /// Names of several targets.
+    targets: Vec<String>,
 }
 
 impl Prepared {
     /// Reads the rows; without a `task` the target decides, and it is said.
     fn new(args: &FitArgs, task: Option<Task>, rows: TrainingRows) -> Result<Prepared> {
-        let features = rows.features().to_vec();
+        let (features, targets) = (rows.features().to_vec(), rows.targets());
         let table = rows.collect()?;
         check_rows(table.x.nrows(), table.weights.as_ref().map(|w| w.view()))?;
         let name = || format!("`{}`", args.data.display());
-        let task = table.target.settle(task).with_context(name)?;
-        let learnt = table.target.learn(task).with_context(name)?;
+        let learnt = if table.further.is_empty() {
+            let task = table.target.settle(task).with_context(name)?;
+            Taught::One(table.target.learn(task).with_context(name)?)
+        } else {
+            Taught::Several(target::outputs([table.target].into_iter().chain(table.further).collect()).with_context(name)?)
+        };
         let (weights, known) = (table.weights, table.known);
         let scaling = (!args.no_standardize).then(|| Scaling::of(table.x.view(), weights.as_ref().and_then(|w| w.as_slice())));
         let x = scaling.as_ref().map(|s| s.apply(table.x.view())).unwrap_or(table.x);
-        Ok(Prepared { x, learnt, weights, known, scaling, features })
+        Ok(Prepared { x, learnt, weights, known, scaling, features, targets })
     }
 
     fn targets(&self) -> Targets<'_> {
         let targets = match &self.learnt {
-            Learnt::Real(values) => Targets::real(values.view()),
-            Learnt::Classes { labels, names } => Targets::classes(labels, names.len()),
+            Taught::One(Learnt::Real(values)) => Targets::real(values.view()),
+            Taught::One(Learnt::Classes { labels, names }) => Targets::classes(labels, names.len()),
+            Taught::Several(values) => Targets::outputs(values.view()),
         };
         let targets = self.weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
         self.known.as_ref().map_or(targets, |(known, values)| known.with(targets, values.view()))
@@ -205,20 +229,31 @@ impl Prepared {
     /// The model with the names and the scaling of its table.
     fn complete(self, model: Model) -> Model {
         let classes = match self.learnt {
-            Learnt::Classes { names, .. } => names,
-            Learnt::Real(_) => vec![],
+            Taught::One(Learnt::Classes { names, .. }) => names,
+            _ => vec![],
         };
-        Model { scaling: self.scaling, features: self.features, classes, ..model }
+        Model { scaling: self.scaling, features: self.features, targets: self.targets, classes, ..model }
     }
 }
 
 /// The columns' roles; a column has one.
 fn roles(args: &FitArgs) -> Result<Roles<'_>> {
-    if args.drop.contains(&args.target) {
-        return Err(usage(format!("--drop {}: this is the target", args.target)));
+    if let Some(target) = args.targets.iter().find(|target| args.drop.contains(target)) {
+        return Err(usage(format!("--drop {target}: this is the target")));
+    }
+    if args.targets.len() > 1 {
+        let refused = [
+            ("--task classify", args.task == Some(Task::Classify), "classes are told apart one target at a time"),
+            ("--machine svm", args.machine == MachineKind::Svm, "a support vector machine has one"),
+            ("--stream", args.stream, "a table is read in blocks for one"),
+            ("--checkpoint", args.checkpoint.is_some(), "a table is read in blocks for one"),
+        ];
+        if let Some((flag, _, why)) = refused.iter().find(|(_, given, _)| *given) {
+            return Err(usage(format!("{flag} with {} targets: {why}", args.targets.len())));
+        }
     }
     if let Some(weights) = &args.weights {
-        if *weights == args.target {
+        if args.targets.contains(weights) {
             return Err(usage(format!("--weights {weights}: this is the target")));
         }
         if args.drop.contains(weights) {
@@ -231,13 +266,14 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
         (None, None) => None,
     };
     if let Some((_, flag, name)) = known {
-        let other = *name == args.target || args.weights.as_ref() == Some(name) || args.drop.contains(name);
+        let other = args.targets.contains(name) || args.weights.as_ref() == Some(name) || args.drop.contains(name);
         if other {
             return Err(usage(format!("{flag} {name}: this column has another role")));
         }
     }
     let known = known.map(|(known, _, name)| (known, name.as_str()));
-    Ok(Roles { target: &args.target, weights: args.weights.as_deref(), known, drop: &args.drop })
+    let (target, further) = args.targets.split_first().ok_or_else(|| usage("--target NAME is needed"))?;
+    Ok(Roles { target, further, weights: args.weights.as_deref(), known, drop: &args.drop })
 }
 
 /// Before anything is worked out of the rows: a mean over none is no number.
@@ -260,6 +296,11 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     }
     if repairs.constant_target {
         eprintln!("warning: the target is constant; the model is that constant");
+    }
+    if !repairs.constant_outputs.is_empty() && !repairs.constant_target {
+        let names: Vec<&str> =
+            repairs.constant_outputs.iter().filter_map(|k| model.targets.get(*k)).map(String::as_str).collect();
+        eprintln!("warning: the same on every row: {}", list(&names, NAMES_SHOWN));
     }
     if repairs.noise_capped {
         eprintln!("warning: the target seems free of noise; the noise estimate was held at its lower bound");

@@ -49,7 +49,10 @@ fn describe(model: &Model, summary: &Summary) -> String {
         text += &match (model.outputs(), &model.posterior) {
             (1, Some(_)) => format!("\n{:>12}{:>16}{:>16}\n", "row", "weight", "alpha"),
             (1, None) => format!("\n{:>12}{:>16}\n", "row", "weight"),
-            (_, Some(_)) => format!("\n{:>12}{:>16}    weights of the classes\n", "row", "alpha"),
+            (_, Some(_)) => {
+                let of = if model.has_several_outputs() { "outputs" } else { "classes" };
+                format!("\n{:>12}{:>16}    weights of the {of}\n", "row", "alpha")
+            }
             (_, None) => format!("\n{:>12}{:>16}    weights of the functions\n", "row", ""),
         };
         // A committee has no alpha of its own, a support vector machine none at all.

@@ -28,7 +28,11 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     if args.level.is_some() && (task(&model) == Task::Classify || model.posterior.is_none()) {
         eprintln!("note: --level is for regression by a relevance vector machine; the model is another");
     }
-    let mut writer = PredictionWriter::new(&model, args)?;
+    let outputs: Vec<Model> = match model.has_several_outputs() {
+        true => (0..model.outputs()).map(|k| model.output(k)).collect::<relvec::Result<_>>()?,
+        false => vec![],
+    };
+    let mut writer = PredictionWriter::new(&model, &outputs, args)?;
     match output {
         Some(mut file) => {
             stream(args, &mut writer, &mut file)?;
@@ -73,8 +77,8 @@ struct PredictionWriter<'a> {
     /// What was said of decisions, if anything was.
     decision: Option<Decision>,
     variance: Variance,
-    /// Functions drawn from the posterior.
-    draws: Option<Draws<'a>>,
+    /// Functions drawn from the posterior, of each output.
+    draws: Vec<Draws<'a>>,
     /// Standard deviations from the mean to `upper`.
     quantile: f64,
     /// Whether the noise is Student's; if not, the standard deviation of what the quantile is of, over its scale.
@@ -87,7 +91,8 @@ struct PredictionWriter<'a> {
 }
 
 impl<'a> PredictionWriter<'a> {
-    fn new(model: &'a Model, args: &'a PredictArgs) -> Result<PredictionWriter<'a>> {
+    /// `outputs`: each of several outputs of the model alone.
+    fn new(model: &'a Model, outputs: &'a [Model], args: &'a PredictArgs) -> Result<PredictionWriter<'a>> {
         let mut header = vec!["prediction".to_string()];
         let decision = decision::resolve(&args.decision, model)?;
         match task(model) {
@@ -109,8 +114,24 @@ impl<'a> PredictionWriter<'a> {
             }
         }
         let variance = args.variance.as_deref().map_or(Ok(model.variance), Variance::from_name)?;
+        if variance == Variance::Healed && !outputs.is_empty() {
+            bail!("--variance healed: a model of several outputs keeps no rows for it");
+        }
         header.extend((1..=args.samples.unwrap_or(0)).map(|k| format!("sample_{k}")));
-        let draws = args.samples.map(|count| model.draws(count, args.seed, true)).transpose()?;
+        if !outputs.is_empty() {
+            let of = |(k, one): (usize, &Model)| {
+                let name = one.target.clone().unwrap_or_else(|| (k + 1).to_string());
+                header.iter().map(|column| format!("{column}_{name}")).collect::<Vec<_>>()
+            };
+            header = outputs.iter().enumerate().flat_map(of).collect();
+        }
+        let each = if outputs.is_empty() { std::slice::from_ref(model) } else { outputs };
+        // Given the noise precisions outputs are independent: each draws by a seed of its own.
+        let draw = |(k, one): (usize, &'a Model), count| one.draws(count, args.seed.wrapping_add(k as u64), true);
+        let draws = match args.samples {
+            Some(count) => each.iter().enumerate().map(|one| draw(one, count)).collect::<relvec::Result<_>>()?,
+            None => vec![],
+        };
         let above = 0.5 + args.level.unwrap_or(LEVEL) / 2.0;
         let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
         let quantile = match (args.student_t || heavy, model.noise_degrees()) {
@@ -144,23 +165,34 @@ impl<'a> PredictionWriter<'a> {
             }
             Task::Regress => {
                 let (model, variance) = (self.model, self.variance);
-                let prediction = self.pool.install(|| model.predict_with(x, variance))?;
+                let predictions = self.pool.install(|| match model.has_several_outputs() {
+                    true => model.predict_outputs(x),
+                    false => Ok(vec![model.predict_with(x, variance)?]),
+                })?;
                 if model.is_of_counts() {
-                    for row in self.counts(&prediction, known)? {
+                    for row in self.counts(&predictions[0], known)? {
                         write(sink, &row.map(number))?;
                     }
                     return Ok(());
                 }
                 let pool = &self.pool;
-                let drawn = self.draws.as_mut().map(|draws| pool.install(|| draws.at(x))).transpose()?;
-                let deviation = if self.heavy { prediction.deviation() } else { prediction.std() * self.spread };
-                for (n, (mean, (scale, std))) in prediction.mean.iter().zip(prediction.std().iter().zip(deviation)).enumerate() {
-                    // With known noise the prediction is that of the function; both are Gaussian.
-                    let wider = |std: f64| known.get(n).map_or(std, |v| (std * std + v).sqrt());
-                    let half = self.quantile * wider(*scale);
-                    let drawn = drawn.iter().flat_map(|drawn| drawn.row(n).to_vec());
-                    let cells = [*mean, wider(std), mean - half, mean + half].into_iter().chain(drawn);
-                    write(sink, &cells.map(number).collect::<Vec<_>>())?;
+                let drawn =
+                    self.draws.iter_mut().map(|draws| pool.install(|| draws.at(x))).collect::<relvec::Result<Vec<_>>>()?;
+                let deviation = |prediction: &Prediction| match self.heavy {
+                    true => prediction.deviation(),
+                    false => prediction.std() * self.spread,
+                };
+                let deviations: Vec<_> = predictions.iter().map(|one| (one.std(), deviation(one))).collect();
+                for n in 0..x.nrows() {
+                    let mut cells = vec![];
+                    for (k, (prediction, (scale, std))) in predictions.iter().zip(&deviations).enumerate() {
+                        // With known noise the prediction is that of the function; both are Gaussian.
+                        let wider = |std: f64| known.get(n).map_or(std, |v| (std * std + v).sqrt());
+                        let (mean, half) = (prediction.mean[n], self.quantile * wider(scale[n]));
+                        cells.extend([mean, wider(std[n]), mean - half, mean + half]);
+                        cells.extend(drawn.get(k).iter().flat_map(|drawn| drawn.row(n).to_vec()));
+                    }
+                    write(sink, &cells.into_iter().map(number).collect::<Vec<_>>())?;
                 }
             }
             Task::Classify if no_probabilities(self.model) => {

@@ -21,12 +21,14 @@ use crate::model_file;
 use crate::output;
 use crate::summary::task;
 use crate::table::Table;
-use crate::text::{count, significant};
+use crate::text::{count, list, significant};
 
 /// Probability of the interval whose share of rows is told.
 const LEVEL: f64 = 0.95;
 /// Significant digits for the eye.
 const DIGITS: usize = 4;
+/// Outputs named in an error.
+const NAMES_SHOWN: usize = 10;
 /// Width of the names there.
 const WIDTH: usize = 30;
 /// Points of a curve that are drawn: more cannot be told apart.
@@ -70,6 +72,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     decision::check(&args.decision)?;
     let model = model_file::read(&args.model)?;
     let decision = decision::resolve(&args.decision, &model)?;
+    let model = if model.has_several_outputs() { one_output(&model, args.target.as_deref())? } else { model };
     let task = task(&model);
     let known = args.target.as_deref().or(model.target.as_deref());
     let target = known.ok_or_else(|| usage("--target NAME is needed: the model does not say what its target is called"))?;
@@ -106,6 +109,15 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
         Some(path) => output::write(path, text.as_bytes()),
         None => output::print(&text),
     }
+}
+
+/// The model of the output that is asked for.
+fn one_output(model: &Model, target: Option<&str>) -> Result<Model> {
+    let names = list(&model.targets, NAMES_SHOWN);
+    let name = target.ok_or_else(|| usage(format!("--target NAME is needed: one of the model's outputs, {names}")))?;
+    let place = model.targets.iter().position(|own| own == name);
+    let place = place.ok_or_else(|| usage(format!("--target {name}: the model's outputs are {names}")))?;
+    Ok(model.output(place)?)
 }
 
 fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Vec<Measure>)> {

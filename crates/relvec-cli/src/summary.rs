@@ -36,6 +36,11 @@ pub(crate) struct Summary<'a> {
     /// Counted, since a model may come without names.
     #[serde(skip)]
     n_features: usize,
+    /// Only of several outputs: their names, and the standard deviations of their noise.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    targets: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    noise_stds: Vec<f64>,
     classes: Vec<String>,
     /// How more than two classes are told apart.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,6 +105,7 @@ pub(crate) fn task(model: &Model) -> Task {
 
 impl<'a> Summary<'a> {
     pub fn of(model: &'a Model, seconds: Option<f64>, validation: Option<&'a Validation>) -> Summary<'a> {
+        let several = model.has_several_outputs();
         Summary {
             format_version: FORMAT_VERSION,
             machine: &model.machine,
@@ -119,6 +125,8 @@ impl<'a> Summary<'a> {
             },
             features: &model.features,
             n_features: model.n_features,
+            targets: &model.targets,
+            noise_stds: if several { model.output_noise_variances().iter().map(|v| v.sqrt()).collect() } else { vec![] },
             classes: model.classes.iter().map(Label::to_string).collect(),
             multi_class: model.multi_class().map(|rule| rule.name()),
             n_rows: model.n_rows,
@@ -128,7 +136,7 @@ impl<'a> Summary<'a> {
             feature_relevance: &model.feature_relevance,
             log_evidence: model.log_evidence,
             in_use: (model.inference.as_deref() == Some(Variational::NAME)).then(|| model.in_use()),
-            noise_std: model.noise_std(),
+            noise_std: if several { None } else { model.noise_std() },
             noise_degrees: model.noise_degrees().filter(|_| matches!(model.likelihood, Some(Likelihood::StudentT(_)))),
             status: model.status.name(),
             iterations: model.iterations,
@@ -164,6 +172,9 @@ impl<'a> Summary<'a> {
         };
         line("rows", self.n_rows.to_string());
         line("features", self.n_features.to_string());
+        if !self.targets.is_empty() {
+            line("targets", list(self.targets, SHOWN));
+        }
         if !self.classes.is_empty() {
             line("classes", list(&self.classes, SHOWN));
         }
@@ -197,6 +208,11 @@ impl<'a> Summary<'a> {
         }
         if let Some(noise) = self.noise_std {
             line("noise", if noise > 0.0 { significant(noise, 5) } else { "given of each row".into() });
+        }
+        if !self.noise_stds.is_empty() {
+            let given = self.noise_stds.iter().all(|std| *std == 0.0);
+            let each: Vec<String> = self.noise_stds.iter().map(|std| significant(*std, 5)).collect();
+            line("noise", if given { "given of each row".into() } else { list(&each, SHOWN) });
         }
         if let Some(degrees) = self.noise_degrees {
             line("degrees of freedom", significant(degrees, 4));

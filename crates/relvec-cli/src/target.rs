@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Result, anyhow, bail};
-use ndarray::Array1;
+use ndarray::{Array1, Array2};
 use relvec::Label;
 
 use crate::args::Task;
@@ -206,6 +206,22 @@ impl Target {
             _ => Ok(()),
         }
     }
+}
+
+/// Several targets, each of numbers, [N, K].
+///
+/// # Errors
+/// Text in one of them.
+pub(crate) fn outputs(targets: Vec<Target>) -> Result<Array2<f64>> {
+    let rows = targets.first().map_or(0, Target::len);
+    let mut values = Array2::zeros((rows, targets.len()));
+    for (mut column, mut target) in values.columns_mut().into_iter().zip(targets) {
+        if let Some(problem) = target.first_text.take() {
+            return Err(anyhow!("{problem}; of several targets each has to be numeric"));
+        }
+        column.iter_mut().zip(target.numbers()).for_each(|(to, value)| *to = value);
+    }
+    Ok(values)
 }
 
 /// A class named by a number: a whole one if 64-bit floating point tells it from its neighbours.

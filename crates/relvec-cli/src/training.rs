@@ -13,6 +13,8 @@ use crate::target::Target;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Roles<'a> {
     pub target: &'a str,
+    /// Targets beside that, which are to be predicted together with it.
+    pub further: &'a [String],
     pub weights: Option<&'a str>,
     pub known: Option<(Known, &'a str)>,
     pub drop: &'a [String],
@@ -60,6 +62,7 @@ pub(crate) struct TrainingRows {
     /// Their places, `[D]`.
     columns: Vec<usize>,
     target: usize,
+    further: Vec<usize>,
     weights: Option<usize>,
     known: Option<(Known, usize)>,
 }
@@ -70,6 +73,8 @@ pub(crate) struct Block {
     pub x: Vec<f64>,
     /// `[B]`.
     pub target: Target,
+    /// Those beside it, `[B]` each.
+    pub further: Vec<Target>,
     /// `[B]`, not negative.
     pub weights: Option<Vec<f64>>,
     /// `[B]`, positive.
@@ -82,6 +87,8 @@ pub(crate) struct TrainingTable {
     pub x: Array2<f64>,
     /// `[N]`.
     pub target: Target,
+    /// Those beside it, `[N]` each.
+    pub further: Vec<Target>,
     /// `[N]`, not negative.
     pub weights: Option<Array1<f64>>,
     /// `[N]`, positive.
@@ -97,6 +104,7 @@ impl TrainingRows {
 
     fn of(mut table: Table, name: String, roles: Roles) -> Result<TrainingRows> {
         let target = table.find(roles.target, "the target")?;
+        let further = roles.further.iter().map(|name| table.find(name, "a target")).collect::<Result<Vec<_>>>()?;
         let weights = roles.weights.map(|name| table.find(name, "the weights")).transpose()?;
         let known = match roles.known {
             Some((known, name)) => Some((known, table.find(name, &format!("the {}", known.name()))?)),
@@ -104,20 +112,24 @@ impl TrainingRows {
         };
         let dropped = roles.drop.iter().map(|name| table.find(name, "to drop")).collect::<Result<Vec<_>>>()?;
         let place = known.map(|(_, column)| column);
-        if place.is_some_and(|column| column == target || weights == Some(column) || dropped.contains(&column)) {
+        let all: Vec<usize> = [target].into_iter().chain(further.iter().copied()).collect();
+        if let Some(k) = (1..all.len()).find(|k| all[..*k].contains(&all[*k])) {
+            bail!("the target `{}` is named twice", table.columns()[all[k]]);
+        }
+        if place.is_some_and(|column| all.contains(&column) || weights == Some(column) || dropped.contains(&column)) {
             bail!("the column `{}` has more than one role", table.columns()[place.unwrap_or(target)]);
         }
-        if weights == Some(target) || dropped.contains(&target) {
-            bail!("the target `{}` is also the column of weights, or to be dropped", table.columns()[target]);
+        if let Some(target) = all.iter().find(|target| weights == Some(**target) || dropped.contains(target)) {
+            bail!("the target `{}` is also the column of weights, or to be dropped", table.columns()[*target]);
         }
-        let other = |c: &usize| *c == target || Some(*c) == weights || Some(*c) == place || dropped.contains(c);
+        let other = |c: &usize| all.contains(c) || Some(*c) == weights || Some(*c) == place || dropped.contains(c);
         let columns: Vec<usize> = (0..table.columns().len()).filter(|c| !other(c)).collect();
         if columns.is_empty() {
             bail!("there is no feature: the target `{}` is the only column left", roles.target);
         }
         let features = columns.iter().map(|c| table.columns()[*c].clone()).collect();
-        table.only(&columns.iter().copied().chain([target]).chain(weights).chain(place).collect::<Vec<_>>());
-        Ok(TrainingRows { table, name, features, columns, target, weights, known })
+        table.only(&columns.iter().copied().chain(all).chain(weights).chain(place).collect::<Vec<_>>());
+        Ok(TrainingRows { table, name, features, columns, target, further, weights, known })
     }
 
     /// Names of the features, `[D]`.
@@ -130,6 +142,12 @@ impl TrainingRows {
         &self.table.columns()[self.target]
     }
 
+    /// Names of all targets if there are several; else none.
+    pub fn targets(&self) -> Vec<String> {
+        let all = [self.target].into_iter().chain(self.further.iter().copied());
+        if self.further.is_empty() { vec![] } else { all.map(|column| self.table.columns()[column].clone()).collect() }
+    }
+
     /// The table itself: how many rows there are, how far it has been read.
     pub fn table(&self) -> &Table {
         &self.table
@@ -140,6 +158,7 @@ impl TrainingRows {
         Block {
             x: Vec::new(),
             target: Target::new(self.target()),
+            further: self.further.iter().map(|column| Target::new(&self.table.columns()[*column])).collect(),
             weights: self.weights.map(|_| Vec::new()),
             known: self.known.map(|(known, _)| (known, Vec::new())),
         }
@@ -153,6 +172,7 @@ impl TrainingRows {
     fn read_unnamed(&mut self, block: &mut Block, most: usize) -> Result<bool> {
         block.x.clear();
         block.target.clear();
+        block.further.iter_mut().for_each(Target::clear);
         block.weights.iter_mut().for_each(Vec::clear);
         block.known.iter_mut().for_each(|(_, values)| values.clear());
         while block.target.len() < most && self.table.advance()? {
@@ -163,6 +183,9 @@ impl TrainingRows {
                 }
             }
             block.target.push(&self.table, self.target)?;
+            for (target, column) in block.further.iter_mut().zip(&self.further) {
+                target.push(&self.table, *column)?;
+            }
             if let (Some(column), Some(weights)) = (self.weights, &mut block.weights) {
                 let weight = self.table.number(column)?;
                 if weight < 0.0 {
@@ -196,7 +219,8 @@ impl TrainingRows {
         self.read(&mut block, usize::MAX)?;
         let x = Array2::from_shape_vec((block.target.len(), self.columns.len()), block.x)?;
         let known = block.known.map(|(known, values)| (known, Array1::from_vec(values)));
-        Ok(TrainingTable { x, target: block.target, weights: block.weights.map(Array1::from_vec), known })
+        let (target, further) = (block.target, block.further);
+        Ok(TrainingTable { x, target, further, weights: block.weights.map(Array1::from_vec), known })
     }
 }
 

@@ -29,7 +29,10 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     check(args, &kernel)?;
     args.output.as_deref().map_or(Ok(()), output::check)?;
 
-    let rows = TrainingRows::open(&args.data, Roles { target: &args.target, weights: None, known: None, drop: &args.drop })?;
+    let rows = TrainingRows::open(
+        &args.data,
+        Roles { target: &args.target, further: &[], weights: None, known: None, drop: &args.drop },
+    )?;
     let target = rows.target().to_string();
     let table = rows.collect()?;
     let name = || format!("`{}`", args.data.display());

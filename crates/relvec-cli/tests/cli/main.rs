@@ -11,6 +11,7 @@ mod floors;
 mod formats;
 mod library;
 mod likelihoods;
+mod outputs;
 mod reproduce;
 mod round_trip;
 mod scales;
