@@ -223,6 +223,7 @@ fn model(m: usize) -> relvec::Model {
         margins: None,
         variance: relvec::Variance::Posterior,
         kept_rows: None,
+        statistics: None,
     }
 }
 

@@ -38,7 +38,8 @@ const BLOCK_MEMORY: u64 = 1 << 28;
 /// assert!((model.predict(x.view())?.mean[500] - t[500]).abs() < 0.01);
 /// # Ok::<(), relvec::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(into = "Stored", try_from = "Stored")]
 pub struct Statistics {
     kernel: Kernel,
     centres: Array2<f64>,
@@ -50,6 +51,68 @@ pub struct Statistics {
     n_rows: usize,
     /// Where the noise of each row is known: the sums are then over rows times their noise precisions.
     noise: Option<NoiseSums>,
+}
+
+/// How statistics stand in a model file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    kernel: Kernel,
+    #[serde(with = "crate::model::rows")]
+    centres: Array2<f64>,
+    n_rows: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    range: Option<(f64, f64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    noise: Option<NoiseSums>,
+    about: f64,
+    tt: f64,
+    weight: f64,
+    f: Vec<f64>,
+    /// The lower triangle, row by row.
+    gram: Vec<Vec<f64>>,
+}
+
+impl From<Statistics> for Stored {
+    fn from(own: Statistics) -> Stored {
+        Stored {
+            range: (own.n_rows > 0).then_some(own.range),
+            gram: own.sums.gram.outer_iter().enumerate().map(|(i, row)| row.iter().take(i + 1).copied().collect()).collect(),
+            f: own.sums.f.concat(),
+            tt: own.sums.tt[0],
+            weight: own.sums.count,
+            kernel: own.kernel,
+            centres: own.centres,
+            n_rows: own.n_rows,
+            noise: own.noise,
+            about: own.about,
+        }
+    }
+}
+
+impl TryFrom<Stored> for Statistics {
+    type Error = Error;
+
+    fn try_from(stored: Stored) -> Result<Statistics> {
+        let mut own = Statistics::new(&stored.kernel, stored.centres.view())?;
+        let columns = own.sums.gram.nrows();
+        let fits = stored.f.len() == columns
+            && stored.gram.len() == columns
+            && stored.gram.iter().enumerate().all(|(i, row)| row.len() == i + 1);
+        if !fits {
+            return Err(Error::Statistics(format!("the sums do not fit {} centres", columns - 1)));
+        }
+        for (i, row) in stored.gram.iter().enumerate() {
+            for (j, v) in row.iter().enumerate() {
+                (own.sums.gram[[i, j]], own.sums.gram[[j, i]]) = (*v, *v);
+            }
+        }
+        (own.sums.f, own.sums.tt, own.sums.count) = (vec![stored.f], vec![stored.tt], stored.weight);
+        own.about = stored.about;
+        own.range = stored.range.unwrap_or(own.range);
+        (own.n_rows, own.noise) = (stored.n_rows, stored.noise);
+        Ok(own)
+    }
 }
 
 /// First bytes, the version included: without and with known noise.
@@ -329,19 +392,9 @@ impl Statistics {
         let (about, tt, weight) = (next(), next(), next());
         let f: Vec<f64> = (0..=l).map(|_| next()).collect();
         let centres = Array2::from_shape_simple_fn((l, d), &mut next);
-        let mut statistics = Statistics::new(&header.kernel, centres.view())?;
-        for i in 0..=l {
-            for j in 0..=i {
-                let v = next();
-                (statistics.sums.gram[[i, j]], statistics.sums.gram[[j, i]]) = (v, v);
-            }
-        }
-        (statistics.sums.f, statistics.sums.tt, statistics.sums.count) = (vec![f], vec![tt], weight);
-        statistics.about = about;
-        statistics.range = header.range.unwrap_or(statistics.range);
-        statistics.n_rows = header.n_rows;
-        statistics.noise = header.noise;
-        Ok(statistics)
+        let gram = (0..=l).map(|i| (0..=i).map(|_| next()).collect()).collect();
+        let Header { kernel, n_rows, range, noise, .. } = header;
+        Stored { kernel, centres, n_rows, range, noise, about, tt, weight, f, gram }.try_into()
     }
 
     pub(crate) fn moments(&self) -> TargetMoments {

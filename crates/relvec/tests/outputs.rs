@@ -379,6 +379,7 @@ fn what_several_outputs_cannot_have() {
         (Rvm { cv: Some(5), ..rvm() }, "cv"),
         (Rvm { calibrate: true, ..rvm() }, "cv"),
         (Rvm { variance: Variance::Healed, ..rvm() }, "variance"),
+        (Rvm { keep_statistics: true, dictionary: Dictionary::Size(9), ..rvm() }, "keep_statistics"),
         (Rvm { centres: CentreRule::Learned, ..rvm() }, "centres"),
         (Rvm { likelihood: Poisson::default().into(), ..rvm() }, "one output"),
         (Rvm { likelihood: StudentT::default().into(), ..rvm() }, "one output"),

@@ -24,6 +24,7 @@ use crate::label::Label;
 use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
 use crate::report::Status;
+use crate::statistics::Statistics;
 
 pub use self::classes::{ClassFunctions, Committee};
 pub use self::counts::Counts;
@@ -148,6 +149,27 @@ impl Posterior {
     }
 }
 
+/// Sums over the rows that a model was learnt from, at landmarks (after scaling).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptStatistics {
+    /// The sums.
+    pub sums: Statistics,
+    /// What [`Model::relevance`] calls each of the landmarks, `[L]`.
+    pub landmarks: Vec<usize>,
+}
+
+impl KeptStatistics {
+    fn check(&self, model: &Model) -> std::result::Result<(), &'static str> {
+        let known = |row: &usize| self.landmarks.contains(row);
+        let sizes = self.landmarks.len() == self.sums.centres().nrows() && self.sums.n_features() == model.n_features;
+        match sizes && model.relevance.iter().all(known) && model.kernel() == Some(self.sums.kernel()) {
+            true => Ok(()),
+            false => Err("the kept statistics do not fit the model"),
+        }
+    }
+}
+
 /// How features were standardised: (x - mean) / scale, `[D]` each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -232,6 +254,9 @@ pub struct Model {
     /// Training rows that a healed variance needs, if they were to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_rows: Option<KeptRows>,
+    /// Sums over the training rows, if they were to be kept: rows can then be added without these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<KeptStatistics>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -415,7 +440,16 @@ impl Model {
         let m = self.relevance.len();
         let expansion = Expansion { basis: FittedBasis::Given {}, ..self.expansion.clone() };
         let relevance = (0..m).collect();
-        Model { expansion, relevance, n_features: m, features: vec![], scaling: None, kept_rows: None, ..self.clone() }
+        Model {
+            expansion,
+            relevance,
+            n_features: m,
+            features: vec![],
+            scaling: None,
+            kept_rows: None,
+            statistics: None,
+            ..self.clone()
+        }
     }
 
     fn check_basis(&self, phi: ArrayView2<f64>) -> Result<()> {
@@ -644,6 +678,9 @@ impl Model {
             committee.check(self)?;
         }
         if let Some(kept) = &self.kept_rows {
+            kept.check(self).or_else(fail)?;
+        }
+        if let Some(kept) = &self.statistics {
             kept.check(self).or_else(fail)?;
         }
         if self.variance == Variance::Healed && self.kept_rows.is_none() {

@@ -43,7 +43,8 @@ impl Hyperparameters {
             relevance: model.relevance.clone(),
             alpha: model.alpha.clone(),
             intercept_alpha: model.intercept_alpha,
-            noise_variance: model.noise_variance(),
+            // Where that of each row is given, the model has none of its own.
+            noise_variance: model.noise_variance().filter(|variance| *variance > 0.0),
             variance_ratios: model.posterior.as_ref().map_or(vec![], |posterior| posterior.variance_ratios.clone()),
         }
     }

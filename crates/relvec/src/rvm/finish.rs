@@ -108,6 +108,7 @@ pub(crate) fn model(
         margins: None,
         variance: Variance::Posterior,
         kept_rows: None,
+        statistics: None,
     })
 }
 

@@ -9,6 +9,7 @@ mod factor;
 mod factors;
 mod finish;
 mod gain;
+mod growth;
 mod keep;
 mod landmarks;
 mod laplace;
@@ -126,6 +127,9 @@ pub struct Rvm {
     /// Training rows that the model keeps for a healed variance (of more, a sample), >= 1; `None`: at most 2,000 if
     /// `variance` asks for them.
     pub keep_rows: Option<usize>,
+    /// Whether the model keeps sums over its rows at the landmarks, to which further rows can be added, see
+    /// [`Rvm::fit_more`]; regression, and a dictionary of a given size, or given landmarks.
+    pub keep_statistics: bool,
     /// Largest number of iterations, >= 1.
     pub max_iterations: usize,
     /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit.
@@ -162,6 +166,7 @@ impl Default for Rvm {
             calibrate: false,
             variance: Variance::Posterior,
             keep_rows: None,
+            keep_statistics: false,
             max_iterations: 10_000,
             time_limit: None,
             memory_limit: None,
@@ -206,6 +211,7 @@ impl Rvm {
         let possible = gaussian && self.basis == Basis::Kernel;
         let expected = format!("{}: a basis function at a new row needs Gaussian noise and a kernel of this crate", name.2);
         require(possible || !(healed || rows), || name.0.into(), name.1, &expected)?;
+        self.check_statistics()?;
         let scored = gaussian || self.likelihood.is_for_classes();
         let expected = "none: rows left out are scored under Gaussian noise and for classes";
         let folds = self.validation_folds();
@@ -387,6 +393,17 @@ impl Rvm {
         observer: &mut Observer,
         interrupt: &Interrupt,
     ) -> Result<(Model, Report)> {
+        self.fit_sums(statistics, None, observer, interrupt)
+    }
+
+    /// The same; `from`: a model of such sums to go on from, if there is one.
+    fn fit_sums(
+        &self,
+        statistics: &Statistics,
+        from: Option<&Hyperparameters>,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
         // What says where columns come from does not apply.
         let own = Rvm { kernel: statistics.kernel().clone(), ..self.without_dictionary() };
         own.check()?;
@@ -401,7 +418,7 @@ impl Rvm {
         own.pool()?.install(|| {
             let (start, interrupt) = (Instant::now(), interrupt.for_one_fit(own.deadline(Instant::now())));
             let (table, sums) = Table::of_statistics(&own, statistics, &interrupt)?;
-            own.learn(&table, Some(sums), &mut own.watch(observer, &interrupt, start))
+            own.learn_from(&table, Some(sums), from, &mut own.watch(observer, &interrupt, start))
         })
     }
 
@@ -414,6 +431,7 @@ impl Rvm {
             centres: default.centres,
             kernels: vec![],
             refresh: 0,
+            keep_statistics: false,
             ..self.clone()
         }
     }
@@ -432,7 +450,8 @@ impl Rvm {
             let (model, report) = self.learn_validated(&table, observer, &interrupt, start)?;
             let report = self.with_row_weights(x, targets, &model, report)?;
             let feature_relevance = scales::feature_relevance(&table, &model);
-            return Ok((self.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?, report));
+            let model = self.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?;
+            return Ok((self.with_kept_statistics(&table, x, targets, model)?, report));
         }
         let plain = self.with_stand_in();
         let table = Table::new(&plain, x, targets, &interrupt)?;
@@ -458,7 +477,7 @@ impl Rvm {
         let report = self.with_row_weights(x, targets, &model, report)?;
         let feature_relevance = scales::feature_relevance(&table, &model);
         let model = self.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?;
-        Ok((model, Report { kernel_search, ..report }))
+        Ok((self.with_kept_statistics(&table, x, targets, model)?, Report { kernel_search, ..report }))
     }
 
     /// With what each row counts for under Student-t noise.

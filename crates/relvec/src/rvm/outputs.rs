@@ -20,6 +20,8 @@ impl Rvm {
         require(folds.is_none(), || "cv".into(), folds.unwrap_or(0), &expected)?;
         let expected = format!("posterior, and no rows to keep: the variances of {outputs} outputs at once are not healed");
         require(!self.keeps_rows(), || "variance".into(), self.variance.name(), &expected)?;
+        let expected = format!("false: sums are kept for one output, not for {outputs}");
+        require(!self.keep_statistics, || "keep_statistics".into(), true, &expected)?;
         let expected = format!("fixed: for {outputs} outputs at once centres stay at their rows");
         require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", &expected)
     }

@@ -437,6 +437,7 @@ impl Svm {
             }),
             variance: Variance::Posterior,
             kept_rows: None,
+            statistics: None,
         })
     }
 }
