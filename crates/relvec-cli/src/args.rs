@@ -49,6 +49,8 @@ pub(crate) enum Command {
   relvec fit table.npy --target -1 --landmarks centres.csv -o table.json
   relvec fit visits.csv --target visits --likelihood poisson --exposure days -o visits.json
   relvec fit wind.csv --target east --target north -o wind.json
+  relvec fit may.csv --target load --dictionary 300 --keep-statistics -o load.json
+  relvec fit june.csv --target load --add-to load.json -o load.json
   relvec fit sensor.csv --target level --likelihood student_t --set likelihood.noise_degrees=4 -o level.json
   relvec fit cells.csv --target kind --machine svm --set formulation.c=10 --probability -o cells.json")]
 pub(crate) struct FitArgs {
@@ -110,6 +112,20 @@ pub(crate) struct FitArgs {
     /// Rows that the model keeps for the healed variance, a sample of more [default: 2000 with --variance healed]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub keep_rows: Option<usize>,
+    /// Let the model keep sums over its rows at its landmarks, so that rows can be added with --add-to (regression, with
+    /// --dictionary N or --landmarks FILE)
+    #[arg(long)]
+    pub keep_statistics: bool,
+    /// Add the rows of the table to those of a model that keeps statistics, without the old rows; its kernel, landmarks
+    /// and scaling stay
+    #[arg(long, value_name = "MODEL", conflicts_with_all = [
+        "init", "stream", "checkpoint", "dictionary", "landmarks", "kernel", "gamma", "no_standardize", "keep_statistics",
+        "machine", "centres", "cv", "calibrate", "variance", "keep_rows",
+    ])]
+    pub add_to: Option<PathBuf>,
+    /// Begin the search at a model: of the same kernel and features, learnt from the first rows of the table
+    #[arg(long, value_name = "MODEL", conflicts_with_all = ["stream", "checkpoint", "machine"])]
+    pub init: Option<PathBuf>,
     /// Any parameter, by its path in the settings, such as kernel.rbf.gamma=0.5 or max_iterations=100
     /// (may be repeated; a wrong path lists what there is)
     #[arg(long, value_name = "PATH=VALUE")]

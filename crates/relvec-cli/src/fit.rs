@@ -1,13 +1,16 @@
 //! `relvec fit`: from a table to a model file.
 
-use anyhow::{Context, Result, anyhow};
-use ndarray::{Array1, Array2, ArrayView1};
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
     Centres, Dictionary, Error, Landmarks, Likelihood, Model, Progress, Report, Scaling, Status, SvmProgress, Targets, Validation,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
 use crate::failure::usage;
+use crate::model_file;
 use crate::output;
 use crate::progress::Reporter;
 use crate::settings::{self, Machine, Settings, SvmSettings};
@@ -56,6 +59,11 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
 
 /// A relevance vector machine: in memory, or with the table in blocks.
 fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows) -> Result<Fitted> {
+    if let Some(path) = &args.add_to {
+        let (model, report) = grown(args, path, settings, rows)?;
+        warn(&model, &report, settings, true);
+        return Ok((model, report.seconds, None));
+    }
     let centres = settings.centres.as_deref().map(|path| training::landmarks(path, rows.features())).transpose()?;
     let forced = args.stream || args.checkpoint.is_some();
     let streamed = forced || large(&rows, settings);
@@ -67,6 +75,59 @@ fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows) ->
     };
     warn(&model, &report, settings, streamed);
     Ok((model, report.seconds, report.validation))
+}
+
+/// A model with more rows, which stand in the table.
+fn grown(args: &FitArgs, path: &Path, settings: &Settings, rows: TrainingRows) -> Result<(Model, Report)> {
+    let model = model_file::read(path)?;
+    if settings.task == Some(Task::Classify) || model.kernel().is_none() {
+        return Err(usage(format!("--add-to {}: rows are added in regression with a kernel", path.display())));
+    }
+    let (features, target) = (rows.features().to_vec(), rows.target().to_string());
+    if model.target.as_ref().is_some_and(|own| *own != target) {
+        let own = model.target.as_deref().unwrap_or_default();
+        return Err(usage(format!("--target {target}: the target of the model `{}` is `{own}`", path.display())));
+    }
+    let name = || format!("`{}`", args.data.display());
+    let order = places(&model, &features, path).with_context(name)?;
+    let table = rows.collect()?;
+    let x = table.x.select(Axis(1), &order);
+    let Learnt::Real(values) = table.target.learn(Task::Regress).with_context(name)? else {
+        return Err(usage("--add-to is for regression"));
+    };
+    let targets = Targets::real(values.view());
+    let targets = table.weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
+    let targets = table.known.as_ref().map_or(targets, |(known, values)| known.with(targets, values.view()));
+    let mut rvm = settings.rvm.clone();
+    rvm.kernel = model.kernel().cloned().unwrap_or(rvm.kernel);
+    let mut reporter = Reporter::new();
+    let before = model.n_rows;
+    let fitted = rvm.fit_more(&model, x.view(), &targets, &mut |p: &Progress| reporter.observe(p)).map_err(|e| match e {
+        Error::Statistics(why) => anyhow!("model `{}`: {why} (--keep-statistics)", path.display()),
+        other => other.into(),
+    })?;
+    drop(reporter);
+    eprintln!("note: {} added to {before}", count(fitted.0.n_rows - before, "row"));
+    Ok(fitted)
+}
+
+/// Where the features of a model stand in the table.
+fn places(model: &Model, features: &[String], path: &Path) -> Result<Vec<usize>> {
+    if model.features.is_empty() && features.len() == model.n_features {
+        return Ok((0..features.len()).collect());
+    }
+    let find = |name: &String| features.iter().position(|own| own == name);
+    let missing: Vec<&String> = model.features.iter().filter(|name| find(name).is_none()).collect();
+    let more: Vec<&String> = features.iter().filter(|name| !model.features.contains(name)).collect();
+    if !missing.is_empty() || !more.is_empty() {
+        bail!(
+            "the features are not those of the model `{}`: missing {}; unknown to it (--drop leaves columns out) {}",
+            path.display(),
+            if missing.is_empty() { "none".into() } else { list(&missing, NAMES_SHOWN) },
+            if more.is_empty() { "none".into() } else { list(&more, NAMES_SHOWN) },
+        );
+    }
+    Ok(model.features.iter().filter_map(find).collect())
 }
 
 /// A support vector machine.
@@ -163,6 +224,15 @@ fn in_memory(args: &FitArgs, settings: &Settings, rows: TrainingRows, centres: O
     if let Some(centres) = centres {
         rvm.landmarks = Landmarks::Given(Centres(prepared.scaling.as_ref().map_or(centres.clone(), |s| s.apply(centres.view()))));
     }
+    if let Some(path) = &args.init {
+        let model = model_file::read(path)?;
+        let order = places(&model, &prepared.features, path).with_context(|| format!("`{}`", args.data.display()))?;
+        if !order.is_sorted() {
+            bail!("`{}`: the features stand in another order than those of the model `{}`", args.data.display(), path.display());
+        }
+        let said = |e| anyhow!("--init {}: {e}", path.display());
+        rvm = rvm.starting_from(&model).map_err(|e: Error| usage(said(e).to_string()))?;
+    }
     let mut reporter = Reporter::new();
     let (model, report) = rvm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p))?;
     Ok((prepared.complete(model), report))
@@ -245,6 +315,8 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
         let refused = [
             ("--task classify", args.task == Some(Task::Classify), "classes are told apart one target at a time"),
             ("--machine svm", args.machine == MachineKind::Svm, "a support vector machine has one"),
+            ("--add-to", args.add_to.is_some(), "sums are kept for one"),
+            ("--keep-statistics", args.keep_statistics, "sums are kept for one"),
             ("--stream", args.stream, "a table is read in blocks for one"),
             ("--checkpoint", args.checkpoint.is_some(), "a table is read in blocks for one"),
         ];

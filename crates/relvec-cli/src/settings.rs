@@ -105,10 +105,13 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         calibrate: args.calibrate,
         variance: Variance::from_name(&args.variance).map_err(|e| usage(e.to_string()))?,
         keep_rows: args.keep_rows,
+        keep_statistics: args.keep_statistics,
         ..Rvm::default()
     };
     let rvm = args.set.iter().try_fold(rvm, |rvm, setting| apply(&rvm, setting))?;
-    rvm.check().map_err(|e| usage(e.to_string()))?;
+    // Landmarks from a file are read later.
+    let known = Rvm { keep_statistics: rvm.keep_statistics && centres.is_none(), ..rvm.clone() };
+    known.check().map_err(|e| usage(e.to_string()))?;
     check_stream(args, &rvm, task, centres.is_some())?;
     Ok(Settings { rvm, task, centres })
 }
@@ -129,6 +132,7 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         ("--calibrate", args.calibrate),
         ("--variance", args.variance != Variance::NAMES[0]),
         ("--keep-rows", args.keep_rows.is_some()),
+        ("--keep-statistics", args.keep_statistics),
     ];
     if let Some((flag, _)) = elsewhere.into_iter().find(|(_, given)| *given) {
         return Err(usage(format!(

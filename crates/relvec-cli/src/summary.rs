@@ -74,6 +74,9 @@ pub(crate) struct Summary<'a> {
     variance: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     kept_rows: Option<usize>,
+    /// Landmarks at which sums over the rows are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept_statistics: Option<usize>,
     /// What variances are multiplied by, where that is something.
     #[serde(skip_serializing_if = "Option::is_none")]
     variance_factor: Option<f64>,
@@ -143,6 +146,7 @@ impl<'a> Summary<'a> {
             members: model.committee.iter().flat_map(|c| &c.members).map(MemberSummary::of).collect(),
             variance: (model.variance != Variance::default()).then(|| model.variance.name()),
             kept_rows: model.kept_rows.as_ref().map(|kept| kept.rows.nrows()),
+            kept_statistics: model.statistics.as_ref().map(|kept| kept.landmarks.len()),
             variance_factor: model.posterior.as_ref().and_then(|p| p.variance_factor),
             validation,
             seconds,
@@ -222,6 +226,9 @@ impl<'a> Summary<'a> {
         }
         if let Some(rows) = self.kept_rows {
             line("rows kept", format!("{rows}, for a healed variance"));
+        }
+        if let Some(landmarks) = self.kept_statistics {
+            line("statistics kept", format!("at {landmarks} landmarks"));
         }
         if let Some(validation) = self.validation {
             line("left out", scores(validation));

@@ -13,7 +13,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use relvec::{
-    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Targets,
+    Centres, Dictionary, DictionaryRule, Error, KeptStatistics, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling,
+    Statistics, Targets,
 };
 use serde_json::json;
 
@@ -103,6 +104,9 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     let (mut model, mut report) = job.rvm.fit_statistics(&statistics, observer)?;
     model.relevance = model.relevance.iter().map(|k| plan.landmarks[*k]).collect();
     report.repairs.constant_features = plan.constant;
+    if job.rvm.keep_statistics {
+        model.statistics = Some(KeptStatistics { sums: statistics, landmarks: plan.landmarks });
+    }
     model.n_rows = plan.rows;
     model.scaling = plan.scaling;
     model.features = features;

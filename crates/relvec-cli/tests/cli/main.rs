@@ -9,6 +9,7 @@ mod demo;
 mod files;
 mod floors;
 mod formats;
+mod growth;
 mod library;
 mod likelihoods;
 mod outputs;
