@@ -14,6 +14,7 @@ __all__ = [
     "centre_rules",
     "dictionary_size",
     "fit",
+    "fit_more",
     "fit_svm",
     "gamma_rules",
     "inference_schemes",
@@ -46,6 +47,15 @@ def fit(
     noise_variance: NDArray[float64] | None = None,
     exposure: NDArray[float64] | None = None,
 ) -> tuple[Model, str]: ...
+def fit_more(
+    settings: str,
+    model: Model,
+    x: NDArray[float64],
+    target: NDArray[float64] | NDArray[int64],
+    weights: NDArray[float64] | None = None,
+    callback: Callable[[dict[str, Any]], bool] | None = None,
+    noise_variance: NDArray[float64] | None = None,
+) -> tuple[Model, str]: ...
 def fit_svm(
     settings: str,
     x: NDArray[float64],
@@ -64,6 +74,8 @@ class Model:
     ) -> Model: ...
     @property
     def n_outputs(self) -> int: ...
+    @property
+    def kept_statistics(self) -> int: ...
     def output(self, k: int) -> Model: ...
     @property
     def targets(self) -> list[str]: ...

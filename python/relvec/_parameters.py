@@ -338,6 +338,7 @@ def settings(
     if hasattr(estimator, "calibrate"):
         own["calibrate"] = bool(estimator.calibrate)
         own["variance"] = one_of("variance", estimator.variance, VARIANCES)
+        own["keep_statistics"] = bool(estimator.keep_statistics)
         own["keep_rows"] = None if estimator.keep_rows is None else whole("keep_rows", estimator.keep_rows, 1)
     if hasattr(estimator, "multi_class"):
         own["multi_class"] = one_of("multi_class", estimator.multi_class, RULES)

@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
@@ -112,6 +113,9 @@ default="kmedoids"
     keep_rows : int, default=None
         Training rows that the model keeps for the healed variance, a sample if there are more; None: at most 2,000 if
         `variance` asks for them.
+    keep_statistics : bool, default=False
+        Whether the model keeps sums over its rows, to which `partial_fit` adds further rows without these. For a
+        `dictionary` given as a number, or given `landmarks`; the sums are as many as the square of that.
     max_iter : int, default=10000
         Most iterations.
     time_limit : float, default=None
@@ -251,6 +255,7 @@ default="kmedoids"
         calibrate: bool = False,
         variance: str = "posterior",
         keep_rows: int | None = None,
+        keep_statistics: bool = False,
         max_iter: int = 10_000,
         time_limit: float | None = None,
         memory_limit: int | None = None,
@@ -291,6 +296,7 @@ default="kmedoids"
         self.calibrate = calibrate
         self.variance = variance
         self.keep_rows = keep_rows
+        self.keep_statistics = keep_statistics
 
     def fit(
         self,
@@ -326,7 +332,7 @@ default="kmedoids"
             The estimator itself.
         """
         earlier = self._forget()
-        if y is not None and np.ndim(y) == 0:
+        if np.isscalar(y) or getattr(y, "ndim", 1) == 0:
             y = column_or_1d(y)
         rows, t = validate_data(
             self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2, multi_output=True
@@ -346,6 +352,47 @@ default="kmedoids"
         )
         return self
 
+    @available_if(lambda self: self.keep_statistics)  # type: ignore[untyped-decorator]
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        noise_variance: ArrayLike | None = None,
+    ) -> RVR:
+        """Add rows to those learnt from, by the sums that the model keeps, and go on from there.
+
+        The landmarks stay those of the first rows. Only with ``keep_statistics=True``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Further rows; the first, if nothing has been fitted yet.
+        y : array-like of shape (n_samples,)
+            Their targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights.
+        noise_variance : array-like of shape (n_samples,), default=None
+            Variance of their noise, if that of the other rows was given.
+
+        Returns
+        -------
+        RVR
+            The estimator itself.
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y, sample_weight, noise_variance=noise_variance)
+        rows, t = validate_data(self, X, y, reset=False, dtype=np.float64, order="C", y_numeric=True)
+        settings, _ = self._settings(_parameters.regression(self), False)
+        own = _parameters.known("noise_variance", noise_variance, len(rows))
+        target = np.ascontiguousarray(t, dtype=np.float64)
+        weights, watch = self._weights(sample_weight, len(rows)), observer(int(self.verbose), self.callback, line)
+        model, report = _core.fit_more(settings, self._model, rows, target, weights, watch, own)
+        name = self._model.target
+        self._end(model, report, [] if name is None else [name])
+        return self
+
     def _fit_statistics(self, sums: _core.Statistics, features: list[str] | None) -> None:
         """Fit to sums over rows; `features`: their names."""
         settings, _ = self._settings(_parameters.regression(self), False)
@@ -358,7 +405,7 @@ default="kmedoids"
     @property
     def _several_outputs(self) -> bool:
         """Whether targets of several outputs can be learnt."""
-        plain = self.folds is None and self.sparsity != "cv" and not self.calibrate
+        plain = self.folds is None and not self.keep_statistics and self.sparsity != "cv" and not self.calibrate
         noisy = self.likelihood == "gaussian" and self.variance == "posterior" and self.keep_rows is None
         return plain and noisy and self.inference != "variational" and self.centres == "fixed"
 

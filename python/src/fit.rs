@@ -173,6 +173,30 @@ pub(crate) fn fit(
     })
 }
 
+/// As [`fit`], of a model to whose rows these are added.
+#[pyfunction]
+#[pyo3(signature = (settings, model, x, target, weights=None, callback=None, noise_variance=None))]
+#[expect(clippy::too_many_arguments, reason = "what a fit takes, and the model")]
+pub(crate) fn fit_more(
+    py: Python<'_>,
+    settings: &str,
+    model: &Bound<'_, Model>,
+    x: PyReadonlyArray2<'_, f64>,
+    target: Target<'_>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
+    callback: Option<Py<PyAny>>,
+    noise_variance: Option<PyReadonlyArray1<'_, f64>>,
+) -> PyResult<(Model, String)> {
+    let rvm: Rvm = parameters(settings)?;
+    let (rows, values, earlier) = (Rows::new(&x), target.values()?, model.get().core().clone());
+    let [weights, noise_variance] = [weights, noise_variance].map(|given| given.map(|values| values.as_array().to_owned()));
+    learn(py, callback, move |observer: &mut Observer, interrupt| {
+        let targets = values.targets(weights.as_ref());
+        let targets = noise_variance.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
+        rvm.fit_more_interruptible(&earlier, rows.view(), &targets, observer, interrupt)
+    })
+}
+
 /// As [`fit`], of a support vector machine.
 #[pyfunction]
 #[pyo3(signature = (settings, x, target, weights=None, callback=None))]

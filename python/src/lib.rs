@@ -23,6 +23,8 @@ mod _core {
     #[pymodule_export]
     use super::fit::fit;
     #[pymodule_export]
+    use super::fit::fit_more;
+    #[pymodule_export]
     use super::fit::fit_svm;
     #[pymodule_export]
     use super::model::Model;

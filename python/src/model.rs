@@ -45,6 +45,10 @@ impl Model {
         Model { model }
     }
 
+    pub fn core(&self) -> &relvec::Model {
+        &self.model
+    }
+
     /// Runs `predict` on `threads` threads of its own.
     fn on_threads<T: Send>(
         &self,
@@ -250,6 +254,12 @@ impl Model {
     #[getter]
     fn kept_rows(&self) -> (usize, bool) {
         self.model.kept_rows.as_ref().map_or((0, false), |kept| (kept.rows.nrows(), kept.complete))
+    }
+
+    /// Landmarks at which the model keeps sums over its rows; 0 if it keeps none.
+    #[getter]
+    fn kept_statistics(&self) -> usize {
+        self.model.statistics.as_ref().map_or(0, |kept| kept.landmarks.len())
     }
 
     /// Expected counts and the variance of their rates, at rows as those of `predict`, over exposures, `[N]`.

@@ -43,6 +43,7 @@ def settings():
         yield cls(fit_intercept=False, gamma=0.3)
         yield cls(inference_params={"batch": 1, "reheats": 0}, tol=1e-3)
     yield RVR(noise_variance=0.1)
+    yield RVR(dictionary=20, keep_statistics=True)
     yield RVC(class_weight="balanced")
     yield from (RVC(multi_class=rule) for rule in RULES if rule not in ("auto", "joint"))
     yield RVR(kernel="precomputed")

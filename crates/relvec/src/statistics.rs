@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::design::{Columns, Design};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
-use crate::model::check_finite;
+use crate::model::{KeptStatistics, Model, NoiseSums, check_finite};
 use crate::report::Interrupt;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values};
@@ -38,8 +38,7 @@ const BLOCK_MEMORY: u64 = 1 << 28;
 /// assert!((model.predict(x.view())?.mean[500] - t[500]).abs() < 0.01);
 /// # Ok::<(), relvec::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(into = "Stored", try_from = "Stored")]
+#[derive(Debug, Clone)]
 pub struct Statistics {
     kernel: Kernel,
     centres: Array2<f64>,
@@ -53,82 +52,9 @@ pub struct Statistics {
     noise: Option<NoiseSums>,
 }
 
-/// How statistics stand in a model file.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stored {
-    kernel: Kernel,
-    #[serde(with = "crate::model::rows")]
-    centres: Array2<f64>,
-    n_rows: usize,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    range: Option<(f64, f64)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    noise: Option<NoiseSums>,
-    about: f64,
-    tt: f64,
-    weight: f64,
-    f: Vec<f64>,
-    /// The lower triangle, row by row.
-    gram: Vec<Vec<f64>>,
-}
-
-impl From<Statistics> for Stored {
-    fn from(own: Statistics) -> Stored {
-        Stored {
-            range: (own.n_rows > 0).then_some(own.range),
-            gram: own.sums.gram.outer_iter().enumerate().map(|(i, row)| row.iter().take(i + 1).copied().collect()).collect(),
-            f: own.sums.f.concat(),
-            tt: own.sums.tt[0],
-            weight: own.sums.count,
-            kernel: own.kernel,
-            centres: own.centres,
-            n_rows: own.n_rows,
-            noise: own.noise,
-            about: own.about,
-        }
-    }
-}
-
-impl TryFrom<Stored> for Statistics {
-    type Error = Error;
-
-    fn try_from(stored: Stored) -> Result<Statistics> {
-        let mut own = Statistics::new(&stored.kernel, stored.centres.view())?;
-        let columns = own.sums.gram.nrows();
-        let fits = stored.f.len() == columns
-            && stored.gram.len() == columns
-            && stored.gram.iter().enumerate().all(|(i, row)| row.len() == i + 1);
-        if !fits {
-            return Err(Error::Statistics(format!("the sums do not fit {} centres", columns - 1)));
-        }
-        for (i, row) in stored.gram.iter().enumerate() {
-            for (j, v) in row.iter().enumerate() {
-                (own.sums.gram[[i, j]], own.sums.gram[[j, i]]) = (*v, *v);
-            }
-        }
-        (own.sums.f, own.sums.tt, own.sums.count) = (vec![stored.f], vec![stored.tt], stored.weight);
-        own.about = stored.about;
-        own.range = stored.range.unwrap_or(own.range);
-        (own.n_rows, own.noise) = (stored.n_rows, stored.noise);
-        Ok(own)
-    }
-}
-
 /// First bytes, the version included: without and with known noise.
 const MAGIC: &[u8] = b"relvec statistics 1\n";
 const MAGIC_NOISE: &[u8] = b"relvec statistics 2\n";
-
-/// What is to be known of known noise beside the sums, (M48).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-struct NoiseSums {
-    /// Sum of the sample weights.
-    count: f64,
-    /// Sum of sample weight times log noise precision.
-    log_precision: f64,
-    /// The largest noise variance.
-    largest: f64,
-}
 
 /// What the bytes begin with.
 #[derive(Serialize, Deserialize)]
@@ -338,6 +264,43 @@ impl Statistics {
         (Array1::from_vec(sums.f.swap_remove(0)), sums.tt[0], mean)
     }
 
+    /// The sums that a model keeps, if it does ([`Rvm::keep_statistics`](crate::Rvm::keep_statistics)).
+    pub fn of(model: &Model) -> Option<Statistics> {
+        let (kept, kernel) = (model.statistics.as_ref()?, model.kernel()?);
+        Statistics::from_kept(kernel, kept).ok()
+    }
+
+    /// As a model keeps them ([`Model::statistics`]); `landmarks`: what it calls each of the centres, `[L]`.
+    pub fn kept(&self, landmarks: Vec<usize>) -> KeptStatistics {
+        let rows = self.sums.gram.outer_iter().enumerate();
+        KeptStatistics {
+            landmarks,
+            centres: self.centres.clone(),
+            n_rows: self.n_rows,
+            range: (self.n_rows > 0).then_some(self.range),
+            noise: self.noise,
+            about: self.about,
+            tt: self.sums.tt[0],
+            weight: self.sums.count,
+            f: self.sums.f[0].clone(),
+            gram: rows.map(|(i, row)| row.iter().take(i + 1).copied().collect()).collect(),
+        }
+    }
+
+    fn from_kept(kernel: &Kernel, kept: &KeptStatistics) -> Result<Statistics> {
+        let mut own = Statistics::new(kernel, kept.centres.view())?;
+        for (i, row) in kept.gram.iter().enumerate() {
+            for (j, v) in row.iter().enumerate() {
+                (own.sums.gram[[i, j]], own.sums.gram[[j, i]]) = (*v, *v);
+            }
+        }
+        (own.sums.f, own.sums.tt, own.sums.count) = (vec![kept.f.clone()], vec![kept.tt], kept.weight);
+        own.about = kept.about;
+        own.range = kept.range.unwrap_or(own.range);
+        (own.n_rows, own.noise) = (kept.n_rows, kept.noise);
+        Ok(own)
+    }
+
     /// Everything as bytes, with a checksum: to be kept, or sent to where it is merged.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (l, d) = self.centres.dim();
@@ -394,7 +357,8 @@ impl Statistics {
         let centres = Array2::from_shape_simple_fn((l, d), &mut next);
         let gram = (0..=l).map(|i| (0..=i).map(|_| next()).collect()).collect();
         let Header { kernel, n_rows, range, noise, .. } = header;
-        Stored { kernel, centres, n_rows, range, noise, about, tt, weight, f, gram }.try_into()
+        let kept = KeptStatistics { landmarks: vec![], centres, n_rows, range, noise, about, tt, weight, f, gram };
+        Statistics::from_kept(&kernel, &kept)
     }
 
     pub(crate) fn moments(&self) -> TargetMoments {

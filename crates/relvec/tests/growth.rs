@@ -53,24 +53,24 @@ fn added_rows_are_rows() {
             model = Some(next);
         }
         let grown = model.unwrap();
-        let kept = grown.statistics.as_ref().unwrap();
+        let (kept, sums) = (grown.statistics.as_ref().unwrap(), Statistics::of(&grown).unwrap());
         assert!(grown.relevance.iter().all(|row| *row < 300), "the landmarks are rows of the first table");
         assert_eq!(grown.n_rows, 675);
-        for (row, centre) in kept.landmarks.iter().zip(kept.sums.centres().outer_iter()) {
+        for (row, centre) in kept.landmarks.iter().zip(kept.centres.outer_iter()) {
             assert_eq!(x.row(*row), centre);
         }
 
         let targets = Targets::real(t.view()).with_weights(c.view());
         let targets = if known { targets.with_noise_variance(v.view()) } else { targets };
-        let mut all = Statistics::new(kept.sums.kernel(), kept.sums.centres()).unwrap();
+        let mut all = Statistics::new(sums.kernel(), sums.centres()).unwrap();
         all.update(x.view(), &targets).unwrap();
-        assert!(largest_difference(kept.sums.gram().iter().copied(), all.gram().iter().copied()) < 1e-13);
-        let (found, expected) = (kept.sums.target_sums(), all.target_sums());
+        assert!(largest_difference(sums.gram().iter().copied(), all.gram().iter().copied()) < 1e-13);
+        let (found, expected) = (sums.target_sums(), all.target_sums());
         assert!(largest_difference(found.0, expected.0) < 1e-13 && largest_difference([found.1], [expected.1]) < 1e-12);
         assert!(largest_difference([found.2], [expected.2]) < 1e-13);
 
         let given = Rvm {
-            landmarks: Landmarks::Given(Centres(kept.sums.centres().to_owned())),
+            landmarks: Landmarks::Given(Centres(kept.centres.clone())),
             dictionary: Dictionary::default(),
             keep_statistics: false,
             ..rvm()
@@ -108,10 +108,8 @@ fn files_and_scaling() {
     let text = serde_json::to_string(&named).unwrap();
     for (from, to) in [("\"landmarks\":[", "\"landmarks\":[77777,"), ("\"f\":[", "\"f\":[1.0,")] {
         assert_eq!(text.matches(from).count(), 1);
-        match serde_json::from_str::<Model>(&text.replace(from, to)) {
-            Ok(model) => assert!(Model::from_json(&model.to_json().unwrap()).unwrap_err().to_string().contains("statistics")),
-            Err(error) => assert!(error.to_string().contains("do not fit"), "{error}"),
-        }
+        let damaged = serde_json::from_str::<Model>(&text.replace(from, to)).unwrap();
+        assert!(Model::from_json(&damaged.to_json().unwrap()).unwrap_err().to_string().contains("statistics"));
     }
 }
 

@@ -13,8 +13,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use relvec::{
-    Centres, Dictionary, DictionaryRule, Error, KeptStatistics, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling,
-    Statistics, Targets,
+    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Targets,
 };
 use serde_json::json;
 
@@ -105,7 +104,7 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     model.relevance = model.relevance.iter().map(|k| plan.landmarks[*k]).collect();
     report.repairs.constant_features = plan.constant;
     if job.rvm.keep_statistics {
-        model.statistics = Some(KeptStatistics { sums: statistics, landmarks: plan.landmarks });
+        model.statistics = Some(statistics.kept(plan.landmarks));
     }
     model.n_rows = plan.rows;
     model.scaling = plan.scaling;

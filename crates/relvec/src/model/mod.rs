@@ -5,6 +5,7 @@ mod counts;
 mod decisions;
 mod draws;
 mod healed;
+mod kept_statistics;
 mod leave_one_out;
 mod margins;
 mod outputs;
@@ -24,13 +25,14 @@ use crate::label::Label;
 use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
 use crate::report::Status;
-use crate::statistics::Statistics;
 
 pub use self::classes::{ClassFunctions, Committee};
 pub use self::counts::Counts;
 pub use self::decisions::{Decision, Decisions};
 pub use self::draws::Draws;
 pub use self::healed::{KeptRows, Variance};
+pub use self::kept_statistics::KeptStatistics;
+pub(crate) use self::kept_statistics::NoiseSums;
 pub use self::leave_one_out::LeaveOneOut;
 pub use self::margins::Margins;
 pub(crate) use self::stored::rows;
@@ -145,27 +147,6 @@ impl Posterior {
         match self.factor.iter().enumerate().any(|(i, row)| row.len() != i + 1 || !(row[i] > 0.0)) {
             true => Err("the posterior factor is not lower triangular with a positive diagonal"),
             false => Ok(()),
-        }
-    }
-}
-
-/// Sums over the rows that a model was learnt from, at landmarks (after scaling).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KeptStatistics {
-    /// The sums.
-    pub sums: Statistics,
-    /// What [`Model::relevance`] calls each of the landmarks, `[L]`.
-    pub landmarks: Vec<usize>,
-}
-
-impl KeptStatistics {
-    fn check(&self, model: &Model) -> std::result::Result<(), &'static str> {
-        let known = |row: &usize| self.landmarks.contains(row);
-        let sizes = self.landmarks.len() == self.sums.centres().nrows() && self.sums.n_features() == model.n_features;
-        match sizes && model.relevance.iter().all(known) && model.kernel() == Some(self.sums.kernel()) {
-            true => Ok(()),
-            false => Err("the kept statistics do not fit the model"),
         }
     }
 }

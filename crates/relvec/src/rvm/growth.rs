@@ -11,7 +11,7 @@ use crate::design::{Basis, Columns};
 use crate::error::{Error, Result, require};
 use crate::likelihood::Likelihood;
 use crate::memory::{self, afford};
-use crate::model::{FittedBasis, KeptStatistics, Model};
+use crate::model::{FittedBasis, Model};
 use crate::report::{Interrupt, Observer, Report};
 use crate::statistics::Statistics;
 use crate::targets::Targets;
@@ -51,7 +51,7 @@ impl Rvm {
         let mut sums = Statistics::new(&kernel, centres.view())?;
         sums.update_interruptible(x, targets, &table.interrupt)?;
         let landmarks = places.iter().map(|place| table.origin[*place]).collect();
-        Ok(Model { statistics: Some(KeptStatistics { sums, landmarks }), ..model })
+        Ok(Model { statistics: Some(sums.kept(landmarks)), ..model })
     }
 
     /// Adds rows to those that a model was learnt from, without the old ones: `x`, [N, D], as they are (the model
@@ -83,9 +83,9 @@ impl Rvm {
         interrupt: &Interrupt,
     ) -> Result<(Model, Report)> {
         let missing = || Error::Statistics("the model keeps none: fit it with keep_statistics".into());
-        let kept = model.statistics.as_ref().ok_or_else(missing)?;
+        let landmarks = &model.statistics.as_ref().ok_or_else(missing)?.landmarks;
         self.check_same_kernel(model)?;
-        let mut sums = kept.sums.clone();
+        let mut sums = Statistics::of(model).ok_or_else(missing)?;
         if x.ncols() != model.n_features {
             let (expected, found) = (format!("{} columns, as the model has", model.n_features), x.ncols().to_string());
             return Err(Error::Shape { what: "rows to add", expected, found });
@@ -93,18 +93,18 @@ impl Rvm {
         let scaled = model.scaling.as_ref().map(|scaling| scaling.apply(x));
         let rows = scaled.as_ref().map_or(x, |scaled| scaled.view());
         self.pool()?.install(|| sums.update_interruptible(rows, targets, interrupt))?;
-        let place = |row: &usize| kept.landmarks.iter().position(|own| own == row).ok_or_else(missing);
+        let place = |row: &usize| landmarks.iter().position(|own| own == row).ok_or_else(missing);
         let relevance = model.relevance.iter().map(place).collect::<Result<_>>()?;
         let start = Hyperparameters { relevance, ..Hyperparameters::of(model) };
         // The other schemes begin with all columns: what has left the model would not come back.
         let start = matches!(self.inference, Inference::Sequential(_)).then_some(&start);
         let (grown, report) = self.fit_sums(&sums, start, observer, interrupt)?;
         let grown = Model {
-            relevance: grown.relevance.iter().map(|k| kept.landmarks[*k]).collect(),
+            relevance: grown.relevance.iter().map(|k| landmarks[*k]).collect(),
             features: model.features.clone(),
             target: model.target.clone(),
             scaling: model.scaling.clone(),
-            statistics: Some(KeptStatistics { sums, landmarks: kept.landmarks.clone() }),
+            statistics: Some(sums.kept(landmarks.clone())),
             ..grown
         };
         Ok((grown, report))

@@ -1,0 +1,55 @@
+//! Sums over the training rows that a model keeps, so that rows can be added without the old ones.
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+use super::Model;
+
+/// Sums over the rows that a model was learnt from, at its landmarks: what
+/// [`Statistics::of`](crate::Statistics::of) brings back to life.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptStatistics {
+    /// What [`Model::relevance`] calls each of the landmarks, `[L]`.
+    pub landmarks: Vec<usize>,
+    /// The landmarks, [L, D], after scaling.
+    #[serde(with = "super::stored::rows")]
+    pub centres: Array2<f64>,
+    pub(crate) n_rows: usize,
+    /// Least and largest target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) range: Option<(f64, f64)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) noise: Option<NoiseSums>,
+    /// What the targets are summed about.
+    pub(crate) about: f64,
+    pub(crate) tt: f64,
+    pub(crate) weight: f64,
+    /// Phi't, `[L + 1]`, and the lower triangle of Phi'Phi, row by row; the column of ones first.
+    pub(crate) f: Vec<f64>,
+    pub(crate) gram: Vec<Vec<f64>>,
+}
+
+/// What is to be known of known noise beside the sums, (M48).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct NoiseSums {
+    /// Sum of the sample weights.
+    pub count: f64,
+    /// Sum of sample weight times log noise precision.
+    pub log_precision: f64,
+    /// The largest noise variance.
+    pub largest: f64,
+}
+
+impl KeptStatistics {
+    pub(super) fn check(&self, model: &Model) -> Result<(), &'static str> {
+        let (l, d) = self.centres.dim();
+        let triangle = self.gram.len() == l + 1 && self.gram.iter().enumerate().all(|(i, row)| row.len() == i + 1);
+        let sizes = l > 0 && d == model.n_features && self.landmarks.len() == l && self.f.len() == l + 1 && triangle;
+        let known = model.relevance.iter().all(|row| self.landmarks.contains(row));
+        match sizes && known && model.kernel().is_some() {
+            true => Ok(()),
+            false => Err("the kept statistics do not fit the model"),
+        }
+    }
+}
