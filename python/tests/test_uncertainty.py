@@ -166,3 +166,18 @@ def test_warm_start_from_something_else():
     model = RVR(gamma=0.2, warm_start=True).fit(X, T)
     with pytest.raises(ValueError, match="inference='sequential'"):
         model.set_params(inference="mackay").fit(X, T)
+
+
+def test_classes_of_rows_left_out():
+    model = RVC(gamma=0.5).fit(C, Y)
+    left, seen = model.leave_one_out(C, Y), model.predict_proba(C)
+    assert left.shape == seen.shape and np.allclose(left.sum(axis=1), 1.0)
+    own = np.arange(len(Y)), (model.classes_[1] == Y).astype(int)
+    # Without the row itself its class is less certain, on the whole.
+    assert -np.log(left[own]).mean() > -np.log(seen[own]).mean()
+    assert np.abs(left - seen).max() < 0.5
+    with pytest.raises(ValueError, match="classes that the model does not know"):
+        model.leave_one_out(C, np.full(len(Y), 77))
+    three = RVC(gamma=0.5).fit(C, np.where(C[:, 0] > 1.0, 2, Y[0] == Y))
+    with pytest.raises(ValueError, match="two classes, found 3"):
+        three.leave_one_out(C, Y)

@@ -264,6 +264,7 @@ pub(crate) struct DecisionArgs {
 #[command(after_help = "Examples:
   relvec score houses.json test.csv
   relvec score cells.json test.csv --figures figures
+  relvec score houses.json houses.csv --leave-one-out
   relvec score cells.json test.csv --costs ill:well=50,well:ill=1 --reject-cost 0.5 --format json")]
 pub(crate) struct ScoreArgs {
     /// The model file
@@ -276,6 +277,10 @@ pub(crate) struct ScoreArgs {
     /// Probability of the interval whose share of rows is told (regression) [default: 0.95]
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
+    /// The table is the one that the model was trained on: predict each row as if it had been left out, the precisions
+    /// held (Gaussian noise, two classes). Hopeful where many rows are relevance vectors: they have seen the row
+    #[arg(long)]
+    pub leave_one_out: bool,
     /// Folder for figures, made if need be: ROC, precision against recall, reliability (classes)
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use ndarray::{Array2, Axis, concatenate};
-use relvec::{Decision, Decisions, Likelihood, Model, Moderation};
+use ndarray::{Array2, ArrayView1, Axis, concatenate};
+use relvec::{Decision, Decisions, Likelihood, Model, Moderation, Targets};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -74,6 +74,10 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     let decision = decision::resolve(&args.decision, &model)?;
     let model = if model.has_several_outputs() { one_output(&model, args.target.as_deref())? } else { model };
     let task = task(&model);
+    let two = task == Task::Regress || model.outputs() == 1;
+    if args.leave_one_out && (model.posterior.is_none() || !two) {
+        bail!("--leave-one-out is for one relevance vector machine, of values or two classes; the model is another");
+    }
     let known = args.target.as_deref().or(model.target.as_deref());
     let target = known.ok_or_else(|| usage("--target NAME is needed: the model does not say what its target is called"))?;
     args.output.as_deref().map_or(Ok(()), output::check)?;
@@ -133,10 +137,14 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
             mean.extend(model.predict_mean(x)?);
             continue;
         }
-        let prediction = model.predict(x)?;
+        let prediction = match args.leave_one_out {
+            true => model.leave_one_out(x, &Targets::real(ArrayView1::from(&truth[mean.len()..])))?.prediction,
+            false => model.predict(x)?,
+        };
         variance.extend(prediction.variance());
         mean.extend(prediction.mean);
     }
+    check_trained_on(args, model, truth.len())?;
     let mut out =
         vec![measure("rmse", "RMSE", 1.0, metrics::rmse(&truth, &mean)), measure("mae", "MAE", 1.0, metrics::mae(&truth, &mean))];
     if !variance.is_empty() {
@@ -167,6 +175,15 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
     };
     let (mut truth, mut predicted, mut logs, mut function) = (vec![], vec![], vec![], vec![]);
     while let Some(x) = blocks.next(|table| push(&mut truth, class(table)))? {
+        if args.leave_one_out {
+            let own = &truth[predicted.len()..];
+            let left = model.leave_one_out(x, &Targets::classes(own, 2))?.prediction;
+            let odds = left.log_odds(Moderation::Posterior);
+            predicted.extend(odds.iter().map(|f| usize::from(*f > 0.0)));
+            let log = |f: f64| f.min(0.0) - (-f.abs()).exp().ln_1p();
+            logs.push(Array2::from_shape_fn((odds.len(), 2), |(i, k)| log(if k == 0 { -odds[i] } else { odds[i] })));
+            continue;
+        }
         // Without a decision of one's own what `predict` says, which of a support vector machine are votes.
         predicted.extend(model.predict_class(x)?);
         match probabilities {
@@ -175,6 +192,7 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
             false => {}
         }
     }
+    check_trained_on(args, model, truth.len())?;
     let log = match logs.is_empty() {
         true => None,
         false => Some(concatenate(Axis(0), &logs.iter().map(|log| log.view()).collect::<Vec<_>>())?),
@@ -250,6 +268,14 @@ fn rankings(own: &Classes) -> Vec<(usize, Ranking)> {
         (None, Some(function)) => by(1, function).into_iter().collect(),
         (None, None) => vec![],
     }
+}
+
+/// Refuses to leave out rows that the model was not trained on.
+fn check_trained_on(args: &ScoreArgs, model: &Model, rows: usize) -> Result<()> {
+    if args.leave_one_out && rows != model.n_rows {
+        bail!("--leave-one-out: the model was trained on {}, the table has {rows}", count(model.n_rows, "row"));
+    }
+    Ok(())
 }
 
 /// Keeps what was read.

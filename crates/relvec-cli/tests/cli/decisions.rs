@@ -302,3 +302,25 @@ fn tables_that_cannot_be_scored() {
     folder.fails(1, "score bare.json n.csv --target t --prior 0=0.5,2=0.5", &["no class `2`", "its classes are: 0, 1"]);
     folder.fails(1, "predict bare.json n.csv", &["expects 2 columns, found 3"]);
 }
+
+/// Rows left out are predicted worse than rows that were learnt from, but not by much; only of the table trained on.
+#[test]
+fn rows_left_out() {
+    let measure = |folder: &Folder, line: &str, key: &str| {
+        folder.ok(&format!("{line} --format json")).json()["measures"][key].as_f64().unwrap()
+    };
+    let folder = Folder::with("c.csv", class_table(200)).add("r.csv", regression_table(80, ","));
+    folder.ok("fit c.csv --target kind -o c.json");
+    folder.ok("fit r.csv --target y -o r.json");
+    for (name, key) in [("c", "log_loss"), ("r", "rmse"), ("r", "negative_log_density")] {
+        let line = format!("score {name}.json {name}.csv");
+        let (seen, left) = (measure(&folder, &line, key), measure(&folder, &format!("{line} --leave-one-out"), key));
+        assert!(left > seen && left - seen < 0.5 * seen.abs(), "{name} {key}: {seen} {left}");
+    }
+    let folder = folder.add("few.csv", regression_table(20, ",")).add("k.csv", three_classes(90, ["a", "b", "c"]));
+    folder.fails(1, "score r.json few.csv --leave-one-out", &["80 rows", "20"]);
+    folder.ok("fit k.csv --target kind -o k.json");
+    folder.fails(1, "score k.json k.csv --leave-one-out", &["two classes"]);
+    folder.ok("fit c.csv --target kind --machine svm -o s.json");
+    folder.fails(1, "score s.json c.csv --leave-one-out", &["relevance vector machine"]);
+}

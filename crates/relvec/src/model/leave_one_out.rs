@@ -24,8 +24,9 @@ pub struct LeaveOneOut {
 }
 
 impl Model {
-    /// By the variance of the posterior, whatever that of the model. Leaves out each of the rows `x`, [N, D], that the model was trained on, with its targets (and sample weights: all
-    /// repetitions of a row go at once).
+    /// Leaves out each of the rows `x`, [N, D], that the model was trained on, with its targets (and sample weights: all
+    /// repetitions of a row go at once); by the variance of the posterior, whatever that of the model. Some of the rows
+    /// will do: each is left out by itself.
     ///
     /// # Errors
     /// As [`Model::predict`]; targets that do not suit the model.
