@@ -333,7 +333,7 @@ class RelevanceVectorMachine(KernelMachine):
         """Mean and model variance at rows `X`, and the variance of the noise of each output."""
         rows = self._rows(X)
         if self._model.n_outputs > 1:
-            return self._model.predict_outputs(rows, threads(self.n_jobs))
+            return self._model.predict_outputs(rows, threads(self.n_jobs), variance)
         mean, model_variance, noise = self._model.predict(rows, threads(self.n_jobs), variance)
         return mean, model_variance, np.array(noise)
 

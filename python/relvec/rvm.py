@@ -405,9 +405,8 @@ default="kmedoids"
     @property
     def _several_outputs(self) -> bool:
         """Whether targets of several outputs can be learnt."""
-        plain = self.folds is None and not self.keep_statistics and self.sparsity != "cv" and not self.calibrate
-        noisy = self.likelihood == "gaussian" and self.variance == "posterior" and self.keep_rows is None
-        return plain and noisy and self.inference != "variational" and self.centres == "fixed"
+        plain = self.likelihood == "gaussian" and self.inference != "variational"
+        return plain and self.centres == "fixed" and not self.keep_statistics
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

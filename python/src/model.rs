@@ -134,9 +134,17 @@ impl Model {
     }
 
     /// Means and model variances of several outputs at rows, [N, K], and the variances of their noise, `[K]`.
-    fn predict_outputs<'py>(&self, py: Python<'py>, x: PyReadonlyArray2<'py, f64>, threads: usize) -> PyResult<Outputs<'py>> {
+    #[pyo3(signature = (x, threads, variance=None))]
+    fn predict_outputs<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        threads: usize,
+        variance: Option<&str>,
+    ) -> PyResult<Outputs<'py>> {
+        let rule = variance.map(Variance::from_name).transpose().map_err(exception)?;
         let x = x.as_array();
-        let found = self.on_rows(py, threads, |model| model.predict_outputs(x))?;
+        let found = self.on_rows(py, threads, |model| model.predict_outputs_with(x, rule.unwrap_or(model.variance)))?;
         let columns = |of: &dyn Fn(&Prediction) -> &Array1<f64>| {
             let mut out = Array2::zeros((x.nrows(), found.len()));
             out.columns_mut().into_iter().zip(&found).for_each(|(mut column, one)| column.assign(of(one)));

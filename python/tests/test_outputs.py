@@ -145,14 +145,26 @@ def test_names_of_frames(data):
     assert model._model.targets == ["a", "b", "c"] and model.output(1)._model.target == "b"
 
 
+def test_honest_variances(data):
+    X, t = data
+    model = RVR(gamma=0.5, sparsity=1.0, variance="healed", calibrate=True).fit(X, t)
+    mean, std = model.predict(X, return_std=True)
+    inside = np.mean(np.abs(t - mean) < 1.96 * std, axis=0)
+    assert np.all(inside > 0.9)
+    far = model.predict([[40.0]], return_std=True)[1][0]
+    ratio = far / (t.std(axis=0) * np.sqrt(model.variance_factor_))
+    assert np.all((ratio > 0.98) & (ratio < 1.3))
+    assert np.all(model.predict(X, return_std=True, variance="posterior")[1] <= std)
+    assert model.report_["validation"]["coverage"] > 0.85
+    for k in range(3):
+        assert np.allclose(model.output(k).predict(X, return_std=True)[1], std[:, k])
+
+
 def test_what_is_refused(data):
     X, t = data
     for parameters in [
         {"inference": "variational"},
-        {"folds": 3},
-        {"calibrate": True},
-        {"sparsity": "cv"},
-        {"variance": "healed"},
+        {"keep_statistics": True, "dictionary": 10},
         {"centres": "learned"},
         {"likelihood": "student_t"},
     ]:

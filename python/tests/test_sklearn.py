@@ -90,7 +90,7 @@ def test_tags():
     assert is_regressor(RVR()) and is_classifier(RVC())
     assert get_tags(RVC()).classifier_tags.multi_class
     assert get_tags(RVR()).target_tags.multi_output
-    assert not get_tags(RVR(calibrate=True)).target_tags.multi_output
+    assert not get_tags(RVR(likelihood="poisson")).target_tags.multi_output
     assert not get_tags(RVR()).input_tags.sparse
     assert get_tags(RVR(kernel="precomputed")).input_tags.pairwise
     assert not get_tags(RVR()).input_tags.pairwise

@@ -54,7 +54,7 @@ pub fn bench_calibration(arguments: &[&str]) -> Result {
 /// A program with the package as it is released.
 fn bench_released(program: &str, arguments: &[&str]) -> Result {
     VENV.ready()?;
-    VENV.install_package("release", "target/scale/wheels", "")?;
+    VENV.install_package("release", "target/scale/wheels", "[test]")?;
     VENV.python(&[&[program], arguments].concat())
 }
 

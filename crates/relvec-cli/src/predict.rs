@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::{Context, Result, bail};
-use ndarray::{ArrayView1, ArrayView2};
+use ndarray::{Array2, ArrayView1, ArrayView2};
 use rayon::prelude::*;
 use relvec::{Decision, Draws, Likelihood, Model, Moderation, Prediction, Variance};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
@@ -114,8 +114,9 @@ impl<'a> PredictionWriter<'a> {
             }
         }
         let variance = args.variance.as_deref().map_or(Ok(model.variance), Variance::from_name)?;
-        if variance == Variance::Healed && !outputs.is_empty() {
-            bail!("--variance healed: a model of several outputs keeps no rows for it");
+        if variance == Variance::Healed && regression && model.kept_rows.is_none() {
+            // What the library would say of the first row, when the header has been written.
+            model.predict_outputs_with(Array2::zeros((0, model.n_features)).view(), variance)?;
         }
         header.extend((1..=args.samples.unwrap_or(0)).map(|k| format!("sample_{k}")));
         if !outputs.is_empty() {
@@ -165,10 +166,7 @@ impl<'a> PredictionWriter<'a> {
             }
             Task::Regress => {
                 let (model, variance) = (self.model, self.variance);
-                let predictions = self.pool.install(|| match model.has_several_outputs() {
-                    true => model.predict_outputs(x),
-                    false => Ok(vec![model.predict_with(x, variance)?]),
-                })?;
+                let predictions = self.pool.install(|| model.predict_outputs_with(x, variance))?;
                 if model.is_of_counts() {
                     for row in self.counts(&predictions[0], known)? {
                         write(sink, &row.map(number))?;

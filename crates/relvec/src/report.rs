@@ -294,13 +294,14 @@ pub struct PrecisionPosterior {
 #[serde(default)]
 #[non_exhaustive]
 pub struct HeldOutScores {
-    /// Root of the mean squared error, in units of the target; regression.
+    /// Root of the mean squared error, in units of the target; of several outputs in the standard deviations of each.
+    /// Regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rmse: Option<f64>,
-    /// Mean absolute error; regression.
+    /// Mean absolute error, in the same units; regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mae: Option<f64>,
-    /// Mean negative log predictive density, in nats; regression.
+    /// Mean negative log predictive density, in nats, of several outputs that of all together; regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nlpd: Option<f64>,
     /// Share of targets within the central 95 % interval of their prediction; regression.

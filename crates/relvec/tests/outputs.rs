@@ -365,6 +365,51 @@ fn one_output_alone_and_files() {
     assert!((found - named.log_evidence.unwrap()).abs() < 0.1);
 }
 
+/// Cross-validation scores all outputs; calibrated and healed variances are those of each output alone.
+#[test]
+fn rows_left_out_and_healed_variances() {
+    let (x, t) = data(11, 200);
+    let own = Rvm { cv: Some(4), variance: Variance::Healed, calibrate: true, sparsity: Sparsity::Nats(1.0), ..rvm() };
+    let (model, report) = fit(&own, &x, &t);
+    let validation = report.validation.unwrap();
+    let scores = &validation.scores;
+    // Errors are in standard deviations of each output, the density that of all.
+    assert!((0.1..0.6).contains(&scores.rmse.unwrap()) && (0.05..0.5).contains(&scores.mae.unwrap()), "{scores:?}");
+    assert!((0.9..=1.0).contains(&scores.coverage.unwrap()));
+    let found = model.predict_outputs(x.view()).unwrap();
+    let density: f64 = (0..3).map(|k| -found[k].log_density(t.column(k)).mean().unwrap()).sum();
+    assert!((scores.nlpd.unwrap() - density).abs() < 1.0, "{scores:?} {density}");
+    let kept = model.kept_rows.as_ref().unwrap();
+    assert_eq!((kept.further.len(), kept.rows.nrows()), (2, 200));
+    let far = Array2::from_elem((1, 1), 50.0);
+    let factor = model.posterior.as_ref().unwrap().variance_factor.unwrap_or(1.0);
+    let bare = model.predict_outputs_with(far.view(), Variance::Posterior).unwrap();
+    for (k, far) in model.predict_outputs(far.view()).unwrap().iter().enumerate() {
+        // Away from all rows nothing is known but how the target spreads beyond its noise.
+        let added = factor * (t.column(k).var(0.0) - model.output_noise_variances()[k]);
+        let gained = far.variance()[0] - bare[k].variance()[0];
+        assert!(close(gained, added, 1e-8), "{k}: {gained} {added}");
+        let one = model.output(k).unwrap();
+        assert_eq!(one.predict(x.view()).unwrap(), found[k]);
+    }
+    let plain = model.predict_outputs_with(x.view(), Variance::Posterior).unwrap();
+    assert!((0..3).all(|k| plain[k].model_variance.sum() < found[k].model_variance.sum()));
+    assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
+    let broken = KeptRows { further: vec![], ..kept.clone() };
+    let broken = Model { kept_rows: Some(broken), ..model.clone() };
+    assert!(Model::from_json(&broken.to_json().unwrap()).is_err());
+
+    // With sums by fold the scores are those of fits to the rows.
+    let few = Rvm { cv: Some(4), dictionary: Dictionary::Size(40), ..rvm() };
+    let (model, report) = fit(&few, &x, &t);
+    let validation = report.validation.unwrap();
+    assert!(validation.shared_landmarks && validation.scores.coverage.unwrap() > 0.85);
+    let (same, _) = fit(&Rvm { cv: None, ..few }, &x, &t);
+    assert!(close(model.log_evidence.unwrap(), same.log_evidence.unwrap(), 1e-8));
+    let chosen = Rvm { sparsity: Sparsity::Rule(SparsityRule::Cv), ..rvm() };
+    assert!(fit(&chosen, &x, &t).1.validation.unwrap().tried.len() > 1);
+}
+
 /// What is not known of several outputs is refused by name.
 #[test]
 fn what_several_outputs_cannot_have() {
@@ -376,9 +421,6 @@ fn what_several_outputs_cannot_have() {
     for (rvm, expected) in [
         (Rvm { inference: Variational::default().into(), ..rvm() }, "inference"),
         (Rvm { inference: Em { hyperpriors: priors, ..Em::default() }.into(), ..rvm() }, "hyperpriors.a"),
-        (Rvm { cv: Some(5), ..rvm() }, "cv"),
-        (Rvm { calibrate: true, ..rvm() }, "cv"),
-        (Rvm { variance: Variance::Healed, ..rvm() }, "variance"),
         (Rvm { keep_statistics: true, dictionary: Dictionary::Size(9), ..rvm() }, "keep_statistics"),
         (Rvm { centres: CentreRule::Learned, ..rvm() }, "centres"),
         (Rvm { likelihood: Poisson::default().into(), ..rvm() }, "one output"),

@@ -65,8 +65,7 @@ fn what_several_targets_cannot_have() {
     ] {
         folder.fails(2, &format!("{both} {flag}"), &[expected]);
     }
-    for (flag, expected) in [("--inference variational", "inference"), ("--cv 3", "cv"), ("--likelihood student_t", "one output")]
-    {
+    for (flag, expected) in [("--inference variational", "inference"), ("--likelihood student_t", "one output")] {
         folder.fails(1, &format!("{both} {flag}"), &[expected]);
     }
     folder.fails(1, "fit d.csv -o m.json --target east --target east", &["named twice"]);
@@ -84,5 +83,10 @@ fn a_constant_target_is_said() {
     assert!(fit.stderr.contains("warning: the same on every row: same"), "{}", fit.stderr);
     let (_, rows) = folder.ok("predict m.json d.csv").csv();
     assert!(numbers(&rows, 4).iter().all(|v| (v - 4.0).abs() < 1e-4));
-    folder.fails(1, "predict m.json d.csv --variance healed", &["several outputs"]);
+    folder.fails(1, "predict m.json d.csv --variance healed", &["keep_rows"]);
+    let fit = folder.ok("fit d.csv --target east --target same --variance healed --calibrate -o h.json");
+    assert!(fit.stderr.contains("left out") && fit.stderr.contains("rows kept           40"), "{}", fit.stderr);
+    let (_, healed) = folder.ok("predict h.json d.csv").csv();
+    let (_, plain) = folder.ok("predict h.json d.csv --variance posterior").csv();
+    assert!(numbers(&healed, 1).iter().zip(numbers(&plain, 1)).all(|(healed, plain)| *healed >= plain));
 }

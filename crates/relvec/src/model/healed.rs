@@ -45,19 +45,46 @@ pub struct KeptRows {
     /// Prior variance of the weight of the added basis function, 1 / alpha*, in squared units of the target: what the
     /// noise leaves of the targets' variance.
     pub prior_variance: f64,
+    /// The same of further outputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<KeptOutput>,
     /// Whether these are all rows that the model was learnt from; else a sample.
     pub complete: bool,
 }
 
+/// What is kept of an output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptOutput {
+    /// As [`KeptRows::residuals`], `[N']`.
+    pub residuals: Vec<f64>,
+    /// As [`KeptRows::prior_variance`].
+    pub prior_variance: f64,
+}
+
 impl KeptRows {
+    /// The rows of output k alone.
+    pub(super) fn output(&self, k: usize) -> KeptRows {
+        let mut own = self.clone();
+        if let Some(further) = k.checked_sub(1).and_then(|k| self.further.get(k)) {
+            (own.residuals, own.prior_variance) = (further.residuals.clone(), further.prior_variance);
+        }
+        KeptRows { further: vec![], ..own }
+    }
+
     pub(super) fn check(&self, model: &Model) -> std::result::Result<(), &'static str> {
         let n = self.rows.nrows();
-        let numbers = self.residuals.iter().chain(&self.weights).chain([&self.prior_variance]);
-        let sizes = self.residuals.len() == n && self.weights.len() == n && n > 0 && self.rows.ncols() == model.n_features;
+        let further = self.further.iter().flat_map(|output| output.residuals.iter().chain([&output.prior_variance]));
+        let numbers = self.residuals.iter().chain(&self.weights).chain([&self.prior_variance]).chain(further);
+        let outputs = if model.has_several_outputs() { model.outputs() } else { 1 };
+        let each = self.further.len() + 1 == outputs && self.further.iter().all(|output| output.residuals.len() == n);
+        let sizes =
+            each && self.residuals.len() == n && self.weights.len() == n && n > 0 && self.rows.ncols() == model.n_features;
         if !sizes
             || !numbers.clone().all(|v| v.is_finite())
             || !self.weights.iter().all(|w| *w > 0.0)
             || self.prior_variance < 0.0
+            || self.further.iter().any(|output| output.prior_variance < 0.0)
         {
             return Err("the kept rows do not fit the model");
         }

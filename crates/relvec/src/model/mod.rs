@@ -30,7 +30,7 @@ pub use self::classes::{ClassFunctions, Committee};
 pub use self::counts::Counts;
 pub use self::decisions::{Decision, Decisions};
 pub use self::draws::Draws;
-pub use self::healed::{KeptRows, Variance};
+pub use self::healed::{KeptOutput, KeptRows, Variance};
 pub use self::kept_statistics::KeptStatistics;
 pub(crate) use self::kept_statistics::NoiseSums;
 pub use self::leave_one_out::LeaveOneOut;

@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 
-use super::{Model, Prediction, check_predicted};
+use super::{Model, Prediction, Variance, check_predicted};
 use crate::error::{Error, Result};
 
 impl Model {
@@ -16,8 +16,19 @@ impl Model {
     /// # Errors
     /// As [`Model::predict`].
     pub fn predict_outputs(&self, x: ArrayView2<f64>) -> Result<Vec<Prediction>> {
+        self.predict_outputs_with(x, self.variance)
+    }
+
+    /// As [`Model::predict_outputs`], with the variance asked for; a healed one is worked out for each output by itself.
+    ///
+    /// # Errors
+    /// As [`Model::predict_with`].
+    pub fn predict_outputs_with(&self, x: ArrayView2<f64>, variance: Variance) -> Result<Vec<Prediction>> {
         if !self.has_several_outputs() {
-            return Ok(vec![self.predict(x)?]);
+            return Ok(vec![self.predict_with(x, variance)?]);
+        }
+        if variance == Variance::Healed {
+            return (0..self.outputs()).map(|k| self.output(k)?.predict_with(x, variance)).collect();
         }
         self.check_rows(x)?;
         let posterior = self.posterior()?;
@@ -67,6 +78,7 @@ impl Model {
         one.expansion.intercept = vec![self.expansion.intercept[k]];
         one.alpha.iter_mut().for_each(|alpha| *alpha /= ratio);
         one.intercept_alpha = self.intercept_alpha.map(|alpha| alpha / ratio);
+        one.kept_rows = self.kept_rows.as_ref().map(|kept| kept.output(k));
         one.target = self.targets.get(k).cloned();
         one.targets = vec![];
         one.log_evidence = None;

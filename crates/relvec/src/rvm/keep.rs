@@ -1,12 +1,12 @@
 //! Training rows that go into the model, for a variance that does not shrink away from them.
 
-use ndarray::{Array1, Axis};
+use ndarray::Axis;
 
 use super::Rvm;
 use super::landmarks::Landmarks;
 use super::table::Table;
 use crate::error::{Result, require};
-use crate::model::{KeptRows, Model, Variance};
+use crate::model::{KeptOutput, KeptRows, Model, Variance};
 
 /// Rows kept where no number is given, at most: a prediction costs as much as a kernel with each of them.
 const MOST_ROWS: usize = 2000;
@@ -19,7 +19,10 @@ impl Rvm {
 
     /// The model with the rows that it is to keep, out of `among` (ascending; `None`: all).
     pub(super) fn with_kept_rows(&self, table: &Table, model: Model, among: Option<&[usize]>) -> Result<Model> {
-        let Some(noise) = model.noise_variance().filter(|_| self.keeps_rows()) else { return Ok(model) };
+        let noises = model.output_noise_variances();
+        if noises.is_empty() || !self.keeps_rows() {
+            return Ok(model);
+        }
         let expected = "posterior, and no rows to keep: the noise is given row by row";
         require(!table.known_noise, || "variance".into(), self.variance.name(), expected)?;
         let all: Vec<usize> = among.map_or_else(|| (0..table.rows.nrows()).collect(), <[usize]>::to_vec);
@@ -30,20 +33,27 @@ impl Rvm {
             false => Landmarks::any(all.len(), size, self.seed).into_iter().map(|k| all[k]).collect(),
         };
         let targets = table.real_targets();
+        let outputs = table.outputs;
+        let target = |n: &usize, k: usize| targets[n * outputs + k];
         let weight = |n: &usize| table.weights[*n];
         let total: f64 = all.iter().map(weight).sum();
-        let mean = all.iter().map(|n| weight(n) * targets[*n]).sum::<f64>() / total;
-        let variance = all.iter().map(|n| weight(n) * (targets[*n] - mean).powi(2)).sum::<f64>() / total;
         // Each row of a sample stands for others as well.
         let share = total / some.iter().map(weight).sum::<f64>();
         let rows = table.rows.select(Axis(0), &some);
-        let fitted = model.predict_mean(rows.view())?;
-        let residuals: Array1<f64> = some.iter().zip(&fitted).map(|(n, f)| targets[*n] - f).collect();
+        let fitted = model.predict_output_means(rows.view())?;
+        let of_output = |k: usize| {
+            let mean = all.iter().map(|n| weight(n) * target(n, k)).sum::<f64>() / total;
+            let variance = all.iter().map(|n| weight(n) * (target(n, k) - mean).powi(2)).sum::<f64>() / total;
+            let residuals = some.iter().zip(fitted.column(k)).map(|(n, f)| target(n, k) - f).collect();
+            KeptOutput { residuals, prior_variance: (variance - noises[k]).max(0.0) }
+        };
+        let KeptOutput { residuals, prior_variance } = of_output(0);
         let kept = KeptRows {
             rows: rows.to_owned(),
-            residuals: residuals.to_vec(),
+            residuals,
             weights: some.iter().map(|n| share * weight(n)).collect(),
-            prior_variance: (variance - noise).max(0.0),
+            prior_variance,
+            further: (1..outputs).map(of_output).collect(),
             complete,
         };
         Ok(Model { variance: self.variance, kept_rows: Some(kept), ..model })

@@ -15,11 +15,6 @@ impl Rvm {
             let expected = format!("0: the precisions of {outputs} outputs are relative to those of their noise");
             require(value == 0.0, || format!("inference.{scheme}.hyperpriors.{letter}"), value, &expected)?;
         }
-        let folds = self.validation_folds();
-        let expected = format!("none: rows left out are not scored for {outputs} outputs at once");
-        require(folds.is_none(), || "cv".into(), folds.unwrap_or(0), &expected)?;
-        let expected = format!("posterior, and no rows to keep: the variances of {outputs} outputs at once are not healed");
-        require(!self.keeps_rows(), || "variance".into(), self.variance.name(), &expected)?;
         let expected = format!("false: sums are kept for one output, not for {outputs}");
         require(!self.keep_statistics, || "keep_statistics".into(), true, &expected)?;
         let expected = format!("fixed: for {outputs} outputs at once centres stay at their rows");

@@ -31,7 +31,7 @@ const NORMAL_95: f64 = 1.959_963_984_540_054;
 
 /// What is known of one fit's predictions of rows left out, by row of the table.
 struct HeldOut {
-    /// Predictive mean and variance; empty for classes.
+    /// Predictive mean and variance, of several outputs [N, K] by rows; empty for classes.
     mean: Array1<f64>,
     variance: Array1<f64>,
     /// Log probability of the row's class; empty in regression.
@@ -44,8 +44,8 @@ struct HeldOut {
 
 impl HeldOut {
     fn new(table: &Table) -> HeldOut {
-        let n = table.targets.len();
-        let (real, classes) = if table.is_real() { (n, 0) } else { (0, n) };
+        let n = table.weights.len();
+        let (real, classes) = if table.is_real() { (table.targets.len(), 0) } else { (0, n) };
         HeldOut {
             mean: Array1::zeros(real),
             variance: Array1::zeros(real),
@@ -60,9 +60,12 @@ impl HeldOut {
         let x = table.rows.select(Axis(0), fold);
         self.vectors += model.relevance.len();
         if table.is_real() {
-            let found = model.predict(x.view())?;
-            for ((n, mean), variance) in fold.iter().zip(&found.mean).zip(&found.variance()) {
-                (self.mean[*n], self.variance[*n]) = (*mean, *variance);
+            let found = model.predict_outputs(x.view())?;
+            for (k, found) in found.iter().enumerate() {
+                for ((n, mean), variance) in fold.iter().zip(&found.mean).zip(&found.variance()) {
+                    let place = n * table.outputs + k;
+                    (self.mean[place], self.variance[place]) = (*mean, *variance);
+                }
             }
             return Ok(());
         }
@@ -75,41 +78,52 @@ impl HeldOut {
         Ok(())
     }
 
-    /// Squared errors over variances, by row.
+    /// Squared errors over variances, as they are kept.
     fn squares<'a>(&'a self, t: &'a [f64]) -> impl Iterator<Item = f64> + 'a {
         self.mean.iter().zip(&self.variance).zip(t).map(|((m, v), t)| (t - m).powi(2) / v)
     }
 
     /// What the variances have to be multiplied by to be as large as the squared errors are, but at least 1, (M58).
     fn factor(&self, t: &[f64], c: &[f64]) -> f64 {
-        mean(self.squares(t), c).max(1.0)
+        mean(by_rows(self.squares(t), c.len()).into_iter(), c).max(1.0)
     }
 
-    /// Negative log predictive density by row, variances multiplied by `factor`.
-    fn losses(&self, t: &[f64], factor: f64) -> Vec<f64> {
+    /// Negative log predictive density by row (of several outputs their sum), variances multiplied by `factor`.
+    fn losses(&self, t: &[f64], rows: usize, factor: f64) -> Vec<f64> {
         if !self.log_probability.is_empty() {
             return self.log_probability.iter().map(|p| -p).collect();
         }
         let width = |v: f64| (2.0 * std::f64::consts::PI * factor * v).ln();
-        self.squares(t).zip(&self.variance).map(|(square, v)| 0.5 * (width(*v) + square / factor)).collect()
+        let each = self.squares(t).zip(&self.variance).map(|(square, v)| 0.5 * (width(*v) + square / factor));
+        let outputs = self.mean.len() as f64 / rows.max(1) as f64;
+        by_rows(each, rows).into_iter().map(|mean| outputs * mean).collect()
     }
 
-    fn scores(&self, t: &[f64], c: &[f64], factor: f64) -> HeldOutScores {
-        let loss = mean(self.losses(t, factor).into_iter(), c);
+    /// `units`: what the errors of each output are told in, `[K]`.
+    fn scores(&self, t: &[f64], c: &[f64], units: &[f64], factor: f64) -> HeldOutScores {
+        let loss = mean(self.losses(t, c.len(), factor).into_iter(), c);
         if self.mean.is_empty() {
             let wrong = self.right.iter().map(|right| f64::from(u8::from(!right)));
             return HeldOutScores { error_rate: Some(mean(wrong, c)), log_loss: Some(loss), ..HeldOutScores::default() };
         }
-        let errors = || self.mean.iter().zip(t).map(|(m, t)| (t - m).abs());
+        let errors = || self.mean.iter().zip(t).zip(units.iter().cycle()).map(|((m, t), unit)| (t - m).abs() / unit);
         let inside = self.squares(t).map(|square| f64::from(u8::from(square <= factor * NORMAL_95 * NORMAL_95)));
+        let over_rows = |values: &mut dyn Iterator<Item = f64>| mean(by_rows(values, c.len()).into_iter(), c);
         HeldOutScores {
-            rmse: Some(mean(errors().map(|e| e * e), c).sqrt()),
-            mae: Some(mean(errors(), c)),
+            rmse: Some(over_rows(&mut errors().map(|e| e * e)).sqrt()),
+            mae: Some(over_rows(&mut errors())),
             nlpd: Some(loss),
-            coverage: Some(mean(inside, c)),
+            coverage: Some(over_rows(&mut { inside })),
             ..HeldOutScores::default()
         }
     }
+}
+
+/// Means over the outputs, by row.
+fn by_rows(values: impl Iterator<Item = f64>, rows: usize) -> Vec<f64> {
+    let values: Vec<f64> = values.collect();
+    let outputs = values.len() / rows.max(1);
+    values.chunks(outputs.max(1)).map(|row| row.iter().sum::<f64>() / outputs as f64).collect()
 }
 
 /// Mean by weight.
@@ -128,7 +142,7 @@ struct Folds {
 impl Folds {
     /// Folds of rows whose targets are alike: of each `count` neighbours in the order of the targets one goes to each.
     fn new(table: &Table, count: usize) -> Result<Folds> {
-        let n = table.targets.len();
+        let n = table.weights.len();
         let bad = |expected: String| Err(Error::Parameter { name: "cv".into(), found: count.to_string(), expected });
         if count > n {
             return bad(format!("at most as many folds as there are different rows, {n}"));
@@ -136,7 +150,9 @@ impl Folds {
         let mut order: Vec<usize> = (0..n).collect();
         let mut random = Pcg64::seed_from_u64(table.rvm.seed);
         order.shuffle(&mut random);
-        order.sort_by(|i, j| table.targets[*i].total_cmp(&table.targets[*j]));
+        // Of several outputs those of the first.
+        let first = |row: usize| table.targets[row * (table.targets.len() / n)];
+        order.sort_by(|i, j| first(*i).total_cmp(&first(*j)));
         if !table.is_real() {
             let same = order.chunk_by(|i, j| table.targets[*i] == table.targets[*j]);
             if let Some(class) = same.min_by_key(|rows| rows.len()).filter(|rows| rows.len() < count) {
@@ -165,17 +181,20 @@ impl Folds {
             return Ok(self);
         }
         afford("sums over the rows of each fold", table.taken + bytes, table.memory_limit)?;
-        let mut fold_of = vec![0; table.targets.len()];
+        let outputs = table.outputs;
+        let mut fold_of = vec![0; table.weights.len()];
         self.rows.iter().enumerate().for_each(|(k, fold)| fold.iter().for_each(|n| fold_of[*n] = k));
         let (rows, columns) = table.columns(&places);
         let design = Design::unscaled(rows, columns, table.rvm.bias, table.memory_limit, table.interrupt.clone());
-        let mut sums: Vec<Sums> = self.rows.iter().map(|_| Sums::new(design.n_columns(), 1)).collect();
+        let mut sums: Vec<Sums> = self.rows.iter().map(|_| Sums::new(design.n_columns(), outputs)).collect();
         design.for_each_block(|range, phi| {
             for (k, sums) in sums.iter_mut().enumerate() {
                 let own: Vec<usize> = range.clone().filter(|n| fold_of[*n] == k).collect();
                 let at: Vec<usize> = own.iter().map(|n| n - range.start).collect();
-                let pick = |v: &[f64]| -> Vec<f64> { own.iter().map(|n| v[*n]).collect() };
-                sums.accumulate(phi.select(Axis(0), &at).view(), &pick(&table.targets), &pick(&table.weights));
+                let targets = own.iter().flat_map(|n| &table.targets[n * outputs..(n + 1) * outputs]);
+                let (targets, weights): (Vec<f64>, Vec<f64>) =
+                    (targets.copied().collect(), own.iter().map(|n| table.weights[*n]).collect());
+                sums.accumulate(phi.select(Axis(0), &at).view(), &targets, &weights);
             }
         });
         table.interrupt.check()?;
@@ -196,7 +215,7 @@ impl Folds {
     fn table_without<'b>(&self, table: &Table, rvm: &'b Rvm, fold: usize) -> Table<'b> {
         match (&self.sums, self.sums_without(Some(fold))) {
             (Some((places, _)), Some(sums)) => {
-                table.of_sums(rvm, places, sums.count, table.targets.len() - self.rows[fold].len())
+                table.of_sums(rvm, places, sums.count, table.weights.len() - self.rows[fold].len())
             }
             _ => table.with(rvm, &table.kernel(), Some(&self.without(fold))),
         }
@@ -254,8 +273,13 @@ impl Validated<'_, '_> {
             return Ok((Model { status, ..first.0 }, Report { status, ..first.1 }));
         };
         let (t, c) = (table.real_targets(), &table.weights);
+        // Those of one output in units of its target, of several in their standard deviations.
+        let units: Vec<f64> = match &table.units[..] {
+            [_] => vec![1.0],
+            several => several.iter().map(|units| units.scale).collect(),
+        };
         let factor = |k: usize| if rvm.calibrate { found[k].factor(&t, c) } else { 1.0 };
-        let chosen = choose(&found.iter().enumerate().map(|(k, h)| h.losses(&t, factor(k))).collect::<Vec<_>>(), c);
+        let chosen = choose(&found.iter().enumerate().map(|(k, h)| h.losses(&t, c.len(), factor(k))).collect::<Vec<_>>(), c);
         let (mut model, mut report) = first;
         for nats in &grid[1..=chosen] {
             let (next, after) = path.step(table, folds.sums_without(None), *nats, Some(&model), &mut observer)?;
@@ -269,13 +293,13 @@ impl Validated<'_, '_> {
         let mean_vectors = |h: &HeldOut| h.vectors as f64 / folds.rows.len() as f64;
         let trial = |(k, h): (usize, &HeldOut)| SparsityTrial {
             sparsity: grid[k],
-            scores: h.scores(&t, c, factor(k)),
+            scores: h.scores(&t, c, &units, factor(k)),
             vectors: mean_vectors(h),
         };
         report.validation = Some(Validation {
             folds: folds.rows.len(),
-            rows: table.targets.len(),
-            scores: found[chosen].scores(&t, c, factor(chosen)),
+            rows: table.weights.len(),
+            scores: found[chosen].scores(&t, c, &units, factor(chosen)),
             vectors: mean_vectors(&found[chosen]),
             sparsity: grid[chosen],
             tried: if grid.len() > 1 { found.iter().enumerate().map(trial).collect() } else { vec![] },
