@@ -112,6 +112,11 @@ fn exception(error: relvec::Error) -> PyErr {
             Ok(class) => PyErr::from_type(class, error.to_string()),
             Err(other) => other,
         }),
+        // The one parameter that has another name here.
+        relvec::Error::Parameter { name, found, expected } if name == "cv" => {
+            let error = relvec::Error::Parameter { name: "folds".into(), found, expected };
+            PyValueError::new_err(error.to_string())
+        }
         _ => PyValueError::new_err(error.to_string()),
     }
 }

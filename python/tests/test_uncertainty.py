@@ -181,3 +181,23 @@ def test_classes_of_rows_left_out():
     three = RVC(gamma=0.5).fit(C, np.where(C[:, 0] > 1.0, 2, Y[0] == Y))
     with pytest.raises(ValueError, match="two classes, found 3"):
         three.leave_one_out(C, Y)
+
+
+def test_errors_of_cross_validation_name_folds():
+    for model in [RVR(likelihood="poisson", folds=3), RVR(folds=len(X) + 1), RVC(multi_class="one_vs_rest", folds=3)]:
+        y = np.arange(len(X)) % 3
+        with pytest.raises(ValueError, match=r"^folds = "):
+            model.fit(X, y)
+
+
+def test_rows_left_out_of_known_and_student_t_noise():
+    noise = np.where(X[:, 0] > 0, 0.01, 0.1)
+    known = RVR(gamma=0.2, folds=4).fit(X, T, noise_variance=noise).report_["validation"]
+    assert known["nlpd"] < 1.0 and 0.8 < known["coverage"] <= 1.0
+    spoilt = T.copy()
+    spoilt[::9] += 5.0
+    heavy, normal = (
+        RVR(gamma=0.2, folds=4, likelihood=likelihood).fit(X, spoilt).report_["validation"]
+        for likelihood in ["student_t", "gaussian"]
+    )
+    assert heavy["nlpd"] < normal["nlpd"] and "coverage" not in heavy

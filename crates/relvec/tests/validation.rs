@@ -257,3 +257,55 @@ fn what_cannot_be_is_refused() {
     sums.update(x.view(), &real).unwrap();
     assert_eq!(refused(Rvm { calibrate: true, ..rbf(1.0) }.fit_statistics(&sums, &mut silent)), "cv");
 }
+
+/// Rows left out are scored with the noise that is known of them: where it is the same for all, as with a noise
+/// variance that is given, from rows and from sums alike.
+#[test]
+fn known_noise_is_known_of_rows_left_out() {
+    let (x, t, _) = data(21, 200, 1.0);
+    let v = Array1::from_elem(200, 0.09);
+    for dictionary in [Dictionary::default(), 60.into()] {
+        let own = Rvm { cv: Some(4), dictionary, ..rbf(1.0) };
+        let given = Rvm { likelihood: Gaussian { noise_variance: Some(0.09) }.into(), ..own.clone() };
+        let (_, expected) = given.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let known = Targets::real(t.view()).with_noise_variance(v.view());
+        let (_, report) = own.fit(x.view(), &known, &mut silent).unwrap();
+        let scores = |report: &Report| {
+            let own = report.validation.as_ref().unwrap().scores.clone();
+            [own.rmse, own.mae, own.nlpd, own.coverage].map(Option::unwrap)
+        };
+        close("scores", &scores(&report), &scores(&expected), 1e-7);
+        assert_eq!(report.validation.unwrap().shared_landmarks, dictionary == 60.into());
+    }
+    // Uneven noise: intervals hold where it is small and where it is large.
+    let mut random = rand_pcg::Pcg64::seed_from_u64(22);
+    let v: Array1<f64> = Array1::from_shape_fn(200, |n| if n % 2 == 0 { 0.01 } else { 1.0 });
+    let x = x.select(Axis(1), &[0]);
+    let t: Array1<f64> = x.column(0).mapv(|x| f64::sin(2.0 * x))
+        + v.mapv(|v| v.sqrt() * Distribution::<f64>::sample(&StandardNormal, &mut random));
+    let known = Targets::real(t.view()).with_noise_variance(v.view());
+    let own = Rvm { sparsity: Sparsity::Rule(SparsityRule::Cv), ..rbf(1.0) };
+    let found = own.fit(x.view(), &known, &mut silent).unwrap().1.validation.unwrap().scores;
+    let alike = own.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().1.validation.unwrap().scores;
+    assert!(found.nlpd.unwrap() < alike.nlpd.unwrap() - 0.3, "{found:?} {alike:?}");
+    assert!((0.85..0.99).contains(&found.coverage.unwrap()), "{found:?}");
+    assert_eq!(refused(Rvm { calibrate: true, ..own }.fit(x.view(), &known, &mut silent)), "calibrate");
+}
+
+/// Under Student-t noise rows left out are scored by its density, which outliers do not spoil.
+#[test]
+fn student_t_noise_is_scored_by_its_density() {
+    let (x, mut t, _) = data(23, 150, 1.0);
+    (0..150).step_by(11).for_each(|n| t[n] += if n % 2 == 0 { 15.0 } else { -15.0 });
+    let targets = Targets::real(t.view());
+    for dictionary in [Dictionary::default(), 50.into()] {
+        let own = Rvm { cv: Some(3), dictionary, likelihood: StudentT::default().into(), ..rbf(1.0) };
+        let robust = own.fit(x.view(), &targets, &mut silent).unwrap().1.validation.unwrap();
+        let plain = Rvm { likelihood: Gaussian::default().into(), ..own };
+        let plain = plain.fit(x.view(), &targets, &mut silent).unwrap().1.validation.unwrap();
+        assert!(!robust.shared_landmarks, "what rows count for differs from fold to fold");
+        let (robust, plain) = (robust.scores, plain.scores);
+        assert!(robust.nlpd.unwrap() < plain.nlpd.unwrap() - 0.5, "{robust:?} {plain:?}");
+        assert!(robust.mae.unwrap() < plain.mae.unwrap() && robust.coverage.is_none());
+    }
+}

@@ -403,6 +403,21 @@ impl<'a> Table<'a> {
         self.targets.iter().zip(self.units.iter().cycle()).map(|(t, units)| (t + units.mean) * units.scale).collect()
     }
 
+    /// The target of a row of one output in the user's units.
+    pub fn real_target(&self, row: usize) -> f64 {
+        (self.targets[row] + self.units[0].mean) * self.units[0].scale
+    }
+
+    /// Variance of the noise of a row, for output k, in the user's units, where it is known; else 0.
+    pub fn known_variance(&self, row: usize, k: usize) -> f64 {
+        match (&self.factors, &self.noise[k]) {
+            (Some(factors), Noise::Fixed(beta)) if self.known_noise => {
+                self.units[k].scale * self.units[k].scale / beta / factors.factor[row]
+            }
+            _ => 0.0,
+        }
+    }
+
     /// What a rule for gamma needs to know of the rows.
     pub fn data_scale(&self) -> DataScale {
         DataScale { features: self.rows.ncols(), variance: all_variance(&self.rows.view(), &self.sample_weights()) }

@@ -34,6 +34,8 @@ struct HeldOut {
     /// Predictive mean and variance, of several outputs [N, K] by rows; empty for classes.
     mean: Array1<f64>,
     variance: Array1<f64>,
+    /// Log predictive density, under Student-t noise; else empty.
+    log_density: Vec<f64>,
     /// Log probability of the row's class; empty in regression.
     log_probability: Vec<f64>,
     /// Whether the most probable class is the row's.
@@ -49,6 +51,7 @@ impl HeldOut {
         HeldOut {
             mean: Array1::zeros(real),
             variance: Array1::zeros(real),
+            log_density: vec![0.0; if table.rvm.likelihood.as_dyn().scale_mixture().is_some() { n } else { 0 }],
             log_probability: vec![0.0; classes],
             right: vec![false; classes],
             vectors: 0,
@@ -64,8 +67,12 @@ impl HeldOut {
             for (k, found) in found.iter().enumerate() {
                 for ((n, mean), variance) in fold.iter().zip(&found.mean).zip(&found.variance()) {
                     let place = n * table.outputs + k;
-                    (self.mean[place], self.variance[place]) = (*mean, *variance);
+                    (self.mean[place], self.variance[place]) = (*mean, *variance + table.known_variance(*n, k));
                 }
+            }
+            if !self.log_density.is_empty() {
+                let t: Array1<f64> = fold.iter().map(|n| table.real_target(*n)).collect();
+                fold.iter().zip(found[0].log_density(t.view())).for_each(|(n, density)| self.log_density[*n] = density);
             }
             return Ok(());
         }
@@ -90,8 +97,8 @@ impl HeldOut {
 
     /// Negative log predictive density by row (of several outputs their sum), variances multiplied by `factor`.
     fn losses(&self, t: &[f64], rows: usize, factor: f64) -> Vec<f64> {
-        if !self.log_probability.is_empty() {
-            return self.log_probability.iter().map(|p| -p).collect();
+        if let Some(logs) = [&self.log_probability, &self.log_density].into_iter().find(|logs| !logs.is_empty()) {
+            return logs.iter().map(|p| -p).collect();
         }
         let width = |v: f64| (2.0 * std::f64::consts::PI * factor * v).ln();
         let each = self.squares(t).zip(&self.variance).map(|(square, v)| 0.5 * (width(*v) + square / factor));
@@ -113,7 +120,8 @@ impl HeldOut {
             rmse: Some(over_rows(&mut errors().map(|e| e * e)).sqrt()),
             mae: Some(over_rows(&mut errors())),
             nlpd: Some(loss),
-            coverage: Some(over_rows(&mut { inside })),
+            // By the normal distribution.
+            coverage: self.log_density.is_empty().then(|| over_rows(&mut { inside })),
             ..HeldOutScores::default()
         }
     }
@@ -198,7 +206,11 @@ impl Folds {
             }
         });
         table.interrupt.check()?;
-        self.sums = Some((places, sums.into_iter().map(Sums::finish).collect()));
+        // The weights may hold factors.
+        let count = |fold: &Vec<usize>, sums: &Sums| if table.factors.is_some() { table.count_of(fold).0 } else { sums.count };
+        let finish = |(fold, sums): (&Vec<usize>, Sums)| Sums { count: count(fold, &sums), ..sums.finish() };
+        let sums = self.rows.iter().zip(sums).map(finish).collect();
+        self.sums = Some((places, sums));
         Ok(self)
     }
 
@@ -242,9 +254,9 @@ impl Validated<'_, '_> {
     /// The fit to all rows, and what the folds say of it.
     pub fn fit(self, rvm: &Rvm, table: &Table) -> Result<(Model, Report)> {
         let Validated { folds, mut observer, interrupt, start } = self;
-        if table.known_noise {
-            let expected = "none: of rows left out the noise is not known to the model".into();
-            return Err(Error::Parameter { name: "cv".into(), found: folds.to_string(), expected });
+        if table.known_noise && rvm.calibrate {
+            let expected = "false: the noise of each row is given, and not to be multiplied".into();
+            return Err(Error::Parameter { name: "calibrate".into(), found: "true".into(), expected });
         }
         let folds = Folds::new(table, folds)?.with_sums(table)?;
         let grid: Vec<f64> = if rvm.chooses_sparsity() { SPARSITIES.to_vec() } else { vec![rvm.sparsity.nats()] };
@@ -272,7 +284,7 @@ impl Validated<'_, '_> {
             let status = if stopped { Status::Stopped } else { Status::TimeLimit };
             return Ok((Model { status, ..first.0 }, Report { status, ..first.1 }));
         };
-        let (t, c) = (table.real_targets(), &table.weights);
+        let (t, c) = (table.real_targets(), &*table.sample_weights());
         // Those of one output in units of its target, of several in their standard deviations.
         let units: Vec<f64> = match &table.units[..] {
             [_] => vec![1.0],
@@ -388,6 +400,7 @@ impl Table<'_> {
     fn sums_say_all(&self, columns: usize) -> bool {
         let constant = self.rvm.likelihood.as_dyn().constant_curvature();
         let most = self.rvm.inference.as_dyn().most_columns(constant);
-        constant && self.rvm.refresh == 0 && most.is_none_or(|most| columns <= most)
+        let plain = self.rvm.likelihood.as_dyn().scale_mixture().is_none();
+        constant && plain && self.rvm.refresh == 0 && most.is_none_or(|most| columns <= most)
     }
 }
