@@ -101,13 +101,12 @@ fn grown(args: &FitArgs, path: &Path, settings: &Settings, rows: TrainingRows) -
     let mut rvm = settings.rvm.clone();
     rvm.kernel = model.kernel().cloned().unwrap_or(rvm.kernel);
     let mut reporter = Reporter::new();
-    let before = model.n_rows;
     let fitted = rvm.fit_more(&model, x.view(), &targets, &mut |p: &Progress| reporter.observe(p)).map_err(|e| match e {
         Error::Statistics(why) => anyhow!("model `{}`: {why} (--keep-statistics)", path.display()),
         other => other.into(),
     })?;
     drop(reporter);
-    eprintln!("note: {} added to {before}", count(fitted.0.n_rows - before, "row"));
+    eprintln!("note: {} added to {}", count(x.nrows(), "row"), model.n_rows);
     Ok(fitted)
 }
 

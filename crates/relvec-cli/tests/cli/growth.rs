@@ -49,6 +49,21 @@ fn rows_are_added() {
     folder.ok("fit b.csv --target y --add-to l.json -o l2.json");
 }
 
+/// Rows of weight 0 are rows of the first table, but not of the sums.
+#[test]
+fn rows_of_no_weight_are_not_counted_backwards() {
+    let weighted = |from: usize, to: usize, weight: &dyn Fn(usize) -> usize| {
+        let lines = table(from, to, false);
+        let line = |(i, line): (usize, &str)| if i == 0 { format!("{line},c\n") } else { format!("{line},{}\n", weight(i)) };
+        lines.lines().enumerate().map(line).collect::<String>()
+    };
+    let folder = Folder::with("a.csv", weighted(0, 200, &|i| usize::from(i % 4 == 0))).add("b.csv", weighted(200, 230, &|_| 1));
+    folder.ok("fit a.csv --target y --weights c --dictionary 20 --keep-statistics -o a.json");
+    let grown = folder.ok("fit b.csv --target y --weights c --add-to a.json -o b.json --json");
+    assert!(grown.stderr.contains("note: 30 rows added to 200"), "{}", grown.stderr);
+    assert_eq!(grown.json()["n_rows"], json!(80));
+}
+
 #[test]
 fn a_search_begins_at_a_model() {
     let folder = Folder::with("a.csv", table(0, 200, false)).add("all.csv", table(0, 400, false));
