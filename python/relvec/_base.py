@@ -303,6 +303,8 @@ class RelevanceVectorMachine(KernelMachine):
         members = model.members
         self.alpha_ = _spread(model, "alpha", np.inf) if members else model.alpha
         self.intercept_alpha_ = np.array([m.intercept_alpha for m in members]) if members else model.intercept_alpha
+        if model.class_alpha is not None:
+            self.alpha_, self.intercept_alpha_ = model.class_alpha
         self.log_evidence_ = model.log_evidence
         self.n_iter_ = model.iterations
         if model.kernel is not None:

@@ -77,6 +77,8 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         parameters["kernel"] = kernel
     if model.multi_class is not None:
         parameters["multi_class"] = model.multi_class
+    if model.class_alpha is not None:
+        parameters["class_precisions"] = "per_class"
     if model.classifier and model.formulation is not None:
         parameters["probability"] = len(model.sigmoids) > 0
     if not model.classifier and model.machine == "rvm":

@@ -18,6 +18,7 @@ KERNELS: dict[str, list[str]] = _core.kernels()
 SCHEMES: list[str] = _core.inference_schemes()
 LANDMARKS: list[str] = _core.landmarks()
 RULES: list[str] = _core.multi_class_rules()
+CLASS_PRECISIONS: list[str] = _core.class_precision_rules()
 GAMMA_RULES: list[str] = _core.gamma_rules()
 VARIANCES: list[str] = _core.variance_rules()
 REGRESSION_PARAMETERS: dict[str, list[str]] = {
@@ -342,6 +343,7 @@ def settings(
         own["keep_rows"] = None if estimator.keep_rows is None else whole("keep_rows", estimator.keep_rows, 1)
     if hasattr(estimator, "multi_class"):
         own["multi_class"] = one_of("multi_class", estimator.multi_class, RULES)
+        own["class_precisions"] = one_of("class_precisions", estimator.class_precisions, CLASS_PRECISIONS)
     size = dictionary(estimator)
     own["refresh"] = whole("refresh", estimator.refresh, 0)
     if given and own["refresh"]:

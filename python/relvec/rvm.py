@@ -731,6 +731,10 @@ default="kmedoids"
         models of two classes, one for each class or for each pair, whose probabilities are
         normalised, or coupled as in [4]_. ``"auto"`` is ``"joint"``, or ``"one_vs_rest"`` for the
         scheme ``"variational"``.
+    class_precisions : {"shared", "per_class"}, default="shared"
+        What the weights of a vector in a joint model have in common: their precision, so that a vector is of use to all
+        classes or to none; or nothing. ``"per_class"`` goes on from the model of shared precisions: the weight of each
+        class has one of its own and may be gone. The evidence is higher; it takes longer.
     inference : {"sequential", "mackay", "em", "variational"}, default="sequential"
         How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
         variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
@@ -794,18 +798,19 @@ default="kmedoids"
     alpha_ : ndarray of shape (n_relevance,)
         Precisions (inverse prior variances) of the weights, as in the RVM papers; also
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Of a joint
-        model each is that of the weights of all classes. Of several models of two classes
-        (n_functions, n_relevance), infinite where a vector is not in one.
+        model each is that of the weights of all classes. Of several models of two classes, and with
+        ``class_precisions="per_class"``, (n_functions, n_relevance), infinite where a vector is not in one.
     intercept_alpha_ : float
-        Precision of the intercept; infinite if it was pruned or switched off. Of several models of two classes
-        an ndarray of shape (n_functions,).
+        Precision of the intercept; infinite if it was pruned or switched off. Of several models of two classes,
+        and with ``class_precisions="per_class"``, an ndarray of shape (n_functions,).
     well_determined_ : ndarray of shape (n_relevance,)
         How far the data determine each weight: from 0, its prior alone does, to 1. Of a joint model the mean
         over the classes. Of several models of two classes (n_functions, n_relevance).
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model. Of a joint model of K
         classes that of K - 1 contrasts of them (Helmert's, at unit norm), all weights of the first before those
-        of the second; of several models of two classes there is none.
+        of the second; with ``class_precisions="per_class"`` that of the weights that are in the model, class after
+        class. Of several models of two classes there is none.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
     feature_relevance_ : ndarray of shape (n_features,)
@@ -886,6 +891,7 @@ default="kmedoids"
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         multi_class: str = "auto",
+        class_precisions: str = "shared",
         inference: str = "sequential",
         inference_params: dict[str, Any] | None = None,
         tol: float | None = None,
@@ -928,6 +934,7 @@ default="kmedoids"
         )
         self.class_weight = class_weight
         self.multi_class = multi_class
+        self.class_precisions = class_precisions
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> RVC:
         """Learn from rows `X` and their classes `y`.

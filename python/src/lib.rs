@@ -56,6 +56,12 @@ mod _core {
         relvec::MultiClass::NAMES.to_vec()
     }
 
+    /// The names of the rules for the precisions of classes.
+    #[pyfunction]
+    fn class_precision_rules() -> Vec<&'static str> {
+        relvec::ClassPrecisions::NAMES.to_vec()
+    }
+
     /// The names of the variances that a prediction may have.
     #[pyfunction]
     fn variance_rules() -> Vec<&'static str> {

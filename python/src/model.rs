@@ -577,6 +577,21 @@ impl Model {
         self.model.intercept_alpha.unwrap_or(f64::INFINITY)
     }
 
+    /// Of the weights of each class, [K, M], and of its bias, `[K]`, where they are not shared; infinite where a weight
+    /// is not in the model.
+    #[getter]
+    fn class_alpha<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>)> {
+        let (rows, classes) = (&self.model.class_alpha, self.model.outputs());
+        if rows.is_empty() {
+            return None;
+        }
+        let bias = usize::from(self.model.intercept_alpha.is_some());
+        let alpha = |k: usize, i: usize| rows[i][k].unwrap_or(f64::INFINITY);
+        let vectors = Array2::from_shape_fn((classes, rows.len() - bias), |(k, m)| alpha(k, m + bias));
+        let constant = Array1::from_shape_fn(classes, |k| if bias == 1 { alpha(k, 0) } else { f64::INFINITY });
+        Some((vectors.to_pyarray(py), constant.to_pyarray(py)))
+    }
+
     /// Of the weights, the bias (if it is in the model) first.
     #[getter]
     fn covariance<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f64>> {

@@ -47,6 +47,9 @@ pub(crate) struct Summary<'a> {
     multi_class: Option<&'static str>,
     n_rows: usize,
     n_vectors: usize,
+    /// Weights of classes that are in the model, and those that might be; only where each class has precisions of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    class_weights: Option<(usize, usize)>,
     /// 0-based rows of the training table.
     relevance: &'a [usize],
     /// Only where centres are no rows: `relevance` counts those that were moved.
@@ -134,6 +137,10 @@ impl<'a> Summary<'a> {
             multi_class: model.multi_class().map(|rule| rule.name()),
             n_rows: model.n_rows,
             n_vectors: model.relevance.len(),
+            class_weights: (!model.class_alpha.is_empty()).then(|| {
+                let all = model.class_alpha.iter().flatten();
+                (all.clone().flatten().count(), all.count())
+            }),
             relevance: &model.relevance,
             learned_centres: model.learned_centres,
             feature_relevance: &model.feature_relevance,
@@ -193,6 +200,9 @@ impl<'a> Summary<'a> {
         match self.n_bounded {
             Some(bounded) => line("support vectors", format!("{vectors}, {bounded} at their bound")),
             None => line("relevance vectors", vectors),
+        }
+        if let Some((present, all)) = self.class_weights {
+            line("weights of classes", format!("{present} of {all}"));
         }
         if self.learned_centres {
             line("centres", "learnt, no training rows".into());

@@ -206,6 +206,7 @@ fn model(m: usize) -> relvec::Model {
         },
         alpha: vec![1.0; m],
         intercept_alpha: Some(1.0),
+        class_alpha: vec![],
         feature_relevance: vec![],
         learned_centres: false,
         posterior: Some(relvec::Posterior {

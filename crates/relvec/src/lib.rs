@@ -44,4 +44,4 @@ pub use rvm::{
 };
 pub use statistics::Statistics;
 pub use svm::{CSvc, ClassWeights, EpsilonSvr, Formulation, NuSvc, NuSvr, Svm, SvmFunction, SvmObserver, SvmProgress, SvmReport};
-pub use targets::{MultiClass, Targets};
+pub use targets::{ClassPrecisions, MultiClass, Targets};

@@ -62,6 +62,18 @@ rules! {
     }
 }
 
+rules! {
+    /// What the weights of one basis function have in common under the softmax.
+    #[derive(Default)]
+    pub enum ClassPrecisions, "rule for the precisions of classes" {
+        /// Their precision: a basis function is of use to all classes, or to none.
+        #[default]
+        Shared = "shared",
+        /// Nothing: the weight of each class has a precision of its own, and may be gone.
+        PerClass = "per_class",
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Values<'a> {
     Real(ArrayView1<'a, f64>),

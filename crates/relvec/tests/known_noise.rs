@@ -295,7 +295,7 @@ fn every_regime_agrees() {
         alpha: parts.alpha.clone(),
         intercept_alpha: parts.intercept_alpha,
         noise_variance: None,
-        variance_ratios: vec![],
+        ..Hyperparameters::default()
     });
     let evaluated = match start {
         Start::Given(at) => all.evaluate(big.x.view(), &targets, &at).unwrap().log_evidence,

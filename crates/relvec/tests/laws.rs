@@ -141,7 +141,7 @@ fn hyper(model: &Model) -> Hyperparameters {
         alpha: model.alpha.clone(),
         intercept_alpha: model.intercept_alpha,
         noise_variance: model.noise_variance(),
-        variance_ratios: vec![],
+        ..Hyperparameters::default()
     }
 }
 
@@ -151,7 +151,7 @@ fn some_hyperparameters() -> Hyperparameters {
         alpha: vec![0.5, 2.0, 0.1, 30.0, 1.0],
         intercept_alpha: Some(0.4),
         noise_variance: Some(0.05),
-        variance_ratios: vec![],
+        ..Hyperparameters::default()
     }
 }
 

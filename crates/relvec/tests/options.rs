@@ -65,7 +65,7 @@ fn hyper(model: &Model) -> Hyperparameters {
         alpha: model.alpha.clone(),
         intercept_alpha: model.intercept_alpha,
         noise_variance: model.noise_variance(),
-        variance_ratios: vec![],
+        ..Hyperparameters::default()
     }
 }
 

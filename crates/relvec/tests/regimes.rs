@@ -88,7 +88,7 @@ fn hyper(model: &Model) -> Hyperparameters {
         alpha: model.alpha.clone(),
         intercept_alpha: model.intercept_alpha,
         noise_variance: model.noise_variance(),
-        variance_ratios: vec![],
+        ..Hyperparameters::default()
     }
 }
 
@@ -146,8 +146,13 @@ fn regimes_agree_at_given_precisions() {
     for likelihood in likelihoods {
         let relevance: Vec<usize> = (0..1500).step_by(61).collect();
         let alpha = (0..relevance.len()).map(|k| 10f64.powi(k as i32 % 4 - 2)).collect();
-        let at =
-            Hyperparameters { relevance, alpha, intercept_alpha: Some(1e-3), noise_variance: Some(1.3), variance_ratios: vec![] };
+        let at = Hyperparameters {
+            relevance,
+            alpha,
+            intercept_alpha: Some(1e-3),
+            noise_variance: Some(1.3),
+            ..Hyperparameters::default()
+        };
         let targets = data.targets(&likelihood).with_weights(c.view());
         let rvm = |memory, landmarks| Rvm { likelihood: likelihood.clone(), memory_limit: Some(memory), landmarks, ..all(0.3) };
         // G, and Phi, are stored; G alone; neither; the rows as given landmarks.
@@ -361,7 +366,7 @@ fn every_kind_goes_through_parts() {
         alpha: vec![1e-3; 3],
         intercept_alpha: Some(1.0),
         noise_variance: Some(4.0),
-        variance_ratios: vec![],
+        ..Hyperparameters::default()
     });
     let poly = Kernel::from(Poly { degree: 3, gamma: 0.5.into(), coef0: 1.0 });
     let sized = Rvm { dictionary: 1005.into(), ..all(0.1) };

@@ -33,7 +33,7 @@ fn golden_record_of_three_classes() {
         alpha: alpha[1..m].to_vec(),
         intercept_alpha: Some(alpha[0]),
         noise_variance: None,
-        variance_ratios: vec![],
+        ..Hyperparameters::default()
     };
     let targets = labels(case.t.view());
     let got = rvm.evaluate(case.x.view(), &Targets::classes(&targets, 3), &at).unwrap();
@@ -96,7 +96,7 @@ fn two_classes_are_the_logistic_model() {
             alpha: alpha[skip..].iter().map(|a| a * factor).collect(),
             intercept_alpha: (skip == 1).then(|| alpha[0] * factor),
             noise_variance: None,
-            variance_ratios: vec![],
+            ..Hyperparameters::default()
         };
         let of = |rvm: &Rvm, factor: f64| case.with_targets(|x, t| rvm.evaluate(x, t, &at(factor)).unwrap());
         let [soft, logistic] = both(case.kernel());
@@ -137,7 +137,7 @@ fn gradients_equal_finite_differences() {
         alpha: alpha[1..].to_vec(),
         intercept_alpha: Some(alpha[0]),
         noise_variance: None,
-        variance_ratios: vec![],
+        ..Hyperparameters::default()
     };
     let (alpha, values) = ([0.3, 0.5, 1.0, 2.0, 0.7], [0.6, 1.1, 1.5]);
     let evidence = |alpha: &[f64], values: &[f64]| softmax(kernel(values)).evaluate(x.view(), &targets, &at(alpha)).unwrap();
@@ -473,7 +473,7 @@ fn basis_functions_made_by_blocks() {
         alpha: (0..40).map(|i| 0.5 + (i % 3) as f64).collect(),
         intercept_alpha: Some(0.2),
         noise_variance: None,
-        variance_ratios: vec![],
+        ..Hyperparameters::default()
     };
     let rvm = |memory_limit| Rvm {
         landmarks: Landmarks::Given(Centres(centres.clone())),

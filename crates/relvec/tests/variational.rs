@@ -146,7 +146,7 @@ fn factors_agree_at_rest() {
         alpha: model.alpha.clone(),
         intercept_alpha: model.intercept_alpha,
         noise_variance: model.noise_variance(),
-        variance_ratios: vec![],
+        ..Hyperparameters::default()
     };
     let got = Rvm { inference: Inference::Em(Em::default()), ..rvm }.evaluate(x.view(), &targets, &at).unwrap();
     let alpha: Vec<f64> = model.intercept_alpha.into_iter().chain(model.alpha.iter().copied()).collect();

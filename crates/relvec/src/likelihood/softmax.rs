@@ -17,29 +17,52 @@ use crate::targets::Values;
 #[serde(default, deny_unknown_fields)]
 pub struct Softmax {}
 
-/// Helmert's contrasts of K classes: contrast r is the mean of classes 0..=r less class r + 1, at unit norm.
+/// Functions that stand for those of K classes: Helmert's contrasts, contrast r being the mean of classes 0..=r less
+/// class r + 1, at unit norm; or those of the classes themselves.
 #[derive(Debug, Clone)]
 pub(crate) struct Contrasts {
-    /// `[K - 1]`.
+    /// Of each of Helmert's, `[K - 1]`.
     scale: Vec<f64>,
+    classes: usize,
+    /// Whether they are those of the classes themselves.
+    each: bool,
 }
 
 impl Contrasts {
     pub fn new(classes: usize) -> Contrasts {
-        Contrasts { scale: (1..classes).map(|r| 1.0 / ((r * (r + 1)) as f64).sqrt()).collect() }
+        let scale = (1..classes).map(|r| 1.0 / ((r * (r + 1)) as f64).sqrt()).collect();
+        Contrasts { scale, classes, each: false }
+    }
+
+    /// The functions of the classes themselves, [K]: what the probabilities do not depend on is left in them.
+    pub fn each(classes: usize) -> Contrasts {
+        Contrasts { scale: vec![], classes, each: true }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        if self.each { self.classes } else { self.scale.len() }
+    }
+
+    pub fn n_classes(&self) -> usize {
+        self.classes
     }
 
     /// Entry of contrast `r` at class `k`.
     pub fn at(&self, k: usize, r: usize) -> f64 {
         match k {
+            _ if self.each => f64::from(k == r),
             _ if k <= r => self.scale[r],
             _ if k == r + 1 => -self.scale[r] * k as f64,
             _ => 0.0,
         }
     }
 
-    /// Numbers of the classes, `[K]`, that the contrasts `v`, `[K - 1]`, stand for; they sum to 0.
+    /// Numbers of the classes, `[K]`, that the contrasts `v` stand for; those of Helmert's sum to 0.
     pub fn classes(&self, v: &[f64], out: &mut [f64]) {
+        if self.each {
+            return out.copy_from_slice(v);
+        }
         let mut after = 0.0;
         for r in (0..v.len()).rev() {
             let u = self.scale[r] * v[r];
@@ -49,9 +72,12 @@ impl Contrasts {
         out[0] = after;
     }
 
-    /// E c E', [K, K], for symmetric c between the contrasts E, [K - 1, K - 1].
+    /// E c E', [K, K], for symmetric c between the contrasts E.
     pub fn between_classes(&self, c: ArrayView2<f64>) -> Array2<f64> {
-        let classes = c.nrows() + 1;
+        if self.each {
+            return c.to_owned();
+        }
+        let classes = self.classes;
         let mut half = Array2::zeros((classes - 1, classes));
         for (row, mut out) in c.outer_iter().zip(half.outer_iter_mut()) {
             self.classes(row.to_slice().expect("rows are contiguous"), out.as_slice_mut().expect("rows are contiguous"));
@@ -67,8 +93,11 @@ impl Contrasts {
         full
     }
 
-    /// The contrasts, `[K - 1]`, of numbers of the classes, `[K]`.
+    /// The contrasts of numbers of the classes, `[K]`.
     pub fn contrasts(&self, f: &[f64], out: &mut [f64]) {
+        if self.each {
+            return out.copy_from_slice(f);
+        }
         let mut before = 0.0;
         for (r, out) in out.iter_mut().enumerate() {
             before += f[r];
@@ -89,11 +118,11 @@ pub(crate) struct ClassRows {
 }
 
 impl ClassRows {
-    /// Of class numbers `targets`, `[B]`, at contrasts `f`, [B, K - 1] by rows.
+    /// Of class numbers `targets`, `[B]`, at contrasts `f`, [B, R] by rows.
     pub fn new(contrasts: &Contrasts, targets: &[f64], f: &[f64]) -> ClassRows {
-        let (outputs, n) = (contrasts.scale.len(), targets.len());
+        let (outputs, n) = (contrasts.count(), targets.len());
         let labels: Vec<usize> = targets.iter().map(|t| *t as usize).collect();
-        let mut y = Array2::zeros((n, outputs + 1));
+        let mut y = Array2::zeros((n, contrasts.n_classes()));
         let (mut top, mut log_likelihood) = (Vec::with_capacity(n), Vec::with_capacity(n));
         for (n, mut row) in y.outer_iter_mut().enumerate() {
             let row = row.as_slice_mut().expect("rows are contiguous");
@@ -113,11 +142,11 @@ impl ClassRows {
         ClassRows { y, top, log_likelihood, labels }
     }
 
-    /// Slopes of the log-likelihood, [B, K - 1] by rows.
+    /// Slopes of the log-likelihood, [B, R] by rows.
     pub fn residual(&self, contrasts: &Contrasts) -> Vec<f64> {
-        let outputs = contrasts.scale.len();
+        let outputs = contrasts.count();
         let mut out = vec![0.0; self.labels.len() * outputs];
-        let mut own = vec![0.0; outputs + 1];
+        let mut own = vec![0.0; contrasts.n_classes()];
         for (n, (row, label)) in self.y.outer_iter().zip(&self.labels).enumerate() {
             own.iter_mut().zip(row).for_each(|(r, y)| *r = -y);
             // 1 - y as the sum of the others is not rounded to 0 where y is nearly 1.

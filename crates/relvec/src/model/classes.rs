@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FittedBasis, Model, Moderation};
 use crate::error::{Error, Result};
-use crate::likelihood::{Contrasts, Likelihood};
+use crate::likelihood::Likelihood;
 use crate::linalg;
 use crate::targets::MultiClass;
 
@@ -218,14 +218,16 @@ impl Model {
     /// With W = inv(L), the half covariance of contrast r is W's columns of that contrast times phi: one triangular
     /// product for all rows of a tile.
     fn covariances<T: Send>(&self, x: ArrayView2<f64>, own: &mut [T], each: impl Fn(&mut T, &[f64]) + Sync) {
-        let (classes, bias) = (self.outputs(), usize::from(self.intercept_alpha.is_some()));
+        let bias = usize::from(self.intercept_alpha.is_some());
         let Some(posterior) = &self.posterior else { return };
-        let (outputs, m) = (classes - 1, posterior.scale.len());
-        let mut inverse = Array2::eye(outputs * m);
+        let (m, weights) = (posterior.scale.len(), posterior.factor.len());
+        let mut inverse = Array2::eye(weights);
         linalg::solve_lower(posterior.factor().view(), inverse.view_mut());
-        let contrasts = Contrasts::new(classes);
+        let (contrasts, present) = (self.contrasts(), self.present());
+        let outputs = present.len();
+        let first: Vec<usize> = (0..outputs).map(|r| present[..r].iter().map(Vec::len).sum()).collect();
         let make = self.maker();
-        let tile = (TILE_NUMBERS / (outputs * outputs * m).max(1)).clamp(1, TILE_ROWS);
+        let tile = (TILE_NUMBERS / (outputs * weights).max(1)).clamp(1, TILE_ROWS);
         let tiles = own.par_chunks_mut(tile).zip(x.axis_chunks_iter(Axis(0), tile).into_par_iter());
         tiles.for_each(|(own, rows)| {
             let mut phi = Array2::from_elem((rows.nrows(), m), 1.0);
@@ -233,9 +235,12 @@ impl Model {
             phi.outer_iter_mut().for_each(|mut row| row *= &ArrayView1::from(&posterior.scale));
             // Of contrast r the rows of W above its own block are zero.
             let half = |r: usize| {
-                let mut out = Array2::zeros((phi.nrows(), (outputs - r) * m));
-                let block = inverse.slice(s![r * m.., r * m..(r + 1) * m]);
-                linalg::product_alone(false, phi.view(), block.t(), out.view_mut());
+                let mut out = Array2::zeros((phi.nrows(), weights - first[r]));
+                let block = inverse.slice(s![first[r].., first[r]..first[r] + present[r].len()]);
+                match present[r].len() == m {
+                    true => linalg::product_alone(false, phi.view(), block.t(), out.view_mut()),
+                    false => linalg::product_alone(false, phi.select(Axis(1), &present[r]).view(), block.t(), out.view_mut()),
+                }
                 out
             };
             let halves: Vec<Array2<f64>> = (0..outputs).map(half).collect();
@@ -244,7 +249,7 @@ impl Model {
                 let halves: Vec<&[f64]> = halves.iter().map(|h| h.row(b).to_slice().expect("rows are contiguous")).collect();
                 for (r, mut row) in c.outer_iter_mut().enumerate() {
                     for (s, c) in row.iter_mut().enumerate().take(r + 1) {
-                        *c = ArrayView1::from(&halves[s][(r - s) * m..]).dot(&ArrayView1::from(halves[r]));
+                        *c = ArrayView1::from(&halves[s][first[r] - first[s]..]).dot(&ArrayView1::from(halves[r]));
                     }
                 }
                 linalg::mirror(&mut c);

@@ -1,5 +1,6 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
+mod class_precisions;
 mod classes;
 mod counts;
 mod decisions;
@@ -93,11 +94,14 @@ pub enum FittedBasis {
 ///
 /// Under the softmax of K classes Sigma is that of K - 1 weights for each basis function, all of the first before
 /// all of the second: contrasts of the classes, the mean of classes 0..=r less class r + 1 at unit norm (Helmert's).
-/// The weights of the classes are these contrasts' combinations; what is left over, their sum, is 0.
+/// The weights of the classes are these contrasts' combinations; what is left over, their sum, is 0. Where each class
+/// has precisions of its own ([`Model::class_alpha`]), Sigma is that of the weights of the classes themselves, as far
+/// as they are in the model, all of the first class before all of the second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Posterior {
-    /// L, lower triangular, row by row: row i has i + 1 entries; [(K - 1) M, (K - 1) M] under the softmax.
+    /// L, lower triangular, row by row: row i has i + 1 entries; [(K - 1) M, (K - 1) M] under the softmax, or as many
+    /// as there are weights of classes.
     pub factor: Vec<Vec<f64>>,
     /// One per basis function, > 0, in units of its weight.
     pub scale: Vec<f64>,
@@ -127,18 +131,16 @@ impl Posterior {
         Array2::from_shape_fn((m, m), |(i, j)| if j <= i { self.factor[i][j] } else { 0.0 })
     }
 
-    /// Checks it against the numbers of basis functions (the bias included) and of functions.
-    fn check(&self, active: usize, functions: usize) -> std::result::Result<(), &'static str> {
-        // Of the contrasts of K classes there are K - 1; several outputs share one factor.
+    /// Checks it against the numbers of basis functions (the bias included), of functions, and of weights.
+    fn check(&self, active: usize, functions: usize, weights: usize) -> std::result::Result<(), &'static str> {
         let several = !self.variance_ratios.is_empty();
-        let contrasts = if several { 1 } else { (functions - 1).max(1) };
         if several && (self.variance_ratios.len() != functions || functions < 2) {
             return Err("there are not as many variance ratios as outputs");
         }
         if !self.variance_ratios.iter().all(|r| r.is_finite() && *r > 0.0) {
             return Err("a variance ratio is no positive number");
         }
-        if self.scale.len() != active || self.factor.len() != active * contrasts {
+        if self.scale.len() != active || self.factor.len() != weights {
             return Err("the posterior has another size than the weights");
         }
         if self.variance_factor.is_some_and(|f| !(f.is_finite() && f > 0.0)) {
@@ -199,11 +201,15 @@ pub struct Model {
     /// The expansion.
     pub expansion: Expansion,
     /// Weight precisions alpha_m, `[M]`, in the order of the weights, in inverse squared units of them; under the
-    /// softmax each that of the weights of all classes. Of a committee none: its members have them; of a support
-    /// vector machine none.
+    /// softmax each that of the weights of all classes, or the least of those in `class_alpha`. Of a committee none:
+    /// its members have them; of a support vector machine none.
     pub alpha: Vec<f64>,
     /// Precision of the bias; `None` if it was pruned (infinite precision) or switched off.
     pub intercept_alpha: Option<f64>,
+    /// Under the softmax with a precision for each class: those of the bias (if it is in the model), then of the basis
+    /// functions, of each class; `None` where the weight is not in the model. Empty: the classes share them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub class_alpha: Vec<Vec<Option<f64>>>,
     /// What each feature moves in the kernel, (M37): shares of 1, `[D]`; empty unless the kernel has a gamma for each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub feature_relevance: Vec<f64>,
@@ -540,25 +546,30 @@ impl Model {
     }
 
     /// Posterior covariance of the weights, the bias (if it is in the model) first, [M, M]; under the softmax of
-    /// the contrasts, see [`Posterior`]. Empty where there is no posterior.
+    /// the contrasts, or of the weights of the classes, see [`Posterior`]. Empty where there is no posterior.
     pub fn weight_covariance(&self) -> Array2<f64> {
         let Some(posterior) = &self.posterior else { return Array2::zeros((0, 0)) };
-        let scale = Array1::from_iter(posterior.scale.iter().cycle().take(posterior.factor.len()).copied());
+        let scale: Array1<f64> = self.present().concat().into_iter().map(|i| posterior.scale[i]).collect();
         let mut half = Array2::from_diag(&scale);
         linalg::solve_lower(posterior.factor().view(), half.view_mut());
         half.t().dot(&half)
     }
 
     /// gamma_i = 1 - alpha_i Sigma_ii (M4) of the basis functions, `[M]`, the bias left out: how far the data
-    /// determine a weight, from 0 (its prior alone does) to 1. Under the softmax the mean of its contrasts; of a
+    /// determine a weight, from 0 (its prior alone does) to 1. Under the softmax the mean of its weights; of a
     /// committee and of a support vector machine none.
     pub fn well_determined(&self) -> Vec<f64> {
         let skip = usize::from(self.intercept_alpha.is_some());
-        let covariance = self.weight_covariance();
-        let (all, active) = (covariance.diag().to_vec(), self.alpha.len() + skip);
-        let contrasts = all.len().checked_div(active).unwrap_or(1) as f64;
-        let variance = |i: usize| all.iter().skip(i + skip).step_by(active).sum::<f64>() / contrasts;
-        self.alpha.iter().enumerate().map(|(i, alpha)| (1.0 - alpha * variance(i)).clamp(0.0, 1.0)).collect()
+        let (variances, present) = (self.weight_covariance().diag().to_vec(), self.present());
+        let (mut sums, mut counts) = (vec![0.0; self.alpha.len() + skip], vec![0; self.alpha.len() + skip]);
+        let weights = present.iter().enumerate().flat_map(|(k, of_function)| of_function.iter().map(move |i| (k, *i)));
+        for ((k, i), variance) in weights.zip(variances) {
+            let own = self.class_alpha.get(i).and_then(|row| row[k]);
+            let alpha = own.or_else(|| if i < skip { self.intercept_alpha } else { self.alpha.get(i - skip).copied() });
+            sums[i] += (1.0 - alpha.unwrap_or(0.0) * variance).clamp(0.0, 1.0);
+            counts[i] += 1;
+        }
+        sums.iter().zip(&counts).skip(skip).map(|(sum, count)| sum / f64::from((*count).max(1))).collect()
     }
 
     /// How many basis functions matter.
@@ -672,7 +683,15 @@ impl Model {
         }
         self.check_frequencies().or_else(fail)?;
         match &self.posterior {
-            Some(posterior) => posterior.check(m + usize::from(self.intercept_alpha.is_some()), functions).or_else(fail)?,
+            Some(posterior) => {
+                self.check_class_precisions().or_else(fail)?;
+                let active = m + usize::from(self.intercept_alpha.is_some());
+                // Of the contrasts of K classes there are K - 1; several outputs share one factor.
+                let contrasts = if posterior.variance_ratios.is_empty() { (functions - 1).max(1) } else { 1 };
+                let own = self.class_alpha.iter().flatten().flatten().count();
+                let weights = if self.class_alpha.is_empty() { active * contrasts } else { own };
+                posterior.check(active, functions, weights).or_else(fail)?;
+            }
             None if self.committee.is_none() && self.margins.is_none() => return fail("the posterior is missing"),
             None => {}
         }

@@ -1,9 +1,10 @@
 //! Everything about a model at given precisions: evidence, gradients, and what every column would gain.
 
-use ndarray::{ArrayView2, Axis, s};
+use ndarray::{Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
 
 use super::Rvm;
+use super::by_class;
 use super::factor::{Action, Factor};
 use super::finish;
 use super::gain::{KernelPrior, Noise};
@@ -34,6 +35,10 @@ pub struct Hyperparameters {
     /// then that of the first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub variance_ratios: Vec<f64>,
+    /// With a precision for each class: see [`Model::class_alpha`]; the others are then not looked at where a model is
+    /// evaluated. A search begins at the others, and shares them. Empty: each class has the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub class_alpha: Vec<Vec<Option<f64>>>,
 }
 
 impl Hyperparameters {
@@ -46,6 +51,7 @@ impl Hyperparameters {
             // Where that of each row is given, the model has none of its own.
             noise_variance: model.noise_variance().filter(|variance| *variance > 0.0),
             variance_ratios: model.posterior.as_ref().map_or(vec![], |posterior| posterior.variance_ratios.clone()),
+            class_alpha: model.class_alpha.clone(),
         }
     }
 
@@ -146,9 +152,11 @@ pub enum ActionKind {
 
 /// A model at given precisions, in the user's units.
 ///
-/// Of several outputs there are weights of each; what else differs between them is that of the first. Vectors over the model are `[M]`, the bias first if it is in; vectors over columns are `[P]`, the bias
-/// first if there is one, then one entry per training row (rows of equal inputs share their values;
-/// `NaN` for rows of weight 0), or per column of a given design matrix.
+/// Of several outputs there are weights of each; what else differs between them is that of the first. Vectors over the
+/// model are `[M]`, the bias first if it is in; vectors over columns are `[P]`, the bias first if there is one, then one
+/// entry per training row (rows of equal inputs share their values; `NaN` for rows of weight 0), or per column of a
+/// given design matrix. Where each class has precisions of its own, both have K numbers in the place of each, one for
+/// each class: 0 in the former where the weight is not in the model; the latter with the other classes held.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Evaluation {
@@ -213,6 +221,9 @@ impl Rvm {
         let unit = typical(&beta);
         let a: Vec<f64> = alpha.iter().map(|x| x / unit).collect();
         let solution = work.solve(&active, &a, &noise, At::Precision(&beta), None)?;
+        if self.by_class() {
+            return by_class::evaluate(&work, &solution, at);
+        }
         let factor = Factor::new(work.quadratic(&solution), &solution, &noise, KernelPrior::FLAT);
         let (beta, noises) = (beta[0], noise.len() as f64);
         let m = active.len();
@@ -220,20 +231,9 @@ impl Rvm {
         let norm = |j: usize| problem.design.norms()[j];
         let regression = self.likelihood.as_dyn().noise() != crate::likelihood::NoiseModel::None;
 
-        let Sensitivity { log_alpha: gradient_log_alpha, phi: mut slope } = Sensitivity::of(&problem, &solution);
-        for (k, j) in active.iter().enumerate() {
-            slope.column_mut(k).map_inplace(|v| *v /= norm(*j));
-        }
-        let first = usize::from(problem.has_bias);
-        let skip = usize::from(active.first().is_some_and(|j| *j < first));
-        let gradient_log_kernel = problem.design.kernel().map_or(Vec::new(), |(kernel, centres)| {
-            let kept = centres.select(Axis(0), &active[skip..].iter().map(|j| j - first).collect::<Vec<_>>());
-            kernel.gradient(problem.design.rows(), kept.view(), slope.slice(s![.., skip..]))
-        });
-
-        // Per column, in the user's order.
-        let mut columns: Vec<Option<usize>> = if problem.has_bias { vec![Some(0)] } else { vec![] };
-        columns.extend(table.candidate_of.iter().map(|c| c.and_then(|c| problem.column_of(c))));
+        let Sensitivity { log_alpha: gradient_log_alpha, phi: slope } = Sensitivity::of(&problem, &solution);
+        let gradient_log_kernel = gradient_log_kernel(&problem, &active, slope);
+        let columns = columns(&problem);
         let spread = |f: &dyn Fn(usize) -> f64| columns.iter().map(|c| c.map_or(f64::NAN, f)).collect::<Vec<f64>>();
         let s_unit = |j: usize| beta / (scale * scale) * norm(j) * norm(j);
         let q_unit = |j: usize| beta / scale * norm(j);
@@ -277,4 +277,25 @@ impl Rvm {
                 .collect(),
         })
     }
+}
+
+/// The columns behind the user's rows, the bias first if there is one.
+pub(crate) fn columns(problem: &Problem) -> Vec<Option<usize>> {
+    let mut columns: Vec<Option<usize>> = if problem.has_bias { vec![Some(0)] } else { vec![] };
+    columns.extend(problem.table.candidate_of.iter().map(|c| c.and_then(|c| problem.column_of(c))));
+    columns
+}
+
+/// Derivatives of the log evidence in the logarithms of the kernel's parameters, from those in the entries of unit-norm
+/// columns, [N, M].
+pub(crate) fn gradient_log_kernel(problem: &Problem, active: &[usize], mut slope: Array2<f64>) -> Vec<f64> {
+    for (k, j) in active.iter().enumerate() {
+        slope.column_mut(k).map_inplace(|v| *v /= problem.design.norms()[*j]);
+    }
+    let first = usize::from(problem.has_bias);
+    let skip = active.iter().take_while(|j| **j < first).count();
+    problem.design.kernel().map_or(Vec::new(), |(kernel, centres)| {
+        let kept = centres.select(Axis(0), &active[skip..].iter().map(|j| j - first).collect::<Vec<_>>());
+        kernel.gradient(problem.design.rows(), kept.view(), slope.slice(s![.., skip..]))
+    })
 }

@@ -4,10 +4,9 @@ use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate, s};
 
 use super::gain::Noise;
 use super::problem::Problem;
-use super::solution::{At, Solution};
+use super::solution::Solution;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
-use crate::likelihood::Contrasts;
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Model, Posterior, Variance};
 use crate::report::Status;
@@ -32,17 +31,16 @@ pub(crate) fn model(
     let row_of = |column: usize| problem.origin(column);
     let mut order: Vec<usize> = (0..solution.active.len()).collect();
     order.sort_by_key(|i| if solution.active[*i] < first { 0 } else { 1 + row_of(solution.active[*i]) });
-    let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
-    let a: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
-    let mut ordered = work.solve(&active, &a, &problem.table.noise, At::Precision(&solution.beta), Some(solution))?;
+    let mut ordered = work.reordered(solution, &order, &problem.table.noise)?;
     refine(work, &mut ordered);
+    let (active, a) = (&ordered.active, &ordered.a);
 
     // Of several outputs the first stands for all.
     let (units, beta) = (&problem.table.units, solution.beta[0]);
     let scale = units[0].scale;
     let norm = |j: &usize| problem.design.norms()[*j];
     let weights = weights(problem, &ordered);
-    let alpha: Vec<f64> = active.iter().zip(&a).map(|(j, a)| a * beta / problem.alpha_in(*j)).collect();
+    let alpha: Vec<f64> = active.iter().zip(a).map(|(j, a)| a * beta / problem.alpha_in(*j)).collect();
     let learnt = problem.table.noise.iter().any(Noise::is_learnt) || problem.table.repairs.constant_target;
     let noise_variance = match &problem.table.rvm.likelihood.as_dyn().noise() {
         crate::likelihood::NoiseModel::None => None,
@@ -52,8 +50,19 @@ pub(crate) fn model(
         _ => Some(scale * scale / beta),
     };
     let lower = ordered.joint.as_ref().map_or(&ordered.lower, |joint| &joint.lower);
+    // Rows and columns of weights that are not in the model are those of a unit matrix, and left out.
+    let all = (0..lower.nrows()).collect();
+    let present: Vec<usize> = ordered
+        .by_class()
+        .map_or(all, |own| own.alpha.iter().enumerate().filter(|(_, a)| a.is_finite()).map(|(i, _)| i).collect());
+    let class_alpha = ordered.by_class().map_or(vec![], |own| {
+        let outside = |(j, of_classes): (&usize, ArrayView1<f64>)| {
+            of_classes.iter().map(|a| a.is_finite().then(|| a / problem.alpha_in(*j))).collect()
+        };
+        active.iter().zip(own.alpha.columns()).map(outside).collect()
+    });
     let posterior = Posterior {
-        factor: lower.outer_iter().enumerate().map(|(i, row)| row.iter().take(i + 1).copied().collect()).collect(),
+        factor: (0..present.len()).map(|i| (0..=i).map(|j| lower[[present[i], present[j]]]).collect()).collect(),
         scale: active.iter().map(|j| scale / (norm(j) * beta.sqrt())).collect(),
         noise_variance,
         noise_degrees: problem.table.rvm.noise_shape(problem.table).map(|shape| 2.0 * shape),
@@ -98,6 +107,7 @@ pub(crate) fn model(
         },
         alpha: alpha[skip..].to_vec(),
         intercept_alpha: has_intercept.then(|| alpha[0]),
+        class_alpha,
         feature_relevance: vec![],
         learned_centres: false,
         posterior: Some(posterior),
@@ -121,8 +131,8 @@ pub(crate) fn weights(problem: &Problem, solution: &Solution) -> Array2<f64> {
     if !problem.table.rvm.likelihood.as_dyn().couples_classes() {
         return Array2::from_shape_fn((m, outputs), |(i, r)| own(i)[r]);
     }
-    let contrasts = Contrasts::new(outputs + 1);
-    let mut out = Array2::zeros((m, outputs + 1));
+    let contrasts = solution.contrasts();
+    let mut out = Array2::zeros((m, contrasts.n_classes()));
     for (i, mut row) in out.outer_iter_mut().enumerate() {
         contrasts.classes(&own(i), row.as_slice_mut().expect("rows are contiguous"));
     }

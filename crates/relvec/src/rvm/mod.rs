@@ -2,6 +2,7 @@
 
 mod batch;
 mod bound;
+mod by_class;
 mod committee;
 mod em;
 mod evaluate;
@@ -43,6 +44,7 @@ use std::time::{Duration, Instant};
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
+use self::by_class::ClassSearch;
 use self::committee::Classes;
 use self::parts::{Parts, Warm};
 use self::problem::Problem;
@@ -60,7 +62,7 @@ use crate::model::{Model, Variance};
 use crate::report::{Actions, CentreSearch, Interrupt, KernelSearch, Observer, PrecisionPosterior, Report, Status};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
-use crate::targets::{MultiClass, Targets, Values, check_present};
+use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, check_present};
 
 pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
@@ -113,6 +115,10 @@ pub struct Rvm {
     pub likelihood: Likelihood,
     /// How more than two classes are told apart where the likelihood is that of two.
     pub multi_class: MultiClass,
+    /// Whether the weights of a basis function share a precision, where all classes have one model. With one for each
+    /// class a basis function may be of use to some of them only, (M63); the search goes on from the shared ones. Of
+    /// two classes with one function, and of regression, there is nothing to share.
+    pub class_precisions: ClassPrecisions,
     /// How precisions are learnt.
     pub inference: Inference,
     /// What each kernel must gain, in nats, or how that is chosen; other than 0 needs the scheme `sequential`.
@@ -160,6 +166,7 @@ impl Default for Rvm {
             bias: true,
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
             multi_class: MultiClass::default(),
+            class_precisions: ClassPrecisions::default(),
             inference: Inference::Sequential(Sequential::default()),
             sparsity: Sparsity::default(),
             cv: None,
@@ -201,6 +208,7 @@ impl Rvm {
             let expected = "sequential, mackay or em for several classes at once; or multi_class one_vs_rest or one_vs_one";
             require(scheme != Variational::NAME, || "inference".into(), scheme, expected)?;
         }
+        self.check_class_precisions()?;
         require(self.cv.is_none_or(|folds| folds >= 2), || "cv".into(), self.cv.unwrap_or(0), "at least 2 folds, or null")?;
         let gaussian = matches!(self.likelihood, Likelihood::Gaussian(_));
         let expected = "false: it is variances of regression with Gaussian noise that are calibrated";
@@ -253,6 +261,24 @@ impl Rvm {
         let limit = self.time_limit.unwrap_or(1.0);
         require(limit.is_finite() && limit > 0.0, || "time_limit".into(), limit, "a positive number of seconds, or null")?;
         require(self.threads != Some(0), || "threads".into(), 0, "a whole number of at least 1, or null")
+    }
+
+    fn check_class_precisions(&self) -> Result<()> {
+        let asked = self.class_precisions == ClassPrecisions::PerClass;
+        let check = |good: bool, expected: &str| {
+            require(good || !asked, || "class_precisions".into(), self.class_precisions.name(), expected)
+        };
+        let expected = "shared: only classes can have precisions of their own";
+        check(self.likelihood.is_for_classes(), expected)?;
+        let joint = matches!(self.multi_class_rule(), MultiClass::Auto | MultiClass::Joint);
+        check(joint, "shared, or multi_class = joint: models of two classes each have their own already")?;
+        let flat = self.sparsity == Sparsity::default() && self.inference.as_dyn().hyperpriors() == Hyperpriors::default();
+        check(flat, "shared, or neither sparsity nor hyperpriors: it is weights that leave a model then, not kernels")
+    }
+
+    /// Whether each class of such targets has precisions of its own.
+    fn by_class(&self) -> bool {
+        self.class_precisions == ClassPrecisions::PerClass && self.likelihood.as_dyn().couples_classes()
     }
 
     /// Bytes that a fit may take: the limit, or a quarter of the machine's memory.
@@ -712,9 +738,22 @@ impl Rvm {
         mut actions: Actions,
     ) -> Result<(Model, Report)> {
         let problem = work.problem;
+        actions.add(&run.actions());
+        let (mut run, mut status) = (run, status);
+        let mut search = match self.by_class() {
+            true => Some(ClassSearch::start(work, run.best())?),
+            false => None,
+        };
+        if let Some(search) = &mut search {
+            if status == Status::Converged {
+                status = watch.drive(search, work)?;
+                problem.table.interrupt.disarm();
+            }
+            actions.add(&search.actions());
+            run = search;
+        }
         let log_evidence = run.objective(work);
         let mut certificate = run.certificate(work);
-        actions.add(&run.actions());
         if !parts.whole {
             parts.certify(&mut certificate, status == Status::Converged);
         }

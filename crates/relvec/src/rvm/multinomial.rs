@@ -5,16 +5,19 @@
 //! sweeps over the rows; what preconditions them is the Hessian of an earlier place, where one is known. The Hessian
 //! itself is made once at the mode, for its determinant and the posterior, out of one symmetric product for each
 //! pair of classes.
+//!
+//! Where each class has precisions of its own, (M63), the K functions of the classes take the place of their contrasts:
+//! the prior no longer leaves out what the probabilities do not depend on.
 
 use std::rc::Rc;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, Axis, Zip, s};
 use rayon::prelude::*;
 
 use super::laplace;
 use super::problem::Problem;
 use super::slopes::Phi;
-use super::solution::{Joint, Solution};
+use super::solution::{ByClass, Joint, Solution};
 use crate::error::Result;
 use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg::{self, Cholesky};
@@ -59,46 +62,80 @@ struct Sweep<'a> {
     phi: Phi<'a>,
     contrasts: Contrasts,
     classes: usize,
-    /// Of each weight, [R, M].
+    /// Of each weight, [R, M]; infinite: it is 0.
     alpha: Array2<f64>,
 }
 
 /// The mode of the weights of several outputs at precisions `alpha`, `[M]`, each that of the weights of all outputs.
 pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Option<&Solution>) -> Result<Solution> {
-    let (outputs, m) = (problem.table.outputs, active.len());
+    let outputs = problem.table.outputs;
+    let each = Array2::from_shape_fn((outputs, active.len()), |(_, i)| alpha[i]);
+    solve(problem, active, alpha, Contrasts::new(outputs + 1), each, warm)
+}
+
+/// The mode of the weights of all classes at precisions of their own, [K, M]; infinite: the weight is not in the model.
+pub(crate) fn mode_by_class(problem: &Problem, active: &[usize], alpha: Array2<f64>, warm: &Solution) -> Result<Solution> {
+    let least: Vec<f64> = alpha.columns().into_iter().map(|a| a.iter().copied().fold(f64::INFINITY, f64::min)).collect();
+    solve(problem, active, &least, Contrasts::each(alpha.nrows()), alpha, Some(warm))
+}
+
+/// The mode at precisions `each`, [R, M], that `alpha`, `[M]`, stand for.
+fn solve(
+    problem: &Problem,
+    active: &[usize],
+    alpha: &[f64],
+    contrasts: Contrasts,
+    each: Array2<f64>,
+    warm: Option<&Solution>,
+) -> Result<Solution> {
+    let (outputs, m) = each.dim();
+    let by_class = outputs == contrasts.n_classes();
     let (phi, bytes) = laplace::phi(problem, active, warm);
-    let contrasts = Contrasts::new(outputs + 1);
-    let all = Array2::from_shape_fn((outputs, m), |(_, i)| alpha[i]);
-    let sweep = Sweep { problem, phi, contrasts, classes: outputs + 1, alpha: all };
     // Where each column was in the last model.
     let places: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
-    let start = Array2::from_shape_fn((outputs, m), |(r, i)| match (warm, places[i]) {
-        (Some(s), Some(p)) => s.mean[r * s.active.len() + p],
+    let before = warm.map(|s| s.functions_for(&contrasts));
+    let start = Array2::from_shape_fn((outputs, m), |(r, i)| match (&before, places[i]) {
+        (Some(before), Some(p)) if each[[r, i]].is_finite() => before[[r, p]],
         _ => 0.0,
     });
-    let before = warm.and_then(|s| s.joint.as_ref()).map(|j| Known { pairs: &j.pairs, places: &places });
-    let (place, pairs, factor) = sweep.newton(start, before)?;
+    let sweep = Sweep { problem, phi, classes: contrasts.n_classes(), contrasts, alpha: each };
+    let known = warm.and_then(|s| s.joint.as_ref()).map(|j| Known { pairs: &j.pairs, places: &places });
+    let (place, pairs, factor) = sweep.newton(start, known)?;
 
     let log_det = factor.log_det();
-    let sum_log_alpha: f64 = alpha.iter().map(|a| a.ln()).sum();
-    let log_evidence = place.value + 0.5 * outputs as f64 * sum_log_alpha - 0.5 * log_det;
-    let variance = variances(&factor.inverse(), m);
+    let sum_log_alpha: f64 = sweep.alpha.iter().filter(|a| a.is_finite()).map(|a| a.ln()).sum();
+    let log_evidence = place.value + 0.5 * sum_log_alpha - 0.5 * log_det;
+    let mut variance = variances(&factor.inverse(), (outputs, m));
+    variance.zip_mut_with(&sweep.alpha, |v, a| *v = if a.is_finite() { *v } else { 0.0 });
+    let total = variance.sum_axis(Axis(0)).to_vec();
     // One output alone, at the mean of the curvature: what judges single basis functions.
     let mut gram = Array2::zeros((m, m));
     pairs.iter().for_each(|pair| gram += pair);
-    gram *= 2.0 / outputs as f64;
+    gram *= 2.0 / (sweep.classes - 1) as f64;
     let mean_factor = laplace::hessian(&gram, alpha.into())?;
     let kept = match sweep.phi {
         Phi::Kept(phi) if laplace::worth_keeping(problem, bytes) => Some(phi),
         _ => None,
     };
     let mean = place.v.into_raw_vec_and_offset().0;
-    let (joint, jitter) = (Joint { lower: factor.lower, pairs }, factor.jitter);
+    let by_class = by_class.then_some(ByClass { alpha: sweep.alpha, variance });
+    let (joint, jitter) = (Joint { lower: factor.lower, pairs, by_class }, factor.jitter);
     let one = Solution::at_mode(active, alpha, mean, mean_factor, log_evidence, Some(Rc::new(gram)), kept);
-    Ok(one.with_outputs(outputs, variance, joint, jitter))
+    Ok(one.with_outputs(outputs, total, joint, jitter))
 }
 
 impl Sweep<'_> {
+    /// The precisions times `v`, [R, M], where these are finite.
+    fn prior_times(&self, v: &Array2<f64>) -> Array2<f64> {
+        Zip::from(&self.alpha).and(v).map_collect(|a, v| if a.is_finite() { a * v } else { 0.0 })
+    }
+
+    /// Weights that are not in the model have no slope.
+    fn mask(&self, mut slope: Array2<f64>) -> Array2<f64> {
+        slope.zip_mut_with(&self.alpha, |s, a| *s = if a.is_finite() { *s } else { 0.0 });
+        slope
+    }
+
     /// The mode, the products of all pairs of classes there, and the factor of the Hessian. `before` was near `start`.
     fn newton(&self, start: Array2<f64>, before: Option<Known>) -> Result<(Place, Vec<Array2<f64>>, Cholesky)> {
         let mut place = self.at(start)?;
@@ -166,15 +203,16 @@ impl Sweep<'_> {
             },
         );
         table.interrupt.check()?;
-        let (mut log_likelihood, mut gradient, mut y) = (0.0, -&(&self.alpha * &v), Vec::new());
+        let prior = self.prior_times(&v);
+        let (mut log_likelihood, mut gradient, mut y) = (0.0, -&prior, Vec::new());
         for (l, slope, part) in groups {
             log_likelihood += l;
             gradient += &slope;
             y.extend(part);
         }
         let y = Array2::from_shape_vec((table.targets.len(), self.classes), y).expect("[N, K]");
-        let value = log_likelihood - 0.5 * (&self.alpha * &v * &v).sum();
-        Ok(Place { v, value, gradient, y })
+        let value = log_likelihood - 0.5 * (&prior * &v).sum();
+        Ok(Place { v, value, gradient: self.mask(gradient), y })
     }
 
     /// Newton's step by preconditioned conjugate gradients, and the products that it took.
@@ -226,7 +264,7 @@ impl Sweep<'_> {
             },
         );
         table.interrupt.check()?;
-        Ok(groups.into_iter().fold(&self.alpha * d, |total, part| total + part))
+        Ok(self.mask(groups.into_iter().fold(self.prior_times(d), |total, part| total + part)))
     }
 
     /// Phi'c y_k y_l Phi for each pair of classes k < l, [M, M]. What `before` knows of the columns, at nearly the
@@ -285,7 +323,7 @@ impl Sweep<'_> {
     }
 
     /// Cholesky factor of minus the Hessian, [R M, R M], out of the products of pairs: block r, s is the sum of
-    /// (E_kr - E_lr)(E_ks - E_ls) G_kl, E the contrasts.
+    /// (E_kr - E_lr)(E_ks - E_ls) G_kl, E the contrasts. A weight that is not in the model has the row of a unit matrix.
     fn hessian(&self, pairs: &[Array2<f64>]) -> Result<Cholesky> {
         let (outputs, m) = self.alpha.dim();
         let mut h = Array2::zeros((outputs * m, outputs * m));
@@ -304,7 +342,15 @@ impl Sweep<'_> {
             }
         });
         let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
-        h.diag_mut().iter_mut().zip(&self.alpha).for_each(|(h, a)| *h += a);
+        for (i, a) in self.alpha.iter().enumerate() {
+            if a.is_finite() {
+                h[[i, i]] += a;
+                continue;
+            }
+            h.row_mut(i).fill(0.0);
+            h.column_mut(i).fill(0.0);
+            h[[i, i]] = 1.0;
+        }
         linalg::mirror(&mut h);
         Cholesky::new(h, scale)
     }
@@ -318,13 +364,11 @@ fn precondition(factor: &Cholesky, g: &Array2<f64>) -> Array2<f64> {
     z.into_shape_with_order(g.dim()).expect("as it was")
 }
 
-/// Variances of the M weights summed over the outputs, from the inverse factor, [R M, R M].
-fn variances(inverse: &Array2<f64>, m: usize) -> Vec<f64> {
+/// Variances of the weights, [R, M], from the inverse factor, [R M, R M].
+fn variances(inverse: &Array2<f64>, shape: (usize, usize)) -> Array2<f64> {
     let mut all = Array1::<f64>::zeros(inverse.ncols());
     for (i, row) in inverse.outer_iter().enumerate() {
         all.iter_mut().zip(row).take(i + 1).for_each(|(v, w)| *v += w * w);
     }
-    let mut out = vec![0.0; m];
-    all.iter().enumerate().for_each(|(i, v)| out[i % m.max(1)] += v);
-    out
+    all.into_shape_with_order(shape).expect("one of each weight")
 }

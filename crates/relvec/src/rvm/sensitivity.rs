@@ -5,12 +5,12 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::problem::Problem;
 use super::solution::{Solution, covariance};
-use crate::likelihood::{ClassRows, Contrasts};
+use crate::likelihood::ClassRows;
 use crate::linalg;
 
 /// Exact derivatives of the log evidence at a solution, on unit-norm columns.
 pub(crate) struct Sensitivity {
-    /// In log alpha, `[M]`.
+    /// In log alpha, `[M]`; where each class has its own, [M, K] by rows.
     pub log_alpha: Vec<f64>,
     /// In the entries of Phi, [N, M].
     pub phi: Array2<f64>,
@@ -68,8 +68,8 @@ fn single(problem: &Problem, solution: &Solution) -> Sensitivity {
 /// v_k = h^kk - 2 sum_l h^kl y_l: c = B v, u = Sigma Phi'c.
 fn several(problem: &Problem, solution: &Solution, lower: ArrayView2<f64>) -> Sensitivity {
     let (outputs, m) = (solution.outputs, solution.active.len());
-    let (classes, weights) = (outputs + 1, &problem.table.weights);
-    let contrasts = Contrasts::new(classes);
+    let (contrasts, weights) = (solution.contrasts(), &problem.table.weights);
+    let classes = contrasts.n_classes();
     let f = problem.fitted(solution);
     let phi = problem.design.select(&solution.active);
     let n = phi.nrows();
@@ -78,6 +78,9 @@ fn several(problem: &Problem, solution: &Solution, lower: ArrayView2<f64>) -> Se
     let r = Array2::from_shape_fn((n, outputs), |(n, k)| weights[n] * residual[n * outputs + k]);
     let mut half = Array2::eye(outputs * m);
     linalg::solve_lower(lower, half.view_mut());
+    for (i, _) in solution.by_class().iter().flat_map(|own| own.alpha.iter().enumerate()).filter(|(_, a)| !a.is_finite()) {
+        half.column_mut(i).fill(0.0);
+    }
     let sigma = covariance(&half);
     let block = |r: usize, s: usize| sigma.slice(s![r * m..(r + 1) * m, s * m..(s + 1) * m]);
     // Phi S_rs, r by r, is needed twice; entries h^rs of all rows first.
@@ -103,9 +106,18 @@ fn several(problem: &Problem, solution: &Solution, lower: ArrayView2<f64>) -> Se
     let w = ArrayView2::from_shape((outputs, m), &solution.mean).expect("[R, M]");
     let pulled: Array1<f64> = c.t().dot(&phi).iter().copied().collect();
     let u = sigma.dot(&pulled).into_shape_with_order((outputs, m)).expect("[R, M]");
-    let log_alpha = (0..m)
-        .map(|i| solution.gradient(i) + 0.5 * solution.a[i] * (0..outputs).map(|r| w[[r, i]] * u[[r, i]]).sum::<f64>())
-        .collect();
+    let log_alpha = match solution.by_class() {
+        Some(own) => (0..m * outputs)
+            .map(|i| (i % outputs, i / outputs))
+            .map(|(k, i)| match own.alpha[[k, i]] {
+                a if a.is_finite() => solution.class_gradient(own, k, i) + 0.5 * a * w[[k, i]] * u[[k, i]],
+                _ => 0.0,
+            })
+            .collect(),
+        None => (0..m)
+            .map(|i| solution.gradient(i) + 0.5 * solution.a[i] * (0..outputs).map(|r| w[[r, i]] * u[[r, i]]).sum::<f64>())
+            .collect(),
+    };
     // B of each row, between contrasts.
     let curvature = |n: usize, r: usize, s: usize| -> f64 {
         let mean = |r: usize| (0..classes).map(|k| y[[n, k]] * contrasts.at(k, r)).sum::<f64>();

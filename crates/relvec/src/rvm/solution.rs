@@ -2,10 +2,11 @@
 
 use std::rc::Rc;
 
-use ndarray::Array2;
+use ndarray::{Array2, ArrayView2};
 
 use super::gain::Noise;
 use crate::error::Result;
+use crate::likelihood::Contrasts;
 use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
 
@@ -52,6 +53,17 @@ pub(crate) struct Joint {
     pub lower: Array2<f64>,
     /// Phi'c y_k y_l Phi of each pair of classes k < l, [M, M], kept for the next solve.
     pub pairs: Vec<Array2<f64>>,
+    /// Where each class has precisions of its own; the outputs are then the classes themselves.
+    pub by_class: Option<ByClass>,
+}
+
+/// What the weight of each class has of its own, [K, M].
+#[derive(Debug)]
+pub(crate) struct ByClass {
+    /// Precisions; infinite: the weight is not in the model.
+    pub alpha: Array2<f64>,
+    /// Posterior variances; 0 of weights that are not in the model.
+    pub variance: Array2<f64>,
 }
 
 /// Which noise precision a solution takes.
@@ -162,6 +174,36 @@ impl Solution {
         Solution { active, columns, ..self }
     }
 
+    /// What each class has of its own, if it has.
+    pub fn by_class(&self) -> Option<&ByClass> {
+        self.joint.as_ref().and_then(|joint| joint.by_class.as_ref())
+    }
+
+    /// What the outputs are to the classes, where there are several.
+    pub fn contrasts(&self) -> Contrasts {
+        match self.by_class() {
+            Some(_) => Contrasts::each(self.outputs),
+            None => Contrasts::new(self.outputs + 1),
+        }
+    }
+
+    /// The means as those of `functions` of the classes, [R, M].
+    pub fn functions_for(&self, functions: &Contrasts) -> Array2<f64> {
+        let (own, m) = (self.contrasts(), self.active.len());
+        let mean = ArrayView2::from_shape((self.outputs, m), &self.mean).expect("R times M numbers");
+        if own.count() == functions.count() {
+            return mean.to_owned();
+        }
+        let mut out = Array2::zeros((functions.count(), m));
+        let (mut f, mut v) = (vec![0.0; own.n_classes()], vec![0.0; functions.count()]);
+        for (mean, mut out) in mean.columns().into_iter().zip(out.columns_mut()) {
+            own.classes(&mean.to_vec(), &mut f);
+            functions.contrasts(&f, &mut v);
+            out.iter_mut().zip(&v).for_each(|(out, v)| *out = *v);
+        }
+        out
+    }
+
     /// The kept Phi of this solution if these, positions in the model, are all of it.
     pub fn columns_of(&self, positions: &[usize]) -> Option<Rc<Array2<f64>>> {
         self.columns.clone().filter(|_| positions.len() == self.active.len())
@@ -231,6 +273,12 @@ impl Solution {
     /// d log evidence / d log alpha_i (M5), the curvature held fixed.
     pub fn gradient(&self, i: usize) -> f64 {
         0.5 * (self.outputs as f64 - self.a[i] * (self.variance[i] + self.relative_square(i)))
+    }
+
+    /// The same for the precision of class `k` alone; 0 where its weight is not in the model.
+    pub fn class_gradient(&self, own: &ByClass, k: usize, i: usize) -> f64 {
+        let (a, w) = (own.alpha[[k, i]], self.mean[k * self.active.len() + i]);
+        if a.is_finite() { 0.5 * (1.0 - a * (own.variance[[k, i]] + w * w)) } else { 0.0 }
     }
 
     /// Largest |gradient|.

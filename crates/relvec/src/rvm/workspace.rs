@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use ndarray::Axis;
+
 use super::gain::{KernelPrior, Noise};
 use super::laplace;
 use super::multinomial;
@@ -54,6 +56,16 @@ impl<'p> Workspace<'p> {
         }?;
         solution.log_evidence += self.prior.log(active);
         Ok(solution)
+    }
+
+    /// The same model with the columns at `order` in its place.
+    pub fn reordered(&self, solution: &Solution, order: &[usize], noise: &[Noise]) -> Result<Solution> {
+        let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
+        if let Some(own) = solution.by_class() {
+            return multinomial::mode_by_class(self.problem, &active, own.alpha.select(Axis(1), order), solution);
+        }
+        let a: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
+        self.solve(&active, &a, noise, At::Precision(&solution.beta), Some(solution))
     }
 
     /// Log evidence of a solution (plus the log hyperprior of the noise), without the log prior of the kernels.

@@ -419,6 +419,7 @@ impl Svm {
             expansion: Expansion { basis, weights, intercept },
             alpha: vec![],
             intercept_alpha: None,
+            class_alpha: vec![],
             feature_relevance: vec![],
             learned_centres: false,
             posterior: None,
