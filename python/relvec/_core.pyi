@@ -12,6 +12,7 @@ __all__ = [
     "__version__",
     "candidate_kernels",
     "centre_rules",
+    "class_precision_rules",
     "dictionary_size",
     "fit",
     "fit_more",

@@ -6,8 +6,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+class Called:
+    """A kernel that is called, shown without an address: tests are known by the same name in every process."""
+
+    def __call__(self, X, Y):
+        return rbf_kernel(X, Y)
+
+    def __repr__(self):
+        return "rbf_kernel"
 
 
 def sinc(n=60, noise=0.1, seed=0):

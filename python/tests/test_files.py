@@ -182,7 +182,11 @@ def test_a_limit_that_was_reached_is_remembered(tmp_path):
     assert round_trip(model, NEW, tmp_path / "model.json").report_["status"] == "iteration_limit"
 
 
-@pytest.mark.parametrize("own", [{}, {"kernel": "precomputed"}, {"kernel": rbf_kernel}, {"basis": "given"}], ids=str)
+@pytest.mark.parametrize(
+    "own",
+    [{}, {"kernel": "precomputed"}, {"kernel": rbf_kernel}, {"basis": "given"}],
+    ids=["rbf", "precomputed", "called", "given"],
+)
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_pickles_and_copies(cls, copied, own, tmp_path):

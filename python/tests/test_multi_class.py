@@ -124,3 +124,54 @@ def test_bad_settings():
         RVC().fit(X, Y, weights)
     # Rows without weight and their class left out.
     assert len(RVC().fit(X[Y != 2], Y[Y != 2]).classes_) == 2
+
+
+def test_a_precision_for_each_class(fitted, tmp_path):
+    model = RVC(gamma=0.2, class_precisions="per_class").fit(X, NAMES[Y])
+    joint = fitted["joint"]
+    assert model.log_evidence_ > joint.log_evidence_
+    assert np.all(np.diff(model.report_["log_evidence"]) >= -1e-8)
+    m = len(model.relevance_)
+    assert model.alpha_.shape == model.dual_coef_.shape == (3, m)
+    assert model.intercept_alpha_.shape == (3,)
+    assert_array_equal(np.isinf(model.alpha_), model.dual_coef_ == 0.0)
+    assert_array_equal(np.isinf(model.intercept_alpha_), model.intercept_ == 0.0)
+    assert np.isinf(model.alpha_).any()
+    assert np.isfinite(model.alpha_).any(axis=0).all()
+    assert model.well_determined_.shape == (m,)
+    weights = np.isfinite(model.alpha_).sum() + np.isfinite(model.intercept_alpha_).sum()
+    assert model.covariance_.shape == (weights, weights)
+    # The moderated probabilities from the covariance of the weights, class after class, each with its constant first.
+    K = rbf_kernel(X, model.relevance_vectors_, gamma=0.2)
+    design = np.hstack([np.ones((len(X), 1)), K])
+    present = np.hstack([np.isfinite(model.intercept_alpha_)[:, None], np.isfinite(model.alpha_)])
+    halves = np.zeros((len(X), 3, weights))
+    first = np.cumsum([0, *present.sum(axis=1)])
+    for k in range(3):
+        halves[:, k, first[k] : first[k + 1]] = design[:, present[k]]
+    cov = np.einsum("nki,ij,nlj->nkl", halves, model.covariance_, halves)
+    f = K @ model.dual_coef_.T + model.intercept_
+    v = np.einsum("nkk->nk", cov)
+    scale = np.sqrt(1.0 + np.pi / 8.0 * (v[:, :, None] + v[:, None, :] - 2.0 * cov))
+    p = 1.0 / np.exp(-(f[:, :, None] - f[:, None, :]) / scale).sum(axis=2)
+    assert_allclose(model.predict_proba(X), p / p.sum(axis=1, keepdims=True), rtol=1e-7)
+    model.save(tmp_path / "model.json")
+    again = relvec.load(tmp_path / "model.json")
+    assert again.class_precisions == "per_class"
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert_array_equal(again.alpha_, model.alpha_)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).alpha_, model.alpha_)
+    # A kernel of the caller's own; two classes, which have one function and nothing to share.
+    called = RVC(kernel=lambda a, b: rbf_kernel(a, b, gamma=0.2), class_precisions="per_class").fit(X, NAMES[Y])
+    assert_allclose(called.predict_proba(X), model.predict_proba(X), atol=1e-6)
+    assert RVC(class_precisions="per_class").fit(X[:100], Y[:100]).alpha_.ndim == 1
+
+
+def test_precisions_of_classes_that_do_not_suit():
+    for own, message in [
+        ({"class_precisions": "own"}, "class_precisions = 'own': expected one of 'shared', 'per_class'"),
+        ({"class_precisions": "per_class", "multi_class": "one_vs_rest"}, "models of two classes each have their own"),
+        ({"class_precisions": "per_class", "sparsity": 1.0}, "weights that leave a model then, not kernels"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            RVC(**own).fit(X, Y)

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
-from support import sinc, surface, two_classes
+from support import Called, sinc, surface, two_classes
 
 BOTH = [RVR, RVC]
 # What a series calls its values.
@@ -33,7 +33,7 @@ def settings():
     for cls in BOTH:
         yield cls()
         yield from (cls(kernel=kernel) for kernel in KERNELS if kernel != "rbf")
-        yield cls(kernel=rbf_kernel)
+        yield cls(kernel=Called())
         yield cls(basis="given")
         # The schemes of slow convergence need not go to the end to be checked.
         slow = {"em": 0.1} if cls is RVC else {}
@@ -46,6 +46,7 @@ def settings():
     yield RVR(dictionary=20, keep_statistics=True)
     yield RVC(class_weight="balanced")
     yield from (RVC(multi_class=rule) for rule in RULES if rule not in ("auto", "joint"))
+    yield RVC(class_precisions="per_class")
     yield RVR(kernel="precomputed")
 
 

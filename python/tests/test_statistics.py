@@ -335,7 +335,7 @@ def test_before_the_first_row():
         (ValueError, "centres: Complex data", {"centres": Z + 1j}),
         (TypeError, "centres: Sparse data", {"centres": sparse.csr_matrix(Z)}),
     ],
-    ids=lambda value: str(value)[:40],
+    ids=lambda value: re.sub(r" at 0x\w+", "", str(value))[:40],
 )
 def test_bad_parameters(error, match, own):
     with pytest.raises(error, match=match):

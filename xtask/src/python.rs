@@ -20,7 +20,9 @@ pub fn check() -> Result {
     VENV.tool("ruff", &["check", "python"])?;
     install()?;
     VENV.tool("mypy", &[])?;
-    VENV.python(&["-m", "pytest"])
+    // A process for each processor: most of the tests have small problems, which leave the others idle.
+    let processes = std::thread::available_parallelism().map_or(1, usize::from).to_string();
+    VENV.python(&["-m", "pytest", "-n", &processes])
 }
 
 /// Peak memory of fits, and the pieces beside numpy.
