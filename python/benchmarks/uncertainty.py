@@ -3,9 +3,9 @@
     cargo xtask bench uncertainty --data FOLDER [--seeds N] [--sets SET ...]
 
 FOLDER holds kin40k.csv.gz, boston_housing.csv, california_housing.csv.gz, protein_casp.csv.gz and elevators.csv.gz,
-target last or called `target`; Friedman 1 and noise are generated. Of each set some rows are drawn to learn from, and up to 2,000 others to
-predict; features and target are standardised by the former. A whole run writes docs/uncertainty.md and
-docs/figures/healed.png.
+target last or called `target`; Friedman 1 and noise are generated. Of each set some rows are drawn to learn from, and
+up to 2,000 others to predict; features and target are standardised by the former. A whole run writes
+docs/uncertainty.md and docs/figures/healed.png.
 """
 
 from __future__ import annotations
@@ -29,7 +29,15 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 Array = NDArray[np.float64]
 
 # Rows to learn from.
-ROWS = {"kin40k": 800, "friedman1": 400, "boston": 400, "california": 800, "protein": 800, "elevators": 800, "noise": 400}
+ROWS = {
+    "kin40k": 800,
+    "friedman1": 400,
+    "boston": 400,
+    "california": 800,
+    "protein": 800,
+    "elevators": 800,
+    "noise": 400,
+}
 FILES = {
     "kin40k": "kin40k.csv.gz",
     "boston": "boston_housing.csv",

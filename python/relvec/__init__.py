@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from ._compare import compare
     from ._files import load
     from ._statistics import Statistics
-    from .rvm import RVC, RVR, RelevanceVectorClassifier, RelevanceVectorRegressor
+    from .rvc import RVC, RelevanceVectorClassifier
+    from .rvr import RVR, RelevanceVectorRegressor
     from .svm import SVC, SVR, NuSVC, NuSVR
 
 __all__ = [
@@ -26,19 +27,20 @@ __all__ = [
     "compare",
     "load",
 ]
-# Where what is not in `rvm` is.
 _MODULES = {
     "Statistics": "._statistics",
     "compare": "._compare",
     "load": "._files",
+    **dict.fromkeys(["RVC", "RelevanceVectorClassifier"], ".rvc"),
+    **dict.fromkeys(["RVR", "RelevanceVectorRegressor"], ".rvr"),
     **dict.fromkeys(["NuSVC", "NuSVR", "SVC", "SVR"], ".svm"),
 }
 
 
 def __getattr__(name: str) -> Any:
     # The command, which needs no scikit-learn, starts a second sooner without it.
-    if name in __all__:
-        return getattr(import_module(_MODULES.get(name, ".rvm"), __name__), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

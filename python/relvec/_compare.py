@@ -17,7 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 
 from ._base import Float
-from .rvm import RVC, RVR
+from .rvc import RVC
+from .rvr import RVR
 from .svm import SVC, SVR
 
 # The machines that have a name, in the order of the table; the settings that each chooses.

@@ -10,7 +10,8 @@ import numpy as np
 
 from . import _core
 from ._base import Kernel
-from .rvm import RVC, RVR
+from .rvc import RVC
+from .rvr import RVR
 from .svm import SVC, SVR, NuSVC, NuSVR
 
 

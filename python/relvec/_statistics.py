@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from . import _core, _parameters
 from ._base import Float
 from ._threads import threads
-from .rvm import RVR
+from .rvr import RVR
 
 # Parameters of RVR that the statistics have decided.
 DECIDED = ["kernel", "gamma", "degree", "coef0", "shape", "basis", "dictionary", "landmarks", "centres", "refresh"]

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _parameters
 from ._base import Float, RelevanceVectorMachine
-from .rvm import RVC, RVR
+from .rvc import RVC
+from .rvr import RVR
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

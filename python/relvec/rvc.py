@@ -1,0 +1,515 @@
+"""Relevance vector classification as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from . import _core, _parameters
+from ._base import Float, Kernel, RelevanceVectorMachine, target_names
+from ._decisions import Decisions, decide, prior_of
+from ._progress import Callback
+from ._threads import threads
+
+
+class RVC(ClassifierMixin, RelevanceVectorMachine):
+    """Relevance vector classification: a sparse kernel model with class probabilities.
+
+    Log odds are an expansion in kernels at a few training rows, the relevance vectors, chosen by
+    maximising the evidence [1]_ [2]_ in Laplace's approximation. Two classes.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
+"sigmoid", "linear_spline", "auto", "precomputed"}, list of str or callable, default="rbf"
+        The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
+        square in `fit`, rows against the training rows in `predict`, where only the columns
+        `relevance_` are read. Of a list of names the kernel of the highest evidence is taken; ``"auto"``
+        is a list of the kernels that are positive semidefinite, with polynomials of degree 2 and 3; see
+        ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
+        (n, m).
+    gamma : {"scale", "auto", "evidence", "evidence-ard"}, float or array-like of shape (n_features,), \
+default="scale"
+        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
+        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"scale"`` is
+        1 / (n_features * X.var()), ``"auto"`` 1 / n_features. ``"evidence"`` learns it, and what other
+        continuous parameters the kernel has (`shape`, a positive `coef0`), by the gradient of the
+        evidence, ``"evidence-ard"`` one for each feature: those of features of no use fall to next to
+        nothing. It takes some seconds, and the evidence is never lower than with ``"scale"`` (in fits
+        with at most 500 landmarks, by which that is decided).
+    degree : int or list of int, default=3
+        Power of the polynomial kernel; several where kernels are chosen from a list.
+    coef0 : float, default=0.0
+        Constant of the polynomial and sigmoid kernels.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel.
+    basis : {"kernel", "given"}, default="kernel"
+        ``"given"``: `X` is a design matrix, its columns are the basis functions, and `kernel` is not
+        used.
+    dictionary : {"auto", "all"} or int, default="auto"
+        How many training rows are candidates for relevance vectors; all rows are learnt from. ``"auto"``
+        is all of up to 10,000 different rows, and 1,000 landmarks of more, or where a model of more than
+        5,000 rows needs more than some 240 of them (150 for classes). Of a callable kernel they are drawn at random;
+        of a precomputed one too, but there ``"auto"`` is all.
+    landmarks : {"kmedoids", "uniform"} or array-like of shape (n_landmarks, n_features), \
+default="kmedoids"
+        How candidates are chosen where they are not all: rows near the centres of k-means, in the space
+        that the kernel scales, or evenly at random. An array holds the candidates themselves, which need
+        not be training rows; then `dictionary` gives no number, and `relevance_` counts landmarks.
+    centres : {"fixed", "learned"}, default="fixed"
+        Whether the candidates stay where they are. ``"learned"``: once there is a model, the gradient of
+        the evidence moves up to 800 centres (or as many as the model has); the model is kept if its
+        evidence, on all rows, is higher. Then its centres are no training rows, and `relevance_` counts
+        those that were moved. For a `dictionary` of some hundred.
+    refresh : int, default=0
+        Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random,
+        once the search among the present ones is at rest. For a `dictionary` of less than 500 rows by
+        number and the scheme ``"sequential"``.
+    fit_intercept : bool, default=True
+        Whether there is a constant basis function. It has a precision of its own and may be pruned.
+    class_weight : dict or "balanced", default=None
+        Factors of the sample weights, by class; classes left out of a dict have 1. ``"balanced"``
+        gives each class the same total weight and leaves the sum of all weights as it is.
+    multi_class : {"auto", "joint", "one_vs_rest", "one_vs_one"}, default="auto"
+        How more than two classes are told apart. ``"joint"``: one model of all, which share its
+        relevance vectors, each with a weight for every class, under the softmax. ``"one_vs_rest"``, ``"one_vs_one"``:
+        models of two classes, one for each class or for each pair, whose probabilities are
+        normalised, or coupled as in [4]_. ``"auto"`` is ``"joint"``, or ``"one_vs_rest"`` for the
+        scheme ``"variational"``.
+    class_precisions : {"shared", "per_class"}, default="shared"
+        What the weights of a vector in a joint model have in common: their precision, so that a vector is of use to all
+        classes or to none; or nothing. ``"per_class"`` goes on from the model of shared precisions: the weight of each
+        class has one of its own and may be gone. The evidence is higher; it takes longer.
+    inference : {"sequential", "mackay", "em", "variational"}, default="sequential"
+        How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
+        variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
+    inference_params : dict, default=None
+        Further settings of the inference scheme, by the names of the command line's ``--set``, such as
+        ``{"batch": 5}``.
+    tol : float, default=None
+        Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
+        ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
+        change of a log precision); None: its default.
+    sparsity : float or "cv", default=0.0
+        Nats that each kernel must gain: log prior odds against it. With 0 the evidence alone decides, as in [1]_ [2]_;
+        it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
+        is paid for by probabilities that are too sure. ``"cv"`` takes the sparsest that predicts rows left out
+        as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="sequential"``.
+    folds : int, default=None
+        Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
+        none, or 5 where something is chosen by it. The kernel is that of the fit to all rows.
+    warm_start : bool, default=False
+        Whether a further `fit` goes on from the model of the last: the same rows first, others may follow. For
+        ``inference="sequential"`` and one model whose centres are training rows.
+    max_iter : int, default=10000
+        Most iterations.
+    time_limit : float, default=None
+        Most seconds; the best model until then is kept.
+    memory_limit : int, default=None
+        Most bytes that a fit may take beside `X`; None: a quarter of the machine's.
+    n_jobs : int, default=None
+        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
+        joblib worker. Results do not depend on it.
+    random_state : int or RandomState, default=None
+        Seed of the random choices; None is 0: the same fit every time.
+    verbose : int, default=0
+        1: print progress now and then; 2: at each iteration.
+    callback : callable, default=None
+        Called after each iteration with a dict (``iteration``, ``log_evidence``, ``active``,
+        ``noise_std``, ``seconds``). If it returns True or raises StopIteration, the fit ends with the
+        best model so far.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    class_prior_ : ndarray of shape (n_classes,)
+        Shares of the classes in training, by weights (those of the classes included): what the probabilities take
+        for priors.
+    relevance_ : ndarray of shape (n_relevance,)
+        Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, rows of
+        `landmarks` if these are given, and numbers of moved centres if ``centres="learned"`` has moved
+        them.
+    relevance_vectors_ : ndarray of shape (n_relevance, n_features)
+        The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
+    dual_coef_ : ndarray of shape (n_functions, n_relevance)
+        Weights, in the order of `relevance_vectors_`: of one function for two classes; of one for each
+        class (``"one_vs_one"``: for each pair of classes (0, 1), (0, 2), (1, 2), (0, 3) and so on) for more.
+        Of several models of two classes, 0 where a vector is not in one.
+    coef_ : ndarray of shape (n_functions, n_features)
+        Weights of the features; linear kernel only.
+    intercept_ : ndarray of shape (n_functions,)
+        Weight of the constant; 0 if it was pruned or switched off.
+    alpha_ : ndarray of shape (n_relevance,)
+        Precisions (inverse prior variances) of the weights, as in the RVM papers; also
+        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Of a joint
+        model each is that of the weights of all classes. Of several models of two classes, and with
+        ``class_precisions="per_class"``, (n_functions, n_relevance), infinite where a vector is not in one.
+    intercept_alpha_ : float
+        Precision of the intercept; infinite if it was pruned or switched off. Of several models of two classes,
+        and with ``class_precisions="per_class"``, an ndarray of shape (n_functions,).
+    well_determined_ : ndarray of shape (n_relevance,)
+        How far the data determine each weight: from 0, its prior alone does, to 1. Of a joint model the mean
+        over the classes. Of several models of two classes (n_functions, n_relevance).
+    covariance_ : ndarray of shape (n_weights, n_weights)
+        Posterior covariance of the weights, the intercept first if it is in the model. Of a joint model of K
+        classes that of K - 1 contrasts of them (Helmert's, at unit norm), all weights of the first before those
+        of the second; with ``class_precisions="per_class"`` that of the weights that are in the model, class after
+        class. Of several models of two classes there is none.
+    gamma_ : float or ndarray of shape (n_features,)
+        The value of `gamma` in use; not for kernels without it.
+    feature_relevance_ : ndarray of shape (n_features,)
+        What each feature moves in the kernel, as shares of 1: gamma times the variance of the feature
+        over the training rows (its standard deviation for ``"laplacian"``). Only with one gamma per
+        feature.
+    log_evidence_ : float
+        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it. Of several
+        models of two classes their sum.
+    n_iter_ : int
+        Iterations done.
+    report_ : dict
+        How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std`` (NaN),
+        ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
+        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
+        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
+        log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
+        centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
+        each sparsity ``tried``. Of
+        ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
+        basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
+        ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
+        Of several models of two classes ``members`` holds their reports, and with them what has one value
+        per iteration.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the features, if `X` had names.
+
+    See Also
+    --------
+    RVR : Relevance vector regression.
+
+    Notes
+    -----
+    Features are taken as they are: put a StandardScaler in front if their units differ.
+
+    References
+    ----------
+    .. [1] M. E. Tipping, "Sparse Bayesian learning and the relevance vector machine", Journal of
+       Machine Learning Research 1, 211-244, 2001.
+    .. [2] M. E. Tipping and A. C. Faul, "Fast marginal likelihood maximisation for sparse Bayesian
+       models", Artificial Intelligence and Statistics, 2003.
+    .. [3] C. M. Bishop and M. E. Tipping, "Variational relevance vector machines", Uncertainty in
+       Artificial Intelligence, 2000.
+    .. [4] T.-F. Wu, C.-J. Lin and R. C. Weng, "Probability estimates for multi-class classification by
+       pairwise coupling", Journal of Machine Learning Research 5, 975-1005, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import RVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(-1.0, 0.7, (60, 2)), rng.normal(1.0, 0.7, (60, 2))])
+    >>> y = np.repeat(["no", "yes"], 60)
+    >>> model = RVC(gamma=0.5).fit(X, y)
+    >>> model.predict([[-1.0, -1.0], [1.0, 1.0]])
+    array(['no', 'yes'], dtype='<U3')
+    >>> model.predict_proba([[0.0, 0.0]]).shape
+    (1, 2)
+    >>> len(model.relevance_) < 10
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: str | list[str] | Kernel = "rbf",
+        *,
+        gamma: str | float | ArrayLike = "scale",
+        degree: int | list[int] = 3,
+        coef0: float = 0.0,
+        shape: float = 1.0,
+        basis: str = "kernel",
+        dictionary: str | int = "auto",
+        landmarks: str | ArrayLike = "kmedoids",
+        centres: str = "fixed",
+        refresh: int = 0,
+        fit_intercept: bool = True,
+        class_weight: dict[Any, float] | str | None = None,
+        multi_class: str = "auto",
+        class_precisions: str = "shared",
+        inference: str = "sequential",
+        inference_params: dict[str, Any] | None = None,
+        tol: float | None = None,
+        sparsity: float | str = 0.0,
+        folds: int | None = None,
+        warm_start: bool = False,
+        max_iter: int = 10_000,
+        time_limit: float | None = None,
+        memory_limit: int | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        callback: Callback | None = None,
+    ) -> None:
+        super().__init__(
+            kernel=kernel,
+            gamma=gamma,
+            degree=degree,
+            coef0=coef0,
+            shape=shape,
+            basis=basis,
+            dictionary=dictionary,
+            landmarks=landmarks,
+            centres=centres,
+            refresh=refresh,
+            fit_intercept=fit_intercept,
+            inference=inference,
+            inference_params=inference_params,
+            tol=tol,
+            sparsity=sparsity,
+            folds=folds,
+            warm_start=warm_start,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            memory_limit=memory_limit,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            verbose=verbose,
+            callback=callback,
+        )
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.class_precisions = class_precisions
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> RVC:
+        """Learn from rows `X` and their classes `y`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows; with ``kernel="precomputed"`` the square kernel matrix, with
+            ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
+        y : array-like of shape (n_samples,)
+            Classes: numbers, words or booleans, at least two of them.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights, zero or positive, that multiply the rows' log-likelihoods: a weight of 2 equals
+            the row twice.
+
+        Returns
+        -------
+        RVC
+            The estimator itself.
+        """
+        earlier = self._forget()
+        rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        check_classification_targets(labels)
+        weights = self._weights(sample_weight, len(rows))
+        classes, numbers = _parameters.class_numbers(labels, weights)
+        self._fit(
+            rows,
+            numbers,
+            self._class_weights(classes.tolist(), numbers, weights),
+            {"bernoulli": {}},
+            target_names(y),
+            classes.tolist(),
+            earlier=earlier,
+        )
+        self.classes_ = classes
+        return self
+
+    def _class_weights(self, classes: list[Any], numbers: NDArray[np.int64], weights: Float | None) -> Float | None:
+        """Sample weights times those of the classes."""
+        if self.class_weight is None:
+            return weights
+        own = np.ones(len(numbers)) if weights is None else weights
+        given = _parameters.class_weights(self.class_weight, classes)
+        if isinstance(given, list):
+            factors: Float = np.array(given)
+        else:
+            totals = np.bincount(numbers, own, minlength=len(classes))
+            factors = totals.sum() / (len(classes) * totals)
+        return own * factors[numbers]
+
+    def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
+        super()._take(model, report)
+        self.intercept_ = model.intercept
+        # Files from before these were kept have none.
+        if len(model.class_frequencies) > 0:
+            self.class_prior_ = model.class_frequencies
+
+    @property
+    def coef_(self) -> Float:
+        """Weights of the features; linear kernel only."""
+        self._check_linear()
+        weights: Float = self.dual_coef_ @ self.relevance_vectors_
+        return weights
+
+    def decision_function(self, X: ArrayLike) -> Float:
+        """Log odds of the second class; of more classes a function for each.
+
+        They are moderated: the nearer to zero the less is known of the weights. Of two classes
+        `predict_proba` is the logistic function of them, of more the softmax.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Of two classes positive for the second; of more the log probabilities less their mean.
+        """
+        check_is_fitted(self)
+        if self._model.n_classes == 2:
+            return self._model.log_odds(self._rows(X), threads(self.n_jobs), True)
+        logs = self.predict_log_proba(X)
+        functions: Float = logs - logs.mean(axis=1, keepdims=True)
+        return functions
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the class of highest probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Classes.
+        """
+        check_is_fitted(self)
+        if self._model.n_classes == 2:
+            # Moderation changes no sign.
+            odds = self._model.log_odds(self._rows(X), threads(self.n_jobs), False)
+            return self.classes_[(odds > 0.0).astype(np.intp)]
+        most_likely: NDArray[Any] = self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
+        return most_likely
+
+    def decide(
+        self,
+        X: ArrayLike,
+        prior: Any = None,
+        costs: Any = None,
+        reject: float | None = None,
+        reject_cost: float | None = None,
+    ) -> Decisions:
+        """Decide by moderated probabilities: by other priors than in training, by costs, or not at all.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+        prior : dict or array-like of shape (n_classes,), default=None
+            Probabilities of the classes where decisions are made, by class or in the order of `classes_`; they sum
+            to 1. None: `class_prior_`.
+        costs : array-like of shape (n_classes, n_classes), default=None
+            Costs, zero or positive, of each decision (columns) where each class (rows) is the true one, in the order
+            of `classes_`; a data frame is put into it by its index and columns. The decision of the least
+            expected cost is taken. None: the most probable class is.
+        reject : float, default=None
+            Without `costs`: rows are rejected whose decision is less probable than that; in (0, 1).
+        reject_cost : float, default=None
+            With `costs`: what rejecting a row costs; rows are rejected whose least expected cost is higher.
+
+        Returns
+        -------
+        Decisions
+            A named tuple of ``labels``, their ``probability``, the ``probabilities`` of all classes, which rows are
+            ``rejected``, and the ``expected_cost`` (None without `costs`).
+        """
+        return decide(self, X, prior, costs, reject, reject_cost)
+
+    def predict_proba(self, X: ArrayLike, moderated: bool = True, prior: Any = None) -> Float:
+        """Predict class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+        moderated : bool, default=True
+            Whether to average over the posterior of the weights (by MacKay's approximation); False
+            takes the weights for certain.
+        prior : dict or array-like of shape (n_classes,), default=None
+            Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
+            `class_prior_`; they sum to 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Probabilities, columns in the order of `classes_`.
+        """
+        return self._probability(X, moderated, False, prior)
+
+    def leave_one_out(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Float:
+        """Predict the classes of each training row as if it had been left out, the precisions held.
+
+        Of two classes, by the cavity of Laplace's approximation, without another fit. But the precisions have seen all
+        rows: of a model with many relevance vectors for its rows this is far too hopeful, where cross-validation
+        (`folds`) is not.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows that the model was trained on.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Their weights, times those of their classes if `class_weight` was given.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, columns in the order of `classes_`.
+        """
+        rows = self._rows(X)
+        if len(self.classes_) != 2 or self._model.members:
+            raise ValueError(f"leave_one_out is for two classes, found {len(self.classes_)}")
+        labels = column_or_1d(y)
+        if not np.all(np.isin(labels, self.classes_)):
+            raise ValueError(f"y has classes that the model does not know: expected {self.classes_.tolist()}")
+        second = np.asarray(labels == self.classes_[1])
+        weights = _parameters.sample_weights(sample_weight, len(rows))
+        own = np.exp(self._model.leave_one_out(rows, second.astype(np.int64), weights, threads(self.n_jobs))[2])
+        return np.where(second[:, np.newaxis], np.stack([1 - own, own], axis=1), np.stack([own, 1 - own], axis=1))
+
+    def predict_log_proba(self, X: ArrayLike, moderated: bool = True, prior: Any = None) -> Float:
+        """Predict logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
+            only the columns `relevance_` are read.
+        moderated : bool, default=True
+            Whether to average over the posterior of the weights (by MacKay's approximation); False
+            takes the weights for certain.
+        prior : dict or array-like of shape (n_classes,), default=None
+            Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
+            `class_prior_`; they sum to 1.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Log probabilities, columns in the order of `classes_`.
+        """
+        return self._probability(X, moderated, True, prior)
+
+    def _probability(self, X: ArrayLike, moderated: bool, log: bool, prior: Any) -> Float:
+        rows = self._rows(X)
+        given = prior_of(prior, self.classes_)
+        return self._model.probability(rows, threads(self.n_jobs), bool(moderated), log, given)
+
+
+RelevanceVectorClassifier = RVC
