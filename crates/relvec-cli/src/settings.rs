@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use relvec::{
-    Bernoulli, CentreRule, Dictionary, DictionaryRule, Formulation, Gamma, Gaussian, Inference, Kernel, Landmarks, Likelihood,
-    MultiClass, Rvm, Sparsity, Svm, Variance,
+    Bernoulli, CentreRule, ClassPrecisions, Dictionary, DictionaryRule, Formulation, Gamma, Gaussian, Inference, Kernel,
+    Landmarks, Likelihood, MultiClass, Rvm, Sparsity, Svm, Variance,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -109,8 +109,10 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         ..Rvm::default()
     };
     let rvm = args.set.iter().try_fold(rvm, |rvm, setting| apply(&rvm, setting))?;
-    // Landmarks from a file are read later.
-    let known = Rvm { keep_statistics: rvm.keep_statistics && centres.is_none(), ..rvm.clone() };
+    // Landmarks from a file are read later; and whether there are classes may be for the target to say.
+    let class_precisions = if task.is_some() { rvm.class_precisions } else { ClassPrecisions::default() };
+    let keep_statistics = rvm.keep_statistics && centres.is_none();
+    let known = Rvm { keep_statistics, class_precisions, ..rvm.clone() };
     known.check().map_err(|e| usage(e.to_string()))?;
     check_stream(args, &rvm, task, centres.is_some())?;
     Ok(Settings { rvm, task, centres })

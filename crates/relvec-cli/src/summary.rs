@@ -47,9 +47,9 @@ pub(crate) struct Summary<'a> {
     multi_class: Option<&'static str>,
     n_rows: usize,
     n_vectors: usize,
-    /// Weights of classes that are in the model, and those that might be; only where each class has precisions of its own.
+    /// Only where each class has precisions of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    class_weights: Option<(usize, usize)>,
+    class_weights: Option<ClassWeights>,
     /// 0-based rows of the training table.
     relevance: &'a [usize],
     /// Only where centres are no rows: `relevance` counts those that were moved.
@@ -109,6 +109,14 @@ pub(crate) fn task(model: &Model) -> Task {
     if model.n_classes().is_none() { Task::Regress } else { Task::Classify }
 }
 
+/// Weights of the classes, those of the bias included.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct ClassWeights {
+    present: usize,
+    /// Those that might be.
+    all: usize,
+}
+
 impl<'a> Summary<'a> {
     pub fn of(model: &'a Model, seconds: Option<f64>, validation: Option<&'a Validation>) -> Summary<'a> {
         let several = model.has_several_outputs();
@@ -139,7 +147,7 @@ impl<'a> Summary<'a> {
             n_vectors: model.relevance.len(),
             class_weights: (!model.class_alpha.is_empty()).then(|| {
                 let all = model.class_alpha.iter().flatten();
-                (all.clone().flatten().count(), all.count())
+                ClassWeights { present: all.clone().flatten().count(), all: all.count() }
             }),
             relevance: &model.relevance,
             learned_centres: model.learned_centres,
@@ -201,7 +209,7 @@ impl<'a> Summary<'a> {
             Some(bounded) => line("support vectors", format!("{vectors}, {bounded} at their bound")),
             None => line("relevance vectors", vectors),
         }
-        if let Some((present, all)) = self.class_weights {
+        if let Some(ClassWeights { present, all }) = self.class_weights {
             line("weights of classes", format!("{present} of {all}"));
         }
         if self.learned_centres {

@@ -116,6 +116,31 @@ fn three_text_labels() {
     assert_eq!(folder.ok("predict m.json new.csv").stdout, folder.ok("predict m.json d.csv").stdout);
 }
 
+/// With precisions of their own classes lose weights, and the evidence is higher; the file says so.
+#[test]
+fn a_precision_for_each_class() {
+    let folder = Folder::with("d.csv", three_classes(ROWS, ["pear", "apple", "fig"]));
+    let shared = folder.ok("fit d.csv --target kind -o shared.json --json").json();
+    let own = folder.ok("fit d.csv --target kind --set class_precisions=per_class -o own.json --json").json();
+    assert!(own["log_evidence"].as_f64() > shared["log_evidence"].as_f64());
+    assert_eq!(shared.get("class_weights"), None);
+    let count = |name: &str| own["class_weights"][name].as_u64().unwrap();
+    assert!(count("present") < count("all"), "{own}");
+    let text = folder.ok("inspect own.json").stdout;
+    assert!(text.contains(&format!("weights of classes  {} of {}", count("present"), count("all"))), "{text}");
+    for row in folder.ok("predict own.json d.csv").csv().1 {
+        let sum: f64 = row[1..].iter().map(|p| p.parse::<f64>().unwrap()).sum();
+        assert!((sum - 1.0).abs() < 1e-12, "{row:?}");
+    }
+    let refused = "fit d.csv --target kind --task classify --multi-class one_vs_one --set class_precisions=per_class -o m.json";
+    folder.fails(2, refused, &["class_precisions = per_class", "models of two classes"]);
+    folder.fails(
+        1,
+        "fit d.csv --target a --drop kind --set class_precisions=per_class -o m.json",
+        &["class_precisions = per_class", "shared"],
+    );
+}
+
 /// Classes named by numbers are numbers, in their order, and more than two of them need to be asked for.
 #[test]
 fn three_numeric_labels() {
