@@ -103,7 +103,16 @@ class Model:
         target: NDArray[float64] | NDArray[int64],
         weights: NDArray[float64] | None,
         threads: int,
+        noise_variance: NDArray[float64] | None = None,
+        exposure: NDArray[float64] | None = None,
     ) -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]: ...
+    def leave_one_out_classes(
+        self,
+        x: NDArray[float64],
+        target: NDArray[int64],
+        weights: NDArray[float64] | None,
+        threads: int,
+    ) -> NDArray[float64]: ...
     @property
     def variance_factor(self) -> float: ...
     @property

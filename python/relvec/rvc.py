@@ -455,9 +455,8 @@ default="kmedoids"
     def leave_one_out(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Float:
         """Predict the classes of each training row as if it had been left out, the precisions held.
 
-        Of two classes, by the cavity of Laplace's approximation, without another fit. But the precisions have seen all
-        rows: of a model with many relevance vectors for its rows this is far too hopeful, where cross-validation
-        (`folds`) is not.
+        By the cavity of Laplace's approximation, without another fit. But the precisions have seen all rows: of a model
+        with many relevance vectors for its rows this is far too hopeful, where cross-validation (`folds`) is not.
 
         Parameters
         ----------
@@ -470,19 +469,18 @@ default="kmedoids"
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
             Probabilities, columns in the order of `classes_`.
         """
         rows = self._rows(X)
-        if len(self.classes_) != 2 or self._model.members:
-            raise ValueError(f"leave_one_out is for two classes, found {len(self.classes_)}")
+        if self._model.members:
+            raise ValueError("leave_one_out is for one model of all classes, and these are several of two")
         labels = column_or_1d(y)
         if not np.all(np.isin(labels, self.classes_)):
             raise ValueError(f"y has classes that the model does not know: expected {self.classes_.tolist()}")
-        second = np.asarray(labels == self.classes_[1])
+        numbers = np.searchsorted(self.classes_, labels).astype(np.int64)
         weights = _parameters.sample_weights(sample_weight, len(rows))
-        own = np.exp(self._model.leave_one_out(rows, second.astype(np.int64), weights, threads(self.n_jobs))[2])
-        return np.where(second[:, np.newaxis], np.stack([1 - own, own], axis=1), np.stack([own, 1 - own], axis=1))
+        return np.exp(self._model.leave_one_out_classes(rows, numbers, weights, threads(self.n_jobs)))
 
     def predict_log_proba(self, X: ArrayLike, moderated: bool = True, prior: Any = None) -> Float:
         """Predict logarithms of class probabilities.

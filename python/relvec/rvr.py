@@ -622,11 +622,17 @@ default="kmedoids"
         return np.stack(each, axis=1) if several else each[0]
 
     def leave_one_out(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
     ) -> tuple[Float, Float, Float]:
         """Predict each training row as if it had been left out, the precisions held.
 
-        Exact for these precisions, without another fit. But they have seen all rows: of a model with many relevance
+        Without another fit; exact for Gaussian noise, by Laplace's approximation for counts, and under Student-t noise
+        given what the other rows count for. But the precisions have seen all rows: of a model with many relevance
         vectors for its rows this is far too hopeful, where cross-validation (`folds`) is not.
 
         Parameters
@@ -637,13 +643,17 @@ default="kmedoids"
             Their targets.
         sample_weight : array-like of shape (n_samples,), default=None
             Their weights.
+        noise_variance : array-like of shape (n_samples,), default=None
+            The noise of each row, if it was given in `fit`.
+        exposure : array-like of shape (n_samples,), default=None
+            The exposure of each row, if it was given in `fit`.
 
         Returns
         -------
         mean, std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions of the targets.
         log_density : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Log predictive density of the targets, in nats.
+            Log predictive density of the targets (of counts the log of their probability), in nats.
         """
         rows = self._rows(X)
         weights = _parameters.sample_weights(sample_weight, len(rows))
@@ -653,9 +663,11 @@ default="kmedoids"
             columns = list(check_array(y, dtype=np.float64).T)
             if len(columns) != self.n_outputs_:
                 raise ValueError(f"y has {len(columns)} columns: expected {self.n_outputs_}, one for each output")
+        noise = _parameters.known("noise_variance", noise_variance, len(rows))
+        over = _parameters.known("exposure", exposure, len(rows))
         each = [
             self._model.output(k).leave_one_out(
-                rows, np.ascontiguousarray(t, dtype=np.float64), weights, threads(self.n_jobs)
+                rows, np.ascontiguousarray(t, dtype=np.float64), weights, threads(self.n_jobs), noise, over
             )
             for k, t in enumerate(columns)
         ]

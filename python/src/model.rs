@@ -226,8 +226,9 @@ impl Model {
         Ok(self.on_rows(py, threads, |model| model.draws(count, seed, noise)?.at(x))?.to_pyarray(py))
     }
 
-    /// Mean, variance (with noise, in regression) and log density of training rows, each left out in turn.
-    #[pyo3(signature = (x, target, weights, threads))]
+    /// Mean, variance and log density of the targets of training rows, each left out in turn.
+    #[pyo3(signature = (x, target, weights, threads, noise_variance=None, exposure=None))]
+    #[allow(clippy::too_many_arguments)]
     fn leave_one_out<'py>(
         &self,
         py: Python<'py>,
@@ -235,15 +236,50 @@ impl Model {
         target: Target<'py>,
         weights: Option<PyReadonlyArray1<'py, f64>>,
         threads: usize,
+        noise_variance: Option<PyReadonlyArray1<'py, f64>>,
+        exposure: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<LeftOut<'py>> {
         let (x, values) = (x.as_array(), target.values()?);
-        let weights = weights.map(|w| w.as_array().to_owned());
+        let [weights, noise, exposure] = [weights, noise_variance, exposure].map(|v| v.map(|v| v.as_array().to_owned()));
         let found = self.on_rows(py, threads, |model| {
             let targets: Targets = values.targets(weights.as_ref());
+            let targets = noise.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
+            let targets = exposure.as_ref().map_or(targets, |e| targets.with_exposure(e.view()));
             model.leave_one_out(x, &targets)
         })?;
-        let prediction = found.prediction;
-        Ok((prediction.mean.to_pyarray(py), prediction.variance().to_pyarray(py), found.log_density.to_pyarray(py)))
+        let own = found.prediction.ok_or_else(|| PyValueError::new_err("rows of several classes have no values"))?;
+        let (mean, variance) = match self.model.is_of_counts() {
+            true => {
+                let counts = own.counts(exposure.as_ref().map(|e| e.view())).map_err(exception)?;
+                let variance = counts.variance();
+                (counts.mean, variance)
+            }
+            false => {
+                let variance = own.deviation().mapv(|s| s * s);
+                (own.mean, variance)
+            }
+        };
+        let variance = match noise {
+            Some(noise) => variance + noise,
+            None => variance,
+        };
+        Ok((mean.to_pyarray(py), variance.to_pyarray(py), found.log_density.to_pyarray(py)))
+    }
+
+    /// Log probabilities of the classes of training rows, each left out in turn, [N, K].
+    fn leave_one_out_classes<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        target: Target<'py>,
+        weights: Option<PyReadonlyArray1<'py, f64>>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let (x, values) = (x.as_array(), target.values()?);
+        let weights = weights.map(|w| w.as_array().to_owned());
+        let found = self.on_rows(py, threads, |model| model.leave_one_out(x, &values.targets(weights.as_ref())))?;
+        let log = found.log_probability.ok_or_else(|| PyValueError::new_err("a model of regression has no classes"))?;
+        Ok(log.to_pyarray(py))
     }
 
     /// What predictive variances are multiplied by.

@@ -178,9 +178,35 @@ def test_classes_of_rows_left_out():
     assert np.abs(left - seen).max() < 0.5
     with pytest.raises(ValueError, match="classes that the model does not know"):
         model.leave_one_out(C, np.full(len(Y), 77))
-    three = RVC(gamma=0.5).fit(C, np.where(C[:, 0] > 1.0, 2, Y[0] == Y))
-    with pytest.raises(ValueError, match="two classes, found 3"):
-        three.leave_one_out(C, Y)
+    labels = np.where(C[:, 0] > 1.0, 2, Y[0] == Y)
+    for precisions in ("shared", "per_class"):
+        three = RVC(gamma=0.5, class_precisions=precisions).fit(C, labels)
+        left, seen = three.leave_one_out(C, labels), three.predict_proba(C)
+        assert left.shape == seen.shape == (len(labels), 3) and np.allclose(left.sum(axis=1), 1.0)
+        own = np.arange(len(labels)), labels
+        assert -np.log(left[own]).mean() > -np.log(seen[own]).mean()
+    with pytest.raises(ValueError, match="several of two"):
+        RVC(gamma=0.5, multi_class="one_vs_rest").fit(C, labels).leave_one_out(C, labels)
+
+
+def test_values_of_rows_left_out():
+    exposure = 1.0 + np.arange(len(X)) % 3
+    counts = np.round(exposure * np.exp(1.0 + T))
+    model = RVR(gamma=0.3, likelihood="poisson").fit(X, counts, exposure=exposure)
+    mean, std, log_probability = model.leave_one_out(X, counts, exposure=exposure)
+    seen, _ = model.predict(X, return_std=True, exposure=exposure)
+    assert np.square(mean - counts).mean() > np.square(seen - counts).mean()
+    assert np.all(std > np.sqrt(mean)) and np.all(log_probability < 0.0)
+    heavy = RVR(gamma=0.3, likelihood="student_t").fit(X, T)
+    assert np.square(heavy.leave_one_out(X, T)[0] - T).mean() > np.square(heavy.predict(X) - T).mean()
+    noise = np.full(len(X), 0.01)
+    known = RVR(gamma=0.3).fit(X, T, noise_variance=noise)
+    mean, std, _ = known.leave_one_out(X, T, noise_variance=noise)
+    assert np.all(std > 0.1) and np.square(mean - T).mean() > np.square(known.predict(X) - T).mean()
+    with pytest.raises(ValueError, match="noise of each row"):
+        known.leave_one_out(X, T)
+    with pytest.raises(ValueError, match="exposure per row is for the poisson likelihood"):
+        heavy.leave_one_out(X, T, exposure=exposure)
 
 
 def test_errors_of_cross_validation_name_folds():

@@ -278,7 +278,7 @@ pub(crate) struct ScoreArgs {
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
     /// The table is the one that the model was trained on: predict each row as if it had been left out, the precisions
-    /// held (Gaussian noise, two classes). Hopeful where many rows are relevance vectors: they have seen the row.
+    /// held. Hopeful where many rows are relevance vectors: they have seen the row.
     /// Sample weights are taken for 1
     #[arg(long)]
     pub leave_one_out: bool,

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array2, ArrayView1, Axis, concatenate};
-use relvec::{Decision, Decisions, Likelihood, Model, Moderation, Targets};
+use relvec::{Decision, Decisions, Likelihood, Model, Moderation, Prediction, Targets};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use statrs::distribution::{ContinuousCDF, Normal};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::args::{Format, ScoreArgs, Task};
 use crate::blocks::Blocks;
@@ -74,9 +74,8 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     let decision = decision::resolve(&args.decision, &model)?;
     let model = if model.has_several_outputs() { one_output(&model, args.target.as_deref())? } else { model };
     let task = task(&model);
-    let two = task == Task::Regress || model.outputs() == 1;
-    if args.leave_one_out && (model.posterior.is_none() || !two) {
-        bail!("--leave-one-out is for one relevance vector machine, of values or two classes; the model is another");
+    if args.leave_one_out && model.posterior.is_none() {
+        bail!("--leave-one-out is for one relevance vector machine; the model is another");
     }
     let known = args.target.as_deref().or(model.target.as_deref());
     let target = known.ok_or_else(|| usage("--target NAME is needed: the model does not say what its target is called"))?;
@@ -125,22 +124,27 @@ fn one_output(model: &Model, target: Option<&str>) -> Result<Model> {
 }
 
 fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Vec<Measure>)> {
-    let normal = matches!(model.likelihood, None | Some(Likelihood::Gaussian(_)));
-    if !normal || model.noise_variance() == Some(0.0) {
-        bail!("relvec score is for Gaussian noise learnt by the model, and for classes; the model is another");
+    let noisy = matches!(model.likelihood, None | Some(Likelihood::Gaussian(_) | Likelihood::StudentT(_)));
+    if !noisy || model.noise_variance() == Some(0.0) {
+        bail!("relvec score is for noise learnt by the model, and for classes; the model is another");
     }
+    // Of a variational model intervals are normal, as those of `relvec predict` are.
+    let heavy = model.noise_degrees().filter(|_| matches!(model.likelihood, Some(Likelihood::StudentT(_))));
     let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")))?;
     let column = column.context("the target was found")?;
-    let (mut truth, mut mean, mut variance) = (vec![], vec![], vec![]);
+    let (mut truth, mut mean, mut variance, mut density) = (vec![], vec![], vec![], vec![]);
     while let Some(x) = blocks.next(|table| push(&mut truth, table.number(column)))? {
         if model.posterior.is_none() {
             mean.extend(model.predict_mean(x)?);
             continue;
         }
+        let own = ArrayView1::from(&truth[mean.len()..]);
         let prediction = match args.leave_one_out {
-            true => model.leave_one_out(x, &Targets::real(ArrayView1::from(&truth[mean.len()..])))?.prediction,
+            true => model.leave_one_out(x, &Targets::real(own))?.prediction.context("values have predictions")?,
             false => model.predict(x)?,
         };
+        let prediction = Prediction { noise_degrees: heavy, ..prediction };
+        density.extend(prediction.log_density(own));
         variance.extend(prediction.variance());
         mean.extend(prediction.mean);
     }
@@ -149,9 +153,12 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
         vec![measure("rmse", "RMSE", 1.0, metrics::rmse(&truth, &mean)), measure("mae", "MAE", 1.0, metrics::mae(&truth, &mean))];
     if !variance.is_empty() {
         let level = args.level.unwrap_or(LEVEL);
-        let half = Normal::standard().inverse_cdf(0.5 + level / 2.0);
-        let density = metrics::negative_log_density(&truth, &mean, &variance);
-        out.push(measure("negative_log_density", "NLPD [nats]", 1.0, density));
+        let half = match heavy {
+            Some(degrees) => StudentsT::new(0.0, 1.0, degrees)?.inverse_cdf(0.5 + level / 2.0),
+            None => Normal::standard().inverse_cdf(0.5 + level / 2.0),
+        };
+        let density: f64 = density.iter().sum::<f64>() / truth.len() as f64;
+        out.push(measure("negative_log_density", "NLPD [nats]", 1.0, -density));
         let coverage = metrics::coverage_within(half, &truth, &mean, &variance);
         out.push(measure("coverage", &format!("in {} % [%]", significant(100.0 * level, DIGITS)), 100.0, coverage));
     }
@@ -177,11 +184,12 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
     while let Some(x) = blocks.next(|table| push(&mut truth, class(table)))? {
         if args.leave_one_out {
             let own = &truth[predicted.len()..];
-            let left = model.leave_one_out(x, &Targets::classes(own, 2))?.prediction;
-            let odds = left.log_odds(Moderation::Posterior);
-            predicted.extend(odds.iter().map(|f| usize::from(*f > 0.0)));
-            let log = |f: f64| f.min(0.0) - (-f.abs()).exp().ln_1p();
-            logs.push(Array2::from_shape_fn((odds.len(), 2), |(i, k)| log(if k == 0 { -odds[i] } else { odds[i] })));
+            let count = model.n_classes().context("it is a classifier")?;
+            let left = model.leave_one_out(x, &Targets::classes(own, count))?.log_probability;
+            let left = left.context("classes have probabilities")?;
+            let top = |row: ArrayView1<f64>| (1..count).fold(0, |best, k| if row[k] > row[best] { k } else { best });
+            predicted.extend(left.outer_iter().map(top));
+            logs.push(left);
             continue;
         }
         // Without a decision of one's own what `predict` says, which of a support vector machine are votes.

@@ -314,3 +314,14 @@ fn what_is_refused() {
     let labels: Vec<usize> = (0..30).map(|i| i % 2).collect();
     assert!(student(None).fit(d.x.view(), &Targets::classes(&labels, 2), &mut silent).is_err());
 }
+
+/// The model of an evaluation predicts with Student's tails, as the fitted one does.
+#[test]
+fn an_evaluated_model_has_the_degrees_of_the_fit() {
+    let d = heavy(1, 60);
+    let rvm = student(None);
+    let (model, _) = fit(&rvm, &d);
+    let again = rvm.evaluate(d.x.view(), &Targets::real(d.t.view()), &Hyperparameters::of(&model)).unwrap().model;
+    let (own, fitted) = (again.noise_degrees().unwrap(), model.noise_degrees().unwrap());
+    close("degrees", &[own], &[fitted], 1e-2);
+}

@@ -306,7 +306,7 @@ pub(super) fn normalise(f: &mut [f64]) {
 }
 
 /// Moderated log probabilities in place of the means, (M31).
-fn moderate(mean: &mut [f64], covariance: &[f64]) {
+pub(super) fn moderate(mean: &mut [f64], covariance: &[f64]) {
     let k = mean.len();
     let log_p = |i: usize| {
         // At l = i the term is 1.

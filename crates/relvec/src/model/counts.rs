@@ -1,9 +1,12 @@
 //! Expected counts of a Poisson model, whose function is the log of the rate.
 
+use libm::lgamma;
 use ndarray::{Array1, ArrayView1};
 
 use super::{Model, Prediction};
 use crate::error::{Error, Result};
+use crate::likelihood::{LikelihoodFunction, Poisson};
+use crate::targets::Values;
 
 /// Predicted counts, one per row: the rate is log-normal, a count of that rate Poisson, (M50).
 ///
@@ -36,15 +39,7 @@ impl Prediction {
     /// # Errors
     /// Another number of exposures than rows; one that is not positive; counts beyond the range of numbers.
     pub fn counts(&self, exposures: Option<ArrayView1<f64>>) -> Result<Counts> {
-        if let Some(e) = exposures {
-            if e.len() != self.mean.len() {
-                let (expected, found) = (format!("{}, one per row", self.mean.len()), e.len().to_string());
-                return Err(Error::Shape { what: "exposure", expected, found });
-            }
-            if let Some((row, value)) = e.iter().enumerate().find(|(_, v)| !(v.is_finite() && **v > 0.0)) {
-                return Err(Error::Targets(format!("exposure of row {row} is {value}; it must be a positive, finite number")));
-            }
-        }
+        check_exposures(exposures, self.mean.len())?;
         let exposure = |n: usize| exposures.map_or(1.0, |e| e[n]);
         let rate = |n: usize| exposure(n) * (self.mean[n] + 0.5 * self.model_variance[n]).exp();
         let mean: Array1<f64> = (0..self.mean.len()).map(rate).collect();
@@ -53,6 +48,75 @@ impl Prediction {
             Some(row) => Err(Error::Overflow { what: format!("the expected count of row {row}, or its variance,") }),
             None => Ok(Counts { mean, rate_variance }),
         }
+    }
+}
+
+/// Nodes of an integral over log rates, and the fall of the logarithm of what is integrated at which it ends.
+const NODES: usize = 200;
+const FALL: f64 = 40.0;
+
+impl Prediction {
+    /// Log probabilities of counts `t`, `[N]`, under a Poisson model, in nats: the rate integrated out, (M50).
+    ///
+    /// # Errors
+    /// As [`Prediction::counts`]; counts that are negative or not whole.
+    pub fn count_log_probability(&self, t: ArrayView1<f64>, exposures: Option<ArrayView1<f64>>) -> Result<Array1<f64>> {
+        if t.len() != self.mean.len() {
+            let (expected, found) = (format!("{}, one per row", self.mean.len()), t.len().to_string());
+            return Err(Error::Shape { what: "counts", expected, found });
+        }
+        check_exposures(exposures, t.len())?;
+        Poisson {}.targets(Values::Real(t))?;
+        let one = |n: usize| log_probability(t[n], exposures.map_or(1.0, |e| e[n]), self.mean[n], self.model_variance[n]);
+        Ok((0..t.len()).map(one).collect())
+    }
+}
+
+/// log of the integral of Poisson(t | e exp f) N(f | m, v) over f, by the trapezoid rule, which converges geometrically
+/// for what is smooth and falls on both sides.
+fn log_probability(t: f64, e: f64, m: f64, v: f64) -> f64 {
+    let poisson = |f: f64| t * (f + e.ln()) - e * f.exp() - lgamma(t + 1.0);
+    if !(v > 0.0) {
+        return poisson(m);
+    }
+    let value = |f: f64| poisson(f) - 0.5 * (f - m).powi(2) / v;
+    // The mode: its slope falls in f, between the mean and where the rate is the count.
+    let slope = |f: f64| t - e * f.exp() - (f - m) / v;
+    let at_count = ((t + 0.5) / e).ln();
+    let (mut low, mut high) = (m.min(at_count) - 1.0, m.max(at_count) + 1.0);
+    while slope(low) < 0.0 {
+        low -= 2.0 * (high - low);
+    }
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if slope(middle) > 0.0 { low = middle } else { high = middle }
+    }
+    let mode = 0.5 * (low + high);
+    let top = value(mode);
+    let end = |sign: f64| {
+        let mut step = (e * mode.exp() + 1.0 / v).sqrt().recip();
+        while value(mode + sign * step) > top - FALL {
+            step *= 1.5;
+        }
+        mode + sign * step
+    };
+    let (from, to) = (end(-1.0), end(1.0));
+    let width = (to - from) / NODES as f64;
+    let sum: f64 = (0..=NODES).map(|k| (value(from + width * k as f64) - top).exp()).sum();
+    top + (sum * width).ln() - 0.5 * (2.0 * std::f64::consts::PI * v).ln()
+}
+
+fn check_exposures(exposures: Option<ArrayView1<f64>>, rows: usize) -> Result<()> {
+    let Some(e) = exposures else { return Ok(()) };
+    if e.len() != rows {
+        let (expected, found) = (format!("{rows}, one per row"), e.len().to_string());
+        return Err(Error::Shape { what: "exposure", expected, found });
+    }
+    match e.iter().enumerate().find(|(_, v)| !(v.is_finite() && **v > 0.0)) {
+        Some((row, value)) => {
+            Err(Error::Targets(format!("exposure of row {row} is {value}; it must be a positive, finite number")))
+        }
+        None => Ok(()),
     }
 }
 

@@ -1,68 +1,148 @@
 //! What a model would predict of each of its training rows had it not seen that row, its precisions held.
 
-use ndarray::{Array1, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use super::{Model, Moderation, Prediction, Variance};
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, Working};
-use crate::targets::Targets;
+use crate::linalg::Cholesky;
+use crate::targets::{Given, Targets, Values};
 
 /// At most this share of the precision at a row is its own: what is left must be positive.
 const MOST_OWN: f64 = 1.0 - 1e-9;
 
 /// Predictions of rows left out one at a time: exact for Gaussian noise, by the cavity of Laplace's approximation
-/// otherwise, (M60).
+/// otherwise, under Student-t noise by what the row counts for, (M60).
 ///
 /// They hold given the precisions, and these have seen all rows: of a model that keeps many kernels for its rows they
 /// are far too hopeful. Cross-validation, which repeats the search, is not: see [`Rvm::cv`](crate::Rvm::cv).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeaveOneOut {
-    /// Predictions without the row, of the target; of a classifier those of the latent function.
-    pub prediction: Prediction,
-    /// Log density of each row's target, or log probability of its class, without the row, `[N]`, in nats.
+    /// Predictions without the row, of the target; of a classifier of two classes those of the latent function, of
+    /// counts those of the log rate. Under the softmax there is none.
+    pub prediction: Option<Prediction>,
+    /// Of a classifier log probabilities of all classes without the row, moderated, [N, K].
+    pub log_probability: Option<Array2<f64>>,
+    /// Log density of each row's target, log probability of its class or of its count, without the row, `[N]`, in nats.
     pub log_density: Array1<f64>,
 }
 
 impl Model {
     /// Leaves out each of the rows `x`, [N, D], that the model was trained on, with its targets (and sample weights: all
-    /// repetitions of a row go at once); by the variance of the posterior, whatever that of the model. Some of the rows
-    /// will do: each is left out by itself.
+    /// repetitions of a row go at once) and what else was given of it, noise or exposure; by the variance of the
+    /// posterior, whatever that of the model. Some of the rows will do: each is left out by itself.
     ///
     /// # Errors
-    /// As [`Model::predict`]; targets that do not suit the model.
+    /// As [`Model::predict`]; targets that do not suit the model; several models of two classes.
     pub fn leave_one_out(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<LeaveOneOut> {
-        self.check_single()?;
         targets.check_rows(x)?;
         let own = self.likelihood.as_ref().ok_or(Error::NoPosterior)?;
-        let known = self.noise_variance() == Some(0.0);
-        if known || !matches!(own, Likelihood::Gaussian(_) | Likelihood::Bernoulli(_)) {
-            let what = if known { "noise given row by row" } else { own.name() };
-            return Err(Error::Targets(format!("leaving out rows: for Gaussian noise and two classes, not {what}")));
+        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
+        if self.outputs() > 1 && own.is_for_classes() {
+            return self.classes_left_out(x, targets, &weights);
         }
+        self.check_single()?;
+        let given = targets.checked_given()?;
         let likelihood = own.as_dyn();
-        let y = likelihood.targets(targets.values)?;
-        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; y.len()]);
-        let noise = self.noise_variance();
-        let factor = self.variance_factor();
+        if let Some(kind) = targets.given.filter(|kind| !likelihood.uses(kind)) {
+            let (name, serves) = (kind.name(), kind.serves());
+            return Err(Error::Targets(format!("{name} per row is for {serves}")));
+        }
+        let noise = match (self.noise_variance(), &targets.given, &given) {
+            (Some(0.0), Some(Given::Noise(_)), Some(each)) => Some(each.clone()),
+            (Some(0.0), ..) => {
+                let problem = "the noise of each row was given to this model: it is needed to leave the row out";
+                return Err(Error::Targets(problem.into()));
+            }
+            (noise, ..) => noise.map(|v| vec![v; x.nrows()]),
+        };
+        let exposure = given.filter(|_| matches!(targets.given, Some(Given::Exposure(_))));
+        let targets = likelihood.targets(targets.values)?;
+        // Counts per exposure, for as much exposure.
+        let e = |n: usize| exposure.as_ref().map_or(1.0, |e| e[n]);
+        let y: Vec<f64> = targets.iter().enumerate().map(|(n, t)| t / e(n)).collect();
         let found = self.predict_with(x, Variance::Posterior)?;
-        // In units of the noise deviation, where there is noise.
-        let beta = noise.map_or(1.0, |v| 1.0 / v);
+        let factor = self.variance_factor();
         let f = found.mean.as_slice().expect("fresh arrays are contiguous");
         let Working { residual, curvature, .. } = likelihood.working(&y, f);
         let (mut mean, mut variance) = (found.mean.clone(), found.model_variance.clone() / factor);
+        let heavy = found.noise_degrees.filter(|_| matches!(own, Likelihood::StudentT(_)));
         for n in 0..y.len() {
-            let own = beta * weights[n] * curvature[n];
+            // In units of the noise deviation, where there is noise.
+            let beta = noise.as_ref().map_or(1.0, |noise| 1.0 / noise[n]);
+            let (mut slope, mut own) = (beta * weights[n] * e(n) * residual[n], beta * weights[n] * e(n) * curvature[n]);
+            if let Some(degrees) = heavy {
+                // What the row counts for among Gaussian ones.
+                let square = beta * ((y[n] - f[n]).powi(2) + variance[n]);
+                own = beta * weights[n] * (degrees + 1.0) / (degrees + square);
+                slope = own * (y[n] - f[n]);
+            }
             variance[n] /= 1.0 - (own * variance[n]).min(MOST_OWN);
-            mean[n] -= variance[n] * beta * weights[n] * residual[n];
+            mean[n] -= variance[n] * slope;
         }
         let prediction = Prediction { mean, model_variance: variance * factor, ..found };
+        if own.is_for_classes() {
+            let log = |f: f64| f.min(0.0) - (-f.abs()).exp().ln_1p();
+            let odds = prediction.log_odds(Moderation::Posterior);
+            let all = Array2::from_shape_fn((odds.len(), 2), |(n, k)| log(if k == 0 { -odds[n] } else { odds[n] }));
+            let log_density = y.iter().enumerate().map(|(n, y)| all[[n, usize::from(*y > 0.5)]]).collect();
+            return Ok(LeaveOneOut { prediction: Some(prediction), log_probability: Some(all), log_density });
+        }
+        let targets = Array1::from_vec(targets);
         let log_density = match noise {
-            Some(_) => prediction.log_density(Array1::from_vec(y).view()),
             None => {
-                let odds = prediction.log_odds(Moderation::Posterior);
-                odds.iter().zip(&y).map(|(f, y)| -(if *y > 0.5 { -f } else { *f }).exp().ln_1p()).collect()
+                prediction.count_log_probability(targets.view(), exposure.map(Array1::from_vec).as_ref().map(|e| e.view()))?
             }
+            Some(noise) if self.noise_variance() == Some(0.0) => {
+                let with_noise = &prediction.model_variance + &Array1::from_vec(noise);
+                Prediction { model_variance: with_noise, ..prediction.clone() }.log_density(targets.view())
+            }
+            Some(_) => prediction.log_density(targets.view()),
         };
-        Ok(LeaveOneOut { prediction, log_density })
+        Ok(LeaveOneOut { prediction: Some(prediction), log_probability: None, log_density })
+    }
+
+    /// With C the covariance of the functions at a row and B = diag(y) - y y' = S S' its curvature, S = diag(sqrt y) - y
+    /// sqrt(y)', the cavity's covariance is inv(inv(C) - c B) = C + c C S inv(I - c S'C S) S'C.
+    fn classes_left_out(&self, x: ArrayView2<f64>, targets: &Targets, weights: &[f64]) -> Result<LeaveOneOut> {
+        let functions = self.predict_functions(x)?;
+        let classes = functions.mean.ncols();
+        let labels = match targets.values {
+            Values::Classes { labels, count } if count <= classes => labels,
+            Values::Classes { count, .. } => {
+                return Err(Error::Targets(format!("{count} classes, and the model has {classes}")));
+            }
+            _ => return Err(Error::Targets("the softmax likelihood needs class labels, found real targets".into())),
+        };
+        if let Some((row, label)) = labels.iter().enumerate().find(|(_, label)| **label >= classes) {
+            return Err(Error::Targets(format!(
+                "row {row} has label {label}; labels of {classes} classes are 0 to {}",
+                classes - 1
+            )));
+        }
+        let mut all = functions.mean.clone();
+        for (n, ((mut f, c), label)) in all.outer_iter_mut().zip(functions.covariance.outer_iter()).zip(labels).enumerate() {
+            let mut y = f.to_vec();
+            super::classes::normalise(&mut y);
+            y.iter_mut().for_each(|y| *y = y.exp());
+            let root: Vec<f64> = y.iter().map(|y| y.sqrt()).collect();
+            let s = Array2::from_shape_fn((classes, classes), |(k, l)| f64::from(k == l) * root[k] - y[k] * root[l]);
+            let cs = c.dot(&s);
+            let own = s.t().dot(&cs) * weights[n];
+            // What is left of the precision along any direction is positive: if need be less is taken than is known.
+            let without = |share: f64| Cholesky::new(Array2::eye(classes) - &own * share, 1.0);
+            let factor = without(1.0).or_else(|_| without(MOST_OWN / own.diag().sum()))?;
+            let half = factor.inverse().dot(&cs.t());
+            let covariance = &c + &(half.t().dot(&half) * weights[n]);
+            let slope: Array1<f64> = y.iter().enumerate().map(|(k, y)| weights[n] * (f64::from(k == *label) - y)).collect();
+            f -= &covariance.dot(&slope);
+            let covariance = covariance.as_standard_layout();
+            super::classes::moderate(
+                f.as_slice_mut().expect("rows are contiguous"),
+                covariance.as_slice().expect("it is in standard layout"),
+            );
+        }
+        let log_density = all.axis_iter(Axis(0)).zip(labels).map(|(row, label)| row[*label]).collect();
+        Ok(LeaveOneOut { prediction: None, log_probability: Some(all), log_density })
     }
 }

@@ -211,8 +211,10 @@ impl Rvm {
 
     fn evaluate_here(&self, x: ArrayView2<f64>, targets: &Targets, at: &Hyperparameters) -> Result<Evaluation> {
         let mut table = Table::new(self, x, targets, &Interrupt::default())?;
+        let mut degrees = None;
         if let Some(mixture) = self.likelihood.as_dyn().scale_mixture() {
-            table = robust::rested(self, &table, mixture, at)?;
+            let (rested, own) = robust::rested(self, &table, mixture, at)?;
+            (table, degrees) = (rested, Some(own));
         }
         let (problem, sums) = Problem::new(&table, table.dictionary())?;
         let work = Workspace::new(&problem, sums);
@@ -253,8 +255,12 @@ impl Rvm {
         let unit = |k: usize| scale / norm(active[k]);
         let determined: Vec<f64> = (0..m).map(|i| solution.determined(i)).collect();
         let log_evidence = problem.log_evidence_out(work.log_evidence(&solution));
+        let mut model = finish::model(&work, &solution, log_evidence, Status::Stopped, 0)?;
+        if let Some(posterior) = &mut model.posterior {
+            posterior.noise_degrees = degrees.or(posterior.noise_degrees);
+        }
         Ok(Evaluation {
-            model: finish::model(&work, &solution, log_evidence, Status::Stopped, 0)?,
+            model,
             log_evidence,
             weights: finish::weights(&problem, &solution).iter().copied().collect(),
             variances: (0..m).map(|k| solution.variance[k] / noises / beta * unit(k) * unit(k)).collect(),

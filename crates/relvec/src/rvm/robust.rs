@@ -178,11 +178,11 @@ pub(super) fn row_weights(targets: ArrayView1<f64>, model: &Model, x: ArrayView2
 /// The table with the factors that a model asks for.
 pub(super) fn weighted<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, model: &Model) -> Result<Table<'b>> {
     // Its own are not known any more; with the precisions held they come to rest soon.
-    rested(rvm, table, mixture, &Hyperparameters::of(model))
+    Ok(rested(rvm, table, mixture, &Hyperparameters::of(model))?.0)
 }
 
-/// The table with the factors that given precisions ask for, at rest.
-pub(super) fn rested<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, at: &Hyperparameters) -> Result<Table<'b>> {
+/// The table with the factors that given precisions ask for, at rest, and the degrees of freedom.
+pub(super) fn rested<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, at: &Hyperparameters) -> Result<(Table<'b>, f64)> {
     let mut scales = Scales { degrees: mixture.degrees.unwrap_or(FIRST_DEGREES), factor: vec![1.0; table.targets.len()] };
     let mut before = f64::INFINITY;
     for _ in 0..MAX_SWEEPS {
@@ -195,7 +195,7 @@ pub(super) fn rested<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, at:
         }
         before = moved;
     }
-    Ok(table.with_factors(rvm, scales.factors(&table.sample_weights())))
+    Ok((table.with_factors(rvm, scales.factors(&table.sample_weights())), scales.degrees))
 }
 
 /// Squared distances of the targets from their median, in squares of their median distance, as of a Gaussian.
