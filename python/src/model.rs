@@ -25,6 +25,9 @@ type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 /// Mean, variance and log density, `[N]` each.
 type LeftOut<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
+/// Precisions of the weights of each class, [K, M], and of its bias, `[K]`.
+type ClassAlpha<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>);
+
 /// Means and model variances, [N, K] each, and the variances of the noise, `[K]`.
 type Outputs<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>);
 
@@ -616,7 +619,7 @@ impl Model {
     /// Of the weights of each class, [K, M], and of its bias, `[K]`, where they are not shared; infinite where a weight
     /// is not in the model.
     #[getter]
-    fn class_alpha<'py>(&self, py: Python<'py>) -> Option<(Bound<'py, PyArray2<f64>>, Bound<'py, PyArray1<f64>>)> {
+    fn class_alpha<'py>(&self, py: Python<'py>) -> Option<ClassAlpha<'py>> {
         let (rows, classes) = (&self.model.class_alpha, self.model.outputs());
         if rows.is_empty() {
             return None;
