@@ -185,6 +185,16 @@ def prediction(record: Record, rows: int, threads: int) -> str:
         ],
         [f"SVR, mean, {theirs} vectors", number(record["SVR"]), f"{number(record['SVR'] / mean)} of relvec (goal 10)"],
     ]
+    healed, product, exps = record["healed"], record["product of kept rows"], record["distances and exp of kept rows"]
+    lines += [
+        [f"numpy, 10,000 x 1,000 x {record['kernels of kept rows']} product", number(product), ""],
+        ["distances and exp of 10,000 x 1,000 by numpy", number(exps), ""],
+        [
+            "relvec, healed std of 10,000 rows, 1,000 kept",
+            number(healed),
+            f"{number(healed / product)} products (goal about 1), {number(healed / (product + exps))} with the kernel",
+        ],
+    ]
     title = f"{rows:,} rows, 250 kernels, 10 features, threads = {threads} (numpy's exp and SVR use one):\n\n"
     return title + table(["what", "s", "ratio"], lines)
 

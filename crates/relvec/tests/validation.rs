@@ -423,6 +423,36 @@ fn known_noise_is_known_of_rows_left_out() {
 }
 
 /// Under Student-t noise rows left out are scored by its density, which outliers do not spoil.
+/// Counts are scored by their probability, over their exposures: the same as by hand, from the folds that there are.
+#[test]
+fn counts_are_scored_by_their_probability() {
+    let (x, t, _) = data(31, 30, 1.0);
+    let exposure = Array1::from_shape_fn(30, |n| 1.0 + (n % 4) as f64);
+    let counts = Array1::from_shape_fn(30, |n| (exposure[n] * (1.0 + t[n]).exp()).round());
+    let some = Targets::real(counts.view()).with_exposure(exposure.view());
+    let own = Rvm { cv: Some(30), likelihood: Poisson::default().into(), ..rbf(0.7) };
+    let scores = own.fit(x.view(), &some, &mut silent).unwrap().1.validation.unwrap().scores;
+    // With a fold for each row there is one way to part them.
+    let (mut loss, mut square) = (0.0, 0.0);
+    for n in 0..30 {
+        let rest: Vec<usize> = (0..30).filter(|m| *m != n).collect();
+        let (c, e) = (counts.select(Axis(0), &rest), exposure.select(Axis(0), &rest));
+        let plain = Rvm { cv: None, ..own.clone() };
+        let targets = Targets::real(c.view()).with_exposure(e.view());
+        let (model, _) = plain.fit(x.select(Axis(0), &rest).view(), &targets, &mut silent).unwrap();
+        let found = model.predict(x.select(Axis(0), &[n]).view()).unwrap();
+        let (t, e) = (counts.select(Axis(0), &[n]), exposure.select(Axis(0), &[n]));
+        loss -= found.count_log_probability(t.view(), Some(e.view())).unwrap()[0] / 30.0;
+        square += (found.counts(Some(e.view())).unwrap().mean[0] - t[0]).powi(2) / 30.0;
+    }
+    close("NLPD", &[scores.nlpd.unwrap()], &[loss], 1e-6);
+    close("RMSE", &[scores.rmse.unwrap()], &[square.sqrt()], 1e-6);
+    assert!(scores.coverage.is_none());
+    let whole = Rvm { cv: Some(5), sparsity: Sparsity::Rule(SparsityRule::Cv), ..own };
+    let (model, report) = whole.fit(x.view(), &some, &mut silent).unwrap();
+    assert!(report.validation.unwrap().tried.len() > 1 && model.relevance.len() < 30);
+}
+
 #[test]
 fn student_t_noise_is_scored_by_its_density() {
     let (x, mut t, _) = data(23, 150, 1.0);

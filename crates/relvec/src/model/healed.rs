@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FittedBasis, Model, Prediction, check_predicted};
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{Fill, Kernel};
 use crate::linalg::{self, Cholesky};
 use crate::registry::rules;
 
@@ -100,6 +100,8 @@ struct Healer<'a> {
     model: &'a Model,
     kept: &'a KeptRows,
     kernel: &'a Kernel,
+    /// The kernel at the kept rows, made ready once.
+    at_kept: Fill<'a>,
     /// 1 / sigma^2.
     beta: f64,
     /// Columns of the kept rows, [N', M], the bias first if it is in the model, times the posterior's scale and the
@@ -156,7 +158,8 @@ impl<'a> Healer<'a> {
         };
         weighted.outer_iter_mut().zip(&kept.weights).for_each(|(mut row, c)| row *= *c);
         let pull = kept.residuals.iter().zip(&kept.weights).map(|(r, c)| r * c).collect();
-        Ok(Healer { model, kept, kernel, beta, weighted, factor, pull })
+        let at_kept = kernel.at(kept.rows.view());
+        Ok(Healer { model, kept, kernel, at_kept, beta, weighted, factor, pull })
     }
 
     fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
@@ -185,7 +188,7 @@ impl<'a> Healer<'a> {
         let alpha = 1.0 / self.kept.prior_variance;
         // k(x, X'), [B, N'].
         let mut own = Array2::zeros((n, self.kept.rows.nrows()));
-        self.kernel.at(self.kept.rows.view())(x, own.view_mut());
+        (self.at_kept)(x, own.view_mut());
         // u = inv(L) s Phi'B phi* and v = inv(L) s phi(x*), both [M, B].
         let mut u = Array2::zeros((self.weighted.ncols(), n));
         linalg::product_alone(false, self.weighted.t(), own.t(), u.view_mut());
@@ -197,15 +200,18 @@ impl<'a> Healer<'a> {
         phi.columns_mut().into_iter().zip(scale).for_each(|(mut column, s)| column *= *s);
         let mut v = phi.reversed_axes().as_standard_layout().into_owned();
         linalg::solve_lower_alone(self.factor.view(), v.view_mut());
+        // Of all rows of the tile at once: down a column of one row after another would be slow.
+        let over_columns = |a: &Array2<f64>, b: &Array2<f64>| (a * b).sum_axis(Axis(0));
+        let (own_part, cross_part) = (over_columns(&u, &u), over_columns(&u, &v));
         for i in 0..n {
-            let (k, u, v) = (own.row(i), u.column(i), v.column(i));
+            let k = own.row(i);
             let squares: f64 = k.iter().zip(&self.kept.weights).map(|(k, c)| c * k * k).sum();
-            let sparsity = (self.beta * squares - u.dot(&u)).max(0.0);
+            let sparsity = (self.beta * squares - own_part[i]).max(0.0);
             let quality = self.beta * k.dot(&self.pull);
             let mut itself = Array2::zeros((1, 1));
             let row = x.slice(s![i..=i, ..]);
             self.kernel.block(row, row, itself.view_mut());
-            let left = itself[[0, 0]] - v.dot(&u);
+            let left = itself[[0, 0]] - cross_part[i];
             mean[i] += left * quality / (alpha + sparsity);
             variance[i] += factor * left * left / (alpha + sparsity);
         }

@@ -101,28 +101,32 @@ impl ClassSearch {
     /// One step of all precisions; whether there may be a further one.
     fn settle(&mut self, work: &Workspace) -> Result<bool> {
         let floor = self.now.log_evidence - ROUNDING * self.now.log_evidence.abs().max(1.0);
-        let mut last = None;
         for rule in [Rule::Exact, Rule::Clipped, Rule::MacKay, Rule::Em] {
-            let proposed = self.propose(rule);
-            match solve(work.problem, &self.now.active, proposed.clone(), &self.now) {
-                Ok(next) if next.log_evidence >= floor => return Ok(self.take(next)),
-                Ok(_) => last = Some(proposed),
-                Err(error @ Error::Interrupted) => return Err(error),
-                Err(_) => {}
+            if let Some(next) = self.attempt(work, &self.now.active, self.propose(rule), floor)? {
+                return Ok(self.take(next));
             }
         }
         // All overshoot, since the curvature is not constant: less of the last.
-        let Some(mut proposed) = last else { return Ok(false) };
+        let mut proposed = self.propose(Rule::Em);
         for _ in 0..MAX_HALVINGS {
             proposed.zip_mut_with(&self.own().alpha, |new, now| *new = if now.is_finite() { (*new * now).sqrt() } else { *new });
-            let next = solve(work.problem, &self.now.active, proposed.clone(), &self.now)?;
-            if next.log_evidence >= floor {
+            if let Some(next) = self.attempt(work, &self.now.active, proposed.clone(), floor)? {
                 return Ok(self.take(next));
             }
         }
         Ok(false)
     }
 
+    /// The solution at these precisions if there is one and its evidence is at least `floor`.
+    fn attempt(&self, work: &Workspace, active: &[usize], alpha: Array2<f64>, floor: f64) -> Result<Option<Solution>> {
+        match solve(work.problem, active, alpha, &self.now) {
+            Ok(next) => Ok(Some(next).filter(|next| next.log_evidence >= floor)),
+            Err(error @ Error::Interrupted) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Takes the solution of a step; whether there may be a further one.
     fn take(&mut self, next: Solution) -> bool {
         let weights = |own: &ByClass| own.alpha.iter().filter(|a| a.is_finite()).count();
         let after = next.by_class().expect("the solution is one of classes");
@@ -156,14 +160,8 @@ impl ClassSearch {
             let best = if surplus > 0.0 { gamma * gamma / surplus } else { f64::INFINITY };
             let clipped = |target: f64| a * (target / a).ln().clamp(-CLIP, CLIP).exp();
             match rule {
-                Rule::Exact => {
-                    if best.is_finite() {
-                        clipped(best)
-                    } else {
-                        best
-                    }
-                }
-                Rule::Clipped => clipped(best),
+                Rule::Exact if !best.is_finite() => best,
+                Rule::Exact | Rule::Clipped => clipped(best),
                 Rule::MacKay => clipped(gamma / (w * w).max(f64::MIN_POSITIVE)),
                 Rule::Em => 1.0 / (w * w + v),
             }
@@ -197,15 +195,14 @@ impl ClassSearch {
         let singles = promising.chunks(1).take(MAX_SINGLES);
         for some in batches.chain(singles) {
             let (active, alpha) = self.with(some);
-            match solve(problem, &active, alpha, &self.now) {
-                Ok(next) if next.log_evidence > floor => {
+            match self.attempt(work, &active, alpha, floor)? {
+                Some(next) => {
                     self.now = next;
                     self.actions.added += some.len();
                     (self.phase, self.steps) = (Phase::Settle, 0);
                     return Ok(());
                 }
-                Err(error @ Error::Interrupted) => return Err(error),
-                _ => self.actions.undone += 1,
+                None => self.actions.undone += 1,
             }
         }
         self.reason = "the weights of classes that promise most would lower the evidence";

@@ -220,10 +220,6 @@ impl Rvm {
         let expected = format!("{}: a basis function at a new row needs Gaussian noise and a kernel of this crate", name.2);
         require(possible || !(healed || rows), || name.0.into(), name.1, &expected)?;
         self.check_statistics()?;
-        let scored = gaussian || self.likelihood.is_for_classes() || self.likelihood.as_dyn().scale_mixture().is_some();
-        let expected = "none: rows left out are scored under Gaussian and Student-t noise, and for classes";
-        let folds = self.validation_folds();
-        require(scored || folds.is_none(), || "cv".into(), folds.unwrap_or(0), expected)?;
         let likelihood = self.likelihood.as_dyn();
         let suits = likelihood.has_variational_bound() || self.inference.name() != Variational::NAME;
         require(suits || likelihood.classifies(), || "inference".into(), Variational::NAME, &{

@@ -400,12 +400,23 @@ impl<'a> Table<'a> {
 
     /// Targets in the user's units, `[N]`; of several outputs [N, R] by rows.
     pub fn real_targets(&self) -> Vec<f64> {
+        if self.rvm.likelihood.as_dyn().counts() {
+            return (0..self.targets.len()).map(|row| self.real_target(row)).collect();
+        }
         self.targets.iter().zip(self.units.iter().cycle()).map(|(t, units)| (t + units.mean) * units.scale).collect()
     }
 
     /// The target of a row of one output in the user's units.
     pub fn real_target(&self, row: usize) -> f64 {
-        (self.targets[row] + self.units[0].mean) * self.units[0].scale
+        match self.rvm.likelihood.as_dyn().counts() {
+            true => (self.targets[row] * self.exposure(row)).round(),
+            false => (self.targets[row] + self.units[0].mean) * self.units[0].scale,
+        }
+    }
+
+    /// What a count was gathered over; 1 unless it was given.
+    pub fn exposure(&self, row: usize) -> f64 {
+        self.factors.as_ref().map_or(1.0, |factors| factors.factor[row])
     }
 
     /// Variance of the noise of a row, for output k, in the user's units, where it is known; else 0.

@@ -26,6 +26,8 @@ pub(super) const FOLDS: usize = 5;
 const SPARSITIES: [f64; 7] = [0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0];
 /// Of sparsities whose loss is within so many standard errors (of the difference) of the least, the sparsest is taken.
 const STANDARD_ERRORS: f64 = 1.0;
+/// Rates beyond it count for that much.
+const LARGEST_LOG_RATE: f64 = 300.0;
 /// Half the width of the central 95 % of a normal distribution, in standard deviations.
 const NORMAL_95: f64 = 1.959_963_984_540_054;
 
@@ -34,7 +36,7 @@ struct HeldOut {
     /// Predictive mean and variance, of several outputs [N, K] by rows; empty for classes.
     mean: Array1<f64>,
     variance: Array1<f64>,
-    /// Log predictive density, under Student-t noise; else empty.
+    /// Log predictive density under Student-t noise, log probability of counts; else empty.
     log_density: Vec<f64>,
     /// Log probability of the row's class; empty in regression.
     log_probability: Vec<f64>,
@@ -47,11 +49,12 @@ struct HeldOut {
 impl HeldOut {
     fn new(table: &Table) -> HeldOut {
         let n = table.weights.len();
+        let own = table.rvm.likelihood.as_dyn();
         let (real, classes) = if table.is_real() { (table.targets.len(), 0) } else { (0, n) };
         HeldOut {
             mean: Array1::zeros(real),
             variance: Array1::zeros(real),
-            log_density: vec![0.0; if table.rvm.likelihood.as_dyn().scale_mixture().is_some() { n } else { 0 }],
+            log_density: vec![0.0; if own.scale_mixture().is_some() || own.counts() { n } else { 0 }],
             log_probability: vec![0.0; classes],
             right: vec![false; classes],
             vectors: 0,
@@ -62,6 +65,18 @@ impl HeldOut {
     fn add(&mut self, table: &Table, model: &Model, fold: &[usize]) -> Result<()> {
         let x = table.rows.select(Axis(0), fold);
         self.vectors += model.relevance.len();
+        if table.rvm.likelihood.as_dyn().counts() {
+            let found = model.predict(x.view())?;
+            let t: Array1<f64> = fold.iter().map(|n| table.real_target(*n)).collect();
+            let e: Array1<f64> = fold.iter().map(|n| table.exposure(*n)).collect();
+            let logs = found.count_log_probability(t.view(), Some(e.view()))?;
+            for (i, n) in fold.iter().enumerate() {
+                // Of rates that nothing is known of the mean is beyond all numbers.
+                self.mean[*n] = e[i] * (found.mean[i] + 0.5 * found.model_variance[i]).min(LARGEST_LOG_RATE).exp();
+                self.log_density[*n] = logs[i];
+            }
+            return Ok(());
+        }
         if table.is_real() {
             let found = model.predict_outputs(x.view())?;
             for (k, found) in found.iter().enumerate() {
