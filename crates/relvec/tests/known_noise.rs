@@ -156,9 +156,10 @@ fn equal_variances_are_noise_that_is_held() {
 /// truth lies within its band.
 #[test]
 fn rows_of_little_noise_count_for_more() {
-    let d = data(5, 120);
+    let d = data(5, 300);
     for inference in schemes() {
-        let own = Rvm { inference, ..rvm() };
+        // The slow schemes need not go to the end.
+        let own = Rvm { inference, max_iterations: 300, ..rvm() };
         let name = own.inference.name();
         let targets = Targets::real(d.t.view()).with_noise_variance(d.v.view());
         let (model, report) = own.fit(d.x.view(), &targets, &mut silent).unwrap();
@@ -167,15 +168,15 @@ fn rows_of_little_noise_count_for_more() {
         }
         assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
         let (alike, _) = own.fit(d.x.view(), &Targets::real(d.t.view()), &mut silent).unwrap();
-        let quiet: Vec<usize> = (0..120).filter(|i| d.v[*i] < 0.01).collect();
+        let quiet: Vec<usize> = (0..300).filter(|i| d.v[*i] < 0.01).collect();
         let error = |model: &Model| {
             let mean = model.predict_mean(d.x.view()).unwrap();
             quiet.iter().map(|i| (mean[*i] - d.f[*i]).powi(2)).sum::<f64>().sqrt()
         };
         assert!(error(&model) < 0.7 * error(&alike), "{name}: {} {}", error(&model), error(&alike));
         let p = model.predict(d.x.view()).unwrap();
-        let inside = (0..120).filter(|i| (p.mean[*i] - d.f[*i]).abs() < 3.0 * p.model_variance[*i].sqrt()).count();
-        assert!(inside > 100, "{name}: {inside}");
+        let inside = (0..300).filter(|i| (p.mean[*i] - d.f[*i]).abs() < 3.0 * p.model_variance[*i].sqrt()).count();
+        assert!(inside > 250, "{name}: {inside}");
     }
 }
 
