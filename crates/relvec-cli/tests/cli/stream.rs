@@ -27,7 +27,7 @@ fn model(folder: &Folder, name: &str) -> Model {
 }
 
 #[track_caller]
-/// The precisions are those of two searches: at the same ones, nine digits agree (`relvec/tests/statistics.rs`).
+/// The precisions are those of two searches: at the same ones, nine digits agree (`relvec/tests/suite/statistics.rs`).
 fn same(a: &Model, b: &Model) {
     assert!(
         (a.log_evidence.unwrap() - b.log_evidence.unwrap()).abs() <= 1e-8 * b.log_evidence.unwrap().abs(),

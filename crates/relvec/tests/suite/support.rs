@@ -1,5 +1,4 @@
-//! Reading reference values and data; shared by several test programs, none of which uses all of it.
-#![allow(dead_code)]
+//! Reading reference values and data; comparing numbers.
 
 use std::path::{Path, PathBuf};
 

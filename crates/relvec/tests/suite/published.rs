@@ -1,12 +1,10 @@
 //! The papers' results: Tipping 1999 (NIPS 12), section 4 and table 2; Tipping 2001 (JMLR 1).
 
-mod support;
-
+use crate::support::{read_csv, shared, split_target};
 use ndarray::{Array1, Array2};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
-use support::{read_csv, shared, split_target};
 
 fn sinc(x: f64) -> f64 {
     if x == 0.0 { 1.0 } else { x.sin() / x }

@@ -1,14 +1,12 @@
 //! Kernels learnt from the data: what the evidence finds, what it leaves alone, and what is refused.
 
-mod support;
-
 use std::ops::ControlFlow;
 
+use crate::support::close;
 use ndarray::{Array1, Array2, Axis, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
-use support::close;
 
 /// Rows, real targets, classes, and the function behind them.
 struct Data {

@@ -1,14 +1,12 @@
 //! Sparsity, cross-validation, calibration, and leaving out one row at a time.
 
-mod support;
-
 use std::ops::ControlFlow;
 
+use crate::support::close;
 use ndarray::{Array1, Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
-use support::close;
 
 /// Rows, noisy targets of a curved surface, and classes by their sign.
 fn data(seed: u64, rows: usize, signal: f64) -> (Array2<f64>, Array1<f64>, Vec<usize>) {

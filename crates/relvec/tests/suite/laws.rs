@@ -1,12 +1,10 @@
 //! Laws: over all kernels, likelihoods and inference schemes.
 
-mod support;
-
+use crate::support::close;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Poisson, StandardNormal};
 use relvec::*;
-use support::close;
 
 /// A random problem: rows, real targets, counts, and two or three classes from the same function.
 struct Data {

@@ -1,15 +1,13 @@
 //! Every regime does the same mathematics; large dictionaries, searched by parts, keep every promise.
 
-mod support;
-
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use crate::support::close;
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
-use support::close;
 
 /// Rows, real targets, and classes from the same function.
 struct Data {

@@ -1,12 +1,10 @@
 //! Golden values: small problems solved in 40-digit arithmetic.
 
-mod support;
-
+use crate::support::{close, floats, golden, indices};
 use relvec::*;
 use serde_json::Value;
-use support::{close, floats, golden, indices};
 
-fn settings(case: &support::Case) -> Rvm {
+fn settings(case: &crate::support::Case) -> Rvm {
     Rvm { kernel: case.kernel(), likelihood: case.likelihood(), threads: Some(1), ..Rvm::default() }
 }
 
@@ -24,7 +22,7 @@ fn hyper(record: &Value) -> Hyperparameters {
     at
 }
 
-fn check_record(case: &support::Case, name: &str, tolerance: f64) {
+fn check_record(case: &crate::support::Case, name: &str, tolerance: f64) {
     let record = &case.json[name];
     let rvm = settings(case);
     let got = case.with_targets(|x, targets| rvm.evaluate(x, targets, &hyper(record))).unwrap();
@@ -105,7 +103,7 @@ fn stationary_points() {
 }
 
 /// Posterior as printed, gradient zero, and no action gains more than printed.
-fn check_stationary(case: &support::Case, name: &str) {
+fn check_stationary(case: &crate::support::Case, name: &str) {
     let record = &case.json[name];
     let got = case.with_targets(|x, t| settings(case).evaluate(x, t, &hyper(record))).unwrap();
     let size = tolerance(&case.name);
@@ -147,7 +145,7 @@ fn predictions() {
 }
 
 /// Iteration by iteration: evidence, noise, then weights and precisions of the first five.
-fn check_trace(case: &support::Case, key: &str) {
+fn check_trace(case: &crate::support::Case, key: &str) {
     let trace = &case.json[key];
     let expected = floats(&trace["L"]);
     let inference = |steps: usize| {
@@ -276,12 +274,12 @@ fn sequential_traces() {
 /// the best, nowhere below what MacKay's fixed point reached.
 #[test]
 fn evidence_targets() {
-    let Some(folder) = support::shared("golden") else { return };
+    let Some(folder) = crate::support::shared("golden") else { return };
     let text = std::fs::read_to_string(folder.join("evidence_targets.json")).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
     let mut gaps = Vec::new();
     for (name, case) in json["cases"].as_object().unwrap() {
-        let (x, t) = support::split_target(&support::read_csv(&folder.join(format!("{name}.csv"))));
+        let (x, t) = crate::support::split_target(&crate::support::read_csv(&folder.join(format!("{name}.csv"))));
         let targets = Targets::real(t.view());
         let kernel: Kernel = Rbf { gamma: case["gamma"].as_f64().unwrap().into() }.into();
         let rvm = Rvm { kernel, ..Rvm::default() };

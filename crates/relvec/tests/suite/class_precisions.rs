@@ -1,12 +1,10 @@
 //! A precision of its own for the weight of each class: golden values, derivatives, laws of the search.
 
-mod support;
-
 use std::ops::ControlFlow;
 
+use crate::support::{close, floats, golden, indices};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::*;
-use support::{close, floats, golden, indices};
 
 fn rows(v: &serde_json::Value) -> Vec<f64> {
     v.as_array().unwrap().iter().flat_map(floats).collect()

@@ -1,7 +1,5 @@
 //! Two classes on many rows: the start with bounded curvature.
 
-mod support;
-
 use std::ops::ControlFlow;
 
 use ndarray::{Array2, ArrayView1};
@@ -77,7 +75,7 @@ fn weights_count_rows_and_memory_is_bounded() {
     let fit = |rvm: Rvm, x: &Array2<f64>, t: &Targets| rvm.fit(x.view(), t, &mut silent).expect("a fit").0;
     let a = fit(rvm(), &x, &weighted);
     let b = fit(rvm(), &twice, &Targets::classes(&both, 2));
-    support::close("log evidence", &[a.log_evidence.unwrap()], &[b.log_evidence.unwrap()], 1e-9);
+    crate::support::close("log evidence", &[a.log_evidence.unwrap()], &[b.log_evidence.unwrap()], 1e-9);
     let small = fit(Rvm { memory_limit: Some(24 << 20), ..rvm() }, &x, &weighted);
     assert!(
         (small.log_evidence.unwrap() - a.log_evidence.unwrap()).abs() < 1.0,

@@ -1,12 +1,10 @@
 //! Noise whose variance is known of each row: the same as from the N x N covariance, in every regime.
 
-mod support;
-
+use crate::support::close;
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
-use support::close;
 
 /// Rows, targets about 50, noise variances over two orders of magnitude, sample weights.
 struct Data {

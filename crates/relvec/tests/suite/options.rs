@@ -1,14 +1,12 @@
 //! Every option, switched on, has the effect it promises; values out of range are refused by name.
 
-mod support;
-
 use std::ops::ControlFlow;
 
+use crate::support::close;
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
-use support::close;
 
 /// Rows, noisy real targets, and noisy classes from the same function.
 struct Data {

@@ -1,12 +1,10 @@
 //! Student-t noise: outliers do not bend the function, and the bound never falls.
 
-mod support;
-
+use crate::support::close;
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal, StudentT as Noise};
 use relvec::*;
-use support::close;
 
 fn truth(x: f64) -> f64 {
     2.0 + (1.5 * x).sin()

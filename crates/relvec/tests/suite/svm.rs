@@ -1,12 +1,10 @@
 //! Support vector machines: optimality, laws, textbook examples, bad input.
 
-mod support;
-
+use crate::support::close;
 use ndarray::{Array1, Array2, Axis, array, concatenate};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use relvec::*;
-use support::close;
 
 const HARD: f64 = f64::INFINITY;
 
@@ -315,6 +313,15 @@ fn several_classes_are_duels() {
     let f = rest.decision_function(x.view()).unwrap();
     for k in 0..3 {
         close("rest", &f.column(k).to_vec(), &duel((0..120).collect(), k).to_vec(), 1e-12);
+    }
+    // Kernel values made for all functions together are those made for each.
+    for multi_class in [MultiClass::OneVsOne, MultiClass::OneVsRest] {
+        let exact = Svm { multi_class, tolerance: 1e-8, ..svc(1.0, 0.5) };
+        let together = fit(&exact, &x, targets).0.decision_function(x.view()).unwrap();
+        for alone in [Svm { cache_size: 0.1, ..exact.clone() }, Svm { threads: Some(1), ..exact.clone() }] {
+            let f = fit(&alone, &x, targets).0.decision_function(x.view()).unwrap();
+            close("alone", &f.flatten().to_vec(), &together.flatten().to_vec(), 1e-7);
+        }
     }
     let best: Vec<usize> = f.outer_iter().map(|r| (0..3).fold(0, |b, k| if r[k] > r[b] { k } else { b })).collect();
     assert_eq!(rest.predict_class(x.view()).unwrap(), best);

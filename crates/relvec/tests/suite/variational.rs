@@ -1,13 +1,11 @@
 //! The variational scheme: golden values, the lower bound, pruning, and the paper's tables.
 
-mod support;
-
+use crate::support::{Case, close, floats, golden, read_csv, shared, split_target};
 use ndarray::{Array1, Array2, Axis, s};
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
 use serde_json::Value;
-use support::{Case, close, floats, golden, read_csv, shared, split_target};
 
 fn scheme(record: &Value) -> Variational {
     let number = |name: &str, other: f64| record[name].as_f64().unwrap_or(other);

@@ -1,12 +1,10 @@
 //! Counts: the Poisson likelihood, its exposures and its predictions.
 
-mod support;
-
+use crate::support::close;
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::Distribution;
 use relvec::*;
-use support::close;
 
 fn log_rate(x: f64) -> f64 {
     1.0 + 1.2 * (1.5 * x).sin()

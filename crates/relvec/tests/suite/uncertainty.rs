@@ -1,12 +1,10 @@
 //! Honest variance: the healed one, draws of functions, joint covariances.
 
-mod support;
-
+use crate::support::close;
 use ndarray::{Array1, Array2, Axis, concatenate, s};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
 use relvec::*;
-use support::close;
 
 /// sin(x) / x with noise, and a gap in the inputs.
 fn gap(rows: usize) -> (Array2<f64>, Array1<f64>) {

@@ -1,11 +1,9 @@
 //! Several classes under the softmax: golden values, two classes as the special case, laws of the evidence.
 
-mod support;
-
+use crate::support::{close, floats, golden, indices};
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};
 use rand::{RngExt, SeedableRng};
 use relvec::*;
-use support::{close, floats, golden, indices};
 
 fn labels(t: ArrayView1<f64>) -> Vec<usize> {
     t.iter().map(|t| *t as usize).collect()
