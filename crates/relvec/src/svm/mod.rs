@@ -135,7 +135,9 @@ struct Table {
     point: Vec<usize>,
     /// The class of each point's first row, `[L]`; empty in regression.
     classes: Vec<usize>,
-    /// What multiplies the cost of an error of each merged row.
+    /// The target of each merged row.
+    targets: Vec<f64>,
+    /// What multiplies the cost of an error of it.
     weights: Vec<f64>,
     /// The same without the weights of classes.
     sample_weights: Vec<f64>,
@@ -156,13 +158,15 @@ struct Function {
 struct Run<'a> {
     svm: &'a Svm,
     table: &'a Table,
+    /// The points, or the kernel values between them.
+    points: &'a Points,
+    /// Numbers that the kernel rows of a search may take.
+    room: usize,
     observer: Mutex<&'a mut SvmObserver<'a>>,
     interrupt: Interrupt,
     start: Instant,
     /// Functions that there are.
     count: usize,
-    /// Searches that run side by side.
-    together: usize,
 }
 
 impl Svm {
@@ -264,8 +268,8 @@ impl Svm {
             _ => None,
         };
         let merged_rows = canonical.merged;
-        let tasks = tasks(&canonical.targets, classes, rule);
         let table = self.table(x, canonical, classes)?;
+        let tasks = tasks(&table.targets, classes, rule);
         // Small problems side by side, each with all its kernel values; large ones one after the other.
         let numbers = self.numbers_kept();
         let largest = tasks.iter().map(|t| t.rows.len()).max().unwrap_or(0);
@@ -274,8 +278,16 @@ impl Svm {
         let deadline = self.time_limit.and_then(|limit| start.checked_add(Duration::try_from_secs_f64(limit).ok()?));
         let interrupt = interrupt.for_one_fit(deadline);
         interrupt.arm();
+        // All kernel values once, where that is less work than those of each search and leaves each its room.
+        let all = table.points.count().saturating_mul(table.points.count());
+        let of_searches: usize = tasks.iter().map(|t| t.rows.len() * t.rows.len()).sum();
+        let left = numbers.saturating_sub(all) / together;
+        let once = of_searches > all && self.basis == Basis::Kernel && largest * largest <= left;
+        let made = if once { table.points.values(&interrupt)? } else { None };
+        let points = made.as_ref().unwrap_or(&table.points);
+        let room = if made.is_some() { left } else { numbers / together };
         let count = tasks.len() * if self.probability { FOLDS + 1 } else { 1 };
-        let run = Run { svm: self, table: &table, observer: Mutex::new(observer), interrupt, start, count, together };
+        let run = Run { svm: self, table: &table, points, room, observer: Mutex::new(observer), interrupt, start, count };
         let each = |(k, task): (usize, &Task)| run.function(k, task);
         let functions: Vec<Function> = match together {
             1 => tasks.iter().enumerate().map(each).collect::<Result<_>>()?,
@@ -327,33 +339,36 @@ impl Svm {
     }
 
     fn table(&self, x: ArrayView2<f64>, rows: Canonical, classes: Option<usize>) -> Result<Table> {
+        let class = |k: usize| rows.targets[k] as usize;
+        // The points of a class side by side: kernel values of two classes are then near each other in memory.
+        let mut order: Vec<usize> = (0..rows.first.len()).collect();
+        if classes.is_some() {
+            order.sort_by_key(|p| class(rows.first[*p]));
+        }
+        let origin: Vec<usize> = order.iter().map(|p| rows.origin[*p]).collect();
         let points = match self.basis {
-            Basis::Given => Points::Given(x.select(Axis(0), &rows.origin).select(Axis(1), &rows.origin)),
+            Basis::Given => Points::given(x.select(Axis(0), &origin).select(Axis(1), &origin)),
             Basis::Kernel => {
                 let variance = all_variance(&rows.rows.view(), &rows.weights);
                 let kernel = self.kernel.resolve(&DataScale { features: x.ncols(), variance })?;
-                Points::Kernel { kernel, x: rows.rows.select(Axis(0), &rows.first) }
+                let first: Vec<usize> = order.iter().map(|p| rows.first[*p]).collect();
+                Points::Kernel { kernel, x: rows.rows.select(Axis(0), &first) }
             }
         };
         // Merged rows of the same inputs stand side by side.
-        let mut firsts = rows.first.iter().copied().skip(1).peekable();
-        let mut place = 0;
-        let mut point = vec![];
-        for k in 0..rows.targets.len() {
-            if firsts.next_if_eq(&k).is_some() {
-                place += 1;
-            }
-            point.push(place);
-        }
+        let of_point = |p: usize| rows.first[p]..rows.first.get(p + 1).copied().unwrap_or(rows.targets.len());
+        let merged: Vec<usize> = order.iter().flat_map(|p| of_point(*p)).collect();
+        let point = order.iter().enumerate().flat_map(|(place, p)| of_point(*p).map(move |_| place)).collect();
+        let sample_weights: Vec<f64> = merged.iter().map(|k| rows.weights[*k]).collect();
+        let targets: Vec<f64> = merged.iter().map(|k| rows.targets[*k]).collect();
         let factors = self.class_factors(&rows, classes)?;
         let factor = |t: f64| factors.get(t as usize).copied().unwrap_or(1.0);
         let weights = match classes {
-            Some(_) => rows.weights.iter().zip(&rows.targets).map(|(w, t)| w * factor(*t)).collect(),
-            None => rows.weights.clone(),
+            Some(_) => sample_weights.iter().zip(&targets).map(|(w, t)| w * factor(*t)).collect(),
+            None => sample_weights.clone(),
         };
-        let class = |k: &usize| rows.targets[*k] as usize;
-        let classes = if classes.is_some() { rows.first.iter().map(class).collect() } else { vec![] };
-        Ok(Table { points, origin: rows.origin, point, classes, weights, sample_weights: rows.weights })
+        let classes = if classes.is_some() { order.iter().map(|p| class(rows.first[*p])).collect() } else { vec![] };
+        Ok(Table { points, origin, point, classes, targets, weights, sample_weights })
     }
 
     /// What the costs of errors of each class are multiplied by, `[K]`; empty: 1.
@@ -488,16 +503,15 @@ impl Run<'_> {
         let point: Vec<usize> =
             rows.iter().map(|n| present.binary_search(&table.point[*n]).expect("rows are in the order of points")).collect();
         let weight: Vec<f64> = rows.iter().map(|n| table.weights[*n]).collect();
-        let some = (present.len() < table.points.count()).then(|| table.points.select(&present));
-        let points = some.as_ref().unwrap_or(&table.points);
+        let some = (present.len() < self.points.count()).then(|| self.points.select(&present));
+        let points = some.as_ref().unwrap_or(self.points);
         let formulation = svm.formulation.as_dyn();
         let program = formulation.program(&Examples { point: &point, y, weight: &weight, classes })?;
-        let room = svm.numbers_kept();
         let rules = Rules {
             tolerance: svm.tolerance,
             shrinking: svm.shrinking,
-            room: room / self.together,
-            set: smo::set_size(room, points.count()),
+            room: self.room,
+            set: smo::set_size(self.room, points.count()),
             max_iterations: svm.max_iterations.unwrap_or(MOST_STEPS.max(rows.len().saturating_mul(100))),
             interrupt: &self.interrupt,
         };
@@ -555,7 +569,7 @@ impl Run<'_> {
             let rows: Vec<usize> = kept.iter().map(|i| task.rows[*i]).collect();
             let function = self.search(number + fold, &rows, &y, &task.classes)?;
             let at: Vec<usize> = out.iter().map(|i| self.table.point[task.rows[*i]]).collect();
-            let found = self.table.points.times(&at, &function.beta);
+            let found = self.points.times(&at, &function.beta);
             out.iter().zip(found).for_each(|(i, f)| values[*i] = f + function.intercept);
         }
         let second: Vec<bool> = task.y.iter().map(|y| *y > 0.0).collect();

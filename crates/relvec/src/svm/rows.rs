@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::kernel::vector::{self, AddSums};
 use crate::kernel::{Fill, Kernel};
+use crate::report::Interrupt;
 
 /// Rows and columns of a tile (128 KB), which one thread makes and copies while it is in its cache.
 const TILE_ROWS: usize = 16;
@@ -20,11 +21,15 @@ const NOWHERE: u32 = u32::MAX;
 pub(crate) enum Points {
     /// A kernel, every parameter a number, at points [L, D].
     Kernel { kernel: Kernel, x: Array2<f64> },
-    /// The kernel values themselves, [L, L].
+    /// The kernel values themselves, [L, L]; rows are contiguous.
     Given(Array2<f64>),
 }
 
 impl Points {
+    pub fn given(values: Array2<f64>) -> Points {
+        Points::Given(values.as_standard_layout().into_owned())
+    }
+
     pub fn count(&self) -> usize {
         match self {
             Points::Kernel { x, .. } => x.nrows(),
@@ -36,8 +41,42 @@ impl Points {
     pub fn select(&self, some: &[usize]) -> Points {
         match self {
             Points::Kernel { kernel, x } => Points::Kernel { kernel: kernel.clone(), x: x.select(Axis(0), some) },
-            Points::Given(values) => Points::Given(values.select(Axis(0), some).select(Axis(1), some)),
+            Points::Given(values) => {
+                // Few pieces of rows: points of a class stand side by side.
+                let pieces: Vec<&[usize]> = some.chunk_by(|a, b| a + 1 == *b).collect();
+                let mut square = Vec::with_capacity(some.len() * some.len());
+                for i in some {
+                    let row = values.row(*i);
+                    let row = row.as_slice().expect("rows are contiguous");
+                    pieces.iter().for_each(|piece| square.extend_from_slice(&row[piece[0]..piece[0] + piece.len()]));
+                }
+                Points::Given(Array2::from_shape_vec((some.len(), some.len()), square).expect("a row for each"))
+            }
         }
+    }
+
+    /// The kernel values themselves; `None` once interrupted.
+    ///
+    /// # Errors
+    /// One that is not finite.
+    pub fn values(&self, interrupt: &Interrupt) -> Result<Option<Points>> {
+        let all: Vec<usize> = (0..self.count()).collect();
+        let tiles = self.tiles(&all);
+        let mut values = Array2::zeros((all.len(), all.len()));
+        let blocks = values.axis_chunks_iter_mut(Axis(0), PRODUCT_ROWS).into_par_iter().zip(all.par_chunks(PRODUCT_ROWS));
+        let good = blocks.map(|(mut rows, at)| {
+            if interrupt.is_raised() {
+                return true;
+            }
+            for (tile, out) in tiles.iter().zip(rows.axis_chunks_iter_mut(Axis(1), TILE_COLUMNS)) {
+                tile.fill(at, out);
+            }
+            rows.iter().all(|v| v.is_finite())
+        });
+        if !good.reduce(|| true, |a, b| a & b) {
+            return Err(overflow());
+        }
+        Ok((!interrupt.is_raised()).then_some(Points::Given(values)))
     }
 
     /// What makes the kernel values of points [B] at these `columns`, in tiles of [`TILE_COLUMNS`].
@@ -101,7 +140,9 @@ impl Tile<'_> {
             Tile::Kernel { x, fill } => fill(x.select(Axis(0), at).view(), out),
             Tile::Given { values, columns } => {
                 for (mut out, i) in out.outer_iter_mut().zip(at) {
-                    out.iter_mut().zip(*columns).for_each(|(out, j)| *out = values[[*i, *j]]);
+                    let row = values.row(*i);
+                    let row = row.as_slice().expect("rows are contiguous");
+                    out.iter_mut().zip(*columns).for_each(|(out, j)| *out = row[*j]);
                 }
             }
         }
@@ -149,7 +190,18 @@ impl<'a> Rows<'a> {
 
     /// The row of a point that was asked for by the last [`Rows::fetch`].
     pub fn row(&self, point: usize) -> &[f64] {
-        self.kept[point].as_deref().expect("the row was fetched")
+        match self.given() {
+            Some(values) => values.row(point).to_slice().expect("rows are contiguous"),
+            None => self.kept[point].as_deref().expect("the row was fetched"),
+        }
+    }
+
+    /// The kernel values themselves, where they are at hand for all columns: rows of them need not be kept.
+    fn given(&self) -> Option<&'a Array2<f64>> {
+        match self.points {
+            Points::Given(values) if self.columns.len() == values.nrows() => Some(values),
+            _ => None,
+        }
     }
 
     /// Makes the rows of these points (each once) that are not kept.
@@ -157,6 +209,9 @@ impl<'a> Rows<'a> {
     /// # Errors
     /// A kernel value that is not finite.
     pub fn fetch(&mut self, wanted: &[usize]) -> Result<()> {
+        if self.given().is_some() {
+            return Ok(());
+        }
         self.clock += 1;
         wanted.iter().for_each(|point| self.used[*point] = self.clock);
         let missing: Vec<usize> = wanted.iter().copied().filter(|point| self.kept[*point].is_none()).collect();
@@ -252,7 +307,11 @@ fn fill(points: &Points, of: &[usize], columns: &[usize], rows: Vec<&mut [f64]>)
             },
         )
         .reduce(|| true, |a, b| a & b);
-    if good { Ok(()) } else { Err(Error::Overflow { what: "a kernel value between two rows".into() }) }
+    if good { Ok(()) } else { Err(overflow()) }
+}
+
+fn overflow() -> Error {
+    Error::Overflow { what: "a kernel value between two rows".into() }
 }
 
 /// Adds sum_i w_i row_i to `out`: `rows` as long as it.

@@ -25,6 +25,8 @@ const CACHE_SHARE: usize = 2;
 const INNER_GAP: f64 = 0.1;
 /// Rounds between two looks for variables to leave out.
 const SHRINK_EVERY: usize = 4;
+/// Pieces of a row that are as long as this are copied as such.
+const LONG_PIECES: usize = 8;
 /// Two convex hulls that come as near as this, over the largest norm of a row, count as one.
 const TOUCHING: f64 = 1e-6;
 
@@ -337,11 +339,16 @@ impl<'a> Search<'a> {
     fn inner(&self, set: &[usize], v: &[f64], first: usize) -> Inner {
         let program = self.program;
         let places: Vec<usize> = set.iter().map(|i| self.place[program.point[*i]]).collect();
-        let mut k = Array2::zeros((set.len(), set.len()));
-        for (mut out, i) in k.outer_iter_mut().zip(set) {
+        let pieces: Vec<&[usize]> = places.chunk_by(|a, b| a + 1 == *b).collect();
+        let mut k = Vec::with_capacity(set.len() * set.len());
+        for i in set {
             let row = self.rows.row(program.point[*i]);
-            out.iter_mut().zip(&places).for_each(|(out, place)| *out = row[*place]);
+            match pieces.len() * LONG_PIECES <= places.len() {
+                true => pieces.iter().for_each(|piece| k.extend_from_slice(&row[piece[0]..piece[0] + piece.len()])),
+                false => k.extend(places.iter().map(|place| row[*place])),
+            }
         }
+        let k = Array2::from_shape_vec((set.len(), set.len()), k).expect("a row for each");
         let pick = |from: &[f64]| set.iter().map(|i| from[*i]).collect::<Vec<f64>>();
         let values = set.iter().map(|i| v[self.active.binary_search(i).expect("it is active")]).collect();
         let numbers = [pick(&program.sign), pick(&program.bound), pick(&self.alpha), values];
