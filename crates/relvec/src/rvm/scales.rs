@@ -276,10 +276,13 @@ impl<'a> Search<'a> {
 
     /// Log evidence and number of vectors of a fit to all rows, or many, with few landmarks.
     fn trial(&self, kernel: &Kernel) -> Result<(f64, usize)> {
-        let inference = match &self.rvm.inference {
-            Inference::Sequential(own) => Sequential { start: Start::Auto, ..own.clone() },
+        let own = match &self.rvm.inference {
+            Inference::Sequential(own) => own.clone(),
             _ => Sequential::default(),
         };
+        // Of many rows, kernels differ by more than excursions find.
+        let reheats = if self.table.rows.nrows() > ROWS { 0 } else { own.reheats };
+        let inference = Sequential { start: Start::Auto, reheats, ..own };
         let dictionary = match self.rvm.dictionary {
             Dictionary::Size(size) => size.min(TRIAL_LANDMARKS),
             Dictionary::Rule(_) => TRIAL_LANDMARKS,
@@ -420,10 +423,12 @@ impl<'a> Search<'a> {
         if let (true, Some(Gamma::PerFeature(gammas))) = (ard, best.kernel.gamma()) {
             let least = LIFTED * gammas.iter().copied().fold(0.0, f64::max);
             let lifted: Vec<f64> = gammas.iter().map(|gamma| gamma.max(least)).collect();
-            let start = Found { kernel: best.kernel.with_gamma(lifted.into()), ..best.clone() };
-            let found = ascend(&start, self.many, evaluations)?;
-            if found.log_evidence > end.log_evidence {
-                end = found;
+            if lifted != *gammas {
+                let start = Found { kernel: best.kernel.with_gamma(lifted.into()), ..best.clone() };
+                let found = ascend(&start, self.many, evaluations)?;
+                if found.log_evidence > end.log_evidence {
+                    end = found;
+                }
             }
         }
         let end = idle(end, evaluations)?;

@@ -70,6 +70,12 @@ const STATIONARY: f64 = 1e-3;
 /// one joint step between batches is enough.
 const HELD_TOLERANCE: f64 = 0.1;
 const HELD_JOINT: usize = 1;
+/// Beyond so many columns in the model all that is done to it is dear, and what is left to gain is small beside
+/// the evidence: no excursions, and a round of actions has to gain this many nats for each row.
+const HEAVY: usize = 400;
+const HEAVY_ROUND: f64 = 1e-5;
+const HEAVY_LOOSE_JOINT: usize = 2;
+const HEAVY_JOINT: usize = 10;
 /// What an excursion must gain to be kept.
 const EXCURSION_GAIN: f64 = 0.05;
 /// Relative rounding of the log evidence: a step must gain more.
@@ -92,7 +98,8 @@ pub struct Sequential {
     pub joint: bool,
     /// Whether a basis function may be replaced by another in one move.
     pub swaps: bool,
-    /// Most reheats: excursions with the noise held low, then high, kept only if the evidence rises.
+    /// Most reheats: excursions with the noise held low, then high, kept only if the evidence rises; none of models
+    /// of more than 400 basis functions.
     pub reheats: usize,
     /// Where the search starts.
     pub start: Start,
@@ -236,6 +243,8 @@ struct Search<'p> {
     needed: Vec<(usize, f64)>,
     /// Actions undone since the last that was not.
     futile: usize,
+    /// What the last round gained is not worth another.
+    slow: bool,
     /// The start with bounded curvature, while it is under way.
     bound: Option<Box<Bound<'p>>>,
     /// Whether the rows are so many that looking at them costs more than all else.
@@ -342,6 +351,7 @@ impl<'p> Search<'p> {
             rest: f64::NEG_INFINITY,
             needed: vec![],
             futile: 0,
+            slow: false,
             bound: None,
             many: Bound::pays(problem),
             tried_all: phase == Phase::First,
@@ -359,9 +369,9 @@ impl<'p> Search<'p> {
         let batch = Batch { clip: self.effort.top_down_step, ..TOP_DOWN };
         match batch.step(work, &self.noise, &self.now)? {
             Some(step) => {
-                let done = step.change < TOP_DOWN_TOLERANCE;
+                let rise = step.solution.log_evidence - self.now.log_evidence;
                 self.now = step.solution;
-                if done {
+                if step.change < TOP_DOWN_TOLERANCE || self.is_slow(work, rise) {
                     self.begin_climb(work)?;
                 }
             }
@@ -495,6 +505,10 @@ impl<'p> Search<'p> {
         {
             self.count(&taken);
             self.now = next;
+            self.slow = self.is_slow(work, rise);
+            if self.is_heavy() {
+                self.joint_tolerance = LOOSE;
+            }
             for (barred, retry) in self.barred.iter_mut().zip(&self.retry) {
                 *barred &= self.now.log_evidence <= *retry;
             }
@@ -590,7 +604,9 @@ impl<'p> Search<'p> {
         }
         let (batch, most) = match (constant, self.phase) {
             (true, Phase::Held) => (&JOINT, HELD_JOINT),
+            (true, _) if self.joint_tolerance > TIGHT && self.is_heavy() => (&MOVING_JOINT, HEAVY_LOOSE_JOINT),
             (true, _) if self.joint_tolerance > TIGHT => (&JOINT, LOOSE_JOINT),
+            (true, _) if self.is_heavy() => (&JOINT, HEAVY_JOINT),
             (true, _) => (&JOINT, MAX_JOINT),
             (false, _) if several => (&CLASSES_JOINT, MOVING_SWEEPS),
             (false, _) => (&MOVING_JOINT, MOVING_SWEEPS),
@@ -668,7 +684,7 @@ impl<'p> Search<'p> {
             return Ok(());
         }
         let possible = work.problem.constant_curvature() && !work.problem.table.bias_only && !self.now.active.is_empty();
-        let most = self.effort.excursions.len() * self.settings.reheats;
+        let most = if self.is_heavy() { 0 } else { self.effort.excursions.len() * self.settings.reheats };
         if !possible || self.excursions >= most || self.failed == self.effort.excursions.len() {
             self.phase = Phase::Done;
             if self.settings.joint && possible {
@@ -680,6 +696,10 @@ impl<'p> Search<'p> {
             }
             if is_joint(&self.now) && self.futile >= FUTILE {
                 self.reason = "a dozen actions in a row, each the most promising, have lowered the evidence";
+                return Ok(());
+            }
+            if self.slow {
+                self.reason = "of so many basis functions, the last round of actions gained less than 1e-5 nats for each row";
                 return Ok(());
             }
             self.reason = match (possible && most > 0, self.failed == self.effort.excursions.len()) {
@@ -759,6 +779,15 @@ impl<'p> Search<'p> {
         self.aim == Aim::Rough && self.now.active.len() > ROUGH_COLUMNS
     }
 
+    fn is_heavy(&self) -> bool {
+        self.now.active.len() > HEAVY && !is_joint(&self.now)
+    }
+
+    /// Whether a round that gained so much is not worth another.
+    fn is_slow(&self, work: &Workspace, rise: f64) -> bool {
+        self.is_heavy() && rise < HEAVY_ROUND * work.problem.table.count
+    }
+
     fn count(&mut self, taken: &[(Action, f64)]) {
         for (action, _) in taken {
             match action {
@@ -784,7 +813,8 @@ impl<'p> Run<'p> for Search<'p> {
             Phase::Settle => self.settle(work)?,
             Phase::TopDown => self.top_down(work)?,
             Phase::Climb => {
-                if !self.climb(work)? && !self.try_all(work) {
+                let more = self.climb(work)? && !self.slow;
+                if !more && !self.try_all(work) {
                     self.excursion(work)?;
                 }
             }
