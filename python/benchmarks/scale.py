@@ -3,7 +3,7 @@
     cargo xtask bench scale FOLDER [--seeds N] [--list] [CASE ...]
 
 FOLDER holds the tables by name, as CSV with a header and the target last, gzipped. The whole run writes
-docs/scale.md, a part of it target/scale/scale.md.
+docs/scale.md, a part of it, or what is done so far, target/scale/scale.md.
 """
 
 from __future__ import annotations
@@ -218,23 +218,28 @@ def main() -> None:
     wanted = [case for case in CASES if not options.cases or case.name in options.cases]
     start, speed = time.time(), Speed()
     results = []
+    KEPT.mkdir(parents=True, exist_ok=True)
+
+    def write(out: Path) -> None:
+        """The page of what is done so far."""
+        known = facts(["relvec", "numpy"]) | {
+            "Steadiness": speed.text(),
+            "Run": f"{time.strftime('%Y-%m-%d')}, {(time.time() - start) / 60:.0f} minutes",
+        }
+        seeds = "one seed" if options.seeds == 1 else f"{options.seeds} seeds"
+        page = HEAD.format(seeds=seeds, facts="\n".join(f"- {name}: {value}" for name, value in known.items()))
+        out.write_text(page + table(results), encoding="utf-8")
+
     for case in wanted:
         speed.ask()
         runs = [run(case, options.folder, seed) for seed in range(options.seeds)]
         results.append((case, runs))
         print(case.name, {name: round(float(np.mean([run[name] for run in runs])), 4) for name in runs[0]}, flush=True)
-    minutes = (time.time() - start) / 60
-    known = facts(["relvec", "numpy"]) | {
-        "Steadiness": speed.text(),
-        "Run": f"{time.strftime('%Y-%m-%d')}, {minutes:.0f} minutes",
-    }
-    seeds = "one seed" if options.seeds == 1 else f"{options.seeds} seeds"
-    page = HEAD.format(seeds=seeds, facts="\n".join(f"- {name}: {value}" for name, value in known.items()))
-    KEPT.mkdir(parents=True, exist_ok=True)
+        write(KEPT / "scale.md")
     whole = not options.cases and options.seeds >= 3
     out = ROOT / "docs" / "scale.md" if whole else KEPT / "scale.md"
-    out.write_text(page + table(results), encoding="utf-8")
-    print(f"{minutes:.0f} minutes; written to {out}")
+    write(out)
+    print(f"written to {out}")
 
 
 if __name__ == "__main__":
