@@ -27,6 +27,8 @@ const FEW: usize = 300;
 const MANY: usize = 800;
 /// Calls of the evidence with each dictionary; and it ends when as many calls have gained less, per row, than this.
 const EVALUATIONS: usize = 30;
+/// A second start with many kernels is given up after so many calls if it is still the lower.
+const SECOND_EVALUATIONS: usize = 12;
 const PATIENCE: usize = 5;
 const TOLERANCE: f64 = 1e-4;
 /// Widths tried at first are powers of 2 times one from the spread of the data; the search for the best of them ends
@@ -159,11 +161,13 @@ struct Found {
     log_evidence: f64,
 }
 
-/// Whether all gammas are moved together, and with how many landmarks.
+/// How the gradient is followed: all gammas together or not, with how many landmarks.
 #[derive(Debug, Clone, Copy)]
 struct Climb {
     together: bool,
     landmarks: usize,
+    /// Calls of the evidence at most.
+    most: usize,
 }
 
 impl<'a> Search<'a> {
@@ -379,16 +383,20 @@ impl<'a> Search<'a> {
             }
         }
         let best = best.ok_or(Error::Singular { columns: self.few, jitter: linalg::MAX_JITTER })?;
-        scene.ascend(&best, &best.kernel, Climb { together: true, landmarks: self.few }, evaluations, &|| self.is_late())
+        let climb = Climb { together: true, landmarks: self.few, most: EVALUATIONS };
+        scene.ascend(&best, &best.kernel, climb, evaluations, &|| self.is_late())
     }
 
     /// From the best single width up the gradient. Returns the log evidence at that width and what was found, both
     /// with all landmarks.
     fn climb(&self, scene: &Scene, width: &Found, rule: GammaRule, evaluations: &mut usize) -> Result<(f64, Found)> {
         let ard = rule == GammaRule::EvidenceArd;
-        let ascend = |start: &Found, landmarks: usize, evaluations: &mut usize| {
-            scene.ascend(start, &width.kernel, Climb { together: !ard, landmarks }, evaluations, &|| self.is_late())
+        let ascend_by = |start: &Found, landmarks: usize, most: usize, evaluations: &mut usize| {
+            let climb = Climb { together: !ard, landmarks, most };
+            scene.ascend(start, &width.kernel, climb, evaluations, &|| self.is_late())
         };
+        let ascend =
+            |start: &Found, landmarks: usize, evaluations: &mut usize| ascend_by(start, landmarks, EVALUATIONS, evaluations);
         let mut best = width.clone();
         if ard {
             let low = FIRST_PRECISION.ln();
@@ -425,9 +433,9 @@ impl<'a> Search<'a> {
             let lifted: Vec<f64> = gammas.iter().map(|gamma| gamma.max(least)).collect();
             if lifted != *gammas {
                 let start = Found { kernel: best.kernel.with_gamma(lifted.into()), ..best.clone() };
-                let found = ascend(&start, self.many, evaluations)?;
+                let found = ascend_by(&start, self.many, SECOND_EVALUATIONS, evaluations)?;
                 if found.log_evidence > end.log_evidence {
-                    end = found;
+                    end = ascend_by(&found, self.many, EVALUATIONS - SECOND_EVALUATIONS, evaluations)?;
                 }
             }
         }
@@ -578,7 +586,7 @@ impl Scene<'_> {
             from.insert(1, 0.0);
             bounds.insert(1, GAMMA_RANGE);
         }
-        let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * self.sample.count, patience: PATIENCE, step: 2.0 };
+        let limits = Limits { evaluations: climb.most, tolerance: TOLERANCE * self.sample.count, patience: PATIENCE, step: 2.0 };
         let (first, mut near) = (self.sample.first(), None);
         let peak = lbfgs::maximise(&from, &bounds, limits, |x| {
             // Once the time is up no step succeeds, which ends it.

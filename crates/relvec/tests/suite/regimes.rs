@@ -491,3 +491,23 @@ fn nothing_to_learn() {
     at_rest(&all(1.0), &model, &report);
     assert!(model.relevance.len() < 10, "{} vectors for noise", model.relevance.len());
 }
+
+/// Of a model of more than 400 basis functions the search ends when rounds no longer pay; the evidence has never
+/// fallen, and what single actions still promise is little for that many rows.
+#[test]
+fn large_models_end_when_rounds_no_longer_pay() {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(41);
+    let bumps: Vec<(f64, f64)> = (0..600).map(|_| (random.random_range(0.0..200.0), random.random_range(-2.0..2.0))).collect();
+    let f = |r: &[f64]| bumps.iter().map(|(z, w)| w * (-4.0 * (r[0] - z) * (r[0] - z)).exp()).sum();
+    let data = Data::new(42, uniform(43, 1500, 1, 200.0), 0.02, f);
+    let rvm = Rvm { kernel: Rbf { gamma: 4.0.into() }.into(), dictionary: Dictionary::Size(900), ..Rvm::default() };
+    let (model, report) = data.fit(&rvm);
+    assert!(model.relevance.len() > 400, "{} vectors", model.relevance.len());
+    assert_eq!(report.status, Status::Converged, "{}", report.certificate.reason);
+    assert!(report.certificate.reason.contains("nats for each row"), "{}", report.certificate.reason);
+    assert!(report.trace.windows(2).all(|pair| pair[1].log_evidence >= pair[0].log_evidence - 1e-8));
+    assert!(report.certificate.largest_gain.unwrap() < 1.0, "{:?}", report.certificate);
+    let predicted = model.predict(data.x.view()).unwrap().mean;
+    let off = (&predicted - &data.t).mapv(|d| d * d).mean().unwrap().sqrt();
+    assert!(off < 0.05, "{off}");
+}
