@@ -160,8 +160,10 @@ struct Run<'a> {
     table: &'a Table,
     /// The points, or the kernel values between them.
     points: &'a Points,
-    /// Numbers that the kernel rows of a search may take.
+    /// Numbers that the kernel rows of all searches may take.
     room: usize,
+    /// Searches that run side by side.
+    together: usize,
     observer: Mutex<&'a mut SvmObserver<'a>>,
     interrupt: Interrupt,
     start: Instant,
@@ -270,24 +272,27 @@ impl Svm {
         let merged_rows = canonical.merged;
         let table = self.table(x, canonical, classes)?;
         let tasks = tasks(&table.targets, classes, rule);
-        // Small problems side by side, each with all its kernel values; large ones one after the other.
-        let numbers = self.numbers_kept();
-        let largest = tasks.iter().map(|t| t.rows.len()).max().unwrap_or(0);
-        let threads = rayon::current_num_threads().min(tasks.len()).max(1);
-        let together = if largest * largest <= numbers / threads { threads } else { 1 };
         let deadline = self.time_limit.and_then(|limit| start.checked_add(Duration::try_from_secs_f64(limit).ok()?));
         let interrupt = interrupt.for_one_fit(deadline);
         interrupt.arm();
-        // All kernel values once, where that is less work than those of each search and leaves each its room.
+        // All kernel values once, where that is less work than those of each search and leaves room for the largest:
+        // whatever the number of threads.
+        let mut room = self.numbers_kept();
+        let largest = tasks.iter().map(|t| t.rows.len() * t.rows.len()).max().unwrap_or(0);
         let all = table.points.count().saturating_mul(table.points.count());
         let of_searches: usize = tasks.iter().map(|t| t.rows.len() * t.rows.len()).sum();
-        let left = numbers.saturating_sub(all) / together;
-        let once = of_searches > all && self.basis == Basis::Kernel && largest * largest <= left;
+        let once = of_searches > all && self.basis == Basis::Kernel && all.saturating_add(largest) <= room;
         let made = if once { table.points.values(&interrupt)? } else { None };
         let points = made.as_ref().unwrap_or(&table.points);
-        let room = if made.is_some() { left } else { numbers / together };
+        if made.is_some() {
+            room -= all;
+        }
+        // Small problems side by side, each with all its kernel values; large ones one after the other.
+        let threads = rayon::current_num_threads().min(tasks.len()).max(1);
+        let together = if largest <= room / threads { threads } else { 1 };
         let count = tasks.len() * if self.probability { FOLDS + 1 } else { 1 };
-        let run = Run { svm: self, table: &table, points, room, observer: Mutex::new(observer), interrupt, start, count };
+        let run =
+            Run { svm: self, table: &table, points, room, together, observer: Mutex::new(observer), interrupt, start, count };
         let each = |(k, task): (usize, &Task)| run.function(k, task);
         let functions: Vec<Function> = match together {
             1 => tasks.iter().enumerate().map(each).collect::<Result<_>>()?,
@@ -510,7 +515,7 @@ impl Run<'_> {
         let rules = Rules {
             tolerance: svm.tolerance,
             shrinking: svm.shrinking,
-            room: self.room,
+            room: self.room / self.together,
             set: smo::set_size(self.room, points.count()),
             max_iterations: svm.max_iterations.unwrap_or(MOST_STEPS.max(rows.len().saturating_mul(100))),
             interrupt: &self.interrupt,
