@@ -2,14 +2,13 @@
 
 use std::time::Instant;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
+use super::Rvm;
 use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
-use super::scales::BIAS_PRECISION;
-use super::shared::{Columns, Sample};
+use super::shared::{BIAS_PRECISION, Columns, Sample};
 use super::table::Table;
-use super::{Rvm, silent};
 use crate::design::Columns as Basis;
 use crate::error::Result;
 use crate::kernel::{Form, Gamma, Kernel};
@@ -17,16 +16,27 @@ use crate::memory::afford;
 use crate::model::Model;
 use crate::registry::rules;
 
-/// Rows that gradients are taken from.
-const ROWS: usize = 8000;
 /// Centres moved, unless more are in the model already.
 const MOST: usize = 800;
-/// Calls of the evidence at most; and it ends when as many have gained less, per row, than this.
-const EVALUATIONS: usize = 45;
+/// Rows that gradients are taken from, for each number that is moved: centres follow the noise of fewer (of 800 centres
+/// of nine features and 8,000 rows the test error rises from the 45th call on). No fewer and no more than so many in
+/// all; no more than the other where each call takes Newton's steps.
+const ROWS_PER_NUMBER: usize = 5;
+const LEAST_ROWS: usize = 8000;
+const MOST_ROWS: usize = 40_000;
+const MOST_MOVING_ROWS: usize = 10_000;
+/// First a share of the rows, one precision for all kernels and so many calls of the evidence: with precisions of their
+/// own some kernels would stay behind, next to nothing. Then all the rows, every precision its own, and so many calls.
+const FIRST_SHARE: usize = 4;
+const FIRST_EVALUATIONS: usize = 25;
+const EVALUATIONS: usize = 20;
+/// A climb ends when so many calls have gained less, per row, than this.
 const PATIENCE: usize = 5;
 const TOLERANCE: f64 = 1e-4;
 /// Largest step, in widths of the kernel.
 const STEP: f64 = 3.0;
+/// Where the log of the shared precision is sought from.
+const FIRST_LOG_PRECISION: f64 = -2.0;
 /// How far logs of precisions and of the kernel's parameters may go.
 const PRECISION_RANGE: f64 = 12.0;
 const KERNEL_RANGE: f64 = 3.0;
@@ -74,12 +84,12 @@ pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, 
         return Ok(None);
     }
     let bytes = |rows: usize| 8 * (4 * rows * (m + features) + 6 * m * m + 30 * m * features) as u64;
-    let mut size = ROWS.min(table.rows.nrows());
+    let most = if rvm.likelihood.as_dyn().constant_curvature() { MOST_ROWS } else { MOST_MOVING_ROWS };
+    let mut size = (ROWS_PER_NUMBER * m * (features + 1)).clamp(LEAST_ROWS, most).min(table.rows.nrows());
     while table.taken + bytes(size) > table.memory_limit && size > 2 * m {
         size /= 2;
     }
     afford("the rows and columns that centres are moved by", table.taken + bytes(size), table.memory_limit)?;
-    let rows = Landmarks::any(table.rows.nrows(), size, rvm.seed);
 
     // Everything in widths of the kernel, about the middle of the rows.
     let units = widths(kernel, features);
@@ -93,70 +103,37 @@ pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, 
         Some(Gamma::Value(_)) => kernel.with_gamma(1.0.into()),
         _ => kernel.clone(),
     };
-    let sample = Sample {
-        x: inside(table.rows.select(Axis(0), &rows).view()),
-        t: vec![rows.iter().map(|n| table.targets[*n]).collect()],
-        c: rows.iter().map(|n| table.weights[*n]).collect(),
-        count: table.count_of(&rows).0,
-        likelihood: &rvm.likelihood,
-        noise: table.noise.iter().map(|noise| noise.without_hyperprior()).collect(),
-        bias: rvm.bias,
-        interrupt: table.interrupt.clone(),
+    let sample = |size: usize| {
+        let rows = Landmarks::any(table.rows.nrows(), size, rvm.seed);
+        Sample {
+            x: inside(table.rows.select(Axis(0), &rows).view()),
+            t: vec![rows.iter().map(|n| table.targets[*n]).collect()],
+            c: rows.iter().map(|n| table.weights[*n]).collect(),
+            count: table.count_of(&rows).0,
+            likelihood: &rvm.likelihood,
+            noise: table.noise.iter().map(|noise| noise.without_hyperprior()).collect(),
+            bias: rvm.bias,
+            interrupt: table.interrupt.clone(),
+        }
     };
-    // Precisions from a fit to these rows alone: those of all rows would be too low, and let it follow their noise.
-    let own = Rvm { kernel: kernel.clone(), ..rvm.without_dictionary() };
-    let part = table.with(&own, kernel, Some(&rows));
-    let part = part.with_centres(&own, kernel, z.clone());
-    let (first, _) = own.learn(&part, None, &mut own.watch(&mut silent, &table.interrupt, start))?;
-    let z = inside(z.view());
-    if !(sample.x.iter().chain(&z).all(|v| v.is_finite())) {
+    let begin = Place { kernel: unit_kernel, z: inside(z.view()), log_a: vec![FIRST_LOG_PRECISION] };
+    if !begin.z.iter().all(|v| v.is_finite()) {
         return Ok(None);
     }
-
-    // Variables: logs of all relative precisions, logs of the kernel's parameters, centres.
-    let mut from = first_precisions(table, &first, &sample, &unit_kernel, &z)?;
-    let p = from.len();
-    let mut bounds: Vec<(f64, f64)> = from.iter().map(|v| (v - PRECISION_RANGE, v + PRECISION_RANGE)).collect();
-    for (_, v) in unit_kernel.parameters().into_iter().filter(|_| with_kernel) {
-        from.push(v.ln());
-        bounds.push((v.ln() - KERNEL_RANGE, v.ln() + KERNEL_RANGE));
-    }
-    let q = from.len();
-    from.extend(z.iter());
-    // A centre beyond all rows would have a column of next to nothing.
-    let range: Vec<(f64, f64)> = sample
-        .x
-        .columns()
-        .into_iter()
-        .map(|column| column.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v))))
-        .collect();
-    bounds.extend(z.indexed_iter().map(|((_, d), v)| (range[d].0.min(*v), range[d].1.max(*v))));
-    let at = |x: &[f64]| -> (Kernel, Array2<f64>) {
-        let parameters: Vec<f64> = x[p..q].iter().map(|v| v.exp()).collect();
-        let kernel = if with_kernel { unit_kernel.with_parameters(&parameters) } else { unit_kernel.clone() };
-        (kernel, Array2::from_shape_vec((m, features), x[q..].to_vec()).expect("m centres"))
+    let climb = |size: usize, from: &Place, evaluations: usize| {
+        let sample = sample(size);
+        if !sample.x.iter().all(|v| v.is_finite()) { Ok(None) } else { from.climb(&sample, with_kernel, evaluations, &is_late) }
     };
-    let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * sample.count, patience: PATIENCE, step: STEP };
-    let mut near = None;
-    let peak = lbfgs::maximise(&from, &bounds, limits, |x| {
-        if is_late() {
-            return Ok(None);
-        }
-        let (kernel, z) = at(x);
-        let Some(columns) = Columns::new(&sample, &kernel, z.view())? else { return Ok(None) };
-        let a: Vec<f64> = x[..p].iter().map(|v| v.exp()).collect();
-        let Some(posterior) = columns.at(&a, near.as_ref())? else { return Ok(None) };
-        let gradient = columns.gradient(&posterior)?;
-        let mut slope = gradient.log_a;
-        slope.extend(gradient.log_parameters.iter().filter(|_| with_kernel));
-        slope.extend(gradient.centres.iter());
-        let value = posterior.log_evidence;
-        near = Some(posterior.weights());
-        Ok(Some((value, slope)))
-    })?;
-    let Some(peak) = peak else { return Ok(None) };
-    let (found, z) = at(&peak.x);
-    let kernel = match (kernel.gamma(), found.gamma()) {
+    let Some((mut end, mut evaluations)) = climb((size / FIRST_SHARE).max(LEAST_ROWS).min(size), &begin, FIRST_EVALUATIONS)?
+    else {
+        return Ok(None);
+    };
+    end.log_a = end.each_its_own(rvm.bias);
+    if let Some((further, more)) = climb(size, &end, EVALUATIONS)? {
+        end = further;
+        evaluations += more;
+    }
+    let kernel = match (kernel.gamma(), end.kernel.gamma()) {
         (Some(before), Some(times)) => {
             let times = times.values(features);
             let gamma = match before {
@@ -164,11 +141,91 @@ pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, 
                 Gamma::Value(v) => (v * times[0]).into(),
                 Gamma::Rule(_) => before.clone(),
             };
-            found.with_gamma(gamma)
+            end.kernel.with_gamma(gamma)
         }
-        _ => found,
+        _ => end.kernel,
     };
-    Ok(Some(Moved { kernel, centres: z * &units + &middle, rows: rows.len(), evaluations: peak.evaluations }))
+    Ok(Some(Moved { kernel, centres: end.z * &units + &middle, rows: size, evaluations }))
+}
+
+/// Where a climb stands: the kernel in units of the one it began with, the centres in its widths, [m, D], and the log
+/// of the relative precision that all kernels share, or of that of each column, `[1]` or `[P]`.
+struct Place {
+    kernel: Kernel,
+    z: Array2<f64>,
+    log_a: Vec<f64>,
+}
+
+impl Place {
+    /// The shared precision as that of each column.
+    fn each_its_own(&self, bias: bool) -> Vec<f64> {
+        let bias = bias.then(|| BIAS_PRECISION.ln());
+        bias.into_iter().chain(self.z.rows().into_iter().map(|_| self.log_a[0])).collect()
+    }
+
+    /// Up the gradient in logs of precisions, logs of the kernel's parameters (if they are learnt) and centres: where
+    /// that leads, and calls of the evidence. `None` if there is no evidence here, or no time.
+    fn climb(
+        &self,
+        sample: &Sample,
+        with_kernel: bool,
+        evaluations: usize,
+        is_late: &dyn Fn() -> bool,
+    ) -> Result<Option<(Place, usize)>> {
+        let Some(columns) = Columns::new(sample, &self.kernel, self.z.view())? else { return Ok(None) };
+        let (shared, first, least) = (self.log_a.len() == 1, sample.first(), columns.least().max(f64::MIN_POSITIVE).ln());
+        let (mut from, mut bounds) = (self.log_a.clone(), vec![columns.range()]);
+        if shared {
+            let Some(best) = columns.shared(self.log_a[0], TOLERANCE * sample.count)? else { return Ok(None) };
+            from = best.x;
+        } else {
+            bounds = from.iter().map(|v| ((v - PRECISION_RANGE).max(least), (v + PRECISION_RANGE).max(least))).collect();
+        }
+        let p = from.len();
+        for (_, v) in self.kernel.parameters().into_iter().filter(|_| with_kernel) {
+            from.push(v.ln());
+            bounds.push((v.ln() - KERNEL_RANGE, v.ln() + KERNEL_RANGE));
+        }
+        let q = from.len();
+        from.extend(self.z.iter());
+        // A centre beyond all rows would have a column of next to nothing.
+        let range = |column: ArrayView1<f64>| {
+            column.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)))
+        };
+        let range: Vec<(f64, f64)> = sample.x.columns().into_iter().map(range).collect();
+        bounds.extend(self.z.indexed_iter().map(|((_, d), v)| (range[d].0.min(*v), range[d].1.max(*v))));
+        let at = |x: &[f64]| -> Place {
+            let parameters: Vec<f64> = x[p..q].iter().map(|v| v.exp()).collect();
+            let kernel = if with_kernel { self.kernel.with_parameters(&parameters) } else { self.kernel.clone() };
+            let z = Array2::from_shape_vec(self.z.dim(), x[q..].to_vec()).expect("as many centres");
+            Place { kernel, z, log_a: x[..p].to_vec() }
+        };
+        let limits = Limits { evaluations, tolerance: TOLERANCE * sample.count, patience: PATIENCE, step: STEP };
+        let mut near = None;
+        let peak = lbfgs::maximise(&from, &bounds, limits, |x| {
+            if is_late() {
+                return Ok(None);
+            }
+            let place = at(x);
+            let Some(columns) = Columns::new(sample, &place.kernel, place.z.view())? else { return Ok(None) };
+            let a = match shared {
+                true => columns.precisions(x[0]),
+                false => place.log_a.iter().map(|v| v.exp()).collect(),
+            };
+            let Some(posterior) = columns.at(&a, near.as_ref())? else { return Ok(None) };
+            let gradient = columns.gradient(&posterior)?;
+            let mut slope = match shared {
+                true => vec![gradient.log_a[first..].iter().sum()],
+                false => gradient.log_a,
+            };
+            slope.extend(gradient.log_parameters.iter().filter(|_| with_kernel));
+            slope.extend(gradient.centres.iter());
+            let value = posterior.log_evidence;
+            near = Some(posterior.weights());
+            Ok(Some((value, slope)))
+        })?;
+        Ok(peak.map(|peak| (at(&peak.x), peak.evaluations)))
+    }
 }
 
 /// The distance in each feature over which the kernel falls off, `[D]`.
@@ -178,19 +235,4 @@ fn widths(kernel: &Kernel, features: usize) -> Array1<f64> {
         Form::Absolutes(gamma) => gamma.values(features).mapv(|g| 1.0 / g),
         Form::Products(None) | Form::Other => Array1::ones(features),
     }
-}
-
-/// Logs of relative precisions to begin with: those of a model of some of the centres, whose relevance counts them, and
-/// for the others the median.
-fn first_precisions(table: &Table, model: &Model, sample: &Sample, kernel: &Kernel, z: &Array2<f64>) -> Result<Vec<f64>> {
-    let square = table.units[0].scale * table.units[0].scale;
-    let beta = model.noise_variance().map_or(1.0, |variance| square / variance);
-    let known: Vec<f64> = model.alpha.iter().map(|alpha| alpha * square / beta).collect();
-    let least = Columns::new(sample, kernel, z.view())?.map_or(f64::MIN_POSITIVE, |columns| columns.least());
-    let mut sorted = known.clone();
-    sorted.sort_by(f64::total_cmp);
-    let mut all = vec![sorted.get(sorted.len() / 2).copied().unwrap_or(1.0); z.nrows()];
-    model.relevance.iter().zip(known).for_each(|(k, a)| all[*k] = a);
-    let bias = sample.bias.then_some(BIAS_PRECISION);
-    Ok(bias.into_iter().chain(all).map(|a| a.max(least).ln()).collect())
 }

@@ -40,9 +40,8 @@ const WIDEST: i32 = -10;
 /// twentieth. Other parameters either way.
 const GAMMA_RANGE: (f64, f64) = (-14.0, 6.0);
 const OTHER_RANGE: f64 = 6.0;
-/// Largest relative precision, for columns of entries about 1; and the one to start from where the best single width
-/// explains so little that its own would hold all weights, and so all gradients, at zero.
-const MOST_PRECISION: f64 = 1e5;
+/// The precision to start from where the best single width explains so little that its own would hold all weights, and
+/// so all gradients, at zero.
 const FIRST_PRECISION: f64 = 0.1;
 /// A second start, from kernels wider by this in log gamma.
 const WIDER: f64 = 1.5;
@@ -58,10 +57,8 @@ const LIFTED: f64 = 0.05;
 /// Features with less than this share of the largest gamma are tried without, which is this share.
 const IDLE: f64 = 0.1;
 const NEXT_TO_NONE: f64 = 1e-5;
-/// Relative precision of the bias.
-pub(super) const BIAS_PRECISION: f64 = 1e-2;
 /// Few kernels on few rows prefer wider ones than all: all gammas times one of these, by the evidence of fits.
-const FACTORS: [f64; 6] = [1.0 / 3.0, 1.0 / 1.7, 1.0, 1.7, 3.0, 5.0];
+const FACTORS: [f64; 8] = [1.0 / 3.0, 1.0 / 1.7, 1.0, 1.7, 3.0, 5.0, 9.0, 15.0];
 const UNCHANGED: usize = 2;
 /// Rows and landmarks of such fits at most.
 const TRIAL_ROWS: usize = 1 << 16;
@@ -519,31 +516,11 @@ impl<'a> Search<'a> {
 }
 
 impl Scene<'_> {
-    /// Relative precisions of all columns where the kernels share one.
-    fn precisions(&self, columns: &Columns, log_a: f64) -> Vec<f64> {
-        (0..columns.count()).map(|j| if j < self.sample.first() { BIAS_PRECISION } else { log_a.exp() }).collect()
-    }
-
-    /// Between which the log of the shared precision is sought, and where to begin.
-    fn range(columns: &Columns) -> (f64, f64) {
-        let size = columns.size().max(f64::MIN_POSITIVE);
-        (columns.least().max(f64::MIN_POSITIVE).ln(), (MOST_PRECISION * size).ln())
-    }
-
     /// The best shared precision of a kernel, near `log_a`.
     fn shared(&self, kernel: &Kernel, landmarks: usize, log_a: f64, evaluations: &mut usize) -> Result<Option<Found>> {
         let centres = self.landmarks.slice(s![..landmarks.min(self.landmarks.nrows()), ..]);
         let Some(columns) = Columns::new(&self.sample, kernel, centres)? else { return Ok(None) };
-        let limits = Limits { evaluations: 15, tolerance: 0.1 * TOLERANCE * self.sample.count, patience: 2, step: 4.0 };
-        let first = self.sample.first();
-        let mut near = None;
-        let peak = lbfgs::maximise(&[log_a], &[Scene::range(&columns)], limits, |x| {
-            let Some(posterior) = columns.at(&self.precisions(&columns, x[0]), near.as_ref())? else { return Ok(None) };
-            let slope = columns.log_a_gradient(&posterior)[first..].iter().sum();
-            let value = posterior.log_evidence;
-            near = Some(posterior.weights());
-            Ok(Some((value, vec![slope])))
-        })?;
+        let peak = columns.shared(log_a, 0.1 * TOLERANCE * self.sample.count)?;
         *evaluations += 1;
         Ok(peak.map(|peak| Found { kernel: kernel.clone(), log_a: peak.x[0], log_evidence: peak.value }))
     }
@@ -571,7 +548,7 @@ impl Scene<'_> {
             };
             start.kernel.with_parameters(&logs.into_iter().map(f64::exp).collect::<Vec<_>>())
         };
-        let range = Columns::new(&self.sample, &start.kernel, centres)?.map_or((-20.0, 10.0), |columns| Scene::range(&columns));
+        let range = Columns::new(&self.sample, &start.kernel, centres)?.map_or((-20.0, 10.0), |columns| columns.range());
         let mut from = vec![start.log_a];
         let mut bounds = vec![range];
         for (k, (own, v)) in own.iter().zip(logs(middle)).enumerate().skip(if tied { gammas } else { 0 }) {
@@ -595,7 +572,7 @@ impl Scene<'_> {
             }
             let kernel = kernel_at(x);
             let Some(columns) = Columns::new(&self.sample, &kernel, centres)? else { return Ok(None) };
-            let Some(posterior) = columns.at(&self.precisions(&columns, x[0]), near.as_ref())? else { return Ok(None) };
+            let Some(posterior) = columns.at(&columns.precisions(x[0]), near.as_ref())? else { return Ok(None) };
             let gradient = columns.gradient(&posterior)?;
             let mut slope = vec![gradient.log_a[first..].iter().sum()];
             let (of_gammas, others) = gradient.log_parameters.split_at(gammas);

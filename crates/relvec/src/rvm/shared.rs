@@ -7,6 +7,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
 use super::gain::Noise;
+use super::lbfgs::{self, Limits, Peak};
 use crate::error::{Error, Result};
 use crate::kernel::{GradientSums, Kernel};
 use crate::likelihood::{Likelihood, Working};
@@ -21,6 +22,10 @@ const GROUPS: usize = 16;
 const MAX_NEWTON: usize = 60;
 const DECREMENT: f64 = 1e-12;
 const MAX_HALVINGS: usize = 30;
+
+/// Relative precision of the bias, and the largest that kernels may share, for columns of entries about 1.
+pub(super) const BIAS_PRECISION: f64 = 1e-2;
+const MOST_PRECISION: f64 = 1e5;
 
 /// Rows to learn a kernel from.
 #[derive(Debug)]
@@ -223,6 +228,30 @@ impl<'s> Columns<'s> {
         }
         let log_evidence = value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
         Ok(Posterior { log_evidence, w, alpha, beta: 1.0, sigma: covariance(&factor) })
+    }
+
+    /// Relative precisions of all columns where the kernels share one, `[P]`.
+    pub fn precisions(&self, log_a: f64) -> Vec<f64> {
+        (0..self.count()).map(|j| if j < self.sample.first() { BIAS_PRECISION } else { log_a.exp() }).collect()
+    }
+
+    /// Between which the log of the shared precision is sought.
+    pub fn range(&self) -> (f64, f64) {
+        let size = self.size().max(f64::MIN_POSITIVE);
+        (self.least().max(f64::MIN_POSITIVE).ln(), (MOST_PRECISION * size).ln())
+    }
+
+    /// The log of the best shared precision, near `log_a`, to within `tolerance` nats.
+    pub fn shared(&self, log_a: f64, tolerance: f64) -> Result<Option<Peak>> {
+        let limits = Limits { evaluations: 15, tolerance, patience: 2, step: 4.0 };
+        let mut near = None;
+        lbfgs::maximise(&[log_a], &[self.range()], limits, |x| {
+            let Some(posterior) = self.at(&self.precisions(x[0]), near.as_ref())? else { return Ok(None) };
+            let slope = self.log_a_gradient(&posterior)[self.sample.first()..].iter().sum();
+            let value = posterior.log_evidence;
+            near = Some(posterior.weights());
+            Ok(Some((value, vec![slope])))
+        })
     }
 
     /// d log evidence / d log a_j, `[P]`, the noise at its best; without the pass that the whole gradient takes.
