@@ -357,6 +357,18 @@ fn moved_centres_raise_the_evidence_and_the_model_says_so() {
     }
 }
 
+/// Centres follow the noise of few rows: there are five for each number that is moved, as far as there are any.
+#[test]
+fn centres_are_moved_by_five_rows_for_each_number() {
+    let data = two_matter(15, 9500, 19);
+    let (model, report) = data.fit(&centres(CentreRule::Learned, 90));
+    let search = report.centre_search.expect("centres were moved");
+    assert_eq!((search.moved, search.rows), (90, 5 * 90 * 20));
+    // Both climbs took part.
+    assert!(search.evaluations > 25, "{search:?}");
+    assert!(search.kept && model.log_evidence.unwrap() > search.fixed_log_evidence, "{search:?}");
+}
+
 /// All rows of pure noise: moving can gain next to nothing, and whatever comes of it the evidence does not fall.
 #[test]
 fn moved_centres_are_kept_only_if_the_evidence_rises() {
