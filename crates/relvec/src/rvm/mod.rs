@@ -16,6 +16,7 @@ mod landmarks;
 mod laplace;
 mod lbfgs;
 mod logistic;
+mod low_rank;
 mod mackay;
 mod moved;
 mod multinomial;
@@ -622,12 +623,16 @@ impl Rvm {
         loop {
             // What there is to return if the time is up before this part is under way.
             let last = from.clone().or_else(|| parts.best()).filter(|_| table.rows.nrows() > 0);
-            let made = match given.take() {
-                Some(sums) => {
+            let made = match (given.take(), parts.sums(table, &places)) {
+                (Some(sums), _) => {
                     let (problem, sums) = Problem::of_sums(table, places, sums);
                     Ok((problem, Some(sums)))
                 }
-                None => Problem::new(table, places),
+                (None, Some(sums)) => {
+                    let (problem, sums) = Problem::beside_rows(table, places, sums);
+                    table.interrupt.check().map(|()| (problem, Some(sums)))
+                }
+                (None, None) => Problem::new(table, places),
             };
             let (problem, sums) = match made {
                 Ok(made) => made,

@@ -7,7 +7,7 @@ use rand_pcg::Pcg64;
 
 use super::evaluate::Hyperparameters;
 use super::landmarks::Landmarks;
-use super::problem::{DENSE, Problem};
+use super::problem::{DENSE, Problem, keeps_sums};
 use super::scheme::Aim;
 use super::score::Passes;
 use super::solution::{Solution, typical};
@@ -15,6 +15,7 @@ use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::report::Certificate;
+use crate::sums::Sums;
 
 /// Noise precisions at which newcomers are ranked, over the present one: that of the excursions.
 const HELD: f64 = 3.0;
@@ -141,10 +142,16 @@ impl Parts {
             failed: 0,
             best: None,
             passes: 0,
-            scores: Passes::default(),
+            scores: if whole { Passes::default() } else { Passes::of(table) },
             left: 0.0,
         };
         (parts, first)
+    }
+
+    /// The sums of a part, where they are to be had without a pass over the rows and as large as they may be.
+    pub fn sums(&self, table: &Table, places: &[usize]) -> Option<Sums> {
+        let factor = self.scores.factor.as_ref()?;
+        keeps_sums(table, places.len()).then(|| factor.sums_of(table, places)).flatten()
     }
 
     /// What a pass over all candidates adds to the certificate of the search in the last part.

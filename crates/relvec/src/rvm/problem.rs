@@ -23,6 +23,12 @@ const LITTLE: u64 = 1 << 24;
 /// Rows whose likelihood one thread works out at a time.
 const WORKING_ROWS: usize = 4096;
 
+/// Whether G of so many candidates is worth keeping, and fits into memory.
+pub(crate) fn keeps_sums(table: &Table, candidates: usize) -> bool {
+    let p = (candidates + usize::from(table.rvm.bias)) as u64;
+    table.rvm.likelihood.as_dyn().constant_curvature() && 8 * p * p <= table.memory_limit / 4
+}
+
 /// What the inference schemes work on.
 #[derive(Debug)]
 pub(crate) struct Problem<'a> {
@@ -43,7 +49,7 @@ impl<'a> Problem<'a> {
         let p = (places.len() + usize::from(rvm.bias)) as u64;
         let gram = 8 * p * p;
         let (rows, columns) = table.columns(&places);
-        let keeps_sums = rvm.likelihood.as_dyn().constant_curvature() && gram <= limit / 4;
+        let keeps_sums = keeps_sums(table, places.len());
         let mut one_pass = None;
         // A little Phi is made once and kept; its columns are scaled before anything is summed.
         if keeps_sums && 8 * rows.nrows() as u64 * p > LITTLE {
@@ -83,6 +89,13 @@ impl<'a> Problem<'a> {
         sums.divide(&norms);
         design.set_norms(norms);
         (Problem { table, design, places, has_bias: table.rvm.bias, taken: table.taken }, sums)
+    }
+
+    /// As [`Problem::of_sums`], beside rows.
+    pub fn beside_rows(table: &'a Table<'a>, places: Vec<usize>, sums: Sums) -> (Problem<'a>, Sums) {
+        let (mut problem, sums) = Problem::of_sums(table, places, sums);
+        problem.taken += 8 * sums.gram.len() as u64;
+        (problem, sums)
     }
 
     /// The user's row (or landmark, or column of a given design matrix) behind a column that is no bias.

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
 use super::gain::{Candidate, Noise, Profile, Seen, by_noise};
+use super::low_rank::LowRank;
 use super::solution::Solution;
+use super::table::Table;
 use super::workspace::Workspace;
 use crate::design::Design;
 use crate::error::Result;
@@ -25,9 +27,16 @@ pub(crate) const KEPT_SHARE: u64 = 16;
 pub(crate) struct Passes {
     /// Phi'B phi of columns of the model, by the place of the candidate (`None`: the bias); `[P]` each.
     products: BTreeMap<Option<usize>, Vec<f64>>,
+    /// Instead of kernel values, where their rank is low.
+    pub factor: Option<LowRank>,
 }
 
 impl Passes {
+    pub fn of(table: &Table) -> Passes {
+        // A copy of the factor, while it is made, may take the other half.
+        Passes { products: BTreeMap::new(), factor: LowRank::of(table, table.memory_limit / KEPT_SHARE) }
+    }
+
     /// What each of `candidates` (always the same, ascending) would add to the evidence of `solution` at its best
     /// precision, less what it costs, 0 if nothing; and the same as if the noise precision were held `held` times higher.
     ///
@@ -50,7 +59,8 @@ impl Passes {
         let names: Vec<Option<usize>> =
             solution.active.iter().map(|j| (*j >= first).then(|| problem.places[*j - first])).collect();
         // Those of columns that have left the model make room first.
-        let most = (table.memory_limit / KEPT_SHARE) as usize / (8 * candidates.len().max(1));
+        let room = table.memory_limit / KEPT_SHARE - self.factor.as_ref().map_or(0, LowRank::bytes);
+        let most = room as usize / (8 * candidates.len().max(1));
         let keeps = problem.constant_curvature() && names.len() <= most;
         if self.products.keys().filter(|name| !names.contains(name)).count() + names.len() > most {
             self.products.retain(|name, _| names.contains(name));
@@ -72,9 +82,12 @@ impl Passes {
         let mut out = Vec::with_capacity(candidates.len());
         for tile in candidates.chunks(TILE) {
             let range = out.len()..out.len() + tile.len();
-            let (rows, columns) = table.columns(tile);
-            let design = Design::unscaled(rows, columns, false, table.memory_limit, table.interrupt.clone());
-            let (diag, new) = design.products(&b, left.view());
+            let short = self.factor.as_ref().and_then(|factor| factor.products(&b, left.view(), &table.rows_of(tile)?.1));
+            let (diag, new) = short.unwrap_or_else(|| {
+                let (rows, columns) = table.columns(tile);
+                let design = Design::unscaled(rows, columns, false, table.memory_limit, table.interrupt.clone());
+                design.products(&b, left.view())
+            });
             table.interrupt.check()?;
             let mut sums = Array2::zeros((names.len(), tile.len()));
             for (name, mut row) in names.iter().zip(sums.outer_iter_mut()) {
@@ -130,7 +143,6 @@ mod tests {
     use crate::rvm::gain::Noise;
     use crate::rvm::problem::Problem;
     use crate::rvm::solution::At;
-    use crate::rvm::table::Table;
     use crate::rvm::{Dictionary, DictionaryRule, Rvm};
     use crate::targets::Targets;
 
@@ -207,6 +219,71 @@ mod tests {
                     let found = if which == 0 { found.0 } else { found.1 };
                     let expected = expected[all.column_of(*place).unwrap()];
                     assert!((found - expected).abs() < 1e-9 * largest, "{name}: {found} {expected} of {largest}");
+                }
+            }
+        }
+    }
+
+    /// Without kernel values, where their rank is low, gains and the sums of a part are what they are with them.
+    #[test]
+    fn a_factor_of_low_rank_changes_no_gain() {
+        let n = 1600;
+        let x = Array2::from_shape_fn((n, 1), |(i, _)| 10.0 * ((i * 997) % n) as f64 / n as f64);
+        let f = x.column(0).mapv(|x| f64::sin(2.0 * x) + 0.4 * f64::sin(300.0 * x));
+        let labels: Vec<usize> = f.iter().map(|f| usize::from(*f > 0.1)).collect();
+        let kinds: Vec<usize> = f.iter().map(|f| (f + 1.5).clamp(0.0, 2.9) as usize).collect();
+        let c = Array1::from_shape_fn(n, |i| 0.5 * (1 + i % 4) as f64);
+        let two = Array2::from_shape_fn((n, 2), |(i, k)| [f[i] + 50.0, 0.1 * f[n - 1 - i]][k]);
+        for (likelihood, bias, outputs) in [
+            (Gaussian::default().into(), true, 1),
+            (Gaussian::default().into(), false, 2),
+            (Gaussian { noise_variance: Some(0.05) }.into(), true, 1),
+            (Bernoulli::default().into(), true, 1),
+            (Softmax::default().into(), false, 1),
+        ] {
+            let dictionary = Dictionary::Rule(DictionaryRule::All);
+            let rvm = Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), dictionary, bias, likelihood, ..Rvm::default() };
+            let targets = match rvm.likelihood.name() {
+                "gaussian" if outputs > 1 => Targets::outputs(two.view()),
+                "gaussian" => Targets::real(f.view()),
+                "softmax" => Targets::classes(&kinds, 3),
+                _ => Targets::classes(&labels, 2),
+            };
+            let targets = targets.with_weights(c.view());
+            let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
+            let name = format!("{:?} bias {bias} outputs {outputs}", rvm.likelihood);
+            let mut short = Passes::of(&table);
+            let factor = short.factor.as_ref().unwrap_or_else(|| panic!("{name}: of low rank"));
+
+            let places: Vec<usize> = (0..n).step_by(5).collect();
+            let known = factor.sums_of(&table, &places);
+            let (part, sums) = Problem::new(&table, places.clone()).unwrap();
+            assert_eq!(known.is_some(), sums.is_some(), "{name}");
+            if let (Some(known), Some(sums)) = (known, &sums) {
+                let (_, known) = Problem::beside_rows(&table, places, known);
+                let largest = |a: &[f64]| a.iter().fold(0.0f64, |l, v| l.max(v.abs()));
+                assert!(largest((&known.gram - &sums.gram).as_slice().unwrap()) < 1e-12, "{name}");
+                for (known, sums) in known.f.iter().zip(&sums.f) {
+                    let apart: Vec<f64> = known.iter().zip(sums).map(|(k, s)| k - s).collect();
+                    assert!(largest(&apart) < 1e-12 * largest(sums), "{name}");
+                }
+                assert!(known.tt.iter().zip(&sums.tt).all(|(k, s)| (k - s).abs() < 1e-12 * s) && known.count == sums.count);
+            }
+
+            let work = Workspace::new(&part, sums);
+            let active: Vec<usize> = (0..part.design.n_columns()).step_by(50).collect();
+            let a: Vec<f64> = (0..active.len()).map(|k| 10f64.powi((k % 4) as i32 - 3)).collect();
+            let solution = work.solve(&active, &a, &table.noise, At::Best, None).unwrap();
+            let all = table.dictionary();
+            let mut plain = Passes::default();
+            for _ in 0..2 {
+                let expected = plain.gains(&work, &solution, &all, 3.0).unwrap();
+                let found = short.gains(&work, &solution, &all, 3.0).unwrap();
+                let largest = expected.iter().fold(0.0f64, |l, g| l.max(g.0).max(g.1));
+                assert!(largest > 1.0, "{name}: something is to be gained, {largest}");
+                for (found, expected) in found.iter().zip(&expected) {
+                    let apart = (found.0 - expected.0).abs().max((found.1 - expected.1).abs());
+                    assert!(apart < 1e-9 * largest, "{name}: {found:?} {expected:?} of {largest}");
                 }
             }
         }

@@ -479,6 +479,14 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// The kernel, and the rows behind some candidates; `None` where those are no rows.
+    pub fn rows_of(&self, places: &[usize]) -> Option<(&Kernel, Vec<usize>)> {
+        match &self.source {
+            Source::Rows { kernel, rows } => Some((kernel, places.iter().map(|k| rows[*k]).collect())),
+            Source::Centres { .. } | Source::Given => None,
+        }
+    }
+
     /// Makes the norms of columns zero that no fit should use: those of given centres with no row near them,
     /// whose weights would be unbounded and whose predictions would explode. A row has at least itself.
     pub fn refuse_far_centres(&self, norms: &mut [f64]) {

@@ -511,3 +511,23 @@ fn large_models_end_when_rounds_no_longer_pay() {
     let off = (&predicted - &data.t).mapv(|d| d * d).mean().unwrap().sqrt();
     assert!(off < 0.05, "{off}");
 }
+
+/// Where the kernel between the rows has low rank a fit to all rows makes no kernel values for candidates; one to the
+/// same rows as given landmarks does, and ends where the other does.
+#[test]
+fn a_kernel_of_low_rank_ends_where_kernel_values_do() {
+    let mut x = uniform(5, 2400, 1, 20.0);
+    // Landmarks are candidates in their own order, rows in ascending order.
+    x.as_slice_mut().expect("contiguous").sort_by(f64::total_cmp);
+    let data = Data::new(5, x, 0.1, |r| (r[0] - 10.0).sin() / (r[0] - 10.0));
+    for likelihood in [Gaussian::default().into(), Bernoulli::default().into()] {
+        let dictionary = Dictionary::Rule(DictionaryRule::All);
+        let rows = Rvm { kernel: Rbf { gamma: 0.1.into() }.into(), dictionary, likelihood, ..Rvm::default() };
+        let centres = Landmarks::Given(Centres(data.x.clone()));
+        let ((short, report), (plain, _)) = (data.fit(&rows), data.fit(&Rvm { landmarks: centres, ..rows.clone() }));
+        assert!(report.certificate.reason.contains("passes over all 2400 candidates"), "{}", report.certificate.reason);
+        let (found, expected) = (short.log_evidence.unwrap(), plain.log_evidence.unwrap());
+        assert!((found - expected).abs() < 1e-9 * expected.abs(), "{}: {found} {expected}", rows.likelihood.name());
+        assert_eq!(short.relevance, plain.relevance);
+    }
+}
