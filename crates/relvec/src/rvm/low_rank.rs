@@ -13,16 +13,17 @@ use crate::sums::Sums;
 
 /// The largest residual that is left on the diagonal, which is 1: about the rounding of a kernel value.
 const RESIDUAL: f64 = 2e-15;
-/// Rows for each column of the factor, at least, and its columns at most: with more a pass by kernel values is as fast.
-const ROWS_PER_COLUMN: usize = 32;
+/// Candidates for each column of the factor, at least, and its columns at most: with more a pass by kernel values is as
+/// fast.
+const CANDIDATES_PER_COLUMN: usize = 32;
 const MOST_COLUMNS: usize = 512;
 /// Fewer columns than this are not worth a try.
 const LEAST_COLUMNS: usize = 16;
 /// At a quarter and at half of the columns it may have, it is given up if the residual falls so slowly that it would
 /// take more than so many times as many: in one dimension it falls ever faster, in many ever more slowly.
 const HOPELESS: [(usize, f64); 2] = [(4, 4.0), (2, 1.5)];
-/// Least squared norm of a column, over the sum of the weights: below it the residual, rows of large weight having a
-/// share in it, is more than 1e-9 of that.
+/// Least squared norm of a column, over the sum of the weights: below it the residual, at rows of large weight, could
+/// change it by more than 1e-9 of it.
 const LEAST_SQUARE: f64 = 1e-10;
 /// Rows that one thread works on at a time.
 const CHUNK_ROWS: usize = 2048;
@@ -48,12 +49,12 @@ struct Chunk<'a> {
 impl LowRank {
     /// By Cholesky's method, always with the row of largest residual next: since the residual is positive
     /// semidefinite, its diagonal bounds all of it. `rows`: [N, D]; `None` for a kernel that is not known to be
-    /// 1 on the diagonal and positive semidefinite, or whose rank is not low; F and a copy of it take at most
-    /// `memory` bytes.
-    pub fn new(kernel: &Kernel, rows: ArrayView2<f64>, memory: u64, interrupt: &Interrupt) -> Option<LowRank> {
+    /// 1 on the diagonal and positive semidefinite, or whose rank is not low beside the number of `candidates`; F and a copy
+    /// of it take at most `memory` bytes.
+    pub fn new(kernel: &Kernel, rows: ArrayView2<f64>, candidates: usize, memory: u64, interrupt: &Interrupt) -> Option<LowRank> {
         let n = rows.nrows();
         let room = memory / (16 * n.max(1) as u64);
-        let most = (n / ROWS_PER_COLUMN).min(MOST_COLUMNS).min(room as usize);
+        let most = (candidates / CANDIDATES_PER_COLUMN).min(MOST_COLUMNS).min(room as usize);
         if !kernel.is_local() || most < LEAST_COLUMNS {
             return None;
         }
@@ -94,10 +95,10 @@ impl LowRank {
         Some(LowRank { design, sums: None })
     }
 
-    /// Of the rows of a table, if they are its candidates.
-    pub fn of(table: &Table, memory: u64) -> Option<LowRank> {
+    /// Of the rows of a table, if so many of them are its candidates.
+    pub fn of(table: &Table, candidates: usize, memory: u64) -> Option<LowRank> {
         let (kernel, _) = table.rows_of(&[])?;
-        let mut factor = LowRank::new(kernel, table.rows.view(), memory, &table.interrupt)?;
+        let mut factor = LowRank::new(kernel, table.rows.view(), candidates, memory, &table.interrupt)?;
         let constant = table.rvm.likelihood.as_dyn().constant_curvature();
         factor.sums = constant.then(|| table.sums(&factor.design));
         Some(factor)
@@ -196,7 +197,7 @@ mod tests {
     }
 
     fn factor(kernel: &Kernel, rows: &Array2<f64>, memory: u64) -> Option<LowRank> {
-        LowRank::new(kernel, rows.view(), memory, &Interrupt::default())
+        LowRank::new(kernel, rows.view(), rows.nrows(), memory, &Interrupt::default())
     }
 
     fn rbf(gamma: f64) -> Kernel {
@@ -211,7 +212,7 @@ mod tests {
             let factor = factor(&kernel, &x, ROOM).unwrap_or_else(|| panic!("{kernel:?}: of low rank"));
             let f = factor.design.rows();
             assert_eq!(factor.bytes(), 8 * (3000 * f.ncols() + (f.ncols() + 1).pow(2)) as u64);
-            assert!(f.ncols() < 3000 / ROWS_PER_COLUMN, "{kernel:?}: {}", f.ncols());
+            assert!(f.ncols() < 3000 / CANDIDATES_PER_COLUMN, "{kernel:?}: {}", f.ncols());
             let mut k = Array2::zeros((3000, 3000));
             kernel.block(x.view(), x.view(), k.view_mut());
             let worst = (linalg::times(f, f.t()) - k).iter().fold(0.0f64, |w, v| w.max(v.abs()));
@@ -242,9 +243,11 @@ mod tests {
         assert!(factor(&rbf(0.1), &x, 16 * 3000 * needed - 1).is_none(), "too little memory");
         assert!(factor(&rbf(0.1), &rows(400, 1, 20.0), ROOM).is_none(), "too few rows");
         assert!(factor(&rbf(0.1), &rows(0, 1, 20.0), ROOM).is_none(), "no rows");
+        let few = LowRank::new(&rbf(0.1), x.view(), 31 * CANDIDATES_PER_COLUMN, ROOM, &Interrupt::default());
+        assert!(few.is_none(), "too few candidates");
         let stopped = Interrupt::default();
         stopped.raise();
-        assert!(LowRank::new(&rbf(0.1), x.view(), ROOM, &stopped).is_none(), "interrupted");
+        assert!(LowRank::new(&rbf(0.1), x.view(), 3000, ROOM, &stopped).is_none(), "interrupted");
     }
 
     #[test]

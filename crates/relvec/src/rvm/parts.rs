@@ -128,6 +128,7 @@ impl Parts {
         first.sort_unstable();
         first.dedup();
         let begins_anew = fresh && scheme.begins_anew(constant);
+        let scores = if whole { Passes::default() } else { Passes::of(table, candidates.len()) };
         let parts = Parts {
             candidates,
             size,
@@ -142,13 +143,13 @@ impl Parts {
             failed: 0,
             best: None,
             passes: 0,
-            scores: if whole { Passes::default() } else { Passes::of(table) },
+            scores,
             left: 0.0,
         };
         (parts, first)
     }
 
-    /// The sums of a part, where they are to be had without a pass over the rows and as large as they may be.
+    /// The sums of a part, if they are to be had without a pass over the rows.
     pub fn sums(&self, table: &Table, places: &[usize]) -> Option<Sums> {
         let factor = self.scores.factor.as_ref()?;
         keeps_sums(table, places.len()).then(|| factor.sums_of(table, places)).flatten()

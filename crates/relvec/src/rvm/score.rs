@@ -32,9 +32,10 @@ pub(crate) struct Passes {
 }
 
 impl Passes {
-    pub fn of(table: &Table) -> Passes {
-        // A copy of the factor, while it is made, may take the other half.
-        Passes { products: BTreeMap::new(), factor: LowRank::of(table, table.memory_limit / KEPT_SHARE) }
+    /// Over so many candidates.
+    pub fn of(table: &Table, candidates: usize) -> Passes {
+        // Of what may be kept the factor takes at most half, a copy of it while it is made the other half.
+        Passes { products: BTreeMap::new(), factor: LowRank::of(table, candidates, table.memory_limit / KEPT_SHARE) }
     }
 
     /// What each of `candidates` (always the same, ascending) would add to the evidence of `solution` at its best
@@ -252,7 +253,7 @@ mod tests {
             let targets = targets.with_weights(c.view());
             let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
             let name = format!("{:?} bias {bias} outputs {outputs}", rvm.likelihood);
-            let mut short = Passes::of(&table);
+            let mut short = Passes::of(&table, n);
             let factor = short.factor.as_ref().unwrap_or_else(|| panic!("{name}: of low rank"));
 
             let places: Vec<usize> = (0..n).step_by(5).collect();
