@@ -163,6 +163,18 @@ impl Place {
         bias.into_iter().chain(self.z.rows().into_iter().map(|_| self.log_a[0])).collect()
     }
 
+    /// The logs of the precisions to begin with, and their bounds.
+    fn precisions(&self, sample: &Sample, shared: bool) -> Result<Option<(Vec<f64>, Vec<(f64, f64)>)>> {
+        let Some(columns) = Columns::new(sample, &self.kernel, self.z.view())? else { return Ok(None) };
+        if shared {
+            let best = columns.shared(self.log_a[0], TOLERANCE * sample.count)?;
+            return Ok(best.map(|best| (best.x, vec![columns.range()])));
+        }
+        let least = columns.least().max(f64::MIN_POSITIVE).ln();
+        let around = |v: &f64| ((v - PRECISION_RANGE).max(least), (v + PRECISION_RANGE).max(least));
+        Ok(Some((self.log_a.clone(), self.log_a.iter().map(around).collect())))
+    }
+
     /// Up the gradient in logs of precisions, logs of the kernel's parameters (if they are learnt) and centres: where
     /// that leads, and calls of the evidence. `None` if there is no evidence here, or no time.
     fn climb(
@@ -172,15 +184,8 @@ impl Place {
         evaluations: usize,
         is_late: &dyn Fn() -> bool,
     ) -> Result<Option<(Place, usize)>> {
-        let Some(columns) = Columns::new(sample, &self.kernel, self.z.view())? else { return Ok(None) };
-        let (shared, first, least) = (self.log_a.len() == 1, sample.first(), columns.least().max(f64::MIN_POSITIVE).ln());
-        let (mut from, mut bounds) = (self.log_a.clone(), vec![columns.range()]);
-        if shared {
-            let Some(best) = columns.shared(self.log_a[0], TOLERANCE * sample.count)? else { return Ok(None) };
-            from = best.x;
-        } else {
-            bounds = from.iter().map(|v| ((v - PRECISION_RANGE).max(least), (v + PRECISION_RANGE).max(least))).collect();
-        }
+        let (shared, first) = (self.log_a.len() == 1, sample.first());
+        let Some((mut from, mut bounds)) = self.precisions(sample, shared)? else { return Ok(None) };
         let p = from.len();
         for (_, v) in self.kernel.parameters().into_iter().filter(|_| with_kernel) {
             from.push(v.ln());
