@@ -156,6 +156,12 @@ struct Place {
     log_a: Vec<f64>,
 }
 
+/// Where a climb begins, and within which bounds it goes.
+struct Variables {
+    from: Vec<f64>,
+    bounds: Vec<(f64, f64)>,
+}
+
 impl Place {
     /// The shared precision as that of each column.
     fn each_its_own(&self, bias: bool) -> Vec<f64> {
@@ -164,15 +170,15 @@ impl Place {
     }
 
     /// The logs of the precisions to begin with, and their bounds.
-    fn precisions(&self, sample: &Sample, shared: bool) -> Result<Option<(Vec<f64>, Vec<(f64, f64)>)>> {
+    fn precisions(&self, sample: &Sample, shared: bool) -> Result<Option<Variables>> {
         let Some(columns) = Columns::new(sample, &self.kernel, self.z.view())? else { return Ok(None) };
         if shared {
             let best = columns.shared(self.log_a[0], TOLERANCE * sample.count)?;
-            return Ok(best.map(|best| (best.x, vec![columns.range()])));
+            return Ok(best.map(|best| Variables { from: best.x, bounds: vec![columns.range()] }));
         }
         let least = columns.least().max(f64::MIN_POSITIVE).ln();
         let around = |v: &f64| ((v - PRECISION_RANGE).max(least), (v + PRECISION_RANGE).max(least));
-        Ok(Some((self.log_a.clone(), self.log_a.iter().map(around).collect())))
+        Ok(Some(Variables { from: self.log_a.clone(), bounds: self.log_a.iter().map(around).collect() }))
     }
 
     /// Up the gradient in logs of precisions, logs of the kernel's parameters (if they are learnt) and centres: where
@@ -185,7 +191,7 @@ impl Place {
         is_late: &dyn Fn() -> bool,
     ) -> Result<Option<(Place, usize)>> {
         let (shared, first) = (self.log_a.len() == 1, sample.first());
-        let Some((mut from, mut bounds)) = self.precisions(sample, shared)? else { return Ok(None) };
+        let Some(Variables { mut from, mut bounds }) = self.precisions(sample, shared)? else { return Ok(None) };
         let p = from.len();
         for (_, v) in self.kernel.parameters().into_iter().filter(|_| with_kernel) {
             from.push(v.ln());

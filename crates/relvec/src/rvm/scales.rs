@@ -57,9 +57,11 @@ const LIFTED: f64 = 0.05;
 /// Features with less than this share of the largest gamma are tried without, which is this share.
 const IDLE: f64 = 0.1;
 const NEXT_TO_NONE: f64 = 1e-5;
-/// Few kernels on few rows prefer wider ones than all: all gammas times one of these, by the evidence of fits.
+/// Few kernels on few rows prefer wider ones than all: all gammas times one of these, by the evidence of fits. The last
+/// are for tables of which the gradients saw a part: of few rows kernels so narrow may end in a fit without noise.
 const FACTORS: [f64; 8] = [1.0 / 3.0, 1.0 / 1.7, 1.0, 1.7, 3.0, 5.0, 9.0, 15.0];
 const UNCHANGED: usize = 2;
+const OF_A_PART: usize = 2;
 /// Rows and landmarks of such fits at most.
 const TRIAL_ROWS: usize = 1 << 16;
 const TRIAL_LANDMARKS: usize = 500;
@@ -235,8 +237,9 @@ impl<'a> Search<'a> {
         }
         let learnt = scene.outside(&end.kernel)?;
         let mut highest = f64::NEG_INFINITY;
+        let beyond = if self.rows.len() < self.table.rows.nrows() { 0 } else { OF_A_PART };
         let mut attempt = |k: usize| -> Result<bool> {
-            if k >= FACTORS.len() || self.is_late() && highest > f64::NEG_INFINITY {
+            if k >= FACTORS.len() - beyond || self.is_late() && highest > f64::NEG_INFINITY {
                 return Ok(false);
             }
             let kernel = learnt.times_gamma(FACTORS[k]);
