@@ -18,6 +18,8 @@ use crate::report::Interrupt;
 const TILE_ROWS: usize = 256;
 /// Groups of tiles that are summed side by side, and then in order: results do not depend on threads.
 const GROUPS: usize = 16;
+/// Rows of a Gram product at a time: between such blocks it can be interrupted.
+const GRAM_ROWS: usize = 8192;
 /// Newton steps to the mode at most, and what is left to gain when it ends, relative to the objective.
 const MAX_NEWTON: usize = 60;
 const DECREMENT: f64 = 1e-12;
@@ -120,11 +122,13 @@ impl<'s> Columns<'s> {
         tiles.zip(sample.x.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter()).for_each(|(mut phi, x)| {
             fill(x, phi.slice_mut(s![.., first..]));
         });
-        let sums = sample.likelihood.as_dyn().constant_curvature().then(|| {
+        let sums = if sample.likelihood.as_dyn().constant_curvature() {
             let c = Array1::from_vec(sample.c.clone());
             let f: Vec<Array1<f64>> = sample.t.iter().map(|t| phi.t().dot(&(&c * &ArrayView1::from(t)))).collect();
-            (weighted_gram(&phi, &c), f)
-        });
+            Some((weighted_gram(&phi, &c, &sample.interrupt)?, f))
+        } else {
+            None
+        };
         let fine = match &sums {
             Some((gram, f)) => gram.diag().iter().chain(f.iter().flatten()).all(|v| v.is_finite()),
             None => phi.iter().all(|v| v.is_finite()),
@@ -197,8 +201,12 @@ impl<'s> Columns<'s> {
         };
         let mut w = near.cloned().unwrap_or_else(|| Array1::zeros(alpha.len()));
         let (mut work, mut value) = at(&w);
-        let mut factor =
-            factor(&weighted_gram(&self.phi, &Array1::from_vec(work.curvature.clone())), alpha.as_slice().expect("contiguous"))?;
+        let factor_at = |work: &Working| {
+            let curvature = Array1::from_vec(work.curvature.clone());
+            let gram = weighted_gram(&self.phi, &curvature, &self.sample.interrupt)?;
+            factor(&gram, alpha.as_slice().expect("contiguous"))
+        };
+        let mut factor = factor_at(&work)?;
         for _ in 0..MAX_NEWTON {
             self.sample.interrupt.check()?;
             let gradient = self.phi.t().dot(&ArrayView1::from(&work.residual)) - &(&alpha * &w);
@@ -219,8 +227,7 @@ impl<'s> Columns<'s> {
                 length *= 0.5;
             }
             if moved {
-                let curvature = Array1::from_vec(work.curvature.clone());
-                factor = self::factor(&weighted_gram(&self.phi, &curvature), alpha.as_slice().expect("contiguous"))?;
+                factor = factor_at(&work)?;
             }
             if last || !moved {
                 break;
@@ -293,6 +300,10 @@ impl<'s> Columns<'s> {
         parts.par_iter_mut().enumerate().for_each(|(g, sums)| {
             let end = ((g + 1) * group).min(n);
             for start in (g * group..end).step_by(TILE_ROWS) {
+                // What is summed then is incomplete, and never read.
+                if self.sample.interrupt.is_raised() {
+                    return;
+                }
                 let rows = start..(start + TILE_ROWS).min(end);
                 let mut slope = Array2::zeros((rows.len(), phi.ncols()));
                 for (k, (one, motion)) in each.iter().enumerate() {
@@ -349,12 +360,16 @@ fn total(lists: impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
 }
 
 /// Phi'diag(c) Phi, symmetric.
-fn weighted_gram(phi: &Array2<f64>, c: &Array1<f64>) -> Array2<f64> {
+fn weighted_gram(phi: &Array2<f64>, c: &Array1<f64>, interrupt: &Interrupt) -> Result<Array2<f64>> {
     let mut out = Array2::zeros((phi.ncols(), phi.ncols()));
-    if c.iter().all(|c| *c == 1.0) {
-        linalg::add_gram(phi.view(), out.view_mut());
-    } else {
-        let mut weighted = phi.clone();
+    let plain = c.iter().all(|c| *c == 1.0);
+    for (phi, c) in phi.axis_chunks_iter(Axis(0), GRAM_ROWS).zip(c.axis_chunks_iter(Axis(0), GRAM_ROWS)) {
+        interrupt.check()?;
+        if plain {
+            linalg::add_gram(phi, out.view_mut());
+            continue;
+        }
+        let mut weighted = phi.to_owned();
         let rows = weighted.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter().enumerate();
         rows.for_each(|(k, mut tile)| {
             tile.outer_iter_mut().zip(c.iter().skip(k * TILE_ROWS)).for_each(|(mut row, c)| row *= c.sqrt());
@@ -362,7 +377,7 @@ fn weighted_gram(phi: &Array2<f64>, c: &Array1<f64>) -> Array2<f64> {
         linalg::add_gram(weighted.view(), out.view_mut());
     }
     linalg::mirror(&mut out);
-    out
+    Ok(out)
 }
 
 /// Cholesky factor of diag(a) + G.
