@@ -1,5 +1,6 @@
 //! Relevance vector machines: parameters and the loop.
 
+mod all_sums;
 mod batch;
 mod bound;
 mod by_class;
@@ -623,16 +624,12 @@ impl Rvm {
         loop {
             // What there is to return if the time is up before this part is under way.
             let last = from.clone().or_else(|| parts.best()).filter(|_| table.rows.nrows() > 0);
-            let made = match (given.take(), parts.sums(table, &places)) {
-                (Some(sums), _) => {
+            let made = match given.take() {
+                Some(sums) => {
                     let (problem, sums) = Problem::of_sums(table, places, sums);
                     Ok((problem, Some(sums)))
                 }
-                (None, Some(sums)) => {
-                    let (problem, sums) = Problem::beside_rows(table, places, sums);
-                    table.interrupt.check().map(|()| (problem, Some(sums)))
-                }
-                (None, None) => Problem::new(table, places),
+                None => parts.problem(table, places),
             };
             let (problem, sums) = match made {
                 Ok(made) => made,

@@ -5,6 +5,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
+use super::all_sums::AllSums;
 use super::evaluate::Hyperparameters;
 use super::landmarks::Landmarks;
 use super::problem::{DENSE, Problem, keeps_sums};
@@ -34,6 +35,9 @@ const CROWDED_FIRST: f64 = 0.1;
 const MOST_WHOLE: u64 = 5000;
 /// Nats that a round must gain, for each 1,000 rows, not to be the last of its kind.
 const ROUND: f64 = 0.01;
+/// Candidates of a part at most where its sums are a copy of those of all candidates: then the search in it is all that
+/// it costs, and that grows with the cube.
+const COPIED: usize = 700;
 /// Candidates in a part for each that is in the model, at least.
 const PER_VECTOR: usize = 4;
 
@@ -106,6 +110,8 @@ pub(crate) struct Parts {
     /// The best model of any part, and its log evidence.
     best: Option<(Warm, f64)>,
     passes: usize,
+    /// Whether the sums of all candidates are worth making, or were.
+    pays_all: bool,
     scores: Passes,
     /// The largest gain that the last pass found outside its part.
     left: f64,
@@ -143,16 +149,30 @@ impl Parts {
             failed: 0,
             best: None,
             passes: 0,
+            pays_all: false,
             scores,
             left: 0.0,
         };
         (parts, first)
     }
 
+    /// The problem of a part, and its sums if they are kept.
+    pub fn problem<'t>(&mut self, table: &'t Table<'t>, places: Vec<usize>) -> Result<(Problem<'t>, Option<Sums>)> {
+        let known = if keeps_sums(table, places.len()) { self.sums(table, &places)? } else { None };
+        let Some(sums) = known else { return Problem::new(table, places) };
+        let (problem, sums) = Problem::beside_rows(table, places, sums);
+        table.interrupt.check()?;
+        Ok((problem, Some(sums)))
+    }
+
     /// The sums of a part, if they are to be had without a pass over the rows.
-    pub fn sums(&self, table: &Table, places: &[usize]) -> Option<Sums> {
-        let factor = self.scores.factor.as_ref()?;
-        keeps_sums(table, places.len()).then(|| factor.sums_of(table, places)).flatten()
+    fn sums(&mut self, table: &Table, places: &[usize]) -> Result<Option<Sums>> {
+        if self.pays_all && self.scores.all.is_none() {
+            self.scores.all = AllSums::of(table, &self.candidates)?;
+            self.pays_all = self.scores.all.is_some();
+        }
+        let of_all = self.scores.all.as_ref().and_then(|all| all.sums_of(places));
+        Ok(of_all.or_else(|| self.scores.factor.as_ref()?.sums_of(table, places)))
     }
 
     /// What a pass over all candidates adds to the certificate of the search in the last part.
@@ -188,8 +208,10 @@ impl Parts {
         let p = self.candidates.len() as u64;
         let fits = 8 * p * p * (1 + DENSE) <= table.memory_limit.saturating_sub(table.taken);
         if let Some((size, larger)) = self.larger.split_first() {
-            (self.size, self.larger) = (*size, larger);
-            kept.extend(any(&self.candidates, *size, table.rvm.seed));
+            // Small parts are mostly all that it takes.
+            self.pays_all = self.scores.factor.is_none() && AllSums::pay(table, self.candidates.len());
+            (self.size, self.larger) = (if self.pays_all { COPIED.min(*size) } else { *size }, larger);
+            kept.extend(any(&self.candidates, self.size, table.rvm.seed));
         } else if p <= MOST_WHOLE && fits && self.begins_anew {
             (self.whole, self.thorough) = (true, true);
             kept.clone_from(&self.candidates);

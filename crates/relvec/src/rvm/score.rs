@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 
+use super::all_sums::{AllSums, Products};
 use super::gain::{Candidate, Noise, Profile, Seen, by_noise};
 use super::low_rank::LowRank;
 use super::solution::Solution;
@@ -29,13 +30,16 @@ pub(crate) struct Passes {
     products: BTreeMap<Option<usize>, Vec<f64>>,
     /// Instead of kernel values, where their rank is low.
     pub factor: Option<LowRank>,
+    /// Or where the candidates are few.
+    pub all: Option<AllSums>,
 }
 
 impl Passes {
     /// Over so many candidates.
     pub fn of(table: &Table, candidates: usize) -> Passes {
         // Of what may be kept the factor takes at most half, a copy of it while it is made the other half.
-        Passes { products: BTreeMap::new(), factor: LowRank::of(table, candidates, table.memory_limit / KEPT_SHARE) }
+        let factor = LowRank::of(table, candidates, table.memory_limit / KEPT_SHARE);
+        Passes { factor, ..Passes::default() }
     }
 
     /// What each of `candidates` (always the same, ascending) would add to the evidence of `solution` at its best
@@ -52,13 +56,47 @@ impl Passes {
         let of_noise = |(noise, e): (&Noise, &f64)| noise.profile(*e, table.count, copies);
         let profiles: Vec<Profile> = table.noise.iter().zip(&energy).map(of_noise).collect();
         let held: Vec<Profile> = solution.beta.iter().map(|beta| Profile::Held { beta: held * beta, copies }).collect();
+        let mut out = Vec::with_capacity(candidates.len());
+        self.visit(work, solution, candidates, |mut products| {
+            linalg::solve_lower(solution.lower.view(), products.with_model.view_mut());
+            let inside = squares(products.with_model.view());
+            for (j, square) in products.square.into_iter().enumerate() {
+                let q = by_noise(noises, outputs, |r| products.with_residual[[r, j]]);
+                let seen = q.into_iter().zip(&energy).map(|(q, energy)| Seen { q, energy: *energy });
+                let candidate = Candidate { s: square - inside[j], seen: seen.collect() };
+                let outside = candidate.s > SPAN_FLOOR * square;
+                let gain = |profile: &[Profile]| {
+                    let best = candidate.best(profile, 0.0).filter(|_| outside);
+                    best.map_or(0.0, |a| (candidate.contribution(a, profile) - work.prior.nats).max(0.0))
+                };
+                out.push((gain(&profiles), gain(&held)));
+            }
+        })?;
+        Ok(out)
+    }
+
+    /// Shows the products of `candidates`, in their order, some at a time.
+    fn visit(
+        &mut self,
+        work: &Workspace,
+        solution: &Solution,
+        candidates: &[usize],
+        mut see: impl FnMut(Products),
+    ) -> Result<()> {
+        let problem = work.problem;
+        let table = problem.table;
+        let outputs = solution.outputs;
+        let first = usize::from(problem.has_bias);
+        let names: Vec<Option<usize>> =
+            solution.active.iter().map(|j| (*j >= first).then(|| problem.places[*j - first])).collect();
+        if let Some(products) = self.all.as_ref().and_then(|all| all.products(problem, solution, &names)) {
+            see(products);
+            return Ok(());
+        }
         let f = problem.fitted(solution);
         let derivatives = problem.working(&f);
         let b: Vec<f64> = derivatives.curvature.iter().zip(&table.weights).map(|(b, c)| b * c).collect();
 
-        let first = usize::from(problem.has_bias);
-        let names: Vec<Option<usize>> =
-            solution.active.iter().map(|j| (*j >= first).then(|| problem.places[*j - first])).collect();
         // Those of columns that have left the model make room first.
         let room = table.memory_limit / KEPT_SHARE - self.factor.as_ref().map_or(0, LowRank::bytes);
         let most = room as usize / (8 * candidates.len().max(1));
@@ -80,46 +118,35 @@ impl Passes {
             row.slice_mut(s![k..]).iter_mut().zip(residual).for_each(|(v, r)| *v = r * table.weights[n]);
         }
         let mut made = vec![Vec::new(); k];
-        let mut out = Vec::with_capacity(candidates.len());
+        let mut seen = 0;
         for tile in candidates.chunks(TILE) {
-            let range = out.len()..out.len() + tile.len();
+            let range = seen..seen + tile.len();
+            seen = range.end;
             let short = self.factor.as_ref().and_then(|factor| factor.products(&b, left.view(), &table.rows_of(tile)?.1));
-            let (diag, new) = short.unwrap_or_else(|| {
+            let (square, new) = short.unwrap_or_else(|| {
                 let (rows, columns) = table.columns(tile);
                 let design = Design::unscaled(rows, columns, false, table.memory_limit, table.interrupt.clone());
                 design.products(&b, left.view())
             });
             table.interrupt.check()?;
-            let mut sums = Array2::zeros((names.len(), tile.len()));
-            for (name, mut row) in names.iter().zip(sums.outer_iter_mut()) {
+            let mut with_model = Array2::zeros((names.len(), tile.len()));
+            for (name, mut row) in names.iter().zip(with_model.outer_iter_mut()) {
                 if let Some(kept) = self.products.get(name) {
                     row.assign(&ArrayView1::from(&kept[range.clone()]));
                 }
             }
             for ((i, new), made) in fresh.iter().zip(new.outer_iter()).zip(&mut made) {
-                sums.row_mut(*i).assign(&new);
+                with_model.row_mut(*i).assign(&new);
                 if keeps {
                     made.extend(new);
                 }
             }
-            linalg::solve_lower(solution.lower.view(), sums.view_mut());
-            let inside = squares(sums.view());
-            for (j, diag) in diag.into_iter().enumerate() {
-                let q = by_noise(noises, outputs, |r| new[[k + r, j]]);
-                let seen = q.into_iter().zip(&energy).map(|(q, energy)| Seen { q, energy: *energy });
-                let candidate = Candidate { s: diag - inside[j], seen: seen.collect() };
-                let outside = candidate.s > SPAN_FLOOR * diag;
-                let gain = |profile: &[Profile]| {
-                    let best = candidate.best(profile, 0.0).filter(|_| outside);
-                    best.map_or(0.0, |a| (candidate.contribution(a, profile) - work.prior.nats).max(0.0))
-                };
-                out.push((gain(&profiles), gain(&held)));
-            }
+            see(Products { square, with_model, with_residual: new.slice_move(s![k.., ..]) });
         }
         if keeps {
             self.products.extend(fresh.iter().map(|i| names[*i]).zip(made));
         }
-        Ok(out)
+        Ok(())
     }
 }
 
@@ -225,9 +252,10 @@ mod tests {
         }
     }
 
-    /// Without kernel values, where their rank is low, gains and the sums of a part are what they are with them.
+    /// Without kernel values, where their rank is low or the sums of all candidates are known, gains and the sums of a part
+    /// are what they are with them.
     #[test]
-    fn a_factor_of_low_rank_changes_no_gain() {
+    fn what_is_known_of_all_candidates_changes_no_gain() {
         let n = 1600;
         let x = Array2::from_shape_fn((n, 1), |(i, _)| 10.0 * ((i * 997) % n) as f64 / n as f64);
         let f = x.column(0).mapv(|x| f64::sin(2.0 * x) + 0.4 * f64::sin(300.0 * x));
@@ -237,6 +265,7 @@ mod tests {
         let two = Array2::from_shape_fn((n, 2), |(i, k)| [f[i] + 50.0, 0.1 * f[n - 1 - i]][k]);
         for (likelihood, bias, outputs) in [
             (Gaussian::default().into(), true, 1),
+            (Gaussian::default().into(), false, 1),
             (Gaussian::default().into(), false, 2),
             (Gaussian { noise_variance: Some(0.05) }.into(), true, 1),
             (Bernoulli::default().into(), true, 1),
@@ -253,15 +282,19 @@ mod tests {
             let targets = targets.with_weights(c.view());
             let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
             let name = format!("{:?} bias {bias} outputs {outputs}", rvm.likelihood);
+            let classes = rvm.likelihood.name() != "gaussian";
             let mut short = Passes::of(&table, n);
             let factor = short.factor.as_ref().unwrap_or_else(|| panic!("{name}: of low rank"));
 
             let places: Vec<usize> = (0..n).step_by(5).collect();
-            let known = factor.sums_of(&table, &places);
+            let all = table.dictionary();
+            assert_eq!(AllSums::pay(&table, n), !classes, "{name}");
+            let known_of_all = if classes { None } else { AllSums::of(&table, &all).unwrap() };
+            let known = [factor.sums_of(&table, &places), known_of_all.as_ref().and_then(|known| known.sums_of(&places))];
             let (part, sums) = Problem::new(&table, places.clone()).unwrap();
-            assert_eq!(known.is_some(), sums.is_some(), "{name}");
-            if let (Some(known), Some(sums)) = (known, &sums) {
-                let (_, known) = Problem::beside_rows(&table, places, known);
+            assert!(known.iter().all(|known| known.is_some() == sums.is_some()), "{name}");
+            for (known, sums) in known.into_iter().flatten().zip(sums.iter().cycle()) {
+                let (_, known) = Problem::beside_rows(&table, places.clone(), known);
                 let largest = |a: &[f64]| a.iter().fold(0.0f64, |l, v| l.max(v.abs()));
                 assert!(largest((&known.gram - &sums.gram).as_slice().unwrap()) < 1e-12, "{name}");
                 for (known, sums) in known.f.iter().zip(&sums.f) {
@@ -272,19 +305,23 @@ mod tests {
             }
 
             let work = Workspace::new(&part, sums);
-            let active: Vec<usize> = (0..part.design.n_columns()).step_by(50).collect();
-            let a: Vec<f64> = (0..active.len()).map(|k| 10f64.powi((k % 4) as i32 - 3)).collect();
-            let solution = work.solve(&active, &a, &table.noise, At::Best, None).unwrap();
-            let all = table.dictionary();
-            let mut plain = Passes::default();
-            for _ in 0..2 {
+            let (mut plain, mut of_sums) = (Passes::default(), Passes { all: known_of_all, ..Passes::default() });
+            // With the bias in the model, if there is one, and without.
+            for skipped in [0, 1] {
+                let active: Vec<usize> = (skipped..part.design.n_columns()).step_by(50).collect();
+                let a: Vec<f64> = (0..active.len()).map(|k| 10f64.powi((k % 4) as i32 - 3)).collect();
+                let solution = work.solve(&active, &a, &table.noise, At::Best, None).unwrap();
                 let expected = plain.gains(&work, &solution, &all, 3.0).unwrap();
-                let found = short.gains(&work, &solution, &all, 3.0).unwrap();
                 let largest = expected.iter().fold(0.0f64, |l, g| l.max(g.0).max(g.1));
                 assert!(largest > 1.0, "{name}: something is to be gained, {largest}");
-                for (found, expected) in found.iter().zip(&expected) {
-                    let apart = (found.0 - expected.0).abs().max((found.1 - expected.1).abs());
-                    assert!(apart < 1e-9 * largest, "{name}: {found:?} {expected:?} of {largest}");
+                // The second time from what the first has kept, where anything is.
+                for which in (0..3).cycle().take(6) {
+                    let passes = [&mut plain, &mut short, &mut of_sums].into_iter().nth(which).unwrap();
+                    let found = passes.gains(&work, &solution, &all, 3.0).unwrap();
+                    for (found, expected) in found.iter().zip(&expected) {
+                        let apart = (found.0 - expected.0).abs().max((found.1 - expected.1).abs());
+                        assert!(apart < 1e-9 * largest, "{name}: {found:?} {expected:?} of {largest}");
+                    }
                 }
             }
         }

@@ -333,7 +333,7 @@ fn crowded_parts_grow() {
     let (short, long) = (wiggly(8, 1010, 420.0), wiggly(8, 1500, 600.0));
     let memory_limit = Some(60_000_000);
     for (name, data, rvm) in [
-        ("all at once", &short, Rvm { max_iterations: 130, ..all(2.0) }),
+        ("all at once", &short, Rvm { max_iterations: 100, ..all(2.0) }),
         ("too many for the memory", &short, Rvm { memory_limit, dictionary: auto, ..all(2.0) }),
         ("from nothing", &long, Rvm { inference: start(Start::Empty), dictionary: auto, ..all(2.0) }),
     ] {
