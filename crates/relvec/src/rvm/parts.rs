@@ -208,8 +208,9 @@ impl Parts {
         let p = self.candidates.len() as u64;
         let fits = 8 * p * p * (1 + DENSE) <= table.memory_limit.saturating_sub(table.taken);
         if let Some((size, larger)) = self.larger.split_first() {
-            // Small parts are mostly all that it takes.
-            self.pays_all = self.scores.factor.is_none() && AllSums::pay(table, self.candidates.len());
+            // Small parts are mostly all that it takes, and a search that goes on from a model takes few.
+            let many_parts = self.begins_anew && self.scores.factor.is_none();
+            self.pays_all = many_parts && AllSums::pay(table, self.candidates.len());
             (self.size, self.larger) = (if self.pays_all { COPIED.min(*size) } else { *size }, larger);
             kept.extend(any(&self.candidates, self.size, table.rvm.seed));
         } else if p <= MOST_WHOLE && fits && self.begins_anew {
