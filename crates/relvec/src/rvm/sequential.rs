@@ -38,7 +38,7 @@ const THOROUGH_COLUMNS: usize = 500;
 const THOROUGH: Effort =
     Effort { top_down_step: 2.0, excursions: [Excursion::Noise(4.0), Excursion::Noise(0.25), Excursion::Anew] };
 const BRISK: Effort = Effort { top_down_step: 4.0, excursions: [Excursion::Noise(3.0), Excursion::Noise(0.25), Excursion::Anew] };
-/// A search that is only to find candidates takes long steps; beyond so many columns in the model its steps and actions
+/// A search that is only to find candidates takes long steps; beyond so many columns in the model its actions
 /// gain at least so many nats, and it takes no pains to end in an optimum.
 const ROUGH_STEP: f64 = 6.0;
 const ROUGH_COLUMNS: usize = 50;
@@ -371,10 +371,7 @@ impl<'p> Search<'p> {
             Some(step) => {
                 let rise = step.solution.log_evidence - self.now.log_evidence;
                 self.now = step.solution;
-                // At first little may happen, and then much.
-                let few = 2 * self.now.active.len() < self.barred.len();
-                let enough = few && self.is_rough() && rise < ROUGH_TOLERANCE;
-                if step.change < TOP_DOWN_TOLERANCE || enough || self.is_slow(work, rise) {
+                if step.change < TOP_DOWN_TOLERANCE || self.is_slow(work, rise) {
                     self.begin_climb(work)?;
                 }
             }
