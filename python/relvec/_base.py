@@ -154,6 +154,7 @@ class RelevanceVectorMachine(KernelMachine):
         fit_intercept: bool,
         inference: str,
         inference_params: dict[str, Any] | None,
+        posterior: str,
         tol: float | None,
         sparsity: float | str,
         folds: int | None,
@@ -179,6 +180,7 @@ class RelevanceVectorMachine(KernelMachine):
         self.fit_intercept = fit_intercept
         self.inference = inference
         self.inference_params = inference_params
+        self.posterior = posterior
         self.tol = tol
         self.sparsity = sparsity
         self.folds = folds

@@ -59,6 +59,8 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         raise ValueError(f"{os.fspath(path)!r}: {error}") from None
 
     parameters: dict[str, Any] = {} if model.inference is None else {"inference": model.inference}
+    if model.machine == "rvm":
+        parameters["posterior"] = model.posterior
     if model.basis == "given":
         parameters |= {"basis": "given"} if model.machine == "rvm" else {"kernel": "precomputed"}
     elif model.kernel is not None:

@@ -19,6 +19,7 @@ SCHEMES: list[str] = _core.inference_schemes()
 LANDMARKS: list[str] = _core.landmarks()
 RULES: list[str] = _core.multi_class_rules()
 CLASS_PRECISIONS: list[str] = _core.class_precision_rules()
+POSTERIORS: list[str] = _core.posterior_rules()
 GAMMA_RULES: list[str] = _core.gamma_rules()
 VARIANCES: list[str] = _core.variance_rules()
 REGRESSION_PARAMETERS: dict[str, list[str]] = {
@@ -321,6 +322,7 @@ def settings(
         "bias": bool(estimator.fit_intercept),
         "likelihood": likelihood,
         "inference": inference(estimator, start),
+        "posterior": one_of("posterior", estimator.posterior, POSTERIORS),
         "sparsity": sparsity(estimator.sparsity),
         "cv": None if estimator.folds is None else whole("folds", estimator.folds, 2),
         "max_iterations": whole("max_iter", estimator.max_iter, 1),

@@ -86,6 +86,10 @@ default="kmedoids"
     inference_params : dict, default=None
         Further settings of the inference scheme, by the names of the command line's ``--set``, such as
         ``{"batch": 5}``.
+    posterior : {"laplace", "averaged"}, default="laplace"
+        How the posterior of the weights is approximated for counts; with normal noise both are exact, and under
+        Student-t noise there is no difference. ``"laplace"``: by the curvature of the likelihood at the mode.
+        ``"averaged"``: by its mean under the posterior itself. Not for ``inference="variational"``.
     tol : float, default=None
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
@@ -246,6 +250,7 @@ default="kmedoids"
         noise_degrees: float | None = None,
         inference: str = "sequential",
         inference_params: dict[str, Any] | None = None,
+        posterior: str = "laplace",
         tol: float | None = None,
         sparsity: float | str = 0.0,
         folds: int | None = None,
@@ -276,6 +281,7 @@ default="kmedoids"
             fit_intercept=fit_intercept,
             inference=inference,
             inference_params=inference_params,
+            posterior=posterior,
             tol=tol,
             sparsity=sparsity,
             folds=folds,

@@ -62,6 +62,12 @@ mod _core {
         relvec::ClassPrecisions::NAMES.to_vec()
     }
 
+    /// The names of the approximations of the posterior.
+    #[pyfunction]
+    fn posterior_rules() -> Vec<&'static str> {
+        relvec::PosteriorRule::NAMES.to_vec()
+    }
+
     /// The names of the variances that a prediction may have.
     #[pyfunction]
     fn variance_rules() -> Vec<&'static str> {

@@ -505,6 +505,12 @@ impl Model {
         self.model.inference.as_deref()
     }
 
+    /// How the posterior was approximated.
+    #[getter]
+    fn posterior(&self) -> &'static str {
+        self.model.posterior_rule().name()
+    }
+
     /// The formulation of a support vector machine.
     #[getter]
     fn formulation(&self) -> Option<&str> {

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import relvec
 from numpy.testing import assert_allclose, assert_array_equal
-from relvec import RVC
+from relvec import RVC, RVR
 from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import get_tags
 
@@ -165,6 +166,36 @@ def test_a_precision_for_each_class(fitted, tmp_path):
     called = RVC(kernel=lambda a, b: rbf_kernel(a, b, gamma=0.2), class_precisions="per_class").fit(X, NAMES[Y])
     assert_allclose(called.predict_proba(X), model.predict_proba(X), atol=1e-6)
     assert RVC(class_precisions="per_class").fit(X[:100], Y[:100]).alpha_.ndim == 1
+
+
+@pytest.mark.parametrize("own", [{}, {"class_precisions": "per_class"}, {"multi_class": "one_vs_rest"}])
+def test_averaged_posterior(own, tmp_path):
+    far = X + 3.0 * Y[:, None]
+    laplace = RVC(gamma=0.05, **own).fit(far, NAMES[Y])
+    model = RVC(gamma=0.05, posterior="averaged", **own).fit(far, NAMES[Y])
+    # The same model, and surer of it where classes are far apart.
+    assert_array_equal(model.dual_coef_, laplace.dual_coef_)
+    assert model.log_evidence_ == laplace.log_evidence_
+    assert log_loss(NAMES[Y], model.predict_proba(far)) < 0.8 * log_loss(NAMES[Y], laplace.predict_proba(far))
+    plug_in = [m.predict_proba(far, moderated=False) for m in (model, laplace)]
+    assert_array_equal(*plug_in)
+    model.save(tmp_path / "model.json")
+    again = relvec.load(tmp_path / "model.json")
+    assert again.posterior == "averaged"
+    assert_array_equal(again.predict_proba(far), model.predict_proba(far))
+    laplace.save(tmp_path / "model.json")
+    assert relvec.load(tmp_path / "model.json").posterior == "laplace"
+
+
+def test_posteriors_that_do_not_suit():
+    with pytest.raises(ValueError, match="posterior = 'mean': expected one of 'laplace', 'averaged'"):
+        RVC(posterior="mean").fit(X, Y)
+    with pytest.raises(ValueError, match=r"posterior .* of its own"):
+        RVC(posterior="averaged", inference="variational").fit(X, Y)
+    counts = np.round(np.exp(X[:, 0]))
+    models = [RVR(likelihood="poisson", posterior=rule).fit(X, counts) for rule in ("laplace", "averaged")]
+    assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
+    assert not np.array_equal(models[0].covariance_, models[1].covariance_)
 
 
 def test_precisions_of_classes_that_do_not_suit():

@@ -47,6 +47,7 @@ def settings():
     yield RVC(class_weight="balanced")
     yield from (RVC(multi_class=rule) for rule in RULES if rule not in ("auto", "joint"))
     yield RVC(class_precisions="per_class")
+    yield RVC(posterior="averaged")
     yield RVR(kernel="precomputed")
 
 

@@ -18,8 +18,8 @@ use crate::failure::usage;
 /// The machine that the arguments ask for.
 #[derive(Debug)]
 pub(crate) enum Machine {
-    Rvm(Settings),
-    Svm(SvmSettings),
+    Rvm(Box<Settings>),
+    Svm(Box<SvmSettings>),
 }
 
 /// A support vector machine for each task that is still open.
@@ -67,8 +67,8 @@ pub(crate) struct Settings {
 /// All of exit code 2: unknown names, values of the wrong kind or out of their range.
 pub(crate) fn resolve(args: &FitArgs) -> Result<Machine> {
     match args.machine {
-        MachineKind::Rvm => resolve_rvm(args).map(Machine::Rvm),
-        MachineKind::Svm => resolve_svm(args).map(Machine::Svm),
+        MachineKind::Rvm => resolve_rvm(args).map(|settings| Machine::Rvm(Box::new(settings))),
+        MachineKind::Svm => resolve_svm(args).map(|settings| Machine::Svm(Box::new(settings))),
     }
 }
 

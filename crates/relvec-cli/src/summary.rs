@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Likelihood, Model, Validation, Variance, Variational};
+use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Likelihood, Model, PosteriorRule, Validation, Variance, Variational};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -45,6 +45,9 @@ pub(crate) struct Summary<'a> {
     /// How more than two classes are told apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     multi_class: Option<&'static str>,
+    /// Only where it is not Laplace's approximation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    posterior: Option<&'static str>,
     n_rows: usize,
     n_vectors: usize,
     /// Only where each class has precisions of its own.
@@ -143,6 +146,7 @@ impl<'a> Summary<'a> {
             noise_stds: if several { model.output_noise_variances().iter().map(|v| v.sqrt()).collect() } else { vec![] },
             classes: model.classes.iter().map(Label::to_string).collect(),
             multi_class: model.multi_class().map(|rule| rule.name()),
+            posterior: Some(model.posterior_rule()).filter(|rule| *rule != PosteriorRule::Laplace).map(PosteriorRule::name),
             n_rows: model.n_rows,
             n_vectors: model.relevance.len(),
             class_weights: (!model.class_alpha.is_empty()).then(|| {
@@ -199,6 +203,9 @@ impl<'a> Summary<'a> {
         }
         if let Some(rule) = self.multi_class {
             line("told apart", rule.replace('_', " "));
+        }
+        if let Some(rule) = self.posterior {
+            line("posterior", rule.into());
         }
         line("kernel", self.kernel.as_ref().map_or("given columns".into(), KernelSummary::to_text));
         let vectors = match self.members.len() {

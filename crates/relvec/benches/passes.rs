@@ -215,6 +215,7 @@ fn model(m: usize) -> relvec::Model {
             noise_variance: Some(0.1),
             noise_degrees: None,
             variance_factor: None,
+            averaged: false,
             variance_ratios: vec![],
         }),
         log_evidence: Some(0.0),

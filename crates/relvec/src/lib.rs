@@ -32,7 +32,7 @@ pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
 pub use model::{
     ClassFunctions, Committee, Counts, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptOutput,
-    KeptRows, KeptStatistics, LeaveOneOut, Margins, Model, Moderation, Posterior, Prediction, Scaling, Variance,
+    KeptRows, KeptStatistics, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction, Scaling, Variance,
 };
 pub use report::{
     Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior,

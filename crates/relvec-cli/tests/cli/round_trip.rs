@@ -141,6 +141,22 @@ fn a_precision_for_each_class() {
     );
 }
 
+/// The posterior of the mean curvature: another covariance, and the file says so.
+#[test]
+fn a_posterior_of_the_mean_curvature() {
+    let folder = Folder::with("d.csv", three_classes(ROWS, ["pear", "apple", "fig"]));
+    let laplace = folder.ok("fit d.csv --target kind -o laplace.json --json").json();
+    let own = folder.ok("fit d.csv --target kind --set posterior=averaged -o own.json --json").json();
+    assert_eq!(own["log_evidence"], laplace["log_evidence"]);
+    assert_eq!((own["posterior"].as_str(), laplace.get("posterior")), (Some("averaged"), None));
+    assert!(folder.ok("inspect own.json").stdout.contains("posterior           averaged"));
+    let probabilities = |model: &str| folder.ok(&format!("predict {model} d.csv")).csv().1;
+    assert_ne!(probabilities("own.json"), probabilities("laplace.json"));
+    folder.fails(2, "fit d.csv --target kind --set posterior=mean -o m.json", &["posterior", "laplace", "averaged"]);
+    let refused = "fit d.csv --target kind --inference variational --set posterior=averaged -o m.json";
+    folder.fails(2, refused, &["posterior = averaged", "of its own"]);
+}
+
 /// Classes named by numbers are numbers, in their order, and more than two of them need to be asked for.
 #[test]
 fn three_numeric_labels() {

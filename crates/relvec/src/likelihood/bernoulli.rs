@@ -57,6 +57,13 @@ impl LikelihoodFunction for Bernoulli {
         out
     }
 
+    /// The slope of the moderated probability, (M18), with respect to f.
+    fn mean_curvature(&self, f: &[f64], covariance: &[f64], out: &mut [f64]) {
+        let kappa = 1.0 / (1.0 + std::f64::consts::PI * covariance[0] / 8.0).sqrt();
+        let e = (-(kappa * f[0]).abs()).exp();
+        out[0] = kappa * e / ((1.0 + e) * (1.0 + e));
+    }
+
     fn constant_curvature(&self) -> bool {
         false
     }

@@ -15,7 +15,7 @@ pub(crate) use bernoulli::sigmoid;
 pub use gaussian::Gaussian;
 pub use poisson::Poisson;
 pub use softmax::Softmax;
-pub(crate) use softmax::{ClassRows, Contrasts};
+pub(crate) use softmax::{ClassRows, Contrasts, moderate, normalise};
 pub use student_t::StudentT;
 
 registry! {
@@ -73,6 +73,13 @@ pub(crate) trait LikelihoodFunction: Send + Sync {
 
     /// Derivatives at f, [N, R] by rows, for unit noise where there is noise.
     fn working(&self, y: &[f64], f: &[f64]) -> Working;
+
+    /// The mean of the curvature under N(`f`, `covariance`), the functions of a row (one, or those of the K classes, [K]
+    /// and [K, K]): into `out` goes one number, or the mean of y_k y_l for each pair of classes k < l in the order (0, 1),
+    /// (0, 2), (1, 2), (0, 3) and so on, (M65). Nothing changes where the curvature is constant.
+    fn mean_curvature(&self, _f: &[f64], _covariance: &[f64], out: &mut [f64]) {
+        out.fill(1.0);
+    }
 
     /// Whether the curvature does not depend on f; then one quadratic form serves the whole fit.
     fn constant_curvature(&self) -> bool;
@@ -143,5 +150,41 @@ impl Likelihood {
     /// Whether targets are classes; real values or counts otherwise.
     pub fn is_for_classes(&self) -> bool {
         self.as_dyn().classifies()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By Simpson's rule over 12 standard deviations.
+    fn integral(m: f64, v: f64, g: impl Fn(f64) -> f64) -> f64 {
+        const STEPS: i32 = 2400;
+        let at = |i: i32| -> f64 {
+            let z = 24.0 * f64::from(i) / f64::from(STEPS) - 12.0;
+            (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt() * g(m + v.sqrt() * z)
+        };
+        (0..STEPS / 2).map(|i| at(2 * i) + 4.0 * at(2 * i + 1) + at(2 * i + 2)).sum::<f64>() * 8.0 / f64::from(STEPS)
+    }
+
+    /// Of counts it is the mean exactly, of two classes nearly; and that of the softmax of two classes is the same.
+    #[test]
+    fn mean_curvatures_are_means_of_curvatures() {
+        for (m, v) in [(0.0, 0.0), (0.5, 0.3), (-2.0, 1.0), (4.0, 9.0), (-9.0, 30.0), (0.0, 100.0)] {
+            let mean = |likelihood: &dyn LikelihoodFunction, f: &[f64], covariance: &[f64]| {
+                let mut out = [f64::NAN];
+                likelihood.mean_curvature(f, covariance, &mut out);
+                out[0]
+            };
+            let one = mean(&Bernoulli {}, &[m], &[v]);
+            let exact = integral(m, v, |f| sigmoid(f) * sigmoid(-f));
+            assert!((one - exact).abs() < 0.02 * 0.25, "{m}, {v}: {one}, {exact}");
+            let two = mean(&Softmax {}, &[-0.5 * m, 0.5 * m], &[v, 0.0, 0.0, 0.0]);
+            assert!((one - two).abs() < 1e-12, "{one}, {two}");
+            if v < 10.0 {
+                let (rate, exact) = (mean(&Poisson {}, &[m], &[v]), integral(m, v, f64::exp));
+                assert!((rate / exact - 1.0).abs() < 1e-6, "{rate}, {exact}");
+            }
+        }
     }
 }

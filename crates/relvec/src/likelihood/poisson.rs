@@ -54,6 +54,11 @@ impl LikelihoodFunction for Poisson {
         }
     }
 
+    /// The mean rate, exactly.
+    fn mean_curvature(&self, f: &[f64], covariance: &[f64], out: &mut [f64]) {
+        out[0] = (f[0] + 0.5 * covariance[0]).min(LARGEST).exp();
+    }
+
     fn constant_curvature(&self) -> bool {
         false
     }

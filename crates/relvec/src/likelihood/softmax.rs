@@ -1,6 +1,7 @@
 //! Any number of classes with one linear function each, coupled by the softmax.
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{LikelihoodFunction, NoiseModel, Working};
@@ -91,6 +92,31 @@ impl Contrasts {
         }
         full.row_mut(0).assign(&after);
         full
+    }
+
+    /// The curvature of the contrasts' weights, lower triangle of [R M, R M], out of Phi'c y_k y_l Phi, [M, M], for each
+    /// pair of classes k < l: block r, s is the sum of (E_kr - E_lr)(E_ks - E_ls) G_kl, E the contrasts.
+    pub fn curvature(&self, pairs: &[Array2<f64>]) -> Array2<f64> {
+        let m = pairs.first().map_or(0, Array2::nrows);
+        let mut h = Array2::zeros((self.count() * m, self.count() * m));
+        let difference = |k: usize, l: usize, r: usize| self.at(k, r) - self.at(l, r);
+        h.axis_chunks_iter_mut(Axis(0), m.max(1)).into_par_iter().enumerate().for_each(|(r, mut rows)| {
+            for s in 0..=r {
+                let mut block = rows.slice_mut(s![.., s * m..(s + 1) * m]);
+                for ((k, l), pair) in self.pairs().zip(pairs) {
+                    let factor = difference(k, l, r) * difference(k, l, s);
+                    if factor != 0.0 {
+                        block.scaled_add(factor, pair);
+                    }
+                }
+            }
+        });
+        h
+    }
+
+    /// All pairs of classes k < l: (0, 1), (0, 2), (1, 2), (0, 3) and so on.
+    pub fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        (1..self.classes).flat_map(|l| (0..l).map(move |k| (k, l)))
     }
 
     /// The contrasts of numbers of the classes, `[K]`.
@@ -210,6 +236,20 @@ impl LikelihoodFunction for Softmax {
         }
     }
 
+    /// With moderated probabilities, (M31), and the factor by which the difference of the two functions is moderated: of
+    /// two classes this is Bernoulli's.
+    fn mean_curvature(&self, f: &[f64], covariance: &[f64], out: &mut [f64]) {
+        let classes = f.len();
+        let mut y = f.to_vec();
+        moderate(&mut y, covariance);
+        for l in 1..classes {
+            for k in 0..l {
+                let v = difference_variance(covariance, classes, k, l);
+                out[l * (l - 1) / 2 + k] = (y[k] + y[l]).exp() / (1.0 + std::f64::consts::PI * v / 8.0).sqrt();
+            }
+        }
+    }
+
     fn constant_curvature(&self) -> bool {
         false
     }
@@ -221,6 +261,37 @@ impl LikelihoodFunction for Softmax {
     fn noise(&self) -> NoiseModel {
         NoiseModel::None
     }
+}
+
+/// Less the logarithm of the sum of the exponentials.
+pub(crate) fn normalise(f: &mut [f64]) {
+    let top = f.iter().fold(f64::NEG_INFINITY, |m, v| m.max(*v));
+    let log_sum = top + f.iter().map(|v| (v - top).exp()).sum::<f64>().ln();
+    f.iter_mut().for_each(|v| *v -= log_sum);
+}
+
+/// The variance of f_k - f_l, from the covariance of all functions, [K, K].
+fn difference_variance(covariance: &[f64], classes: usize, k: usize, l: usize) -> f64 {
+    let at = |k: usize, l: usize| covariance[k * classes + l];
+    (at(k, k) + at(l, l) - 2.0 * at(k, l)).max(0.0)
+}
+
+/// Moderated log probabilities in place of the means, (M31).
+pub(crate) fn moderate(mean: &mut [f64], covariance: &[f64]) {
+    let k = mean.len();
+    let log_p = |i: usize| {
+        // At l = i the term is 1.
+        let term = |l: usize| {
+            let v = difference_variance(covariance, k, i, l);
+            -(mean[i] - mean[l]) / (1.0 + std::f64::consts::PI * v / 8.0).sqrt()
+        };
+        let terms: Vec<f64> = (0..k).map(term).collect();
+        let top = terms.iter().fold(0.0f64, |m, t| m.max(*t));
+        -(top + terms.iter().map(|t| (t - top).exp()).sum::<f64>().ln())
+    };
+    let mut out: Vec<f64> = (0..k).map(log_p).collect();
+    normalise(&mut out);
+    mean.copy_from_slice(&out);
 }
 
 #[cfg(test)]

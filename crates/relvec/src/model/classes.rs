@@ -1,12 +1,12 @@
 //! Probabilities of classes: two, several under the softmax, or several by a committee of two-class models.
 
-use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{FittedBasis, Model, Moderation};
 use crate::error::{Error, Result};
-use crate::likelihood::Likelihood;
+use crate::likelihood::{Likelihood, moderate, normalise};
 use crate::linalg;
 use crate::targets::MultiClass;
 
@@ -134,7 +134,7 @@ impl Model {
         let by_row = covariance.as_slice_mut().expect("fresh arrays are contiguous");
         let mut rows: Vec<&mut [f64]> = by_row.chunks_mut(classes * classes).collect();
         let mean = self.means(x);
-        self.covariances(x, &mut rows, |own, c| own.copy_from_slice(c));
+        self.covariances(&self.unit_columns(x), &mut rows, |own, c| own.copy_from_slice(c));
         Ok(ClassFunctions { mean, covariance })
     }
 
@@ -192,7 +192,7 @@ impl Model {
             Moderation::Posterior => {
                 let mut rows: Vec<&mut [f64]> =
                     out.as_slice_mut().expect("fresh arrays are contiguous").chunks_mut(self.outputs()).collect();
-                self.covariances(x, &mut rows, |mean, covariance| moderate(mean, covariance));
+                self.covariances(&self.unit_columns(x), &mut rows, |mean, covariance| moderate(mean, covariance));
             }
         }
         Ok(out)
@@ -213,12 +213,29 @@ impl Model {
         out
     }
 
-    /// Calls `each` with what belongs to a row and the covariance of its K functions, [K, K].
+    /// What fills rows from the given one with the basis functions at `x`, [N, D], the bias first if it is in the model,
+    /// in the units of the posterior's factor.
+    fn unit_columns<'a>(&'a self, x: ArrayView2<'a, f64>) -> impl Fn(usize, ArrayViewMut2<f64>) + Sync + 'a {
+        let (make, bias) = (self.maker(), usize::from(self.intercept_alpha.is_some()));
+        let scale = self.posterior.as_ref().map_or(vec![], |p| p.scale.clone());
+        move |start, mut out| {
+            out.fill(1.0);
+            make(x.slice(s![start..start + out.nrows(), ..]), out.slice_mut(s![.., bias..]));
+            out.outer_iter_mut().for_each(|mut row| row *= &ArrayView1::from(&scale));
+        }
+    }
+
+    /// Calls `each` with what belongs to a row and the covariance of its functions, of one [1, 1], of K classes [K, K];
+    /// `fill` makes rows of the basis functions from the given one, as [`Model::unit_columns`].
     ///
     /// With W = inv(L), the half covariance of contrast r is W's columns of that contrast times phi: one triangular
     /// product for all rows of a tile.
-    fn covariances<T: Send>(&self, x: ArrayView2<f64>, own: &mut [T], each: impl Fn(&mut T, &[f64]) + Sync) {
-        let bias = usize::from(self.intercept_alpha.is_some());
+    pub(super) fn covariances<T: Send>(
+        &self,
+        fill: &(impl Fn(usize, ArrayViewMut2<f64>) + Sync),
+        own: &mut [T],
+        each: impl Fn(&mut T, &[f64]) + Sync,
+    ) {
         let Some(posterior) = &self.posterior else { return };
         let (m, weights) = (posterior.scale.len(), posterior.factor.len());
         let mut inverse = Array2::eye(weights);
@@ -226,13 +243,10 @@ impl Model {
         let (contrasts, present) = (self.contrasts(), self.present());
         let outputs = present.len();
         let first: Vec<usize> = (0..outputs).map(|r| present[..r].iter().map(Vec::len).sum()).collect();
-        let make = self.maker();
         let tile = (TILE_NUMBERS / (outputs * weights).max(1)).clamp(1, TILE_ROWS);
-        let tiles = own.par_chunks_mut(tile).zip(x.axis_chunks_iter(Axis(0), tile).into_par_iter());
-        tiles.for_each(|(own, rows)| {
-            let mut phi = Array2::from_elem((rows.nrows(), m), 1.0);
-            make(rows, phi.slice_mut(s![.., bias..]));
-            phi.outer_iter_mut().for_each(|mut row| row *= &ArrayView1::from(&posterior.scale));
+        own.par_chunks_mut(tile).enumerate().for_each(|(k, own)| {
+            let mut phi = Array2::zeros((own.len(), m));
+            fill(k * tile, phi.view_mut());
             // Of contrast r the rows of W above its own block are zero.
             let half = |r: usize| {
                 let mut out = Array2::zeros((phi.nrows(), weights - first[r]));
@@ -253,7 +267,10 @@ impl Model {
                     }
                 }
                 linalg::mirror(&mut c);
-                each(own, contrasts.between_classes(c.view()).as_slice().expect("fresh arrays are contiguous"));
+                match self.outputs() {
+                    1 => each(own, c.as_slice().expect("fresh arrays are contiguous")),
+                    _ => each(own, contrasts.between_classes(c.view()).as_slice().expect("fresh arrays are contiguous")),
+                }
             }
         });
     }
@@ -296,31 +313,6 @@ pub(super) fn couple(rule: MultiClass, classes: usize, votes: &Array2<f64>) -> A
 /// log sigmoid(f), without rounding to 0 or overflow.
 pub(super) fn log_sigmoid(f: f64) -> f64 {
     f.min(0.0) - (-f.abs()).exp().ln_1p()
-}
-
-/// Less the logarithm of the sum of the exponentials.
-pub(super) fn normalise(f: &mut [f64]) {
-    let top = f.iter().fold(f64::NEG_INFINITY, |m, v| m.max(*v));
-    let log_sum = top + f.iter().map(|v| (v - top).exp()).sum::<f64>().ln();
-    f.iter_mut().for_each(|v| *v -= log_sum);
-}
-
-/// Moderated log probabilities in place of the means, (M31).
-pub(super) fn moderate(mean: &mut [f64], covariance: &[f64]) {
-    let k = mean.len();
-    let log_p = |i: usize| {
-        // At l = i the term is 1.
-        let term = |l: usize| {
-            let v = (covariance[i * k + i] + covariance[l * k + l] - 2.0 * covariance[i * k + l]).max(0.0);
-            -(mean[i] - mean[l]) / (1.0 + std::f64::consts::PI * v / 8.0).sqrt()
-        };
-        let terms: Vec<f64> = (0..k).map(term).collect();
-        let top = terms.iter().fold(0.0f64, |m, t| m.max(*t));
-        -(top + terms.iter().map(|t| (t - top).exp()).sum::<f64>().ln())
-    };
-    let mut out: Vec<f64> = (0..k).map(log_p).collect();
-    normalise(&mut out);
-    mean.copy_from_slice(&out);
 }
 
 /// Probabilities of K classes, `[K]`, that fit those of the second class of each pair best: the second method of Wu,

@@ -2,10 +2,10 @@
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 
-use super::classes::normalise;
 use super::margins::largest;
 use super::{Model, Moderation};
 use crate::error::{Error, Result, require};
+use crate::likelihood::normalise;
 
 /// How far from 1 priors may sum: what is lost where they are worked out or written with ten digits.
 const PRIOR_SUM: f64 = 1e-9;

@@ -4,8 +4,8 @@ use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use super::{Model, Moderation, Prediction, Variance};
 use crate::error::{Error, Result};
-use crate::likelihood::{Likelihood, Working};
-use crate::linalg::Cholesky;
+use crate::likelihood::{Contrasts, Likelihood, LikelihoodFunction, Softmax, Working, moderate, normalise};
+use crate::linalg::{self, Cholesky};
 use crate::targets::{Given, Targets, Values};
 
 /// At most this share of the precision at a row is its own: what is left must be positive.
@@ -64,8 +64,13 @@ impl Model {
         let found = self.predict_with(x, Variance::Posterior)?;
         let factor = self.variance_factor();
         let f = found.mean.as_slice().expect("fresh arrays are contiguous");
-        let Working { residual, curvature, .. } = likelihood.working(&y, f);
+        let Working { residual, mut curvature, .. } = likelihood.working(&y, f);
         let (mut mean, mut variance) = (found.mean.clone(), found.model_variance.clone() / factor);
+        if self.is_averaged() {
+            for (n, own) in curvature.iter_mut().enumerate() {
+                likelihood.mean_curvature(&[f[n]], &[variance[n]], std::slice::from_mut(own));
+            }
+        }
         let heavy = found.noise_degrees.filter(|_| matches!(own, Likelihood::StudentT(_)));
         for n in 0..y.len() {
             // In units of the noise deviation, where there is noise.
@@ -102,8 +107,8 @@ impl Model {
         Ok(LeaveOneOut { prediction: Some(prediction), log_probability: None, log_density })
     }
 
-    /// With C the covariance of the functions at a row and B = diag(y) - y y' = S S' its curvature, S = diag(sqrt y) - y
-    /// sqrt(y)', the cavity's covariance is inv(inv(C) - c B) = C + c C S inv(I - c S'C S) S'C.
+    /// With C the covariance of the functions at a row and B = S S' its curvature (of diag(y) - y y' S = diag(sqrt y) - y
+    /// sqrt(y)'), the cavity's covariance is inv(inv(C) - c B) = C + c C S inv(I - c S'C S) S'C.
     fn classes_left_out(&self, x: ArrayView2<f64>, targets: &Targets, weights: &[f64]) -> Result<LeaveOneOut> {
         let functions = self.predict_functions(x)?;
         let classes = functions.mean.ncols();
@@ -123,26 +128,44 @@ impl Model {
         let mut all = functions.mean.clone();
         for (n, ((mut f, c), label)) in all.outer_iter_mut().zip(functions.covariance.outer_iter()).zip(labels).enumerate() {
             let mut y = f.to_vec();
-            super::classes::normalise(&mut y);
+            normalise(&mut y);
             y.iter_mut().for_each(|y| *y = y.exp());
             let root: Vec<f64> = y.iter().map(|y| y.sqrt()).collect();
-            let s = Array2::from_shape_fn((classes, classes), |(k, l)| f64::from(k == l) * root[k] - y[k] * root[l]);
+            let s = match self.is_averaged() {
+                true => self.root_of_mean(f.as_slice().expect("rows are contiguous"), c)?,
+                false => Array2::from_shape_fn((classes, classes), |(k, l)| f64::from(k == l) * root[k] - y[k] * root[l]),
+            };
             let cs = c.dot(&s);
             let own = s.t().dot(&cs) * weights[n];
             // What is left of the precision along any direction is positive: if need be less is taken than is known.
-            let without = |share: f64| Cholesky::new(Array2::eye(classes) - &own * share, 1.0);
+            let without = |share: f64| Cholesky::new(Array2::eye(own.nrows()) - &own * share, 1.0);
             let factor = without(1.0).or_else(|_| without(MOST_OWN / own.diag().sum()))?;
             let half = factor.inverse().dot(&cs.t());
             let covariance = &c + &(half.t().dot(&half) * weights[n]);
             let slope: Array1<f64> = y.iter().enumerate().map(|(k, y)| weights[n] * (f64::from(k == *label) - y)).collect();
             f -= &covariance.dot(&slope);
             let covariance = covariance.as_standard_layout();
-            super::classes::moderate(
-                f.as_slice_mut().expect("rows are contiguous"),
-                covariance.as_slice().expect("it is in standard layout"),
-            );
+            moderate(f.as_slice_mut().expect("rows are contiguous"), covariance.as_slice().expect("it is in standard layout"));
         }
         let log_density = all.axis_iter(Axis(0)).zip(labels).map(|(row, label)| row[*label]).collect();
         Ok(LeaveOneOut { prediction: None, log_probability: Some(all), log_density })
+    }
+
+    /// S, [K, K - 1], of the mean curvature of a row of class functions `f`, `[K]`, of covariance `c`, [K, K].
+    fn root_of_mean(&self, f: &[f64], c: ArrayView2<f64>) -> Result<Array2<f64>> {
+        let contrasts = Contrasts::new(f.len());
+        let mut pairs = vec![0.0; f.len() * (f.len() - 1) / 2];
+        let covariance = c.as_standard_layout();
+        Softmax {}.mean_curvature(f, covariance.as_slice().expect("it is in standard layout"), &mut pairs);
+        let pairs: Vec<Array2<f64>> = pairs.into_iter().map(|w| Array2::from_elem((1, 1), w)).collect();
+        let mut curvature = contrasts.curvature(&pairs);
+        linalg::mirror(&mut curvature);
+        let scale = curvature.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+        if scale < f64::MIN_POSITIVE {
+            return Ok(Array2::zeros((f.len(), contrasts.count())));
+        }
+        let lower = Cholesky::new(curvature / scale, 1.0)?.lower * scale.sqrt();
+        let between = Array2::from_shape_fn((f.len(), contrasts.count()), |(k, r)| contrasts.at(k, r));
+        Ok(between.dot(&lower))
     }
 }

@@ -1,5 +1,6 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
+mod averaged;
 mod class_precisions;
 mod classes;
 mod counts;
@@ -27,6 +28,8 @@ use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
 use crate::report::Status;
 
+pub(crate) use self::averaged::Learnt;
+pub use self::averaged::PosteriorRule;
 pub use self::classes::{ClassFunctions, Committee};
 pub use self::counts::Counts;
 pub use self::decisions::{Decision, Decisions};
@@ -117,6 +120,9 @@ pub struct Posterior {
     /// `None`: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variance_factor: Option<f64>,
+    /// Whether its curvature is the mean under itself, not that at the mode: see [`PosteriorRule`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub averaged: bool,
     /// Of several outputs: the noise variance of each over that of the first, `[K]`, by which the covariances of its
     /// weights (and their prior variances 1 / alpha) differ from those of the first too, (M61). Everything else here,
     /// and [`Model::alpha`], is that of the first. Empty: one output.

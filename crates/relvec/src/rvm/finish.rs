@@ -8,7 +8,7 @@ use super::solution::Solution;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::linalg;
-use crate::model::{Expansion, FittedBasis, Model, Posterior, Variance};
+use crate::model::{Expansion, FittedBasis, Learnt, Model, Posterior, PosteriorRule, Variance};
 use crate::report::Status;
 
 /// Where a pivot of the factor is below this share of its column's norm, the column is nearly spanned
@@ -67,6 +67,7 @@ pub(crate) fn model(
         noise_variance,
         noise_degrees: problem.table.rvm.noise_shape(problem.table).map(|shape| 2.0 * shape),
         variance_factor: None,
+        averaged: false,
         variance_ratios: match solution.beta.len() {
             1 => vec![],
             _ => units.iter().zip(&solution.beta).map(|(u, b)| (u.scale / scale).powi(2) * (beta / b)).collect(),
@@ -87,7 +88,7 @@ pub(crate) fn model(
     if let Some(bad) = numbers.chain(std::iter::once(&log_evidence)).find(|v| !v.is_finite()) {
         return Err(Error::Overflow { what: format!("a number of the trained model ({bad}) in the target's units") });
     }
-    Ok(Model {
+    let mut model = Model {
         machine: "rvm".into(),
         likelihood: Some(problem.table.rvm.likelihood.clone()),
         inference: Some(problem.table.rvm.inference.name().into()),
@@ -119,7 +120,31 @@ pub(crate) fn model(
         variance: Variance::Posterior,
         kept_rows: None,
         statistics: None,
-    })
+    };
+    if problem.table.rvm.posterior == PosteriorRule::Averaged && !problem.constant_curvature() {
+        average_curvature(problem, &ordered, &mut model)?;
+    }
+    Ok(model)
+}
+
+/// Puts the posterior of the mean curvature in the place of that at the mode, (M65).
+fn average_curvature(problem: &Problem, solution: &Solution, model: &mut Model) -> Result<()> {
+    let f = problem.fitted(solution).into_raw_vec_and_offset().0;
+    let table = problem.table;
+    let functions = match model.outputs() {
+        1 => Array2::from_shape_vec((f.len(), 1), f).expect("a number for each row"),
+        classes => {
+            let contrasts = solution.contrasts();
+            let mut functions = Array2::zeros((table.weights.len(), classes));
+            for (f, mut row) in f.chunks(contrasts.count()).zip(functions.outer_iter_mut()) {
+                contrasts.classes(f, row.as_slice_mut().expect("rows are contiguous"));
+            }
+            functions
+        }
+    };
+    let (likelihood, interrupt) = (table.rvm.likelihood.as_dyn(), &table.interrupt);
+    let fill = problem.design.filler(&solution.active);
+    model.average_curvature(&Learnt { fill, functions, weights: &table.weights, likelihood, interrupt })
 }
 
 /// Weights in the user's units, [M, C]: one for each class where the outputs are their contrasts.

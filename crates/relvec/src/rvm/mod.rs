@@ -60,7 +60,7 @@ use crate::error::{Error, Result, require};
 use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory;
-use crate::model::{Model, Variance};
+use crate::model::{Model, PosteriorRule, Variance};
 use crate::report::{Actions, CentreSearch, Interrupt, KernelSearch, Observer, PrecisionPosterior, Report, Status};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
@@ -123,6 +123,9 @@ pub struct Rvm {
     pub class_precisions: ClassPrecisions,
     /// How precisions are learnt.
     pub inference: Inference,
+    /// How the posterior of the weights at these precisions is approximated in the end; of the scheme `variational`, which
+    /// has its own, only `laplace`.
+    pub posterior: PosteriorRule,
     /// What each kernel must gain, in nats, or how that is chosen; other than 0 needs the scheme `sequential`.
     pub sparsity: Sparsity,
     /// Folds of a cross-validation whose scores go into the report, >= 2; `None`: none, or 5 where something is
@@ -170,6 +173,7 @@ impl Default for Rvm {
             multi_class: MultiClass::default(),
             class_precisions: ClassPrecisions::default(),
             inference: Inference::Sequential(Sequential::default()),
+            posterior: PosteriorRule::default(),
             sparsity: Sparsity::default(),
             cv: None,
             calibrate: false,
@@ -211,6 +215,9 @@ impl Rvm {
             require(scheme != Variational::NAME, || "inference".into(), scheme, expected)?;
         }
         self.check_class_precisions()?;
+        let own = self.posterior == PosteriorRule::Laplace || self.inference.name() != Variational::NAME;
+        let expected = "laplace, or the scheme sequential, mackay or em: the scheme variational has a posterior of its own";
+        require(own, || "posterior".into(), self.posterior.name(), expected)?;
         require(self.cv.is_none_or(|folds| folds >= 2), || "cv".into(), self.cv.unwrap_or(0), "at least 2 folds, or null")?;
         let gaussian = matches!(self.likelihood, Likelihood::Gaussian(_));
         let expected = "false: it is variances of regression with Gaussian noise that are calibrated";

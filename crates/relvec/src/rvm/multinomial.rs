@@ -271,7 +271,7 @@ impl Sweep<'_> {
     /// same probabilities, is taken from there.
     fn pairs(&self, y: &Array2<f64>, before: Option<Known>) -> Result<Vec<Array2<f64>>> {
         let (problem, m) = (self.problem, self.phi.columns());
-        let names: Vec<(usize, usize)> = (1..self.classes).flat_map(|l| (0..l).map(move |k| (k, l))).collect();
+        let names: Vec<(usize, usize)> = self.contrasts.pairs().collect();
         let fresh: Vec<usize> = match before {
             Some(known) => (0..m).filter(|i| known.places[*i].is_none()).collect(),
             None => vec![],
@@ -322,25 +322,10 @@ impl Sweep<'_> {
         Ok(all.collect())
     }
 
-    /// Cholesky factor of minus the Hessian, [R M, R M], out of the products of pairs: block r, s is the sum of
-    /// (E_kr - E_lr)(E_ks - E_ls) G_kl, E the contrasts. A weight that is not in the model has the row of a unit matrix.
+    /// Cholesky factor of minus the Hessian, [R M, R M], out of the products of pairs. A weight that is not in the model
+    /// has the row of a unit matrix.
     fn hessian(&self, pairs: &[Array2<f64>]) -> Result<Cholesky> {
-        let (outputs, m) = self.alpha.dim();
-        let mut h = Array2::zeros((outputs * m, outputs * m));
-        let (contrasts, classes) = (&self.contrasts, self.classes);
-        let difference = |k: usize, l: usize, r: usize| contrasts.at(k, r) - contrasts.at(l, r);
-        h.axis_chunks_iter_mut(Axis(0), m.max(1)).into_par_iter().enumerate().for_each(|(r, mut rows)| {
-            for s in 0..=r {
-                let mut block = rows.slice_mut(s![.., s * m..(s + 1) * m]);
-                let names = (1..classes).flat_map(|l| (0..l).map(move |k| (k, l)));
-                for ((k, l), pair) in names.zip(pairs) {
-                    let factor = difference(k, l, r) * difference(k, l, s);
-                    if factor != 0.0 {
-                        block.scaled_add(factor, pair);
-                    }
-                }
-            }
-        });
+        let mut h = self.contrasts.curvature(pairs);
         let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
         for (i, a) in self.alpha.iter().enumerate() {
             if a.is_finite() {

@@ -1,6 +1,7 @@
 //! All tests of the library, as one program: what they share is compiled once, and its tests fill all processors.
 
 mod architecture;
+mod averaged_posterior;
 mod class_precisions;
 mod classes;
 mod counts;

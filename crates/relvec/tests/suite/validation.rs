@@ -238,8 +238,12 @@ fn other_likelihoods_leave_rows_out() {
     assert!(own.prediction.is_none() && one.prediction.is_some());
 
     let per_class = Rvm { class_precisions: ClassPrecisions::PerClass, ..soft.clone() };
-    let cases: [(Rvm, Targets); 4] = [
+    let averaged = |rvm: &Rvm| Rvm { posterior: PosteriorRule::Averaged, ..rvm.clone() };
+    let cases: [(Rvm, Targets); 7] = [
         (soft.clone(), Targets::classes(&labels, 3)),
+        (averaged(&soft), Targets::classes(&labels, 3)),
+        (averaged(&per_class), Targets::classes(&labels, 3)),
+        (averaged(&of(Poisson::default().into())), Targets::real(counts.view()).with_exposure(exposure.view())),
         (per_class, Targets::classes(&labels, 3)),
         (of(Poisson::default().into()), Targets::real(counts.view()).with_exposure(exposure.view())),
         (of(StudentT::default().into()), Targets::real(outliers.view())),

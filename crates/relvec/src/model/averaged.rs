@@ -1,0 +1,140 @@
+//! Posteriors by the mean of the likelihood's curvature under themselves, where Laplace's approximation takes that at the
+//! mode, (M65).
+
+use ndarray::{Array1, Array2, ArrayViewMut2, s};
+use rayon::prelude::*;
+
+use super::{Model, Posterior};
+use crate::error::Result;
+use crate::likelihood::LikelihoodFunction;
+use crate::linalg::{self, Cholesky};
+use crate::registry::rules;
+use crate::report::Interrupt;
+
+rules! {
+    /// How the posterior of the weights is approximated, where the curvature of the likelihood is not constant; of Gaussian
+    /// noise both are exact.
+    #[derive(Default)]
+    pub enum PosteriorRule, "approximation of the posterior" {
+        /// By the curvature at the mode (Tipping 1999): where rows are classified with certainty there is next to none, so
+        /// that functions are taken to be far more uncertain than they are.
+        #[default]
+        Laplace = "laplace",
+        /// By the mean of the curvature under the posterior itself: the covariance that is nearest in Kullback and
+        /// Leibler's sense (Opper & Archambeau 2009), about the same mode.
+        Averaged = "averaged",
+    }
+}
+
+/// Rounds at most, and the relative change of a diagonal entry of the precision that ends them.
+const MOST_ROUNDS: usize = 50;
+const SETTLED: f64 = 1e-7;
+/// Rows at a time.
+const BLOCK_ROWS: usize = 4096;
+
+/// The rows that a model was learnt from.
+pub(crate) struct Learnt<'a, F> {
+    /// What fills rows from the given one with the columns of the model, in the units of the posterior's factor.
+    pub fill: F,
+    /// The functions at the rows, [N, 1] or [N, K].
+    pub functions: Array2<f64>,
+    /// What the rows count for, `[N]`.
+    pub weights: &'a [f64],
+    pub likelihood: &'a dyn LikelihoodFunction,
+    pub interrupt: &'a Interrupt,
+}
+
+impl Model {
+    /// How the posterior of the weights was approximated, of a committee that of its members.
+    pub fn posterior_rule(&self) -> PosteriorRule {
+        let own = |model: &Model| model.posterior.as_ref().is_some_and(|p| p.averaged);
+        match own(self) || self.committee.as_ref().is_some_and(|c| c.members.iter().any(own)) {
+            true => PosteriorRule::Averaged,
+            false => PosteriorRule::Laplace,
+        }
+    }
+
+    pub(super) fn is_averaged(&self) -> bool {
+        self.posterior_rule() == PosteriorRule::Averaged
+    }
+
+    /// Puts the posterior of the mean curvature in the place of Laplace's.
+    ///
+    /// A wider posterior sees more curvature, which makes it narrower: steps are halved, so that this settles.
+    pub(crate) fn average_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()> {
+        let Some(posterior) = self.posterior.clone() else { return Ok(()) };
+        let prior = self.unit_precisions(&posterior);
+        let lower = posterior.factor();
+        let mut curvature = lower.dot(&lower.t()) - Array2::from_diag(&prior);
+        for _ in 0..MOST_ROUNDS {
+            let mean = self.mean_curvature(&posterior, rows)?;
+            let mut change = 0.0f64;
+            for ((new, old), a) in mean.diag().iter().zip(curvature.diag()).zip(&prior) {
+                change = change.max((new - old).abs() / (old + a));
+            }
+            curvature = (curvature + mean) * 0.5;
+            let precision = &curvature + &Array2::from_diag(&prior);
+            let scale = curvature.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+            let lower = Cholesky::new(precision, scale)?.lower;
+            let factor = lower.outer_iter().enumerate().map(|(i, row)| row.slice(s![..=i]).to_vec()).collect();
+            self.posterior = Some(Posterior { factor, averaged: true, ..posterior.clone() });
+            if change <= SETTLED {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prior precisions in the units of the posterior's factor, and in its order.
+    fn unit_precisions(&self, posterior: &Posterior) -> Array1<f64> {
+        let shared: Vec<f64> = self.intercept_alpha.iter().chain(&self.alpha).copied().collect();
+        let own = |(k, places): (usize, Vec<usize>)| -> Vec<f64> {
+            let alpha = |i: usize| self.class_alpha.get(i).and_then(|classes| classes[k]).unwrap_or(shared[i]);
+            places.into_iter().map(|i| alpha(i) * posterior.scale[i].powi(2)).collect()
+        };
+        self.present().into_iter().enumerate().flat_map(own).collect()
+    }
+
+    /// The mean curvature of the log-likelihood over the weights, in the order of the posterior's factor.
+    fn mean_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
+        &self,
+        posterior: &Posterior,
+        rows: &Learnt<F>,
+    ) -> Result<Array2<f64>> {
+        let (n, k) = rows.functions.dim();
+        let (m, each) = (posterior.scale.len(), if k == 1 { 1 } else { k * (k - 1) / 2 });
+        let mut sums = vec![Array2::<f64>::zeros((m, m)); each];
+        for start in (0..n).step_by(BLOCK_ROWS) {
+            rows.interrupt.check()?;
+            let end = (start + BLOCK_ROWS).min(n);
+            let fill = |first: usize, out: ArrayViewMut2<f64>| (rows.fill)(start + first, out);
+            let mut curvature = vec![0.0; (end - start) * each];
+            let functions = rows.functions.slice(s![start..end, ..]);
+            let functions = functions.as_slice().expect("rows of a fresh array are contiguous");
+            let mut own: Vec<(&[f64], &mut [f64])> = functions.chunks(k).zip(curvature.chunks_mut(each)).collect();
+            self.covariances(&fill, &mut own, |(f, out), covariance| rows.likelihood.mean_curvature(f, covariance, out));
+            let mut phi = Array2::zeros((end - start, m));
+            fill(0, phi.view_mut());
+            let weighted = |pair: usize| {
+                let mut weighted = phi.clone();
+                for (i, mut row) in weighted.outer_iter_mut().enumerate() {
+                    row *= (rows.weights[start + i] * curvature[i * each + pair]).sqrt();
+                }
+                weighted
+            };
+            sums.par_iter_mut().enumerate().for_each(|(pair, sum)| linalg::add_gram_alone(weighted(pair).view(), sum.view_mut()));
+        }
+        sums.par_iter_mut().for_each(linalg::mirror);
+        let Some(one) = (if k == 1 { sums.pop() } else { None }) else { return Ok(self.present_curvature(m, &sums)) };
+        Ok(one)
+    }
+
+    /// Of all contrasts, or as far as the weights of classes are in the model.
+    fn present_curvature(&self, m: usize, pairs: &[Array2<f64>]) -> Array2<f64> {
+        let mut all = self.contrasts().curvature(pairs);
+        linalg::mirror(&mut all);
+        let places: Vec<usize> =
+            self.present().iter().enumerate().flat_map(|(r, own)| own.iter().map(move |i| r * m + i)).collect();
+        Array2::from_shape_fn((places.len(), places.len()), |(i, j)| all[[places[i], places[j]]])
+    }
+}

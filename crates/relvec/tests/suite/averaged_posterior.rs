@@ -1,0 +1,188 @@
+//! Posteriors by the mean curvature under themselves: they are what (M65) says, for every likelihood and scheme.
+
+use crate::support::close;
+use ndarray::{Array1, Array2, ArrayView1, Axis, s};
+use relvec::*;
+
+const AVERAGED: PosteriorRule = PosteriorRule::Averaged;
+
+/// Three clouds, `apart` from each other; sample weights.
+fn clouds(n: usize, apart: f64) -> (Array2<f64>, Vec<usize>, Array1<f64>) {
+    let wave = |i: usize, a: f64| ((i as f64 * a).sin() * 43758.5453).fract();
+    let labels: Vec<usize> = (0..n).map(|i| i % 3).collect();
+    let x = Array2::from_shape_fn((n, 2), |(i, d)| {
+        let centre = [[0.0, 0.0], [apart, 0.0], [0.0, apart]][labels[i]][d];
+        centre + wave(i + 1, 78.233 + d as f64) + wave(i + 5, 39.425 - d as f64)
+    });
+    (x, labels, Array1::from_shape_fn(n, |i| [1.0, 2.0, 0.5][i % 3]))
+}
+
+fn of(likelihood: impl Into<Likelihood>) -> Rvm {
+    Rvm { kernel: Rbf { gamma: 0.3.into() }.into(), likelihood: likelihood.into(), posterior: AVERAGED, ..Rvm::default() }
+}
+
+/// The columns in the model at `x`, the bias first if there is one.
+fn columns(model: &Model, x: &Array2<f64>, rows: &Array2<f64>) -> Array2<f64> {
+    let bias = usize::from(model.intercept_alpha.is_some());
+    let value = |i: usize, row: usize| (-0.3 * (&x.row(i) - &rows.row(row)).mapv(|d| d * d).sum()).exp();
+    Array2::from_shape_fn((x.nrows(), bias + model.relevance.len()), |(i, j)| match j < bias {
+        true => 1.0,
+        false => value(i, model.relevance[j - bias]),
+    })
+}
+
+fn precisions(model: &Model) -> Array1<f64> {
+    model.intercept_alpha.iter().chain(&model.alpha).copied().collect()
+}
+
+/// Times the covariance of the model it is the unit matrix.
+fn check_inverse(name: &str, precision: &Array2<f64>, model: &Model) {
+    let product = precision.dot(&model.weight_covariance());
+    let off = (&product - &Array2::<f64>::eye(product.nrows())).iter().fold(0.0f64, |m, v| m.max(v.abs()));
+    assert!(off < 1e-4, "{name}: off by {off}");
+}
+
+/// The precision of the weights is that of the prior and the mean curvature, (M65), of two classes and of counts; and
+/// nothing but the covariance differs from Laplace's.
+#[test]
+fn the_precision_is_the_mean_under_itself() {
+    let (x, labels, c) = clouds(90, 3.0);
+    let two: Vec<usize> = labels.iter().map(|k| (*k).min(1)).collect();
+    let counts = x.column(0).mapv(|v| (0.5 * v).exp().round());
+    let exposure = Array1::from_shape_fn(90, |n| 1.0 + (n % 2) as f64);
+    let of_classes = Targets::classes(&two, 2).with_weights(c.view());
+    let of_counts = Targets::real(counts.view()).with_weights(c.view()).with_exposure(exposure.view());
+    let ones = Array1::ones(90);
+    let cases = [
+        (of(Bernoulli::default()), of_classes, ones.view()),
+        (Rvm { inference: MacKay::default().into(), ..of(Bernoulli::default()) }, of_classes, ones.view()),
+        (Rvm { inference: Em::default().into(), ..of(Bernoulli::default()) }, of_classes, ones.view()),
+        (of(Poisson::default()), of_counts, exposure.view()),
+    ];
+    for (rvm, targets, exposure) in cases {
+        let name = format!("{}, {}", rvm.likelihood.name(), rvm.inference.name());
+        let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+        let found = model.predict(x.view()).unwrap();
+        let curvature = |f: f64, v: f64| match rvm.likelihood {
+            Likelihood::Poisson(_) => (f + 0.5 * v).exp(),
+            _ => {
+                let kappa = 1.0 / (1.0 + std::f64::consts::PI * v / 8.0).sqrt();
+                kappa * (1.0 / (1.0 + (-kappa * f).exp())) * (1.0 / (1.0 + (kappa * f).exp()))
+            }
+        };
+        let phi = columns(&model, &x, &x);
+        let mut weighted = phi.clone();
+        for (n, mut row) in weighted.outer_iter_mut().enumerate() {
+            row *= c[n] * exposure[n] * curvature(found.mean[n], found.model_variance[n]);
+        }
+        check_inverse(&name, &(phi.t().dot(&weighted) + Array2::from_diag(&precisions(&model))), &model);
+
+        let laplace = Rvm { posterior: PosteriorRule::Laplace, ..rvm };
+        let (other, other_report) = laplace.fit(x.view(), &targets, &mut silent).unwrap();
+        assert_eq!((&model.expansion, &model.alpha, model.log_evidence), (&other.expansion, &other.alpha, other.log_evidence));
+        assert_eq!(report.trace.len(), other_report.trace.len());
+        assert!(model.posterior.as_ref().unwrap().averaged && !other.posterior.as_ref().unwrap().averaged);
+        assert_ne!(model.weight_covariance(), other.weight_covariance(), "{name}");
+    }
+}
+
+/// The same of several classes, with precisions that they share or have of their own; here there is next to no
+/// curvature at the mode, and Laplace's posterior is far too wide.
+#[test]
+fn several_classes() {
+    let (x, labels, c) = clouds(120, 8.0);
+    let targets = Targets::classes(&labels, 3).with_weights(c.view());
+    for class_precisions in [ClassPrecisions::Shared, ClassPrecisions::PerClass] {
+        let name = class_precisions.name();
+        let rvm = Rvm { class_precisions, ..of(Softmax::default()) };
+        let (model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+        let functions = model.predict_functions(x.view()).unwrap();
+        let moderated = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
+        let phi = columns(&model, &x, &x);
+        let m = phi.ncols();
+        // Of the functions of the classes themselves, [K M, K M].
+        let mut curvature = Array2::<f64>::zeros((3 * m, 3 * m));
+        for n in 0..x.nrows() {
+            let (y, v) = (moderated.row(n), functions.covariance.index_axis(Axis(0), n));
+            let outer = phi.slice(s![n..=n, ..]).t().dot(&phi.slice(s![n..=n, ..]));
+            for (k, l) in [(0, 1), (0, 2), (1, 2)] {
+                let variance = v[[k, k]] + v[[l, l]] - 2.0 * v[[k, l]];
+                let w = c[n] * y[k] * y[l] / (1.0 + std::f64::consts::PI * variance / 8.0).sqrt();
+                for (i, j, sign) in [(k, k, 1.0), (l, l, 1.0), (k, l, -1.0), (l, k, -1.0)] {
+                    curvature.slice_mut(s![i * m..(i + 1) * m, j * m..(j + 1) * m]).scaled_add(sign * w, &outer);
+                }
+            }
+        }
+        let precision = match class_precisions {
+            ClassPrecisions::Shared => {
+                // Helmert's contrasts of three classes.
+                let (a, b) = (0.5f64.sqrt(), (1.0f64 / 6.0).sqrt());
+                let e = ndarray::arr2(&[[a, b], [-a, b], [0.0, -2.0 * b]]);
+                let wide = Array2::from_shape_fn((3 * m, 2 * m), |(i, j)| if i % m == j % m { e[[i / m, j / m]] } else { 0.0 });
+                let alpha = precisions(&model);
+                wide.t().dot(&curvature).dot(&wide) + Array2::from_diag(&Array1::from_shape_fn(2 * m, |i| alpha[i % m]))
+            }
+            ClassPrecisions::PerClass => {
+                let alpha = |i: usize| model.class_alpha[i % m][i / m];
+                let places: Vec<usize> = (0..3 * m).filter(|i| alpha(*i).is_some()).collect();
+                let prior: Array1<f64> = places.iter().filter_map(|i| alpha(*i)).collect();
+                curvature.select(Axis(0), &places).select(Axis(1), &places) + Array2::from_diag(&prior)
+            }
+        };
+        check_inverse(name, &precision, &model);
+
+        let loss = |model: &Model| {
+            let p = model.predict_log_probability(x.view(), Moderation::Posterior).unwrap();
+            -labels.iter().zip(p.outer_iter()).map(|(k, p): (&usize, ArrayView1<f64>)| p[*k]).sum::<f64>() / 120.0
+        };
+        let (laplace, _) = Rvm { posterior: PosteriorRule::Laplace, ..rvm.clone() }.fit(x.view(), &targets, &mut silent).unwrap();
+        assert!(loss(&model) < 0.7 * loss(&laplace), "{name}: {} and {}", loss(&model), loss(&laplace));
+
+        // The file says how its posterior was made; and threads change no bit.
+        let again = Model::from_json(&model.to_json().unwrap()).unwrap();
+        assert_eq!(again, model);
+        let (threads, _) = Rvm { threads: Some(1), ..rvm }.fit(x.view(), &targets, &mut silent).unwrap();
+        assert_eq!(threads, model);
+    }
+}
+
+/// Of two classes the softmax is the logistic function, at given precisions.
+#[test]
+fn two_classes_under_the_softmax() {
+    let (x, labels, c) = clouds(60, 3.0);
+    let two: Vec<usize> = labels.iter().map(|k| (*k).min(1)).collect();
+    let targets = Targets::classes(&two, 2).with_weights(c.view());
+    let one = of(Bernoulli::default());
+    let (model, _) = one.fit(x.view(), &targets, &mut silent).unwrap();
+    let at = Hyperparameters::of(&model);
+    let twice = Hyperparameters {
+        alpha: at.alpha.iter().map(|a| 2.0 * a).collect(),
+        intercept_alpha: at.intercept_alpha.map(|a| 2.0 * a),
+        ..at.clone()
+    };
+    let probability = |rvm: &Rvm, at: &Hyperparameters| {
+        let model = rvm.evaluate(x.view(), &targets, at).unwrap().model;
+        model.predict_probability(x.view(), Moderation::Posterior).unwrap().column(1).to_vec()
+    };
+    close("probability", &probability(&of(Softmax::default()), &twice), &probability(&one, &at), 1e-8);
+}
+
+/// One model for each class, and a posterior that the scheme has itself.
+#[test]
+fn committees_have_it_and_the_variational_scheme_refuses() {
+    let (x, labels, _) = clouds(60, 3.0);
+    let targets = Targets::classes(&labels, 3);
+    let rvm = Rvm { multi_class: MultiClass::OneVsRest, ..of(Bernoulli::default()) };
+    let (model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+    assert!(model.committee.unwrap().members.iter().all(|m| m.posterior.as_ref().unwrap().averaged));
+    let rvm = Rvm { inference: Variational::default().into(), ..rvm };
+    let error = rvm.fit(x.view(), &targets, &mut silent).unwrap_err().to_string();
+    assert!(error.contains("posterior") && error.contains("of its own"), "{error}");
+    // With Gaussian noise both are exact.
+    let t = x.column(0).to_owned();
+    let fit = |posterior| {
+        let rvm = Rvm { posterior, ..of(Gaussian::default()) };
+        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0
+    };
+    assert_eq!(fit(AVERAGED), fit(PosteriorRule::Laplace));
+}
