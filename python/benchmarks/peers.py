@@ -1,9 +1,10 @@
 """Run the benchmarks beside other packages and write the tables.
 
-    cargo xtask bench peers [--quick] [--data FOLDER] [--list] [CASE ...]
+    cargo xtask bench peers [--quick | --again] [--data FOLDER] [--list] [CASE ...]
 
 The whole run writes docs/benchmarks.md; a part of it writes target/peers/benchmarks.md. All figures are
-kept in results.json beside the latter.
+kept in results.json beside the latter; with --again those of the whole run, in which the cases named (which something
+else on the computer has disturbed) take the place of their first run, if the commit and the packages are the same.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +28,24 @@ HERE = Path(__file__).resolve().parent
 KEPT = ROOT / "target" / "peers"
 PACKAGES = ["relvec", "fastrvm", "sklearn-rvm", "scikit-learn", "numpy", "scipy"]
 
-# Rows and threads of predictions; rows, landmarks and threads of the large fit; rows and threads of that with
-# every row a candidate.
-PREDICT = [(1_000_000, 1), (1_000_000, 2)]
-LANDMARKS = [(1_000_000, 1000, 2)]
-CANDIDATES = [(20_000, 2)]
-QUICK_PREDICT, QUICK_LANDMARKS, QUICK_CANDIDATES = [(50_000, 1)], [(50_000, 200, 2)], [(2000, 2)]
-OWN = ["predict", "landmarks", "candidates"]
+# Rows, landmarks and threads of the large fit; rows and threads of that with every row a candidate; rows and threads
+# of predictions.
+SIZES: dict[str, list[tuple[int, ...]]] = {
+    "landmarks": [(1_000_000, 1000, 2)],
+    "candidates": [(20_000, 2)],
+    "predict": [(1_000_000, 1), (1_000_000, 2)],
+}
+QUICK_SIZES: dict[str, list[tuple[int, ...]]] = {
+    "landmarks": [(50_000, 200, 2)],
+    "candidates": [(2000, 2)],
+    "predict": [(50_000, 1)],
+}
+TABLES: dict[str, tuple[str, Callable[..., str]]] = {
+    "landmarks": ("A million rows", landmarks),
+    "candidates": ("Every row a candidate", candidates),
+    "predict": ("Prediction", prediction),
+}
+OWN = list(SIZES)
 
 
 def main() -> None:
@@ -44,31 +57,32 @@ def main() -> None:
     unknown = set(options.cases) - {case.name for case in cases} - set(OWN)
     if unknown:
         sys.exit(f"no such case: {', '.join(sorted(unknown))} (--list names them; some need --data)")
+    earlier = kept_run() if options.again else None
+    if options.again and (not options.cases or set(options.cases) & set(OWN)):
+        sys.exit("--again: name the cases beside fastrvm and others that are to be run again")
     wanted = [c for c in cases if c.name in options.cases or (not options.cases and (c.quick or not options.quick))]
     others = [name for name in OWN if name in options.cases or not options.cases]
 
     start, speed = time.time(), Speed()
     records = {case.name: fit_all(case, options.data, speed) for case in wanted}
-    sections = [LEARNERS.lstrip(), section(wanted, records)]
     own: dict[str, Any] = {}
-    if "landmarks" in others:
-        own["landmarks"] = [
-            (size, script("landmarks.py", size, speed)) for size in (QUICK_LANDMARKS if options.quick else LANDMARKS)
-        ]
-        sections += ["## A million rows\n", *[landmarks(record, *size) for size, record in own["landmarks"]]]
-    if "candidates" in others:
-        own["candidates"] = [
-            (size, script("candidates.py", size, speed)) for size in (QUICK_CANDIDATES if options.quick else CANDIDATES)
-        ]
-        sections += ["## Every row a candidate\n", *[candidates(record, *size) for size, record in own["candidates"]]]
-    if "predict" in others:
-        own["predict"] = [
-            (size, script("predict.py", size, speed)) for size in (QUICK_PREDICT if options.quick else PREDICT)
-        ]
-        sections += ["## Prediction\n", *[prediction(record, *size) for size, record in own["predict"]]]
+    if earlier:
+        records = {**earlier["fits"], **records}
+        own = {name: earlier[name] for name in OWN if name in earlier}
+        wanted = [case for case in cases if case.name in records]
+    sections = [LEARNERS.lstrip(), section(wanted, records)]
+    sizes = QUICK_SIZES if options.quick else SIZES
+    for name in others:
+        own[name] = [(size, script(f"{name}.py", size, speed)) for size in sizes[name]]
+    for name, (title, table) in TABLES.items():
+        if name in own:
+            sections += [f"## {title}\n", *[table(record, *size) for size, record in own[name]]]
 
     minutes = (time.time() - start) / 60
     known = facts(PACKAGES) | {"Steadiness": speed.text(), "Run": f"{time.strftime('%Y-%m-%d')}, {minutes:.0f} minutes"}
+    if earlier:
+        again = f"{', '.join(options.cases)} run again, at {known['Steadiness']}"
+        known = earlier["facts"] | {"Run": f"{earlier['facts']['Run']}; {again}"}
     truth = mixture_data(2).truth
     page = HEAD.format(
         facts="\n".join(f"- {name}: {value}" for name, value in known.items()),
@@ -76,7 +90,7 @@ def main() -> None:
     )
     KEPT.mkdir(parents=True, exist_ok=True)
     (KEPT / "results.json").write_text(json.dumps({"facts": known, "fits": records, **own}, indent=1))
-    whole = not options.cases and not options.quick
+    whole = options.again or (not options.cases and not options.quick)
     out = options.out or (ROOT / "docs" / "benchmarks.md" if whole else KEPT / "benchmarks.md")
     out.write_text("\n".join([page, *sections]))
     print(f"{out} is written after {minutes:.1f} minutes")
@@ -86,10 +100,22 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="cargo xtask bench peers", description="Times beside other packages.")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="names of cases; all without")
     parser.add_argument("--quick", action="store_true", help="a few small cases, to see that it works")
+    parser.add_argument("--again", action="store_true", help="put the cases named into the last whole run")
     parser.add_argument("--data", type=lambda name: Path(name).resolve(), help="folder with real data sets")
     parser.add_argument("--list", action="store_true", help="print the names of the cases")
     parser.add_argument("--out", type=Path, help="where to write the tables")
     return parser.parse_args()
+
+
+def kept_run() -> dict[str, Any]:
+    """The figures of the last run, if it was whole and of this commit and these packages."""
+    path = KEPT / "results.json"
+    kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"facts": {}, "fits": {}}
+    now = facts(PACKAGES)
+    differs = [name for name, value in now.items() if kept["facts"].get(name) != value]
+    if differs or not set(OWN) <= set(kept):
+        sys.exit(f"--again: {path} is of no whole run, or of another {', '.join(differs) or 'part'}")
+    return kept
 
 
 def fit_all(case: Case, folder: Path | None, speed: Speed) -> list[list[dict[str, Any]]]:

@@ -24,7 +24,7 @@ const VERBS: &[Verb] = &[
     ("bench", "run the benchmarks: times in Rust, memory in Python", bench),
 ];
 
-const PEERS: &str = "bench peers [--quick] [--data FOLDER] [--list] [CASE ...]";
+const PEERS: &str = "bench peers [--quick | --again] [--data FOLDER] [--list] [CASE ...]";
 const CLASSES: &str = "bench classes [--data FOLDER] [--limit SECONDS] [--sets SET ...]";
 const SVM: &str = "bench svm [--data FOLDER] [--rows N] [--sets SET ...]";
 const UNCERTAINTY: &str = "bench uncertainty --data FOLDER [--seeds N] [--sets SET ...]";
