@@ -57,7 +57,7 @@ def main() -> None:
     unknown = set(options.cases) - {case.name for case in cases} - set(OWN)
     if unknown:
         sys.exit(f"no such case: {', '.join(sorted(unknown))} (--list names them; some need --data)")
-    earlier = kept_run() if options.again else None
+    earlier = kept_run(cases) if options.again else None
     if options.again and (not options.cases or set(options.cases) & set(OWN)):
         sys.exit("--again: name the cases beside fastrvm and others that are to be run again")
     wanted = [c for c in cases if c.name in options.cases or (not options.cases and (c.quick or not options.quick))]
@@ -107,13 +107,13 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def kept_run() -> dict[str, Any]:
+def kept_run(cases: list[Case]) -> dict[str, Any]:
     """The figures of the last run, if it was whole and of this commit and these packages."""
     path = KEPT / "results.json"
     kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {"facts": {}, "fits": {}}
     now = facts(PACKAGES)
     differs = [name for name, value in now.items() if kept["facts"].get(name) != value]
-    if differs or not set(OWN) <= set(kept):
+    if differs or not set(OWN) <= set(kept) or not {case.name for case in cases} <= set(kept["fits"]):
         sys.exit(f"--again: {path} is of no whole run, or of another {', '.join(differs) or 'part'}")
     return kept
 
