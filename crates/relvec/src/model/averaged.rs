@@ -28,7 +28,7 @@ rules! {
 
 /// Rounds at most, and the relative change of a diagonal entry of the precision that ends them.
 const MOST_ROUNDS: usize = 50;
-const SETTLED: f64 = 1e-7;
+const SETTLED: f64 = 1e-5;
 /// Rows at a time.
 const BLOCK_ROWS: usize = 4096;
 
