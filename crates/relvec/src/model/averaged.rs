@@ -27,8 +27,10 @@ rules! {
 }
 
 /// Rounds at most, and the relative change of a diagonal entry of the precision that ends them.
-const MOST_ROUNDS: usize = 50;
+const MOST_ROUNDS: usize = 100;
 const SETTLED: f64 = 1e-5;
+/// The share of the way that a round goes at first; half of it wherever that has led about as far to the other side.
+const FIRST_STEP: f64 = 0.5;
 /// Rows at a time.
 const BLOCK_ROWS: usize = 4096;
 
@@ -60,25 +62,32 @@ impl Model {
 
     /// Puts the posterior of the mean curvature in the place of Laplace's.
     ///
-    /// A wider posterior sees more curvature, which makes it narrower: steps are halved, so that this settles.
+    /// A wider posterior sees more curvature, which makes it narrower, the more so the surer the rows are: shorter steps
+    /// settle where longer ones go to and fro.
     pub(crate) fn average_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()> {
         let Some(posterior) = self.posterior.clone() else { return Ok(()) };
         let prior = self.unit_precisions(&posterior);
         let lower = posterior.factor();
         let mut curvature = lower.dot(&lower.t()) - Array2::from_diag(&prior);
+        let (mut step, mut last) = (FIRST_STEP, 0.0f64);
         for _ in 0..MOST_ROUNDS {
             let mean = self.mean_curvature(&posterior, rows)?;
             let mut change = 0.0f64;
             for ((new, old), a) in mean.diag().iter().zip(curvature.diag()).zip(&prior) {
-                change = change.max((new - old).abs() / (old + a));
+                let own = (new - old) / (old + a);
+                change = if own.abs() > change.abs() { own } else { change };
             }
-            curvature = (curvature + mean) * 0.5;
+            if change * last < 0.0 && change.abs() > 0.5 * last.abs() {
+                step *= 0.5;
+            }
+            last = change;
+            curvature = curvature * (1.0 - step) + mean * step;
             let precision = &curvature + &Array2::from_diag(&prior);
             let scale = curvature.diag().iter().fold(0.0f64, |m, v| m.max(*v));
             let lower = Cholesky::new(precision, scale)?.lower;
             let factor = lower.outer_iter().enumerate().map(|(i, row)| row.slice(s![..=i]).to_vec()).collect();
             self.posterior = Some(Posterior { factor, averaged: true, ..posterior.clone() });
-            if change <= SETTLED {
+            if change.abs() <= SETTLED {
                 break;
             }
         }

@@ -167,6 +167,43 @@ fn two_classes_under_the_softmax() {
     close("probability", &probability(&of(Softmax::default()), &twice), &probability(&one, &at), 1e-8);
 }
 
+/// It settles however sure the rows are, and however little the prior holds; and with nothing in the model.
+#[test]
+fn sure_rows_and_no_columns() {
+    let (x, labels, c) = clouds(90, 12.0);
+    let two: Vec<usize> = labels.iter().map(|k| (*k).min(1)).collect();
+    let targets = Targets::classes(&two, 2).with_weights(c.view());
+    for alpha in [1.0, 1e-3, 1e-6, 1e-9] {
+        let at = Hyperparameters {
+            relevance: vec![0, 1, 2, 40],
+            alpha: vec![alpha; 4],
+            intercept_alpha: Some(alpha),
+            ..Hyperparameters::default()
+        };
+        let model = of(Bernoulli::default()).evaluate(x.view(), &targets, &at).unwrap().model;
+        let found = model.predict(x.view()).unwrap();
+        let phi = columns(&model, &x, &x);
+        let mut weighted = phi.clone();
+        for (n, mut row) in weighted.outer_iter_mut().enumerate() {
+            let kappa = 1.0 / (1.0 + std::f64::consts::PI * found.model_variance[n] / 8.0).sqrt();
+            let e = (-(kappa * found.mean[n]).abs()).exp();
+            row *= c[n] * kappa * e / ((1.0 + e) * (1.0 + e));
+        }
+        let precision = phi.t().dot(&weighted) + Array2::from_diag(&precisions(&model));
+        check_inverse(&format!("alpha = {alpha}"), &precision, &model);
+    }
+
+    let noise: Vec<usize> = (0..90).map(|n| usize::from((n * n * 7) % 11 < 5)).collect();
+    for likelihood in [Likelihood::from(Bernoulli::default()), Softmax::default().into()] {
+        let rvm = Rvm { bias: false, kernel: Rbf { gamma: 1e6.into() }.into(), ..of(likelihood) };
+        let at = Hyperparameters::default();
+        let model = rvm.evaluate(x.view(), &Targets::classes(&noise, 2), &at).unwrap().model;
+        assert!(model.relevance.is_empty());
+        let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
+        assert!(p.iter().all(|p| (p - 0.5).abs() < 1e-12));
+    }
+}
+
 /// One model for each class, and a posterior that the scheme has itself.
 #[test]
 fn committees_have_it_and_the_variational_scheme_refuses() {
