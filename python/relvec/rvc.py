@@ -65,7 +65,8 @@ default="kmedoids"
         Whether the candidates stay where they are. ``"learned"``: once there is a model, the gradient of
         the evidence moves up to 800 centres (or as many as the model has); the model is kept if its
         evidence, on all rows, is higher. Then its centres are no training rows, and `relevance_` counts
-        those that were moved. For a `dictionary` of some hundred.
+        those that were moved. For a `dictionary` of some hundred, and one model of all classes
+        (``multi_class="joint"``).
     refresh : int, default=0
         Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random,
         once the search among the present ones is at rest. For a `dictionary` of less than 500 rows by

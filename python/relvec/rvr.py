@@ -410,7 +410,7 @@ default="kmedoids"
     def _several_outputs(self) -> bool:
         """Whether targets of several outputs can be learnt."""
         plain = self.likelihood == "gaussian" and self.inference != "variational"
-        return plain and self.centres == "fixed" and not self.keep_statistics
+        return plain and not self.keep_statistics
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

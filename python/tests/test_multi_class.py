@@ -22,6 +22,17 @@ def fitted():
     return {rule: RVC(gamma=0.2, multi_class=rule).fit(X, NAMES[Y]) for rule in RULES}
 
 
+def test_moved_centres(fitted):
+    model = RVC(gamma=0.2, dictionary=5, centres="learned").fit(X, NAMES[Y])
+    search = model.report_["centre_search"]
+    assert search["kept"] and search["moved"] == 5
+    assert model.log_evidence_ == search["learned_log_evidence"] > search["fixed_log_evidence"]
+    assert not any((centre == X).all(axis=1).any() for centre in model.relevance_vectors_)
+    assert model.score(X, NAMES[Y]) > 0.95
+    with pytest.raises(ValueError, match="multi_class = joint"):
+        RVC(gamma=0.2, multi_class="one_vs_rest", dictionary=5, centres="learned").fit(X, NAMES[Y])
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_classes_are_told_apart(fitted, rule):
     model = fitted[rule]

@@ -124,6 +124,15 @@ def test_every_source_of_basis_functions(data):
     assert learnt[-1].log_evidence_ > RVR().fit(StandardScaler().fit_transform(X), t).log_evidence_ - 1
 
 
+def test_moved_centres(data):
+    X, t = data
+    model = RVR(gamma=0.5, dictionary=4, centres="learned")
+    assert model.__sklearn_tags__().target_tags.multi_output
+    search = model.fit(X, t).report_["centre_search"]
+    assert search["kept"] and model.log_evidence_ > search["fixed_log_evidence"]
+    assert not np.isin(model.relevance_vectors_, X).any()
+
+
 def test_noise_of_each_row_and_warm_start(data):
     X, t = data
     own = np.where(X[:, 0] > 0, 0.04, 0.01)
@@ -165,7 +174,6 @@ def test_what_is_refused(data):
     for parameters in [
         {"inference": "variational"},
         {"keep_statistics": True, "dictionary": 10},
-        {"centres": "learned"},
         {"likelihood": "student_t"},
     ]:
         model = RVR(**parameters)

@@ -134,8 +134,7 @@ impl Model {
             sums.par_iter_mut().enumerate().for_each(|(pair, sum)| linalg::add_gram_alone(weighted(pair).view(), sum.view_mut()));
         }
         sums.par_iter_mut().for_each(linalg::mirror);
-        let Some(one) = (if k == 1 { sums.pop() } else { None }) else { return Ok(self.present_curvature(m, &sums)) };
-        Ok(one)
+        Ok(if k == 1 { sums.swap_remove(0) } else { self.present_curvature(m, &sums) })
     }
 
     /// Of all contrasts, or as far as the weights of classes are in the model.

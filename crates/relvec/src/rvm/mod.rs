@@ -76,9 +76,6 @@ pub use self::sequential::{Sequential, Start};
 pub use self::sparsity::{Sparsity, SparsityRule};
 pub use self::variational::Variational;
 
-/// Why centres are not moved.
-const FIXED_CENTRES: &str = "fixed: centres are moved in regression and for two classes";
-
 /// A relevance vector machine to be trained.
 ///
 /// ```
@@ -106,7 +103,8 @@ pub struct Rvm {
     pub dictionary: Dictionary,
     /// How they are chosen where they are not all.
     pub landmarks: Landmarks,
-    /// Whether they stay at their rows; if not, up to 800 (or as many as the model has) are moved.
+    /// Whether they stay at their rows; if not, up to 800 (or as many as the model has) are moved. Of several classes
+    /// in one model of all alone.
     pub centres: CentreRule,
     /// Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random;
     /// needs the scheme `sequential` and a dictionary of a given size, less than 1,000 (500 for classes).
@@ -260,8 +258,6 @@ impl Rvm {
                 require(kernel.moves_centres(), name, "learned", &expected)?;
             }
         }
-        let one = !matches!(self.likelihood, Likelihood::Softmax(_));
-        require(one || self.centres == CentreRule::Fixed, || "centres".into(), "learned", FIXED_CENTRES)?;
         require(self.max_iterations >= 1, || "max_iterations".into(), self.max_iterations, "a whole number of at least 1")?;
         let limit = self.time_limit.unwrap_or(1.0);
         require(limit.is_finite() && limit > 0.0, || "time_limit".into(), limit, "a positive number of seconds, or null")?;
@@ -331,7 +327,8 @@ impl Rvm {
         targets.refuse_given("a classifier")?;
         let weights = targets.checked_weights()?;
         check_present(labels, count, weights.as_deref())?;
-        require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", FIXED_CENTRES)?;
+        let expected = "fixed, or multi_class = joint: where several models vote each would move them elsewhere";
+        require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", expected)?;
         let start = Instant::now();
         let mut own = Rvm { multi_class: rule, ..self.clone() };
         let mut kernel_search = None;

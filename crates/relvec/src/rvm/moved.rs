@@ -83,7 +83,8 @@ pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, 
     if m == 0 {
         return Ok(None);
     }
-    let bytes = |rows: usize| 8 * (4 * rows * (m + features) + 6 * m * m + 30 * m * features) as u64;
+    let grams = 5 + Sample::targets(table);
+    let bytes = |rows: usize| 8 * (4 * rows * (m + features) + grams * m * m + 30 * m * features) as u64;
     let most = if rvm.likelihood.as_dyn().constant_curvature() { MOST_ROWS } else { MOST_MOVING_ROWS };
     let mut size = (ROWS_PER_NUMBER * m * (features + 1)).clamp(LEAST_ROWS, most).min(table.rows.nrows());
     while table.taken + bytes(size) > table.memory_limit && size > 2 * m {
@@ -105,16 +106,7 @@ pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, 
     };
     let sample = |size: usize| {
         let rows = Landmarks::any(table.rows.nrows(), size, rvm.seed);
-        Sample {
-            x: inside(table.rows.select(Axis(0), &rows).view()),
-            t: vec![rows.iter().map(|n| table.targets[*n]).collect()],
-            c: rows.iter().map(|n| table.weights[*n]).collect(),
-            count: table.count_of(&rows).0,
-            likelihood: &rvm.likelihood,
-            noise: table.noise.iter().map(|noise| noise.without_hyperprior()).collect(),
-            bias: rvm.bias,
-            interrupt: table.interrupt.clone(),
-        }
+        Sample::of(table, &rows, inside(table.rows.select(Axis(0), &rows).view()))
     };
     let begin = Place { kernel: unit_kernel, z: inside(z.view()), log_a: vec![FIRST_LOG_PRECISION] };
     if !begin.z.iter().all(|v| v.is_finite()) {

@@ -1,7 +1,7 @@
 //! What several outputs at once, which share their basis functions, (M61), cannot have.
 
 use super::scheme::Hyperpriors;
-use super::{CentreRule, Rvm, Variational};
+use super::{Rvm, Variational};
 use crate::error::{Result, require};
 
 impl Rvm {
@@ -16,8 +16,6 @@ impl Rvm {
             require(value == 0.0, || format!("inference.{scheme}.hyperpriors.{letter}"), value, &expected)?;
         }
         let expected = format!("false: sums are kept for one output, not for {outputs}");
-        require(!self.keep_statistics, || "keep_statistics".into(), true, &expected)?;
-        let expected = format!("fixed: for {outputs} outputs at once centres stay at their rows");
-        require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", &expected)
+        require(!self.keep_statistics, || "keep_statistics".into(), true, &expected)
     }
 }

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis, s};
 
-use super::gain::Noise;
 use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
 use super::shared::{Columns, Sample};
@@ -14,7 +13,6 @@ use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Start, silent};
 use crate::design::Basis;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
-use crate::likelihood::{Bernoulli, Likelihood};
 use crate::linalg;
 use crate::memory::afford;
 use crate::model::Model;
@@ -125,8 +123,6 @@ struct Search<'a> {
     /// Rows of the table for trial fits; `None`: all.
     trial_rows: Option<Vec<usize>>,
     moments: Moments,
-    /// The user's; of several classes that of one against the others.
-    likelihood: Likelihood,
 }
 
 /// Of each feature, over all rows: mean, standard deviation, root mean square, `[D]`.
@@ -173,7 +169,9 @@ impl<'a> Search<'a> {
     fn new(rvm: &'a Rvm, table: &'a Table<'a>, start: Instant) -> Result<Search<'a>> {
         let n = table.rows.nrows();
         // As many rows and landmarks as fit: columns, their products with the covariance, and some Gram matrices.
-        let bytes = |rows: usize, columns: usize| 8 * (3 * rows * (columns + table.rows.ncols()) + 6 * columns * columns) as u64;
+        let grams = 5 + Sample::targets(table);
+        let bytes =
+            |rows: usize, columns: usize| 8 * (3 * rows * (columns + table.rows.ncols()) + grams * columns * columns) as u64;
         let (mut size, mut many) = (ROWS.min(n), MANY.min(n));
         while table.taken + bytes(size, many) > table.memory_limit && many > 50 {
             (size, many) = ((size / 2).max(many), many / 2);
@@ -181,23 +179,7 @@ impl<'a> Search<'a> {
         afford("the rows and columns that the kernel is learnt from", table.taken + bytes(size, many), table.memory_limit)?;
         let rows = Landmarks::any(n, size, rvm.seed);
         let trial_rows = (n > TRIAL_ROWS).then(|| Landmarks::any(n, TRIAL_ROWS, rvm.seed));
-        let likelihood = match &rvm.likelihood {
-            Likelihood::Softmax(_) => Likelihood::Bernoulli(Bernoulli::default()),
-            own => own.clone(),
-        };
-        Ok(Search { rvm, table, start, rows, few: FEW.min(many), many, trial_rows, moments: Moments::of(table), likelihood })
-    }
-
-    /// Of several classes each against the others, side by side: with a Hessian of all classes at once the same
-    /// number of kernels would cost the square of that.
-    fn targets(&self) -> Vec<Vec<f64>> {
-        let outputs = self.table.outputs;
-        let of_rows = |f: &dyn Fn(usize) -> f64| self.rows.iter().map(|n| f(*n)).collect();
-        let targets = &self.table.targets;
-        match self.rvm.likelihood {
-            Likelihood::Softmax(_) => (0..=outputs).map(|k| of_rows(&|n| f64::from(targets[n] == k as f64))).collect(),
-            _ => (0..outputs).map(|k| of_rows(&|n| targets[n * outputs + k])).collect(),
-        }
+        Ok(Search { rvm, table, start, rows, few: FEW.min(many), many, trial_rows, moments: Moments::of(table) })
     }
 
     fn is_late(&self) -> bool {
@@ -334,20 +316,7 @@ impl<'a> Search<'a> {
             }
             x
         };
-        let sample = Sample {
-            x: inside(table.rows.select(Axis(0), &self.rows)),
-            t: self.targets(),
-            c: self.rows.iter().map(|n| table.weights[*n]).collect(),
-            count: table.count_of(&self.rows).0,
-            likelihood: &self.likelihood,
-            noise: match &table.noise[..] {
-                // Of classes none has any.
-                [noise] => vec![noise.without_hyperprior(); self.targets().len()],
-                several => several.iter().map(Noise::without_hyperprior).collect(),
-            },
-            bias: self.rvm.bias,
-            interrupt: table.interrupt.clone(),
-        };
+        let sample = Sample::of(table, &self.rows, inside(table.rows.select(Axis(0), &self.rows)));
         // Equal rows are neighbours.
         let rows = sample.x.view();
         let distinct: Vec<usize> = (0..rows.nrows()).filter(|n| *n == 0 || rows.row(*n) != rows.row(n - 1)).collect();
@@ -481,17 +450,9 @@ impl<'a> Search<'a> {
         let Some(Gamma::PerFeature(gammas)) = found.kernel.gamma() else { return Ok(None) };
         // A few rows will do.
         let rows = Landmarks::any(scene.sample.x.nrows(), LEAP_ROWS, self.rvm.seed.wrapping_add(3));
-        let pick = |v: &[f64]| rows.iter().map(|n| v[*n]).collect::<Vec<f64>>();
+        let of_table: Vec<usize> = rows.iter().map(|n| self.rows[*n]).collect();
         let small = Scene {
-            sample: Sample {
-                x: scene.sample.x.select(Axis(0), &rows),
-                t: scene.sample.t.iter().map(|t| pick(t)).collect(),
-                c: pick(&scene.sample.c),
-                noise: scene.sample.noise.clone(),
-                count: self.table.count_of(&rows.iter().map(|n| self.rows[*n]).collect::<Vec<usize>>()).0,
-                interrupt: scene.sample.interrupt.clone(),
-                ..scene.sample
-            },
+            sample: Sample::of(self.table, &of_table, scene.sample.x.select(Axis(0), &rows)),
             landmarks: scene.landmarks.slice(s![..LEAP_LANDMARKS.min(self.few).min(scene.landmarks.nrows()), ..]).to_owned(),
             units: scene.units.clone(),
             dead: scene.dead.clone(),

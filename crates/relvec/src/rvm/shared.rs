@@ -1,16 +1,18 @@
 //! The log evidence of all kernels of a small dictionary at given precisions, and its exact gradient in the
 //! precisions, the kernel's parameters and the centres, (M15) and (M35): what kernels and centres are learnt by.
 
+use std::borrow::Cow;
 use std::f64::consts::PI;
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, s};
 use rayon::prelude::*;
 
 use super::gain::Noise;
 use super::lbfgs::{self, Limits, Peak};
+use super::table::Table;
 use crate::error::{Error, Result};
 use crate::kernel::{GradientSums, Kernel};
-use crate::likelihood::{Likelihood, Working};
+use crate::likelihood::{Bernoulli, Likelihood, Working};
 use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
 
@@ -40,7 +42,8 @@ pub(super) struct Sample<'a> {
     pub c: Vec<f64>,
     /// n, or the sum of the sample weights.
     pub count: f64,
-    pub likelihood: &'a Likelihood,
+    /// The user's; of several classes that of one against the others.
+    pub likelihood: Cow<'a, Likelihood>,
     /// Of each of the targets.
     pub noise: Vec<Noise>,
     pub bias: bool,
@@ -89,7 +92,43 @@ pub(super) struct Gradient {
     pub centres: Array2<f64>,
 }
 
-impl Sample<'_> {
+impl<'a> Sample<'a> {
+    /// Some rows of a table, `x` as the kernel is to see them, [n, D].
+    ///
+    /// Of several classes each is learnt against the others, side by side: with a Hessian of all classes at once the same
+    /// number of kernels would cost the square of that.
+    pub fn of(table: &'a Table, rows: &[usize], x: Array2<f64>) -> Sample<'a> {
+        let (outputs, targets) = (table.outputs, &table.targets);
+        let of_rows = |f: &dyn Fn(usize) -> f64| rows.iter().map(|n| f(*n)).collect();
+        let (t, likelihood): (Vec<Vec<f64>>, Cow<Likelihood>) = match &table.rvm.likelihood {
+            Likelihood::Softmax(_) => (
+                (0..=outputs).map(|k| of_rows(&|n| f64::from(targets[n] == k as f64))).collect(),
+                Cow::Owned(Bernoulli::default().into()),
+            ),
+            own => ((0..outputs).map(|k| of_rows(&|n| targets[n * outputs + k])).collect(), Cow::Borrowed(own)),
+        };
+        let noise = match &table.noise[..] {
+            // Of classes none has any.
+            [noise] => vec![noise.without_hyperprior(); t.len()],
+            several => several.iter().map(Noise::without_hyperprior).collect(),
+        };
+        Sample {
+            x,
+            t,
+            c: rows.iter().map(|n| table.weights[*n]).collect(),
+            count: table.count_of(rows).0,
+            likelihood,
+            noise,
+            bias: table.rvm.bias,
+            interrupt: table.interrupt.clone(),
+        }
+    }
+
+    /// How many targets of rows of a table there are.
+    pub fn targets(table: &Table) -> usize {
+        table.outputs + usize::from(matches!(table.rvm.likelihood, Likelihood::Softmax(_)))
+    }
+
     /// Columns beside the kernels.
     pub fn first(&self) -> usize {
         usize::from(self.bias)
@@ -290,45 +329,58 @@ impl<'s> Columns<'s> {
 
     /// The gradient there: exact, (M15), by tiles of rows.
     pub fn gradient(&self, posteriors: &Posteriors) -> Result<Gradient> {
-        self.sample.interrupt.check()?;
-        let each: Vec<(&Posterior, Motion)> =
-            posteriors.each.iter().zip(&self.sample.t).map(|(one, t)| (one, self.motion(one, t))).collect();
-        let (phi, first) = (&self.phi, self.sample.first());
-        let n = phi.nrows();
+        let (phi, first, n) = (&self.phi, self.sample.first(), self.phi.nrows());
         let group = n.div_ceil(GROUPS).max(1);
+        // In the entries of Phi, summed target by target: what one needs is as large as Phi itself.
+        let mut slope = Array2::zeros(phi.dim());
+        let mut log_a = vec![];
+        for (one, t) in posteriors.each.iter().zip(&self.sample.t) {
+            self.sample.interrupt.check()?;
+            let motion = self.motion(one, t);
+            slope.axis_chunks_iter_mut(Axis(0), group).into_par_iter().enumerate().for_each(|(g, mut slope)| {
+                for (k, mut slope) in slope.axis_chunks_iter_mut(Axis(0), TILE_ROWS).enumerate() {
+                    let start = g * group + k * TILE_ROWS;
+                    self.add_slope(one, &motion, start, slope.view_mut());
+                }
+            });
+            log_a.push(motion.log_a(one));
+        }
         let mut parts: Vec<GradientSums> = (0..n.div_ceil(group)).map(|_| GradientSums::new(self.kernel, self.centres)).collect();
-        parts.par_iter_mut().enumerate().for_each(|(g, sums)| {
-            let end = ((g + 1) * group).min(n);
-            for start in (g * group..end).step_by(TILE_ROWS) {
-                // What is summed then is incomplete, and never read.
-                if self.sample.interrupt.is_raised() {
-                    return;
+        let slopes = slope.axis_chunks_iter_mut(Axis(0), group).into_par_iter();
+        parts.par_iter_mut().zip(slopes).zip(self.sample.x.axis_chunks_iter(Axis(0), group)).for_each(
+            |((sums, mut slope), x)| {
+                let tiles = slope.axis_chunks_iter_mut(Axis(0), TILE_ROWS).zip(x.axis_chunks_iter(Axis(0), TILE_ROWS));
+                // Once interrupted, what is summed is incomplete, and never read.
+                for (mut slope, x) in tiles.take_while(|_| !self.sample.interrupt.is_raised()) {
+                    sums.add(x, slope.slice_mut(s![.., first..]));
                 }
-                let rows = start..(start + TILE_ROWS).min(end);
-                let mut slope = Array2::zeros((rows.len(), phi.ncols()));
-                for (k, (one, motion)) in each.iter().enumerate() {
-                    let mut own = Array2::zeros(slope.dim());
-                    match &motion.phi_sigma {
-                        Some(phi_sigma) => own.assign(&phi_sigma.slice(s![rows.clone(), ..])),
-                        None => linalg::product_alone(false, phi.slice(s![rows.clone(), ..]), one.sigma.view(), own.view_mut()),
-                    }
-                    for (n, mut row) in rows.clone().zip(own.outer_iter_mut()) {
-                        let (pull, b, half) = (motion.pull[n], motion.b[n], 0.5 * motion.r[n]);
-                        for ((s, w), u) in row.iter_mut().zip(&one.w).zip(&motion.u) {
-                            *s = pull * w - b * *s - half * u;
-                        }
-                    }
-                    if k == 0 { slope = own } else { slope += &own }
-                }
-                sums.add(self.sample.x.slice(s![rows, ..]), slope.slice_mut(s![.., first..]));
-            }
-        });
+            },
+        );
         self.sample.interrupt.check()?;
         let mut parts = parts.into_iter();
         let mut sums = parts.next().expect("there are rows");
         parts.for_each(|part| sums.merge(&part));
         let (log_parameters, centres) = sums.finish();
-        Ok(Gradient { log_a: total(each.iter().map(|(one, motion)| motion.log_a(one))), log_parameters, centres })
+        Ok(Gradient { log_a: total(log_a.into_iter()), log_parameters, centres })
+    }
+
+    /// Adds d log evidence / d Phi of the rows from `start` on to `out`, [rows, P].
+    fn add_slope(&self, posterior: &Posterior, motion: &Motion, start: usize, mut out: ArrayViewMut2<f64>) {
+        let rows = start..start + out.nrows();
+        let own = match &motion.phi_sigma {
+            Some(phi_sigma) => CowArray::from(phi_sigma.slice(s![rows.clone(), ..])),
+            None => {
+                let mut own = Array2::zeros(out.dim());
+                linalg::product_alone(false, self.phi.slice(s![rows.clone(), ..]), posterior.sigma.view(), own.view_mut());
+                CowArray::from(own)
+            }
+        };
+        for ((n, mut row), own) in rows.zip(out.outer_iter_mut()).zip(own.outer_iter()) {
+            let (pull, b, half) = (motion.pull[n], motion.b[n], 0.5 * motion.r[n]);
+            for (((out, s), w), u) in row.iter_mut().zip(own).zip(&posterior.w).zip(&motion.u) {
+                *out += pull * w - b * s - half * u;
+            }
+        }
     }
 }
 
@@ -401,7 +453,7 @@ fn covariance(factor: &Cholesky) -> Array2<f64> {
 mod tests {
     use super::*;
     use crate::kernel::{Form, Gamma};
-    use crate::likelihood::{Bernoulli, Gaussian};
+    use crate::likelihood::Gaussian;
 
     fn draw(n: usize, features: usize, seed: u64) -> Array2<f64> {
         let mut state = seed;
@@ -442,8 +494,8 @@ mod tests {
                     let c: Vec<f64> = (0..40).map(|i| 0.5 + (i % 3) as f64).collect();
                     // As if factors of rows were among them.
                     let count = 0.8 * c.iter().sum::<f64>();
-                    let sample =
-                        Sample { x, t, c, count, likelihood, noise: vec![noise; 2], bias, interrupt: Interrupt::default() };
+                    let (noise, interrupt) = (vec![noise; 2], Interrupt::default());
+                    let sample = Sample { x, t, c, count, likelihood: Cow::Borrowed(likelihood), noise, bias, interrupt };
                     let z = draw(5, 2, 2);
                     let log_a: Vec<f64> = (0..5 + sample.first()).map(|j| -2.0 + 0.3 * j as f64).collect();
                     let columns = Columns::new(&sample, &kernel, z.view()).unwrap().unwrap();

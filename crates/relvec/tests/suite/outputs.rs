@@ -300,6 +300,31 @@ fn a_kernel_is_learnt_from_all_outputs() {
     assert!(trial.log_evidence >= trial.start_log_evidence.unwrap_or(f64::NEG_INFINITY));
 }
 
+/// Centres are moved by all outputs, one of which may be constant: their evidence rises, in units that do not count.
+#[test]
+fn centres_moved_by_all_outputs() {
+    let (x, mut t) = data(19, 300);
+    for constant in [false, true] {
+        if constant {
+            t.column_mut(1).fill(-7.0);
+        }
+        let few = |centres| Rvm { dictionary: Dictionary::Size(4), centres, ..rvm() };
+        let (fixed, _) = fit(&few(CentreRule::Fixed), &x, &t);
+        let (moved, report) = fit(&few(CentreRule::Learned), &x, &t);
+        let search = report.centre_search.expect("centres were moved");
+        assert!(search.kept && (search.moved, search.rows) == (4, 300), "{search:?}");
+        assert!(moved.log_evidence.unwrap() > fixed.log_evidence.unwrap() + 5.0, "{search:?}");
+        assert!(moved.learned_centres && Model::from_json(&moved.to_json().unwrap()).unwrap() == moved);
+        let larger = &t * &Array1::from_vec(vec![4.0, 0.5, 0.25]);
+        let (same, _) = fit(&few(CentreRule::Learned), &x, &larger);
+        let centres = |model: &Model| match &model.expansion.basis {
+            FittedBasis::Kernel { centres, .. } => centres.clone(),
+            _ => panic!("a kernel"),
+        };
+        assert!((&centres(&same) - &centres(&moved)).iter().all(|v| v.abs() < 1e-9));
+    }
+}
+
 /// A constant output is told by the bias, and does not spoil the others; all constant ones need no kernel.
 #[test]
 fn constant_outputs() {
@@ -423,7 +448,6 @@ fn what_several_outputs_cannot_have() {
         (Rvm { inference: Variational::default().into(), ..rvm() }, "inference"),
         (Rvm { inference: Em { hyperpriors: priors, ..Em::default() }.into(), ..rvm() }, "hyperpriors.a"),
         (Rvm { keep_statistics: true, dictionary: Dictionary::Size(9), ..rvm() }, "keep_statistics"),
-        (Rvm { centres: CentreRule::Learned, ..rvm() }, "centres"),
         (Rvm { likelihood: Poisson::default().into(), ..rvm() }, "one output"),
         (Rvm { likelihood: StudentT::default().into(), ..rvm() }, "one output"),
         (Rvm { likelihood: Bernoulli::default().into(), ..rvm() }, "class labels"),
