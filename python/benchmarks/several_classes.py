@@ -29,15 +29,15 @@ Array = NDArray[Any]
 Split = tuple[Array, Array, Array, Array]
 
 FOLDS = {"iris": load_iris, "wine": load_wine, "digits": load_digits}
-LEARNERS = ["joint", "averaged", "per_class", "one_vs_rest", "one_vs_one", "fastrvm"]
+LEARNERS = ["joint", "laplace", "per_class", "one_vs_rest", "one_vs_one", "fastrvm"]
 HEAD = """# More than two classes
 
 Made by `cargo xtask bench classes --data FOLDER` ({made}).
 Means over the test folds. The log loss of relvec is of moderated probabilities and, behind the stroke, of those at
 the mean of the weights (`moderated=False`); that of fastrvm is of its softmax of one against the rest. Vectors:
 different training rows that the models need, and their sum over the models of two classes; `per_class` is `joint` with
-`class_precisions="per_class"`, and behind its vectors are the weights of classes that are left; `averaged` is `joint`
-with `posterior="averaged"`. Times are of fits.
+`class_precisions="per_class"`, and behind its vectors are the weights of classes that are left; `laplace` is `joint`
+with `posterior="laplace"`. Times are of fits.
 
 {facts}
 
@@ -79,13 +79,13 @@ def fit(learner: str, split: Split, limit: float, answer: Any) -> None:
 
         own = {
             "per_class": {"multi_class": "joint", "class_precisions": "per_class"},
-            "averaged": {"multi_class": "joint", "posterior": "averaged"},
+            "laplace": {"multi_class": "joint", "posterior": "laplace"},
         }.get(learner, {"multi_class": learner})
         model = RVC(gamma=gamma, time_limit=limit, **own).fit(X, y)
         seconds = time.perf_counter() - start
         losses = [log_loss(truth, model.predict_proba(test, moderated=moderated)) for moderated in (True, False)]
         vectors = [len(model.relevance_), int(np.sum(model.dual_coef_ != 0.0))][
-            : 1 if learner in ("joint", "averaged") else 2
+            : 1 if learner in ("joint", "laplace") else 2
         ]
         ended = "" if model.report_["status"] == "converged" else model.report_["status"].replace("_", " ")
     error = 100.0 * float(np.mean(model.predict(test) != truth))

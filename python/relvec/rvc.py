@@ -92,12 +92,14 @@ default="kmedoids"
     inference_params : dict, default=None
         Further settings of the inference scheme, by the names of the command line's ``--set``, such as
         ``{"batch": 5}``.
-    posterior : {"laplace", "averaged"}, default="laplace"
+    posterior : {"auto", "laplace", "averaged"}, default="auto"
         How the posterior of the weights is approximated. ``"laplace"``: by the curvature of the likelihood at the
         mode [1]_. Where rows are classified with certainty there is next to none, and moderated probabilities are
         too unsure. ``"averaged"``: by its mean under the posterior itself [5]_, which takes some more passes over
         the rows; probabilities are surer where classes are well apart, and much the same where they overlap. The
-        mode, the evidence and the relevance vectors do not change. Not for ``inference="variational"``.
+        mode, the evidence and the relevance vectors do not change. Not for ``inference="variational"``. ``"auto"``:
+        ``"averaged"`` where three classes or more have one model, unless the fit is stopped or out of time, else
+        ``"laplace"``.
     tol : float, default=None
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
@@ -253,7 +255,7 @@ default="kmedoids"
         class_precisions: str = "shared",
         inference: str = "sequential",
         inference_params: dict[str, Any] | None = None,
-        posterior: str = "laplace",
+        posterior: str = "auto",
         tol: float | None = None,
         sparsity: float | str = 0.0,
         folds: int | None = None,

@@ -86,10 +86,10 @@ default="kmedoids"
     inference_params : dict, default=None
         Further settings of the inference scheme, by the names of the command line's ``--set``, such as
         ``{"batch": 5}``.
-    posterior : {"laplace", "averaged"}, default="laplace"
+    posterior : {"auto", "laplace", "averaged"}, default="auto"
         How the posterior of the weights is approximated for counts; with normal noise both are exact, and under
         Student-t noise there is no difference. ``"laplace"``: by the curvature of the likelihood at the mode.
-        ``"averaged"``: by its mean under the posterior itself. Not for ``inference="variational"``.
+        ``"averaged"``: by its mean under the posterior itself. Not for ``inference="variational"``. ``"auto"`` is ``"laplace"`` here.
     tol : float, default=None
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
@@ -250,7 +250,7 @@ default="kmedoids"
         noise_degrees: float | None = None,
         inference: str = "sequential",
         inference_params: dict[str, Any] | None = None,
-        posterior: str = "laplace",
+        posterior: str = "auto",
         tol: float | None = None,
         sparsity: float | str = 0.0,
         folds: int | None = None,

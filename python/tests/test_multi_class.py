@@ -182,7 +182,7 @@ def test_a_precision_for_each_class(fitted, tmp_path):
 @pytest.mark.parametrize("own", [{}, {"class_precisions": "per_class"}, {"multi_class": "one_vs_rest"}])
 def test_averaged_posterior(own, tmp_path):
     far = X + 3.0 * Y[:, None]
-    laplace = RVC(gamma=0.05, **own).fit(far, NAMES[Y])
+    laplace = RVC(gamma=0.05, posterior="laplace", **own).fit(far, NAMES[Y])
     model = RVC(gamma=0.05, posterior="averaged", **own).fit(far, NAMES[Y])
     # The same model, and surer of it where classes are far apart.
     assert_array_equal(model.dual_coef_, laplace.dual_coef_)
@@ -196,15 +196,18 @@ def test_averaged_posterior(own, tmp_path):
     assert_array_equal(again.predict_proba(far), model.predict_proba(far))
     laplace.save(tmp_path / "model.json")
     assert relvec.load(tmp_path / "model.json").posterior == "laplace"
+    # What nobody chose.
+    usual = laplace if "multi_class" in own else model
+    assert_array_equal(RVC(gamma=0.05, **own).fit(far, NAMES[Y]).predict_proba(far), usual.predict_proba(far))
 
 
 def test_posteriors_that_do_not_suit():
-    with pytest.raises(ValueError, match="posterior = 'mean': expected one of 'laplace', 'averaged'"):
+    with pytest.raises(ValueError, match="posterior = 'mean': expected one of 'auto', 'laplace', 'averaged'"):
         RVC(posterior="mean").fit(X, Y)
     with pytest.raises(ValueError, match=r"posterior .* of its own"):
         RVC(posterior="averaged", inference="variational").fit(X, Y)
     counts = np.round(np.exp(X[:, 0]))
-    models = [RVR(likelihood="poisson", posterior=rule).fit(X, counts) for rule in ("laplace", "averaged")]
+    models = [RVR(likelihood="poisson", posterior=rule).fit(X, counts) for rule in ("auto", "averaged")]
     assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
     assert not np.array_equal(models[0].covariance_, models[1].covariance_)
 

@@ -141,17 +141,20 @@ fn a_precision_for_each_class() {
     );
 }
 
-/// The posterior of the mean curvature: another covariance, and the file says so.
+/// The posterior of the mean curvature, of several classes where no other is asked for: another covariance, and the file
+/// says so.
 #[test]
 fn a_posterior_of_the_mean_curvature() {
     let folder = Folder::with("d.csv", three_classes(ROWS, ["pear", "apple", "fig"]));
-    let laplace = folder.ok("fit d.csv --target kind -o laplace.json --json").json();
-    let own = folder.ok("fit d.csv --target kind --set posterior=averaged -o own.json --json").json();
+    let laplace = folder.ok("fit d.csv --target kind --set posterior=laplace -o laplace.json --json").json();
+    let own = folder.ok("fit d.csv --target kind -o own.json --json").json();
     assert_eq!(own["log_evidence"], laplace["log_evidence"]);
     assert_eq!((own["posterior"].as_str(), laplace.get("posterior")), (Some("averaged"), None));
     assert!(folder.ok("inspect own.json").stdout.contains("posterior           averaged"));
     let probabilities = |model: &str| folder.ok(&format!("predict {model} d.csv")).csv().1;
     assert_ne!(probabilities("own.json"), probabilities("laplace.json"));
+    folder.ok("fit d.csv --target kind --set posterior=averaged -o asked.json");
+    assert_eq!(probabilities("asked.json"), probabilities("own.json"));
     folder.fails(2, "fit d.csv --target kind --set posterior=mean -o m.json", &["posterior", "laplace", "averaged"]);
     let refused = "fit d.csv --target kind --inference variational --set posterior=averaged -o m.json";
     folder.fails(2, refused, &["posterior = averaged", "of its own"]);

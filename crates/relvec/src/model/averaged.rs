@@ -16,9 +16,12 @@ rules! {
     /// noise both are exact.
     #[derive(Default)]
     pub enum PosteriorRule, "approximation of the posterior" {
+        /// `averaged` where three classes or more have one model, else `laplace`; that too of a fit which was stopped, or has
+        /// no time left, and of [`Rvm::evaluate`](crate::Rvm::evaluate).
+        #[default]
+        Auto = "auto",
         /// By the curvature at the mode (Tipping 1999): where rows are classified with certainty there is next to none, so
         /// that functions are taken to be far more uncertain than they are.
-        #[default]
         Laplace = "laplace",
         /// By the mean of the curvature under the posterior itself: the covariance that is nearest in Kullback and
         /// Leibler's sense (Opper & Archambeau 2009), about the same mode.
@@ -47,7 +50,7 @@ pub(crate) struct Learnt<'a, F> {
 }
 
 impl Model {
-    /// How the posterior of the weights was approximated, of a committee that of its members.
+    /// How the posterior of the weights was approximated, of a committee that of its members; never `Auto`.
     pub fn posterior_rule(&self) -> PosteriorRule {
         let own = |model: &Model| model.posterior.as_ref().is_some_and(|p| p.averaged);
         match own(self) || self.committee.as_ref().is_some_and(|c| c.members.iter().any(own)) {

@@ -121,10 +121,27 @@ pub(crate) fn model(
         kept_rows: None,
         statistics: None,
     };
-    if problem.table.rvm.posterior == PosteriorRule::Averaged && !problem.constant_curvature() {
-        average_curvature(problem, &ordered, &mut model)?;
+    match problem.table.rvm.posterior {
+        PosteriorRule::Averaged if !problem.constant_curvature() => average_curvature(problem, &ordered, &mut model)?,
+        PosteriorRule::Auto if several_classes(problem) && status != Status::Stopped => {
+            let (laplace, interrupt) = (model.posterior.clone(), &problem.table.interrupt);
+            interrupt.arm();
+            let done = average_curvature(problem, &ordered, &mut model);
+            interrupt.disarm();
+            match done {
+                // Out of time.
+                Err(Error::Interrupted) if !interrupt.is_raised() => model.posterior = laplace,
+                done => done?,
+            }
+        }
+        _ => {}
     }
     Ok(model)
+}
+
+/// Whether one model has three classes or more.
+fn several_classes(problem: &Problem) -> bool {
+    problem.table.outputs > 1 && problem.table.rvm.likelihood.as_dyn().couples_classes()
 }
 
 /// Puts the posterior of the mean curvature in the place of that at the mode, (M65).

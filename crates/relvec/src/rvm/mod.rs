@@ -122,7 +122,7 @@ pub struct Rvm {
     /// How precisions are learnt.
     pub inference: Inference,
     /// How the posterior of the weights at these precisions is approximated in the end; of the scheme `variational`, which
-    /// has its own, only `laplace`.
+    /// has its own, not `averaged`.
     pub posterior: PosteriorRule,
     /// What each kernel must gain, in nats, or how that is chosen; other than 0 needs the scheme `sequential`.
     pub sparsity: Sparsity,
@@ -213,8 +213,9 @@ impl Rvm {
             require(scheme != Variational::NAME, || "inference".into(), scheme, expected)?;
         }
         self.check_class_precisions()?;
-        let own = self.posterior == PosteriorRule::Laplace || self.inference.name() != Variational::NAME;
-        let expected = "laplace, or the scheme sequential, mackay or em: the scheme variational has a posterior of its own";
+        let own = self.posterior != PosteriorRule::Averaged || self.inference.name() != Variational::NAME;
+        let expected =
+            "auto or laplace, or the scheme sequential, mackay or em: the scheme variational has a posterior of its own";
         require(own, || "posterior".into(), self.posterior.name(), expected)?;
         require(self.cv.is_none_or(|folds| folds >= 2), || "cv".into(), self.cv.unwrap_or(0), "at least 2 folds, or null")?;
         let gaussian = matches!(self.likelihood, Likelihood::Gaussian(_));

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
 use crate::linalg;
 use crate::memory::afford;
-use crate::model::Model;
+use crate::model::{Model, PosteriorRule};
 use crate::report::{KernelSearch, KernelTrial};
 
 /// Rows that gradients are taken from; more add nothing.
@@ -279,6 +279,8 @@ impl<'a> Search<'a> {
             dictionary: Dictionary::Size(dictionary),
             refresh: 0,
             inference: Inference::Sequential(inference),
+            // The evidence is the same.
+            posterior: PosteriorRule::Laplace,
             ..self.rvm.clone()
         };
         let table = self.table.with(&rvm, kernel, self.trial_rows.as_deref());

@@ -167,6 +167,43 @@ fn two_classes_under_the_softmax() {
     close("probability", &probability(&of(Softmax::default()), &twice), &probability(&one, &at), 1e-8);
 }
 
+/// What nobody chose: the mean curvature of three classes in one model that was fitted to its end, else Laplace's.
+#[test]
+fn without_a_choice() {
+    let (x, labels, c) = clouds(90, 3.0);
+    let (two, counts): (Vec<usize>, _) = (labels.iter().map(|k| (*k).min(1)).collect(), x.column(0).mapv(|v| v.exp().round()));
+    let three = Targets::classes(&labels, 3).with_weights(c.view());
+    let (pair, real) = (Targets::classes(&two, 2).with_weights(c.view()), Targets::real(counts.view()));
+    let auto = |rvm: Rvm| Rvm { posterior: PosteriorRule::Auto, ..rvm };
+    assert_eq!(Rvm::default().posterior, PosteriorRule::Auto);
+    let (softmax, bernoulli) = (auto(of(Softmax::default())), auto(of(Bernoulli::default())));
+    let cases = [
+        (softmax.clone(), &three, AVERAGED),
+        (Rvm { class_precisions: ClassPrecisions::PerClass, ..softmax.clone() }, &three, AVERAGED),
+        (Rvm { max_iterations: 3, ..softmax.clone() }, &three, AVERAGED),
+        (softmax.clone(), &pair, PosteriorRule::Laplace),
+        (Rvm { multi_class: MultiClass::OneVsRest, ..bernoulli.clone() }, &three, PosteriorRule::Laplace),
+        (bernoulli.clone(), &pair, PosteriorRule::Laplace),
+        (auto(of(Poisson::default())), &real, PosteriorRule::Laplace),
+    ];
+    for (rvm, targets, expected) in cases {
+        let (model, _) = rvm.fit(x.view(), targets, &mut silent).unwrap();
+        assert_eq!(model.posterior_rule(), expected);
+        let (asked, _) = Rvm { posterior: expected, ..rvm.clone() }.fit(x.view(), targets, &mut silent).unwrap();
+        assert_eq!(model, asked, "{}", rvm.likelihood.name());
+    }
+    let mut stop = |_: &Progress| std::ops::ControlFlow::Break(());
+    let (stopped, _) = softmax.fit(x.view(), &three, &mut stop).unwrap();
+    assert_eq!((stopped.status, stopped.posterior_rule()), (Status::Stopped, PosteriorRule::Laplace));
+    let late = Rvm { time_limit: Some(1e-9), ..softmax.clone() };
+    let (late, _) = late.fit(x.view(), &three, &mut silent).unwrap();
+    assert_eq!((late.status, late.posterior_rule()), (Status::TimeLimit, PosteriorRule::Laplace));
+    let evaluated = softmax.evaluate(x.view(), &three, &Hyperparameters::of(&stopped)).unwrap().model;
+    assert_eq!(evaluated.posterior_rule(), PosteriorRule::Laplace);
+    let scheme = Rvm { inference: Variational::default().into(), ..bernoulli };
+    assert!(scheme.fit(x.view(), &pair, &mut silent).is_ok());
+}
+
 /// It settles however sure the rows are, and however little the prior holds; and with nothing in the model.
 #[test]
 fn sure_rows_and_no_columns() {
