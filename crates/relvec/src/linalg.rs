@@ -144,12 +144,12 @@ pub(crate) fn mirror(a: &mut Array2<f64>) {
 fn flip(a: &mut Array2<f64>) {
     const BLOCK: usize = 32;
     let n = a.nrows();
+    let entries = a.as_slice_mut().expect("matrices are row-major");
     for top in (0..n).step_by(BLOCK) {
         for left in (top..n).step_by(BLOCK) {
             for i in top..(top + BLOCK).min(n) {
                 for j in left.max(i + 1)..(left + BLOCK).min(n) {
-                    a[[j, i]] = a[[i, j]];
-                    a[[i, j]] = 0.0;
+                    entries[j * n + i] = std::mem::take(&mut entries[i * n + j]);
                 }
             }
         }
@@ -168,8 +168,10 @@ pub(crate) struct Cholesky {
 impl Cholesky {
     /// Factorises symmetric `a`, [M, M]. If a pivot is not positive, jitter of 1e-14 and more, at
     /// most [`MAX_JITTER`], times `scale` (the unit-norm diagonal's size) is added.
-    pub fn new(mut a: Array2<f64>, scale: f64) -> Result<Self> {
+    pub fn new(a: Array2<f64>, scale: f64) -> Result<Self> {
         let n = a.nrows();
+        // The transpose of a symmetric matrix is as good.
+        let mut a = if a.is_standard_layout() { a } else { a.reversed_axes() };
         // A failed factorisation leaves nothing of either triangle to rely on.
         let original = a.clone();
         let parallel = par((n * n * n) as f64 / 6.0);

@@ -1,6 +1,9 @@
 //! Any number of classes with one linear function each, coupled by the softmax.
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
+use std::cmp::Ordering;
+use std::ops::AddAssign;
+
+use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut1, Axis, Zip, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -73,45 +76,86 @@ impl Contrasts {
         out[0] = after;
     }
 
-    /// E c E', [K, K], for symmetric c between the contrasts E.
-    pub fn between_classes(&self, c: ArrayView2<f64>) -> Array2<f64> {
+    /// E a, [K, M], for numbers `a` of the contrasts E, [R, M]: as [`Contrasts::classes`] of each column.
+    pub fn expand(&self, a: ArrayView2<f64>) -> Array2<f64> {
         if self.each {
-            return c.to_owned();
+            return a.as_standard_layout().into_owned();
         }
-        let classes = self.classes;
-        let mut half = Array2::zeros((classes - 1, classes));
-        for (row, mut out) in c.outer_iter().zip(half.outer_iter_mut()) {
-            self.classes(row.to_slice().expect("rows are contiguous"), out.as_slice_mut().expect("rows are contiguous"));
-        }
-        // The same map for all columns side by side, since a walk down each would miss the cache.
-        let (mut full, mut after) = (Array2::zeros((classes, classes)), Array1::zeros(classes));
-        for (r, mut u) in half.outer_iter_mut().enumerate().rev() {
-            u *= self.scale[r];
-            full.row_mut(r + 1).assign(&(&after - &(&u * (r + 1) as f64)));
+        let (mut out, mut after) = (Array2::zeros((self.classes, a.ncols())), Array1::zeros(a.ncols()));
+        for (r, a) in a.outer_iter().enumerate().rev() {
+            let u = &a * self.scale[r];
+            out.row_mut(r + 1).assign(&(&after - &(&u * (r + 1) as f64)));
             after += &u;
         }
-        full.row_mut(0).assign(&after);
-        full
+        out.row_mut(0).assign(&after);
+        out
+    }
+
+    /// E'a, [R, M], for numbers `a` of the classes, [K, M]: as [`Contrasts::contrasts`] of each column.
+    pub fn reduce(&self, a: ArrayView2<f64>) -> Array2<f64> {
+        if self.each {
+            return a.as_standard_layout().into_owned();
+        }
+        let (mut out, mut before) = (Array2::zeros((self.count(), a.ncols())), Array1::<f64>::zeros(a.ncols()));
+        for (r, mut out) in out.outer_iter_mut().enumerate() {
+            before += &a.row(r);
+            Zip::from(&mut out).and(&before).and(a.row(r + 1)).for_each(|out, b, a| *out = self.of_sum(r, *b, *a));
+        }
+        out
+    }
+
+    /// Contrast `r` of the sum of what classes 0..=r have and what class r + 1 has.
+    fn of_sum(&self, r: usize, before: f64, next: f64) -> f64 {
+        self.scale[r] * (before - (r + 1) as f64 * next)
+    }
+
+    /// E c E', [K, K], for symmetric c between the contrasts E.
+    pub fn between_classes(&self, c: ArrayView2<f64>) -> Array2<f64> {
+        self.expand(self.expand(c).t())
     }
 
     /// The curvature of the contrasts' weights, lower triangle of [R M, R M], out of Phi'c y_k y_l Phi, [M, M], for each
-    /// pair of classes k < l: block r, s is the sum of (E_kr - E_lr)(E_ks - E_ls) G_kl, E the contrasts.
+    /// pair of classes k < l: E'C E with the blocks C_kl = -G_kl and C_kk = sum_l G_kl between classes.
     pub fn curvature(&self, pairs: &[Array2<f64>]) -> Array2<f64> {
         let m = pairs.first().map_or(0, Array2::nrows);
-        let mut h = Array2::zeros((self.count() * m, self.count() * m));
-        let difference = |k: usize, l: usize, r: usize| self.at(k, r) - self.at(l, r);
-        h.axis_chunks_iter_mut(Axis(0), m.max(1)).into_par_iter().enumerate().for_each(|(r, mut rows)| {
-            for s in 0..=r {
-                let mut block = rows.slice_mut(s![.., s * m..(s + 1) * m]);
-                for ((k, l), pair) in self.pairs().zip(pairs) {
-                    let factor = difference(k, l, r) * difference(k, l, s);
-                    if factor != 0.0 {
-                        block.scaled_add(factor, pair);
-                    }
+        let (classes, count) = (self.classes, self.count());
+        let mut h = Array3::zeros((count, m, count * m));
+        // Each row of the M by itself: what is summed on the way stays in the cache.
+        h.axis_iter_mut(Axis(1)).into_par_iter().enumerate().for_each(|(i, mut h)| {
+            let pair = |k: usize, l: usize| pairs[l * (l - 1) / 2 + k].row(i);
+            let mut own = Array2::<f64>::zeros((classes, m));
+            for (k, l) in self.pairs() {
+                let pair = pair(k, l);
+                own.row_mut(k).add_assign(&pair);
+                own.row_mut(l).add_assign(&pair);
+            }
+            let block = |k: usize, l: usize, mut out: ArrayViewMut1<f64>| match k.cmp(&l) {
+                Ordering::Less => out.zip_mut_with(&pair(k, l), |out, g| *out = -g),
+                Ordering::Equal => out.assign(&own.row(k)),
+                Ordering::Greater => out.zip_mut_with(&pair(l, k), |out, g| *out = -g),
+            };
+            if self.each {
+                for (k, mut h) in h.outer_iter_mut().enumerate() {
+                    (0..=k).for_each(|l| block(k, l, h.slice_mut(s![l * m..(l + 1) * m])));
+                }
+                return;
+            }
+            // Of the classes up to r, summed; of class r + 1; and contrast r of them: [K, M] each.
+            let [mut before, mut next, mut contrast] = [(); 3].map(|()| Array2::<f64>::zeros((classes, m)));
+            (0..classes).for_each(|l| block(0, l, next.row_mut(l)));
+            for (r, mut h) in h.outer_iter_mut().enumerate() {
+                before += &next;
+                (0..classes).for_each(|l| block(r + 1, l, next.row_mut(l)));
+                Zip::from(&mut contrast).and(&before).and(&next).for_each(|c, b, n| *c = self.of_sum(r, *b, *n));
+                let mut sum = Array1::<f64>::zeros(m);
+                for s in 0..=r {
+                    sum += &contrast.row(s);
+                    let out = h.slice_mut(s![s * m..(s + 1) * m]);
+                    Zip::from(out).and(&sum).and(contrast.row(s + 1)).for_each(|out, b, n| *out = self.of_sum(s, *b, *n));
                 }
             }
         });
-        h
+        h.into_shape_with_order((count * m, count * m)).expect("its blocks of rows are consecutive")
     }
 
     /// All pairs of classes k < l: (0, 1), (0, 2), (1, 2), (0, 3) and so on.
@@ -127,7 +171,7 @@ impl Contrasts {
         let mut before = 0.0;
         for (r, out) in out.iter_mut().enumerate() {
             before += f[r];
-            *out = self.scale[r] * (before - (r + 1) as f64 * f[r + 1]);
+            *out = self.of_sum(r, before, f[r + 1]);
         }
     }
 }
@@ -146,13 +190,22 @@ pub(crate) struct ClassRows {
 impl ClassRows {
     /// Of class numbers `targets`, `[B]`, at contrasts `f`, [B, R] by rows.
     pub fn new(contrasts: &Contrasts, targets: &[f64], f: &[f64]) -> ClassRows {
-        let (outputs, n) = (contrasts.count(), targets.len());
+        let mut functions = Array2::zeros((targets.len(), contrasts.n_classes()));
+        for (n, mut row) in functions.outer_iter_mut().enumerate() {
+            let own = &f[n * contrasts.count()..(n + 1) * contrasts.count()];
+            contrasts.classes(own, row.as_slice_mut().expect("rows are contiguous"));
+        }
+        ClassRows::at(targets, functions)
+    }
+
+    /// Of class numbers `targets`, `[B]`, at functions of the classes, [B, K].
+    pub fn at(targets: &[f64], functions: Array2<f64>) -> ClassRows {
+        let n = targets.len();
         let labels: Vec<usize> = targets.iter().map(|t| *t as usize).collect();
-        let mut y = Array2::zeros((n, contrasts.n_classes()));
+        let mut y = functions;
         let (mut top, mut log_likelihood) = (Vec::with_capacity(n), Vec::with_capacity(n));
         for (n, mut row) in y.outer_iter_mut().enumerate() {
             let row = row.as_slice_mut().expect("rows are contiguous");
-            contrasts.classes(&f[n * outputs..(n + 1) * outputs], row);
             let best = (0..row.len()).fold(0, |best, k| if row[k] > row[best] { k } else { best });
             let largest = row[best];
             row.iter_mut().for_each(|f| *f -= largest);
@@ -172,12 +225,18 @@ impl ClassRows {
     pub fn residual(&self, contrasts: &Contrasts) -> Vec<f64> {
         let outputs = contrasts.count();
         let mut out = vec![0.0; self.labels.len() * outputs];
-        let mut own = vec![0.0; contrasts.n_classes()];
-        for (n, (row, label)) in self.y.outer_iter().zip(&self.labels).enumerate() {
-            own.iter_mut().zip(row).for_each(|(r, y)| *r = -y);
+        for (own, out) in self.residual_of_classes().outer_iter().zip(out.chunks_mut(outputs)) {
+            contrasts.contrasts(own.to_slice().expect("rows are contiguous"), out);
+        }
+        out
+    }
+
+    /// The same in the functions of the classes, [B, K].
+    pub fn residual_of_classes(&self) -> Array2<f64> {
+        let mut out = -&self.y;
+        for ((row, mut out), label) in self.y.outer_iter().zip(out.outer_iter_mut()).zip(&self.labels) {
             // 1 - y as the sum of the others is not rounded to 0 where y is nearly 1.
-            own[*label] = row.iter().enumerate().map(|(k, y)| if k == *label { 0.0 } else { *y }).sum();
-            contrasts.contrasts(&own, &mut out[n * outputs..(n + 1) * outputs]);
+            out[*label] = row.iter().enumerate().map(|(k, y)| if k == *label { 0.0 } else { *y }).sum();
         }
         out
     }
@@ -313,6 +372,33 @@ mod tests {
                 let mut back = vec![0.0; classes - 1];
                 c.contrasts(&f, &mut back);
                 assert!(back.iter().zip(&v).all(|(b, v)| (b - v).abs() < 1e-15));
+            }
+        }
+    }
+
+    /// Maps of matrices are those of their columns, and the curvature is the sum over pairs of classes that it stands for.
+    #[test]
+    fn matrices_of_contrasts() {
+        let entry = |i: usize| ((i * i + 3) as f64 * 0.7391).sin();
+        for (contrasts, m) in [(Contrasts::new(5), 3), (Contrasts::new(2), 1), (Contrasts::each(4), 2)] {
+            let (classes, count) = (contrasts.n_classes(), contrasts.count());
+            let e = Array2::from_shape_fn((classes, count), |(k, r)| contrasts.at(k, r));
+            let of_contrasts = Array2::from_shape_fn((count, 4), |(r, i)| entry(4 * r + i));
+            let of_classes = Array2::from_shape_fn((classes, 4), |(k, i)| entry(50 + 4 * k + i));
+            let near = |a: &Array2<f64>, b: &Array2<f64>| assert!((a - b).iter().all(|d| d.abs() < 1e-14));
+            near(&contrasts.expand(of_contrasts.view()), &e.dot(&of_contrasts));
+            near(&contrasts.reduce(of_classes.view()), &e.t().dot(&of_classes));
+
+            let pairs: Vec<Array2<f64>> = (0..classes * (classes - 1) / 2)
+                .map(|p| Array2::from_shape_fn((m, m), |(i, j)| entry(90 + 20 * p + i + j)))
+                .collect();
+            let found = contrasts.curvature(&pairs);
+            for ((i, j), found) in found.indexed_iter().filter(|((i, j), _)| i / m >= j / m) {
+                let term = |((k, l), pair): ((usize, usize), &Array2<f64>)| {
+                    (e[[k, i / m]] - e[[l, i / m]]) * (e[[k, j / m]] - e[[l, j / m]]) * pair[[i % m, j % m]]
+                };
+                let expected: f64 = contrasts.pairs().zip(&pairs).map(term).sum();
+                assert!((found - expected).abs() < 1e-13, "{i}, {j}: {found} instead of {expected}");
             }
         }
     }

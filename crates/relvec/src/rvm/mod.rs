@@ -5,6 +5,7 @@ mod batch;
 mod bound;
 mod by_class;
 mod committee;
+mod conjugate;
 mod em;
 mod evaluate;
 mod factor;

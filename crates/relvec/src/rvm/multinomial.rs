@@ -14,6 +14,7 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView2, Axis, Zip, s};
 use rayon::prelude::*;
 
+use super::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
 use super::laplace;
 use super::problem::Problem;
 use super::slopes::Phi;
@@ -27,12 +28,6 @@ const MAX_NEWTON: usize = 100;
 const MAX_HALVINGS: usize = 40;
 /// What is left to gain before the last step, relative to the objective.
 const DECREMENT: f64 = 1e-11;
-/// Residuals at which conjugate gradients stop, in the norm of the preconditioner: on the way, and at the last step.
-const RESIDUAL: f64 = 1e-3;
-const LAST_RESIDUAL: f64 = 1e-4;
-/// Products of conjugate gradients at most, and those from which a new preconditioner is worth its making.
-const MAX_PRODUCTS: usize = 200;
-const MANY_PRODUCTS: usize = 12;
 /// Rows of a block of a pair's products.
 const BLOCK: usize = 256;
 
@@ -184,19 +179,19 @@ impl Sweep<'_> {
 
     /// The objective and its slope at weights `v`.
     fn at(&self, v: Array2<f64>) -> Result<Place> {
-        let table = self.problem.table;
-        let (outputs, m) = v.dim();
-        let contrasts = &self.contrasts;
+        let (table, contrasts) = (self.problem.table, &self.contrasts);
+        // Those of the classes themselves: the rows need no contrasts.
+        let functions = contrasts.expand(v.view());
         let groups = self.phi.by_groups(
             self.problem,
-            || (0.0, Array2::<f64>::zeros((outputs, m)), Vec::<f64>::new()),
+            || (0.0, Array2::<f64>::zeros(functions.dim()), Vec::<f64>::new()),
             |(log_likelihood, slope, y), rows, phi| {
-                let mut f = Array2::zeros((rows.len(), outputs));
-                linalg::product_alone(false, phi, v.t(), f.view_mut());
+                let mut f = Array2::zeros((rows.len(), functions.nrows()));
+                linalg::product_alone(false, phi, functions.t(), f.view_mut());
                 let c = &table.weights[rows.clone()];
-                let work = ClassRows::new(contrasts, &table.targets[rows], f.as_slice().expect("f is contiguous"));
+                let work = ClassRows::at(&table.targets[rows], f);
                 *log_likelihood += work.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
-                let mut r = Array2::from_shape_vec((c.len(), outputs), work.residual(contrasts)).expect("[B, R]");
+                let mut r = work.residual_of_classes();
                 r.outer_iter_mut().zip(c).for_each(|(mut r, c)| r *= *c);
                 linalg::product_alone(true, r.t(), phi, slope.view_mut());
                 y.extend(&work.y);
@@ -207,7 +202,7 @@ impl Sweep<'_> {
         let (mut log_likelihood, mut gradient, mut y) = (0.0, -&prior, Vec::new());
         for (l, slope, part) in groups {
             log_likelihood += l;
-            gradient += &slope;
+            gradient += &contrasts.reduce(slope.view());
             y.extend(part);
         }
         let y = Array2::from_shape_vec((table.targets.len(), self.classes), y).expect("[N, K]");
@@ -217,54 +212,30 @@ impl Sweep<'_> {
 
     /// Newton's step by preconditioned conjugate gradients, and the products that it took.
     fn step(&self, place: &Place, factor: &Cholesky, residual: f64) -> Result<(Array2<f64>, usize)> {
-        let mut step = Array2::zeros(place.gradient.dim());
-        let mut left = place.gradient.clone();
-        let mut z = precondition(factor, &left);
-        let mut direction = z.clone();
-        let first = (&left * &z).sum();
-        let mut size = first;
-        let mut products = 0;
-        while size > residual * residual * first && products < MAX_PRODUCTS {
-            let curved = self.curvature_times(place, &direction)?;
-            products += 1;
-            let length = size / (&direction * &curved).sum();
-            if !length.is_finite() {
-                break;
-            }
-            step.scaled_add(length, &direction);
-            left.scaled_add(-length, &curved);
-            z = precondition(factor, &left);
-            let next = (&left * &z).sum();
-            direction = &z + &(&direction * (next / size));
-            size = next;
-        }
-        Ok((step, products))
+        conjugate::step(&place.gradient, residual, |g| precondition(factor, g), |d| self.curvature_times(place, d))
     }
 
     /// The Hessian of minus the objective times `d`, [R, M].
     fn curvature_times(&self, place: &Place, d: &Array2<f64>) -> Result<Array2<f64>> {
-        let table = self.problem.table;
-        let (outputs, m) = d.dim();
-        let (contrasts, classes) = (&self.contrasts, self.classes);
+        let (table, contrasts) = (self.problem.table, &self.contrasts);
+        let functions = contrasts.expand(d.view());
         let groups = self.phi.by_groups(
             self.problem,
-            || Array2::<f64>::zeros((outputs, m)),
+            || Array2::<f64>::zeros(functions.dim()),
             |sums, rows, phi| {
-                let mut f = Array2::zeros((rows.len(), outputs));
-                linalg::product_alone(false, phi, d.t(), f.view_mut());
-                let mut g = vec![0.0; classes];
+                let mut f = Array2::zeros((rows.len(), functions.nrows()));
+                linalg::product_alone(false, phi, functions.t(), f.view_mut());
                 for (mut f, n) in f.outer_iter_mut().zip(rows) {
-                    let (y, f) = (place.y.row(n), f.as_slice_mut().expect("rows are contiguous"));
-                    contrasts.classes(f, &mut g);
-                    let mean = g.iter().zip(y).map(|(g, y)| g * y).sum::<f64>();
-                    g.iter_mut().zip(y).for_each(|(g, y)| *g = table.weights[n] * y * (*g - mean));
-                    contrasts.contrasts(&g, f);
+                    let y = place.y.row(n);
+                    let mean = f.dot(&y);
+                    f.zip_mut_with(&y, |f, y| *f = table.weights[n] * y * (*f - mean));
                 }
                 linalg::product_alone(true, f.t(), phi, sums.view_mut());
             },
         );
         table.interrupt.check()?;
-        Ok(self.mask(groups.into_iter().fold(self.prior_times(d), |total, part| total + part)))
+        let curved = |total, part: Array2<f64>| total + contrasts.reduce(part.view());
+        Ok(self.mask(groups.into_iter().fold(self.prior_times(d), curved)))
     }
 
     /// Phi'c y_k y_l Phi for each pair of classes k < l, [M, M]. What `before` knows of the columns, at nearly the
@@ -304,14 +275,13 @@ impl Sweep<'_> {
             made.par_iter_mut().for_each(linalg::mirror);
             return Ok(made);
         };
+        let kept: Vec<(usize, usize)> = known.places.iter().enumerate().filter_map(|(i, old)| Some((i, (*old)?))).collect();
         let all = made.par_iter().zip(known.pairs).map(|(made, old)| {
             let mut out = Array2::zeros((m, m));
-            for i in 0..m {
-                for j in 0..m {
-                    if let (Some(i_old), Some(j_old)) = (known.places[i], known.places[j]) {
-                        out[[i, j]] = old[[i_old, j_old]];
-                    }
-                }
+            for (i, place) in &kept {
+                let (mut row, old) = (out.row_mut(*i), old.row(*place));
+                let (row, old) = (row.as_slice_mut().expect("row-major"), old.to_slice().expect("row-major"));
+                kept.iter().for_each(|(j, place)| row[*j] = old[*place]);
             }
             for (row, i) in made.outer_iter().zip(&fresh) {
                 out.row_mut(*i).assign(&row);

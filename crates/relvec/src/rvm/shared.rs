@@ -7,9 +7,11 @@ use std::f64::consts::PI;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, s};
 use rayon::prelude::*;
 
+use super::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
 use super::gain::Noise;
 use super::lbfgs::{self, Limits, Peak};
 use super::table::Table;
+use crate::design;
 use crate::error::{Error, Result};
 use crate::kernel::{GradientSums, Kernel};
 use crate::likelihood::{Bernoulli, Likelihood, Working};
@@ -163,7 +165,12 @@ impl<'s> Columns<'s> {
         });
         let sums = if sample.likelihood.as_dyn().constant_curvature() {
             let c = Array1::from_vec(sample.c.clone());
-            let f: Vec<Array1<f64>> = sample.t.iter().map(|t| phi.t().dot(&(&c * &ArrayView1::from(t)))).collect();
+            let targets = sample.t.iter().map(|t| {
+                let (mut f, ct) = (vec![0.0; phi.ncols()], &c * &ArrayView1::from(t));
+                design::add_sums(ct.as_slice().expect("a vector is contiguous"), phi.view(), &mut f);
+                Array1::from_vec(f)
+            });
+            let f: Vec<_> = targets.collect();
             Some((weighted_gram(&phi, &c, &sample.interrupt)?, f))
         } else {
             None
@@ -227,6 +234,13 @@ impl<'s> Columns<'s> {
         Ok(Posterior { log_evidence, w: z.remove_axis(Axis(1)), alpha: a.iter().map(|a| a * beta).collect(), beta, sigma })
     }
 
+    /// Phi'v, `[P]`.
+    fn sums(&self, v: &[f64]) -> Array1<f64> {
+        let mut out = Array1::zeros(self.count());
+        design::add_sums(v, self.phi.view(), out.as_slice_mut().expect("a vector is contiguous"));
+        out
+    }
+
     /// (M13), (M14).
     fn laplace(&self, alpha: &[f64], t: &[f64], near: Option<&Array1<f64>>) -> Result<Posterior> {
         let alpha: Array1<f64> = alpha.iter().copied().collect();
@@ -245,32 +259,57 @@ impl<'s> Columns<'s> {
             let gram = weighted_gram(&self.phi, &curvature, &self.sample.interrupt)?;
             factor(&gram, alpha.as_slice().expect("contiguous"))
         };
+        let solve = |factor: &Cholesky, g: &Array1<f64>| {
+            let mut z = g.clone().insert_axis(Axis(1));
+            linalg::solve_lower(factor.lower.view(), z.view_mut());
+            linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
+            z.remove_axis(Axis(1))
+        };
+        let gradient_at = |work: &Working, w: &Array1<f64>| self.sums(&work.residual) - &alpha * w;
+        // The Hessian costs as much as hundreds of products with it: that of the start, factorised, does for the way.
         let mut factor = factor_at(&work)?;
+        let (mut fresh, mut last) = (true, false);
         for _ in 0..MAX_NEWTON {
             self.sample.interrupt.check()?;
-            let gradient = self.phi.t().dot(&ArrayView1::from(&work.residual)) - &(&alpha * &w);
-            let mut step = gradient.clone().insert_axis(Axis(1));
-            linalg::solve_lower(factor.lower.view(), step.view_mut());
-            linalg::solve_lower_transposed(factor.lower.view(), step.view_mut());
-            let step = step.remove_axis(Axis(1));
-            let last = 0.5 * gradient.dot(&step) <= DECREMENT * (1.0 + value.abs());
-            let mut length = 1.0;
-            let mut moved = false;
+            let gradient = gradient_at(&work, &w);
+            let newton = |residual: f64| {
+                let times = |d: &Array1<f64>| {
+                    let mut f = self.phi.dot(d);
+                    f.iter_mut().zip(&work.curvature).for_each(|(f, b)| *f *= b);
+                    Ok(self.sums(f.as_slice().expect("f is contiguous")) + &alpha * d)
+                };
+                conjugate::step(&gradient, residual, |g| solve(&factor, g), times)
+            };
+            let (mut step, products) = newton(if last { LAST_RESIDUAL } else { RESIDUAL })?;
+            if !last && 0.5 * gradient.dot(&step) <= DECREMENT * (1.0 + value.abs()) {
+                last = true;
+                step = newton(LAST_RESIDUAL)?.0;
+            }
+            let (mut length, mut moved) = (1.0, false);
             for _ in 0..MAX_HALVINGS {
                 let trial = &w + &(&step * length);
                 let (there, risen) = at(&trial);
                 if risen >= value - 1e-14 * value.abs() {
-                    (w, work, value, moved) = (trial, there, risen, true);
+                    (w, work, value, moved, fresh) = (trial, there, risen, true, false);
                     break;
                 }
                 length *= 0.5;
             }
-            if moved {
-                factor = factor_at(&work)?;
-            }
             if last || !moved {
                 break;
             }
+            if products > MANY_PRODUCTS {
+                (factor, fresh) = (factor_at(&work)?, true);
+            }
+        }
+        if !fresh {
+            factor = factor_at(&work)?;
+        }
+        // With the factor of this very place the last digits cost next to nothing.
+        let polished = &w + &solve(&factor, &gradient_at(&work, &w));
+        let (_, risen) = at(&polished);
+        if risen >= value - 1e-14 * value.abs() {
+            (w, value) = (polished, risen);
         }
         let log_evidence = value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
         Ok(Posterior { log_evidence, w, alpha, beta: 1.0, sigma: covariance(&factor) })
@@ -322,7 +361,7 @@ impl<'s> Columns<'s> {
         let phi_sigma = linalg::times(phi.view(), sigma.view());
         let h: Array1<f64> = phi_sigma.outer_iter().zip(phi.outer_iter()).map(|(s, p)| s.dot(&p)).collect();
         let hb = h * Array1::from_vec(work.third);
-        let u = sigma.dot(&phi.t().dot(&hb));
+        let u = sigma.dot(&self.sums(hb.as_slice().expect("a vector is contiguous")));
         let pull = &r - &(&hb * 0.5) + &(&b * &phi.dot(&u) * 0.5);
         Motion { r, b, u, pull, phi_sigma: Some(phi_sigma) }
     }

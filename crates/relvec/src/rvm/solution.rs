@@ -194,14 +194,7 @@ impl Solution {
         if own.count() == functions.count() {
             return mean.to_owned();
         }
-        let mut out = Array2::zeros((functions.count(), m));
-        let (mut f, mut v) = (vec![0.0; own.n_classes()], vec![0.0; functions.count()]);
-        for (mean, mut out) in mean.columns().into_iter().zip(out.columns_mut()) {
-            own.classes(&mean.to_vec(), &mut f);
-            functions.contrasts(&f, &mut v);
-            out.iter_mut().zip(&v).for_each(|(out, v)| *out = *v);
-        }
-        out
+        functions.reduce(own.expand(mean).view())
     }
 
     /// The kept Phi of this solution if these, positions in the model, are all of it.
