@@ -11,7 +11,7 @@
 
 use std::rc::Rc;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, Zip, s};
+use ndarray::{Array1, Array2, ArrayView2, Axis, CowArray, Zip, s};
 use rayon::prelude::*;
 
 use super::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
@@ -251,14 +251,16 @@ impl Sweep<'_> {
         // The rows of one group after another, so that no more than one set of sums is alive; pairs side by side.
         let mut made: Vec<Array2<f64>> = names.iter().map(|_| Array2::zeros((height, m))).collect();
         let mut add = |rows: std::ops::Range<usize>, phi: ArrayView2<f64>| {
+            let left = if before.is_some() { phi.select(Axis(1), &fresh).into() } else { CowArray::from(phi) };
             made.par_iter_mut().zip(&names).for_each(|(sums, (k, l))| {
                 for start in (0..rows.len()).step_by(BLOCK) {
                     let end = (start + BLOCK).min(rows.len());
-                    let phi = phi.slice(s![start..end, ..]);
+                    let (phi, left) = (phi.slice(s![start..end, ..]), left.slice(s![start..end, ..]));
                     let weight = |n: usize| problem.table.weights[n] * y[[n, *k]] * y[[n, *l]];
-                    let mut weighted = if before.is_some() { phi.select(Axis(1), &fresh) } else { phi.to_owned() };
-                    for (mut row, n) in weighted.outer_iter_mut().zip(rows.start + start..) {
-                        row *= if before.is_some() { weight(n) } else { weight(n).sqrt() };
+                    let mut weighted = Array2::zeros(left.dim());
+                    for ((mut out, row), n) in weighted.outer_iter_mut().zip(left.outer_iter()).zip(rows.start + start..) {
+                        let weight = if before.is_some() { weight(n) } else { weight(n).sqrt() };
+                        out.zip_mut_with(&row, |out, v| *out = weight * v);
                     }
                     match before {
                         Some(_) => linalg::product_alone(true, weighted.t(), phi, sums.view_mut()),
