@@ -30,10 +30,14 @@ rules! {
 }
 
 /// Rounds at most, and the relative change of a diagonal entry of the precision that ends them.
-const MOST_ROUNDS: usize = 100;
+const MOST_ROUNDS: usize = 200;
 const SETTLED: f64 = 1e-5;
-/// The share of the way that a round goes at first; half of it wherever that has led about as far to the other side.
+/// The share of the way, in the logs of such entries, that a round goes at first, and at most; half of it wherever that
+/// has led about as far to the other side, and more again where it has led on.
 const FIRST_STEP: f64 = 0.5;
+const GROWTH: f64 = 1.25;
+/// And no further than this: the curvature of counts is exponential in their variance.
+const FURTHEST: f64 = 1.5;
 /// Rows at a time.
 const BLOCK_ROWS: usize = 4096;
 
@@ -77,14 +81,22 @@ impl Model {
             let mean = self.mean_curvature(&posterior, rows)?;
             let mut change = 0.0f64;
             for ((new, old), a) in mean.diag().iter().zip(curvature.diag()).zip(&prior) {
-                let own = (new - old) / (old + a);
-                change = if own.abs() > change.abs() { own } else { change };
+                let own = ((new + a) / (old + a)).ln();
+                change = if own.is_nan() || own.abs() > change.abs() { own } else { change };
             }
-            if change * last < 0.0 && change.abs() > 0.5 * last.abs() {
+            if change * last > 0.0 {
+                step = (GROWTH * step).min(FIRST_STEP);
+            } else if change.abs() > 0.5 * last.abs() {
                 step *= 0.5;
             }
             last = change;
-            curvature = curvature * (1.0 - step) + mean * step;
+            let way = (step * change).clamp(-FURTHEST, FURTHEST);
+            if mean.iter().all(|v| v.is_finite()) {
+                let share = if change.abs() < SETTLED { step } else { way.exp_m1() / change.exp_m1() };
+                curvature = curvature * (1.0 - share) + mean * share;
+            } else {
+                curvature *= way.exp();
+            }
             let precision = &curvature + &Array2::from_diag(&prior);
             let scale = curvature.diag().iter().fold(0.0f64, |m, v| m.max(*v));
             let lower = Cholesky::new(precision, scale)?.lower;

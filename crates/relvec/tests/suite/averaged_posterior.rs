@@ -230,6 +230,23 @@ fn sure_rows_and_no_columns() {
         check_inverse(&format!("alpha = {alpha}"), &precision, &model);
     }
 
+    // Where nothing was ever counted and the prior says little, the curvature of counts is exponential in a variance of
+    // tens: steps have to be short.
+    let none = Array1::zeros(90);
+    for alpha in [1e-2, 1e-6, 1e-9] {
+        let at = Hyperparameters { relevance: vec![0, 40], alpha: vec![alpha; 2], ..Hyperparameters::default() };
+        let rvm = Rvm { bias: false, ..of(Poisson::default()) };
+        let model = rvm.evaluate(x.view(), &Targets::real(none.view()).with_weights(c.view()), &at).unwrap().model;
+        let found = model.predict(x.view()).unwrap();
+        let phi = columns(&model, &x, &x);
+        let mut weighted = phi.clone();
+        for (n, mut row) in weighted.outer_iter_mut().enumerate() {
+            row *= c[n] * (found.mean[n] + 0.5 * found.model_variance[n]).exp();
+        }
+        let precision = phi.t().dot(&weighted) + Array2::from_diag(&precisions(&model));
+        check_inverse(&format!("counts, alpha = {alpha}"), &precision, &model);
+    }
+
     let noise: Vec<usize> = (0..90).map(|n| usize::from((n * n * 7) % 11 < 5)).collect();
     for likelihood in [Likelihood::from(Bernoulli::default()), Softmax::default().into()] {
         let rvm = Rvm { bias: false, kernel: Rbf { gamma: 1e6.into() }.into(), ..of(likelihood) };
