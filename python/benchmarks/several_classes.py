@@ -37,7 +37,7 @@ Means over the test folds. The log loss of relvec is of moderated probabilities 
 the mean of the weights (`moderated=False`); that of fastrvm is of its softmax of one against the rest. Vectors:
 different training rows that the models need, and their sum over the models of two classes; `per_class` is `joint` with
 `class_precisions="per_class"`, and behind its vectors are the weights of classes that are left; `laplace` is `joint`
-with `posterior="laplace"`. Times are of fits.
+with `posterior="laplace"`, which is what a fit that ran out of time has as well. Times are of fits.
 
 {facts}
 
