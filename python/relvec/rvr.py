@@ -89,7 +89,8 @@ default="kmedoids"
     posterior : {"auto", "laplace", "averaged"}, default="auto"
         How the posterior of the weights is approximated for counts; with normal noise both are exact, and under
         Student-t noise there is no difference. ``"laplace"``: by the curvature of the likelihood at the mode.
-        ``"averaged"``: by its mean under the posterior itself. Not for ``inference="variational"``. ``"auto"`` is ``"laplace"`` here.
+        ``"averaged"``: by its mean under the posterior itself. Not for ``inference="variational"``. ``"auto"`` is
+        ``"laplace"`` here.
     tol : float, default=None
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
