@@ -29,15 +29,16 @@ from sklearn.utils.validation import check_is_fitted
 from relvec import RVC, RVR
 
 rng = np.random.default_rng(0)
-rows, scheme, machine = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+rows, dictionary, scheme, machine, delay = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
 X = rng.uniform(-2, 2, size=(rows, 6))
 t = np.sin(3 * X).sum(axis=1) + 0.5 * rng.normal(size=rows)
-model = RVR(inference=scheme, gamma=1.0) if machine == "rvr" else RVC(inference=scheme, gamma=1.0)
+model = (RVR if machine == "rvr" else RVC)(inference=scheme, gamma=1.0)
 model.fit(X[:30], t[:30] if machine == "rvr" else t[:30] > 0)  # fitted before: must be forgotten
+model.set_params(dictionary=dictionary)
 sent = []
 
 def interrupt():
-    time.sleep(float(sys.argv[4]))
+    time.sleep(float(delay))
     sent.append(time.perf_counter())
     signal.raise_signal(signal.SIGINT)
 
@@ -53,12 +54,15 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize("scheme", ["sequential", "mackay"])
+@pytest.mark.parametrize(
+    ("scheme", "rows", "dictionary"),
+    [("sequential", 6000, 6000), ("sequential", 300_000, 3000), ("mackay", 5000, 5000)],
+    ids=["every row", "landmarks", "mackay"],
+)
 @pytest.mark.parametrize("machine", ["rvr", "rvc"])
 @pytest.mark.parametrize("delay", [0.3, 2.0])
-def test_ctrl_c(scheme, machine, delay):
-    rows = 6000 if scheme == "sequential" else 3000
-    words = [sys.executable, "-c", CTRL_C, str(rows), scheme, machine, str(delay)]
+def test_ctrl_c(scheme, rows, dictionary, machine, delay):
+    words = [sys.executable, "-c", CTRL_C, str(rows), str(dictionary), scheme, machine, str(delay)]
     run = subprocess.run(words, capture_output=True, text=True, timeout=300)
     lines = dict(line.split(" ", 1) for line in run.stdout.splitlines())
     assert "seconds" in lines, (run.stdout, run.stderr)
