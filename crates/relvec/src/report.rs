@@ -118,7 +118,7 @@ impl Status {
 pub struct Certificate {
     /// Largest gain in log evidence (nats) that any single action (add, re-estimate, delete, swap)
     /// still promises; actions that were tried and lowered the true evidence do not count.
-    /// `None` where the scheme does not score candidates.
+    /// `None` where the scheme does not score candidates, or the fit was stopped or ran out of time.
     pub largest_gain: Option<f64>,
     /// Largest |d log evidence / d log alpha| over the active basis functions, curvature held fixed; in the
     /// variational scheme that of the lower bound by the logs of the mean precisions, q(w) held.

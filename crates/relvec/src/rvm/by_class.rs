@@ -375,7 +375,7 @@ impl<'p> Run<'p> for ClassSearch {
         work.problem.log_evidence_out(self.now.log_evidence)
     }
 
-    fn certificate(&self, _work: &Workspace<'p>) -> Certificate {
+    fn certificate(&self, _work: &Workspace<'p>, _late: bool) -> Certificate {
         let own = self.own();
         let slope = |(k, i): (usize, usize)| self.now.class_gradient(own, k, i).abs();
         let largest_gradient = own.alpha.indexed_iter().map(|(at, _)| slope(at)).fold(0.0, f64::max);

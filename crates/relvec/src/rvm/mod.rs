@@ -24,6 +24,7 @@ mod moved;
 mod multinomial;
 mod outputs;
 mod parts;
+mod pooled;
 mod problem;
 mod reestimation;
 mod robust;
@@ -622,11 +623,13 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         let scheme = self.inference.as_dyn();
         let keep = start.map_or_else(|| scheme.first_candidates(table), |start| start.places(table));
+        let pooled = if start.is_none() { pooled::start(self, table, watch)? } else { None };
+        let keep = pooled.as_ref().map_or(keep, |(pool, _)| pool.clone());
         let (mut parts, mut places) = Parts::new(table, &keep, start.is_none(), brief);
         let mut start = start;
         let mut given = sums;
         let mut actions = Actions::default();
-        let mut from: Option<Warm> = None;
+        let mut from = pooled.map(|(_, warm)| warm);
         loop {
             // What there is to return if the time is up before this part is under way.
             let last = from.clone().or_else(|| parts.best()).filter(|_| table.rows.nrows() > 0);
@@ -651,7 +654,7 @@ impl Rvm {
             };
             let mut status = watch.drive(&mut *run, &work)?;
             if status == Status::Converged {
-                match parts.next(&work, run.best(), scheme.least_gain(table.count)) {
+                match parts.next(&work, run.best(), scheme.least_gain(table.count, run.best())) {
                     Ok(None) => {}
                     Ok(Some((next, warm))) => {
                         actions.add(&run.actions());
@@ -757,7 +760,7 @@ impl Rvm {
             run = search;
         }
         let log_evidence = run.objective(work);
-        let mut certificate = run.certificate(work);
+        let mut certificate = run.certificate(work, matches!(status, Status::TimeLimit | Status::Stopped));
         if !parts.whole {
             parts.certify(&mut certificate, status == Status::Converged);
         }

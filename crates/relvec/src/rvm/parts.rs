@@ -1,6 +1,8 @@
 //! Dictionaries too large for one problem: the search works on a part, a pass over all candidates finds
 //! those that would raise the evidence, exactly, and they make up the next part.
 
+use std::rc::Rc;
+
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
@@ -50,13 +52,17 @@ pub(crate) struct Warm {
     pub a: Vec<f64>,
     /// Of each noise.
     pub beta: Vec<f64>,
+    /// The mode of several classes, and what is known there.
+    pub mode: Option<Rc<Solution>>,
 }
 
 impl Warm {
     pub fn of(work: &Workspace, solution: &Solution) -> Warm {
         let first = usize::from(work.problem.has_bias);
         let place = |j: &usize| (*j >= first).then(|| work.problem.places[*j - first]);
-        Warm { places: solution.active.iter().map(place).collect(), a: solution.a.clone(), beta: solution.beta.clone() }
+        let mode = solution.joint.is_some().then(|| Rc::new(solution.clone().renamed(solution.active.clone(), None)));
+        let places = solution.active.iter().map(place).collect();
+        Warm { places, a: solution.a.clone(), beta: solution.beta.clone(), mode }
     }
 
     /// At given precisions, in the user's units.
@@ -67,7 +73,8 @@ impl Warm {
         order.sort_by_key(|k| active[*k]);
         let place = |k: &usize| (active[*k] >= first).then(|| problem.places[active[*k] - first]);
         let unit = typical(&beta);
-        Ok(Warm { places: order.iter().map(place).collect(), a: order.iter().map(|k| alpha[*k] / unit).collect(), beta })
+        let a = order.iter().map(|k| alpha[*k] / unit).collect();
+        Ok(Warm { places: order.iter().map(place).collect(), a, beta, mode: None })
     }
 
     /// The active columns in the problem of `work`.

@@ -131,7 +131,7 @@ impl<'p> Run<'p> for Reestimation {
         work.problem.log_evidence_out(self.batch.objective(work, &self.now))
     }
 
-    fn certificate(&self, _work: &Workspace<'p>) -> Certificate {
+    fn certificate(&self, _work: &Workspace<'p>, _late: bool) -> Certificate {
         let reason = if self.reason.is_empty() { "ended before the precisions were at rest" } else { self.reason };
         let gradient = self.now.largest_gradient();
         Certificate { largest_gain: None, largest_gradient: gradient, reason: reason.into() }

@@ -268,7 +268,9 @@ impl<'a> Search<'a> {
         };
         // Of many rows, kernels differ by more than excursions find.
         let reheats = if self.table.rows.nrows() > ROWS { 0 } else { own.reheats };
-        let inference = Sequential { start: Start::Auto, reheats, ..own };
+        // Kernels of several classes are told apart by models that grow, which are soon there.
+        let start = if self.table.outputs > 1 { Start::Empty } else { Start::Auto };
+        let inference = Sequential { start, reheats, ..own };
         let dictionary = match self.rvm.dictionary {
             Dictionary::Size(size) => size.min(TRIAL_LANDMARKS),
             Dictionary::Rule(_) => TRIAL_LANDMARKS,

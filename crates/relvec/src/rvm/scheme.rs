@@ -90,7 +90,7 @@ pub(crate) trait Scheme: Send + Sync {
     }
 
     /// Nats that a candidate outside a part must promise, for that many rows.
-    fn least_gain(&self, _count: f64) -> f64 {
+    fn least_gain(&self, _count: f64, _model: &Solution) -> f64 {
         0.0
     }
 
@@ -134,8 +134,8 @@ pub(crate) trait Run<'p> {
         None
     }
 
-    /// What is left to gain.
-    fn certificate(&self, work: &Workspace<'p>) -> Certificate;
+    /// What is left to gain; `late`: without scoring the candidates once more.
+    fn certificate(&self, work: &Workspace<'p>, late: bool) -> Certificate;
 
     /// How many actions were taken.
     fn actions(&self) -> Actions;

@@ -109,8 +109,9 @@ pub struct Sequential {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// From all columns where the dictionary is small and the curvature constant, or bounded on many rows;
-    /// else from few.
+    /// From all columns where the dictionary is small and the curvature constant, or bounded on many rows; of three classes
+    /// or more in one model, and more than 500 rows, with what models of one class against the others need, (M66); else
+    /// from few.
     #[default]
     Auto,
     /// From no basis function at all.
@@ -177,8 +178,9 @@ impl Scheme for Sequential {
         }
     }
 
-    fn least_gain(&self, count: f64) -> f64 {
-        self.tolerance * (count / 1000.0).max(1.0)
+    fn least_gain(&self, count: f64, model: &Solution) -> f64 {
+        let least = self.tolerance * (count / 1000.0).max(1.0);
+        if is_ample(model) { least.max(AMPLE_GAIN * count) } else { least }
     }
 
     fn start<'p>(&self, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
@@ -278,6 +280,11 @@ const CLASSES_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::Em], halvings: 
 const PATIENCE: f64 = 0.5;
 /// So many actions in a row that were undone, each the most promising left: under several outputs that is rest.
 const FUTILE: usize = 12;
+/// Of more weights than this, of all outputs, what is left to gain by one basis function is less than what is known of the
+/// evidence, and each try is dear: an action has to gain so many nats for each row, and fewer in vain are rest.
+const AMPLE: usize = 400;
+const AMPLE_GAIN: f64 = 3e-4;
+const LEAST_FUTILE: usize = 2;
 /// And so much of what an action must promise it must keep.
 const WORTHWHILE: f64 = 0.1;
 
@@ -330,7 +337,10 @@ impl<'p> Search<'p> {
         let unit = typical(&beta);
         let a: Vec<f64> = alpha.iter().map(|x| x / unit).collect();
         let at = if phase == Phase::TopDown { At::Precision(&beta) } else { At::Best };
-        let now = work.solve(&active, &a, &noise, at, None)?;
+        // The mode of several classes is far to seek, but for who has been there.
+        let there = entry.from.as_ref().and_then(|warm| warm.mode.clone());
+        let there = there.map(|mode| Solution::clone(&mode).renamed(active.clone(), None));
+        let now = work.solve(&active, &a, &noise, at, there.as_ref())?;
         let reheats = if entry.aim == Aim::Thorough { settings.reheats } else { 0 };
         Ok(Search {
             settings: Sequential { reheats, ..settings.clone() },
@@ -429,7 +439,7 @@ impl<'p> Search<'p> {
         if rise > 0.0 {
             self.now = rested;
         }
-        if !(rise > SETTLED * self.settings.least_gain(work.problem.table.count)) {
+        if !(rise > SETTLED * self.settings.least_gain(work.problem.table.count, &self.now)) {
             self.phase = Phase::Climb;
         }
         Ok(())
@@ -485,8 +495,7 @@ impl<'p> Search<'p> {
             self.factor = Some(Factor::new(work.quadratic(&self.now), &self.now, &self.noise, work.prior));
         }
         let mut trial = self.factor.clone().expect("made above");
-        let futile = is_joint(&self.now) && self.futile >= FUTILE;
-        let taken = if futile { vec![] } else { self.take_batch(work, &mut trial, least) };
+        let taken = if is_futile(&self.now, self.futile) { vec![] } else { self.take_batch(work, &mut trial, least) };
         if taken.is_empty() {
             return self.tighten(work);
         }
@@ -499,7 +508,11 @@ impl<'p> Search<'p> {
         let rise = next.as_ref().map_or(f64::NEG_INFINITY, |n| n.log_evidence - self.now.log_evidence);
         let rounding = ROUNDING * self.now.log_evidence.abs().max(1.0);
         // Where gains are far off, one column may come and another go for next to nothing, without end.
-        let enough = if is_joint(&self.now) { rounding.max(WORTHWHILE * least) } else { rounding };
+        let enough = match is_joint(&self.now) {
+            true if is_ample(&self.now) => least,
+            true => rounding.max(WORTHWHILE * least),
+            false => rounding,
+        };
         if let Ok(next) = next
             && rise > enough
         {
@@ -694,8 +707,8 @@ impl<'p> Search<'p> {
                     self.now = rested;
                 }
             }
-            if is_joint(&self.now) && self.futile >= FUTILE {
-                self.reason = "a dozen actions in a row, each the most promising, have lowered the evidence";
+            if is_futile(&self.now, self.futile) {
+                self.reason = "several actions in a row, each the most promising, have not raised the evidence by enough";
                 return Ok(());
             }
             if self.slow {
@@ -766,7 +779,7 @@ impl<'p> Search<'p> {
 
     /// Nats that an action must gain.
     fn least_gain(&self, work: &Workspace) -> f64 {
-        let least = self.settings.least_gain(work.problem.table.count);
+        let least = self.settings.least_gain(work.problem.table.count, &self.now);
         match self.phase {
             Phase::Held => least.max(HELD_TOLERANCE),
             _ if self.is_rough() => least.max(ROUGH_TOLERANCE),
@@ -803,6 +816,17 @@ impl<'p> Search<'p> {
 /// Whether the weights of several outputs have a posterior that is not one triangle's: solves are dear, gains far off.
 fn is_joint(solution: &Solution) -> bool {
     solution.joint.is_some()
+}
+
+/// Whether such a model has so many weights that single basis functions hardly matter.
+fn is_ample(solution: &Solution) -> bool {
+    is_joint(solution) && solution.mean.len() > AMPLE
+}
+
+/// Whether so many actions in vain are rest.
+fn is_futile(solution: &Solution, undone: usize) -> bool {
+    let most = (FUTILE * AMPLE / solution.mean.len().max(AMPLE)).max(LEAST_FUTILE);
+    is_joint(solution) && undone >= most
 }
 
 impl<'p> Run<'p> for Search<'p> {
@@ -842,14 +866,17 @@ impl<'p> Run<'p> for Search<'p> {
         work.problem.log_evidence_out(self.best().log_evidence)
     }
 
-    fn certificate(&self, work: &Workspace<'p>) -> Certificate {
-        let best = self.best().clone();
-        let factor = Factor::new(work.quadratic(&best), &best, &work.problem.table.noise, work.prior);
-        let gain = factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain);
-        let swap = match self.settings.swaps {
-            true => factor.swaps(0.0, &self.barred).first().map_or(0.0, |(_, gain)| *gain),
-            false => 0.0,
-        };
+    fn certificate(&self, work: &Workspace<'p>, late: bool) -> Certificate {
+        let best = self.best();
+        let largest_gain = (!late).then(|| {
+            let factor = Factor::new(work.quadratic(best), best, &work.problem.table.noise, work.prior);
+            let gain = factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain);
+            let swap = match self.settings.swaps {
+                true => factor.swaps(0.0, &self.barred).first().map_or(0.0, |(_, gain)| *gain),
+                false => 0.0,
+            };
+            gain.max(swap)
+        });
         let gradient = best.largest_gradient();
         let reason = match self.phase {
             Phase::Done if self.settings.joint && gradient > STATIONARY => {
@@ -858,7 +885,7 @@ impl<'p> Run<'p> for Search<'p> {
             Phase::Done => self.reason.to_string(),
             _ => "ended before the search was over".to_string(),
         };
-        Certificate { largest_gain: Some(gain.max(swap)), largest_gradient: gradient, reason }
+        Certificate { largest_gain, largest_gradient: gradient, reason }
     }
 
     fn actions(&self) -> Actions {

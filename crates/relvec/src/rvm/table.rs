@@ -348,6 +348,12 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// The same rows for a machine of two classes: one of several, and all others.
+    pub fn against_others<'b>(&self, rvm: &'b Rvm, class: usize, interrupt: Interrupt) -> Table<'b> {
+        let targets = self.targets.iter().map(|t| if *t == class as f64 { 1.0 } else { 0.0 }).collect();
+        Table { targets, outputs: 1, interrupt, ..self.with(rvm, &self.kernel(), None) }
+    }
+
     /// The same rows with other candidates: centres, [L, D], of a kernel, which the relevance of a model counts.
     pub fn with_centres<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, centres: Array2<f64>) -> Table<'b> {
         let all = 0..centres.nrows();

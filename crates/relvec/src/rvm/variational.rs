@@ -203,7 +203,7 @@ impl<'p> Run<'p> for Factors<'p> {
         self.logistic.as_ref().map(|logistic| &logistic.work)
     }
 
-    fn certificate(&self, _work: &Workspace<'p>) -> Certificate {
+    fn certificate(&self, _work: &Workspace<'p>, _late: bool) -> Certificate {
         let reason = if self.reason.is_empty() { "ended before the lower bound was at rest" } else { self.reason };
         // d bound / d log <alpha_i> at the q(alpha) that q(w) was made with: shape (1 - <alpha_i> / its best).
         let shape = self.settings.hyperpriors.a + 0.5;

@@ -79,6 +79,18 @@ fn clusters(n: usize) -> (Array2<f64>, Vec<usize>) {
     (x, labels)
 }
 
+/// Eight classes, sectors of a ring whose borders are blurred.
+fn rings(n: usize) -> (Array2<f64>, Vec<usize>) {
+    let wave = |i: usize, a: f64| ((i as f64 * a).sin() * 43758.5453).fract();
+    let angle = |i: usize| (i % 64) as f64 / 64.0 * std::f64::consts::TAU;
+    let x = Array2::from_shape_fn((n, 2), |(i, d)| {
+        let radius = 2.0 + 0.4 * wave(i + 1, 12.9898);
+        let turned = angle(i) + 0.15 * wave(i + 7, 78.233);
+        radius * if d == 0 { turned.cos() } else { turned.sin() }
+    });
+    (x, (0..n).map(|i| (i % 64) / 8).collect())
+}
+
 /// With two classes the softmax is the logistic likelihood: alpha is twice that of the difference of the weights,
 /// everything else is the same, at given precisions and for whole fits.
 #[test]
@@ -476,6 +488,50 @@ fn centres_moved_by_several_classes() {
     }
 }
 
+/// Of more than 500 rows the search begins with all that models of one class against the others need, which ends
+/// higher than to begin with nothing; of fewer it begins with nothing.
+#[test]
+fn one_against_the_others_tells_where_to_begin() {
+    let fit = |n: usize, start: Start, threads: usize| {
+        let (x, labels) = rings(n);
+        let inference = Sequential { start, ..Sequential::default() }.into();
+        let rvm = Rvm { inference, threads: Some(threads), ..softmax(Rbf { gamma: 0.8.into() }.into()) };
+        let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 8), &mut silent).unwrap();
+        assert_eq!(report.status, Status::Converged, "{:?}", report.certificate);
+        assert!(report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence - 1e-9));
+        // It is the evidence of the model that there is.
+        let at = rvm.evaluate(x.view(), &Targets::classes(&labels, 8), &Hyperparameters::of(&model)).unwrap();
+        close("L", &[at.log_evidence], &[model.log_evidence.unwrap()], 1e-9);
+        let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
+        (model.log_evidence.unwrap(), model.relevance, p)
+    };
+    assert_eq!(fit(400, Start::Auto, 2), fit(400, Start::Empty, 2));
+    let (pooled, empty) = (fit(900, Start::Auto, 2), fit(900, Start::Empty, 2));
+    println!("{} of {}, {} of {}", pooled.0, pooled.1.len(), empty.0, empty.1.len());
+    assert!(pooled.0 > empty.0 + 1.0, "{} and {}", pooled.0, empty.0);
+    assert_eq!(pooled, fit(900, Start::Auto, 1));
+}
+
+/// The models that tell where to begin have a share of the time, end when told, and leave room in the memory.
+#[test]
+fn where_to_begin_is_bounded() {
+    let (x, labels) = rings(900);
+    let targets = Targets::classes(&labels, 8);
+    let rvm = softmax(Rbf { gamma: 0.8.into() }.into());
+    let fit = |rvm: Rvm| rvm.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = fit(Rvm { time_limit: Some(1e-3), ..rvm.clone() });
+    assert_eq!(report.status, Status::TimeLimit);
+    // Candidates are not scored once more.
+    assert_eq!(report.certificate.largest_gain, None);
+    assert!(model.predict_probability(x.view(), Moderation::Posterior).unwrap().iter().all(|p| p.is_finite()));
+    let (model, _) = fit(Rvm { memory_limit: Some(6_000_000), ..rvm.clone() });
+    assert!(8 * (7 * model.relevance.len()).pow(2) < 6_000_000, "{} relevance vectors", model.relevance.len());
+    let interrupt = Interrupt::default();
+    interrupt.raise();
+    let told = rvm.fit_interruptible(x.view(), &targets, &mut silent, &interrupt);
+    assert!(matches!(told, Err(Error::Interrupted)), "{told:?}");
+}
+
 /// The matrices of all classes count in the memory that a fit may take.
 #[test]
 fn memory_is_bounded() {
@@ -524,7 +580,8 @@ fn basis_functions_made_by_blocks() {
     close("gradient", &blocks.gradient_log_alpha, &whole.gradient_log_alpha, 1e-10);
     close("S", &blocks.sparsity_in_model, &whole.sparsity_in_model, 1e-10);
     // From one model to the next, where some columns are known already.
-    for inference in [Inference::Sequential(Sequential::default()), Inference::MacKay(MacKay::default())] {
+    let growing = Sequential { start: Start::Empty, ..Sequential::default() };
+    for inference in [Inference::Sequential(growing), Inference::MacKay(MacKay::default())] {
         let fit = |limit| Rvm { inference: inference.clone(), ..rvm(limit) }.fit(x.view(), &targets, &mut silent).unwrap().0;
         let [whole, blocks] = limits.map(fit);
         assert_eq!(blocks.relevance, whole.relevance);

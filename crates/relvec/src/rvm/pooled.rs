@@ -1,0 +1,119 @@
+//! Where the search for one model of several classes begins: with all that models of one class against the others
+//! need, (M66). From nothing, with one basis function after another, it ends tens of nats lower.
+
+use super::Rvm;
+use super::batch::{Batch, Rule};
+use super::parts::Warm;
+use super::problem::{DENSE, Problem};
+use super::scheme::{Hyperpriors, Inference};
+use super::sequential::{Sequential, Start};
+use super::solution::At;
+use super::table::Table;
+use super::watch::Watch;
+use super::workspace::Workspace;
+use super::{ClassPrecisions, silent};
+use crate::error::{Error, Result};
+use crate::likelihood::{Bernoulli, Likelihood};
+use crate::model::PosteriorRule;
+
+/// The models of one class against the others are only to find basis functions: actions gain so many nats for each
+/// 1,000 rows.
+const TOLERANCE: f64 = 1e-3;
+/// Of fewer rows so few basis functions are needed that it makes no difference.
+const LEAST_ROWS: usize = 500;
+/// Share of the time that they may take.
+const SHARE: f64 = 0.5;
+/// Weights of all contrasts at most: their Hessian is dense.
+const MOST_WEIGHTS: usize = 4096;
+/// Share of the memory that the first model may take: it has to have room to grow.
+const MEMORY_SHARE: u64 = 2;
+/// All precisions at once, from ones so small that the data speak, until that gains no more.
+const SETTLE: Batch = Batch {
+    rules: &[Rule::MacKay, Rule::Em],
+    hyperpriors: Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
+    clip: 50.0,
+    gone: 0.0,
+    halvings: 2,
+};
+const SETTLED: f64 = 1e-2;
+
+/// The candidates that models of one class against the others need, ascending, and the precisions to begin at;
+/// nothing where the scheme or the classes leave no choice.
+pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Vec<usize>, Warm)>> {
+    let Some(scheme) = suits(rvm, table) else { return Ok(None) };
+    let places = pool(rvm, scheme, table, watch)?;
+    if places.is_empty() {
+        return Ok(None);
+    }
+    let (problem, sums) = Problem::new(table, places.clone())?;
+    let work = Workspace::new(&problem, sums);
+    let active = problem.usable();
+    let alpha = problem.first_precisions(&active, 1.0 / (table.count * table.count));
+    let mut now = match work.solve(&active, &alpha, &table.noise, At::Best, None) {
+        Ok(first) => first,
+        // Then there is no such model to begin at.
+        Err(Error::Singular { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    while !watch.is_late()
+        && let Some(step) = SETTLE.step(&work, &table.noise, &now)?
+    {
+        now = step.solution;
+        if step.change < SETTLED {
+            break;
+        }
+    }
+    Ok(Some((places, Warm::of(&work, &now))))
+}
+
+/// The scheme, if the search is free to begin anywhere, and there is one function for each of three classes or more.
+fn suits<'r>(rvm: &'r Rvm, table: &Table) -> Option<&'r Sequential> {
+    let classes = table.outputs + 1;
+    let several = table.outputs > 1 && rvm.likelihood.as_dyn().couples_classes();
+    match &rvm.inference {
+        Inference::Sequential(scheme)
+            if several && scheme.start == Start::Auto && table.rows.nrows() > LEAST_ROWS && classes * classes <= MOST_WEIGHTS =>
+        {
+            Some(scheme)
+        }
+        _ => None,
+    }
+}
+
+/// The candidates in models of one class against the others; of too many those of the largest weights.
+fn pool(rvm: &Rvm, scheme: &Sequential, table: &Table, watch: &Watch) -> Result<Vec<usize>> {
+    let classes = table.outputs + 1;
+    let member = Rvm {
+        likelihood: Likelihood::Bernoulli(Bernoulli::default()),
+        class_precisions: ClassPrecisions::default(),
+        posterior: PosteriorRule::Laplace,
+        inference: Inference::Sequential(Sequential { tolerance: scheme.tolerance.max(TOLERANCE), ..scheme.clone() }),
+        ..rvm.clone()
+    };
+    // The largest weight of each candidate in any of them.
+    let mut weight = vec![0.0f64; table.origin.len()];
+    for class in 0..classes {
+        let left = rvm.time_limit.map(|limit| (SHARE * limit - watch.elapsed().as_secs_f64()) / (classes - class) as f64);
+        let own = Rvm { time_limit: left.map(|left| left.max(1e-3)), ..member.clone() };
+        let start = std::time::Instant::now();
+        let one = table.against_others(&own, class, table.interrupt.for_one_fit(own.deadline(start)));
+        let (model, _) = own.learn(&one, None, &mut own.watch(&mut silent, &one.interrupt, start))?;
+        for (row, w) in model.relevance.iter().zip(model.expansion.weights.column(0)) {
+            let place = table.candidate_of[*row].expect("a candidate stands for it");
+            weight[place] = weight[place].max(w.abs());
+        }
+    }
+    let mut places: Vec<usize> = (0..weight.len()).filter(|place| weight[*place] > 0.0).collect();
+    places.sort_by(|i, j| weight[*j].total_cmp(&weight[*i]).then(i.cmp(j)));
+    places.truncate(most(table));
+    places.sort_unstable();
+    Ok(places)
+}
+
+/// Most basis functions of the first model.
+fn most(table: &Table) -> usize {
+    let outputs = table.outputs as u64;
+    let room = table.memory_limit.saturating_sub(table.taken) / MEMORY_SHARE;
+    let weights = ((room / (8 * DENSE)) as f64).sqrt() as u64;
+    (weights.min(MOST_WEIGHTS as u64) / outputs).saturating_sub(u64::from(table.rvm.bias)) as usize
+}
