@@ -206,13 +206,16 @@ impl Cholesky {
 
     /// inv(R), lower triangular.
     pub fn inverse(&self) -> Array2<f64> {
-        let n = self.lower.nrows();
-        let mut out = Array2::zeros((n, n));
-        let r = self.lower.view();
-        let mut o = out.view_mut();
-        triangular_inverse::invert_lower_triangular(view_mut(&mut o), view(&r), par((n * n * n) as f64 / 6.0));
-        out
+        inverse_lower(self.lower.view())
     }
+}
+
+/// inv(R) of lower triangular `r`, [M, M].
+pub(crate) fn inverse_lower(r: ArrayView2<f64>) -> Array2<f64> {
+    let n = r.nrows();
+    let mut out = Array2::zeros((n, n));
+    triangular_inverse::invert_lower_triangular(view_mut(&mut out.view_mut()), view(&r), par((n * n * n) as f64 / 6.0));
+    out
 }
 
 /// Solves `R x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].

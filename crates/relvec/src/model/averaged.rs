@@ -32,8 +32,8 @@ rules! {
 /// Rounds at most, and the relative change of a diagonal entry of the precision that ends them.
 const MOST_ROUNDS: usize = 200;
 const SETTLED: f64 = 1e-5;
-/// The share of the way, in the logs of such entries, that a round goes at first, and at most; half of it wherever that
-/// has led about as far to the other side, and more again where it has led on.
+/// The share of the way, in the logs of such entries, that a round goes at first; half of it wherever that has led about
+/// as far to the other side, and more again, up to the whole way, where it has led on.
 const FIRST_STEP: f64 = 0.5;
 const GROWTH: f64 = 1.25;
 /// And no further than this: the curvature of counts is exponential in their variance.
@@ -72,7 +72,7 @@ impl Model {
     /// A wider posterior sees more curvature, which makes it narrower, the more so the surer the rows are: shorter steps
     /// settle where longer ones go to and fro.
     pub(crate) fn average_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()> {
-        let Some(posterior) = self.posterior.clone() else { return Ok(()) };
+        let Some(mut posterior) = self.posterior.clone() else { return Ok(()) };
         let prior = self.unit_precisions(&posterior);
         let lower = posterior.factor();
         let mut curvature = lower.dot(&lower.t()) - Array2::from_diag(&prior);
@@ -85,7 +85,7 @@ impl Model {
                 change = if own.is_nan() || own.abs() > change.abs() { own } else { change };
             }
             if change * last > 0.0 {
-                step = (GROWTH * step).min(FIRST_STEP);
+                step = (GROWTH * step).min(1.0);
             } else if change.abs() > 0.5 * last.abs() {
                 step *= 0.5;
             }
@@ -100,11 +100,15 @@ impl Model {
             let precision = &curvature + &Array2::from_diag(&prior);
             let scale = curvature.diag().iter().fold(0.0f64, |m, v| m.max(*v));
             let lower = Cholesky::new(precision, scale)?.lower;
-            let factor = lower.outer_iter().enumerate().map(|(i, row)| row.slice(s![..=i]).to_vec()).collect();
-            self.posterior = Some(Posterior { factor, averaged: true, ..posterior.clone() });
+            posterior.factor = lower.outer_iter().enumerate().map(|(i, row)| row.slice(s![..=i]).to_vec()).collect();
+            posterior.averaged = true;
             if change.abs() <= SETTLED {
                 break;
             }
+        }
+        // Of counts whose rate nothing bounds there is no mean curvature: theirs stays Laplace's.
+        if last.is_finite() {
+            self.posterior = Some(posterior);
         }
         Ok(())
     }
@@ -128,6 +132,7 @@ impl Model {
         let (n, k) = rows.functions.dim();
         let (m, each) = (posterior.scale.len(), if k == 1 { 1 } else { k * (k - 1) / 2 });
         let mut sums = vec![Array2::<f64>::zeros((m, m)); each];
+        let half = posterior.half();
         for start in (0..n).step_by(BLOCK_ROWS) {
             rows.interrupt.check()?;
             let end = (start + BLOCK_ROWS).min(n);
@@ -136,7 +141,9 @@ impl Model {
             let functions = rows.functions.slice(s![start..end, ..]);
             let functions = functions.as_slice().expect("rows of a fresh array are contiguous");
             let mut own: Vec<(&[f64], &mut [f64])> = functions.chunks(k).zip(curvature.chunks_mut(each)).collect();
-            self.covariances(&fill, &mut own, |(f, out), covariance| rows.likelihood.mean_curvature(f, covariance, out));
+            self.covariances(posterior, &half, &fill, &mut own, |(f, out), covariance| {
+                rows.likelihood.mean_curvature(f, covariance, out)
+            });
             let mut phi = Array2::zeros((end - start, m));
             fill(0, phi.view_mut());
             let weighted = |pair: usize| {

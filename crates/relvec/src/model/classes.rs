@@ -4,7 +4,7 @@ use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axi
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{FittedBasis, Model, Moderation};
+use super::{FittedBasis, Model, Moderation, Posterior};
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, moderate, normalise};
 use crate::linalg;
@@ -127,14 +127,14 @@ impl Model {
     pub fn predict_functions(&self, x: ArrayView2<f64>) -> Result<ClassFunctions> {
         self.check_rows(x)?;
         let classes = self.outputs();
-        if classes < 2 || self.posterior.is_none() {
+        let Some(posterior) = self.posterior.as_ref().filter(|_| classes >= 2) else {
             return Err(Error::Targets("functions of classes of a model that is not one of all classes".into()));
-        }
+        };
         let mut covariance = Array3::zeros((x.nrows(), classes, classes));
         let by_row = covariance.as_slice_mut().expect("fresh arrays are contiguous");
         let mut rows: Vec<&mut [f64]> = by_row.chunks_mut(classes * classes).collect();
         let mean = self.means(x);
-        self.covariances(&self.unit_columns(x), &mut rows, |own, c| own.copy_from_slice(c));
+        self.covariances(posterior, &posterior.half(), &self.unit_columns(x), &mut rows, |own, c| own.copy_from_slice(c));
         Ok(ClassFunctions { mean, covariance })
     }
 
@@ -190,9 +190,10 @@ impl Model {
         match moderation {
             Moderation::PlugIn => out.outer_iter_mut().for_each(|mut row| normalise(row.as_slice_mut().expect("rows"))),
             Moderation::Posterior => {
+                let posterior = self.posterior.as_ref().expect("a model of several classes has one");
                 let mut rows: Vec<&mut [f64]> =
                     out.as_slice_mut().expect("fresh arrays are contiguous").chunks_mut(self.outputs()).collect();
-                self.covariances(&self.unit_columns(x), &mut rows, |mean, covariance| moderate(mean, covariance));
+                self.covariances(posterior, &posterior.half(), &self.unit_columns(x), &mut rows, |mean, c| moderate(mean, c));
             }
         }
         Ok(out)
@@ -228,18 +229,17 @@ impl Model {
     /// Calls `each` with what belongs to a row and the covariance of its functions, of one [1, 1], of K classes [K, K];
     /// `fill` makes rows of the basis functions from the given one, as [`Model::unit_columns`].
     ///
-    /// With W = inv(L), the half covariance of contrast r is W's columns of that contrast times phi: one triangular
-    /// product for all rows of a tile.
+    /// With W = inv(L), `half`, the half covariance of contrast r is W's columns of that contrast times phi: one
+    /// triangular product for all rows of a tile.
     pub(super) fn covariances<T: Send>(
         &self,
+        posterior: &Posterior,
+        half: &Array2<f64>,
         fill: &(impl Fn(usize, ArrayViewMut2<f64>) + Sync),
         own: &mut [T],
         each: impl Fn(&mut T, &[f64]) + Sync,
     ) {
-        let Some(posterior) = &self.posterior else { return };
-        let (m, weights) = (posterior.scale.len(), posterior.factor.len());
-        let mut inverse = Array2::eye(weights);
-        linalg::solve_lower(posterior.factor().view(), inverse.view_mut());
+        let (m, weights) = (posterior.scale.len(), half.nrows());
         let (contrasts, present) = (self.contrasts(), self.present());
         let outputs = present.len();
         let first: Vec<usize> = (0..outputs).map(|r| present[..r].iter().map(Vec::len).sum()).collect();
@@ -250,7 +250,7 @@ impl Model {
             // Of contrast r the rows of W above its own block are zero.
             let half = |r: usize| {
                 let mut out = Array2::zeros((phi.nrows(), weights - first[r]));
-                let block = inverse.slice(s![first[r].., first[r]..first[r] + present[r].len()]);
+                let block = half.slice(s![first[r].., first[r]..first[r] + present[r].len()]);
                 match present[r].len() == m {
                     true => linalg::product_alone(false, phi.view(), block.t(), out.view_mut()),
                     false => linalg::product_alone(false, phi.select(Axis(1), &present[r]).view(), block.t(), out.view_mut()),

@@ -137,6 +137,11 @@ impl Posterior {
         Array2::from_shape_fn((m, m), |(i, j)| if j <= i { self.factor[i][j] } else { 0.0 })
     }
 
+    /// inv(L), so that the covariance of the weights is half' half.
+    fn half(&self) -> Array2<f64> {
+        linalg::inverse_lower(self.factor().view())
+    }
+
     /// Checks it against the numbers of basis functions (the bias included), of functions, and of weights.
     fn check(&self, active: usize, functions: usize, weights: usize) -> std::result::Result<(), &'static str> {
         let several = !self.variance_ratios.is_empty();

@@ -272,6 +272,10 @@ impl Parts {
             return Ok(Some((self.drawn(both), (!self.anew).then_some(best))));
         }
         self.best = Some((warm.clone(), solution.log_evidence));
+        // What helps by its promise has been tried, and has not kept it.
+        if rise < least && solution.is_ample() {
+            return Ok(None);
+        }
         if let Some(places) = self.enlarged(work.problem.table, &warm) {
             self.anew = self.begins_anew && !self.whole;
             return Ok(Some((places, (!self.begins_anew).then_some(warm))));

@@ -25,9 +25,12 @@ const LEAST_ROWS: usize = 500;
 const SHARE: f64 = 0.5;
 /// Weights of all contrasts at most: their Hessian is dense.
 const MOST_WEIGHTS: usize = 4096;
+/// Multiplications of rows in the products of all pairs of classes at most: a sweep takes a few of these.
+const MOST_PRODUCTS: f64 = 1e11;
 /// Share of the memory that the first model may take: it has to have room to grow.
 const MEMORY_SHARE: u64 = 2;
-/// All precisions at once, from ones so small that the data speak, until that gains no more.
+/// All precisions at once, from ones so small that the data speak, until they rest, or a sweep gains fewer nats for each
+/// row than is worth its time.
 const SETTLE: Batch = Batch {
     rules: &[Rule::MacKay, Rule::Em],
     hyperpriors: Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
@@ -36,6 +39,7 @@ const SETTLE: Batch = Batch {
     halvings: 2,
 };
 const SETTLED: f64 = 1e-2;
+const WORTHWHILE: f64 = 1e-5;
 
 /// The candidates that models of one class against the others need, ascending, and the precisions to begin at;
 /// nothing where the scheme or the classes leave no choice.
@@ -58,8 +62,9 @@ pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(V
     while !watch.is_late()
         && let Some(step) = SETTLE.step(&work, &table.noise, &now)?
     {
+        let gain = step.solution.log_evidence - now.log_evidence;
         now = step.solution;
-        if step.change < SETTLED {
+        if step.change < SETTLED || gain < WORTHWHILE * table.count {
             break;
         }
     }
@@ -115,5 +120,7 @@ fn most(table: &Table) -> usize {
     let outputs = table.outputs as u64;
     let room = table.memory_limit.saturating_sub(table.taken) / MEMORY_SHARE;
     let weights = ((room / (8 * DENSE)) as f64).sqrt() as u64;
-    (weights.min(MOST_WEIGHTS as u64) / outputs).saturating_sub(u64::from(table.rvm.bias)) as usize
+    let pairs = (outputs * (outputs + 1) / 2) as f64;
+    let affordable = (MOST_PRODUCTS / (pairs * table.rows.nrows() as f64)).sqrt() as u64;
+    (weights.min(MOST_WEIGHTS as u64) / outputs).min(affordable).saturating_sub(u64::from(table.rvm.bias)) as usize
 }

@@ -17,7 +17,7 @@ use super::gain::Noise;
 use super::laplace;
 use super::problem::DENSE;
 use super::scheme::{Aim, Entry, Hyperpriors, Run, Scheme};
-use super::solution::{At, Solution, typical};
+use super::solution::{AMPLE, At, Solution, typical};
 use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::require;
@@ -180,7 +180,7 @@ impl Scheme for Sequential {
 
     fn least_gain(&self, count: f64, model: &Solution) -> f64 {
         let least = self.tolerance * (count / 1000.0).max(1.0);
-        if is_ample(model) { least.max(AMPLE_GAIN * count) } else { least }
+        if model.is_ample() { least.max(AMPLE_GAIN * count) } else { least }
     }
 
     fn start<'p>(&self, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
@@ -280,9 +280,8 @@ const CLASSES_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::Em], halvings: 
 const PATIENCE: f64 = 0.5;
 /// So many actions in a row that were undone, each the most promising left: under several outputs that is rest.
 const FUTILE: usize = 12;
-/// Of more weights than this, of all outputs, what is left to gain by one basis function is less than what is known of the
-/// evidence, and each try is dear: an action has to gain so many nats for each row, and fewer in vain are rest.
-const AMPLE: usize = 400;
+/// In an ample model what is left to gain by one basis function is less than what is known of the evidence, and each try
+/// is dear: an action has to gain so many nats for each row, and fewer in vain are rest.
 const AMPLE_GAIN: f64 = 3e-4;
 const LEAST_FUTILE: usize = 2;
 /// And so much of what an action must promise it must keep.
@@ -500,16 +499,16 @@ impl<'p> Search<'p> {
             return self.tighten(work);
         }
         let mut next = work.solve(trial.active(), trial.precisions(), &self.noise, At::Best, Some(&self.now));
-        if self.settings.joint
-            && let Ok(solution) = next
-        {
-            next = self.joint(work, solution);
+        // Joint steps of so many weights take long, and do not make up for a fall.
+        let hopeless = |solution: &Solution| self.now.is_ample() && solution.log_evidence < self.now.log_evidence;
+        if self.settings.joint && next.as_ref().is_ok_and(|solution| !hopeless(solution)) {
+            next = self.joint(work, next?);
         }
         let rise = next.as_ref().map_or(f64::NEG_INFINITY, |n| n.log_evidence - self.now.log_evidence);
         let rounding = ROUNDING * self.now.log_evidence.abs().max(1.0);
         // Where gains are far off, one column may come and another go for next to nothing, without end.
-        let enough = match is_joint(&self.now) {
-            true if is_ample(&self.now) => least,
+        let enough = match self.now.is_joint() {
+            true if self.now.is_ample() => least,
             true => rounding.max(WORTHWHILE * least),
             false => rounding,
         };
@@ -608,7 +607,7 @@ impl<'p> Search<'p> {
     /// All precisions together, weights of no use deleted, until they rest.
     fn joint(&mut self, work: &Workspace<'p>, start: Solution) -> Result<Solution> {
         let constant = work.problem.constant_curvature();
-        let several = is_joint(&start);
+        let several = start.is_joint();
         if self.many
             && self.joint_tolerance > TIGHT
             && let Some(rested) = self.settle_frozen(work, &start)?
@@ -668,7 +667,7 @@ impl<'p> Search<'p> {
                 return Ok(Some(next));
             }
         }
-        if is_joint(now) {
+        if now.is_joint() {
             self.needed.push((now.active[worst], now.log_evidence + PATIENCE));
         }
         Ok(None)
@@ -793,7 +792,7 @@ impl<'p> Search<'p> {
     }
 
     fn is_heavy(&self) -> bool {
-        self.now.active.len() > HEAVY && !is_joint(&self.now)
+        self.now.active.len() > HEAVY && !self.now.is_joint()
     }
 
     /// Whether a round that gained so much is not worth another.
@@ -813,20 +812,10 @@ impl<'p> Search<'p> {
     }
 }
 
-/// Whether the weights of several outputs have a posterior that is not one triangle's: solves are dear, gains far off.
-fn is_joint(solution: &Solution) -> bool {
-    solution.joint.is_some()
-}
-
-/// Whether such a model has so many weights that single basis functions hardly matter.
-fn is_ample(solution: &Solution) -> bool {
-    is_joint(solution) && solution.mean.len() > AMPLE
-}
-
 /// Whether so many actions in vain are rest.
 fn is_futile(solution: &Solution, undone: usize) -> bool {
     let most = (FUTILE * AMPLE / solution.mean.len().max(AMPLE)).max(LEAST_FUTILE);
-    is_joint(solution) && undone >= most
+    solution.is_joint() && undone >= most
 }
 
 impl<'p> Run<'p> for Search<'p> {

@@ -10,6 +10,9 @@ use crate::likelihood::Contrasts;
 use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
 
+/// More weights than this, of all outputs, are ample.
+pub(crate) const AMPLE: usize = 400;
+
 /// Posterior and log evidence of the columns `active` at relative precisions `a` = alpha / beta, for
 /// unit-norm columns and scaled targets.
 #[derive(Debug, Clone)]
@@ -76,6 +79,16 @@ pub(crate) enum At<'b> {
 }
 
 impl Solution {
+    /// Whether the weights of several outputs have a posterior that is not one triangle's: solves are dear, gains far off.
+    pub fn is_joint(&self) -> bool {
+        self.joint.is_some()
+    }
+
+    /// Whether it has so many weights besides that single basis functions hardly matter.
+    pub fn is_ample(&self) -> bool {
+        self.is_joint() && self.mean.len() > AMPLE
+    }
+
     /// Solves the quadratic form: one Cholesky factor of `active`. `before` is any earlier solution of
     /// the same form: G of columns that it has is taken from there.
     pub fn of(
