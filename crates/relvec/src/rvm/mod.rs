@@ -31,6 +31,7 @@ mod robust;
 mod scales;
 mod scheme;
 mod score;
+mod search;
 mod sensitivity;
 mod sequential;
 mod shared;
