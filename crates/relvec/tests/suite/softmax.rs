@@ -507,7 +507,6 @@ fn one_against_the_others_tells_where_to_begin() {
     };
     assert_eq!(fit(400, Start::Auto, 2), fit(400, Start::Empty, 2));
     let (pooled, empty) = (fit(900, Start::Auto, 2), fit(900, Start::Empty, 2));
-    println!("{} of {}, {} of {}", pooled.0, pooled.1.len(), empty.0, empty.1.len());
     assert!(pooled.0 > empty.0 + 1.0, "{} and {}", pooled.0, empty.0);
     assert_eq!(pooled, fit(900, Start::Auto, 1));
 }
