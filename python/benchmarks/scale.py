@@ -83,10 +83,10 @@ CASES = [
     Case("kin40k", 800, (0.145, -0.50, 760), 0.16, centres="learned", sparsity=1.0),
     Case("protein_casp", 1000, (0.668, 1.015, 620), 0.685, sparsity=0.5),
     Case("protein_casp", 800, (0.635, 0.965, 600), 0.65, centres="learned", sparsity=4.0),
-    Case("california_housing", 1000, (0.46, 0.645, 290), 0.48, sparsity=1.0),
+    Case("california_housing", 1000, (0.46, 0.645, 290), 0.48, sparsity=2.0),
     Case("diamonds", 1000, (0.149, -0.50, 190), 0.156, sparsity=3.0),
-    Case("pumadyn32nm", 250, (0.278, 0.14, 35), 0.29, sparsity=3.0),
-    Case("houston_flights", 1000, (0.915, 1.33, 170), 0.925, sparsity=10.0),
+    Case("pumadyn32nm", 250, (0.278, 0.14, 35), 0.29, sparsity=4.0),
+    Case("houston_flights", 1000, (0.915, 1.33, 170), 0.925, sparsity=40.0),
 ]
 
 HEAD = """# Learnt kernels and centres on real tables

@@ -186,7 +186,8 @@ default="kmedoids"
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
         gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
-        log evidence, that at the start, evaluations, the factor on gamma), and the ``chosen`` one. Where
+        log evidence, that at the start, evaluations, ``more_rows`` that the gradient was followed on again,
+        the factor on gamma), and the ``chosen`` one. Where
         centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
         each sparsity ``tried``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many

@@ -215,6 +215,10 @@ pub struct KernelTrial {
     pub shared_log_evidence: Option<[f64; 2]>,
     /// Kernels of which that evidence was worked out.
     pub evaluations: usize,
+    /// Rows that the gradient was followed on again, since other gammas than those of [`KernelSearch::rows`] had
+    /// been better in fits; `None`: it was not.
+    #[serde(default)]
+    pub more_rows: Option<usize>,
     /// What all gammas were multiplied by at last, since fits to all rows were better so.
     pub factor: f64,
 }
@@ -230,6 +234,7 @@ impl KernelTrial {
             start_log_evidence: None,
             shared_log_evidence: None,
             evaluations: 0,
+            more_rows: None,
             factor: 1.0,
         }
     }

@@ -9,7 +9,7 @@ use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
 use super::shared::{Columns, Sample};
 use super::table::Table;
-use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Start, silent};
+use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Sparsity, Start, silent};
 use crate::design::Basis;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
@@ -18,7 +18,7 @@ use crate::memory::afford;
 use crate::model::{Model, PosteriorRule};
 use crate::report::{KernelSearch, KernelTrial};
 
-/// Rows that gradients are taken from; more add nothing.
+/// Rows that gradients are taken from at first.
 const ROWS: usize = 5000;
 /// Kernels in the dictionary, first few to come near, then more: few kernels prefer widths that suit few.
 const FEW: usize = 300;
@@ -60,6 +60,12 @@ const NEXT_TO_NONE: f64 = 1e-5;
 const FACTORS: [f64; 8] = [1.0 / 3.0, 1.0 / 1.7, 1.0, 1.7, 3.0, 5.0, 9.0, 15.0];
 const UNCHANGED: usize = 2;
 const OF_A_PART: usize = 2;
+/// Where other gammas are better so, those rows were too few to tell: from the best fit the gradient is followed again,
+/// on so many rows in all of its targets, a quarter where the curvature is not constant; with so many kernels, and calls.
+const MORE_ROWS: usize = 40_000;
+const MOVING_SHARE: usize = 4;
+const MORE_LANDMARKS: usize = 500;
+const MORE_EVALUATIONS: usize = 12;
 /// Rows and landmarks of such fits at most.
 const TRIAL_ROWS: usize = 1 << 16;
 const TRIAL_LANDMARKS: usize = 500;
@@ -156,6 +162,14 @@ struct Found {
     log_evidence: f64,
 }
 
+/// A fit by which kernels are compared.
+#[derive(Debug, Clone)]
+struct Fit {
+    kernel: Kernel,
+    log_evidence: f64,
+    vectors: usize,
+}
+
 /// How the gradient is followed: all gammas together or not, with how many landmarks.
 #[derive(Debug, Clone, Copy)]
 struct Climb {
@@ -167,12 +181,17 @@ struct Climb {
 
 impl<'a> Search<'a> {
     fn new(rvm: &'a Rvm, table: &'a Table<'a>, start: Instant) -> Result<Search<'a>> {
+        Search::of(rvm, table, start, ROWS, MANY)
+    }
+
+    /// With gradients from so many rows and landmarks, if there are and memory allows.
+    fn of(rvm: &'a Rvm, table: &'a Table<'a>, start: Instant, rows: usize, landmarks: usize) -> Result<Search<'a>> {
         let n = table.rows.nrows();
         // As many rows and landmarks as fit: columns, their products with the covariance, and some Gram matrices.
         let grams = 5 + Sample::targets(table);
         let bytes =
             |rows: usize, columns: usize| 8 * (3 * rows * (columns + table.rows.ncols()) + grams * columns * columns) as u64;
-        let (mut size, mut many) = (ROWS.min(n), MANY.min(n));
+        let (mut size, mut many) = (rows.min(n), landmarks.min(n));
         while table.taken + bytes(size, many) > table.memory_limit && many > 50 {
             (size, many) = ((size / 2).max(many), many / 2);
         }
@@ -188,16 +207,16 @@ impl<'a> Search<'a> {
 
     /// One kernel with its parameters learnt, if it asks for that, and its trial.
     fn learn(&self, kernel: &Kernel) -> Result<(Kernel, KernelTrial)> {
+        let only = |fit: Fit| {
+            let trial = KernelTrial::new(kernel.name(), fit.kernel.parameters(), fit.log_evidence, fit.vectors);
+            (fit.kernel, trial)
+        };
         let Some(rule) = kernel.learnt_rule() else {
-            let kernel = kernel.resolve(&self.table.data_scale())?;
-            let (log_evidence, vectors) = self.trial(&kernel)?;
-            return Ok((kernel.clone(), KernelTrial::new(kernel.name(), kernel.parameters(), log_evidence, vectors)));
+            return Ok(only(self.trial(kernel.resolve(&self.table.data_scale())?)?));
         };
         let scene = self.scene(kernel, rule)?;
         if self.table.repairs.constant_target {
-            let kernel = scene.outside(&scene.first)?;
-            let (log_evidence, vectors) = self.trial(&kernel)?;
-            return Ok((kernel.clone(), KernelTrial::new(kernel.name(), kernel.parameters(), log_evidence, vectors)));
+            return Ok(only(self.trial(scene.outside(&scene.first)?)?));
         }
         let mut evaluations = 0;
         let width = self.width(&scene, &mut evaluations)?;
@@ -208,28 +227,42 @@ impl<'a> Search<'a> {
         if let (GammaRule::EvidenceArd, Some(Gamma::Value(gamma))) = (rule, plain.gamma()) {
             plain = plain.with_gamma(vec![*gamma; self.table.rows.ncols()].into());
         }
-        let (start_log_evidence, vectors) = self.trial(&plain)?;
-        let (mut best, mut factor) = ((plain, start_log_evidence, vectors), 1.0);
+        let mut best = self.trial(plain)?;
+        let start_log_evidence = Some(best.log_evidence);
         if rule == GammaRule::EvidenceArd {
-            let single = scene.outside(&width.kernel)?;
-            let (log_evidence, vectors) = self.trial(&single)?;
-            if log_evidence > best.1 {
-                best = (single, log_evidence, vectors);
-            }
+            best.replace_if_higher(self.trial(scene.outside(&width.kernel)?)?);
         }
         let learnt = scene.outside(&end.kernel)?;
-        let mut highest = f64::NEG_INFINITY;
+        let mut factor = self.multiplied(&learnt, &mut best)?.unwrap_or(1.0);
+        let mut more_rows = None;
+        if rule == GammaRule::EvidenceArd
+            && factor != 1.0
+            && let Some((rows, learnt)) = self.again(kernel, &best.kernel, end.log_a, &mut evaluations)?
+        {
+            more_rows = Some(rows);
+            factor = self.multiplied(&learnt, &mut best)?.unwrap_or(factor);
+        }
+        let (count, constant) = self.table.count_of(&self.rows);
+        let outside = |inner: f64| self.table.log_evidence_out(inner + constant, count);
+        let (kernel, trial) = only(best);
+        let shared_log_evidence = Some([outside(begin), outside(end.log_evidence)]);
+        Ok((kernel, KernelTrial { start_log_evidence, shared_log_evidence, evaluations, more_rows, factor, ..trial }))
+    }
+
+    /// Fits by what was `learnt`, all gammas times one factor after the other while that is better: the one of the
+    /// best fit, if it is better than `best`, which it then is.
+    fn multiplied(&self, learnt: &Kernel, best: &mut Fit) -> Result<Option<f64>> {
+        let (mut highest, mut factor) = (f64::NEG_INFINITY, None);
         let beyond = if self.rows.len() < self.table.rows.nrows() { 0 } else { OF_A_PART };
         let mut attempt = |k: usize| -> Result<bool> {
             if k >= FACTORS.len() - beyond || self.is_late() && highest > f64::NEG_INFINITY {
                 return Ok(false);
             }
-            let kernel = learnt.times_gamma(FACTORS[k]);
-            let (log_evidence, vectors) = self.trial(&kernel)?;
-            let higher = log_evidence > highest;
-            highest = highest.max(log_evidence);
-            if log_evidence > best.1 {
-                (best, factor) = ((kernel, log_evidence, vectors), FACTORS[k]);
+            let fit = self.trial(learnt.times_gamma(FACTORS[k]))?;
+            let higher = fit.log_evidence > highest;
+            highest = highest.max(fit.log_evidence);
+            if best.replace_if_higher(fit) {
+                factor = Some(FACTORS[k]);
             }
             Ok(higher)
         };
@@ -245,23 +278,27 @@ impl<'a> Search<'a> {
                 k -= 1;
             }
         }
-        let (best, log_evidence, vectors) = best;
-        let (count, constant) = self.table.count_of(&self.rows);
-        let outside = |inner: f64| self.table.log_evidence_out(inner + constant, count);
-        Ok((
-            best.clone(),
-            KernelTrial {
-                start_log_evidence: Some(start_log_evidence),
-                shared_log_evidence: Some([outside(begin), outside(end.log_evidence)]),
-                evaluations,
-                factor,
-                ..KernelTrial::new(kernel.name(), best.parameters(), log_evidence, vectors)
-            },
-        ))
+        Ok(factor)
     }
 
-    /// Log evidence and number of vectors of a fit to all rows, or many, with few landmarks.
-    fn trial(&self, kernel: &Kernel) -> Result<(f64, usize)> {
+    /// Further up the gradient from `best` on more rows: on how many, and where it led. `None` if there are no more, or
+    /// no time.
+    fn again(&self, kernel: &Kernel, best: &Kernel, log_a: f64, evaluations: &mut usize) -> Result<Option<(usize, Kernel)>> {
+        let constant = self.rvm.likelihood.as_dyn().constant_curvature();
+        let size = MORE_ROWS / Sample::targets(self.table) / if constant { 1 } else { MOVING_SHARE };
+        let search = Search::of(self.rvm, self.table, self.start, size.max(ROWS), MORE_LANDMARKS)?;
+        if self.is_late() || search.rows.len() <= self.rows.len() {
+            return Ok(None);
+        }
+        let scene = search.scene(kernel, GammaRule::EvidenceArd)?;
+        let Some(begin) = scene.shared(&scene.inside(best), search.many, log_a, evaluations)? else { return Ok(None) };
+        let climb = Climb { together: false, landmarks: search.many, most: MORE_EVALUATIONS };
+        let end = scene.ascend(&begin, &begin.kernel, climb, evaluations, &|| self.is_late())?;
+        Ok(Some((search.rows.len(), scene.outside(&end.kernel)?)))
+    }
+
+    /// A fit to all rows, or many, with few landmarks.
+    fn trial(&self, kernel: Kernel) -> Result<Fit> {
         let own = match &self.rvm.inference {
             Inference::Sequential(own) => own.clone(),
             _ => Sequential::default(),
@@ -283,11 +320,13 @@ impl<'a> Search<'a> {
             inference: Inference::Sequential(inference),
             // The evidence is the same.
             posterior: PosteriorRule::Laplace,
+            // Held against kernels it would choose wide ones, of which few are needed.
+            sparsity: Sparsity::default(),
             ..self.rvm.clone()
         };
-        let table = self.table.with(&rvm, kernel, self.trial_rows.as_deref());
+        let table = self.table.with(&rvm, &kernel, self.trial_rows.as_deref());
         let (model, _) = rvm.learn(&table, None, &mut rvm.watch(&mut silent, &table.interrupt, self.start))?;
-        Ok((rvm.objective(&model), model.relevance.len()))
+        Ok(Fit { log_evidence: model.log_evidence.unwrap_or(f64::NEG_INFINITY), vectors: model.relevance.len(), kernel })
     }
 
     /// The rows as `kernel` sees them, and its first gamma.
@@ -483,6 +522,17 @@ impl<'a> Search<'a> {
     }
 }
 
+impl Fit {
+    /// Whether `other` is the better fit, which it then is.
+    fn replace_if_higher(&mut self, other: Fit) -> bool {
+        let higher = other.log_evidence > self.log_evidence;
+        if higher {
+            *self = other;
+        }
+        higher
+    }
+}
+
 impl Scene<'_> {
     /// The best shared precision of a kernel, near `log_a`.
     fn shared(&self, kernel: &Kernel, landmarks: usize, log_a: f64, evaluations: &mut usize) -> Result<Option<Found>> {
@@ -561,6 +611,13 @@ impl Scene<'_> {
                 Found { kernel: kernel_at(&peak.x), log_a: peak.x[0], log_evidence: peak.value }
             },
         ))
+    }
+
+    /// A kernel with a gamma for each feature, in the units of the table, as it is in those of the scene.
+    fn inside(&self, kernel: &Kernel) -> Kernel {
+        let Some(Gamma::PerFeature(gammas)) = kernel.gamma() else { return kernel.clone() };
+        let inside = |(gamma, unit): (&f64, &f64)| gamma * unit.powi(self.power);
+        kernel.with_gamma(gammas.iter().zip(&self.units).map(inside).collect::<Vec<_>>().into())
     }
 
     /// The kernel in the units of the table.

@@ -89,6 +89,7 @@ fn features_of_no_use_are_found_out() {
     let trial = trial(&report);
     assert!((trial.log_evidence - model.log_evidence.unwrap()).abs() < 1e-6 * model.log_evidence.unwrap().abs(), "{trial:?}");
     assert!(trial.log_evidence > trial.start_log_evidence.unwrap() + 20.0, "{trial:?}");
+    assert_eq!(trial.more_rows, None);
     let [begin, end] = trial.shared_log_evidence.unwrap();
     assert!(end > begin + 20.0, "{trial:?}");
 }
@@ -128,6 +129,38 @@ fn friedman_is_learnt_from_few_rows() {
         })
         .collect();
     assert!(errors.iter().all(|e| *e < 0.6), "{errors:?}");
+}
+
+/// Rings about the middle of the first two features, and a step in the third that the fourth turns about; one more is noise.
+fn rings(rows: usize) -> Data {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(7);
+    let x = Array2::from_shape_fn((rows, 5), |_| random.random_range(-1.0..1.0));
+    let truth =
+        x.map_axis(Axis(1), |r| f64::sin(8.0 * f64::hypot(r[0], r[1])) + 0.7 * f64::signum(r[2] - 0.3) * f64::cos(3.0 * r[3]));
+    let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+    let t = truth.mapv(|f| f + 0.5 * normal());
+    let labels = t.iter().map(|t| usize::from(*t > 0.0)).collect();
+    Data { x, t, labels, truth }
+}
+
+#[test]
+fn more_rows_are_looked_at_where_few_misled() {
+    let data = rings(6500);
+    let fit = |data: &Data, likelihood: Likelihood, sparsity: f64| {
+        let settings = Rvm { likelihood, dictionary: Dictionary::Size(150), sparsity: sparsity.into(), ..Rvm::default() };
+        let (model, report) = data.fit(&Rvm { kernel: rbf(GammaRule::EvidenceArd), ..settings });
+        let (search, one) = (report.kernel_search.as_ref().unwrap(), trial(&report).clone());
+        assert_eq!((search.rows, one.more_rows), (5000, Some(6500)), "{one:?}");
+        assert!(one.factor != 1.0 && one.log_evidence > one.start_log_evidence.unwrap() + 100.0, "{one:?}");
+        (model, one)
+    };
+    let (model, learnt) = fit(&data, Gaussian::default().into(), 0.0);
+    // What is held against kernels has no say in their widths.
+    let (sparse, same) = fit(&data, Gaussian::default().into(), 5.0);
+    assert_eq!(same, learnt);
+    assert_eq!(sparse.kernel(), model.kernel());
+    assert!(sparse.relevance.len() < model.relevance.len());
+    fit(&data.only(&[0, 1, 2]), Bernoulli::default().into(), 0.0);
 }
 
 #[test]
