@@ -114,8 +114,8 @@ default="kmedoids"
         ``"healed"`` adds a basis function at the row that is predicted [4]_, so that it grows there to about the
         variance of the target. The model then keeps rows, and predicting costs more.
     keep_rows : int, default=None
-        Training rows that the model keeps for the healed variance, a sample if there are more; None: at most 2,000 if
-        `variance` asks for them.
+        Training rows that the model keeps for the healed variance, a sample if there are more, which leaves means
+        as they are; None: at most 2,000 if `variance` asks for them.
     keep_statistics : bool, default=False
         Whether the model keeps sums over its rows, to which `partial_fit` adds further rows without these. For a
         `dictionary` given as a number, or given `landmarks`; the sums are as many as the square of that.

@@ -48,7 +48,7 @@ pub struct KeptRows {
     /// The same of further outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<KeptOutput>,
-    /// Whether these are all rows that the model was learnt from; else a sample.
+    /// Whether these are all rows that the model was learnt from; else a sample, by which means do not move.
     pub complete: bool,
 }
 
@@ -207,12 +207,14 @@ impl<'a> Healer<'a> {
             let k = own.row(i);
             let squares: f64 = k.iter().zip(&self.kept.weights).map(|(k, c)| c * k * k).sum();
             let sparsity = (self.beta * squares - own_part[i]).max(0.0);
-            let quality = self.beta * k.dot(&self.pull);
             let mut itself = Array2::zeros((1, 1));
             let row = x.slice(s![i..=i, ..]);
             self.kernel.block(row, row, itself.view_mut());
             let left = itself[[0, 0]] - cross_part[i];
-            mean[i] += left * quality / (alpha + sparsity);
+            // A sample tells how densely rows lie, but its few residuals, each in the name of others, are noise.
+            if self.kept.complete {
+                mean[i] += left * self.beta * k.dot(&self.pull) / (alpha + sparsity);
+            }
             variance[i] += factor * left * left / (alpha + sparsity);
         }
     }

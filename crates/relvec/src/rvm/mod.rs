@@ -136,8 +136,8 @@ pub struct Rvm {
     pub calibrate: bool,
     /// The variance that predictions of the model have; `healed` keeps rows. Regression with a kernel.
     pub variance: Variance,
-    /// Training rows that the model keeps for a healed variance (of more, a sample), >= 1; `None`: at most 2,000 if
-    /// `variance` asks for them.
+    /// Training rows that the model keeps for a healed variance (of more, a sample, which leaves means as they are),
+    /// >= 1; `None`: at most 2,000 if `variance` asks for them.
     pub keep_rows: Option<usize>,
     /// Whether the model keeps sums over its rows at the landmarks, to which further rows can be added, see
     /// [`Rvm::fit_more`]; regression, and a dictionary of a given size, or given landmarks.
