@@ -24,7 +24,7 @@ rules! {
         /// that functions are taken to be far more uncertain than they are.
         Laplace = "laplace",
         /// By the mean of the curvature under the posterior itself: the covariance that is nearest in Kullback and
-        /// Leibler's sense (Opper & Archambeau 2009), about the same mode.
+        /// Leibler's sense (Opper & Archambeau 2009), about the same mode. Counts whose mean rate is infinite keep `laplace`.
         Averaged = "averaged",
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::support::close;
 use ndarray::{Array1, Array2, ArrayView1, Axis, s};
+use rand::{RngExt, SeedableRng};
 use relvec::*;
 
 const AVERAGED: PosteriorRule = PosteriorRule::Averaged;
@@ -276,4 +277,26 @@ fn committees_have_it_and_the_variational_scheme_refuses() {
         rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0
     };
     assert_eq!(fit(AVERAGED), fit(PosteriorRule::Laplace));
+}
+
+/// Counts whose rate nothing bounds have no mean curvature: their posterior stays Laplace's. That is rare.
+#[test]
+fn counts_without_a_mean() {
+    let mut stayed = 0;
+    for seed in 150..200 {
+        let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+        let x = Array2::from_shape_fn((30, 1), |_| random.random_range(-3.0..3.0));
+        let steep = random.random_range(2.0..6.0);
+        let counts = x.column(0).mapv(|v: f64| (steep * (2.0 * v).sin()).exp().round());
+        let gamma = random.random_range(0.3..10.0);
+        let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), bias: seed % 2 == 0, ..of(Poisson::default()) };
+        let fit = |rvm: &Rvm| rvm.fit(x.view(), &Targets::real(counts.view()), &mut silent).unwrap().0;
+        let model = fit(&rvm);
+        if model.posterior_rule() == PosteriorRule::Laplace {
+            stayed += 1;
+            assert_eq!(model, fit(&Rvm { posterior: PosteriorRule::Laplace, ..rvm }));
+        }
+        assert!(model.predict(x.view()).unwrap().mean.iter().all(|v| v.is_finite()));
+    }
+    assert!((1..5).contains(&stayed), "{stayed} of 50");
 }

@@ -531,6 +531,45 @@ fn where_to_begin_is_bounded() {
     assert!(matches!(told, Err(Error::Interrupted)), "{told:?}");
 }
 
+/// It goes with every other way to say what the basis functions are, and what rows count for.
+#[test]
+fn where_to_begin_under_other_settings() {
+    let (x, labels) = rings(640);
+    let between = |i: usize, j: usize| (-0.8 * (&x.row(i) - &x.row(j)).mapv(|d| d * d).sum()).exp();
+    let gram = Array2::from_shape_fn((640, 640), |(i, j)| between(i, j));
+    let weights = Array1::from_shape_fn(640, |i| [1.0, 0.5, 2.0][i % 3]);
+    let own = softmax(Rbf { gamma: 0.8.into() }.into());
+    let given = Landmarks::Given(Centres(x.slice(s![..64, ..]).to_owned()));
+    let plain = Targets::classes(&labels, 8);
+    let cases = [
+        ("weights", own.clone(), &x, plain.with_weights(weights.view())),
+        ("given landmarks", Rvm { landmarks: given, ..own.clone() }, &x, plain),
+        ("refresh", Rvm { dictionary: 64.into(), refresh: 2, ..own.clone() }, &x, plain),
+        ("no bias", Rvm { bias: false, ..own.clone() }, &x, plain),
+        ("per class", Rvm { class_precisions: ClassPrecisions::PerClass, ..own.clone() }, &x, plain),
+        ("sparsity", Rvm { sparsity: 1.0.into(), ..own.clone() }, &x, plain),
+        ("centres", Rvm { dictionary: 40.into(), centres: CentreRule::Learned, ..own.clone() }, &x, plain),
+        ("kernels", Rvm { kernels: vec![Linear {}.into(), own.kernel.clone()], ..own.clone() }, &x, plain),
+        ("given basis", Rvm { basis: Basis::Given, ..own.clone() }, &gram, plain),
+    ];
+    for (name, rvm, x, targets) in cases {
+        let fit = |start: Start| {
+            let inference = Sequential { start, ..Sequential::default() }.into();
+            let (model, report) = Rvm { inference, ..rvm.clone() }.fit(x.view(), &targets, &mut silent).unwrap();
+            assert_eq!(report.status, Status::Converged, "{name}: {:?}", report.certificate);
+            let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
+            assert!(p.iter().all(|p| (0.0..=1.0).contains(p)), "{name}");
+            assert!(p.sum_axis(Axis(1)).iter().all(|sum| (sum - 1.0).abs() < 1e-12), "{name}");
+            let wrong = labels.iter().enumerate().filter(|(n, k)| p.row(*n).iter().any(|other| *other > p[[*n, **k]])).count();
+            assert!(wrong < 64, "{name}: {wrong} of 640 rows");
+            model.log_evidence.unwrap()
+        };
+        let (pooled, empty) = (fit(Start::Auto), fit(Start::Empty));
+        // Both are local optima, and these are easy classes.
+        assert!(pooled > empty - 10.0, "{name}: {pooled} and {empty}");
+    }
+}
+
 /// The matrices of all classes count in the memory that a fit may take.
 #[test]
 fn memory_is_bounded() {
