@@ -162,6 +162,12 @@ struct Found {
     log_evidence: f64,
 }
 
+/// What gradients of so many rows and columns take: columns, their products with the covariance, and some Gram matrices.
+fn bytes(table: &Table, rows: usize, columns: usize) -> u64 {
+    let grams = 5 + Sample::targets(table);
+    8 * (3 * rows * (columns + table.rows.ncols()) + grams * columns * columns) as u64
+}
+
 /// A fit by which kernels are compared.
 #[derive(Debug, Clone)]
 struct Fit {
@@ -187,10 +193,8 @@ impl<'a> Search<'a> {
     /// With gradients from so many rows and landmarks, if there are and memory allows.
     fn of(rvm: &'a Rvm, table: &'a Table<'a>, start: Instant, rows: usize, landmarks: usize) -> Result<Search<'a>> {
         let n = table.rows.nrows();
-        // As many rows and landmarks as fit: columns, their products with the covariance, and some Gram matrices.
-        let grams = 5 + Sample::targets(table);
-        let bytes =
-            |rows: usize, columns: usize| 8 * (3 * rows * (columns + table.rows.ncols()) + grams * columns * columns) as u64;
+        // As many rows and landmarks as fit.
+        let bytes = |rows: usize, columns: usize| bytes(table, rows, columns);
         let (mut size, mut many) = (rows.min(n), landmarks.min(n));
         while table.taken + bytes(size, many) > table.memory_limit && many > 50 {
             (size, many) = ((size / 2).max(many), many / 2);
@@ -281,15 +285,19 @@ impl<'a> Search<'a> {
         Ok(factor)
     }
 
-    /// Further up the gradient from `best` on more rows: on how many, and where it led. `None` if there are no more, or
-    /// no time.
+    /// Further up the gradient from `best` on more rows: on how many, and where it led. `None` if there are no more, or no
+    /// memory or time for them.
     fn again(&self, kernel: &Kernel, best: &Kernel, log_a: f64, evaluations: &mut usize) -> Result<Option<(usize, Kernel)>> {
         let constant = self.rvm.likelihood.as_dyn().constant_curvature();
-        let size = MORE_ROWS / Sample::targets(self.table) / if constant { 1 } else { MOVING_SHARE };
-        let search = Search::of(self.rvm, self.table, self.start, size.max(ROWS), MORE_LANDMARKS)?;
-        if self.is_late() || search.rows.len() <= self.rows.len() {
+        let mut size = MORE_ROWS / Sample::targets(self.table) / if constant { 1 } else { MOVING_SHARE };
+        size = size.min(self.table.rows.nrows());
+        while self.table.taken + bytes(self.table, size, MORE_LANDMARKS) > self.table.memory_limit && size > self.rows.len() {
+            size /= 2;
+        }
+        if size <= self.rows.len() || self.is_late() {
             return Ok(None);
         }
+        let search = Search::of(self.rvm, self.table, self.start, size, MORE_LANDMARKS)?;
         let scene = search.scene(kernel, GammaRule::EvidenceArd)?;
         let Some(begin) = scene.shared(&scene.inside(best), search.many, log_a, evaluations)? else { return Ok(None) };
         let climb = Climb { together: false, landmarks: search.many, most: MORE_EVALUATIONS };
