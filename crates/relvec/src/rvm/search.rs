@@ -129,6 +129,8 @@ pub(super) struct Search<'p> {
     /// proved of use.
     rest: f64,
     needed: Vec<(usize, f64)>,
+    /// Whether the curvature moves with the weights, so that gains are estimates.
+    moving: bool,
     /// Actions undone since the last that was not.
     futile: usize,
     /// What the last round gained is not worth another.
@@ -164,7 +166,7 @@ const CLASSES_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::Em], halvings: 
 /// After re-estimation, or a deletion, has failed under several outputs it waits until the evidence has risen by so
 /// many nats.
 const PATIENCE: f64 = 0.5;
-/// So many actions in a row that were undone, each the most promising left: under several outputs that is rest.
+/// So many actions in a row that were undone, each the most promising left: where the curvature moves that is rest.
 const FUTILE: usize = 12;
 /// In an ample model each try is dear, and fewer in vain are rest.
 const LEAST_FUTILE: usize = 2;
@@ -243,6 +245,7 @@ impl<'p> Search<'p> {
             joint_tolerance: LOOSE,
             rest: f64::NEG_INFINITY,
             needed: vec![],
+            moving: !problem.constant_curvature(),
             futile: 0,
             slow: false,
             bound: None,
@@ -378,7 +381,7 @@ impl<'p> Search<'p> {
             self.factor = Some(Factor::new(work.quadratic(&self.now), &self.now, &self.noise, work.prior));
         }
         let mut trial = self.factor.clone().expect("made above");
-        let taken = if is_futile(&self.now, self.futile) { vec![] } else { self.take_batch(work, &mut trial, least) };
+        let taken = if self.is_futile() { vec![] } else { self.take_batch(work, &mut trial, least) };
         if taken.is_empty() {
             return self.tighten(work);
         }
@@ -390,8 +393,8 @@ impl<'p> Search<'p> {
         }
         let rise = next.as_ref().map_or(f64::NEG_INFINITY, |n| n.log_evidence - self.now.log_evidence);
         let rounding = ROUNDING * self.now.log_evidence.abs().max(1.0);
-        // Where gains are far off, one column may come and another go for next to nothing, without end.
-        let enough = match self.now.is_joint() {
+        // Where gains are estimates, one column may come and another go for next to nothing, without end.
+        let enough = match self.moving {
             true if self.now.is_ample() => least,
             true => rounding.max(WORTHWHILE * least),
             false => rounding,
@@ -590,7 +593,7 @@ impl<'p> Search<'p> {
                     self.now = rested;
                 }
             }
-            if is_futile(&self.now, self.futile) {
+            if self.is_futile() {
                 self.reason = "several actions in a row, each the most promising, have not raised the evidence by enough";
                 return Ok(());
             }
@@ -657,6 +660,7 @@ impl<'p> Search<'p> {
         self.factor = None;
         self.barred.fill(false);
         self.single = false;
+        self.futile = 0;
         self.joint_tolerance = LOOSE;
     }
 
@@ -684,6 +688,12 @@ impl<'p> Search<'p> {
         self.is_heavy() && rise < HEAVY_ROUND * work.problem.table.count
     }
 
+    /// Whether so many actions in vain are rest.
+    fn is_futile(&self) -> bool {
+        let most = (FUTILE * AMPLE / self.now.mean.len().max(AMPLE)).max(LEAST_FUTILE);
+        self.moving && self.futile >= most
+    }
+
     fn count(&mut self, taken: &[(Action, f64)]) {
         for (action, _) in taken {
             match action {
@@ -694,12 +704,6 @@ impl<'p> Search<'p> {
             }
         }
     }
-}
-
-/// Whether so many actions in vain are rest.
-fn is_futile(solution: &Solution, undone: usize) -> bool {
-    let most = (FUTILE * AMPLE / solution.mean.len().max(AMPLE)).max(LEAST_FUTILE);
-    solution.is_joint() && undone >= most
 }
 
 impl<'p> Run<'p> for Search<'p> {

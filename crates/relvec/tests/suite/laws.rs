@@ -474,3 +474,28 @@ fn the_certificate_holds() {
         assert!((-1e-6..1.0).contains(&gained), "{}: going on gained {gained}", likelihood.name());
     }
 }
+
+/// Where the curvature moves with the weights an action may gain less than it promised, or lose: so many in a row end the
+/// search.
+#[test]
+fn futile_actions_end_the_search() {
+    let rvm = Rvm { kernel: Rbf { gamma: 0.1.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    let mut futile = 0;
+    for seed in 0..8 {
+        let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
+        let x = Array2::from_shape_simple_fn((400, 20), || -> f64 { StandardNormal.sample(&mut random) });
+        let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+        let labels: Vec<usize> = x.outer_iter().map(|r| usize::from(r[0] + r[1] * r[2] + 0.5 * normal() > 0.0)).collect();
+        let (_, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).expect("a fit");
+        assert_eq!(report.status, Status::Converged);
+        let trace: Vec<f64> = report.trace.iter().map(|t| t.log_evidence).collect();
+        assert!(trace.windows(2).all(|w| w[1] >= w[0]), "seed {seed}: the trace falls");
+        let vain = trace.iter().rev().take_while(|value| **value == trace[trace.len() - 1]).count();
+        assert!(vain < 40, "seed {seed}: {vain} actions in vain at the end");
+        if report.certificate.reason.starts_with("several actions in a row") {
+            futile += 1;
+            assert!(vain >= 12 && report.actions.undone >= 12, "seed {seed}: {vain}, {:?}", report.actions);
+        }
+    }
+    assert!(futile > 0, "no search ended so");
+}
