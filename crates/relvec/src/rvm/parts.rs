@@ -172,14 +172,17 @@ impl Parts {
         Ok((problem, Some(sums)))
     }
 
-    /// The sums of a part, if they are to be had without a pass over the rows.
+    /// The sums of a part, if they are to be had without a whole pass over the rows.
     fn sums(&mut self, table: &Table, places: &[usize]) -> Result<Option<Sums>> {
         if self.pays_all && self.scores.all.is_none() {
             self.scores.all = AllSums::of(table, &self.candidates)?;
             self.pays_all = self.scores.all.is_some();
         }
         let of_all = self.scores.all.as_ref().and_then(|all| all.sums_of(places));
-        Ok(of_all.or_else(|| self.scores.factor.as_ref()?.sums_of(table, places)))
+        match of_all.or_else(|| self.scores.factor.as_ref()?.sums_of(table, places)) {
+            None => self.scores.sums_of(table, &self.candidates, places),
+            known => Ok(known),
+        }
     }
 
     /// What a pass over all candidates adds to the certificate of the search in the last part.

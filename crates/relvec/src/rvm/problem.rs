@@ -29,6 +29,11 @@ pub(crate) fn keeps_sums(table: &Table, candidates: usize) -> bool {
     table.rvm.likelihood.as_dyn().constant_curvature() && 8 * p * p <= table.memory_limit / 4
 }
 
+/// Whether Phi of so many candidates is so little that it is made once and kept.
+pub(crate) fn is_little(table: &Table, candidates: usize) -> bool {
+    8 * (table.rows.nrows() * (candidates + usize::from(table.rvm.bias))) as u64 <= LITTLE
+}
+
 /// What the inference schemes work on.
 #[derive(Debug)]
 pub(crate) struct Problem<'a> {
@@ -52,7 +57,7 @@ impl<'a> Problem<'a> {
         let keeps_sums = keeps_sums(table, places.len());
         let mut one_pass = None;
         // A little Phi is made once and kept; its columns are scaled before anything is summed.
-        if keeps_sums && 8 * rows.nrows() as u64 * p > LITTLE {
+        if keeps_sums && !is_little(table, places.len()) {
             let mut design = Design::unscaled(rows.clone(), columns.clone(), rvm.bias, limit, table.interrupt.clone());
             let mut sums = table.sums(&design);
             // Columns of zeros, or at the ends of the numbers, need a pass of their own for their norms.

@@ -7,12 +7,14 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 use super::all_sums::{AllSums, Products};
 use super::gain::{Candidate, Noise, Profile, Seen, by_noise};
 use super::low_rank::LowRank;
+use super::problem::is_little;
 use super::solution::Solution;
 use super::table::Table;
 use super::workspace::Workspace;
 use crate::design::Design;
 use crate::error::Result;
 use crate::linalg;
+use crate::sums::Sums;
 
 /// Candidates at a time: a block of them, and their products with the model, are all that is kept.
 const TILE: usize = 4096;
@@ -21,17 +23,28 @@ const SPAN_FLOOR: f64 = 1e-11;
 
 /// Share of the memory limit that products kept from pass to pass may take.
 pub(crate) const KEPT_SHARE: u64 = 16;
+/// Of the candidates of a part at least one in so many have to have been in the model for its sums to be pieced together.
+const PIECED: usize = 8;
 
 /// Passes over the candidates of one fit. Where the curvature is constant, products of a column of the model
-/// with all candidates stay what they are: a later pass makes those of new columns only.
+/// with all candidates stay what they are: a later pass makes those of new columns only, and so do the sums of a part.
 #[derive(Debug, Default)]
 pub(crate) struct Passes {
-    /// Phi'B phi of columns of the model, by the place of the candidate (`None`: the bias); `[P]` each.
-    products: BTreeMap<Option<usize>, Vec<f64>>,
+    /// Of columns of the model, by the place of the candidate (`None`: the bias).
+    products: BTreeMap<Option<usize>, Kept>,
     /// Instead of kernel values, where their rank is low.
     pub factor: Option<LowRank>,
     /// Or where the candidates are few.
     pub all: Option<AllSums>,
+}
+
+/// What is known of a column phi.
+#[derive(Debug)]
+struct Kept {
+    /// |phi|, weighted.
+    norm: f64,
+    /// Phi'B phi / |phi|, `[P]`.
+    products: Vec<f64>,
 }
 
 impl Passes {
@@ -73,6 +86,61 @@ impl Passes {
             }
         })?;
         Ok(out)
+    }
+
+    /// The sums of the candidates `places`, the bias before them if there is one: of columns that have been in the model by
+    /// their products with all `candidates` (those of every pass), so that the rest alone needs a pass over the rows; `None`
+    /// if that is nearly all, or needs closer looks.
+    pub fn sums_of(&self, table: &Table, candidates: &[usize], places: &[usize]) -> Result<Option<Sums>> {
+        let (known, fresh): (Vec<usize>, Vec<usize>) = places.iter().partition(|p| self.products.contains_key(&Some(**p)));
+        let first = usize::from(table.rvm.bias);
+        if is_little(table, places.len())
+            || PIECED * known.len() < places.len()
+            || (table.rvm.bias && !self.products.contains_key(&None))
+        {
+            return Ok(None);
+        }
+        let design = |places: &[usize], bias: bool| {
+            let (rows, columns) = table.columns(places);
+            Design::unscaled(rows, columns, bias, table.memory_limit, table.interrupt.clone())
+        };
+        let of_fresh = table.sums(&design(&fresh, false));
+        if of_fresh.norms().is_none() {
+            return Ok(None);
+        }
+        let outputs = of_fresh.f.len();
+        let mut weighted = Array2::from_shape_vec((table.weights.len(), outputs), table.targets.to_vec()).expect("K a row");
+        weighted.outer_iter_mut().zip(&table.weights).for_each(|(mut t, c)| t *= *c);
+        let (_, f_known) = design(&known, table.rvm.bias).products(&table.weights, weighted.view());
+        table.interrupt.check()?;
+
+        let column = |place: &usize| first + places.binary_search(place).expect("one of them");
+        let all: Vec<usize> = places.iter().map(|p| candidates.binary_search(p).expect("a candidate")).collect();
+        let mut sums = Sums::new(first + places.len(), outputs);
+        let bias = table.rvm.bias.then_some(None);
+        let names: Vec<Option<usize>> = bias.into_iter().chain(known.iter().map(|p| Some(*p))).collect();
+        for (k, name) in names.iter().enumerate() {
+            let (own, kept) = (name.as_ref().map_or(0, column), &self.products[name]);
+            for (j, c) in all.iter().enumerate() {
+                let value = kept.norm * kept.products[*c];
+                sums.gram[[own, first + j]] = value;
+                sums.gram[[first + j, own]] = value;
+            }
+            for (f, known) in sums.f.iter_mut().zip(f_known.outer_iter()) {
+                f[own] = known[k];
+            }
+        }
+        if table.rvm.bias {
+            sums.gram[[0, 0]] = self.products[&None].norm.powi(2);
+        }
+        let fresh: Vec<usize> = fresh.iter().map(column).collect();
+        for (row, i) in of_fresh.gram.outer_iter().zip(&fresh) {
+            row.iter().zip(&fresh).for_each(|(g, j)| sums.gram[[*i, *j]] = *g);
+        }
+        for (f, of_fresh) in sums.f.iter_mut().zip(&of_fresh.f) {
+            of_fresh.iter().zip(&fresh).for_each(|(v, j)| f[*j] = *v);
+        }
+        Ok(Some(Sums { tt: of_fresh.tt, count: of_fresh.count, ..sums }))
     }
 
     /// Shows the products of `candidates`, in their order, some at a time.
@@ -132,7 +200,7 @@ impl Passes {
             let mut with_model = Array2::zeros((names.len(), tile.len()));
             for (name, mut row) in names.iter().zip(with_model.outer_iter_mut()) {
                 if let Some(kept) = self.products.get(name) {
-                    row.assign(&ArrayView1::from(&kept[range.clone()]));
+                    row.assign(&ArrayView1::from(&kept.products[range.clone()]));
                 }
             }
             for ((i, new), made) in fresh.iter().zip(new.outer_iter()).zip(&mut made) {
@@ -144,7 +212,9 @@ impl Passes {
             see(Products { square, with_model, with_residual: new.slice_move(s![k.., ..]) });
         }
         if keeps {
-            self.products.extend(fresh.iter().map(|i| names[*i]).zip(made));
+            let kept = fresh.iter().zip(columns).zip(made);
+            let norms = problem.design.norms();
+            self.products.extend(kept.map(|((i, j), products)| (names[*i], Kept { norm: norms[j], products })));
         }
         Ok(())
     }
@@ -324,6 +394,60 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Sums pieced together from products with columns that have been in the model are those over the rows.
+    #[test]
+    fn pieced_sums_are_those_of_a_pass() {
+        let n = 5000;
+        let x = Array2::from_shape_fn((n, 3), |(i, d)| 4.0 * (0.618_033_988_749_895 * (1 + d * d) as f64 * i as f64).fract());
+        let f = x.map_axis(Axis(1), |r| f64::sin(2.0 * r[0]) + f64::cos(3.0 * r[1] * r[2]));
+        let c = Array1::from_shape_fn(n, |i| 0.5 * (1 + i % 4) as f64);
+        let two = Array2::from_shape_fn((n, 2), |(i, k)| [f[i] + 50.0, 0.1 * f[n - 1 - i]][k]);
+        let fixed = Gaussian { noise_variance: Some(0.05) };
+        for (likelihood, bias, outputs) in [
+            (Gaussian::default(), true, 1),
+            (Gaussian::default(), false, 1),
+            (fixed, true, 1),
+            (Gaussian::default(), true, 2),
+            (Gaussian::default(), false, 2),
+        ] {
+            let name = format!("{likelihood:?} bias {bias} outputs {outputs}");
+            let dictionary = Dictionary::Rule(DictionaryRule::All);
+            let kernel = Rbf { gamma: 1.5.into() }.into();
+            let rvm = Rvm { kernel, dictionary, bias, likelihood: likelihood.into(), ..Rvm::default() };
+            let targets = if outputs == 2 { Targets::outputs(two.view()) } else { Targets::real(f.view()) };
+            let targets = targets.with_weights(c.view());
+            let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
+            let candidates: Vec<usize> = (0..n).step_by(2).collect();
+            let part: Vec<usize> = candidates.iter().copied().step_by(5).collect();
+            let (problem, sums) = Problem::new(&table, part).unwrap();
+            let work = Workspace::new(&problem, sums);
+            let active: Vec<usize> = (0..problem.design.n_columns()).step_by(7).collect();
+            let solution = work.solve(&active, &vec![1e-2; active.len()], &table.noise, At::Best, None).unwrap();
+            let mut passes = Passes::default();
+            passes.gains(&work, &solution, &candidates, 3.0).unwrap();
+
+            let first = usize::from(bias);
+            let model = active.iter().filter(|j| **j >= first).map(|j| problem.places[*j - first]);
+            let mut next: Vec<usize> = model.chain(candidates.iter().copied().skip(3).step_by(6)).collect();
+            next.sort_unstable();
+            next.dedup();
+            let pieced = passes.sums_of(&table, &candidates, &next).unwrap().unwrap_or_else(|| panic!("{name}: pieced"));
+            let (_, pieced) = Problem::beside_rows(&table, next.clone(), pieced);
+            let plain = Problem::new(&table, next).unwrap().1.unwrap();
+            let largest = |a: &[f64]| a.iter().fold(0.0f64, |l, v| l.max(v.abs()));
+            assert!(largest((&pieced.gram - &plain.gram).as_slice().unwrap()) < 1e-12, "{name}");
+            for (pieced, plain) in pieced.f.iter().zip(&plain.f) {
+                let apart: Vec<f64> = pieced.iter().zip(plain).map(|(a, b)| a - b).collect();
+                assert!(largest(&apart) < 1e-12 * largest(plain), "{name}");
+            }
+            assert!(pieced.tt.iter().zip(&plain.tt).all(|(a, b)| (a - b).abs() < 1e-12 * b) && pieced.count == plain.count);
+            // Nothing to speak of is known of other candidates, or by who has seen nothing.
+            let others: Vec<usize> = candidates.iter().copied().skip(4).step_by(5).collect();
+            assert!(passes.sums_of(&table, &candidates, &others).unwrap().is_none(), "{name}");
+            assert!(Passes::default().sums_of(&table, &candidates, &problem.places).unwrap().is_none(), "{name}");
         }
     }
 }
