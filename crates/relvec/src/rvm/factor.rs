@@ -122,21 +122,19 @@ impl<'a> Factor<'a> {
 
     /// Q' of a column as the first noise sees it.
     pub fn q(&self, column: usize) -> f64 {
-        by_noise(self.noise.len(), self.q.len(), |k| self.q[k][column])[0]
+        by_noise(self.noise.len(), self.q.len(), |k| self.q[k][column], |_, q| q)[0]
     }
 
     /// A column that is not in the model as it sees it.
     fn outside(&self, column: usize) -> Candidate {
-        let q = by_noise(self.noise.len(), self.q.len(), |k| self.q[k][column]);
-        let seen = q.into_iter().enumerate().map(|(k, q)| Seen { q, energy: self.energy(k) });
-        Candidate { s: self.s[column], seen: seen.collect() }
+        let seen = |k: usize, q: f64| Seen { q, energy: self.energy(k) };
+        Candidate { s: self.s[column], seen: by_noise(self.noise.len(), self.q.len(), |k| self.q[k][column], seen) }
     }
 
     /// A column of the model as the rest of it sees it: `mean` of each output and `d` are those of its weight.
     fn inside(&self, i: usize, mean: &[Vec<f64>], d: f64) -> Candidate {
-        let mean = by_noise(self.noise.len(), mean.len(), |k| mean[k][i]);
-        let seen = |(k, mean): (usize, f64)| Seen { q: mean / d, energy: self.energy(k) + mean * mean / d };
-        Candidate { s: (1.0 - self.a[i] * d) / d, seen: mean.into_iter().enumerate().map(seen).collect() }
+        let seen = |k: usize, mean: f64| Seen { q: mean / d, energy: self.energy(k) + mean * mean / d };
+        Candidate { s: (1.0 - self.a[i] * d) / d, seen: by_noise(self.noise.len(), mean.len(), |k| mean[k][i], seen) }
     }
 
     /// Log evidence of the quadratic problem, the noise at its best (up to a constant where the
@@ -292,9 +290,9 @@ impl<'a> Factor<'a> {
             (start..end)
                 .filter_map(|i| {
                     let d = variance[i];
-                    let sizes = by_noise(noises, mean.len(), |k| mean[k][i]);
-                    let seen = |(size, now): (&f64, &f64)| Seen { q: size / d, energy: now + size * size / d };
-                    let without = Candidate { s: (1.0 - a[i] * d) / d, seen: sizes.iter().zip(&now).map(seen).collect() };
+                    let seen = |k: usize, size: f64| Seen { q: size / d, energy: now[k] + size * size / d };
+                    let seen = by_noise(noises, mean.len(), |k| mean[k][i], seen);
+                    let without = Candidate { s: (1.0 - a[i] * d) / d, seen };
                     let loss = without.contribution(a[i], &profile) - prior.cost(active[i]);
                     let row = e.row(i - start);
                     let mut best: Option<(usize, f64)> = None;
@@ -303,9 +301,13 @@ impl<'a> Factor<'a> {
                             continue;
                         }
                         let s = s_all[j] + row[j] * row[j] / d;
-                        let q = by_noise(noises, mean.len(), |k| q_all[k][j] + row[j] * mean[k][i] / d);
-                        let seen = q.into_iter().zip(&without.seen).map(|(q, seen)| Seen { q, energy: seen.energy });
-                        let candidate = Candidate { s, seen: seen.collect() };
+                        let q = |k: usize| q_all[k][j] + row[j] * mean[k][i] / d;
+                        let seen = |k: usize, q: f64| Seen { q, energy: without.seen[k].energy };
+                        let candidate = Candidate { s, seen: by_noise(noises, mean.len(), q, seen) };
+                        let needed = loss + prior.cost(j) + best.map_or(least, |(_, top)| top);
+                        if candidate.most(&profile) < needed {
+                            continue;
+                        }
                         let least_precision = if j == 0 && has_mean { 0.0 } else { LEAST_PRECISION };
                         let Some(a) = candidate.best(&profile, least_precision) else { continue };
                         let gain = candidate.contribution(a, &profile) - prior.cost(j) - loss;

@@ -74,9 +74,9 @@ impl Passes {
             linalg::solve_lower(solution.lower.view(), products.with_model.view_mut());
             let inside = squares(products.with_model.view());
             for (j, square) in products.square.into_iter().enumerate() {
-                let q = by_noise(noises, outputs, |r| products.with_residual[[r, j]]);
-                let seen = q.into_iter().zip(&energy).map(|(q, energy)| Seen { q, energy: *energy });
-                let candidate = Candidate { s: square - inside[j], seen: seen.collect() };
+                let seen = |k: usize, q: f64| Seen { q, energy: energy[k] };
+                let seen = by_noise(noises, outputs, |r| products.with_residual[[r, j]], seen);
+                let candidate = Candidate { s: square - inside[j], seen };
                 let outside = candidate.s > SPAN_FLOOR * square;
                 let gain = |profile: &[Profile]| {
                     let best = candidate.best(profile, 0.0).filter(|_| outside);
