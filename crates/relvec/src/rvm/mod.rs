@@ -605,6 +605,7 @@ impl Rvm {
         from: Option<&Hyperparameters>,
         watch: &mut Watch,
     ) -> Result<(Model, Report)> {
+        memory::keep_freed();
         match self.likelihood.as_dyn().scale_mixture() {
             // Where there are factors already, they are held.
             Some(mixture) if table.factors.is_none() => robust::fit(self, table, mixture, watch),
