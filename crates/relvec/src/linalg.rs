@@ -80,8 +80,23 @@ pub(crate) fn times(a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
     out
 }
 
+/// `a' a`, [m, m]; `a`: [n, m].
+pub(crate) fn gram(a: ArrayView2<f64>) -> Array2<f64> {
+    let mut out = Array2::zeros((a.ncols(), a.ncols()));
+    lower_gram(false, a, out.view_mut());
+    mirror(&mut out);
+    out
+}
+
 /// Adds `a' a` to the lower triangle of `out`; `a`: [n, m], `out`: [m, m].
-pub(crate) fn add_gram(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+pub(crate) fn add_gram(a: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+    lower_gram(true, a, out);
+}
+
+/// `out = keep * out + a' a`, keep 0 or 1, of the lower triangle alone; `a`: [n, m], `out`: [m, m]. Fresh memory is best
+/// not kept: to read it before it is written takes as long again as to write it.
+pub(crate) fn lower_gram(keep: bool, a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+    let accum = if keep { Accum::Add } else { Accum::Replace };
     let m = a.ncols();
     let width = part(m);
     let columns = |k: usize, size: usize| a.slice_move(s![.., k * width..k * width + size]);
@@ -95,9 +110,9 @@ pub(crate) fn add_gram(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
                 let (transposed, kind) = (left.t(), triangular::BlockStructure::Rectangular);
                 let lower = triangular::BlockStructure::TriangularLower;
                 let target = view_mut(&mut out);
-                triangular::matmul(target, lower, Accum::Add, view(&transposed), kind, view(&right), kind, 1.0, Par::Seq);
+                triangular::matmul(target, lower, accum, view(&transposed), kind, view(&right), kind, 1.0, Par::Seq);
             } else {
-                product_alone(true, left.t(), right, out);
+                product_alone(keep, left.t(), right, out);
             }
         });
     };
@@ -169,16 +184,32 @@ impl Cholesky {
     /// Factorises symmetric `a`, [M, M]. If a pivot is not positive, jitter of 1e-14 and more, at
     /// most [`MAX_JITTER`], times `scale` (the unit-norm diagonal's size) is added.
     pub fn new(a: Array2<f64>, scale: f64) -> Result<Self> {
-        let n = a.nrows();
-        // The transpose of a symmetric matrix is as good.
-        let mut a = if a.is_standard_layout() { a } else { a.reversed_axes() };
-        // A failed factorisation leaves nothing of either triangle to rely on.
-        let original = a.clone();
+        Cholesky::of(a.nrows(), scale, || a.clone())
+    }
+
+    /// Factorises symmetric `gram` + diag(`a`), [M, M] and `[M]`; jitter is relative to the largest of the diagonal of `gram`.
+    pub fn of_sum<'a>(gram: &Array2<f64>, a: impl IntoIterator<Item = &'a f64> + Clone) -> Result<Self> {
+        let scale = gram.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+        Cholesky::of(gram.nrows(), scale, || {
+            let mut sum = gram.clone();
+            sum.diag_mut().iter_mut().zip(a.clone()).for_each(|(v, a)| *v += a);
+            sum
+        })
+    }
+
+    /// Factorises what `matrix` makes, symmetric, [n, n]: it is asked again for each try, since a failed
+    /// factorisation leaves nothing of either triangle to rely on. No jitter is tried if `scale` is 0.
+    pub fn of(n: usize, scale: f64, matrix: impl Fn() -> Array2<f64>) -> Result<Self> {
         let parallel = par((n * n * n) as f64 / 6.0);
         let params = Default::default();
         let mut buffer = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(n, parallel, params));
         let mut jitter = 0.0;
         loop {
+            let a = matrix();
+            // The transpose of a symmetric matrix is as good.
+            let mut a = if a.is_standard_layout() { a } else { a.reversed_axes() };
+            let finite = a.diag().iter().all(|v| v.is_finite());
+            a.diag_mut().mapv_inplace(|v| v + jitter * scale);
             let done = {
                 // Column-major is up to three times faster. The transpose of a symmetric matrix will
                 // do: the factor lands above the diagonal, and below it `a` stays as it was.
@@ -191,11 +222,9 @@ impl Cholesky {
                 return Ok(Cholesky { lower: a, jitter });
             }
             jitter = if jitter == 0.0 { 1e-14 } else { jitter * 10.0 };
-            if jitter > MAX_JITTER * 1.001 || !original.diag().iter().all(|v| v.is_finite()) {
+            if jitter > MAX_JITTER * 1.001 || scale == 0.0 || !finite {
                 return Err(Error::Singular { columns: n, jitter: MAX_JITTER });
             }
-            a.assign(&original);
-            a.diag_mut().mapv_inplace(|v| v + jitter * scale);
         }
     }
 
@@ -274,13 +303,12 @@ mod tests {
         for n in [5, 61, 200] {
             // Wide Gaussians: all but a few eigenvalues are below rounding.
             let phi = Array2::from_shape_fn((n, n), |(i, j)| (-((i as f64 - j as f64) * 4.0 / n as f64).powi(2)).exp());
-            let mut g = Array2::zeros((n, n));
-            add_gram(phi.view(), g.view_mut());
-            mirror(&mut g);
+            let g = gram(phi.view());
             let scale = g.diag().iter().fold(0.0f64, |m, v| m.max(*v));
             let factor = Cholesky::new(g.clone(), scale).unwrap();
             assert!(n == 5 || factor.jitter > 0.0, "{n} rows were no test");
             assert!(factor.jitter <= 1e-13, "{n}: {}", factor.jitter);
+            assert_eq!(Cholesky::of_sum(&g.clone().reversed_axes(), &vec![0.0; n]).unwrap().lower, factor.lower);
             let again = factor.lower.dot(&factor.lower.t());
             let jittered = &g + &(Array2::<f64>::eye(n) * (factor.jitter * scale));
             let worst = (&again - &jittered).iter().fold(0.0f64, |m, v| m.max(v.abs()));

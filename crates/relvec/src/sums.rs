@@ -27,14 +27,16 @@ impl Sums {
 
     /// Adds rows: `phi` [B, P], targets `t` [B, K] by rows, weights `c` `[B]`.
     pub fn accumulate(&mut self, phi: ArrayView2<f64>, t: &[f64], c: &[f64]) {
+        // Of rows without weight nothing is kept.
+        let keep = self.count != 0.0;
         if c.iter().all(|c| *c == 1.0) {
-            linalg::add_gram(phi, self.gram.view_mut());
+            linalg::lower_gram(keep, phi, self.gram.view_mut());
         } else {
             let mut weighted = phi.to_owned();
             for (mut row, c) in weighted.outer_iter_mut().zip(c) {
                 row *= c.sqrt();
             }
-            linalg::add_gram(weighted.view(), self.gram.view_mut());
+            linalg::lower_gram(keep, weighted.view(), self.gram.view_mut());
         }
         let outputs = self.f.len();
         for (k, (f, tt)) in self.f.iter_mut().zip(&mut self.tt).enumerate() {

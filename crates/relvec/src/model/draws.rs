@@ -61,9 +61,7 @@ impl Model {
         half.columns_mut().into_iter().zip(&posterior.scale).for_each(|(mut column, s)| column *= *s);
         let mut half = half.reversed_axes().as_standard_layout().into_owned();
         linalg::solve_lower(posterior.factor().view(), half.view_mut());
-        let mut out = Array2::zeros((x.nrows(), x.nrows()));
-        linalg::add_gram(half.view(), out.view_mut());
-        linalg::mirror(&mut out);
+        let mut out = linalg::gram(half.view());
         out *= self.variance_factor();
         // The same numbers as without the others.
         out.diag_mut().assign(&found.variance());

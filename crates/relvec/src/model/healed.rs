@@ -147,9 +147,7 @@ impl<'a> Healer<'a> {
             false => {
                 let mut half = weighted.clone();
                 half.outer_iter_mut().zip(&kept.weights).for_each(|(mut row, c)| row *= (c * beta).sqrt());
-                let mut h = Array2::zeros((half.ncols(), half.ncols()));
-                linalg::add_gram(half.view(), h.view_mut());
-                linalg::mirror(&mut h);
+                let mut h = linalg::gram(half.view());
                 let largest = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
                 let alpha = model.intercept_alpha.iter().chain(&model.alpha);
                 h.diag_mut().iter_mut().zip(alpha).zip(&posterior.scale).for_each(|((h, a), s)| *h += a * s * s);

@@ -249,9 +249,12 @@ fn newton(now: &Solution, noise: &[Noise], count: f64) -> Option<Vec<f64>> {
     let gradient: Array1<f64> = (0..m).map(|i| now.gradient(i)).collect();
     let mut shift = 0.0;
     for _ in 0..6 {
-        let mut shifted = h.clone();
-        shifted.diag_mut().map_inplace(|v| *v += shift);
-        if let Ok(factor) = Cholesky::new(shifted, 0.0) {
+        let shifted = || {
+            let mut shifted = h.clone();
+            shifted.diag_mut().map_inplace(|v| *v += shift);
+            shifted
+        };
+        if let Ok(factor) = Cholesky::of(m, 0.0, shifted) {
             let mut step = gradient.clone().insert_axis(Axis(1));
             linalg::solve_lower(factor.lower.view(), step.view_mut());
             linalg::solve_lower_transposed(factor.lower.view(), step.view_mut());

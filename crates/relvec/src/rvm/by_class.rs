@@ -14,10 +14,10 @@ use super::scheme::Run;
 use super::sensitivity::Sensitivity;
 use super::solution::{ByClass, Solution};
 use super::workspace::Workspace;
-use super::{finish, laplace, multinomial};
+use super::{finish, multinomial};
 use crate::error::{Error, Result, require};
 use crate::likelihood::{ClassRows, Contrasts};
-use crate::linalg;
+use crate::linalg::{self, Cholesky};
 use crate::report::{Actions, Certificate, Status};
 
 /// At rest when no log precision of a weight that the data determine moves by more than this in a step; and steps
@@ -269,7 +269,7 @@ pub(crate) fn candidates(problem: &Problem, now: &Solution) -> Result<Vec<ClassC
         let columns: Vec<usize> = present.iter().map(|i| now.active[*i]).collect();
         let gram = sums.slice(s![..present.len(), ..]).select(Axis(1), &columns);
         let alpha: Vec<f64> = present.iter().map(|i| own.alpha[[k, *i]]).collect();
-        let factor = laplace::hessian(&gram, alpha.as_slice().into())?;
+        let factor = Cholesky::of_sum(&gram, &alpha)?;
         let mut inside = sums.slice_mut(s![..present.len(), ..]);
         linalg::solve_lower(factor.lower.view(), inside.view_mut());
         let s: Vec<f64> = (0..diag.len()).map(|j| diag[j] - inside.column(j).iter().map(|v| v * v).sum::<f64>()).collect();

@@ -56,7 +56,7 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
     let mut slopes = phi.slopes(problem, w.view(), want)?;
     let mut value = objective(&slopes, &w);
     let mut gram = known.unwrap_or_else(|| symmetric(&mut slopes));
-    let mut factor = hessian(&gram, alpha)?;
+    let mut factor = Cholesky::of_sum(&gram, alpha)?;
     let mut stale = want == Want::Slope;
     let (mut last, mut before) = (false, f64::INFINITY);
     for _ in 0..MAX_NEWTON {
@@ -72,7 +72,7 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
         if stale && !last && decrement > SLOW * before {
             slopes = phi.slopes(problem, w.view(), Want::Curvature)?;
             gram = symmetric(&mut slopes);
-            factor = hessian(&gram, alpha)?;
+            factor = Cholesky::of_sum(&gram, alpha)?;
             (stale, before) = (false, f64::INFINITY);
             continue;
         }
@@ -97,7 +97,7 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
                 stale = want == Want::Slope;
                 if !stale {
                     gram = symmetric(&mut slopes);
-                    factor = hessian(&gram, alpha)?;
+                    factor = Cholesky::of_sum(&gram, alpha)?;
                 }
                 break;
             }
@@ -110,7 +110,7 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
     if stale {
         slopes = phi.slopes(problem, w.view(), Want::Curvature)?;
         gram = symmetric(&mut slopes);
-        factor = hessian(&gram, alpha)?;
+        factor = Cholesky::of_sum(&gram, alpha)?;
     }
     let log_evidence = value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
     let alpha = alpha.to_vec();
@@ -173,14 +173,6 @@ fn symmetric(slopes: &mut Slopes) -> Rc<Array2<f64>> {
     let mut gram = std::mem::take(&mut slopes.curvature);
     linalg::mirror(&mut gram);
     Rc::new(gram)
-}
-
-/// Cholesky factor of diag(alpha) + Phi'BPhi.
-pub(crate) fn hessian(gram: &Array2<f64>, alpha: ArrayView1<f64>) -> Result<Cholesky> {
-    let mut h = gram.clone();
-    let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
-    h.diag_mut().iter_mut().zip(alpha).for_each(|(h, a)| *h += a);
-    Cholesky::new(h, scale)
 }
 
 /// The likelihood near the mode of `solution` as Gaussian targets, over the active columns alone and without

@@ -107,7 +107,7 @@ fn solve(
     let mut gram = Array2::zeros((m, m));
     pairs.iter().for_each(|pair| gram += pair);
     gram *= 2.0 / (sweep.classes - 1) as f64;
-    let mean_factor = laplace::hessian(&gram, alpha.into())?;
+    let mean_factor = Cholesky::of_sum(&gram, alpha)?;
     let kept = match sweep.phi {
         Phi::Kept(phi) if laplace::worth_keeping(problem, bytes) => Some(phi),
         _ => None,

@@ -219,7 +219,7 @@ impl<'s> Columns<'s> {
 
     /// (M7).
     fn gaussian(&self, gram: &Array2<f64>, f: &Array1<f64>, t: &[f64], noise: &Noise, a: &[f64]) -> Result<Posterior> {
-        let factor = factor(gram, a)?;
+        let factor = Cholesky::of_sum(gram, a)?;
         let mut z = f.clone().insert_axis(Axis(1));
         linalg::solve_lower(factor.lower.view(), z.view_mut());
         let squares = z.iter().map(|z| z * z).sum::<f64>();
@@ -257,7 +257,7 @@ impl<'s> Columns<'s> {
         let factor_at = |work: &Working| {
             let curvature = Array1::from_vec(work.curvature.clone());
             let gram = weighted_gram(&self.phi, &curvature, &self.sample.interrupt)?;
-            factor(&gram, alpha.as_slice().expect("contiguous"))
+            Cholesky::of_sum(&gram, &alpha)
         };
         let solve = |factor: &Cholesky, g: &Array1<f64>| {
             let mut z = g.clone().insert_axis(Axis(1));
@@ -471,21 +471,9 @@ fn weighted_gram(phi: &Array2<f64>, c: &Array1<f64>, interrupt: &Interrupt) -> R
     Ok(out)
 }
 
-/// Cholesky factor of diag(a) + G.
-fn factor(gram: &Array2<f64>, a: &[f64]) -> Result<Cholesky> {
-    let mut h = gram.clone();
-    let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
-    h.diag_mut().iter_mut().zip(a).for_each(|(h, a)| *h += a);
-    Cholesky::new(h, scale)
-}
-
 /// inv(R R').
 fn covariance(factor: &Cholesky) -> Array2<f64> {
-    let inverse = factor.inverse();
-    let mut out = Array2::zeros(inverse.dim());
-    linalg::add_gram(inverse.view(), out.view_mut());
-    linalg::mirror(&mut out);
-    out
+    linalg::gram(factor.inverse().view())
 }
 
 #[cfg(test)]

@@ -103,10 +103,7 @@ impl Solution {
             Some(gram) => gram,
             None => Rc::new(quadratic.dense(active)),
         };
-        let mut h = Array2::clone(&gram);
-        let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
-        h.diag_mut().iter_mut().zip(a).for_each(|(h, a)| *h += a);
-        let factor = Cholesky::new(h, scale)?;
+        let factor = Cholesky::of_sum(&gram, a)?;
         let inverse = factor.inverse();
         let bias = bias_position(quadratic, active);
         let target = quadratic.target(bias.map(|p| a[p]));
@@ -317,8 +314,5 @@ fn variances(inverse: &Array2<f64>) -> Vec<f64> {
 
 /// inv(R)'inv(R), [M, M].
 pub(crate) fn covariance(inverse: &Array2<f64>) -> Array2<f64> {
-    let mut out = Array2::zeros(inverse.raw_dim());
-    linalg::add_gram(inverse.view(), out.view_mut());
-    linalg::mirror(&mut out);
-    out
+    linalg::gram(inverse.view())
 }
