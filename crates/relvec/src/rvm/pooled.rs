@@ -124,3 +124,31 @@ fn most(table: &Table) -> usize {
     let affordable = (MOST_PRODUCTS / (pairs * table.rows.nrows() as f64)).sqrt() as u64;
     (weights.min(MOST_WEIGHTS as u64) / outputs).min(affordable).saturating_sub(u64::from(table.rvm.bias)) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::likelihood::Softmax;
+    use crate::report::Interrupt;
+    use crate::targets::Targets;
+
+    /// The first model has as many basis functions as its weights, its products over the rows, or its memory allow.
+    #[test]
+    fn the_first_model_is_bounded_by_weights_products_and_memory() {
+        let most = |rows: usize, memory: u64, bias: bool| {
+            let x = Array2::from_shape_fn((rows, 1), |(i, _)| i as f64);
+            let labels: Vec<usize> = (0..rows).map(|i| i % 3).collect();
+            let rvm = Rvm { likelihood: Softmax::default().into(), memory_limit: Some(memory), bias, ..Rvm::default() };
+            most(&Table::new(&rvm, x.view(), &Targets::classes(&labels, 3), &Interrupt::default()).unwrap())
+        };
+        // Two contrasts of 4,096 weights in all.
+        assert_eq!(most(1000, 1 << 40, false), 2048);
+        assert_eq!(most(1000, 1 << 40, true), 2047);
+        // Three pairs of contrasts.
+        assert_eq!(most(30_000, 1 << 40, false), (1e11f64 / 3.0 / 30_000.0).sqrt() as usize);
+        let few = most(1000, 4_000_000, false);
+        assert!(few > 50 && 8 * 8 * (2 * few as u64).pow(2) <= 2_000_000, "{few}");
+    }
+}
