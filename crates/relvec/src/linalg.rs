@@ -1,13 +1,14 @@
 //! Dense linear algebra: products, Cholesky with reported jitter, triangular solves, QR.
 //!
-//! The only file that names the linear-algebra crate. Matrices are row-major.
+//! The only file that names the linear-algebra crates. Matrices are row-major.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
-use faer::linalg::matmul::{matmul, triangular};
+use faer::linalg::matmul::matmul;
 use faer::linalg::qr::no_pivoting::factor;
 use faer::linalg::{triangular_inverse, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par};
+use gemm::Parallelism;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, ShapeBuilder, s};
 use rayon::prelude::*;
 
@@ -22,6 +23,23 @@ const PARALLEL_TASKS: f64 = 3e6;
 /// Columns of one task: up to so many, and no fewer than so many only to have more tasks.
 const MOST_PART: usize = 256;
 const LEAST_PART: usize = 64;
+/// Products whose sides are all at least so long gain by packing what is scattered.
+const LEAST_PACKED: usize = 16;
+/// Squares on the diagonal of a symmetric product up to this size are made whole.
+const LEAST_SQUARE: usize = 48;
+
+/// Whether scattered factors are packed: faer's kernels for AVX-512 read both where they are at full speed. Those for AVX2
+/// lose a third where neighbours in the sum are far apart, as in a'b; the crate that faer uses on other processors, which
+/// copies them first, does not.
+#[cfg(target_arch = "x86_64")]
+fn packs() -> bool {
+    !std::arch::is_x86_feature_detected!("avx512f")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn packs() -> bool {
+    true
+}
 
 fn par(multiply_adds: f64) -> Par {
     if multiply_adds < PARALLEL_FLOPS || rayon::current_num_threads() < 2 { Par::Seq } else { Par::rayon(0) }
@@ -61,16 +79,70 @@ pub(crate) fn product(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<
     }
     let accum = if keep { Accum::Add } else { Accum::Replace };
     let width = part(m);
-    by_columns(out, width, n as f64 * a.ncols() as f64 * m as f64, |k, mut out| {
+    by_columns(out, width, n as f64 * a.ncols() as f64 * m as f64, |k, out| {
         let b = b.slice(s![.., k * width..k * width + out.ncols()]);
-        matmul(view_mut(&mut out), accum, view(&a), view(&b), scale, Par::Seq);
+        multiply(accum, scale, a, b, out);
     });
 }
 
 /// As [`product`] with scale 1, in the calling thread alone: for tasks that run side by side.
-pub(crate) fn product_alone(keep: bool, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
-    let accum = if keep { Accum::Add } else { Accum::Replace };
-    matmul(view_mut(&mut out), accum, view(&a), view(&b), 1.0, Par::Seq);
+pub(crate) fn product_alone(keep: bool, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+    multiply(if keep { Accum::Add } else { Accum::Replace }, 1.0, a, b, out);
+}
+
+/// `out = scale * a b`, or adds that, in the calling thread.
+fn multiply(accum: Accum, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+    let ((m, n), k) = (out.dim(), a.ncols());
+    // Of the factor on the side of the rows of `out`, whose neighbours the kernels do not load together.
+    let across = if out.strides()[1] == 1 { a.strides()[1] } else { b.strides()[0] };
+    if !packs() || across == 1 || m.min(n).min(k) < LEAST_PACKED {
+        return matmul(view_mut(&mut out), accum, view(&a), view(&b), scale, Par::Seq);
+    }
+    assert_eq!((a.nrows(), b.nrows(), b.ncols()), (m, k, n), "factors fit each other and the product");
+    let (to, left, right) = (out.as_mut_ptr(), a.as_ptr(), b.as_ptr());
+    let [[to_row, to_column], [left_row, left_column], [right_row, right_column]] =
+        [out.strides(), a.strides(), b.strides()].map(|s| [s[0], s[1]]);
+    let keep = matches!(accum, Accum::Add);
+    // SAFETY: pointers and strides come from live views whose shapes fit, and that of `out` is uniquely borrowed.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            to,
+            to_column,
+            to_row,
+            keep,
+            left,
+            left_column,
+            left_row,
+            right,
+            right_column,
+            right_row,
+            1.0,
+            scale,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+/// `out = a' b`, or adds that, of the lower triangle; besides, some of what is above it may be written. In the calling
+/// thread; `a`, `b`: [n, m], and `a' b` symmetric.
+fn lower_multiply(accum: Accum, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+    let m = out.nrows();
+    if m <= LEAST_SQUARE {
+        return multiply(accum, 1.0, a.t(), b, out);
+    }
+    let half = (m / 2).next_multiple_of(8);
+    let (first, rest) = (s![.., ..half], s![.., half..]);
+    let (top, bottom) = out.split_at(Axis(0), half);
+    let (left, right) = bottom.split_at(Axis(1), half);
+    lower_multiply(accum, a.slice(first), b.slice(first), top.slice_move(first));
+    multiply(accum, 1.0, a.slice(rest).t(), b.slice(first), left);
+    lower_multiply(accum, a.slice(rest), b.slice(rest), right);
 }
 
 /// `a b`; `a`: [n, k], `b`: [k, m].
@@ -104,15 +176,11 @@ pub(crate) fn lower_gram(keep: bool, a: ArrayView2<f64>, mut out: ArrayViewMut2<
     let row_of_parts = |(i, out): (usize, ArrayViewMut2<f64>)| {
         let left = columns(i, out.nrows());
         let until = i * width + out.nrows();
-        by_columns(out.slice_move(s![.., ..until]), width, multiply_adds, |j, mut out| {
+        by_columns(out.slice_move(s![.., ..until]), width, multiply_adds, |j, out| {
             let right = columns(j, out.ncols());
-            if i == j {
-                let (transposed, kind) = (left.t(), triangular::BlockStructure::Rectangular);
-                let lower = triangular::BlockStructure::TriangularLower;
-                let target = view_mut(&mut out);
-                triangular::matmul(target, lower, accum, view(&transposed), kind, view(&right), kind, 1.0, Par::Seq);
-            } else {
-                product_alone(keep, left.t(), right, out);
+            match i == j {
+                true => lower_multiply(accum, left, right, out),
+                false => multiply(accum, 1.0, left.t(), right, out),
             }
         });
     };
@@ -126,10 +194,8 @@ pub(crate) fn lower_gram(keep: bool, a: ArrayView2<f64>, mut out: ArrayViewMut2<
 }
 
 /// As [`add_gram`], in the calling thread alone.
-pub(crate) fn add_gram_alone(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
-    let (lower, kind) = (triangular::BlockStructure::TriangularLower, triangular::BlockStructure::Rectangular);
-    let transposed = a.t();
-    triangular::matmul(view_mut(&mut out), lower, Accum::Add, view(&transposed), kind, view(&a), kind, 1.0, Par::Seq);
+pub(crate) fn add_gram_alone(a: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+    lower_multiply(Accum::Add, a, a, out);
 }
 
 /// Width of about equal parts of `columns` columns: wide enough for fast products, and at least four, so that
