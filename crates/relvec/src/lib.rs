@@ -13,6 +13,7 @@ mod likelihood;
 mod linalg;
 mod memory;
 mod model;
+mod mutual;
 mod quadratic;
 mod registry;
 mod report;

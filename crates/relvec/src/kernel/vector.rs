@@ -142,6 +142,36 @@ impl Sweep for AddSquares<'_> {
     }
 }
 
+/// out_i += sum_j w_j phi_ij^2.
+pub(crate) struct AddRowSquares<'a> {
+    /// `[P]`.
+    pub w: &'a [f64],
+    /// [B, P], rows of consecutive numbers.
+    pub phi: ArrayView2<'a, f64>,
+    /// `[B]`.
+    pub out: &'a mut [f64],
+}
+
+impl Sweep for AddRowSquares<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (row, out) in self.phi.outer_iter().zip(self.out) {
+            let row = row.to_slice().expect("rows of consecutive numbers");
+            // Sums side by side: one alone would wait for itself.
+            let mut sums = [0.0; 16];
+            let (values, rest) = row.as_chunks::<16>();
+            let (weights, weights_of_rest) = self.w.as_chunks::<16>();
+            for (v, w) in values.iter().zip(weights) {
+                for k in 0..16 {
+                    sums[k] = (w[k] * v[k]).mul_add(v[k], sums[k]);
+                }
+            }
+            *out += sums.iter().sum::<f64>();
+            *out += rest.iter().zip(weights_of_rest).map(|(v, w)| w * v * v).sum::<f64>();
+        }
+    }
+}
+
 /// out_j = max(out_j, |phi_ij|) over i, infinity for what is not a number.
 pub(crate) struct Largest<'a> {
     /// [B, P], rows of consecutive numbers.

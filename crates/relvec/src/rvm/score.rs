@@ -13,8 +13,8 @@ use super::table::Table;
 use super::workspace::Workspace;
 use crate::design::Design;
 use crate::error::Result;
-use crate::linalg;
 use crate::sums::Sums;
+use crate::{linalg, mutual};
 
 /// Candidates at a time: a block of them, and their products with the model, are all that is kept.
 const TILE: usize = 4096;
@@ -23,6 +23,8 @@ const SPAN_FLOOR: f64 = 1e-11;
 
 /// Share of the memory limit that products kept from pass to pass may take.
 pub(crate) const KEPT_SHARE: u64 = 16;
+/// Share of the memory limit that products between all rows may take for a while.
+const MUTUAL_SHARE: u64 = 4;
 /// Of the candidates of a part at least one in so many have to have been in the model for its sums to be pieced together.
 const PIECED: usize = 8;
 
@@ -187,11 +189,15 @@ impl Passes {
         }
         let mut made = vec![Vec::new(); k];
         let mut seen = 0;
+        let mutual = if self.factor.is_none() { between_rows(table, candidates, &b, &left) } else { None };
         for tile in candidates.chunks(TILE) {
             let range = seen..seen + tile.len();
             seen = range.end;
-            let short = self.factor.as_ref().and_then(|factor| factor.products(&b, left.view(), &table.rows_of(tile)?.1));
-            let (square, new) = short.unwrap_or_else(|| {
+            let of_rows = mutual
+                .as_ref()
+                .map(|(squares, all)| (squares[range.clone()].to_vec(), all.slice(s![.., range.clone()]).to_owned()));
+            let short = || self.factor.as_ref().and_then(|factor| factor.products(&b, left.view(), &table.rows_of(tile)?.1));
+            let (square, new) = of_rows.or_else(short).unwrap_or_else(|| {
                 let (rows, columns) = table.columns(tile);
                 let design = Design::unscaled(rows, columns, false, table.memory_limit, table.interrupt.clone());
                 design.products(&b, left.view())
@@ -218,6 +224,19 @@ impl Passes {
         }
         Ok(())
     }
+}
+
+/// As [`Design::products`] of all candidates, from half of the kernel values where the candidates are the rows, each once, and
+/// memory allows.
+fn between_rows(table: &Table, candidates: &[usize], b: &[f64], left: &Array2<f64>) -> Option<(Vec<f64>, Array2<f64>)> {
+    let (kernel, rows) = table.rows_of(candidates)?;
+    let all_rows = rows.len() == table.rows.nrows() && rows.iter().enumerate().all(|(k, row)| k == *row);
+    // The left side turned, its products by block, and all of them.
+    if !all_rows || 3 * 8 * left.len() as u64 > table.memory_limit / MUTUAL_SHARE {
+        return None;
+    }
+    let left = left.t().as_standard_layout().into_owned();
+    Some(mutual::products(kernel, table.rows.view(), b, left.view(), &table.interrupt))
 }
 
 /// Sums of squares of the columns.
