@@ -1,6 +1,8 @@
 """Every row a candidate, in units of one pass over the candidates: prints a line of JSON.
 
-python candidates.py ROWS THREADS
+python candidates.py ROWS [SECONDS] THREADS
+
+SECONDS limit the fit.
 """
 
 from __future__ import annotations
@@ -20,13 +22,13 @@ CENTRES, BLOCK = 250, 4096
 
 
 def main() -> None:
-    rows, threads = map(int, sys.argv[1:])
+    rows, *limit, threads = map(int, sys.argv[1:])
     from relvec import RVR
 
     warnings.simplefilter("ignore")
     data = friedman_data(rows)
     RVR(gamma=data.gamma, n_jobs=threads).fit(data.X[:20], data.t[:20])
-    model = RVR(gamma=data.gamma, dictionary="all", n_jobs=threads)
+    model = RVR(gamma=data.gamma, dictionary="all", n_jobs=threads, time_limit=float(limit[0]) if limit else None)
     # Once before and once after: the computer may not be the same all the time.
     rates = [prices(threads)]
     _, cost = measured(lambda: model.fit(data.X, data.t))

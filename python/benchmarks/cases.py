@@ -86,15 +86,15 @@ def standardised(X: Array, t: Array, X_test: Array, truth: Array, gamma: float |
     return Data(X, (t - center) / scale, X_test, truth, gamma if isinstance(gamma, float) else gamma(X), center, scale)
 
 
-def friedman_data(n: int) -> Data:
-    rng = np.random.default_rng(1)
+def friedman_data(n: int, seed: int = 1) -> Data:
+    rng = np.random.default_rng(seed)
     X, f = friedman(n, rng)
     X_test, truth = friedman(5000, np.random.default_rng(2))
     return standardised(X, f + rng.standard_normal(n), X_test, truth, 0.03)
 
 
-def sinc_data(n: int) -> Data:
-    rng = np.random.default_rng(1)
+def sinc_data(n: int, seed: int = 1) -> Data:
+    rng = np.random.default_rng(seed)
     X = rng.uniform(-10, 10, (n, 1))
     t = np.sinc(X[:, 0] / np.pi) + 0.1 * rng.standard_normal(n)
     X_test = np.linspace(-10, 10, 2001)[:, None]
@@ -112,8 +112,8 @@ def mixture(n: int, rng: np.random.Generator) -> tuple[Array, Array]:
     return CENTRES[y, part] + np.sqrt(SPREAD) * rng.standard_normal((n, 2)), y
 
 
-def mixture_data(n: int) -> Data:
-    X, y = mixture(n, np.random.default_rng(1))
+def mixture_data(n: int, seed: int = 1) -> Data:
+    X, y = mixture(n, np.random.default_rng(seed))
     X_test, _ = mixture(20_000, np.random.default_rng(2))
     distances = ((X_test[:, None, None] - CENTRES) ** 2).sum(axis=-1)
     density = np.exp(-distances / (2 * SPREAD)).sum(axis=-1)

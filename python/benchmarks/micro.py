@@ -1,7 +1,8 @@
 """The pieces of a fit beside numpy and its OpenBLAS, in one run, as a Markdown table.
 
 The Rust bench `passes` and numpy take turns, with as many threads each; the best of the turns counts. The last
-column is the speed of this package as a share of numpy's: 1 is as fast, more is faster.
+column is the speed of this package as a share of numpy's: 1 is as fast, more is faster. Where there are several
+threads, the bench is run with one as well, and a column says how many times faster it is with all.
 
     python python/benchmarks/micro.py --threads 2
 """
@@ -77,6 +78,14 @@ def rust_process(threads: int) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
+def faster(kept: dict[Key, dict[str, Any]], lines: list[dict[str, Any]]) -> None:
+    """Keep the faster of what there is and these lines."""
+    for line in lines:
+        key = (line["name"], line["size"])
+        if key not in kept or line["seconds"] < kept[key]["seconds"]:
+            kept[key] = line
+
+
 def main() -> None:
     """Measure in turns and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -88,25 +97,26 @@ def main() -> None:
         return
 
     ours: dict[Key, dict[str, Any]] = {}
+    alone: dict[Key, dict[str, Any]] = {}
     theirs: dict[Key, float] = {}
     for _ in range(TURNS):
-        for line in rust_process(arguments.threads):
-            key = (line["name"], line["size"])
-            if key not in ours or line["seconds"] < ours[key]["seconds"]:
-                ours[key] = line
+        faster(ours, rust_process(arguments.threads))
+        if arguments.threads > 1:
+            faster(alone, rust_process(1))
         for kind, threads in (("one", 1), ("all", arguments.threads)):
             for key, seconds in numpy_process(kind, threads).items():
                 theirs[key] = min(seconds, theirs.get(key, seconds))
 
     print(f"{arguments.threads} threads; G/s is 1e9 floating-point operations, or values, a second.\n")
-    print("| piece | size | ms | G/s | time / plain products | speed / numpy |")
-    print("|---|---|---|---|---|---|")
+    print("| piece | size | ms | G/s | time / plain products | speed / one thread | speed / numpy |")
+    print("|---|---|---|---|---|---|---|")
     for (name, size), line in ours.items():
         seconds = line["seconds"]
         rate = f"{line['work'] / seconds * 1e-9:.2f}" if line["work"] else ""
         plain = f"{seconds / line['plain']:.2f}" if line["plain"] else ""
         peer = f"{theirs[name, size] / seconds:.2f}" if (name, size) in theirs else ""
-        print(f"| {name} | {size} | {1e3 * seconds:.3g} | {rate} | {plain} | {peer} |")
+        scaling = f"{alone[name, size]['seconds'] / seconds:.2f}" if (name, size) in alone else ""
+        print(f"| {name} | {size} | {1e3 * seconds:.3g} | {rate} | {plain} | {scaling} | {peer} |")
 
 
 if __name__ == "__main__":

@@ -22,30 +22,45 @@ import numpy as np
 from cases import Case, all_cases, mixture_data
 from computer import ROOT, Speed, facts
 from measure import with_threads
-from report import FASTRVM, HEAD, LEARNERS, candidates, fits, landmarks, prediction
+from report import FASTRVM, HEAD, LEARNERS, candidates, classes, draws, fits, landmarks, parts, prediction, solve
 
 HERE = Path(__file__).resolve().parent
 KEPT = ROOT / "target" / "peers"
 PACKAGES = ["relvec", "fastrvm", "sklearn-rvm", "scikit-learn", "numpy", "scipy"]
 
-# Rows, landmarks and threads of the large fit; rows and threads of that with every row a candidate; rows and threads
-# of predictions.
+# Draws and threads of comparisons with fastrvm; rows, landmarks and threads of the large fit; landmarks and threads of
+# fits to sums; rows, landmarks and threads of classes; rows, seconds (if they are limited) and threads of fits with
+# every row a candidate; rows and threads of two such searches; rows and threads of predictions.
 SIZES: dict[str, list[tuple[int, ...]]] = {
+    "draws": [(10, 1)],
     "landmarks": [(1_000_000, 1000, 2)],
-    "candidates": [(20_000, 2)],
+    "solve": [(1000, 2), (2000, 2)],
+    "classes": [(200_000, 500, 2)],
+    "candidates": [(20_000, 2), (50_000, 240, 2)],
+    "parts": [(4000, 2)],
     "predict": [(1_000_000, 1), (1_000_000, 2)],
 }
 QUICK_SIZES: dict[str, list[tuple[int, ...]]] = {
+    "draws": [(1, 1)],
     "landmarks": [(50_000, 200, 2)],
-    "candidates": [(2000, 2)],
+    "solve": [(200, 2)],
+    "classes": [(10_000, 50, 2)],
+    "candidates": [(2000, 2), (5000, 2, 2)],
+    "parts": [(1200, 2)],
     "predict": [(50_000, 1)],
 }
 TABLES: dict[str, tuple[str, Callable[..., str]]] = {
+    "draws": ("Error and evidence over several draws", draws),
     "landmarks": ("A million rows", landmarks),
+    "solve": ("From sums to a model", solve),
+    "classes": ("Classes beside a regression", classes),
     "candidates": ("Every row a candidate", candidates),
+    "parts": ("By parts, and all candidates at once", parts),
     "predict": ("Prediction", prediction),
 }
 OWN = list(SIZES)
+# Of these the last argument is the folder with real tables, where there is one.
+ON_FILES = ["solve", "classes", "parts"]
 
 
 def main() -> None:
@@ -73,7 +88,8 @@ def main() -> None:
     sections = [LEARNERS.lstrip(), section(wanted, records)]
     sizes = QUICK_SIZES if options.quick else SIZES
     for name in others:
-        own[name] = [(size, script(f"{name}.py", size, speed)) for size in sizes[name]]
+        folder = options.data if name in ON_FILES else None
+        own[name] = [(size, script(f"{name}.py", size, folder, speed)) for size in sizes[name]]
     for name, (title, table) in TABLES.items():
         if name in own:
             sections += [f"## {title}\n", *[table(record, *size) for size, record in own[name]]]
@@ -137,10 +153,10 @@ def fit_all(case: Case, folder: Path | None, speed: Speed) -> list[list[dict[str
     return [[r for r in own if "failed" in r] or own for own in runs]
 
 
-def script(name: str, size: tuple[int, ...], speed: Speed) -> dict[str, Any]:
-    """The record of one of the scripts with figures of their own; the number of threads comes last."""
+def script(name: str, size: tuple[int, ...], folder: Path | None, speed: Speed) -> dict[str, Any]:
+    """The record of one of the scripts with figures of their own; the number of threads is the last of its numbers."""
     speed.ask()
-    record = process(name, [str(n) for n in size], size[-1], 600)
+    record = process(name, [*map(str, size), *([str(folder)] if folder else [])], size[-1], 900)
     print(name, *size, record, flush=True)
     return record
 

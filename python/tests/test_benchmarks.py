@@ -103,6 +103,60 @@ def test_cases_have_different_names_and_known_learners():
     assert {entry.learner for case in cases for entry in case.entries} <= set(LEARNERS)
 
 
+def test_draws_are_compared_pair_by_pair():
+    from cases import Entry, friedman_data
+    from draws import compare
+    from report import draws
+
+    data = friedman_data(60, 3)
+    assert not np.array_equal(data.X, friedman_data(60, 4).X)
+    found = compare("regression", data, (Entry("relvec"),))
+    model = RVR(gamma=data.gamma).fit(data.X, data.t)
+    assert found["relvec"][1] == model.log_evidence_
+    off = data.center + data.scale * model.predict(data.X_test) - data.truth
+    assert found["relvec"][0] == pytest.approx(np.sqrt(np.mean(off**2)))
+    # Differences of 1 and 3: mean 2, standard error 1.
+    runs = [{"kind": "regression", "fastrvm": [5.0, -9.0], "relvec": [5.0 + d, -7.0]} for d in (1.0, 3.0)]
+    line = draws({"a": runs}, 2, 1).splitlines()[-1]
+    assert line == "| `a` | 5 | 7 | 2 +- 1 | 2 of 2 | 2 |"
+
+
+def test_a_search_by_parts_is_that_of_all_candidates_where_those_are_few():
+    from cases import friedman_data
+    from parts import beside, tables
+    from report import parts
+
+    found = beside(friedman_data(80), 1)
+    assert found["parts"]["evidence"] == pytest.approx(found["whole"]["evidence"], abs=1e-3)
+    assert "| converged, converged |" in parts({"a": found}, 80, 1)
+    assert {len(data.X) for _, data in tables(50, None)} == {50}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_to_sums_keep_the_landmarks(rows):
+    from report import solve as page
+    from solve import solve
+
+    X, t = rows
+    found = solve(X, t, GAMMA, 12, 1)
+    assert 0 < found["kernels"] <= 12 and found["status"] == "converged"
+    text = page({"cholesky": [1e-3, 3e-3], "tables": {"kin40k": {**found, "wall": 0.5}}}, 1000, 1)
+    assert "| 0.5 (goal 1.5) | 250 |" in text
+    assert page({"failed": "no memory"}, 1000, 1) == "no memory\n"
+
+
+def test_classes_are_beside_a_regression_of_the_same_rows():
+    from classes import beside, simulated
+    from report import classes
+
+    X, t, labels = simulated(200)
+    assert t.std() == pytest.approx(1.0) and 0.4 < labels.mean() < 0.6
+    found = beside(X, t, labels, 1.0, 20, 1)
+    assert (found["rows"], found["landmarks"]) == (200, 20)
+    found["regression"]["cpu"], found["classes"]["cpu"] = 2.0, 3.0
+    assert "| 1.5 (goal 2) |" in classes({"a": found}, 200, 20, 1)
+
+
 def test_calibration_error_is_that_of_the_display():
     from calibration import calibration_error
     from relvec.plotting import ReliabilityDisplay

@@ -1,6 +1,7 @@
 """More than two classes: one model of all, and models of two."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -220,3 +221,17 @@ def test_precisions_of_classes_that_do_not_suit():
     ]:
         with pytest.raises(ValueError, match=message):
             RVC(**own).fit(X, Y)
+
+
+def test_a_thousand_classes_of_one_row_each():
+    rows = np.random.default_rng(0).standard_normal((1000, 2))
+    names = np.array([f"kind {number}" for number in range(1000)])
+    model = RVC(gamma=1.0, multi_class="one_vs_rest", dictionary=5, max_iter=2)
+    with warnings.catch_warnings():
+        # So many classes may be a regression; and the iterations do not do.
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(rows, names)
+    for moderated in (True, False):
+        p = model.predict_proba(rows[:50], moderated=moderated)
+        assert p.shape == (50, 1000) and np.all(np.isfinite(p)) and np.all(p >= 0)
+        assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)

@@ -9,25 +9,50 @@
 mod design;
 #[path = "../src/error.rs"]
 mod error;
+#[path = "../src/rvm/factor.rs"]
+mod factor;
+#[path = "../src/rvm/gain.rs"]
+mod gain;
 #[path = "../src/kernel/mod.rs"]
 mod kernel;
+#[path = "../src/likelihood/mod.rs"]
+mod likelihood;
 #[path = "../src/linalg.rs"]
 mod linalg;
+#[path = "../src/quadratic.rs"]
+mod quadratic;
 #[path = "../src/registry.rs"]
 mod registry;
 #[path = "../src/report.rs"]
 mod report;
+#[path = "../src/rvm/solution.rs"]
+mod solution;
+#[path = "../src/sums.rs"]
+mod sums;
+#[path = "../src/targets.rs"]
+mod targets;
+
+/// Where the tests of `factor` look for it.
+mod rvm {
+    pub(crate) use crate::solution;
+}
 
 pub use error::{Error, Result};
 
+use std::rc::Rc;
 use std::time::Instant;
 
 use design::{Columns, Design};
+use factor::{Action, Factor};
+use gain::{KernelPrior, Noise};
 use kernel::vector;
 use kernel::{DataScale, Kernel, Rbf};
-use ndarray::{Array2, Axis, s};
+use ndarray::{Array2, ArrayView2, Axis, s};
+use quadratic::Quadratic;
 use rayon::prelude::*;
 use report::Interrupt;
+use solution::{At, Solution};
+use sums::Sums;
 
 /// Repetitions of each measurement; the fastest counts, since others want the same cores now and then.
 const TIMES: usize = 9;
@@ -145,12 +170,63 @@ fn passes(rates: &Rates, out: &mut Vec<Line>) {
     let centres = Columns::Kernel { kernel: rbf(FEATURES), centres: x.clone() };
     let design = Design::unscaled(x.into_shared(), centres, true, 64 << 20, Interrupt::default());
     let (weights, active): (Vec<f64>, Vec<usize>) = (vec![0.2; n], (1..=m).collect());
-    let pull = ndarray::ArrayView2::from_shape((weights.len(), 1), &weights).expect("one output");
+    let pull = ArrayView2::from_shape((weights.len(), 1), &weights).expect("one output");
     let seconds = fastest(|| drop(design.moments(&weights, pull, &active)));
     let square = (n * n) as f64;
     let plain = Some(square * m as f64 * rates.product + square * rates.entry);
     let work = 2.0 * square * m as f64;
     out.push(Line { name: "candidate pass", size: format!("{n} x {n}, {m} active"), seconds, work, plain });
+}
+
+/// Single actions on the factor of M of P columns: what they stream is V, [M, P]. Of a column that is added its products
+/// with V are new; one that is re-estimated or deleted is first rotated to the end, past half of the others on average.
+fn updates(out: &mut Vec<Line>) {
+    let p = 1000;
+    let mut x = rows(2 * p, p, 8);
+    for mut column in x.columns_mut() {
+        let norm = column.dot(&column).sqrt();
+        column /= norm;
+    }
+    let t: Vec<f64> = x.column(0).iter().zip(x.column(1)).map(|(a, b)| a - b + 0.01 * (100.0 * a).sin()).collect();
+    let mut sums = Sums::new(p, 1);
+    sums.accumulate(x.view(), &t, &vec![1.0; t.len()]);
+    let quadratic = Rc::new(Quadratic::stored(sums.finish(), None));
+    let noise = [Noise::Fixed(1.0)];
+    for m in [100, 200] {
+        let active: Vec<usize> = (0..m).map(|k| k * (p / m)).collect();
+        let solution = Solution::of(&quadratic, &active, &vec![0.1; m], &noise, At::Precision(&[1.0]), None).expect("a model");
+        let factor = Factor::new(quadratic.clone(), &solution, &noise, KernelPrior::FLAT);
+        // In an order of its own, so that a column stands anywhere.
+        let order: Vec<usize> = (0..m).map(|k| active[(k * 37) % m]).collect();
+        let mut least = [f64::INFINITY; 3];
+        for _ in 0..TIMES {
+            let (mut own, mut spent) = (factor.clone(), [0.0; 3]);
+            for (again, gone) in order.iter().zip(&order[m / 2..]) {
+                let (again, gone) = (*again, *gone);
+                let actions = [
+                    Action::Add { column: gone + 1, a: 0.1 },
+                    Action::Reestimate { column: again, a: 0.2 },
+                    Action::Delete { column: gone },
+                ];
+                for (action, spent) in actions.into_iter().zip(&mut spent) {
+                    let start = Instant::now();
+                    own.apply(action);
+                    *spent += start.elapsed().as_secs_f64();
+                }
+            }
+            least.iter_mut().zip(spent).for_each(|(least, spent)| *least = least.min(spent / (m / 2) as f64));
+        }
+        let (v, r, mut row) = (rows(m, p, 9), rows(1, m, 10), Array2::zeros((1, p)));
+        let product = fastest(|| linalg::product(false, 1.0, r.view(), v.view(), row.view_mut()));
+        let size = format!("{m} of {p}");
+        let entries = (m * p) as f64;
+        out.push(Line { name: "row times V", size: size.clone(), seconds: product, work: 2.0 * entries, plain: None });
+        // A rotation of two rows takes six operations an entry.
+        let names = ["column added", "column re-estimated", "column deleted"];
+        for ((name, seconds), work) in names.into_iter().zip(least).zip([2.0, 3.0, 3.0]) {
+            out.push(Line { name, size: size.clone(), seconds, work: work * entries, plain: Some(product) });
+        }
+    }
 }
 
 fn choice(out: &mut Vec<Line>) {
@@ -239,6 +315,7 @@ fn main() {
         small_pieces(&mut lines);
         let rates = rates();
         passes(&rates, &mut lines);
+        updates(&mut lines);
         choice(&mut lines);
         predictions(&rates, &mut lines);
         lines

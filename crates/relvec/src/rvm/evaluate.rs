@@ -305,3 +305,164 @@ pub(crate) fn gradient_log_kernel(problem: &Problem, active: &[usize], mut slope
         kernel.gradient(problem.design.rows(), kept.view(), slope.slice(s![.., skip..]))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array1, Array2};
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+    use crate::kernel::Rbf;
+    use crate::likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
+    use crate::rvm::landmarks::{Centres, Landmarks};
+    use crate::rvm::{Dictionary, DictionaryRule};
+    use crate::statistics::Statistics;
+
+    /// What a regime says at given precisions, on columns of unit norm, by the user's rows.
+    struct Judged {
+        log_evidence: f64,
+        s: Vec<f64>,
+        q: Vec<f64>,
+        /// phi'B phi of each column, and |r| of the slopes r of the log-likelihoods.
+        square: Vec<f64>,
+        residual: Option<f64>,
+    }
+
+    fn judged(work: &Workspace, at: &Hyperparameters) -> Judged {
+        let problem = work.problem;
+        let (active, alpha, beta) = at.inner(problem).unwrap();
+        let noise: Vec<Noise> = beta.iter().map(|beta| Noise::Fixed(*beta)).collect();
+        let a: Vec<f64> = alpha.iter().map(|x| x / beta[0]).collect();
+        let solution = work.solve(&active, &a, &noise, At::Precision(&beta), None).unwrap();
+        let form = work.quadratic(&solution);
+        let factor = Factor::new(form.clone(), &solution, &noise, KernelPrior::FLAT);
+        let columns: Vec<usize> = columns(problem).into_iter().map(|c| c.expect("every row counts")).collect();
+        let residual = || {
+            let r = problem.working(&problem.fitted(&solution)).residual;
+            let weights = problem.table.weights.iter().flat_map(|c| std::iter::repeat_n(c, solution.outputs));
+            r.iter().zip(weights).map(|(r, c)| c * r * r).sum::<f64>().sqrt()
+        };
+        Judged {
+            log_evidence: problem.log_evidence_out(work.log_evidence(&solution)),
+            s: columns.iter().map(|j| factor.s()[*j]).collect(),
+            q: columns.iter().map(|j| factor.q(*j)).collect(),
+            square: columns.iter().map(|j| form.diag[*j]).collect(),
+            residual: (!problem.table.weights.is_empty()).then(residual),
+        }
+    }
+
+    /// The evidence to 1e-9, S of every candidate to 1e-9 of phi'B phi, and Q to 1e-9 of |phi| |r|.
+    fn agree(name: &str, got: &Judged, expected: &Judged) {
+        let off = (got.log_evidence - expected.log_evidence).abs();
+        assert!(off < 1e-9 * expected.log_evidence.abs(), "{name}: {} {}", got.log_evidence, expected.log_evidence);
+        assert_eq!(got.s.len(), expected.s.len(), "{name}");
+        let residual = expected.residual.expect("the first has rows");
+        for j in 0..expected.s.len() {
+            let (s, q) = ((got.s[j] - expected.s[j]).abs(), (got.q[j] - expected.q[j]).abs());
+            assert!(s < 1e-9 * expected.square[j], "{name}: S of {j} is off by {s:e} of {:e}", expected.square[j]);
+            assert!(q < 1e-9 * residual, "{name}: Q of {j} is off by {q:e} of {residual:e}");
+        }
+    }
+
+    /// The evidence, and S and Q of every candidate, do not depend on what is stored, made again or given.
+    #[test]
+    fn regimes_agree_at_given_precisions() {
+        // Phi of the former is little: it may be kept beside G. Some of its rows share their inputs, so that G is smaller.
+        for (n, shared) in [(1400, 40), (1500, 0)] {
+            let mut random = rand_pcg::Pcg64::seed_from_u64(1);
+            let mut x = Array2::from_shape_simple_fn((n, 10), || random.random_range(0.0..1.0f64));
+            for k in 0..shared {
+                let row = x.row(k).to_owned();
+                x.row_mut(n - 1 - k).assign(&row);
+            }
+            let f: Array1<f64> =
+                x.map_axis(Axis(1), |r| 10.0 * (3.0 * r[0] * r[1]).sin() + 20.0 * (r[2] - 0.5).powi(2) + 5.0 * r[3]);
+            let t: Array1<f64> = f.mapv(|f| f + random.random_range(-2.0..2.0));
+            let mut labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 10.0)).collect();
+            let mut kinds: Vec<usize> = t.iter().map(|t| (t / 6.0).clamp(0.0, 2.0) as usize).collect();
+            // Of the same class they would be merged.
+            for k in 0..shared {
+                (labels[n - 1 - k], kinds[n - 1 - k]) = (1 - labels[k], (kinds[k] + 1) % 3);
+            }
+            let c = Array1::from_shape_fn(n, |i| 0.5 * (1 + i % 3) as f64);
+            let variances = Array1::from_shape_fn(n, |i| 0.5 * (1 + i % 4) as f64);
+            let relevance: Vec<usize> = (0..n - shared).step_by(61).collect();
+            let alpha = (0..relevance.len()).map(|k| 10f64.powi(k as i32 % 4 - 2)).collect();
+            let noise_variance = Some(1.3);
+            let at = Hyperparameters { relevance, alpha, intercept_alpha: Some(1e-3), noise_variance, ..Default::default() };
+            let likelihoods: [(Likelihood, bool); 5] = [
+                (Gaussian::default().into(), false),
+                (Gaussian::default().into(), true),
+                (Gaussian { noise_variance }.into(), false),
+                (Bernoulli::default().into(), false),
+                (Softmax::default().into(), false),
+            ];
+            for (likelihood, known) in likelihoods {
+                let targets = match likelihood.name() {
+                    "bernoulli" => Targets::classes(&labels, 2),
+                    "softmax" => Targets::classes(&kinds, 3),
+                    _ => Targets::real(t.view()),
+                };
+                let targets = targets.with_weights(c.view());
+                let targets = if known { targets.with_noise_variance(variances.view()) } else { targets };
+                let constant = likelihood.as_dyn().constant_curvature();
+                let kernel: crate::kernel::Kernel = Rbf { gamma: 0.3.into() }.into();
+                let dictionary = Dictionary::Rule(DictionaryRule::All);
+                let rvm = |memory: u64, landmarks: Landmarks| Rvm {
+                    kernel: kernel.clone(),
+                    dictionary,
+                    likelihood: likelihood.clone(),
+                    memory_limit: Some(memory),
+                    landmarks,
+                    ..Rvm::default()
+                };
+                let given = || Landmarks::Given(Centres(x.clone()));
+                // Four times what G takes, and Phi: so much memory just holds it.
+                let (rows, columns) = (n as u64, (n - shared + 1) as u64);
+                let (gram, phi) = (32 * columns * columns, 32 * rows * columns);
+                let (ample, scarce) = (1 << 31, 20_000_000);
+                // What is stored where the curvature is constant: G, Phi.
+                let regimes = if shared > 0 {
+                    assert!(gram < phi && phi / 4 <= 1 << 24);
+                    vec![
+                        ("G and Phi", rvm(ample, Landmarks::Kmedoids), true, true),
+                        ("G", rvm(gram, Landmarks::Kmedoids), true, false),
+                        ("neither", rvm(scarce, Landmarks::Kmedoids), false, false),
+                        ("given, G and Phi", rvm(ample, given()), true, true),
+                        ("given, neither", rvm(scarce, given()), false, false),
+                    ]
+                } else {
+                    assert!(phi < gram && phi / 4 > 1 << 24);
+                    vec![
+                        ("G in one pass", rvm(ample, Landmarks::Kmedoids), true, false),
+                        ("Phi", rvm(phi, Landmarks::Kmedoids), false, true),
+                        ("neither", rvm(scarce, Landmarks::Kmedoids), false, false),
+                        ("given, G in one pass", rvm(ample, given()), true, false),
+                    ]
+                };
+                let mut first = None;
+                for (name, rvm, keeps_gram, keeps_phi) in regimes {
+                    let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
+                    let (problem, sums) = Problem::new(&table, table.dictionary()).unwrap();
+                    let name = format!("{n} rows, {name}, {likelihood:?}, known noise {known}");
+                    assert_eq!(sums.is_some(), keeps_gram && constant, "{name}: G");
+                    let keeps_phi = if constant { keeps_phi } else { phi <= rvm.memory_limit.unwrap() };
+                    assert_eq!(problem.design.stored_bytes(), if keeps_phi { phi / 4 } else { 0 }, "{name}: Phi");
+                    let got = judged(&Workspace::new(&problem, sums), &at);
+                    agree(&name, &got, first.as_ref().unwrap_or(&got));
+                    first.get_or_insert(got);
+                }
+                if constant && shared == 0 {
+                    let mut statistics = Statistics::new(&kernel, x.view()).unwrap();
+                    statistics.update(x.view(), &targets).unwrap();
+                    let rvm = rvm(ample, Landmarks::Kmedoids);
+                    let (table, sums) = Table::of_statistics(&rvm, &statistics, &Interrupt::default()).unwrap();
+                    let (problem, sums) = Problem::of_sums(&table, table.dictionary(), sums);
+                    let got = judged(&Workspace::new(&problem, Some(sums)), &at);
+                    let name = format!("{n} rows, statistics, {likelihood:?}, known noise {known}");
+                    agree(&name, &got, first.as_ref().expect("the others came first"));
+                }
+            }
+        }
+    }
+}

@@ -72,22 +72,37 @@ impl Passes {
         let profiles: Vec<Profile> = table.noise.iter().zip(&energy).map(of_noise).collect();
         let held: Vec<Profile> = solution.beta.iter().map(|beta| Profile::Held { beta: held * beta, copies }).collect();
         let mut out = Vec::with_capacity(candidates.len());
+        self.judge(work, solution, candidates, &energy, |square, candidate| {
+            let outside = candidate.s > SPAN_FLOOR * square;
+            let gain = |profile: &[Profile]| {
+                let best = candidate.best(profile, 0.0).filter(|_| outside);
+                best.map_or(0.0, |a| (candidate.contribution(a, profile) - work.prior.nats).max(0.0))
+            };
+            out.push((gain(&profiles), gain(&held)));
+        })?;
+        Ok(out)
+    }
+
+    /// Shows each of `candidates`, in their order, as the model sees it (S and Q), after its squared norm; `energy`: of each
+    /// noise.
+    fn judge(
+        &mut self,
+        work: &Workspace,
+        solution: &Solution,
+        candidates: &[usize],
+        energy: &[f64],
+        mut see: impl FnMut(f64, Candidate),
+    ) -> Result<()> {
+        let (outputs, noises) = (solution.outputs, energy.len());
         self.visit(work, solution, candidates, |mut products| {
             linalg::solve_lower(solution.lower.view(), products.with_model.view_mut());
             let inside = squares(products.with_model.view());
             for (j, square) in products.square.into_iter().enumerate() {
                 let seen = |k: usize, q: f64| Seen { q, energy: energy[k] };
                 let seen = by_noise(noises, outputs, |r| products.with_residual[[r, j]], seen);
-                let candidate = Candidate { s: square - inside[j], seen };
-                let outside = candidate.s > SPAN_FLOOR * square;
-                let gain = |profile: &[Profile]| {
-                    let best = candidate.best(profile, 0.0).filter(|_| outside);
-                    best.map_or(0.0, |a| (candidate.contribution(a, profile) - work.prior.nats).max(0.0))
-                };
-                out.push((gain(&profiles), gain(&held)));
+                see(square, Candidate { s: square - inside[j], seen });
             }
-        })?;
-        Ok(out)
+        })
     }
 
     /// The sums of the candidates `places`, the bias before them if there is one: of columns that have been in the model by
@@ -272,6 +287,17 @@ mod tests {
         factor.actions().into_iter().map(gain).collect()
     }
 
+    /// |r| as each noise sees it: r are the slopes of the log-likelihoods by row, which count as columns' entries do.
+    fn residual_sizes(problem: &Problem, solution: &Solution) -> Vec<f64> {
+        let (outputs, weights) = (solution.outputs, &problem.table.weights);
+        let residual = problem.working(&problem.fitted(solution)).residual;
+        let square = |k: usize| residual.iter().skip(k).step_by(outputs).zip(weights).map(|(r, c)| c * r * r).sum::<f64>();
+        match problem.table.noise.len() {
+            1 => vec![(0..outputs).map(square).sum::<f64>().sqrt()],
+            noises => (0..noises).map(|k| square(k).sqrt()).collect(),
+        }
+    }
+
     /// The pass from row derivatives says of candidates outside a part what the factor of the whole says.
     #[test]
     fn gains_outside_a_part_are_those_of_the_whole() {
@@ -282,18 +308,20 @@ mod tests {
         let c = Array1::from_shape_fn(600, |i| 0.5 * (1 + i % 4) as f64);
         let t = f.mapv(|f| f + 50.0);
         let three = Array2::from_shape_fn((600, 3), |(i, k)| [t[i], 0.1 * f[599 - i], 7.0 * f[i].powi(2) - 900.0][k]);
+        let variances = Array1::from_shape_fn(600, |i| 0.02 * (1 + i % 5) as f64);
         let fixed = Gaussian { noise_variance: Some(0.05) };
-        for (likelihood, bias, outputs) in [
-            (Gaussian::default().into(), true, 1),
-            (Gaussian::default().into(), false, 1),
-            (fixed.clone().into(), true, 1),
-            (Bernoulli::default().into(), true, 1),
-            (Bernoulli::default().into(), false, 1),
-            (Softmax::default().into(), true, 1),
-            (Softmax::default().into(), false, 1),
-            (Gaussian::default().into(), true, 3),
-            (Gaussian::default().into(), false, 3),
-            (fixed.into(), true, 3),
+        for (likelihood, bias, outputs, known) in [
+            (Gaussian::default().into(), true, 1, false),
+            (Gaussian::default().into(), false, 1, false),
+            (Gaussian::default().into(), true, 1, true),
+            (fixed.clone().into(), true, 1, false),
+            (Bernoulli::default().into(), true, 1, false),
+            (Bernoulli::default().into(), false, 1, false),
+            (Softmax::default().into(), true, 1, false),
+            (Softmax::default().into(), false, 1, false),
+            (Gaussian::default().into(), true, 3, false),
+            (Gaussian::default().into(), false, 3, false),
+            (fixed.into(), true, 3, false),
         ] {
             let kernel = Rbf { gamma: 1.5.into() }.into();
             let dictionary = Dictionary::Rule(DictionaryRule::All);
@@ -306,6 +334,7 @@ mod tests {
                 (true, true) => Targets::classes(&kinds, 4),
             };
             let targets = targets.with_weights(c.view());
+            let targets = if known { targets.with_noise_variance(variances.view()) } else { targets };
             let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
             let (inside, outside): (Vec<usize>, Vec<usize>) = table.dictionary().into_iter().partition(|k| k % 3 == 0);
 
@@ -325,9 +354,34 @@ mod tests {
             let column = |j: usize| if j < first { 0 } else { all.column_of(part.places[j - first]).unwrap() };
             let active: Vec<usize> = active.into_iter().map(column).collect();
             let same = whole.solve(&active, &a, &table.noise, At::Best, None).unwrap();
-            let name = format!("{:?} bias {bias} outputs {outputs}", rvm.likelihood);
+            let name = format!("{:?} bias {bias} outputs {outputs} known noise {known}", rvm.likelihood);
             assert!((same.log_evidence - solution.log_evidence).abs() < 1e-9 * solution.log_evidence.abs(), "{name}");
-            let factor = |noise: &[Noise]| by_factor(&Factor::new(whole.quadratic(&same), &same, noise, whole.prior));
+            let factor_of = |noise: &[Noise]| Factor::new(whole.quadratic(&same), &same, noise, whole.prior);
+            let factor = |noise: &[Noise]| by_factor(&factor_of(noise));
+
+            // S and Q of every candidate that is not in the model, S beside phi'B phi and Q beside |phi| |r|.
+            let model: Vec<usize> = same.active.iter().filter(|j| **j >= first).map(|j| all.places[*j - first]).collect();
+            let rest: Vec<usize> = table.dictionary().into_iter().filter(|p| !model.contains(p)).collect();
+            let expected = factor_of(&table.noise).candidates();
+            let sizes = residual_sizes(&part, &solution);
+            let mut passes = Passes::default();
+            for _ in 0..2 {
+                let mut found = Vec::new();
+                let see = |square: f64, candidate| found.push((square, candidate));
+                passes.judge(&work, &solution, &rest, &solution.energy, see).unwrap();
+                assert_eq!(found.len(), rest.len());
+                for (place, (square, found)) in rest.iter().zip(&found) {
+                    let column = all.column_of(*place).unwrap();
+                    let (norm, expected) = (all.design.norms()[column], &expected[column]);
+                    let off = (found.s - expected.s * norm * norm).abs();
+                    assert!(off < 1e-9 * square, "{name}: S of {place} is off by {off:e} of {square:e}");
+                    for ((found, expected), size) in found.seen.iter().zip(&expected.seen).zip(&sizes) {
+                        let off = (found.q - expected.q * norm).abs();
+                        assert!(off < 1e-9 * norm * size, "{name}: Q of {place} is off by {off:e} of {:e}", norm * size);
+                    }
+                }
+            }
+
             let held: Vec<Noise> = same.beta.iter().map(|beta| Noise::Fixed(3.0 * beta)).collect();
             for (which, expected) in [factor(&table.noise), factor(&held)].iter().enumerate() {
                 let largest = expected.iter().fold(0.0f64, |l, g| l.max(*g));

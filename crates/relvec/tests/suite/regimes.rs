@@ -134,47 +134,6 @@ fn agree(what: &str, a: &[f64], b: &[f64]) {
     close(what, &a.iter().map(|v| v / largest).collect::<Vec<_>>(), &b.iter().map(|v| v / largest).collect::<Vec<_>>(), 1e-9);
 }
 
-/// The evidence, and S and Q of every candidate, do not depend on what is stored, made again or given.
-#[test]
-fn regimes_agree_at_given_precisions() {
-    let data = friedman(1, 1500);
-    let c = Array1::from_shape_fn(1500, |i| 0.5 * (1 + i % 3) as f64);
-    let likelihoods: [Likelihood; 3] =
-        [Gaussian::default().into(), Gaussian { noise_variance: Some(1.3) }.into(), Bernoulli::default().into()];
-    for likelihood in likelihoods {
-        let relevance: Vec<usize> = (0..1500).step_by(61).collect();
-        let alpha = (0..relevance.len()).map(|k| 10f64.powi(k as i32 % 4 - 2)).collect();
-        let at = Hyperparameters {
-            relevance,
-            alpha,
-            intercept_alpha: Some(1e-3),
-            noise_variance: Some(1.3),
-            ..Hyperparameters::default()
-        };
-        let targets = data.targets(&likelihood).with_weights(c.view());
-        let rvm = |memory, landmarks| Rvm { likelihood: likelihood.clone(), memory_limit: Some(memory), landmarks, ..all(0.3) };
-        // G, and Phi, are stored; G alone; neither; the rows as given landmarks.
-        let evaluate = |rvm: Rvm| rvm.evaluate(data.x.view(), &targets, &at).unwrap();
-        let stored = evaluate(rvm(1 << 31, Landmarks::Kmedoids));
-        let given = Landmarks::Given(Centres(data.x.clone()));
-        let others = [
-            ("no Phi", rvm(70_000_000, Landmarks::Kmedoids)),
-            ("on demand", rvm(20_000_000, Landmarks::Kmedoids)),
-            ("given", rvm(1 << 31, given.clone())),
-            ("given, on demand", rvm(20_000_000, given)),
-        ];
-        for (name, rvm) in others {
-            let other = evaluate(rvm);
-            let name = format!("{name} {likelihood:?}");
-            agree(&format!("{name} evidence"), &[other.log_evidence], &[stored.log_evidence]);
-            agree(&format!("{name} S"), &other.sparsity_in_model, &stored.sparsity_in_model);
-            agree(&format!("{name} Q"), &other.quality_in_model, &stored.quality_in_model);
-            agree(&format!("{name} s"), &other.sparsity, &stored.sparsity);
-            agree(&format!("{name} q"), &other.quality, &stored.quality);
-        }
-    }
-}
-
 /// The search by parts ends where one problem of all candidates does (that of sums over the rows, every row a
 /// centre), and an evaluation of its model over all of them finds its evidence and nothing left to gain.
 #[test]

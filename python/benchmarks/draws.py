@@ -1,0 +1,51 @@
+"""Error and evidence beside fastrvm's over several draws of rows and noise: prints a line of JSON.
+
+One draw decides by luck which of two models of the same evidence has the lower error.
+
+python draws.py DRAWS THREADS
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from cases import Data, Entry, friedman_data, mixture_data, sinc_data
+from learners import learner
+from run_one import errors
+
+PROBLEMS: dict[str, tuple[str, Callable[[int], Data]]] = {
+    "friedman-2000": ("regression", lambda seed: friedman_data(2000, seed)),
+    "sinc-4000": ("regression", lambda seed: sinc_data(4000, seed)),
+    "mixture-2000": ("classes", lambda seed: mixture_data(2000, seed)),
+    "small-friedman-100": ("regression", lambda seed: friedman_data(100, seed)),
+    "small-mixture-200": ("classes", lambda seed: mixture_data(200, seed)),
+}
+
+
+def main() -> None:
+    draws, threads = map(int, sys.argv[1:])
+    warnings.simplefilter("ignore")
+    pair = (Entry("fastrvm"), Entry("relvec", threads))
+    found = {
+        name: [compare(kind, make(10 + draw), pair) for draw in range(draws)] for name, (kind, make) in PROBLEMS.items()
+    }
+    print(json.dumps(found))
+
+
+def compare(kind: str, data: Data, pair: tuple[Entry, ...]) -> dict[str, Any]:
+    """Error and evidence of each on the same data."""
+    out: dict[str, Any] = {"kind": kind}
+    for entry in pair:
+        one = learner(entry, kind, data)
+        model = one.make()
+        model.fit(data.X, data.t)
+        out[entry.learner] = [errors(kind, model, data)["error"], one.facts(model, data)["evidence"]]
+    return out
+
+
+if __name__ == "__main__":
+    main()
