@@ -156,8 +156,9 @@ pub(crate) struct FitArgs {
     /// Read the table in blocks, whatever its size; time_limit then counts from when all rows are summed
     #[arg(long)]
     pub stream: bool,
-    /// Keep the sums over the rows read so far in this file, every few seconds; where it is there, go on from
-    /// it. It stays when the fit ends. Implies --stream
+    /// Keep the sums over the rows read so far in this file, after each block (less often if writing takes more than a
+    /// tenth of the time); where it is there, go on from it, if the table holds the same bytes, under whatever name or
+    /// date. It stays when the fit ends. Implies --stream
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
     /// Threads to use; the model does not depend on it [default: one per processor]

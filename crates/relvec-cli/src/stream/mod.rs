@@ -17,7 +17,7 @@ use relvec::{
 };
 use serde_json::json;
 
-use self::checkpoint::{Checkpoint, Head, Marks, Plan};
+use self::checkpoint::{CONTENTS, Checkpoint, Head, Marks, Plan};
 use self::source::{Source, check_rows};
 use self::survey::{Found, Survey};
 use crate::args::Task;
@@ -201,7 +201,7 @@ fn sum(job: &Job, plan: &Plan, head: Head, statistics: &mut Statistics, block_ro
             break;
         }
         if let Some(checkpoint) = &mut checkpoint {
-            checkpoint.update(done, statistics)?;
+            checkpoint.update(done, statistics, false)?;
         }
         pass.at(done, rows.table().share());
     }
@@ -224,7 +224,7 @@ fn data_marks(job: &Job, source: &Source, rows: &TrainingRows) -> Result<Marks> 
         ("bytes", json!(source.bytes)),
         ("rows", json!(rows.table().count())),
         ("columns", json!(rows.table().columns())),
-        ("checksum of its ends", json!(source.ends(job.path)?)),
+        (CONTENTS, json!(source.checksum(job.path)?)),
     ];
     Ok(pairs.map(|(name, value)| (name.to_string(), value)).to_vec())
 }
