@@ -146,14 +146,16 @@ pub(crate) struct FitArgs {
     /// Columns to leave out, by name
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub drop: Vec<String>,
-    /// Rows that may become relevance vectors: all, a number of them, or auto (all up to 10,000, else 1,000)
+    /// Rows that may become relevance vectors: all, a number of them, or auto (all up to 10,000, else 1,000; 1,000 also
+    /// where a table read in blocks would need more than memory_limit)
     #[arg(long, value_name = "auto|all|N", default_value = "auto", allow_negative_numbers = true)]
     pub dictionary: Dictionary,
     /// How they are chosen where they are not all; or a table of other points to be taken instead of rows,
     /// with the features as columns, in the units of DATA
     #[arg(long, value_name = LANDMARKS, default_value = "kmedoids")]
     pub landmarks: String,
-    /// Read the table in blocks, whatever its size; time_limit then counts from when all rows are summed
+    /// Read the table in blocks, whatever its size. time_limit counts from the first row; where it ends the reading, the
+    /// model is of the rows read so far, and a warning says how many
     #[arg(long)]
     pub stream: bool,
     /// Keep the sums over the rows read so far in this file, after each block (less often if writing takes more than a

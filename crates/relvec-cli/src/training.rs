@@ -203,14 +203,14 @@ impl TrainingRows {
         Ok(!block.target.is_empty())
     }
 
-    /// Passes over rows; `false` if there are fewer.
-    pub fn skip(&mut self, rows: usize) -> Result<bool> {
-        for _ in 0..rows {
+    /// Passes over rows, `most` at most; how many there were.
+    pub fn skip(&mut self, most: usize) -> Result<usize> {
+        for passed in 0..most {
             if !self.table.advance().with_context(|| self.name.clone())? {
-                return Ok(false);
+                return Ok(passed);
             }
         }
-        Ok(true)
+        Ok(most)
     }
 
     /// All rows.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use relvec::Model;
+use relvec::{Model, Status};
 
 use super::files::{npy, parquet};
 use super::support::{Folder, class_table, noise, regression_rows, regression_table};
@@ -232,10 +232,10 @@ fn too_little_memory_names_the_least_that_works() {
     let line = "fit d.csv --target y --stream --dictionary 20 -o m.json --set memory_limit";
     let run = folder.run(&format!("{line}=100000"));
     assert_eq!(run.code, 1);
-    let least: f64 = run.stderr.split("error: ").nth(1).unwrap().split(" MB needed").next().unwrap().parse().unwrap();
+    let least = needed(&run.stderr);
     assert!(run.stderr.contains("blocks of rows"), "{}", run.stderr);
-    folder.ok(&format!("{line}={}", ((least + 0.05) * 1e6) as u64));
-    folder.fails(1, &format!("{line}={}", ((least - 0.1) * 1e6) as u64), &["MB needed"]);
+    folder.ok(&format!("{line}={least}"));
+    folder.fails(1, &format!("{line}={}", least - 100_000), &["needed"]);
 }
 
 #[test]
@@ -474,4 +474,70 @@ fn a_table_that_changes_meanwhile() {
         });
         assert!(noticed, "{words}");
     }
+}
+
+/// The passes count, and end between blocks with a model of the rows so far.
+#[cfg(unix)]
+#[test]
+fn time_ends_the_reading() {
+    let (folder, line) = slow_table();
+    folder.ok(&line.replace("-o m.json --checkpoint c", "--stream -o whole.json"));
+    // In the first pass.
+    let start = Instant::now();
+    let run = folder.ok(&format!("{line} --set time_limit=1e-6 --json"));
+    let elapsed = start.elapsed().as_secs_f64();
+    let seconds = run.json()["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.5 * elapsed && seconds < elapsed, "{seconds} of {elapsed}");
+    for words in
+        ["not converged: time_limit = 0.000001 s ended the reading", &format!("the first {BLOCK} rows alone"), "no checkpoint"]
+    {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+    let cut = model(&folder, "m.json");
+    assert_eq!((cut.n_rows, cut.status), (BLOCK, Status::TimeLimit));
+    assert!(!folder.path("c").exists());
+    // In the second: the next run goes on.
+    killed_after(&folder, line, 1);
+    let run = folder.ok(&format!("{line} --set time_limit=1e-6"));
+    for words in [&format!("of {} of 30000 rows alone", 2 * BLOCK), "the checkpoint has the sums"] {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+    let cut = model(&folder, "m.json");
+    assert_eq!((cut.n_rows, cut.status, done(&folder)), (2 * BLOCK, Status::TimeLimit, Some(2 * BLOCK)));
+    folder.ok(line);
+    assert!(folder.read("m.json") == folder.read("whole.json"), "the models differ");
+}
+
+#[test]
+fn a_dictionary_of_more_than_there_are_rows() {
+    let rows = regression_rows(300);
+    let folder = Folder::with("d.csv", text(NAMES, &rows));
+    parquet(&folder.path("d.parquet"), NAMES, &rows, 100);
+    for file in ["d.csv", "d.parquet"] {
+        let run = folder.ok(&format!("fit {file} --target y --stream --dictionary 90000 --set memory_limit=30000000 -o m.json"));
+        assert!(run.stderr.contains("all 300 are candidates"), "{file}: {}", run.stderr);
+    }
+}
+
+/// All rows would be candidates in memory, where no sums over all of them are kept.
+#[test]
+fn landmarks_where_sums_over_all_rows_are_too_large() {
+    let folder = Folder::with("d.csv", regression_table(1500, ","));
+    let line = "fit d.csv --target y --stream --set max_iterations=2 -o m.json --set memory_limit";
+    let run = folder.ok(&format!("{line}=120000000"));
+    assert!(run.stderr.contains("1500 candidates need more than the memory limit, and 1000 are taken"), "{}", run.stderr);
+    assert!(run.stderr.contains("note: 1000 rows chosen as candidates"), "{}", run.stderr);
+    let run = folder.ok(&format!("{line}=240000000"));
+    assert!(!run.stderr.contains("candidates"), "{}", run.stderr);
+    // The first error names the least that works for these, and not for the first pass alone.
+    let run = folder.run(&format!("{line}=30000"));
+    assert!(run.stderr.contains("1000 landmarks") && run.code == 1, "{}", run.stderr);
+    folder.ok(&format!("{line}={}", needed(&run.stderr)));
+}
+
+/// Bytes that the message says are needed.
+fn needed(message: &str) -> u64 {
+    let words: Vec<&str> = message.split("error: ").nth(1).unwrap().split(' ').collect();
+    let number: f64 = words[0].parse().unwrap();
+    if words[1] == "MB" { (1e6 * number).round() as u64 } else { number as u64 }
 }
