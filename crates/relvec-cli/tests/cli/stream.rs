@@ -245,11 +245,13 @@ fn landmarks_that_do_not_fit() {
         .add("empty.csv", "a,b\n")
         .add("text.csv", "a,b\n1,x\n");
     npy(&folder.path("wide.npy"), &[[1.0, 2.0, 3.0]]);
+    let folder = folder.add("d0.csv", regression_table(500, ",").replacen("a,b,y", "0,1,y", 1));
+    folder.fails(1, "fit d0.csv --target y -o m.json --landmarks wide.npy", &["found 3 columns, expected 2 features", "0, 1"]);
     npy(&folder.path("two.npy"), &[[1.0, 2.0], [-1.0, 5.0], [2.0, -9.0]]);
     for stream in ["", " --stream"] {
         let line = |file: &str| format!("fit d.csv --target y -o m.json --landmarks {file}{stream}");
         folder.fails(1, &line("names.csv"), &["landmarks `names.csv`", "missing: b", "a, c"]);
-        folder.fails(1, &line("wide.npy"), &["landmarks `wide.npy`", "missing: a, b"]);
+        folder.fails(1, &line("wide.npy"), &["landmarks `wide.npy`", "found 3 columns, expected 2 features", "a, b"]);
         folder.fails(1, &line("empty.csv"), &["no rows"]);
         folder.fails(1, &line("text.csv"), &["row 1", "column `b`"]);
     }
