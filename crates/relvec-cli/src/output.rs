@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use tempfile::TempPath;
 
+use crate::failure::usage;
+
 /// A file that appears under its name only when [`Output::finish`] is called.
 pub(crate) struct Output {
     path: PathBuf,
@@ -107,6 +109,20 @@ impl Write for Output {
 
 fn cannot_write(name: &Path) -> String {
     format!("cannot write `{}`", name.display())
+}
+
+/// Fails, before any work, if the file `path` that `flag` names is one of `inputs`, which it would overwrite.
+pub(crate) fn apart(flag: &str, path: Option<&Path>, inputs: &[&Path]) -> Result<()> {
+    // What is not there yet is no input; a device is not overwritten.
+    let Some((path, own)) = path.and_then(|path| Some((path, fs::canonicalize(path).ok()?))) else { return Ok(()) };
+    let same = |input: &&&Path| own.is_file() && fs::canonicalize(input).is_ok_and(|input| input == own);
+    match inputs.iter().find(same) {
+        Some(input) => {
+            let (path, input) = (path.display(), input.display());
+            Err(usage(format!("{flag} {path}: this is the file `{input}` that is read, and would be overwritten; name another")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Fails if `path` cannot be written; leaves nothing behind.

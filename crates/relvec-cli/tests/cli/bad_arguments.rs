@@ -1,6 +1,6 @@
 //! What the arguments alone show wrong: exit code 2, before any file is opened.
 
-use super::support::Folder;
+use super::support::{Folder, regression_table};
 
 #[track_caller]
 fn refused(line: &str, fragments: &[&str]) {
@@ -64,4 +64,34 @@ fn help_and_version_end_well() {
         assert!(help.contains(word), "{word}: {help}");
     }
     assert_eq!(folder.run("").code, 2);
+}
+
+/// The file to be written is one that is read, by whatever path.
+#[test]
+fn inputs_are_not_overwritten() {
+    let table = regression_table(30, ",");
+    let folder = Folder::with("d.csv", &table).add("z.csv", "a,b\n1,2\n");
+    folder.ok("fit d.csv --target y -o m.json");
+    let model = folder.read("m.json");
+    for (line, flag) in [
+        ("fit d.csv --target y -o d.csv", "-o d.csv"),
+        ("fit d.csv --target y -o ./d.csv", "-o ./d.csv"),
+        ("fit ./d.csv --target y -o d.csv", "-o d.csv"),
+        ("fit d.csv --target y --machine svm -o d.csv", "-o d.csv"),
+        ("fit d.csv --target y -o new.json --checkpoint d.csv", "--checkpoint d.csv"),
+        ("fit d.csv --target y -o z.csv --landmarks z.csv", "-o z.csv"),
+        ("fit d.csv --target y -o new.json --checkpoint new.json", "-o new.json"),
+        ("predict m.json d.csv -o d.csv", "-o d.csv"),
+        ("predict m.json d.csv -o m.json", "-o m.json"),
+        ("score m.json d.csv -o d.csv", "-o d.csv"),
+        ("compare d.csv --target y -o d.csv", "-o d.csv"),
+    ] {
+        folder.fails(2, line, &[flag, "name another"]);
+        assert!(folder.read("d.csv") == table && folder.read("m.json") == model, "{line}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(folder.path("d.csv"), folder.path("link.csv")).unwrap();
+        folder.fails(2, "fit d.csv --target y -o link.csv", &["-o link.csv", "`d.csv`"]);
+    }
 }
