@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MultiClass, Sparsity, Variance};
+use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Sparsity, Variance};
 
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
@@ -164,7 +164,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
     /// Threads to use; the model does not depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// Where to write the model (JSON)
     #[arg(short, long, value_name = "MODEL", required_unless_present = "json")]
@@ -225,7 +225,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "NAME")]
     pub noise_variance: Option<String>,
     /// Threads to use; the predictions do not depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     #[command(flatten)]
     pub decision: DecisionArgs,
@@ -295,7 +295,7 @@ pub(crate) struct ScoreArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Threads to use; the measures do not depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     #[command(flatten)]
     pub decision: DecisionArgs,
@@ -364,7 +364,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value = "0")]
     pub seed: u64,
     /// Threads to use; only times depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// How the table is written; CSV and JSON have every digit, and JSON each fold and its settings
     #[arg(long, value_enum, default_value = "text")]
@@ -452,7 +452,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Threads to use; the figures do not depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
 }
 
@@ -493,6 +493,13 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("expected a whole number, 1 or more".into()),
         Ok(n) => Ok(n),
+    }
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
+        _ => Err(format!("expected a whole number, from 1 to {MOST_THREADS}")),
     }
 }
 

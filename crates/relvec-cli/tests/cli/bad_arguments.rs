@@ -42,7 +42,12 @@ fn values_out_of_range_are_refused() {
     }
     refused("fit d.csv --target y -o m --set likelihood.gaussian.noise_variance=-1", &["noise_variance"]);
     refused("fit d.csv --target y -o m --set max_iterations=many", &["max_iterations=many"]);
-    refused("fit d.csv --target y -o m --threads 0", &["--threads", "1 or more"]);
+    for threads in ["0", "-1", "1025", "1000000", "99999999999999999999"] {
+        for command in ["fit d.csv --target y -o m", "predict m d.csv", "score m d.csv", "compare d.csv --target y"] {
+            refused(&format!("{command} --threads={threads}"), &["--threads", "from 1 to 1024"]);
+        }
+        refused(&format!("fit d.csv --target y -o m --set threads={threads}"), &["threads"]);
+    }
     for level in ["0", "1", "1.5", "-0.1", "nan", "high"] {
         refused(&format!("predict m d.csv --level={level}"), &["--level", "between 0 and 1"]);
     }
