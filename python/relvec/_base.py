@@ -327,6 +327,11 @@ class RelevanceVectorMachine(KernelMachine):
         }
         if self._model.status in limits:
             warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=5)
+        refused = self.report_["repairs"]["zero_columns"]
+        if refused and len(self.relevance_) == 0:
+            text = f"{refused} of {self.report_['candidates']} candidates are zero on every row, or landmarks with no row near"
+            text += " them; no other is of use, and the model is its intercept alone"
+            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
         # Of rules and of given landmarks all there are is what was asked for.
         size, found = self.dictionary, self.report_["candidates"]
         if not isinstance(size, str) and found < size:

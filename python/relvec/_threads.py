@@ -8,6 +8,9 @@ import os
 import joblib
 from joblib.parallel import get_active_backend
 
+# Of more the core knows nothing to do but to start them, for minutes.
+MOST_THREADS = 1024
+
 
 def threads(n_jobs: int | None) -> int:
     """Threads for `n_jobs`, as scikit-learn means it; None is what joblib leaves to this process.
@@ -18,6 +21,8 @@ def threads(n_jobs: int | None) -> int:
     if n_jobs is not None:
         if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral):
             raise ValueError(f"n_jobs = {n_jobs!r}: expected a whole number other than 0, or None")
+        if n_jobs > MOST_THREADS:
+            raise ValueError(f"n_jobs = {n_jobs!r}: expected at most {MOST_THREADS} threads, or -1 for all processors")
         return int(joblib.effective_n_jobs(n_jobs))
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     if limit.isdecimal() and int(limit) >= 1:

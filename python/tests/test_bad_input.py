@@ -159,6 +159,7 @@ BAD = [
     *[({"time_limit": v}, f"time_limit = {v!r}: expected a") for v in (0, -1.0, np.nan, np.inf, "a")],
     *[({"memory_limit": v}, f"memory_limit = {v!r}: expected a whole number") for v in (0, -1, 1.5, "a")],
     ({"n_jobs": 0}, "n_jobs == 0"),
+    *[({"n_jobs": v}, f"n_jobs = {v}: expected at most 1024 threads") for v in (1025, 10**6)],
     ({"n_jobs": 1.5}, "n_jobs = 1.5: expected a whole number"),
     ({"n_jobs": "all"}, "n_jobs = 'all': expected a whole number"),
     *[({"verbose": v}, f"verbose = {v!r}: expected a whole number of at least 0") for v in (-1, 0.5, "a", None)],

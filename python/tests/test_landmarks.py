@@ -48,6 +48,12 @@ class TestGivenLandmarks:
         assert model.report_["candidates"] == len(Z)
         assert np.all(model.relevance_ < len(Z))
 
+    def test_all_far_away_is_told(self, cls):
+        y = self.target(cls)
+        with pytest.warns(UserWarning, match="30 of 30 candidates are zero .* landmarks with no row near them"):
+            model = cls(gamma=2.0, landmarks=Z + 1e3).fit(X, y)
+        assert len(model.relevance_) == 0
+
     def test_a_callable_kernel_takes_them(self, cls):
         def rbf(a, b):
             return np.exp(-2.0 * ((a[:, None] - b[None]) ** 2).sum(-1))

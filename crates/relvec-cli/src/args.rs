@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MultiClass, Sparsity, Variance};
+use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Sparsity, Variance};
 
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
@@ -146,22 +146,25 @@ pub(crate) struct FitArgs {
     /// Columns to leave out, by name
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub drop: Vec<String>,
-    /// Rows that may become relevance vectors: all, a number of them, or auto (all up to 10,000, else 1,000)
+    /// Rows that may become relevance vectors: all, a number of them, or auto (all up to 10,000, else 1,000; 1,000 also
+    /// where a table read in blocks would need more than memory_limit)
     #[arg(long, value_name = "auto|all|N", default_value = "auto", allow_negative_numbers = true)]
     pub dictionary: Dictionary,
     /// How they are chosen where they are not all; or a table of other points to be taken instead of rows,
     /// with the features as columns, in the units of DATA
     #[arg(long, value_name = LANDMARKS, default_value = "kmedoids")]
     pub landmarks: String,
-    /// Read the table in blocks, whatever its size; time_limit then counts from when all rows are summed
+    /// Read the table in blocks, whatever its size. time_limit counts from the first row; where it ends the reading, the
+    /// model is of the rows read so far, and a warning says how many
     #[arg(long)]
     pub stream: bool,
-    /// Keep the sums over the rows read so far in this file, every few seconds; where it is there, go on from
-    /// it. It stays when the fit ends. Implies --stream
+    /// Keep the sums over the rows read so far in this file, after each block (less often if writing takes more than a
+    /// tenth of the time); where it is there, go on from it, if the table holds the same bytes, under whatever name or
+    /// date. It stays when the fit ends. Implies --stream
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
     /// Threads to use; the model does not depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// Where to write the model (JSON)
     #[arg(short, long, value_name = "MODEL", required_unless_present = "json")]
@@ -222,7 +225,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "NAME")]
     pub noise_variance: Option<String>,
     /// Threads to use; the predictions do not depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     #[command(flatten)]
     pub decision: DecisionArgs,
@@ -292,7 +295,7 @@ pub(crate) struct ScoreArgs {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Threads to use; the measures do not depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     #[command(flatten)]
     pub decision: DecisionArgs,
@@ -361,7 +364,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value = "0")]
     pub seed: u64,
     /// Threads to use; only times depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     /// How the table is written; CSV and JSON have every digit, and JSON each fold and its settings
     #[arg(long, value_enum, default_value = "text")]
@@ -449,7 +452,7 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
     /// Threads to use; the figures do not depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
 }
 
@@ -490,6 +493,13 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("expected a whole number, 1 or more".into()),
         Ok(n) => Ok(n),
+    }
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
+        _ => Err(format!("expected a whole number, from 1 to {MOST_THREADS}")),
     }
 }
 

@@ -31,8 +31,17 @@ type Fitted = (Model, f64, Option<Validation>);
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
     let roles = roles(args)?;
     let machine = settings::resolve(args)?;
-    for path in args.output.iter().chain(&args.checkpoint) {
-        output::check(path)?;
+    let centres = match &machine {
+        Machine::Rvm(settings) => settings.centres.as_deref(),
+        Machine::Svm(_) => None,
+    };
+    let inputs: Vec<&Path> = [args.data.as_path()].into_iter().chain(centres).collect();
+    for (flag, path) in [("-o", args.output.as_deref()), ("--checkpoint", args.checkpoint.as_deref())] {
+        output::apart(flag, path, &inputs)?;
+        path.map_or(Ok(()), output::check)?;
+    }
+    if let (Some(path), true) = (&args.output, args.output == args.checkpoint) {
+        return Err(usage(format!("-o {}: this is the file of --checkpoint; name another", path.display())));
     }
 
     let rows = TrainingRows::open(&args.data, roles)?;

@@ -12,7 +12,7 @@ use crate::args::{PredictArgs, Task};
 use crate::blocks::Blocks;
 use crate::decision::{self, class_name};
 use crate::model_file;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::progress::Pass;
 use crate::quantiles::CountDistribution;
 use crate::summary::task;
@@ -23,6 +23,7 @@ const LEVEL: f64 = 0.95;
 
 pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     decision::check(&args.decision)?;
+    output::apart("-o", args.output.as_deref(), &[&args.data, &args.model])?;
     let model = model_file::read(&args.model)?;
     let output = args.output.as_deref().map(Output::create).transpose()?;
     if args.level.is_some() && (task(&model) == Task::Classify || model.posterior.is_none()) {

@@ -79,6 +79,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     }
     let known = args.target.as_deref().or(model.target.as_deref());
     let target = known.ok_or_else(|| usage("--target NAME is needed: the model does not say what its target is called"))?;
+    output::apart("-o", args.output.as_deref(), &[&args.data, &args.model])?;
     args.output.as_deref().map_or(Ok(()), output::check)?;
     if args.level.is_some() && (task == Task::Classify || model.posterior.is_none()) {
         eprintln!("note: --level is for regression by a relevance vector machine; the model is another");

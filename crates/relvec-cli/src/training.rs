@@ -8,6 +8,10 @@ use relvec::Targets;
 
 use crate::table::{Table, positions};
 use crate::target::Target;
+use crate::text::{count, list};
+
+/// Features named in a message.
+const NAMES_SHOWN: usize = 10;
 
 /// What the columns are for; the rest are features.
 #[derive(Debug, Clone, Copy)]
@@ -203,14 +207,14 @@ impl TrainingRows {
         Ok(!block.target.is_empty())
     }
 
-    /// Passes over rows; `false` if there are fewer.
-    pub fn skip(&mut self, rows: usize) -> Result<bool> {
-        for _ in 0..rows {
+    /// Passes over rows, `most` at most; how many there were.
+    pub fn skip(&mut self, most: usize) -> Result<usize> {
+        for passed in 0..most {
             if !self.table.advance().with_context(|| self.name.clone())? {
-                return Ok(false);
+                return Ok(passed);
             }
         }
-        Ok(true)
+        Ok(most)
     }
 
     /// All rows.
@@ -224,10 +228,15 @@ impl TrainingRows {
     }
 }
 
-/// The table of landmarks at `path`: the columns named as `features`, [L, D], as they are.
+/// The table of landmarks at `path`: the columns named as `features`, or of an .npy file all, [L, D], as they are.
 pub(crate) fn landmarks(path: &Path, features: &[String]) -> Result<Array2<f64>> {
     let mut table = Table::open(path)?;
     let mut read = || -> Result<Array2<f64>> {
+        if table.is_counted() && table.columns().len() != features.len() {
+            // Without names, nothing says which of them are the features.
+            let (found, expected) = (count(table.columns().len(), "column"), count(features.len(), "feature"));
+            bail!("found {found}, expected {expected} as of the table to learn from: {}", list(features, NAMES_SHOWN));
+        }
         let columns = positions(&table, features, "the table to learn from")?;
         table.only(&columns);
         let mut values = Vec::new();

@@ -71,7 +71,7 @@ pub enum Error {
         known: &'static [&'static str],
     },
     /// More memory would be needed than the limit allows; nothing was allocated.
-    #[error("{} needed for {what}; the memory limit is {}", size(*needed), size(*limit))]
+    #[error("{} needed for {what}; the memory limit is {}", enough(*needed), size(*limit))]
     Memory {
         /// What needs it.
         what: String,
@@ -141,6 +141,21 @@ pub(crate) fn require(good: bool, name: impl Fn() -> String, found: impl ToStrin
         true => Ok(()),
         false => Err(Error::Parameter { name: name(), found: found.to_string(), expected: expected.into() }),
     }
+}
+
+/// Most threads of a fit: more than machines have processors, and the system takes minutes to start many more.
+pub const MOST_THREADS: usize = 1024;
+
+/// An error unless the number of threads is one that can be started.
+pub(crate) fn require_threads(threads: Option<usize>) -> Result<()> {
+    let good = threads.is_none_or(|threads| (1..=MOST_THREADS).contains(&threads));
+    let expected = format!("a whole number from 1 to {MOST_THREADS}, or null");
+    require(good, || "threads".into(), threads.unwrap_or(0), &expected)
+}
+
+/// Bytes as a person reads them, rounded up: the number that is read is enough.
+fn enough(bytes: u64) -> String {
+    size(if bytes < 1_000_000 { bytes } else { bytes.div_ceil(100_000) * 100_000 })
 }
 
 /// Bytes as a person reads them.

@@ -24,7 +24,7 @@ mod svm;
 mod targets;
 
 pub use design::Basis;
-pub use error::{Error, Result};
+pub use error::{Error, MOST_THREADS, Result};
 pub use kernel::{
     DataScale, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly, RationalQuadratic, Rbf,
     Sigmoid,

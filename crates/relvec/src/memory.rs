@@ -20,6 +20,18 @@ pub(crate) fn afford(what: &str, needed: u64, limit: u64) -> Result<()> {
     if needed > limit { Err(Error::Memory { what: what.into(), needed, limit }) } else { Ok(()) }
 }
 
+/// The least limit that what is `needed` under a limit does not exceed. What is kept grows with the limit, but by a part
+/// of what it grows.
+pub(crate) fn least(needed: impl Fn(u64) -> u64) -> u64 {
+    let mut least = needed(0);
+    loop {
+        match needed(least) {
+            more if more > least => least = more,
+            _ => return least,
+        }
+    }
+}
+
 /// A block whose release makes glibc keep twice as much at the end of its heap; from 32 MiB on it learns nothing.
 const LESSON: usize = 31 << 20;
 

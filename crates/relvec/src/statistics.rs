@@ -1,6 +1,6 @@
 //! Sums over rows that say all a fit to landmarks needs to know of them, whatever their number.
 
-use ndarray::{Array1, Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use crate::design::{Columns, Design};
@@ -102,7 +102,8 @@ impl Statistics {
     /// Adds rows `x`, [N, D]; on the threads of the pool that it is called in. After an error nothing has changed.
     ///
     /// # Errors
-    /// Shapes that do not fit, values that are not finite, classes instead of real targets, negative weights.
+    /// Shapes that do not fit, values that are not finite, classes instead of real targets, negative weights, targets
+    /// whose squares leave the range of the numbers.
     pub fn update(&mut self, x: ArrayView2<f64>, targets: &Targets) -> Result<()> {
         self.update_interruptible(x, targets, &Interrupt::default())
     }
@@ -146,6 +147,7 @@ impl Statistics {
             _ => self.about,
         };
         let shifted: Vec<f64> = used.iter().map(|i| t[*i] - about).collect();
+        self.check_squares(t, &used, &shifted, &c)?;
         let columns = Columns::Kernel { kernel: self.kernel.clone(), centres: self.centres.clone() };
         let design = Design::unscaled(rows.into_shared(), columns, true, BLOCK_MEMORY, interrupt.clone());
         let mut part = Sums::new(self.sums.gram.nrows(), 1);
@@ -198,6 +200,19 @@ impl Statistics {
         self.sums.add(&sums);
         self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
         self.n_rows += other.n_rows;
+        Ok(())
+    }
+
+    /// An error that names the target whose square, or which with those before it, leaves the range.
+    fn check_squares(&self, t: ArrayView1<f64>, used: &[usize], shifted: &[f64], c: &[f64]) -> Result<()> {
+        let mut sum = self.sums.tt[0];
+        for ((row, s), c) in used.iter().zip(shifted).zip(c) {
+            sum += c * s * s;
+            if !sum.is_finite() {
+                let what = format!("the sum of the squared targets, at row {row} (target {:e}),", t[*row]);
+                return Err(Error::Overflow { what });
+            }
+        }
         Ok(())
     }
 

@@ -27,6 +27,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     let grid = Grid::parse(&args.grid)?;
     let kernel = Kernel::from_name(&args.kernel).map_err(|e| usage(e.to_string()))?;
     check(args, &kernel)?;
+    output::apart("-o", args.output.as_deref(), &[&args.data])?;
     args.output.as_deref().map_or(Ok(()), output::check)?;
 
     let rows = TrainingRows::open(

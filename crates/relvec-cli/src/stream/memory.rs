@@ -26,19 +26,32 @@ pub(super) fn block_rows(columns: usize, limit: u64) -> usize {
     (bytes / (8 * columns as u64)).clamp(LEAST_ROWS, MOST_ROWS) as usize
 }
 
-/// An error if a fit of `columns` columns, a sample of `sample` rows and `landmarks` landmarks takes more
-/// than `limit`; it names the least that works.
-pub(super) fn afford(columns: usize, sample: usize, landmarks: usize, limit: u64) -> Result<(), Error> {
-    if needed(columns, sample, landmarks, limit) <= limit {
-        return Ok(());
+/// What the memory of a fit in blocks depends on, beside its landmarks.
+pub(super) struct Sizes {
+    pub columns: usize,
+    /// Rows that landmarks are chosen from.
+    pub sample: usize,
+    /// Bytes that may be taken.
+    pub limit: u64,
+}
+
+impl Sizes {
+    /// An error if a fit with `landmarks` landmarks takes more than the limit; it names the least that works with as
+    /// many, or with `likely` ones if that is more.
+    pub fn afford(&self, landmarks: usize, likely: usize) -> Result<(), Error> {
+        let Sizes { columns, sample, limit } = *self;
+        if needed(columns, sample, landmarks, limit) <= limit {
+            return Ok(());
+        }
+        let landmarks = landmarks.max(likely);
+        // A larger limit has larger blocks, but only by a part of what it grows.
+        let mut least = needed(columns, sample, landmarks, 0);
+        while needed(columns, sample, landmarks, least) > least {
+            least = needed(columns, sample, landmarks, least);
+        }
+        let what = format!("a fit in blocks of rows ({columns} columns, a sample of {sample} rows, {landmarks} landmarks)");
+        Err(Error::Memory { what, needed: least, limit })
     }
-    // A larger limit has larger blocks, but only by a part of what it grows.
-    let mut least = needed(columns, sample, landmarks, 0);
-    while needed(columns, sample, landmarks, least) > least {
-        least = needed(columns, sample, landmarks, least);
-    }
-    let what = format!("a fit in blocks of rows ({columns} columns, a sample of {sample} rows, {landmarks} landmarks)");
-    Err(Error::Memory { what, needed: least, limit })
 }
 
 fn needed(columns: usize, sample: usize, landmarks: usize, limit: u64) -> u64 {
@@ -58,9 +71,10 @@ mod tests {
     #[test]
     fn the_least_that_is_named_works() {
         for (columns, sample, landmarks) in [(2, 20_000, 10), (11, 20_000, 1000), (1001, 2, 2), (50, 20_000, 5000)] {
-            let Err(Error::Memory { needed, .. }) = afford(columns, sample, landmarks, 1000) else { panic!("a kilobyte") };
-            assert_eq!(afford(columns, sample, landmarks, needed), Ok(()));
-            assert!(afford(columns, sample, landmarks, needed - needed / 50).is_err(), "{columns} {landmarks}");
+            let afford = |least: usize, limit: u64| Sizes { columns, sample, limit }.afford(least, landmarks);
+            let Err(Error::Memory { needed, .. }) = afford(1, 1000) else { panic!("a kilobyte") };
+            assert_eq!(afford(landmarks, needed), Ok(()));
+            assert!(afford(landmarks, needed - needed / 50).is_err(), "{columns} {landmarks}");
         }
     }
 

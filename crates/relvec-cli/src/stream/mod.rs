@@ -9,25 +9,32 @@ mod source;
 mod survey;
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use relvec::{
-    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Targets,
+    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Status,
+    Targets,
 };
 use serde_json::json;
 
-use self::checkpoint::{Checkpoint, Head, Marks, Plan};
+use self::checkpoint::{CONTENTS, Checkpoint, Head, Marks, Plan};
+use self::memory::Sizes;
 use self::source::{Source, check_rows};
 use self::survey::{Found, Survey};
 use crate::args::Task;
 use crate::progress::{Pass, Reporter};
+use crate::text::count;
 use crate::training::{Block, Roles, TrainingRows};
 
 /// Landmarks are sought among so many rows, or twice their number if that is more.
 const SAMPLE: usize = 20_000;
 /// Rows of positive weight that a fit needs.
 const LEAST_ROWS: usize = 2;
+/// The share of time_limit that the passes over the table may take; the rest is the search's, without which the rows
+/// that were read are no model.
+const PASSES: f64 = 0.9;
 
 /// What is to be learnt from which file.
 pub(crate) struct Job<'a> {
@@ -40,6 +47,33 @@ pub(crate) struct Job<'a> {
     /// Given landmarks, [L, D], in the units of the table.
     pub centres: Option<&'a Array2<f64>>,
     pub checkpoint: Option<&'a Path>,
+}
+
+/// The time that a fit may take, from its start; passes end between blocks.
+struct Clock {
+    start: Instant,
+    /// Seconds.
+    limit: Option<f64>,
+}
+
+impl Clock {
+    fn start(limit: Option<f64>) -> Clock {
+        Clock { start: Instant::now(), limit }
+    }
+
+    fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// Whether the passes have had their share.
+    fn is_over(&self) -> bool {
+        self.limit.is_some_and(|limit| self.seconds() > PASSES * limit)
+    }
+
+    /// Seconds for the search, also where the last block took longer than it should have.
+    fn left(&self) -> Option<f64> {
+        self.limit.map(|limit| (limit - self.seconds()).max((1.0 - PASSES) * limit))
+    }
 }
 
 /// How a fit in blocks ends.
@@ -63,13 +97,16 @@ pub(crate) fn afford_in_memory(rows: f64, columns: usize, rvm: &Rvm) -> Result<(
 
 /// The fit. Rows are read in blocks, twice.
 pub(crate) fn fit(job: &Job) -> Result<Outcome> {
+    let clock = Clock::start(job.rvm.time_limit);
     let source = Source::of(job.path)?;
     let rows = TrainingRows::open(job.path, job.roles)?;
     let (limit, columns) = (job.rvm.memory_allowed(), rows.features().len() + 2);
     let block_rows = memory::block_rows(columns, limit);
     let features = rows.features().to_vec();
-    let sample = sample_size(job, rows.table().count());
-    memory::afford(columns, sample, least_landmarks(job, rows.table().count()), limit)?;
+    let sample = sample_size(job, &rows)?;
+    let sizes = Sizes { columns, sample, limit };
+    let (least, likely) = landmarks(job, sample);
+    sizes.afford(least, likely)?;
 
     let data = job.checkpoint.map(|_| data_marks(job, &source, &rows)).transpose()?.unwrap_or_default();
     let parameters = parameter_marks(job, &rows, block_rows)?;
@@ -77,63 +114,93 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
         Some(path) => Checkpoint::read(path, &data, &parameters)?,
         None => None,
     };
+    let mut whole = true;
     let (head, mut statistics) = match saved {
         Some((head, statistics)) => {
             eprintln!("note: going on after row {} of {}", head.done, head.plan.rows);
+            sizes.afford(statistics.centres().nrows(), 0)?;
             (head, statistics)
         }
-        None => match Survey::take(rows, job.task, sample, job.rvm, block_rows)? {
+        None => match Survey::take(rows, job.task, sample, job.rvm, block_rows, &clock)? {
             Found::Classes(reason) => return Ok(Outcome::Classes(reason)),
             Found::Values(survey) => {
                 source.check(job.path)?;
-                let (plan, statistics) = settle(job, &survey)?;
+                whole = survey.whole;
+                let (plan, statistics) = settle(job, &survey, &sizes)?;
                 (Head { data, parameters, plan, done: 0 }, statistics)
             }
         },
     };
-    memory::afford(columns, sample, statistics.centres().nrows(), limit)?;
     let plan = head.plan.clone();
-    let passed = sum(job, &plan, head, &mut statistics, block_rows);
+    // What was settled by a part of the rows is nothing to go on from.
+    let checkpoint = job.checkpoint.filter(|_| whole).map(|path| Checkpoint::new(path, head.clone()));
+    let second = Second { job, plan: &plan, whole, block_rows, clock: &clock };
+    let passed = sum(&second, head.done, checkpoint, &mut statistics);
     // Whatever went wrong: if the file is another one by now, that is why.
     source.check(job.path)?;
-    passed?;
+    let done = passed?;
 
     let mut reporter = Reporter::new();
     let observer = &mut |progress: &Progress| reporter.observe(progress);
-    let (mut model, mut report) = job.rvm.fit_statistics(&statistics, observer)?;
+    let rvm = Rvm { time_limit: clock.left(), ..job.rvm.clone() };
+    let (mut model, mut report) = rvm.fit_statistics(&statistics, observer)?;
+    if !whole || done < plan.rows {
+        (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
+        report.certificate.reason = cut_short(&second, done);
+    }
+    report.seconds = clock.seconds();
     model.relevance = model.relevance.iter().map(|k| plan.landmarks[*k]).collect();
     report.repairs.constant_features = plan.constant;
     if job.rvm.keep_statistics {
         model.statistics = Some(statistics.kept(plan.landmarks));
     }
-    model.n_rows = plan.rows;
+    model.n_rows = done;
     model.scaling = plan.scaling;
     model.features = features;
     Ok(Outcome::Fitted(Box::new((model, report))))
 }
 
-/// Rows to choose landmarks from.
-fn sample_size(job: &Job, rows: Option<usize>) -> usize {
+/// What to know of a model of the first `done` rows.
+fn cut_short(second: &Second, done: usize) -> String {
+    let Second { job, plan, whole, .. } = *second;
+    let limit = job.rvm.time_limit.unwrap_or(0.0);
+    let rows = match whole {
+        true => format!("{done} of {}", count(plan.rows, "row")),
+        false => format!("the first {}", count(done, "row")),
+    };
+    let more = match (whole, job.checkpoint) {
+        (true, Some(_)) => "; the checkpoint has the sums, and with more time the same command goes on from there",
+        (false, Some(_)) => "; there is no checkpoint before the first pass has seen all rows",
+        _ => "",
+    };
+    format!("time_limit = {limit} s ended the reading of the table: the model is of {rows} alone{more}")
+}
+
+/// Rows to choose landmarks from. A table that does not say how many it has is read so far.
+fn sample_size(job: &Job, rows: &TrainingRows) -> Result<usize> {
     let most = match job.rvm.dictionary {
-        _ if job.centres.is_some() || matches!(job.rvm.landmarks, Landmarks::Given(_)) => 0,
+        _ if job.centres.is_some() || matches!(job.rvm.landmarks, Landmarks::Given(_)) => return Ok(0),
         Dictionary::Size(size) => SAMPLE.max(size.saturating_mul(2)),
         Dictionary::Rule(_) => SAMPLE,
     };
-    rows.map_or(most, |rows| most.min(rows))
+    match rows.table().count() {
+        Some(rows) => Ok(most.min(rows)),
+        None => TrainingRows::open(job.path, job.roles)?.skip(most),
+    }
 }
 
-/// Landmarks that there are for sure, before the table has been read.
-fn least_landmarks(job: &Job, rows: Option<usize>) -> usize {
-    match (job.centres, job.rvm.dictionary) {
-        (Some(_), _) => 1,
+/// Landmarks that there are for sure, before the table has been read; and if no two rows are equal.
+fn landmarks(job: &Job, sample: usize) -> (usize, usize) {
+    match (job.centres, &job.rvm.landmarks, job.rvm.dictionary) {
+        (Some(centres), ..) | (None, Landmarks::Given(Centres(centres)), _) => (1, centres.nrows()),
         // Equal rows are one landmark, but who asks for so many has them.
-        (None, Dictionary::Size(size)) => size.min(rows.unwrap_or(size)),
-        (None, Dictionary::Rule(_)) => 1,
+        (None, _, Dictionary::Size(size)) => (size.min(sample), 0),
+        (None, _, rule) => (1, rule.size(usize::MAX).min(sample)),
     }
 }
 
 /// What the second pass sums, and the plan that goes with it.
-fn settle(job: &Job, survey: &Survey) -> Result<(Plan, Statistics)> {
+fn settle(job: &Job, survey: &Survey, sizes: &Sizes) -> Result<(Plan, Statistics)> {
     let rvm = job.rvm;
     if survey.used < LEAST_ROWS {
         return Err(Error::TooFewRows { found: survey.used, least: LEAST_ROWS }.into());
@@ -150,8 +217,9 @@ fn settle(job: &Job, survey: &Survey) -> Result<(Plan, Statistics)> {
             let firsts = (0..different.nrows()).map(first).collect();
             (different, firsts)
         }
-        None => choose(rvm, survey, scaling.as_ref(), &kernel),
+        None => choose(rvm, survey, scaling.as_ref(), &kernel, sizes),
     };
+    sizes.afford(centres.nrows(), 0)?;
     let constant = survey.moments.constant();
     let statistics = Statistics::new(&kernel, centres.view())?;
     Ok((Plan { rows: survey.rows, scaling, constant, landmarks }, statistics))
@@ -167,19 +235,36 @@ fn given(job: &Job, scaling: Option<&Scaling>) -> Option<Centres> {
 }
 
 /// Landmarks from the sample, and their rows in the table.
-fn choose(rvm: &Rvm, survey: &Survey, scaling: Option<&Scaling>, kernel: &Kernel) -> (Array2<f64>, Vec<usize>) {
+fn choose(rvm: &Rvm, survey: &Survey, scaling: Option<&Scaling>, kernel: &Kernel, sizes: &Sizes) -> (Array2<f64>, Vec<usize>) {
     let sample = survey.scaled(scaling);
-    let chosen = rvm.landmarks.pick(sample.view(), rvm.dictionary, kernel, rvm.seed);
+    let pick = |dictionary| rvm.landmarks.pick(sample.view(), dictionary, kernel, rvm.seed);
+    let mut chosen = pick(rvm.dictionary);
+    if rvm.dictionary == Dictionary::Rule(DictionaryRule::Auto) && sizes.afford(chosen.len(), 0).is_err() {
+        // In memory all rows would be candidates: a search by parts keeps no sums over all of them.
+        let fewer = rvm.dictionary.size(usize::MAX);
+        eprintln!("note: sums over {} need more than the memory limit, and {fewer} are taken", count(chosen.len(), "candidate"));
+        chosen = pick(Dictionary::Size(fewer));
+    }
     let rows = chosen.iter().map(|k| survey.sample.0[*k]).collect();
     (sample.select(ndarray::Axis(0), &chosen), rows)
 }
 
-/// The second pass: adds the rows that `statistics` do not hold yet.
-fn sum(job: &Job, plan: &Plan, head: Head, statistics: &mut Statistics, block_rows: usize) -> Result<()> {
-    let mut done = head.done;
-    let mut checkpoint = job.checkpoint.map(|path| Checkpoint::new(path, head));
+/// What the second pass goes by.
+struct Second<'a> {
+    job: &'a Job<'a>,
+    plan: &'a Plan,
+    /// Whether the first pass has seen all rows.
+    whole: bool,
+    block_rows: usize,
+    clock: &'a Clock,
+}
+
+/// The second pass: adds the rows that `statistics` do not hold yet, all after the first `done`, and returns how many
+/// they hold then: all, or those that there was time for, of one block at least.
+fn sum(second: &Second, mut done: usize, mut checkpoint: Option<Checkpoint>, statistics: &mut Statistics) -> Result<usize> {
+    let Second { job, plan, whole, block_rows, clock } = *second;
     if done == plan.rows {
-        return Ok(());
+        return Ok(done);
     }
     // 0 threads means one per processor.
     let pool =
@@ -187,8 +272,9 @@ fn sum(job: &Job, plan: &Plan, head: Head, statistics: &mut Statistics, block_ro
     let mut rows = TrainingRows::open(job.path, job.roles)?;
     let d = rows.features().len();
     let pass = Pass::new("second pass");
-    if !rows.skip(done)? {
-        return check_rows(job.path, plan.rows, rows.table().row());
+    let passed = rows.skip(done)?;
+    if passed < done {
+        check_rows(job.path, plan.rows, passed)?;
     }
     pass.begin(done);
     let mut block = rows.block();
@@ -200,12 +286,17 @@ fn sum(job: &Job, plan: &Plan, head: Head, statistics: &mut Statistics, block_ro
         if done > plan.rows {
             break;
         }
+        let cut = clock.is_over() && (done < plan.rows || !whole);
         if let Some(checkpoint) = &mut checkpoint {
-            checkpoint.update(done, statistics)?;
+            checkpoint.update(done, statistics, cut)?;
+        }
+        if cut {
+            return Ok(done);
         }
         pass.at(done, rows.table().share());
     }
-    check_rows(job.path, plan.rows, done)
+    check_rows(job.path, plan.rows, done)?;
+    Ok(done)
 }
 
 /// Adds one block.
@@ -224,7 +315,7 @@ fn data_marks(job: &Job, source: &Source, rows: &TrainingRows) -> Result<Marks> 
         ("bytes", json!(source.bytes)),
         ("rows", json!(rows.table().count())),
         ("columns", json!(rows.table().columns())),
-        ("checksum of its ends", json!(source.ends(job.path)?)),
+        (CONTENTS, json!(source.checksum(job.path)?)),
     ];
     Ok(pairs.map(|(name, value)| (name.to_string(), value)).to_vec())
 }

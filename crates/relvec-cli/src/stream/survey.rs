@@ -4,6 +4,7 @@ use anyhow::{Result, bail};
 use ndarray::Array2;
 use relvec::{Rvm, Scaling};
 
+use super::Clock;
 use super::moments::Moments;
 use super::sample::Sample;
 use crate::args::Task;
@@ -13,6 +14,8 @@ use crate::training::TrainingRows;
 /// What a first pass found.
 pub(super) struct Survey {
     pub rows: usize,
+    /// Whether these are all rows, and time was not too short.
+    pub whole: bool,
     /// Rows of positive weight.
     pub used: usize,
     pub moments: Moments,
@@ -30,12 +33,20 @@ pub(super) enum Found {
 }
 
 impl Survey {
-    /// Reads all rows; `sample` of them are kept. Stops at the first cell that no fit could use.
-    pub fn take(mut rows: TrainingRows, task: Option<Task>, sample: usize, rvm: &Rvm, block_rows: usize) -> Result<Found> {
+    /// Reads all rows, or blocks of them while there is time; `sample` of them are kept. Stops at the first cell that no
+    /// fit could use.
+    pub fn take(
+        mut rows: TrainingRows,
+        task: Option<Task>,
+        sample: usize,
+        rvm: &Rvm,
+        block_rows: usize,
+        clock: &Clock,
+    ) -> Result<Found> {
         let d = rows.features().len();
         let mut block = rows.block();
         let (mut moments, mut sample) = (Moments::default(), Sample::new(sample, rvm.seed));
-        let (mut count, mut used) = (0, 0);
+        let (mut count, mut used, mut whole) = (0, 0, true);
         let pass = Pass::new("first pass");
         while rows.read(&mut block, block_rows)? {
             if block.target.has_text() {
@@ -57,6 +68,10 @@ impl Survey {
             }
             count += block.target.len();
             pass.at(count, rows.table().share());
+            if clock.is_over() {
+                whole = !rows.read(&mut block, 1)?;
+                break;
+            }
         }
         let reason = match task {
             Some(_) => None,
@@ -65,7 +80,7 @@ impl Survey {
                 (Task::Regress, reason) => Some(reason),
             },
         };
-        Ok(Found::Values(Box::new(Survey { rows: count, used, moments, sample: sample.finish(d), reason })))
+        Ok(Found::Values(Box::new(Survey { rows: count, whole, used, moments, sample: sample.finish(d), reason })))
     }
 
     /// The features of the sample, standardised.

@@ -104,6 +104,11 @@ impl Table {
         &self.columns
     }
 
+    /// Whether the columns have no names of their own.
+    pub fn is_counted(&self) -> bool {
+        self.counted
+    }
+
     /// Rows of the file, as it says.
     pub fn count(&self) -> Option<usize> {
         self.rows.count()

@@ -1,6 +1,6 @@
 //! What the arguments alone show wrong: exit code 2, before any file is opened.
 
-use super::support::Folder;
+use super::support::{Folder, regression_table};
 
 #[track_caller]
 fn refused(line: &str, fragments: &[&str]) {
@@ -42,7 +42,12 @@ fn values_out_of_range_are_refused() {
     }
     refused("fit d.csv --target y -o m --set likelihood.gaussian.noise_variance=-1", &["noise_variance"]);
     refused("fit d.csv --target y -o m --set max_iterations=many", &["max_iterations=many"]);
-    refused("fit d.csv --target y -o m --threads 0", &["--threads", "1 or more"]);
+    for threads in ["0", "-1", "1025", "1000000", "99999999999999999999"] {
+        for command in ["fit d.csv --target y -o m", "predict m d.csv", "score m d.csv", "compare d.csv --target y"] {
+            refused(&format!("{command} --threads={threads}"), &["--threads", "from 1 to 1024"]);
+        }
+        refused(&format!("fit d.csv --target y -o m --set threads={threads}"), &["threads"]);
+    }
     for level in ["0", "1", "1.5", "-0.1", "nan", "high"] {
         refused(&format!("predict m d.csv --level={level}"), &["--level", "between 0 and 1"]);
     }
@@ -64,4 +69,34 @@ fn help_and_version_end_well() {
         assert!(help.contains(word), "{word}: {help}");
     }
     assert_eq!(folder.run("").code, 2);
+}
+
+/// The file to be written is one that is read, by whatever path.
+#[test]
+fn inputs_are_not_overwritten() {
+    let table = regression_table(30, ",");
+    let folder = Folder::with("d.csv", &table).add("z.csv", "a,b\n1,2\n");
+    folder.ok("fit d.csv --target y -o m.json");
+    let model = folder.read("m.json");
+    for (line, flag) in [
+        ("fit d.csv --target y -o d.csv", "-o d.csv"),
+        ("fit d.csv --target y -o ./d.csv", "-o ./d.csv"),
+        ("fit ./d.csv --target y -o d.csv", "-o d.csv"),
+        ("fit d.csv --target y --machine svm -o d.csv", "-o d.csv"),
+        ("fit d.csv --target y -o new.json --checkpoint d.csv", "--checkpoint d.csv"),
+        ("fit d.csv --target y -o z.csv --landmarks z.csv", "-o z.csv"),
+        ("fit d.csv --target y -o new.json --checkpoint new.json", "-o new.json"),
+        ("predict m.json d.csv -o d.csv", "-o d.csv"),
+        ("predict m.json d.csv -o m.json", "-o m.json"),
+        ("score m.json d.csv -o d.csv", "-o d.csv"),
+        ("compare d.csv --target y -o d.csv", "-o d.csv"),
+    ] {
+        folder.fails(2, line, &[flag, "name another"]);
+        assert!(folder.read("d.csv") == table && folder.read("m.json") == model, "{line}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(folder.path("d.csv"), folder.path("link.csv")).unwrap();
+        folder.fails(2, "fit d.csv --target y -o link.csv", &["-o link.csv", "`d.csv`"]);
+    }
 }

@@ -48,6 +48,41 @@ fn quoted_names_and_labels() {
     assert_eq!(rows.len(), 40);
 }
 
+/// Damage among the rows, where the footer is whole: an error that names the file, wherever it is seen at all.
+#[test]
+fn parquet_damaged_inside() {
+    let folder = Folder::new();
+    let rows = regression_rows(2000);
+    let schema = "message table { required double a; required double b; required double y; }";
+    for compression in [
+        ParquetCompression::UNCOMPRESSED,
+        ParquetCompression::SNAPPY,
+        ParquetCompression::ZSTD(Default::default()),
+        ParquetCompression::GZIP(Default::default()),
+    ] {
+        write_parquet(&folder.path("d.parquet"), schema, compression, |group| {
+            (0..3).for_each(|k| doubles(group, &rows.iter().map(|r| r[k]).collect::<Vec<_>>()));
+        });
+        let good = std::fs::read(folder.path("d.parquet")).unwrap();
+        // The first page's header, and places in the pages.
+        for place in [4, 12, 30, 200, good.len() / 3, good.len() / 2] {
+            let mut bad = good.clone();
+            bad[place..place + 16].fill(0xff);
+            std::fs::write(folder.path("d.parquet"), bad).unwrap();
+            for stream in ["", " --stream"] {
+                let line = format!("fit d.parquet --target y --dictionary 5 --set max_iterations=2 -o m.json{stream}");
+                let run = folder.run(&line);
+                if place < 30 {
+                    assert_eq!(run.code, 1, "{compression} at {place}: {}", run.stderr);
+                }
+                // Numbers stored as they are may be others.
+                assert!(run.code <= 1 && !run.stderr.contains("panicked"), "{compression} at {place}: {run:?}");
+                assert!(run.code == 0 || run.stderr.contains("error: `d.parquet`"), "{compression} at {place}: {run:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn parquet_is_the_same_table() {
     let folder = Folder::with("d.csv", regression_table(ROWS, ","));

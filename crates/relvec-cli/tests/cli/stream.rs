@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::Write;
+#[cfg(unix)]
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use relvec::Model;
+use relvec::{Model, Status};
 
 use super::files::{npy, parquet};
 use super::support::{Folder, class_table, noise, regression_rows, regression_table};
@@ -230,10 +232,10 @@ fn too_little_memory_names_the_least_that_works() {
     let line = "fit d.csv --target y --stream --dictionary 20 -o m.json --set memory_limit";
     let run = folder.run(&format!("{line}=100000"));
     assert_eq!(run.code, 1);
-    let least: f64 = run.stderr.split("error: ").nth(1).unwrap().split(" MB needed").next().unwrap().parse().unwrap();
+    let least = needed(&run.stderr);
     assert!(run.stderr.contains("blocks of rows"), "{}", run.stderr);
-    folder.ok(&format!("{line}={}", ((least + 0.05) * 1e6) as u64));
-    folder.fails(1, &format!("{line}={}", ((least - 0.1) * 1e6) as u64), &["MB needed"]);
+    folder.ok(&format!("{line}={least}"));
+    folder.fails(1, &format!("{line}={}", least - 100_000), &["needed"]);
 }
 
 #[test]
@@ -243,11 +245,13 @@ fn landmarks_that_do_not_fit() {
         .add("empty.csv", "a,b\n")
         .add("text.csv", "a,b\n1,x\n");
     npy(&folder.path("wide.npy"), &[[1.0, 2.0, 3.0]]);
+    let folder = folder.add("d0.csv", regression_table(500, ",").replacen("a,b,y", "0,1,y", 1));
+    folder.fails(1, "fit d0.csv --target y -o m.json --landmarks wide.npy", &["found 3 columns, expected 2 features", "0, 1"]);
     npy(&folder.path("two.npy"), &[[1.0, 2.0], [-1.0, 5.0], [2.0, -9.0]]);
     for stream in ["", " --stream"] {
         let line = |file: &str| format!("fit d.csv --target y -o m.json --landmarks {file}{stream}");
         folder.fails(1, &line("names.csv"), &["landmarks `names.csv`", "missing: b", "a, c"]);
-        folder.fails(1, &line("wide.npy"), &["landmarks `wide.npy`", "missing: a, b"]);
+        folder.fails(1, &line("wide.npy"), &["landmarks `wide.npy`", "found 3 columns, expected 2 features", "a, b"]);
         folder.fails(1, &line("empty.csv"), &["no rows"]);
         folder.fails(1, &line("text.csv"), &["row 1", "column `b`"]);
     }
@@ -302,24 +306,45 @@ fn start(folder: &Folder, line: &str) -> Child {
     child
 }
 
+/// Rows that the sums in the checkpoint hold.
+#[cfg(unix)]
+fn done(folder: &Folder) -> Option<usize> {
+    let bytes = fs::read(folder.path("c")).ok()?;
+    String::from_utf8_lossy(&bytes).split("\"done\":").nth(1)?.split('}').next()?.parse().ok()
+}
+
+/// Rows of a block of that table: a sixteenth of the memory limit.
+#[cfg(unix)]
+const BLOCK: usize = 90_000_000 / 16 / (8 * 62);
+
+/// A checkpoint of the first `blocks` blocks, which a kill has left.
+#[cfg(unix)]
+fn killed_after(folder: &Folder, line: &str, blocks: usize) {
+    let in_time = (0..ATTEMPTS).any(|_| {
+        let _ = fs::remove_file(folder.path("c"));
+        let mut child = start(folder, line);
+        let mut found = vec![];
+        while found.last().is_none_or(|last| *last < blocks * BLOCK) && child.try_wait().unwrap().is_none() {
+            found.extend(done(folder).filter(|done| found.last() != Some(done)));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Every block is there, one after the other, unless the machine was stopped meanwhile.
+        found == (1..=blocks).map(|k| k * BLOCK).collect::<Vec<_>>() && done(folder) == Some(blocks * BLOCK)
+    });
+    assert!(in_time, "no checkpoint after block {blocks}");
+}
+
+/// No more is lost than the block at hand.
 #[cfg(unix)]
 #[test]
 fn a_fit_goes_on_after_a_kill() {
     let (folder, line) = slow_table();
     folder.ok(&line.replace("-o m.json --checkpoint c", "--stream -o whole.json"));
-    let killed_in_time = (0..ATTEMPTS).any(|_| {
-        let mut child = start(&folder, line);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        let run = folder.ok(line);
-        assert!(folder.read("m.json") == folder.read("whole.json"), "the models differ");
-        let after = run.stderr.split("going on after row ").nth(1).unwrap().split(' ').next().unwrap();
-        if after == "30000" {
-            fs::remove_file(folder.path("c")).unwrap();
-        }
-        after != "30000"
-    });
-    assert!(killed_in_time);
+    killed_after(&folder, line, 2);
+    let run = folder.ok(line);
+    assert!(run.stderr.contains(&format!("going on after row {} of 30000", 2 * BLOCK)), "{}", run.stderr);
+    assert!(folder.read("m.json") == folder.read("whole.json"), "the models differ");
 
     // At the end, the sums are those of all rows: another search starts from them.
     let run = folder.ok(&line.replace("iterations=20", "iterations=5"));
@@ -354,31 +379,167 @@ fn checkpoints_of_something_else() {
     assert!(folder.read("m.json") == folder.read("same.json"));
 }
 
-#[cfg(target_os = "linux")]
+/// The same size, another size, another number of rows.
 #[test]
-fn a_full_disk() {
-    let folder = Folder::with("d.csv", regression_table(400, ","));
-    folder.fails(1, "fit d.csv --target y --stream -o m.json --checkpoint /dev/full", &["/dev/full", "No space"]);
+fn a_table_changed_since_its_checkpoint() {
+    let rows = regression_rows(12_000);
+    let folder = Folder::new();
+    npy(&folder.path("d.npy"), &rows);
+    let line = "fit d.npy --target -1 --dictionary 20 -o m.json --checkpoint c";
+    folder.ok(line);
+    let (table, sums) = (fs::read(folder.path("d.npy")).unwrap(), fs::read(folder.path("c")).unwrap());
+    let refused = |fragments: &[&str]| {
+        folder.fails(1, line, &[&["checkpoint `c`", "other data", "delete it"], fragments].concat());
+        assert!(fs::read(folder.path("c")).unwrap() == sums);
+    };
+    // The last bit of one number, far from either end.
+    let mut changed = table.clone();
+    changed[128 + 8 * 18_000] ^= 1;
+    fs::write(folder.path("d.npy"), &changed).unwrap();
+    refused(&["modified since", "checksum is"]);
+    npy(&folder.path("d.npy"), &rows[..11_000]);
+    refused(&["bytes is 288128 there and 264128 here"]);
+    // As many numbers in other rows.
+    let header = String::from_utf8_lossy(&table[..128]).replace("(12000, 3", "(18000, 2");
+    fs::write(folder.path("d.npy"), [&table[..10], &header.as_bytes()[header.len() - 118..], &table[128..]].concat()).unwrap();
+    refused(&["rows is 12000 there and 18000 here"]);
+    // Written again, the same bytes are the same table.
+    fs::write(folder.path("d.npy"), &table).unwrap();
+    assert!(folder.ok(line).stderr.contains("going on after row 12000 of 12000"));
 }
 
-/// Rows that arrive during the second pass.
+/// Runs the command where no file may grow beyond so many blocks of the shell.
+#[cfg(unix)]
+fn with_small_files(folder: &Folder, line: &str, blocks: usize) -> String {
+    let command = assert_cmd::cargo::cargo_bin("relvec");
+    let shell = format!("trap '' XFSZ; ulimit -f {blocks}; exec {} {line}", command.display());
+    let output = Command::new("sh").args(["-c", &shell]).current_dir(folder.path("")).output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(!message.contains(".part"), "{message}");
+    message
+}
+
+/// The old file stays, and is good to go on from.
 #[cfg(unix)]
 #[test]
-fn a_table_that_grows_meanwhile() {
+fn a_full_disk() {
+    #[cfg(target_os = "linux")]
+    {
+        let folder = Folder::with("d.csv", regression_table(400, ","));
+        folder.fails(1, "fit d.csv --target y --stream -o m.json --checkpoint /dev/full", &["/dev/full", "No space"]);
+    }
     let (folder, line) = slow_table();
-    let noticed = (0..ATTEMPTS).any(|_| {
-        let child = start(&folder, line);
-        fs::File::options().append(true).open(folder.path("d.npy")).unwrap().write_all(b"more").unwrap();
-        let output = child.wait_with_output().unwrap();
-        let message = String::from_utf8_lossy(&output.stderr);
-        if output.status.success() {
-            // Too late: the second pass had ended.
-            fs::remove_file(folder.path("c")).unwrap();
-            return false;
-        }
-        assert_eq!(output.status.code(), Some(1), "{message}");
-        assert!(message.contains("`d.npy` changed while it was read") && message.contains("bytes"), "{message}");
-        true
-    });
-    assert!(noticed);
+    folder.ok(&line.replace("-o m.json --checkpoint c", "--stream -o whole.json"));
+    killed_after(&folder, line, 1);
+    let (old, names) = (fs::read(folder.path("c")).unwrap(), folder.names());
+    let message = with_small_files(&folder, line, 100);
+    assert!(message.contains("checkpoint: cannot write `c`: File too large"), "{message}");
+    assert!(fs::read(folder.path("c")).unwrap() == old);
+    assert_eq!(folder.names(), names);
+    let run = folder.ok(line);
+    assert!(run.stderr.contains(&format!("going on after row {BLOCK} of 30000")), "{}", run.stderr);
+    assert!(folder.read("m.json") == folder.read("whole.json"), "the models differ");
+
+    let old = folder.read("m.json");
+    let message = with_small_files(&folder, line, 10);
+    assert!(message.contains("cannot write `m.json`: File too large"), "{message}");
+    assert!(folder.read("m.json") == old);
+}
+
+/// Rows that arrive, change or go during the second pass.
+#[cfg(unix)]
+#[test]
+fn a_table_that_changes_meanwhile() {
+    let (folder, line) = slow_table();
+    let table = fs::read(folder.path("d.npy")).unwrap();
+    let file = || fs::File::options().write(true).open(folder.path("d.npy")).unwrap();
+    let more = || file().write_all_at(b"more", table.len() as u64).unwrap();
+    let other = || file().write_all_at(&table[1000..9000], table.len() as u64 / 2).unwrap();
+    let fewer = || file().set_len(table.len() as u64 / 2).unwrap();
+    let changes: [(&dyn Fn(), &str); 3] = [(&more, "bytes"), (&other, "it has been written to"), (&fewer, "bytes")];
+    for (change, words) in changes {
+        let noticed = (0..ATTEMPTS).any(|_| {
+            let _ = fs::remove_file(folder.path("c"));
+            fs::write(folder.path("d.npy"), &table).unwrap();
+            let child = start(&folder, line);
+            change();
+            let output = child.wait_with_output().unwrap();
+            let message = String::from_utf8_lossy(&output.stderr);
+            if output.status.success() {
+                // Too late: the second pass had ended.
+                return false;
+            }
+            assert_eq!(output.status.code(), Some(1), "{message}");
+            assert!(message.contains("`d.npy` changed while it was read") && message.contains(words), "{message}");
+            true
+        });
+        assert!(noticed, "{words}");
+    }
+}
+
+/// The passes count, and end between blocks with a model of the rows so far.
+#[cfg(unix)]
+#[test]
+fn time_ends_the_reading() {
+    let (folder, line) = slow_table();
+    folder.ok(&line.replace("-o m.json --checkpoint c", "--stream -o whole.json"));
+    // In the first pass.
+    let start = Instant::now();
+    let run = folder.ok(&format!("{line} --set time_limit=1e-6 --json"));
+    let elapsed = start.elapsed().as_secs_f64();
+    let seconds = run.json()["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.5 * elapsed && seconds < elapsed, "{seconds} of {elapsed}");
+    for words in
+        ["not converged: time_limit = 0.000001 s ended the reading", &format!("the first {BLOCK} rows alone"), "no checkpoint"]
+    {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+    let cut = model(&folder, "m.json");
+    assert_eq!((cut.n_rows, cut.status), (BLOCK, Status::TimeLimit));
+    assert!(!folder.path("c").exists());
+    // In the second: the next run goes on.
+    killed_after(&folder, line, 1);
+    let run = folder.ok(&format!("{line} --set time_limit=1e-6"));
+    for words in [&format!("of {} of 30000 rows alone", 2 * BLOCK), "the checkpoint has the sums"] {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+    let cut = model(&folder, "m.json");
+    assert_eq!((cut.n_rows, cut.status, done(&folder)), (2 * BLOCK, Status::TimeLimit, Some(2 * BLOCK)));
+    folder.ok(line);
+    assert!(folder.read("m.json") == folder.read("whole.json"), "the models differ");
+}
+
+#[test]
+fn a_dictionary_of_more_than_there_are_rows() {
+    let rows = regression_rows(300);
+    let folder = Folder::with("d.csv", text(NAMES, &rows));
+    parquet(&folder.path("d.parquet"), NAMES, &rows, 100);
+    for file in ["d.csv", "d.parquet"] {
+        let run = folder.ok(&format!("fit {file} --target y --stream --dictionary 90000 --set memory_limit=30000000 -o m.json"));
+        assert!(run.stderr.contains("all 300 are candidates"), "{file}: {}", run.stderr);
+    }
+}
+
+/// All rows would be candidates in memory, where no sums over all of them are kept.
+#[test]
+fn landmarks_where_sums_over_all_rows_are_too_large() {
+    let folder = Folder::with("d.csv", regression_table(1500, ","));
+    let line = "fit d.csv --target y --stream --set max_iterations=2 -o m.json --set memory_limit";
+    let run = folder.ok(&format!("{line}=120000000"));
+    assert!(run.stderr.contains("1500 candidates need more than the memory limit, and 1000 are taken"), "{}", run.stderr);
+    assert!(run.stderr.contains("note: 1000 rows chosen as candidates"), "{}", run.stderr);
+    let run = folder.ok(&format!("{line}=240000000"));
+    assert!(!run.stderr.contains("candidates"), "{}", run.stderr);
+    // The first error names the least that works for these, and not for the first pass alone.
+    let run = folder.run(&format!("{line}=30000"));
+    assert!(run.stderr.contains("1000 landmarks") && run.code == 1, "{}", run.stderr);
+    folder.ok(&format!("{line}={}", needed(&run.stderr)));
+}
+
+/// Bytes that the message says are needed.
+fn needed(message: &str) -> u64 {
+    let words: Vec<&str> = message.split("error: ").nth(1).unwrap().split(' ').collect();
+    let number: f64 = words[0].parse().unwrap();
+    if words[1] == "MB" { (1e6 * number).round() as u64 } else { number as u64 }
 }

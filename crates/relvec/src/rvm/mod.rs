@@ -59,7 +59,7 @@ use self::validation::Validated;
 use self::watch::Watch;
 use self::workspace::Workspace;
 use crate::design::Basis;
-use crate::error::{Error, Result, require};
+use crate::error::{Error, Result, require, require_threads};
 use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory;
@@ -148,7 +148,8 @@ pub struct Rvm {
     pub time_limit: Option<f64>,
     /// Most memory that a fit may take, in bytes; `None`: a quarter of the machine's.
     pub memory_limit: Option<u64>,
-    /// Threads; `None`: as many as there are processors. Results do not depend on it.
+    /// Threads, from 1 to [`MOST_THREADS`](crate::MOST_THREADS); `None`: as many as there are processors. Results do not
+    /// depend on it.
     pub threads: Option<usize>,
     /// Seed of the random choices (of the dictionary, and of a starting set when it is large).
     pub seed: u64,
@@ -265,7 +266,7 @@ impl Rvm {
         require(self.max_iterations >= 1, || "max_iterations".into(), self.max_iterations, "a whole number of at least 1")?;
         let limit = self.time_limit.unwrap_or(1.0);
         require(limit.is_finite() && limit > 0.0, || "time_limit".into(), limit, "a positive number of seconds, or null")?;
-        require(self.threads != Some(0), || "threads".into(), 0, "a whole number of at least 1, or null")
+        require_threads(self.threads)
     }
 
     fn check_class_precisions(&self) -> Result<()> {

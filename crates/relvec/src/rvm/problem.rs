@@ -3,12 +3,13 @@
 use ndarray::{Array1, ArrayView2};
 use rayon::prelude::*;
 
+use super::Rvm;
 use super::gain::Noise;
 use super::slopes;
 use super::solution::{Solution, typical};
 use super::table::{Table, Units};
 use crate::design::Design;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::likelihood::{NoiseModel, Working};
 use crate::memory::afford;
 use crate::quadratic::Quadratic;
@@ -25,13 +26,25 @@ const WORKING_ROWS: usize = 4096;
 
 /// Whether G of so many candidates is worth keeping, and fits into memory.
 pub(crate) fn keeps_sums(table: &Table, candidates: usize) -> bool {
-    let p = (candidates + usize::from(table.rvm.bias)) as u64;
-    table.rvm.likelihood.as_dyn().constant_curvature() && 8 * p * p <= table.memory_limit / 4
+    sums_fit(table.rvm, (candidates + usize::from(table.rvm.bias)) as u64, table.memory_limit)
+}
+
+fn sums_fit(rvm: &Rvm, columns: u64, limit: u64) -> bool {
+    rvm.likelihood.as_dyn().constant_curvature() && 8 * columns * columns <= limit / 4
 }
 
 /// Whether Phi of so many candidates is so little that it is made once and kept.
 pub(crate) fn is_little(table: &Table, candidates: usize) -> bool {
     8 * (table.rows.nrows() * (candidates + usize::from(table.rvm.bias))) as u64 <= LITTLE
+}
+
+/// Bytes that re-estimating `columns` columns of `outputs` functions at once takes beside `rows` rows, under a limit: their
+/// dense matrices, and Phi and G as far as [`Problem::new`] keeps them.
+pub(crate) fn at_once(rvm: &Rvm, rows: u64, columns: u64, outputs: u64, limit: u64) -> u64 {
+    let (phi, weights) = (8 * rows * columns, columns * outputs);
+    let keeps_sums = sums_fit(rvm, columns, limit);
+    let keeps_phi = phi <= limit / 4 && (!keeps_sums || phi <= LITTLE);
+    8 * DENSE * weights * weights + if keeps_sums { 8 * columns * columns } else { 0 } + if keeps_phi { phi } else { 0 }
 }
 
 /// What the inference schemes work on.
@@ -122,6 +135,14 @@ impl<'a> Problem<'a> {
     /// Bytes that are left for the search.
     pub fn room(&self) -> u64 {
         self.table.memory_limit.saturating_sub(self.taken)
+    }
+
+    /// As [`Problem::afford`] for `bytes` of all columns that are re-estimated at once; the error names what is enough.
+    pub fn afford_at_once(&self, what: &str, bytes: u64) -> Result<()> {
+        self.afford(what, bytes).map_err(|e| match e {
+            Error::Memory { what, needed, limit } => Error::Memory { what, needed: needed.max(self.table.least), limit },
+            other => other,
+        })
     }
 
     /// An error, before anything is allocated, if `bytes` are more than the fit may take.

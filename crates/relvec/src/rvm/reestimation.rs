@@ -67,7 +67,7 @@ pub(crate) fn first(
     let problem = work.problem;
     let active = if problem.table.bias_only { vec![0] } else { problem.usable() };
     let p = active.len() as u64;
-    problem.afford(&format!("re-estimating {p} basis functions at once"), problem.dense_bytes(p))?;
+    problem.afford_at_once(&format!("re-estimating {p} basis functions at once"), problem.dense_bytes(p))?;
     let count = problem.table.count;
     let first_precision = |(noise, units): (&Noise, &Units)| match *noise {
         Noise::Fixed(beta) => beta,

@@ -12,6 +12,7 @@ use super::Rvm;
 use super::factors::Factors;
 use super::gain::Noise;
 use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
+use super::problem::{DENSE, at_once};
 use super::score::KEPT_SHARE;
 use crate::canonical::{Canonical, all_variance};
 use crate::design::{Basis, Columns, Design};
@@ -69,6 +70,8 @@ pub(crate) struct Table<'a> {
     /// Bytes that the fit may take, and that the rows and blocks take.
     pub memory_limit: u64,
     pub taken: u64,
+    /// Bytes that are enough for the fit, as far as that is known from the sizes.
+    pub least: u64,
     pub interrupt: Interrupt,
 }
 
@@ -175,6 +178,7 @@ impl<'a> Table<'a> {
             constant = vec![inner.iter().all(|t| *t == inner[0])];
         }
         let all_constant = constant.iter().all(|same| *same);
+        let noise_is_known = typical.is_some();
         repairs.constant_target = all_constant;
         repairs.constant_outputs = if each > 1 { (0..each).filter(|k| constant[*k]).collect() } else { vec![] };
 
@@ -188,12 +192,30 @@ impl<'a> Table<'a> {
         let scheme = rvm.inference.as_dyn();
         let whole = scheme.most_columns(likelihood.constant_curvature()).is_none_or(|columns| most <= columns);
         let p = if whole { most } else { scheme.parts(likelihood.constant_curvature()).iter().copied().max().unwrap_or(most) };
-        let block = Design::block_rows(p + 1, memory_limit).min(rows) * (p + 1);
-        let kept = if whole { 0 } else { memory_limit / KEPT_SHARE };
         // Of several outputs some of the vectors are as many.
-        let vectors = 16 + 12 * likelihood.outputs(targets.values);
-        let taken = 8 * (rows * d + p * d + vectors * n + 16 * p + 2 * block) as u64 + kept;
-        afford("the rows, some vectors and two blocks of basis functions", taken, memory_limit)?;
+        let outputs = likelihood.outputs(targets.values);
+        let vectors = 16 + 12 * outputs;
+        let taken = |limit: u64| {
+            let block = Design::block_rows(p + 1, limit).min(rows) * (p + 1);
+            let kept = if whole { 0 } else { limit / KEPT_SHARE };
+            8 * (rows * d + p * d + vectors * n + 16 * p + 2 * block) as u64 + kept
+        };
+        let bias_only =
+            all_constant && rvm.bias && (likelihood.noise() == NoiseModel::Learnt && !noise_is_known || likelihood.counts());
+        // Schemes that add columns end where there is no room for more; the others have all of them at once.
+        let columns = (most + usize::from(rvm.bias)) as u64;
+        let at_once = |limit: u64| match scheme.adds() || bias_only {
+            true => 0,
+            false => at_once(rvm, rows as u64, columns, outputs as u64, limit),
+        };
+        let least = memory::least(|limit| taken(limit) + at_once(limit));
+        let mut what = "the rows, some vectors and two blocks of basis functions".to_string();
+        if at_once(0) > 0 {
+            what += &format!(", and re-estimating {columns} of these at once");
+        }
+        let taken = taken(memory_limit);
+        // Columns that are zero on every row take nothing more: of those nobody knows yet.
+        afford(&what, if taken > memory_limit { least } else { taken }, memory_limit)?;
         let (mut origin, mut candidate_of) = (canonical.origin, canonical.column_of);
         let source = if given {
             origin = (0..d).collect();
@@ -232,10 +254,8 @@ impl<'a> Table<'a> {
                     .collect::<Result<_>>()?
             },
             units,
-            bias_only: all_constant
-                && rvm.bias
-                && (likelihood.noise() == NoiseModel::Learnt && typical.is_none() || likelihood.counts()),
-            known_noise: typical.is_some(),
+            bias_only,
+            known_noise: noise_is_known,
             repairs,
             n_rows: n,
             origin,
@@ -243,6 +263,7 @@ impl<'a> Table<'a> {
             source,
             memory_limit,
             taken,
+            least,
             interrupt: interrupt.clone(),
         })
     }
@@ -268,7 +289,9 @@ impl<'a> Table<'a> {
         let l = statistics.centres().nrows();
         let memory_limit = memory::allowed(rvm.memory_limit);
         let taken = 8 * (2 * (l + 1) * (l + 1) + l * statistics.n_features()) as u64;
-        afford("the sums over the rows, twice", taken, memory_limit)?;
+        let columns = (l + usize::from(rvm.bias)) as u64;
+        let least = taken + if rvm.inference.as_dyn().adds() { 0 } else { 8 * DENSE * columns * columns };
+        afford("the sums over the rows, twice", if taken > memory_limit { least } else { taken }, memory_limit)?;
         let moments = statistics.moments();
         let units = Units::new(rvm, moments.mean, moments.deviation)?;
         let sums = statistics.inner(rvm.bias, &moments, units.scale);
@@ -294,6 +317,7 @@ impl<'a> Table<'a> {
             source: Source::Centres { kernel, centres },
             memory_limit,
             taken,
+            least,
             interrupt: interrupt.clone(),
         };
         Ok((table, sums))
@@ -344,6 +368,7 @@ impl<'a> Table<'a> {
             source,
             memory_limit: self.memory_limit,
             taken: self.taken,
+            least: self.least,
             interrupt: self.interrupt.clone(),
         }
     }

@@ -23,7 +23,7 @@ use self::rows::Points;
 use self::smo::{Rules, Step};
 use crate::canonical::{Canonical, all_variance};
 use crate::design::Basis;
-use crate::error::{Error, Result, require};
+use crate::error::{Error, Result, require, require_threads};
 use crate::kernel::{DataScale, Kernel};
 use crate::model::{Expansion, FittedBasis, Margins, Model, Variance, check_finite};
 use crate::report::{Interrupt, Status};
@@ -91,7 +91,8 @@ pub struct Svm {
     pub max_iterations: Option<usize>,
     /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit.
     pub time_limit: Option<f64>,
-    /// Threads; `None`: as many as there are processors. Results do not depend on it.
+    /// Threads, from 1 to [`MOST_THREADS`](crate::MOST_THREADS); `None`: as many as there are processors. Results do not
+    /// depend on it.
     pub threads: Option<usize>,
     /// Seed of the cross-validation for probabilities.
     pub seed: u64,
@@ -204,7 +205,7 @@ impl Svm {
         require(steps >= 1, || "max_iterations".into(), steps, "a whole number of at least 1, or null")?;
         let limit = self.time_limit.unwrap_or(1.0);
         require(positive(limit), || "time_limit".into(), limit, "a positive number of seconds, or null")?;
-        require(self.threads != Some(0), || "threads".into(), 0, "a whole number of at least 1, or null")
+        require_threads(self.threads)
     }
 
     /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: kernel values between all rows, [N, N]), and `targets`.

@@ -261,6 +261,41 @@ fn stored_and_on_demand_agree() {
     }
 }
 
+/// The first error names what is enough for all of the fit, as it is read.
+#[test]
+fn the_memory_that_is_named_is_enough() {
+    let data = data(11, 300, 2);
+    let three: Vec<usize> = (0..300).map(|i| data.labels[i] + usize::from(i % 7 == 0)).collect();
+    let real = (Targets::real(data.t.view()), Likelihood::from(Gaussian::default()));
+    let two = (Targets::classes(&data.labels, 2), Likelihood::from(Bernoulli::default()));
+    let joint = (Targets::classes(&three, 3), Likelihood::from(Softmax::default()));
+    for name in Inference::NAMES {
+        for dictionary in [Dictionary::default(), Dictionary::Size(60)] {
+            for (targets, likelihood) in [&real, &two, &joint] {
+                if likelihood.name() == "softmax" && *name == "variational" {
+                    continue;
+                }
+                let fit = |memory: u64| {
+                    let (inference, likelihood) = (Inference::from_name(name).unwrap(), likelihood.clone());
+                    let kernel = Rbf { gamma: 1.0.into() }.into();
+                    let own = Rvm { kernel, inference, likelihood, dictionary, max_iterations: 2, ..Rvm::default() };
+                    Rvm { memory_limit: Some(memory), ..own }.fit(data.x.view(), targets, &mut silent).map(|_| ())
+                };
+                let Err(error @ Error::Memory { needed, .. }) = fit(1) else { panic!("{name}: a byte") };
+                let read = error.to_string();
+                let (number, unit) = read.split_once(' ').unwrap();
+                let number: f64 = number.parse().unwrap();
+                let read = if unit.starts_with("MB") { (1e6 * number).round() as u64 } else { number as u64 };
+                for enough in [needed, read] {
+                    assert_eq!(fit(enough), Ok(()), "{name}, {}, {dictionary:?}: {enough}", likelihood.name());
+                }
+                let less = fit(needed - needed / 50);
+                assert!(matches!(less, Err(Error::Memory { .. })), "{name}, {}, {dictionary:?}: {needed}", likelihood.name());
+            }
+        }
+    }
+}
+
 /// A fit that cannot be had in the memory allowed is refused, or ends with what there is room for.
 #[test]
 fn memory_is_bounded() {

@@ -490,6 +490,8 @@ fn parameters_out_of_range_are_named() {
     }
     check("max_iterations", Rvm { max_iterations: 0, ..d() });
     check("threads", Rvm { threads: Some(0), ..d() });
+    check("threads", Rvm { threads: Some(MOST_THREADS + 1), ..d() });
+    assert_eq!(Rvm { threads: Some(MOST_THREADS), ..d() }.check(), Ok(()));
     check("inference.sequential.batch", sequential(Sequential { batch: 0, ..Sequential::default() }));
     let sized = |size: usize, inference: &str, likelihood: &Likelihood| Rvm {
         dictionary: size.into(),

@@ -169,6 +169,12 @@ fn bad_input_is_named_and_changes_nothing() {
     let other = Statistics::new(&Kernel::from(Rbf { gamma: 0.1.into() }), x.slice(s![..5, ..])).unwrap();
     assert!(statistics.merge(&other).unwrap_err().to_string().contains("kernel"));
     assert_eq!(statistics.to_bytes(), before);
+    // Targets whose squares cannot be summed: the first row that shows it, and not the kernel, is to blame.
+    let mut far = t.clone();
+    (far[3], far[8]) = (1e160, -1e160);
+    let message = statistics.update(x.view(), &Targets::real(far.view())).unwrap_err().to_string();
+    assert!(message.contains("targets, at row 3 (target 1e160)"), "{message}");
+    assert_eq!(statistics.to_bytes(), before);
     // A rule has no data to work with.
     assert!(Statistics::new(&Kernel::from(Rbf::default()), x.view()).unwrap_err().to_string().contains("gamma"));
     assert!(Statistics::new(&kernel, nan.view()).is_err());

@@ -463,6 +463,7 @@ fn bad_input_is_refused() {
     refused(Svm { max_iterations: Some(0), ..Svm::default() }, &x, classes, &["max_iterations"]);
     refused(Svm { time_limit: Some(0.0), ..Svm::default() }, &x, classes, &["time_limit"]);
     refused(Svm { threads: Some(0), ..Svm::default() }, &x, classes, &["threads"]);
+    refused(Svm { threads: Some(MOST_THREADS + 1), ..Svm::default() }, &x, classes, &["threads = 1025", "from 1 to 1024"]);
     refused(Svm { multi_class: MultiClass::Joint, ..Svm::default() }, &x, classes, &["multi_class = joint", "one_vs_one"]);
     refused(
         Svm { class_weights: ClassWeights::Given(vec![1.0]), ..Svm::default() },
