@@ -128,6 +128,44 @@ fn the_bound_never_falls() {
     }
 }
 
+/// Hyperpriors that leave nothing open fix the precisions at a / b and c / d: of values the bound is then the log
+/// evidence with these; of classes it is a log probability. No digits are lost in their huge logarithms.
+#[test]
+fn narrow_hyperpriors_fix_the_precisions() {
+    let (x, t) = problem(7, 30);
+    let labels = labels(&t);
+    for size in [1e3, 1e8, 1e14] {
+        let hyperpriors = Hyperpriors { a: size, b: 0.5 * size, c: size, d: 0.04 * size };
+        let inference = Inference::Variational(Variational { hyperpriors, ..Variational::default() });
+        let rvm = Rvm { inference, max_iterations: 200, ..variational() };
+        for likelihood in [Gaussian { noise_variance: Some(0.04) }, Gaussian::default()] {
+            let rvm = Rvm { likelihood: likelihood.into(), ..rvm.clone() };
+            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+            never_falls(&report);
+            let at = Hyperparameters {
+                relevance: model.relevance.clone(),
+                alpha: vec![2.0; 30],
+                intercept_alpha: Some(2.0),
+                noise_variance: Some(0.04),
+                ..Hyperparameters::default()
+            };
+            let fixed = Rvm { inference: Inference::Em(Em::default()), ..rvm };
+            let evidence = fixed.evaluate(x.view(), &Targets::real(t.view()), &at).unwrap().log_evidence;
+            // What is left open is of the order of 1 / size.
+            close("the bound", &[model.log_evidence.unwrap()], &[evidence], 1e-9 + 50.0 / size);
+        }
+        for prune in [false, true] {
+            let inference = Inference::Variational(Variational { hyperpriors, prune, ..Variational::default() });
+            let rvm = Rvm { inference, likelihood: Bernoulli::default().into(), ..rvm.clone() };
+            let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+            assert!((-30.0 * 2f64.ln()..0.0).contains(&model.log_evidence.unwrap()), "{size}: {:?}", model.log_evidence);
+            if !prune {
+                never_falls(&report);
+            }
+        }
+    }
+}
+
 /// (M24) and (M25) hold where a fit has come to rest, in the user's units; and the bound is below the evidence.
 #[test]
 fn factors_agree_at_rest() {
