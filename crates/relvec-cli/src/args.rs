@@ -277,6 +277,10 @@ pub(crate) struct ScoreArgs {
     /// Probability of the interval whose share of rows is told (regression) [default: 0.95]
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
+    /// NLPD and coverage by Student's t distribution, as `predict --student-t` has it: for models of the variational
+    /// scheme that have learnt the noise
+    #[arg(long)]
+    pub student_t: bool,
     /// The table is the one that the model was trained on: predict each row as if it had been left out, the precisions
     /// held. Hopeful where many rows are relevance vectors: they have seen the row.
     /// Sample weights are taken for 1

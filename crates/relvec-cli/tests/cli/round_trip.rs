@@ -62,8 +62,31 @@ fn student_t_intervals() {
         assert!((half - 2.178813).abs() < 1e-4, "{half}");
         assert!((number(wide, 1) / number(plain, 1) - 1.2f64.sqrt()).abs() < 1e-6);
     }
+    // `score` by the same distribution: 12 rows are told of better by heavier tails only if they are far out.
+    let score = |more: &str| folder.ok(&format!("score m.json d.csv --format json {more}")).json()["measures"].clone();
+    let (normal, student) = (score(""), score("--student-t"));
+    assert_eq!(normal["rmse"], student["rmse"]);
+    let density: f64 = plain
+        .iter()
+        .zip(regression_rows(12))
+        .map(|(row, truth)| {
+            let (mean, std): (f64, f64) = (row[0].parse().unwrap(), row[1].parse().unwrap());
+            // Of 12 degrees of freedom: Gamma(6.5) / Gamma(6) / sqrt(12 pi).
+            let t = (truth[2] - mean) / std;
+            (0.390_726_3 / std).ln() - 6.5 * (t * t / 12.0).ln_1p()
+        })
+        .sum();
+    let found = student["negative_log_density"].as_f64().unwrap();
+    assert!((found + density / 12.0).abs() < 1e-4, "{found} {}", -density / 12.0);
+    assert_ne!(normal["negative_log_density"], student["negative_log_density"]);
+    let inside = |width: &str| score(width)["coverage"].as_f64().unwrap();
+    assert!(inside("--level 0.5 --student-t") >= inside("--level 0.5"));
     folder.ok("fit d.csv --target y -o n.json");
     folder.fails(1, "predict n.json d.csv --student-t", &["--student-t", "variational"]);
+    folder.fails(1, "score n.json d.csv --student-t", &["--student-t", "variational"]);
+    let classes = Folder::with("k.csv", class_table(30));
+    classes.ok("fit k.csv --target kind --inference variational -o k.json");
+    classes.fails(1, "score k.json k.csv --student-t", &["--student-t", "classifier"]);
 }
 
 #[test]
