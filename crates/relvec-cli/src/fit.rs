@@ -25,6 +25,9 @@ const NAMES_SHOWN: usize = 10;
 /// Rows of positive weight that a fit needs.
 const LEAST_ROWS: usize = 2;
 
+/// Why several targets are none of classes.
+const APART: &str = "classes are told apart one target at a time";
+
 /// A model, the seconds that it took, and what cross-validation says of it.
 type Fitted = (Model, f64, Option<Validation>);
 
@@ -35,6 +38,12 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         output::check(path)?;
     }
 
+    if let Some(said) = settings::multi_class_said(args)
+        && args.task.is_none()
+        && args.likelihood.is_none()
+    {
+        eprintln!("note: task classify, since {said} is for classes");
+    }
     let rows = TrainingRows::open(&args.data, roles)?;
     let (target, single) = (rows.target().to_string(), rows.targets().is_empty());
     let (mut model, seconds, validation) = match &machine {
@@ -312,7 +321,7 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
     }
     if args.targets.len() > 1 {
         let refused = [
-            ("--task classify", args.task == Some(Task::Classify), "classes are told apart one target at a time"),
+            ("--task classify", args.task == Some(Task::Classify), APART),
             ("--machine svm", args.machine == MachineKind::Svm, "a support vector machine has one"),
             ("--add-to", args.add_to.is_some(), "sums are kept for one"),
             ("--keep-statistics", args.keep_statistics, "sums are kept for one"),
@@ -321,6 +330,9 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
         ];
         if let Some((flag, _, why)) = refused.iter().find(|(_, given, _)| *given) {
             return Err(usage(format!("{flag} with {} targets: {why}", args.targets.len())));
+        }
+        if let Some(said) = settings::multi_class_said(args) {
+            return Err(usage(format!("{said} with {} targets: {APART}", args.targets.len())));
         }
     }
     if let Some(weights) = &args.weights {

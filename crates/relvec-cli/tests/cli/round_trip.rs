@@ -89,6 +89,26 @@ fn student_t_intervals() {
     classes.fails(1, "score k.json k.csv --student-t", &["--student-t", "classifier"]);
 }
 
+/// How several classes are told apart is a question of classes.
+#[test]
+fn multi_class_means_classes() {
+    let folder = Folder::with("d.csv", three_classes(60, ["1", "2", "3"]));
+    for said in ["--multi-class joint", "--set multi_class=one_vs_rest", "--machine svm --multi-class one_vs_one"] {
+        let run = folder.ok(&format!("fit d.csv --target kind --json {said}"));
+        assert_eq!((&run.json()["task"], &run.json()["classes"]), (&json!("classify"), &json!(["1", "2", "3"])), "{said}");
+        assert!(run.stderr.contains("note: task classify, since"), "{}", run.stderr);
+    }
+    for said in ["--multi-class auto", "--set multi_class=auto"] {
+        assert_eq!(folder.ok(&format!("fit d.csv --target kind --json {said}")).json()["task"], "regress", "{said}");
+    }
+    for other in ["--task regress", "--likelihood gaussian", "--machine svm --task regress"] {
+        let line = format!("fit d.csv --target kind -o m.json --multi-class one_vs_one {other}");
+        folder.fails(2, &line, &["--multi-class one_vs_one", "regress"]);
+    }
+    folder.fails(2, "fit d.csv --target kind --stream --multi-class joint --dictionary 5 -o m.json", &["--stream"]);
+    folder.fails(2, "fit d.csv --target kind --target a --multi-class joint -o m.json", &["--multi-class joint", "2 targets"]);
+}
+
 #[test]
 fn classification_with_text_labels() {
     let folder = Folder::with("d.csv", class_table(ROWS));
