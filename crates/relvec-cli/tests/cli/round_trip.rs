@@ -89,6 +89,36 @@ fn student_t_intervals() {
     classes.fails(1, "score k.json k.csv --student-t", &["--student-t", "classifier"]);
 }
 
+/// What is written 007 is no 7: such labels are texts, through fit, predict and score; other spellings of a number are one.
+#[test]
+fn codes_are_no_numbers() {
+    let folder = Folder::with("d.csv", three_classes(90, ["007", "07", "7"]));
+    let fit = "fit d.csv --target kind --task classify --json";
+    assert_eq!(folder.ok(&format!("{fit} -o m.json")).json()["classes"], json!(["007", "07", "7"]));
+    let (header, rows) = folder.ok("predict m.json d.csv").csv();
+    assert_eq!(header, ["prediction", "probability_007", "probability_07", "probability_7"]);
+    let truth = parse_csv(&folder.read("d.csv")).1;
+    let wrong = rows.iter().zip(&truth).filter(|(p, t)| p[0] != t[2]).count() as f64 / 90.0;
+    assert!(wrong < 0.3, "{wrong}");
+    let score = folder.ok("score m.json d.csv --format json").json();
+    assert!((score["measures"]["error_rate"].as_f64().unwrap() - wrong).abs() < 1e-12, "{score}");
+    let other = Folder::with("d.csv", three_classes(30, ["7", "7.0", "8"]));
+    assert_eq!(other.ok(fit).json()["classes"], json!(["7", "8"]));
+    // Longer than 64-bit floating point can tell apart.
+    let other = Folder::with("d.csv", three_classes(30, ["9007199254740992", "9007199254740993", "1"]));
+    assert_eq!(other.ok(fit).json()["classes"], json!(["1", "9007199254740992", "9007199254740993"]));
+    // Beside texts a number is the text of it, in every table.
+    let mixed = Folder::with("d.csv", three_classes(30, ["1.0", "x", "07"]));
+    assert_eq!(mixed.ok(&format!("{fit} -o m.json")).json()["classes"], json!(["07", "1", "x"]));
+    mixed.ok("score m.json d.csv");
+    // To be predicted as values they are numbers.
+    let values = Folder::with("d.csv", three_classes(30, ["007", "07", "8"]));
+    let summary = values.ok("fit d.csv --target kind --task regress -o m.json --json").json();
+    assert_eq!(summary["task"], "regress");
+    let rmse = values.ok("score m.json d.csv --format json").json()["measures"]["rmse"].as_f64().unwrap();
+    assert!(rmse < 0.6, "{rmse}");
+}
+
 /// How several classes are told apart is a question of classes.
 #[test]
 fn multi_class_means_classes() {
