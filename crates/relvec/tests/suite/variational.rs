@@ -28,10 +28,14 @@ fn all(model: &Model, bias: Option<f64>, rest: &[f64]) -> Vec<f64> {
 /// Bound of every iteration, factors after some of them, predictions after the last.
 #[test]
 fn golden_traces() {
-    for name in ["reg_vb_n30", "cls_vb_jj_n30"] {
+    let names = ["reg_vb_n30", "cls_vb_jj_n30", "reg_sinc_gauss_n40", "reg_2d_gauss_n50", "cls_1d_gauss_n36", "cls_2d_gauss_n50"];
+    for name in names {
         let Some(case) = golden(name) else { return };
         for key in ["vb_trace", "vb_trace_other_hyper"] {
             let record = &case.json[key];
+            if record.is_null() {
+                continue;
+            }
             let bounds = floats(&record["elbo"]);
             let fit = |steps: usize| case.with_targets(|x, t| rvm(&case, scheme(record), steps).fit(x, t, &mut silent)).unwrap();
             let (model, report) = fit(bounds.len());
