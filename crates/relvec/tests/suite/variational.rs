@@ -254,6 +254,10 @@ fn pruning_keeps_the_bound() {
             let (model, report) = rvm(true).fit(x.view(), &targets, &mut silent).unwrap();
             assert_eq!(report.status, Status::Converged);
             assert_eq!(full.relevance.len(), 60);
+            for (k, pair) in report.trace.windows(2).enumerate() {
+                let (before, after) = (pair[0].log_evidence, pair[1].log_evidence);
+                assert!(after >= before - 1e-4 - 1e-10 * before.abs(), "iteration {k}: {before} to {after}");
+            }
             assert!(model.relevance.len() < 30, "classes {classes}: {} left", model.relevance.len());
             assert!(
                 model.log_evidence.unwrap() >= full.log_evidence.unwrap() - 60.0 * 1e-4,
