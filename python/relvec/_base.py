@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _parameters
-from ._progress import Callback, line, observer
+from ._progress import Callback, bound_line, line, observer
 from ._threads import threads
 
 Float = NDArray[np.float64]
@@ -238,7 +238,7 @@ class RelevanceVectorMachine(KernelMachine):
                 dictionary = np.sort(np.unique(landmarks, axis=0, return_index=True)[1])
                 centres, landmarks = landmarks[dictionary], None
             design = self._kernel_values(X, centres)
-        watch = observer(int(self.verbose), self.callback, line)
+        watch = self._observer()
         model, report = _core.fit(settings, design, target, weights, watch, landmarks, noise_variance, exposure)
         if external:
             kept = model.relevance
@@ -246,6 +246,10 @@ class RelevanceVectorMachine(KernelMachine):
                 dictionary[kept].tolist(), X.shape[1], None if centres is None else np.ascontiguousarray(centres[kept])
             )
         self._end(model, report, names, classes)
+
+    def _observer(self) -> Callback | None:
+        """What is told while a fit goes on."""
+        return observer(int(self.verbose), self.callback, bound_line if self.inference == "variational" else line)
 
     def _start(self, earlier: _core.Model | None, features: int, target: NDArray[Any]) -> dict[str, Any] | None:
         """The precisions of an earlier model, to go on from, if there is one."""

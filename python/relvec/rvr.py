@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from . import _core, _parameters
 from ._base import Float, Kernel, RelevanceVectorMachine, target_names
-from ._progress import Callback, line, observer
+from ._progress import Callback
 from ._threads import threads
 
 
@@ -393,7 +393,7 @@ default="kmedoids"
         settings, _ = self._settings(_parameters.regression(self), False)
         own = _parameters.known("noise_variance", noise_variance, len(rows))
         target = np.ascontiguousarray(t, dtype=np.float64)
-        weights, watch = self._weights(sample_weight, len(rows)), observer(int(self.verbose), self.callback, line)
+        weights, watch = self._weights(sample_weight, len(rows)), self._observer()
         model, report = _core.fit_more(settings, self._model, rows, target, weights, watch, own)
         name = self._model.target
         self._end(model, report, [] if name is None else [name])
@@ -402,7 +402,7 @@ default="kmedoids"
     def _fit_statistics(self, sums: _core.Statistics, features: list[str] | None) -> None:
         """Fit to sums over rows; `features`: their names."""
         settings, _ = self._settings(_parameters.regression(self), False)
-        model, report = sums.fit(settings, observer(int(self.verbose), self.callback, line))
+        model, report = sums.fit(settings, self._observer())
         self.n_features_in_ = sums.n_features
         if features is not None:
             self.feature_names_in_ = np.array(features, dtype=object)

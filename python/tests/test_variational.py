@@ -37,6 +37,15 @@ def test_weights_in_use(machine):
     assert few.log_evidence_ >= full.log_evidence_ - 60e-4
 
 
+def test_progress_is_that_of_a_bound(capsys):
+    X, t = sinc(30)
+    RVR(gamma=0.1, inference="variational", tol=0.1, verbose=2).fit(X, t)
+    out = capsys.readouterr().out
+    assert "iteration 1: lower bound" in out and "log evidence" not in out
+    RVR(gamma=0.1, verbose=2).fit(X, t)
+    assert "iteration 1: log evidence" in capsys.readouterr().out
+
+
 def test_other_schemes_have_no_bound():
     X, t = sinc(30)
     assert "lower_bound" not in RVR(gamma=0.1).fit(X, t).report_

@@ -109,7 +109,7 @@ fn grown(args: &FitArgs, path: &Path, settings: &Settings, rows: TrainingRows) -
     let targets = table.known.as_ref().map_or(targets, |(known, values)| known.with(targets, values.view()));
     let mut rvm = settings.rvm.clone();
     rvm.kernel = model.kernel().cloned().unwrap_or(rvm.kernel);
-    let mut reporter = Reporter::new();
+    let mut reporter = Reporter::of(&rvm.inference);
     let fitted = rvm.fit_more(&model, x.view(), &targets, &mut |p: &Progress| reporter.observe(p)).map_err(|e| match e {
         Error::Statistics(why) => anyhow!("model `{}`: {why} (--keep-statistics)", path.display()),
         other => other.into(),
@@ -241,7 +241,7 @@ fn in_memory(args: &FitArgs, settings: &Settings, rows: TrainingRows, centres: O
         let said = |e| anyhow!("--init {}: {e}", path.display());
         rvm = rvm.starting_from(&model).map_err(|e: Error| usage(said(e).to_string()))?;
     }
-    let mut reporter = Reporter::new();
+    let mut reporter = Reporter::of(&rvm.inference);
     let (model, report) = rvm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p))?;
     Ok((prepared.complete(model), report))
 }

@@ -98,7 +98,7 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     source.check(job.path)?;
     passed?;
 
-    let mut reporter = Reporter::new();
+    let mut reporter = Reporter::of(&job.rvm.inference);
     let observer = &mut |progress: &Progress| reporter.observe(progress);
     let (mut model, mut report) = job.rvm.fit_statistics(&statistics, observer)?;
     model.relevance = model.relevance.iter().map(|k| plan.landmarks[*k]).collect();
