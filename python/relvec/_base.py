@@ -290,9 +290,8 @@ class RelevanceVectorMachine(KernelMachine):
         """Set the fitted attributes, and say what there is to say."""
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
         own = _report(report)
-        if model.inference == "variational" and not model.members:
-            by_weight, by_data = model.in_use
-            own |= {"lower_bound": own["log_evidence"], "in_use": {"by_weight": by_weight, "by_data": by_data}}
+        if model.inference == "variational":
+            _add_bound(own, model)
         self._take(model.named(features, names, classes), own)
         if self.verbose:
             print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
@@ -399,6 +398,14 @@ def _spread(model: _core.Model, name: str, absent: float) -> Float:
     for own, member in zip(out, model.members, strict=True):
         own[[place[row] for row in member.relevance.tolist()]] = getattr(member, name)
     return out
+
+
+def _add_bound(report: dict[str, Any], model: _core.Model) -> None:
+    """Put into the report of a variational fit, and into those of its members, what only this scheme has."""
+    by_weight, by_data = model.in_use
+    report |= {"lower_bound": report["log_evidence"], "in_use": {"by_weight": by_weight, "by_data": by_data}}
+    for own, member in zip(report.get("members", []), model.members, strict=True):
+        _add_bound(own, member)
 
 
 def _report(text: str) -> dict[str, Any]:

@@ -194,7 +194,7 @@ default="kmedoids"
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
         ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
         Of several models of two classes ``members`` holds their reports, and with them what has one value
-        per iteration.
+        per iteration, ``lower_bound`` as well; ``in_use`` of all counts the vectors that matter to any of them.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

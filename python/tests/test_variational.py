@@ -37,6 +37,22 @@ def test_weights_in_use(machine):
     assert few.log_evidence_ >= full.log_evidence_ - 60e-4
 
 
+@pytest.mark.parametrize("rule", ["one_vs_rest", "one_vs_one"])
+def test_several_models_of_two_classes(rule):
+    """Each member has its own bound; a vector is in use that is in use in one of them."""
+    X, t = sinc(60)
+    model = RVC(gamma=0.1, inference="variational", tol=1e-2, multi_class=rule).fit(X, np.digitize(t, [0.0, 0.4]))
+    report, members = model.report_, model.report_["members"]
+    assert_array_equal(report["lower_bound"], report["log_evidence"])
+    assert_allclose(sum(own["lower_bound"][-1] for own in members), model.log_evidence_)
+    gamma = model.well_determined_
+    for own, determined in zip(members, gamma, strict=True):
+        assert_array_equal(own["lower_bound"], own["log_evidence"])
+        assert own["in_use"]["by_data"] == np.sum(determined > 0.5)
+    assert report["in_use"]["by_data"] == np.sum(np.any(gamma > 0.5, axis=0)) > 0
+    assert report["in_use"]["by_weight"] == np.sum(np.any(np.abs(model.dual_coef_) > 1e-3, axis=0))
+
+
 def test_progress_is_that_of_a_bound(capsys):
     X, t = sinc(30)
     RVR(gamma=0.1, inference="variational", tol=0.1, verbose=2).fit(X, t)

@@ -89,6 +89,19 @@ fn student_t_intervals() {
     classes.fails(1, "score k.json k.csv --student-t", &["--student-t", "classifier"]);
 }
 
+/// Of models of two classes the summary counts what is of use in any of them; progress is that of a bound.
+#[test]
+fn variational_inference_of_three_classes() {
+    let folder = Folder::with("d.csv", three_classes(60, ["red", "green", "blue"]));
+    let run = folder.ok("fit d.csv --target kind --inference variational --set inference.tolerance=1e-3 -o m.json --json");
+    let count = run.json()["in_use"]["by_data"].as_u64().unwrap();
+    assert!(count > 0 && count <= 60, "{count}");
+    assert!(run.stderr.contains(&format!("well determined     {count}\n")), "{}", run.stderr);
+    assert!(run.stderr.contains("iteration 1: lower bound"), "{}", run.stderr);
+    assert!(!run.stderr.contains("log evidence"), "{}", run.stderr);
+    assert!(folder.ok("inspect m.json").stdout.contains(&format!("well determined     {count}\n")));
+}
+
 /// What is written 007 is no 7: such labels are texts, through fit, predict and score; other spellings of a number are one.
 #[test]
 fn codes_are_no_numbers() {

@@ -292,6 +292,28 @@ fn hyperpriors_must_be_proper() {
     }
 }
 
+/// Of several models of two classes a vector is in use that is in use in one of them.
+#[test]
+fn vectors_in_use_of_a_committee() {
+    let (x, t) = problem(5, 60);
+    let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > -0.4) + usize::from(*t > 0.4)).collect();
+    for prune in [false, true] {
+        let inference = Inference::Variational(Variational { prune, tolerance: 1e-3, ..Variational::default() });
+        let rvm = Rvm { inference, likelihood: Bernoulli::default().into(), ..variational() };
+        let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap();
+        let members = &model.committee.as_ref().expect("one against the rest").members;
+        let each: Vec<usize> = members.iter().map(|member| member.in_use().by_data).collect();
+        let determined = |row: &usize| {
+            let place = |member: &Model| member.relevance.iter().position(|own| own == row);
+            members.iter().any(|member| place(member).is_some_and(|i| member.well_determined()[i] > 0.5))
+        };
+        let found = model.in_use().by_data;
+        assert_eq!(found, model.relevance.iter().filter(|row| determined(row)).count());
+        assert!(found >= *each.iter().max().unwrap() && found <= each.iter().sum() && found > 0, "{found} of {each:?}");
+        assert!(model.in_use().by_weight >= members.iter().map(|member| member.in_use().by_weight).max().unwrap());
+    }
+}
+
 /// A constant target and a table without spread end in something finite.
 #[test]
 fn degenerate_tables() {
