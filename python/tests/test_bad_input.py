@@ -148,7 +148,7 @@ BAD = [
     ({"inference_params": "batch"}, "inference_params = 'batch': expected a dict or None"),
     ({"inference_params": {"batch": 0}}, "batch = 0: expected a whole number of at least 1"),
     ({"inference_params": {"tolerance": -1.0}}, "tolerance = -1: expected a positive number"),
-    ({"inference_params": {"tolerance": np.nan}}, "inference_params = {'tolerance': nan}"),
+    ({"inference_params": {"tolerance": np.nan}}, "inference_params['tolerance'] = nan: expected a finite number"),
     ({"inference_params": {"batch": print}}, "inference_params = {'batch': <built-in function print>}"),
     # The message names the setting.
     ({"inference_params": {"batch": 1.5}}, "batch"),

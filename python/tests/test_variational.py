@@ -75,6 +75,34 @@ def test_improper_hyperpriors():
         )
 
 
+def test_hyperpriors_that_are_not_named_are_the_default():
+    X, t = sinc(30)
+    bounds = [
+        RVR(gamma=0.1, inference="variational", inference_params={"hyperpriors": own}, tol=0.1).fit(X, t).log_evidence_
+        for own in [{"a": 1e-3}, {"a": 1e-3, "b": 1e-6, "c": 1e-6, "d": 1e-6}]
+    ]
+    assert bounds[0] == bounds[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"hyperpriors": {"a": np.inf}}, r"inference_params\['hyperpriors'\]\['a'\] = inf: expected a finite number"),
+        (
+            {"hyperpriors": {"d": np.float64("nan")}},
+            r"inference_params\['hyperpriors'\]\['d'\] = nan: expected a finite",
+        ),
+        ({"initial_alpha": -np.inf}, r"inference_params\['initial_alpha'\] = -inf: expected a finite number"),
+        ({"hyperpriors": {"b": -1.0}}, r"hyperpriors\.b.*-1.*positive"),
+        ({"hyperpriors": {"c": np.array([1.0, np.nan])}}, r"\['c'\]\[1\] = nan: expected a finite number"),
+    ],
+)
+def test_settings_that_are_no_numbers(given, text):
+    X, t = sinc(30)
+    with pytest.raises(ValueError, match=text):
+        RVR(inference="variational", inference_params=given).fit(X, t)
+
+
 def test_distributions_of_the_precisions():
     X, t = sinc(40)
     model = RVR(gamma=0.1, inference="variational", tol=1e-3).fit(X, t)

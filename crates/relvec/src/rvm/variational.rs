@@ -28,7 +28,9 @@ const SERIES_FROM: f64 = 64.0;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Variational {
-    /// Gamma hyperpriors, all positive: the bound contains their normalisation.
+    /// Gamma hyperpriors, all positive: the bound contains their normalisation. In JSON those that are not named
+    /// are 1e-6.
+    #[serde(deserialize_with = "Proper::deserialize")]
     pub hyperpriors: Hyperpriors,
     /// Converged when an iteration raises the bound by no more than this many nats.
     pub tolerance: f64,
@@ -41,6 +43,23 @@ pub struct Variational {
     pub prune: bool,
 }
 
+/// What is known of precisions by default: next to nothing.
+const BROAD: Hyperpriors = Hyperpriors { a: 1e-6, b: 1e-6, c: 1e-6, d: 1e-6 };
+
+/// How hyperpriors are read here: zero, their default elsewhere, is not proper.
+#[derive(Deserialize)]
+#[serde(remote = "Hyperpriors", default = "broad", deny_unknown_fields)]
+struct Proper {
+    a: f64,
+    b: f64,
+    c: f64,
+    d: f64,
+}
+
+fn broad() -> Hyperpriors {
+    BROAD
+}
+
 impl Variational {
     /// The scheme's name in model files.
     pub const NAME: &str = "variational";
@@ -48,13 +67,7 @@ impl Variational {
 
 impl Default for Variational {
     fn default() -> Self {
-        Variational {
-            hyperpriors: Hyperpriors { a: 1e-6, b: 1e-6, c: 1e-6, d: 1e-6 },
-            tolerance: 1e-6,
-            initial_alpha: None,
-            initial_noise_variance: None,
-            prune: false,
-        }
+        Variational { hyperpriors: BROAD, tolerance: 1e-6, initial_alpha: None, initial_noise_variance: None, prune: false }
     }
 }
 

@@ -292,6 +292,20 @@ fn hyperpriors_must_be_proper() {
     }
 }
 
+/// Zero, which other schemes have by default, is none that could be normalised.
+#[test]
+fn hyperpriors_that_are_not_named_are_the_default() {
+    let read = |text: &str| serde_json::from_str::<Inference>(text);
+    let Inference::Variational(some) = read(r#"{"variational": {"hyperpriors": {"a": 1e-3}}}"#).unwrap() else { panic!() };
+    assert_eq!(some, Variational { hyperpriors: Hyperpriors { a: 1e-3, b: 1e-6, c: 1e-6, d: 1e-6 }, ..Variational::default() });
+    let Inference::Variational(none) = read(r#"{"variational": {}}"#).unwrap() else { panic!() };
+    assert_eq!(none, Variational::default());
+    let error = read(r#"{"variational": {"hyperpriors": {"e": 1}}}"#).unwrap_err().to_string();
+    assert!(error.contains("unknown field `e`"), "{error}");
+    let Inference::Em(em) = read(r#"{"em": {"hyperpriors": {"a": 1e-3}}}"#).unwrap() else { panic!() };
+    assert_eq!(em.hyperpriors, Hyperpriors { a: 1e-3, ..Hyperpriors::default() });
+}
+
 /// Of several models of two classes a vector is in use that is in use in one of them.
 #[test]
 fn vectors_in_use_of_a_committee() {
