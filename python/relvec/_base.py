@@ -321,7 +321,7 @@ class RelevanceVectorMachine(KernelMachine):
             self.feature_relevance_ = model.feature_relevance
 
     def _warn(self) -> None:
-        """Say that a limit was reached, and which; or that there are fewer rows than asked for."""
+        """Say that a limit was reached, and which; or that there are fewer rows than asked for, or no noise."""
         limits = {
             "iteration_limit": f"max_iter={self.max_iter} iterations were done before the fit converged",
             "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
@@ -330,6 +330,10 @@ class RelevanceVectorMachine(KernelMachine):
         }
         if self._model.status in limits:
             warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=5)
+        repairs = self.report_["repairs"]
+        if repairs["noise_capped"] and not repairs["constant_target"]:
+            text = "the target seems free of noise; the noise estimate was held at its lower bound"
+            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
         # Of rules and of given landmarks all there are is what was asked for.
         size, found = self.dictionary, self.report_["candidates"]
         if not isinstance(size, str) and found < size:
