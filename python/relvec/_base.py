@@ -139,6 +139,12 @@ class KernelMachine(BaseEstimator):
 class RelevanceVectorMachine(KernelMachine):
     """Parameters, fit and attributes of both estimators."""
 
+    kernel_: str
+    gamma_: float | Float
+    degree_: int
+    coef0_: float
+    shape_: float
+
     def __init__(
         self,
         kernel: str | list[str] | Kernel,
@@ -313,10 +319,9 @@ class RelevanceVectorMachine(KernelMachine):
         self.log_evidence_ = model.log_evidence
         self.n_iter_ = model.iterations
         if model.kernel is not None:
-            (parameters,) = json.loads(model.kernel).values()
-            if "gamma" in parameters:
-                gamma = parameters["gamma"]
-                self.gamma_ = np.array(gamma) if isinstance(gamma, list) else gamma
+            ((self.kernel_, parameters),) = json.loads(model.kernel).items()
+            for name, value in parameters.items():
+                setattr(self, f"{name}_", np.array(value) if isinstance(value, list) else value)
         if len(model.feature_relevance) > 0:
             self.feature_relevance_ = model.feature_relevance
 

@@ -54,7 +54,10 @@ def test_several_kernels(rows):
     model = RVR(["linear", "poly", "rbf"], degree=[1, 2], coef0=1.0, gamma=0.5).fit(X, t)
     tried = model.report_["kernel_search"]["tried"]
     assert [trial["kernel"] for trial in tried] == ["linear", "poly", "poly", "rbf"]
+    assert [trial.get("degree") for trial in tried] == [None, 1, 2, None]
     assert model.report_["kernel_search"]["chosen"] == 3
+    assert (model.kernel_, model.gamma_) == ("rbf", 0.5)
+    assert not hasattr(model, "degree_")
     assert all(trial["log_evidence"] <= tried[3]["log_evidence"] for trial in tried)
     assert_array_equal(model.predict(X), RVR(gamma=0.5).fit(X, t).predict(X))
     auto = RVR("auto").fit(X, t)
@@ -77,6 +80,21 @@ def test_moved_centres(rows, tmp_path):
     again = load(tmp_path / "model.json")
     assert again.centres == "learned"
     assert_array_equal(again.predict(X[:, :2]), model.predict(X[:, :2]))
+
+
+def test_the_degree_that_was_chosen(tmp_path):
+    x = np.linspace(-1.5, 1.5, 60)[:, np.newaxis]
+    t = 1.0 + x[:, 0] - 2.0 * x[:, 0] ** 2 + 0.1 * np.random.default_rng(0).standard_normal(60)
+    model = RVR(["poly", "linear"], degree=[5, 2], coef0=1.0, gamma=1.0).fit(x, t)
+    assert (model.kernel_, model.degree_, model.gamma_, model.coef0_) == ("poly", 2, 1.0, 1.0)
+    model.save(tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert (again.kernel_, again.degree_) == (again.kernel, again.degree) == ("poly", 2)
+    learnt = RVR("rational_quadratic", gamma="evidence").fit(x, t)
+    assert learnt.shape_ != 1.0
+    (trial,) = learnt.report_["kernel_search"]["tried"]
+    assert learnt.shape_ == trial["parameters"]["shape"]
+    assert not hasattr(RVR(lambda a, b: a @ b.T).fit(x, t), "kernel_")
 
 
 def test_a_dictionary_larger_than_the_table(rows):

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    Centres, Dictionary, Error, Landmarks, Likelihood, Model, Progress, Report, Scaling, Status, SvmProgress, Targets, Validation,
+    Centres, Dictionary, Error, KernelTrial, Landmarks, Likelihood, Model, Progress, Report, Scaling, Status, SvmProgress,
+    Targets, Validation,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
@@ -415,7 +416,8 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if let Some(search) = &report.kernel_search
         && search.tried.len() > 1
     {
-        let tried = search.tried.iter().map(|t| format!("{} {}", t.kernel, significant(t.log_evidence, 7)));
+        let degree = |t: &KernelTrial| t.degree.map_or(String::new(), |degree| format!(" of degree {degree}"));
+        let tried = search.tried.iter().map(|t| format!("{}{} {}", t.kernel, degree(t), significant(t.log_evidence, 7)));
         eprintln!("note: log evidence of the kernels tried: {}", tried.collect::<Vec<_>>().join(", "));
     }
     if let Some(search) = report.centre_search.as_ref().filter(|search| !search.kept) {

@@ -32,7 +32,11 @@ fn the_best_of_several_kernels() {
     let alone = |kernel: &str| folder.ok(&format!("fit d.csv --target y --json --kernel {kernel}")).json();
     let best = run.json()["log_evidence"].as_f64();
     assert!(best >= alone("linear")["log_evidence"].as_f64());
-    let auto = alone("auto");
+    let run = folder.ok("fit d.csv --target y --json --kernel auto");
+    let tried = run.stderr.lines().find(|line| line.contains("kernels tried")).unwrap();
+    assert!(tried.contains("poly of degree 2 ") && tried.contains("poly of degree 3 "), "{tried}");
+    assert!(tried.contains(" linear "), "{tried}");
+    let auto = run.json();
     assert!(auto["log_evidence"].as_f64() >= alone("rbf")["log_evidence"].as_f64().map(|v| v - 1e-6), "{auto}");
 }
 

@@ -236,6 +236,8 @@ fn the_kernel_of_highest_evidence_is_chosen() {
     let search = report.kernel_search.unwrap();
     let names: Vec<&str> = search.tried.iter().map(|t| t.kernel.as_str()).collect();
     assert_eq!(names, ["linear", "poly", "poly", "rbf"]);
+    let degrees: Vec<Option<u32>> = search.tried.iter().map(|t| t.degree).collect();
+    assert_eq!(degrees, [None, Some(2), Some(5), None]);
     assert_eq!(search.chosen, 1, "{search:?}");
     assert_eq!(model.kernel(), Some(&poly(2)));
     for (k, tried) in search.tried.iter().enumerate() {
