@@ -267,7 +267,12 @@ class RelevanceVectorMachine(KernelMachine):
             (name,) = json.loads(earlier.kernel)
             if name != self.kernel:
                 raise ValueError(f"warm_start: the earlier model has the kernel {name!r}, kernel = {self.kernel!r}")
-        if earlier.basis == "external" or earlier.learned_centres or not isinstance(self.landmarks, str):
+        if earlier.learned_centres:
+            raise ValueError(
+                "warm_start: the centres of the earlier model are learned, and no training rows to go on from: "
+                "expected centres='fixed' there, or warm_start=False"
+            )
+        if earlier.basis == "external" or not isinstance(self.landmarks, str):
             raise ValueError("warm_start: expected a kernel that relvec computes, at training rows")
         if earlier.members or self.inference != "sequential":
             raise ValueError("warm_start: expected one model, by inference='sequential'")

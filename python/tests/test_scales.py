@@ -97,6 +97,14 @@ def test_the_degree_that_was_chosen(tmp_path):
     assert not hasattr(RVR(lambda a, b: a @ b.T).fit(x, t), "kernel_")
 
 
+def test_learned_centres_are_none_to_go_on_from(rows):
+    X, t, _ = rows
+    model = RVR(gamma=0.7, dictionary=10, centres="learned", warm_start=True).fit(X[:, :2], t)
+    assert model.report_["centre_search"]["kept"]
+    with pytest.raises(ValueError, match="warm_start: the centres of the earlier model are learned"):
+        model.fit(X[:, :2], t)
+
+
 def test_a_dictionary_larger_than_the_table(rows):
     X, t, _ = rows
     with pytest.warns(UserWarning, match="only 40 different rows"):
