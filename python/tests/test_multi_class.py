@@ -220,3 +220,35 @@ def test_precisions_of_classes_that_do_not_suit():
     ]:
         with pytest.raises(ValueError, match=message):
             RVC(**own).fit(X, Y)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("names", [["1", "2", "10"], [1, 2, 10], ["007", "07", "7"], [1.0, 2.0, 10.0]])
+def test_classes_named_like_numbers(rule, names, tmp_path):
+    """They are what they were: words stay words, in the order of words."""
+    names = np.array(names)
+    y = names[Y]
+    model = RVC(gamma=0.2, multi_class=rule).fit(X, y)
+    assert_array_equal(model.classes_, np.unique(names))
+    assert model.predict(X).dtype == y.dtype
+    assert model.score(X, y) > 0.95
+    model.save(tmp_path / "model.json")
+    again = relvec.load(tmp_path / "model.json")
+    assert_array_equal(again.classes_, model.classes_)
+    assert again.classes_.dtype.kind == names.dtype.kind
+    assert_array_equal(again.predict(X), model.predict(X))
+    assert again.score(X, y) == model.score(X, y)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_class_that_only_the_test_rows_have(fitted, rule):
+    """`predict` knows nothing of it, `score` counts its rows as errors; what needs its probability refuses it."""
+    truth = NAMES[Y].copy().astype("<U12")
+    truth[:30] = "unheard of"
+    model = fitted[rule]
+    assert set(model.predict(X)) <= set(NAMES)
+    expected = np.mean(model.predict(X) == truth)
+    assert model.score(X, truth) == expected <= 0.8
+    if rule == "joint":
+        with pytest.raises(ValueError, match="classes that the model does not know"):
+            model.leave_one_out(X, truth)

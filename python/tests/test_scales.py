@@ -97,6 +97,22 @@ def test_the_degree_that_was_chosen(tmp_path):
     assert not hasattr(RVR(lambda a, b: a @ b.T).fit(x, t), "kernel_")
 
 
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_constant_and_repeated_features(cls, rows):
+    """A constant is of no account; twins share what one of them would have."""
+    X, t, kind = rows
+    y = t if cls is RVR else kind
+    more = np.column_stack([X[:, :2], np.full(len(X), 7.0), X[:, 1]])
+    model = cls(gamma="evidence-ard").fit(more, y)
+    assert np.all(np.isfinite(model.gamma_)) and np.all(model.gamma_ > 0.0)
+    assert model.feature_relevance_[2] == 0.0
+    assert_allclose(model.feature_relevance_.sum(), 1.0)
+    once = cls(gamma="evidence-ard").fit(X[:, :2], y)
+    assert abs(np.log((model.gamma_[1] + model.gamma_[3]) / once.gamma_[1])) < 0.5
+    assert model.report_["repairs"]["constant_features"] == [2]
+    assert model.score(more, y) > 0.9
+
+
 def test_learned_centres_are_none_to_go_on_from(rows):
     X, t, _ = rows
     model = RVR(gamma=0.7, dictionary=10, centres="learned", warm_start=True).fit(X[:, :2], t)
