@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _parameters
-from ._progress import Callback, line, observer
+from ._progress import Callback, bound_line, line, observer
 from ._threads import threads
 
 Float = NDArray[np.float64]
@@ -139,6 +139,12 @@ class KernelMachine(BaseEstimator):
 class RelevanceVectorMachine(KernelMachine):
     """Parameters, fit and attributes of both estimators."""
 
+    kernel_: str
+    gamma_: float | Float
+    degree_: int
+    coef0_: float
+    shape_: float
+
     def __init__(
         self,
         kernel: str | list[str] | Kernel,
@@ -238,7 +244,7 @@ class RelevanceVectorMachine(KernelMachine):
                 dictionary = np.sort(np.unique(landmarks, axis=0, return_index=True)[1])
                 centres, landmarks = landmarks[dictionary], None
             design = self._kernel_values(X, centres)
-        watch = observer(int(self.verbose), self.callback, line)
+        watch = self._observer()
         model, report = _core.fit(settings, design, target, weights, watch, landmarks, noise_variance, exposure)
         if external:
             kept = model.relevance
@@ -246,6 +252,10 @@ class RelevanceVectorMachine(KernelMachine):
                 dictionary[kept].tolist(), X.shape[1], None if centres is None else np.ascontiguousarray(centres[kept])
             )
         self._end(model, report, names, classes)
+
+    def _observer(self) -> Callback | None:
+        """What is told while a fit goes on."""
+        return observer(int(self.verbose), self.callback, bound_line if self.inference == "variational" else line)
 
     def _start(self, earlier: _core.Model | None, features: int, target: NDArray[Any]) -> dict[str, Any] | None:
         """The precisions of an earlier model, to go on from, if there is one."""
@@ -257,7 +267,12 @@ class RelevanceVectorMachine(KernelMachine):
             (name,) = json.loads(earlier.kernel)
             if name != self.kernel:
                 raise ValueError(f"warm_start: the earlier model has the kernel {name!r}, kernel = {self.kernel!r}")
-        if earlier.basis == "external" or earlier.learned_centres or not isinstance(self.landmarks, str):
+        if earlier.learned_centres:
+            raise ValueError(
+                "warm_start: the centres of the earlier model are learned, and no training rows to go on from: "
+                "expected centres='fixed' there, or warm_start=False"
+            )
+        if earlier.basis == "external" or not isinstance(self.landmarks, str):
             raise ValueError("warm_start: expected a kernel that relvec computes, at training rows")
         if earlier.members or self.inference != "sequential":
             raise ValueError("warm_start: expected one model, by inference='sequential'")
@@ -286,9 +301,8 @@ class RelevanceVectorMachine(KernelMachine):
         """Set the fitted attributes, and say what there is to say."""
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
         own = _report(report)
-        if model.inference == "variational" and not model.members:
-            by_weight, by_data = model.in_use
-            own |= {"lower_bound": own["log_evidence"], "in_use": {"by_weight": by_weight, "by_data": by_data}}
+        if model.inference == "variational":
+            _add_bound(own, model)
         self._take(model.named(features, names, classes), own)
         if self.verbose:
             print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
@@ -310,15 +324,14 @@ class RelevanceVectorMachine(KernelMachine):
         self.log_evidence_ = model.log_evidence
         self.n_iter_ = model.iterations
         if model.kernel is not None:
-            (parameters,) = json.loads(model.kernel).values()
-            if "gamma" in parameters:
-                gamma = parameters["gamma"]
-                self.gamma_ = np.array(gamma) if isinstance(gamma, list) else gamma
+            ((self.kernel_, parameters),) = json.loads(model.kernel).items()
+            for name, value in parameters.items():
+                setattr(self, f"{name}_", np.array(value) if isinstance(value, list) else value)
         if len(model.feature_relevance) > 0:
             self.feature_relevance_ = model.feature_relevance
 
     def _warn(self) -> None:
-        """Say that a limit was reached, and which; or that there are fewer rows than asked for."""
+        """Say that a limit was reached, and which; or that there are fewer rows than asked for, or no noise."""
         limits = {
             "iteration_limit": f"max_iter={self.max_iter} iterations were done before the fit converged",
             "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
@@ -332,6 +345,10 @@ class RelevanceVectorMachine(KernelMachine):
             text = f"{refused} of {self.report_['candidates']} candidates are zero on every row, or landmarks with no row near"
             text += " them; no other is of use, and the model is its intercept alone"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
+        repairs = self.report_["repairs"]
+        if repairs["noise_capped"] and not repairs["constant_target"]:
+            text = "the target seems free of noise; the noise estimate was held at its lower bound"
+            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
         # Of rules and of given landmarks all there are is what was asked for.
         size, found = self.dictionary, self.report_["candidates"]
         if not isinstance(size, str) and found < size:
@@ -400,6 +417,14 @@ def _spread(model: _core.Model, name: str, absent: float) -> Float:
     for own, member in zip(out, model.members, strict=True):
         own[[place[row] for row in member.relevance.tolist()]] = getattr(member, name)
     return out
+
+
+def _add_bound(report: dict[str, Any], model: _core.Model) -> None:
+    """Put into the report of a variational fit, and into those of its members, what only this scheme has."""
+    by_weight, by_data = model.in_use
+    report |= {"lower_bound": report["log_evidence"], "in_use": {"by_weight": by_weight, "by_data": by_data}}
+    for own, member in zip(report.get("members", []), model.members, strict=True):
+        _add_bound(own, member)
 
 
 def _report(text: str) -> dict[str, Any]:

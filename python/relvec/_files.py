@@ -43,7 +43,8 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     >>> import numpy as np, os, tempfile
     >>> from relvec import RVR, load
     >>> X = np.linspace(-10, 10, 50)[:, np.newaxis]
-    >>> model = RVR(gamma=0.1).fit(X, np.sinc(X[:, 0] / np.pi))
+    >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(50)
+    >>> model = RVR(gamma=0.1).fit(X, t)
     >>> path = os.path.join(tempfile.mkdtemp(), "sinc.json")
     >>> model.save(path)
     >>> bool(np.all(load(path).predict(X) == model.predict(X)))

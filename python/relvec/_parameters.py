@@ -59,6 +59,19 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def finite(name: str, value: Any) -> None:
+    """Check that there is neither NaN nor an infinity among the numbers of nested settings."""
+    plainly = value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+    if isinstance(plainly, dict):
+        for key, own in plainly.items():
+            finite(f"{name}[{key!r}]", own)
+    elif isinstance(plainly, (list, tuple)):
+        for i, own in enumerate(plainly):
+            finite(f"{name}[{i}]", own)
+    elif isinstance(plainly, float) and not math.isfinite(plainly):
+        raise ValueError(f"{name} = {plainly}: expected a finite number")
+
+
 def verbosity(value: Any) -> int:
     """Check how much is printed."""
     return whole("verbose", int(value) if isinstance(value, bool) else value, 0)
@@ -291,6 +304,7 @@ def inference(estimator: Any, start: dict[str, Any] | None = None) -> dict[str, 
     if not isinstance(estimator.inference_params, (dict, type(None))):
         raise ValueError(f"inference_params = {estimator.inference_params!r}: expected a dict or None")
     own = dict(estimator.inference_params or {})
+    finite("inference_params", own)
     if estimator.tol is not None:
         own["tolerance"] = positive("tol", estimator.tol)
     if start is not None:

@@ -12,13 +12,18 @@ PAUSE = 2.0
 GROWTH = 1.1
 
 
-def line(record: dict[str, Any]) -> str:
-    """One record as a line of text."""
+def line(record: dict[str, Any], evidence: str = "log evidence") -> str:
+    """One record as a line of text; `evidence`: what the log evidence is called."""
     noise = "" if record["noise_std"] is None else f", noise {record['noise_std']:.4g}"
     return (
-        f"iteration {record['iteration']}: log evidence {record['log_evidence']:.3f}, "
+        f"iteration {record['iteration']}: {evidence} {record['log_evidence']:.3f}, "
         f"{record['active']} basis functions{noise}, {record['seconds']:.1f} s"
     )
+
+
+def bound_line(record: dict[str, Any]) -> str:
+    """One record of a variational fit as a line of text."""
+    return line(record, "lower bound")
 
 
 def svm_line(record: dict[str, Any]) -> str:

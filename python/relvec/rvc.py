@@ -170,8 +170,16 @@ default="kmedoids"
         classes that of K - 1 contrasts of them (Helmert's, at unit norm), all weights of the first before those
         of the second; with ``class_precisions="per_class"`` that of the weights that are in the model, class after
         class. Of several models of two classes there is none.
+    kernel_ : str
+        The kernel in use, of several the one that was chosen; not where the caller computes it.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
+    degree_ : int
+        The value of `degree` in use; not for kernels without it.
+    coef0_ : float
+        The value of `coef0` in use; not for kernels without it.
+    shape_ : float
+        The value of `shape` in use; not for kernels without it.
     feature_relevance_ : ndarray of shape (n_features,)
         What each feature moves in the kernel, as shares of 1: gamma times the variance of the feature
         over the training rows (its standard deviation for ``"laplacian"``). Only with one gamma per
@@ -185,16 +193,16 @@ default="kmedoids"
         How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std`` (NaN),
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
         gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
-        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
-        log evidence, that at the start, evaluations, ``more_rows`` that the gradient was followed on again,
-        the factor on gamma), and the ``chosen`` one. Where
+        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
+        polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
+        was followed on again, the factor on gamma), and the ``chosen`` one. Where
         centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
         each sparsity ``tried``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
         ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
         Of several models of two classes ``members`` holds their reports, and with them what has one value
-        per iteration.
+        per iteration, ``lower_bound`` as well; ``in_use`` of all counts the vectors that matter to any of them.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

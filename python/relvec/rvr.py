@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from . import _core, _parameters
 from ._base import Float, Kernel, RelevanceVectorMachine, target_names
-from ._progress import Callback, line, observer
+from ._progress import Callback
 from ._threads import threads
 
 
@@ -172,8 +172,16 @@ default="kmedoids"
         precision is integrated out as well. Infinite otherwise, where that distribution is the normal one.
     variance_factor_ : float
         What predictive variances are multiplied by; 1 unless ``calibrate=True`` found them too small.
+    kernel_ : str
+        The kernel in use, of several the one that was chosen; not where the caller computes it.
     gamma_ : float or ndarray of shape (n_features,)
         The value of `gamma` in use; not for kernels without it.
+    degree_ : int
+        The value of `degree` in use; not for kernels without it.
+    coef0_ : float
+        The value of `coef0` in use; not for kernels without it.
+    shape_ : float
+        The value of `shape` in use; not for kernels without it.
     feature_relevance_ : ndarray of shape (n_features,)
         What each feature moves in the kernel, as shares of 1: gamma times the variance of the feature
         over the training rows (its standard deviation for ``"laplacian"``). Only with one gamma per
@@ -186,9 +194,9 @@ default="kmedoids"
         How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std``,
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
         gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
-        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its parameters and
-        log evidence, that at the start, evaluations, ``more_rows`` that the gradient was followed on again,
-        the factor on gamma), and the ``chosen`` one. Where
+        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
+        polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
+        was followed on again, the factor on gamma), and the ``chosen`` one. Where
         centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
         each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row counts for, next to
         nothing if it is an outlier. Of
@@ -393,7 +401,7 @@ default="kmedoids"
         settings, _ = self._settings(_parameters.regression(self), False)
         own = _parameters.known("noise_variance", noise_variance, len(rows))
         target = np.ascontiguousarray(t, dtype=np.float64)
-        weights, watch = self._weights(sample_weight, len(rows)), observer(int(self.verbose), self.callback, line)
+        weights, watch = self._weights(sample_weight, len(rows)), self._observer()
         model, report = _core.fit_more(settings, self._model, rows, target, weights, watch, own)
         name = self._model.target
         self._end(model, report, [] if name is None else [name])
@@ -402,7 +410,7 @@ default="kmedoids"
     def _fit_statistics(self, sums: _core.Statistics, features: list[str] | None) -> None:
         """Fit to sums over rows; `features`: their names."""
         settings, _ = self._settings(_parameters.regression(self), False)
-        model, report = sums.fit(settings, observer(int(self.verbose), self.callback, line))
+        model, report = sums.fit(settings, self._observer())
         self.n_features_in_ = sums.n_features
         if features is not None:
             self.feature_names_in_ = np.array(features, dtype=object)

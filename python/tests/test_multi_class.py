@@ -235,3 +235,35 @@ def test_a_thousand_classes_of_one_row_each():
         p = model.predict_proba(rows[:50], moderated=moderated)
         assert p.shape == (50, 1000) and np.all(np.isfinite(p)) and np.all(p >= 0)
         assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("names", [["1", "2", "10"], [1, 2, 10], ["007", "07", "7"], [1.0, 2.0, 10.0]])
+def test_classes_named_like_numbers(rule, names, tmp_path):
+    """They are what they were: words stay words, in the order of words."""
+    names = np.array(names)
+    y = names[Y]
+    model = RVC(gamma=0.2, multi_class=rule).fit(X, y)
+    assert_array_equal(model.classes_, np.unique(names))
+    assert model.predict(X).dtype == y.dtype
+    assert model.score(X, y) > 0.95
+    model.save(tmp_path / "model.json")
+    again = relvec.load(tmp_path / "model.json")
+    assert_array_equal(again.classes_, model.classes_)
+    assert again.classes_.dtype.kind == names.dtype.kind
+    assert_array_equal(again.predict(X), model.predict(X))
+    assert again.score(X, y) == model.score(X, y)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_class_that_only_the_test_rows_have(fitted, rule):
+    """`predict` knows nothing of it, `score` counts its rows as errors; what needs its probability refuses it."""
+    truth = NAMES[Y].copy().astype("<U12")
+    truth[:30] = "unheard of"
+    model = fitted[rule]
+    assert set(model.predict(X)) <= set(NAMES)
+    expected = np.mean(model.predict(X) == truth)
+    assert model.score(X, truth) == expected <= 0.8
+    if rule == "joint":
+        with pytest.raises(ValueError, match="classes that the model does not know"):
+            model.leave_one_out(X, truth)

@@ -39,6 +39,7 @@ def test_gamma_per_feature(cls, rows, tmp_path):
     assert_array_equal(again.gamma, model.gamma_)
 
 
+@pytest.mark.filterwarnings("ignore:.*free of noise")
 def test_one_gamma(rows):
     X, t, _ = rows
     model = RVR(gamma="evidence").fit(X, t)
@@ -53,7 +54,10 @@ def test_several_kernels(rows):
     model = RVR(["linear", "poly", "rbf"], degree=[1, 2], coef0=1.0, gamma=0.5).fit(X, t)
     tried = model.report_["kernel_search"]["tried"]
     assert [trial["kernel"] for trial in tried] == ["linear", "poly", "poly", "rbf"]
+    assert [trial.get("degree") for trial in tried] == [None, 1, 2, None]
     assert model.report_["kernel_search"]["chosen"] == 3
+    assert (model.kernel_, model.gamma_) == ("rbf", 0.5)
+    assert not hasattr(model, "degree_")
     assert all(trial["log_evidence"] <= tried[3]["log_evidence"] for trial in tried)
     assert_array_equal(model.predict(X), RVR(gamma=0.5).fit(X, t).predict(X))
     auto = RVR("auto").fit(X, t)
@@ -76,6 +80,45 @@ def test_moved_centres(rows, tmp_path):
     again = load(tmp_path / "model.json")
     assert again.centres == "learned"
     assert_array_equal(again.predict(X[:, :2]), model.predict(X[:, :2]))
+
+
+def test_the_degree_that_was_chosen(tmp_path):
+    x = np.linspace(-1.5, 1.5, 60)[:, np.newaxis]
+    t = 1.0 + x[:, 0] - 2.0 * x[:, 0] ** 2 + 0.1 * np.random.default_rng(0).standard_normal(60)
+    model = RVR(["poly", "linear"], degree=[5, 2], coef0=1.0, gamma=1.0).fit(x, t)
+    assert (model.kernel_, model.degree_, model.gamma_, model.coef0_) == ("poly", 2, 1.0, 1.0)
+    model.save(tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert (again.kernel_, again.degree_) == (again.kernel, again.degree) == ("poly", 2)
+    learnt = RVR("rational_quadratic", gamma="evidence").fit(x, t)
+    assert learnt.shape_ != 1.0
+    (trial,) = learnt.report_["kernel_search"]["tried"]
+    assert learnt.shape_ == trial["parameters"]["shape"]
+    assert not hasattr(RVR(lambda a, b: a @ b.T).fit(x, t), "kernel_")
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC])
+def test_constant_and_repeated_features(cls, rows):
+    """A constant is of no account; twins share what one of them would have."""
+    X, t, kind = rows
+    y = t if cls is RVR else kind
+    more = np.column_stack([X[:, :2], np.full(len(X), 7.0), X[:, 1]])
+    model = cls(gamma="evidence-ard").fit(more, y)
+    assert np.all(np.isfinite(model.gamma_)) and np.all(model.gamma_ > 0.0)
+    assert model.feature_relevance_[2] == 0.0
+    assert_allclose(model.feature_relevance_.sum(), 1.0)
+    once = cls(gamma="evidence-ard").fit(X[:, :2], y)
+    assert abs(np.log((model.gamma_[1] + model.gamma_[3]) / once.gamma_[1])) < 0.5
+    assert model.report_["repairs"]["constant_features"] == [2]
+    assert model.score(more, y) > 0.9
+
+
+def test_learned_centres_are_none_to_go_on_from(rows):
+    X, t, _ = rows
+    model = RVR(gamma=0.7, dictionary=10, centres="learned", warm_start=True).fit(X[:, :2], t)
+    assert model.report_["centre_search"]["kept"]
+    with pytest.raises(ValueError, match="warm_start: the centres of the earlier model are learned"):
+        model.fit(X[:, :2], t)
 
 
 def test_a_dictionary_larger_than_the_table(rows):

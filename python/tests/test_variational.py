@@ -37,6 +37,31 @@ def test_weights_in_use(machine):
     assert few.log_evidence_ >= full.log_evidence_ - 60e-4
 
 
+@pytest.mark.parametrize("rule", ["one_vs_rest", "one_vs_one"])
+def test_several_models_of_two_classes(rule):
+    """Each member has its own bound; a vector is in use that is in use in one of them."""
+    X, t = sinc(60)
+    model = RVC(gamma=0.1, inference="variational", tol=1e-2, multi_class=rule).fit(X, np.digitize(t, [0.0, 0.4]))
+    report, members = model.report_, model.report_["members"]
+    assert_array_equal(report["lower_bound"], report["log_evidence"])
+    assert_allclose(sum(own["lower_bound"][-1] for own in members), model.log_evidence_)
+    gamma = model.well_determined_
+    for own, determined in zip(members, gamma, strict=True):
+        assert_array_equal(own["lower_bound"], own["log_evidence"])
+        assert own["in_use"]["by_data"] == np.sum(determined > 0.5)
+    assert report["in_use"]["by_data"] == np.sum(np.any(gamma > 0.5, axis=0)) > 0
+    assert report["in_use"]["by_weight"] == np.sum(np.any(np.abs(model.dual_coef_) > 1e-3, axis=0))
+
+
+def test_progress_is_that_of_a_bound(capsys):
+    X, t = sinc(30)
+    RVR(gamma=0.1, inference="variational", tol=0.1, verbose=2).fit(X, t)
+    out = capsys.readouterr().out
+    assert "iteration 1: lower bound" in out and "log evidence" not in out
+    RVR(gamma=0.1, verbose=2).fit(X, t)
+    assert "iteration 1: log evidence" in capsys.readouterr().out
+
+
 def test_other_schemes_have_no_bound():
     X, t = sinc(30)
     assert "lower_bound" not in RVR(gamma=0.1).fit(X, t).report_
@@ -48,6 +73,34 @@ def test_improper_hyperpriors():
         RVR(inference="variational", inference_params={"hyperpriors": {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0}}).fit(
             X, t
         )
+
+
+def test_hyperpriors_that_are_not_named_are_the_default():
+    X, t = sinc(30)
+    bounds = [
+        RVR(gamma=0.1, inference="variational", inference_params={"hyperpriors": own}, tol=0.1).fit(X, t).log_evidence_
+        for own in [{"a": 1e-3}, {"a": 1e-3, "b": 1e-6, "c": 1e-6, "d": 1e-6}]
+    ]
+    assert bounds[0] == bounds[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"hyperpriors": {"a": np.inf}}, r"inference_params\['hyperpriors'\]\['a'\] = inf: expected a finite number"),
+        (
+            {"hyperpriors": {"d": np.float64("nan")}},
+            r"inference_params\['hyperpriors'\]\['d'\] = nan: expected a finite",
+        ),
+        ({"initial_alpha": -np.inf}, r"inference_params\['initial_alpha'\] = -inf: expected a finite number"),
+        ({"hyperpriors": {"b": -1.0}}, r"hyperpriors\.b.*-1.*positive"),
+        ({"hyperpriors": {"c": np.array([1.0, np.nan])}}, r"\['c'\]\[1\] = nan: expected a finite number"),
+    ],
+)
+def test_settings_that_are_no_numbers(given, text):
+    X, t = sinc(30)
+    with pytest.raises(ValueError, match=text):
+        RVR(inference="variational", inference_params=given).fit(X, t)
 
 
 def test_distributions_of_the_precisions():

@@ -64,7 +64,8 @@ pub(crate) struct FitArgs {
     #[arg(long, value_enum, default_value = "rvm")]
     pub machine: MachineKind,
     /// What to learn. Default: classify if the target is text or boolean, or has exactly two distinct
-    /// numbers; else regress
+    /// numbers, or if --multi-class is given; else regress. Classes are named by numbers if all are, however these are
+    /// written, unless one is a code such as 007
     #[arg(long)]
     pub task: Option<Task>,
     /// How targets depend on the function: gaussian, or student_t where there are outliers; poisson for counts;
@@ -84,7 +85,8 @@ pub(crate) struct FitArgs {
     /// Whether candidates stay at their rows, or the gradient of the evidence moves them
     #[arg(long, default_value = "fixed", value_parser = PossibleValuesParser::new(CentreRule::NAMES))]
     pub centres: String,
-    /// How more than two classes are told apart: by one model of all (joint), or by models of two
+    /// How more than two classes are told apart: by one model of all (joint), or by models of two. Unless it is auto,
+    /// the task is to classify
     #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(MultiClass::NAMES))]
     pub multi_class: String,
     /// What a support vector machine minimises [default: c_svc for classes, epsilon_svr for values]
@@ -280,6 +282,10 @@ pub(crate) struct ScoreArgs {
     /// Probability of the interval whose share of rows is told (regression) [default: 0.95]
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
+    /// NLPD and coverage by Student's t distribution, as `predict --student-t` has it: for models of the variational
+    /// scheme that have learnt the noise
+    #[arg(long)]
+    pub student_t: bool,
     /// The table is the one that the model was trained on: predict each row as if it had been left out, the precisions
     /// held. Hopeful where many rows are relevance vectors: they have seen the row.
     /// Sample weights are taken for 1

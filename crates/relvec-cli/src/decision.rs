@@ -9,6 +9,7 @@ use relvec::{Decision, Label, Model};
 use crate::args::DecisionArgs;
 use crate::failure::usage;
 use crate::table::{Cell, Table};
+use crate::target::is_code;
 use crate::text::list;
 
 /// Names of classes shown of a list.
@@ -61,14 +62,15 @@ pub(crate) fn class_name(model: &Model, k: usize) -> String {
     model.classes.get(k).map_or_else(|| k.to_string(), Label::to_string)
 }
 
-/// The number of the class of that name; numbers are equal however they are written.
+/// The number of the class of that name; numbers are equal however they are written, codes such as 007 only as they are.
 ///
 /// # Errors
 /// A class that the model does not know: says which there are.
 pub(crate) fn class_of(model: &Model, name: &str) -> Result<usize> {
     let number = name.parse::<f64>().ok();
     let is = |label: &Label| match label {
-        Label::Text(text) => text == name,
+        // Beside texts a number is the text of it.
+        Label::Text(text) => text == name || number.is_some_and(|v| !is_code(name, v) && *text == v.to_string()),
         Label::Boolean(value) => value.to_string().eq_ignore_ascii_case(name),
         Label::Integer(value) => number == Some(*value as f64),
         Label::Number(value) => number == Some(*value),

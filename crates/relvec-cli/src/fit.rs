@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    Centres, Dictionary, Error, Landmarks, Likelihood, Model, Progress, Report, Scaling, Status, SvmProgress, Targets, Validation,
+    Centres, Dictionary, Error, KernelTrial, Landmarks, Likelihood, Model, Progress, Report, Scaling, Status, SvmProgress,
+    Targets, Validation,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
@@ -24,6 +25,9 @@ use crate::training::{self, Known, Roles, TrainingRows};
 const NAMES_SHOWN: usize = 10;
 /// Rows of positive weight that a fit needs.
 const LEAST_ROWS: usize = 2;
+
+/// Why several targets are none of classes.
+const APART: &str = "classes are told apart one target at a time";
 
 /// A model, the seconds that it took, and what cross-validation says of it.
 type Fitted = (Model, f64, Option<Validation>);
@@ -44,6 +48,12 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         return Err(usage(format!("-o {}: this is the file of --checkpoint; name another", path.display())));
     }
 
+    if let Some(said) = settings::multi_class_said(args)
+        && args.task.is_none()
+        && args.likelihood.is_none()
+    {
+        eprintln!("note: task classify, since {said} is for classes");
+    }
     let rows = TrainingRows::open(&args.data, roles)?;
     let (target, single) = (rows.target().to_string(), rows.targets().is_empty());
     let (mut model, seconds, validation) = match &machine {
@@ -109,7 +119,7 @@ fn grown(args: &FitArgs, path: &Path, settings: &Settings, rows: TrainingRows) -
     let targets = table.known.as_ref().map_or(targets, |(known, values)| known.with(targets, values.view()));
     let mut rvm = settings.rvm.clone();
     rvm.kernel = model.kernel().cloned().unwrap_or(rvm.kernel);
-    let mut reporter = Reporter::new();
+    let mut reporter = Reporter::of(&rvm.inference);
     let fitted = rvm.fit_more(&model, x.view(), &targets, &mut |p: &Progress| reporter.observe(p)).map_err(|e| match e {
         Error::Statistics(why) => anyhow!("model `{}`: {why} (--keep-statistics)", path.display()),
         other => other.into(),
@@ -241,7 +251,7 @@ fn in_memory(args: &FitArgs, settings: &Settings, rows: TrainingRows, centres: O
         let said = |e| anyhow!("--init {}: {e}", path.display());
         rvm = rvm.starting_from(&model).map_err(|e: Error| usage(said(e).to_string()))?;
     }
-    let mut reporter = Reporter::new();
+    let mut reporter = Reporter::of(&rvm.inference);
     let (model, report) = rvm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p))?;
     Ok((prepared.complete(model), report))
 }
@@ -321,7 +331,7 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
     }
     if args.targets.len() > 1 {
         let refused = [
-            ("--task classify", args.task == Some(Task::Classify), "classes are told apart one target at a time"),
+            ("--task classify", args.task == Some(Task::Classify), APART),
             ("--machine svm", args.machine == MachineKind::Svm, "a support vector machine has one"),
             ("--add-to", args.add_to.is_some(), "sums are kept for one"),
             ("--keep-statistics", args.keep_statistics, "sums are kept for one"),
@@ -330,6 +340,9 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
         ];
         if let Some((flag, _, why)) = refused.iter().find(|(_, given, _)| *given) {
             return Err(usage(format!("{flag} with {} targets: {why}", args.targets.len())));
+        }
+        if let Some(said) = settings::multi_class_said(args) {
+            return Err(usage(format!("{said} with {} targets: {APART}", args.targets.len())));
         }
     }
     if let Some(weights) = &args.weights {
@@ -412,7 +425,8 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if let Some(search) = &report.kernel_search
         && search.tried.len() > 1
     {
-        let tried = search.tried.iter().map(|t| format!("{} {}", t.kernel, significant(t.log_evidence, 7)));
+        let degree = |t: &KernelTrial| t.degree.map_or(String::new(), |degree| format!(" of degree {degree}"));
+        let tried = search.tried.iter().map(|t| format!("{}{} {}", t.kernel, degree(t), significant(t.log_evidence, 7)));
         eprintln!("note: log evidence of the kernels tried: {}", tried.collect::<Vec<_>>().join(", "));
     }
     if let Some(search) = report.centre_search.as_ref().filter(|search| !search.kept) {

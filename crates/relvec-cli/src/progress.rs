@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use relvec::{Progress, SvmProgress};
+use relvec::{Inference, Progress, SvmProgress};
 
 use crate::text::{count, significant};
 
@@ -18,12 +18,24 @@ const GROWTH: f64 = 1.1;
 /// Shows how a fit goes.
 pub(crate) struct Reporter {
     bar: Option<ProgressBar>,
+    /// What the log evidence is called: of a variational fit it is a bound.
+    evidence: &'static str,
     /// Time of the fit at which the next plain line is due.
     next_line: Duration,
 }
 
 impl Reporter {
+    /// Of a support vector machine.
     pub fn new() -> Reporter {
+        Reporter::named("log evidence")
+    }
+
+    /// Of a relevance vector machine by that scheme.
+    pub fn of(inference: &Inference) -> Reporter {
+        Reporter::named(if matches!(inference, Inference::Variational(_)) { "lower bound" } else { "log evidence" })
+    }
+
+    fn named(evidence: &'static str) -> Reporter {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new_spinner();
             if let Ok(style) = ProgressStyle::with_template("{spinner} [{elapsed_precise}] {msg}") {
@@ -31,7 +43,7 @@ impl Reporter {
             }
             bar
         });
-        Reporter { bar, next_line: Duration::ZERO }
+        Reporter { bar, evidence, next_line: Duration::ZERO }
     }
 
     /// The observer of a fit; never stops it.
@@ -39,11 +51,11 @@ impl Reporter {
         match &self.bar {
             Some(bar) => {
                 // The bar limits how often it is drawn.
-                bar.set_message(progress.line());
+                bar.set_message(progress.line(self.evidence));
                 bar.tick();
             }
             None if progress.elapsed() >= self.next_line => {
-                eprintln!("{}", progress.line());
+                eprintln!("{}", progress.line(self.evidence));
                 self.next_line = (progress.elapsed() + PAUSE).max(progress.elapsed().mul_f64(GROWTH));
             }
             None => {}
@@ -128,17 +140,18 @@ fn pass_line(rows: usize, new: usize, from: f64, to: Option<f64>, elapsed: f64) 
 
 /// What is told of a fit, as a line of text.
 pub(crate) trait Line {
-    fn line(&self) -> String;
+    /// `evidence`: what the log evidence is called, where there is one.
+    fn line(&self, evidence: &str) -> String;
 
     /// Time since the fit began.
     fn elapsed(&self) -> Duration;
 }
 
 impl Line for Progress {
-    fn line(&self) -> String {
+    fn line(&self, evidence: &str) -> String {
         let noise = self.noise_std.map_or(String::new(), |s| format!(", noise {}", significant(s, 4)));
         format!(
-            "iteration {}: log evidence {:.3}, {}{noise}, {:.1} s",
+            "iteration {}: {evidence} {:.3}, {}{noise}, {:.1} s",
             self.iteration,
             self.log_evidence,
             count(self.active, "basis function"),
@@ -152,7 +165,7 @@ impl Line for Progress {
 }
 
 impl Line for SvmProgress {
-    fn line(&self) -> String {
+    fn line(&self, _evidence: &str) -> String {
         let (function, all) = self.function;
         let which = if all > 1 { format!("function {} of {all}, ", function + 1) } else { String::new() };
         let (gap, seconds) = (significant(self.gap, 3), self.elapsed.as_secs_f64());

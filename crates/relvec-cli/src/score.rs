@@ -74,6 +74,9 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     let decision = decision::resolve(&args.decision, &model)?;
     let model = if model.has_several_outputs() { one_output(&model, args.target.as_deref())? } else { model };
     let task = task(&model);
+    if args.student_t && task == Task::Classify {
+        bail!("--student-t is for regression, and this model is a classifier");
+    }
     if args.leave_one_out && model.posterior.is_none() {
         bail!("--leave-one-out is for one relevance vector machine; the model is another");
     }
@@ -129,8 +132,12 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
     if !noisy || model.noise_variance() == Some(0.0) {
         bail!("relvec score is for noise learnt by the model, and for classes; the model is another");
     }
-    // Of a variational model intervals are normal, as those of `relvec predict` are.
-    let heavy = model.noise_degrees().filter(|_| matches!(model.likelihood, Some(Likelihood::StudentT(_))));
+    // Of a variational model intervals are normal unless it is said otherwise, as those of `relvec predict` are.
+    let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
+    if args.student_t && !heavy && model.noise_degrees().is_none() {
+        bail!("--student-t is for regression by --inference variational, with the noise learnt");
+    }
+    let heavy = model.noise_degrees().filter(|_| heavy || args.student_t);
     let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")))?;
     let column = column.context("the target was found")?;
     let (mut truth, mut mean, mut variance, mut density) = (vec![], vec![], vec![], vec![]);

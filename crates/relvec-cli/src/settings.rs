@@ -166,12 +166,13 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         Some(name) => [None, Some(name.as_str())],
         None => [Some("c_svc"), Some("epsilon_svr")],
     };
-    let open = |task| args.task.is_none_or(|asked| asked == task);
+    let asked = or_classes(args, args.task)?;
+    let open = |task| asked.is_none_or(|asked| asked == task);
     let [classify, regress] =
         [(Task::Classify, names[0]), (Task::Regress, names[1])].map(|(task, name)| name.filter(|_| open(task)).map(with));
     match (classify, regress) {
         (None, None) => {
-            let (name, task) = (args.formulation.as_deref().unwrap_or_default(), args.task.map_or("", Task::name));
+            let (name, task) = (args.formulation.as_deref().unwrap_or_default(), asked.map_or("", Task::name));
             Err(usage(format!("--formulation {name} and --task {task} do not fit together")))
         }
         (Some(Err(e)), None) | (None, Some(Err(e))) => Err(e),
@@ -259,6 +260,7 @@ fn task(args: &FitArgs) -> Result<Option<Task>> {
     }
     let name = named.as_ref().map_or("gaussian", Likelihood::name);
     let asked = args.task.or(implied).or_else(|| task_of_settings(&args.set));
+    let asked = or_classes(args, asked)?;
     for (flag, given, needed) in
         [("--noise-variance", &args.noise_variance, "gaussian"), ("--exposure", &args.exposure, "poisson")]
     {
@@ -267,6 +269,31 @@ fn task(args: &FitArgs) -> Result<Option<Task>> {
         }
     }
     Ok(asked.or(args.noise_variance.is_some().then_some(Task::Regress)))
+}
+
+/// The task `asked` for; who says how several classes are told apart means classes.
+///
+/// # Errors
+/// That is said, and another task is asked for.
+fn or_classes(args: &FitArgs, asked: Option<Task>) -> Result<Option<Task>> {
+    let Some(said) = multi_class_said(args) else { return Ok(asked) };
+    match asked {
+        None | Some(Task::Classify) => Ok(Some(Task::Classify)),
+        Some(Task::Regress) => Err(usage(format!("{said} is for classes, and the task is to regress"))),
+    }
+}
+
+/// The argument that says how more than two classes are told apart, if there is one.
+pub(crate) fn multi_class_said(args: &FitArgs) -> Option<String> {
+    if args.multi_class != MultiClass::NAMES[0] {
+        return Some(format!("--multi-class {}", args.multi_class));
+    }
+    let says = |setting: &&String| {
+        setting
+            .split_once('=')
+            .is_some_and(|(path, value)| path.trim() == "multi_class" && value.trim().trim_matches('"') != MultiClass::NAMES[0])
+    };
+    args.set.iter().find(says).map(|setting| format!("--set {setting}"))
 }
 
 /// The likelihood of a task, with its default parameters.

@@ -32,6 +32,8 @@ enum TargetCell {
     Number(f64),
     /// Place in `texts`.
     Text(usize),
+    /// A number whose spelling tells it from others of the same value, see [`is_code`]: place in `texts`.
+    Code(usize),
 }
 
 /// The target of a fit.
@@ -83,12 +85,15 @@ impl Target {
                 }
                 TargetCell::Text(self.text(if value { "true" } else { "false" }))
             }
-            _ => {
+            cell => {
                 let value = table.number(column)? + 0.0;
                 if self.distinct.len() < DISTINCT && !self.distinct.contains(&value) {
                     self.distinct.push(value);
                 }
-                TargetCell::Number(value)
+                match cell {
+                    Cell::Text(text) if is_code(text, value) => TargetCell::Code(self.text(text)),
+                    _ => TargetCell::Number(value),
+                }
             }
         };
         self.cells.push(cell);
@@ -115,6 +120,8 @@ impl Target {
     /// Forgets the cells, so that others can follow; what they say of the task is kept.
     pub fn clear(&mut self) {
         self.cells.clear();
+        self.texts.clear();
+        self.index.clear();
     }
 
     /// Whether a cell was no number.
@@ -157,7 +164,7 @@ impl Target {
         match (task, self.first_text.take()) {
             (Task::Regress, Some(problem)) => Err(anyhow!("{problem}; for classes, say --task classify")),
             (Task::Regress, None) => Ok(Learnt::Real(self.numbers().collect())),
-            (Task::Classify, None) => {
+            (Task::Classify, None) if !self.has_codes() => {
                 let mut distinct: Vec<f64> = self.numbers().collect();
                 distinct.sort_by(f64::total_cmp);
                 distinct.dedup();
@@ -167,7 +174,7 @@ impl Target {
                 let labels = self.numbers().map(place).collect();
                 Ok(Learnt::Classes { labels, names })
             }
-            (Task::Classify, Some(_)) => {
+            (Task::Classify, _) => {
                 let boolean = self.booleans == self.cells.len();
                 let places = self.all_as_texts();
                 let mut texts = self.texts.clone();
@@ -185,7 +192,16 @@ impl Target {
 
     /// The cells that are numbers, minus zero as zero.
     pub fn numbers(&self) -> impl Iterator<Item = f64> {
-        self.cells.iter().filter_map(|cell| if let TargetCell::Number(v) = cell { Some(*v) } else { None })
+        self.cells.iter().filter_map(|cell| match cell {
+            TargetCell::Number(value) => Some(*value),
+            TargetCell::Code(place) => self.texts[*place].parse().ok(),
+            TargetCell::Text(_) => None,
+        })
+    }
+
+    /// Whether a spelling tells classes apart that are the same number: then all are texts.
+    fn has_codes(&self) -> bool {
+        self.cells.iter().any(|cell| matches!(cell, TargetCell::Code(_)))
     }
 
     /// Places of the cells in `texts`; beside texts, a number is the text of it.
@@ -194,7 +210,7 @@ impl Target {
         cells
             .into_iter()
             .map(|cell| match cell {
-                TargetCell::Text(place) => place,
+                TargetCell::Text(place) | TargetCell::Code(place) => place,
                 TargetCell::Number(v) => self.text(&v.to_string()),
             })
             .collect()
@@ -227,4 +243,11 @@ pub(crate) fn outputs(targets: Vec<Target>) -> Result<Array2<f64>> {
 /// A class named by a number: a whole one if 64-bit floating point tells it from its neighbours.
 fn number(value: f64) -> Label {
     if value.fract() == 0.0 && value.abs() < 9e15 { Label::Integer(value as i64) } else { Label::Number(value) }
+}
+
+/// Whether the spelling of a whole number says more than its `value`: 007 and 07 are other names than 7, as are two
+/// long ones that 64-bit floating point takes for one.
+pub(crate) fn is_code(text: &str, value: f64) -> bool {
+    let digits = text.trim_start_matches(['+', '-']);
+    digits.bytes().all(|b| b.is_ascii_digit()) && digits != value.abs().to_string()
 }

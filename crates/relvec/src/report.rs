@@ -201,6 +201,9 @@ pub struct TracePoint {
 pub struct KernelTrial {
     /// Its name.
     pub kernel: String,
+    /// Its power, if it is a polynomial.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degree: Option<u32>,
     /// Names and values of its positive continuous parameters.
     pub parameters: Vec<(String, f64)>,
     /// Log evidence of the trial fit, to all rows (or to [`KernelSearch::trial_rows`] of them) with at most 500
@@ -225,9 +228,16 @@ pub struct KernelTrial {
 
 impl KernelTrial {
     /// Of a kernel of which nothing was learnt.
-    pub(crate) fn new(kernel: &str, parameters: Vec<(String, f64)>, log_evidence: f64, vectors: usize) -> KernelTrial {
+    pub(crate) fn new(
+        kernel: &str,
+        degree: Option<u32>,
+        parameters: Vec<(String, f64)>,
+        log_evidence: f64,
+        vectors: usize,
+    ) -> KernelTrial {
         KernelTrial {
             kernel: kernel.into(),
+            degree,
             parameters,
             log_evidence,
             vectors,

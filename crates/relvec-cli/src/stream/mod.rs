@@ -140,7 +140,7 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     source.check(job.path)?;
     let done = passed?;
 
-    let mut reporter = Reporter::new();
+    let mut reporter = Reporter::of(&job.rvm.inference);
     let observer = &mut |progress: &Progress| reporter.observe(progress);
     let rvm = Rvm { time_limit: clock.left(), ..job.rvm.clone() };
     let (mut model, mut report) = rvm.fit_statistics(&statistics, observer)?;

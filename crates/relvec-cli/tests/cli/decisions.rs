@@ -329,3 +329,16 @@ fn rows_left_out() {
     folder.ok("fit c.csv --target kind --machine svm -o s.json");
     folder.fails(1, "score s.json c.csv --leave-one-out", &["relevance vector machine"]);
 }
+
+/// A label that only the table has is an error that names it, its row, and the classes that there are.
+#[test]
+fn score_of_a_label_that_was_not_learnt() {
+    let folder = Folder::with("d.csv", three_classes(60, ["red", "green", "blue"]));
+    folder.ok("fit d.csv --target kind -o joint.json");
+    folder.ok("fit d.csv --target kind --multi-class one_vs_rest -o rest.json");
+    let folder = folder.add("new.csv", "a,b,kind\n0,0,red\n1,1,violet\n");
+    for model in ["joint.json", "rest.json"] {
+        folder.fails(1, &format!("score {model} new.csv"), &["row 2", "`kind`", "`violet`", "blue, green, red"]);
+        assert_eq!(folder.ok(&format!("predict {model} new.csv")).csv().1.len(), 2);
+    }
+}

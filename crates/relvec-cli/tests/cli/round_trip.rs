@@ -62,8 +62,94 @@ fn student_t_intervals() {
         assert!((half - 2.178813).abs() < 1e-4, "{half}");
         assert!((number(wide, 1) / number(plain, 1) - 1.2f64.sqrt()).abs() < 1e-6);
     }
+    // `score` by the same distribution: 12 rows are told of better by heavier tails only if they are far out.
+    let score = |more: &str| folder.ok(&format!("score m.json d.csv --format json {more}")).json()["measures"].clone();
+    let (normal, student) = (score(""), score("--student-t"));
+    assert_eq!(normal["rmse"], student["rmse"]);
+    let density: f64 = plain
+        .iter()
+        .zip(regression_rows(12))
+        .map(|(row, truth)| {
+            let (mean, std): (f64, f64) = (row[0].parse().unwrap(), row[1].parse().unwrap());
+            // Of 12 degrees of freedom: Gamma(6.5) / Gamma(6) / sqrt(12 pi).
+            let t = (truth[2] - mean) / std;
+            (0.390_726_3 / std).ln() - 6.5 * (t * t / 12.0).ln_1p()
+        })
+        .sum();
+    let found = student["negative_log_density"].as_f64().unwrap();
+    assert!((found + density / 12.0).abs() < 1e-4, "{found} {}", -density / 12.0);
+    assert_ne!(normal["negative_log_density"], student["negative_log_density"]);
+    let inside = |width: &str| score(width)["coverage"].as_f64().unwrap();
+    assert!(inside("--level 0.5 --student-t") >= inside("--level 0.5"));
     folder.ok("fit d.csv --target y -o n.json");
     folder.fails(1, "predict n.json d.csv --student-t", &["--student-t", "variational"]);
+    folder.fails(1, "score n.json d.csv --student-t", &["--student-t", "variational"]);
+    let classes = Folder::with("k.csv", class_table(30));
+    classes.ok("fit k.csv --target kind --inference variational -o k.json");
+    classes.fails(1, "score k.json k.csv --student-t", &["--student-t", "classifier"]);
+}
+
+/// Of models of two classes the summary counts what is of use in any of them; progress is that of a bound.
+#[test]
+fn variational_inference_of_three_classes() {
+    let folder = Folder::with("d.csv", three_classes(60, ["red", "green", "blue"]));
+    let run = folder.ok("fit d.csv --target kind --inference variational --set inference.tolerance=1e-3 -o m.json --json");
+    let count = run.json()["in_use"]["by_data"].as_u64().unwrap();
+    assert!(count > 0 && count <= 60, "{count}");
+    assert!(run.stderr.contains(&format!("well determined     {count}\n")), "{}", run.stderr);
+    assert!(run.stderr.contains("iteration 1: lower bound"), "{}", run.stderr);
+    assert!(!run.stderr.contains("log evidence"), "{}", run.stderr);
+    assert!(folder.ok("inspect m.json").stdout.contains(&format!("well determined     {count}\n")));
+}
+
+/// What is written 007 is no 7: such labels are texts, through fit, predict and score; other spellings of a number are one.
+#[test]
+fn codes_are_no_numbers() {
+    let folder = Folder::with("d.csv", three_classes(90, ["007", "07", "7"]));
+    let fit = "fit d.csv --target kind --task classify --json";
+    assert_eq!(folder.ok(&format!("{fit} -o m.json")).json()["classes"], json!(["007", "07", "7"]));
+    let (header, rows) = folder.ok("predict m.json d.csv").csv();
+    assert_eq!(header, ["prediction", "probability_007", "probability_07", "probability_7"]);
+    let truth = parse_csv(&folder.read("d.csv")).1;
+    let wrong = rows.iter().zip(&truth).filter(|(p, t)| p[0] != t[2]).count() as f64 / 90.0;
+    assert!(wrong < 0.3, "{wrong}");
+    let score = folder.ok("score m.json d.csv --format json").json();
+    assert!((score["measures"]["error_rate"].as_f64().unwrap() - wrong).abs() < 1e-12, "{score}");
+    let other = Folder::with("d.csv", three_classes(30, ["7", "7.0", "8"]));
+    assert_eq!(other.ok(fit).json()["classes"], json!(["7", "8"]));
+    // Longer than 64-bit floating point can tell apart.
+    let other = Folder::with("d.csv", three_classes(30, ["9007199254740992", "9007199254740993", "1"]));
+    assert_eq!(other.ok(fit).json()["classes"], json!(["1", "9007199254740992", "9007199254740993"]));
+    // Beside texts a number is the text of it, in every table.
+    let mixed = Folder::with("d.csv", three_classes(30, ["1.0", "x", "07"]));
+    assert_eq!(mixed.ok(&format!("{fit} -o m.json")).json()["classes"], json!(["07", "1", "x"]));
+    mixed.ok("score m.json d.csv");
+    // To be predicted as values they are numbers.
+    let values = Folder::with("d.csv", three_classes(30, ["007", "07", "8"]));
+    let summary = values.ok("fit d.csv --target kind --task regress -o m.json --json").json();
+    assert_eq!(summary["task"], "regress");
+    let rmse = values.ok("score m.json d.csv --format json").json()["measures"]["rmse"].as_f64().unwrap();
+    assert!(rmse < 0.6, "{rmse}");
+}
+
+/// How several classes are told apart is a question of classes.
+#[test]
+fn multi_class_means_classes() {
+    let folder = Folder::with("d.csv", three_classes(60, ["1", "2", "3"]));
+    for said in ["--multi-class joint", "--set multi_class=one_vs_rest", "--machine svm --multi-class one_vs_one"] {
+        let run = folder.ok(&format!("fit d.csv --target kind --json {said}"));
+        assert_eq!((&run.json()["task"], &run.json()["classes"]), (&json!("classify"), &json!(["1", "2", "3"])), "{said}");
+        assert!(run.stderr.contains("note: task classify, since"), "{}", run.stderr);
+    }
+    for said in ["--multi-class auto", "--set multi_class=auto"] {
+        assert_eq!(folder.ok(&format!("fit d.csv --target kind --json {said}")).json()["task"], "regress", "{said}");
+    }
+    for other in ["--task regress", "--likelihood gaussian", "--machine svm --task regress"] {
+        let line = format!("fit d.csv --target kind -o m.json --multi-class one_vs_one {other}");
+        folder.fails(2, &line, &["--multi-class one_vs_one", "regress"]);
+    }
+    folder.fails(2, "fit d.csv --target kind --stream --multi-class joint --dictionary 5 -o m.json", &["--stream"]);
+    folder.fails(2, "fit d.csv --target kind --target a --multi-class joint -o m.json", &["--multi-class joint", "2 targets"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::support::{Folder, regression_table};
+use super::support::{Folder, regression_rows, regression_table};
 
 #[test]
 fn gamma_is_learnt() {
@@ -32,7 +32,11 @@ fn the_best_of_several_kernels() {
     let alone = |kernel: &str| folder.ok(&format!("fit d.csv --target y --json --kernel {kernel}")).json();
     let best = run.json()["log_evidence"].as_f64();
     assert!(best >= alone("linear")["log_evidence"].as_f64());
-    let auto = alone("auto");
+    let run = folder.ok("fit d.csv --target y --json --kernel auto");
+    let tried = run.stderr.lines().find(|line| line.contains("kernels tried")).unwrap();
+    assert!(tried.contains("poly of degree 2 ") && tried.contains("poly of degree 3 "), "{tried}");
+    assert!(tried.contains(" linear "), "{tried}");
+    let auto = run.json();
     assert!(auto["log_evidence"].as_f64() >= alone("rbf")["log_evidence"].as_f64().map(|v| v - 1e-6), "{auto}");
 }
 
@@ -47,6 +51,25 @@ fn centres_are_moved() {
     assert!(fixed.get("learned_centres").is_none());
     assert!(folder.ok("inspect m.json").stdout.contains("no training rows"));
     assert_eq!(folder.ok("predict m.json d.csv").csv().1.len(), 90);
+}
+
+/// A constant feature has no share, and is named; two that are the same share what one would have.
+#[test]
+fn constant_and_repeated_columns() {
+    let mut table = "a,b,same,twice,y\n".to_string();
+    for [a, b, y] in regression_rows(60) {
+        table += &format!("{a},{b},7,{a},{y}\n");
+    }
+    let folder = Folder::with("d.csv", table);
+    let run = folder.ok("fit d.csv --target y --json --gamma evidence-ard -o m.json");
+    assert!(run.stderr.contains("the same on every row, so of no use: same"), "{}", run.stderr);
+    let shares: Vec<f64> = run.json()["feature_relevance"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+    assert_eq!((shares.len(), shares[2]), (4, 0.0), "{shares:?}");
+    assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+    assert!(shares[0] + shares[3] > 0.5, "{shares:?}");
+    assert!(!folder.ok("inspect m.json").stdout.contains("same 0"));
+    let rmse = folder.ok("score m.json d.csv --format json").json()["measures"]["rmse"].as_f64().unwrap();
+    assert!(rmse < 0.2, "{rmse}");
 }
 
 #[test]

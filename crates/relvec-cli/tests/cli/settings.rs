@@ -73,3 +73,23 @@ fn dictionary_and_landmarks() {
         folder.fails(2, &format!("fit d.csv --target y -o m.json {bad}"), &[bad.split(['=', ' ']).next_back().unwrap()]);
     }
 }
+
+/// The bound contains the normalisation of the hyperpriors, so they have to have one.
+#[test]
+fn variational_hyperpriors_are_proper() {
+    let folder = Folder::with("d.csv", regression_table(20, ","));
+    let line = "fit d.csv --target y --inference variational -o m.json --set inference.variational.hyperpriors";
+    for name in ["a", "b", "c", "d"] {
+        for value in ["0", "-1", "-1e-300"] {
+            let found = value.parse::<f64>().unwrap().to_string();
+            let fragments = [&format!("inference.variational.hyperpriors.{name} = {found}"), "positive number"];
+            folder.fails(2, &format!("{line}.{name}={value}"), &fragments);
+        }
+        for value in ["nan", "inf", "-inf", "1e999", "small"] {
+            let said = format!("hyperpriors.{name}={value}");
+            folder.fails(2, &format!("{line}.{name}={value}"), &["--set", &said, "expected f64"]);
+        }
+    }
+    // Those that are not set stay what they were.
+    folder.ok(&format!("{line}.a=1e-3 --set max_iterations=20"));
+}

@@ -189,6 +189,14 @@ impl Kernel {
         self.form().gamma()
     }
 
+    /// The power, if it is a polynomial.
+    pub fn degree(&self) -> Option<u32> {
+        match self {
+            Kernel::Poly(poly) => Some(poly.degree),
+            _ => None,
+        }
+    }
+
     /// The same kernel with another gamma; a kernel without one as it is.
     pub fn with_gamma(&self, gamma: Gamma) -> Kernel {
         let mut kernel = self.clone();

@@ -13,6 +13,7 @@ mod margins;
 mod outputs;
 mod stored;
 
+use std::collections::BTreeSet;
 use std::f64::consts::PI;
 
 use libm::lgamma as ln_gamma;
@@ -583,13 +584,18 @@ impl Model {
         sums.iter().zip(&counts).skip(skip).map(|(sum, count)| sum / f64::from((*count).max(1))).collect()
     }
 
-    /// How many basis functions matter.
+    /// How many basis functions matter; of a committee how many different ones matter to any of its members.
     pub fn in_use(&self) -> InUse {
         let weighty = |row: ArrayView1<f64>| row.iter().any(|v| v.abs() > WEIGHT_IN_USE);
-        InUse {
-            by_weight: self.expansion.weights.outer_iter().filter(|row| weighty(*row)).count(),
-            by_data: self.well_determined().iter().filter(|v| **v > DETERMINED_IN_USE).count(),
-        }
+        let determined = |model: &Model| {
+            let all = model.relevance.iter().copied().zip(model.well_determined());
+            all.filter(|(_, v)| *v > DETERMINED_IN_USE).map(|(row, _)| row).collect::<Vec<_>>()
+        };
+        let by_data = match &self.committee {
+            None => determined(self).len(),
+            Some(committee) => committee.members.iter().flat_map(determined).collect::<BTreeSet<_>>().len(),
+        };
+        InUse { by_weight: self.expansion.weights.outer_iter().filter(|row| weighty(*row)).count(), by_data }
     }
 
     /// What makes the basis functions at raw rows, [B, M], without the bias.

@@ -121,7 +121,11 @@ impl Rvm {
             return Err(Error::Parameter { name: "inference".into(), found: self.inference.name().into(), expected });
         };
         self.check_same_kernel(model)?;
-        let rows = !model.learned_centres && !matches!(self.landmarks, Landmarks::Given(_)) && model.posterior.is_some();
+        if model.learned_centres {
+            let expected = "fixed in the fit to go on from: learnt centres are no training rows".into();
+            return Err(Error::Parameter { name: "centres".into(), found: CentreRule::Learned.name().into(), expected });
+        }
+        let rows = !matches!(self.landmarks, Landmarks::Given(_)) && model.posterior.is_some();
         if !rows {
             return Err(Error::Targets("a start from a model needs one model whose centres are training rows".into()));
         }

@@ -212,7 +212,8 @@ impl<'a> Search<'a> {
     /// One kernel with its parameters learnt, if it asks for that, and its trial.
     fn learn(&self, kernel: &Kernel) -> Result<(Kernel, KernelTrial)> {
         let only = |fit: Fit| {
-            let trial = KernelTrial::new(kernel.name(), fit.kernel.parameters(), fit.log_evidence, fit.vectors);
+            let (name, degree) = (kernel.name(), kernel.degree());
+            let trial = KernelTrial::new(name, degree, fit.kernel.parameters(), fit.log_evidence, fit.vectors);
             (fit.kernel, trial)
         };
         let Some(rule) = kernel.learnt_rule() else {

@@ -18,6 +18,9 @@ use crate::report::{Actions, Certificate, Status};
 
 /// A weight that the data determine less than this may be tried without.
 const USELESS: f64 = 0.5;
+/// From here on ln Gamma is differenced by its series, where three terms leave out less than rounding does:
+/// two values of ln Gamma(x) have no digits in common with their difference once x ln x is large.
+const SERIES_FROM: f64 = 64.0;
 
 /// Variational inference (Bishop & Tipping 2000). Every iteration raises the lower bound that takes the place of
 /// the log evidence. All weights stay in the model unless `prune` is set: which of them matter is told by how
@@ -25,7 +28,9 @@ const USELESS: f64 = 0.5;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Variational {
-    /// Gamma hyperpriors, all positive: the bound contains their normalisation.
+    /// Gamma hyperpriors, all positive: the bound contains their normalisation. In JSON those that are not named
+    /// are 1e-6.
+    #[serde(deserialize_with = "Proper::deserialize")]
     pub hyperpriors: Hyperpriors,
     /// Converged when an iteration raises the bound by no more than this many nats.
     pub tolerance: f64,
@@ -38,6 +43,23 @@ pub struct Variational {
     pub prune: bool,
 }
 
+/// What is known of precisions by default: next to nothing.
+const BROAD: Hyperpriors = Hyperpriors { a: 1e-6, b: 1e-6, c: 1e-6, d: 1e-6 };
+
+/// How hyperpriors are read here: zero, their default elsewhere, is not proper.
+#[derive(Deserialize)]
+#[serde(remote = "Hyperpriors", default = "broad", deny_unknown_fields)]
+struct Proper {
+    a: f64,
+    b: f64,
+    c: f64,
+    d: f64,
+}
+
+fn broad() -> Hyperpriors {
+    BROAD
+}
+
 impl Variational {
     /// The scheme's name in model files.
     pub const NAME: &str = "variational";
@@ -45,13 +67,7 @@ impl Variational {
 
 impl Default for Variational {
     fn default() -> Self {
-        Variational {
-            hyperpriors: Hyperpriors { a: 1e-6, b: 1e-6, c: 1e-6, d: 1e-6 },
-            tolerance: 1e-6,
-            initial_alpha: None,
-            initial_noise_variance: None,
-            prune: false,
-        }
+        Variational { hyperpriors: BROAD, tolerance: 1e-6, initial_alpha: None, initial_noise_variance: None, prune: false }
     }
 }
 
@@ -223,14 +239,15 @@ fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Lo
     let Hyperpriors { a, b, .. } = settings.hyperpriors;
     let (m, count, beta) = (q.a.len(), problem.table.count, q.beta[0]);
     let shape = a + 0.5;
-    let each = lgamma(shape) - lgamma(a) + 0.5;
+    let each = lgamma_rise(a, 0.5) + 0.5;
     let log_det: f64 = 2.0 * q.lower.diag().iter().map(|v| v.ln()).sum::<f64>();
     let mut bound = m as f64 * each - 0.5 * (log_det + m as f64 * beta.ln());
     let mut alpha = Vec::with_capacity(m);
     for i in 0..m {
         let b = b / problem.alpha_in(q.active[i]);
-        let rate = b + 0.5 * (q.mean[i] * q.mean[i] + q.variance[i] / beta);
-        bound += a * b.ln() - shape * rate.ln();
+        let more = 0.5 * (q.mean[i] * q.mean[i] + q.variance[i] / beta);
+        let rate = b + more;
+        bound -= a * log_rise(b, more) + 0.5 * rate.ln();
         alpha.push(shape / rate);
     }
     if let Some(logistic) = logistic {
@@ -246,11 +263,13 @@ fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Lo
             beta
         }
         Noise::Learnt { cap, c, d } => {
-            let (shape, rate) = (c + 0.5 * count, d + 0.5 * error);
-            // At the cap the rate is not the best one.
-            let held = rate.max(shape / cap);
+            let shape = c + 0.5 * count;
+            // What the rate is beyond d; at the cap that is not the best.
+            let best = 0.5 * error;
+            let more = best.max(shape / cap - d);
+            let held = d + more;
             let beta = shape / held;
-            bound += c * d.ln() - lgamma(c) - shape * held.ln() + lgamma(shape) - beta * (rate - held);
+            bound += lgamma_rise(c, 0.5 * count) - c * log_rise(d, more) - 0.5 * count * held.ln() - beta * (best - more);
             beta
         }
     };
@@ -259,5 +278,24 @@ fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Lo
 
 /// What a weight adds to the bound that touches no row, q(w) and q(alpha) at their best.
 fn spare(a: f64) -> f64 {
-    lgamma(a + 0.5) - lgamma(a) - (a + 0.5) * (a + 0.5).ln() + a * a.ln() + 0.5
+    lgamma_rise(a, 0.5) - a * log_rise(a, 0.5) - 0.5 * (a + 0.5).ln() + 0.5
+}
+
+/// ln Gamma(x + by) - ln Gamma(x), of positive numbers: no digits are lost where x is large.
+fn lgamma_rise(x: f64, by: f64) -> f64 {
+    if x < SERIES_FROM {
+        return lgamma(x + by) - lgamma(x);
+    }
+    // ln Gamma(x) = (x - 1/2) ln x - x + ln(2 pi) / 2 + tail(x).
+    let tail = |x: f64| {
+        let square = x * x;
+        (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * square)) / square) / x
+    };
+    by * (x + by).ln() + (x - 0.5) * log_rise(x, by) - by + tail(x + by) - tail(x)
+}
+
+/// ln(x + by) - ln x, of x > 0 and by >= 0.
+fn log_rise(x: f64, by: f64) -> f64 {
+    // Beyond that the quotient may overflow, and the difference is as good.
+    if by <= x { (by / x).ln_1p() } else { (x + by).ln() - x.ln() }
 }

@@ -165,6 +165,6 @@ fn what_is_refused() {
     let start = |rvm: Rvm, model: &Model| rvm.starting_from(model).unwrap_err().to_string();
     assert!(start(matern, &model).contains("matern32"));
     assert!(start(Rvm { inference: Em::default().into(), ..rvm() }, &model).contains("sequential"));
-    assert!(start(rvm(), &Model { learned_centres: true, ..model.clone() }).contains("training rows"));
+    assert!(start(rvm(), &Model { learned_centres: true, ..model.clone() }).contains("centres = learned"));
     assert!(start(Rvm { basis: Basis::Given, ..rvm() }, &model).contains("basis functions"));
 }

@@ -77,21 +77,27 @@ fn trial(report: &Report) -> &KernelTrial {
 
 #[test]
 fn features_of_no_use_are_found_out() {
-    let (data, test) = (two_matter(1, 250, 10), two_matter(2, 2000, 10));
-    let (model, report) = data.fit(&rvm(rbf(GammaRule::EvidenceArd)));
-    let gamma = gammas(&model);
-    assert!(largest(&gamma[2..]) < 1e-3 * gamma[0].min(gamma[1]), "{gamma:?}");
-    assert!(gamma[1] > 2.0 * gamma[0], "{gamma:?}");
-    let (oracle, _) = data.only(&[0, 1]).fit(&rvm(rbf(GammaRule::EvidenceArd)));
-    let (all, two) = (test.errors(&model).0, test.only(&[0, 1]).errors(&oracle).0);
-    assert!(all < 1.05 * two, "{all}, with the two that matter alone {two}");
-    // So few rows are all in the trial fit: its evidence is that of the model.
-    let trial = trial(&report);
-    assert!((trial.log_evidence - model.log_evidence.unwrap()).abs() < 1e-6 * model.log_evidence.unwrap().abs(), "{trial:?}");
-    assert!(trial.log_evidence > trial.start_log_evidence.unwrap() + 20.0, "{trial:?}");
-    assert_eq!(trial.more_rows, None);
-    let [begin, end] = trial.shared_log_evidence.unwrap();
-    assert!(end > begin + 20.0, "{trial:?}");
+    let test = two_matter(2, 2000, 10);
+    for seed in [1, 21, 22] {
+        let data = two_matter(seed, 250, 10);
+        let (model, report) = data.fit(&rvm(rbf(GammaRule::EvidenceArd)));
+        let gamma = gammas(&model);
+        assert!(largest(&gamma[2..]) < 1e-3 * gamma[0].min(gamma[1]), "{seed}: {gamma:?}");
+        assert!(gamma[1] > 2.0 * gamma[0], "{seed}: {gamma:?}");
+        let (oracle, _) = data.only(&[0, 1]).fit(&rvm(rbf(GammaRule::EvidenceArd)));
+        let (all, two) = (test.errors(&model), test.only(&[0, 1]).errors(&oracle));
+        assert!(all.0 < 1.05 * two.0, "{seed}: {all:?}, with the two that matter alone {two:?}");
+        // From the function itself: the noise of the targets might hide a difference.
+        assert!(all.1 < 1.1 * two.1, "{seed}: {all:?}, with the two that matter alone {two:?}");
+        // So few rows are all in the trial fit: its evidence is that of the model.
+        let trial = trial(&report);
+        let evidence = model.log_evidence.unwrap();
+        assert!((trial.log_evidence - evidence).abs() < 1e-6 * evidence.abs(), "{seed}: {trial:?}");
+        assert!(trial.log_evidence > trial.start_log_evidence.unwrap() + 20.0, "{seed}: {trial:?}");
+        assert_eq!(trial.more_rows, None);
+        let [begin, end] = trial.shared_log_evidence.unwrap();
+        assert!(end > begin + 20.0, "{seed}: {trial:?}");
+    }
 }
 
 #[test]
@@ -231,6 +237,8 @@ fn the_kernel_of_highest_evidence_is_chosen() {
     let search = report.kernel_search.unwrap();
     let names: Vec<&str> = search.tried.iter().map(|t| t.kernel.as_str()).collect();
     assert_eq!(names, ["linear", "poly", "poly", "rbf"]);
+    let degrees: Vec<Option<u32>> = search.tried.iter().map(|t| t.degree).collect();
+    assert_eq!(degrees, [None, Some(2), Some(5), None]);
     assert_eq!(search.chosen, 1, "{search:?}");
     assert_eq!(model.kernel(), Some(&poly(2)));
     for (k, tried) in search.tried.iter().enumerate() {
@@ -416,11 +424,13 @@ fn centres_are_moved_by_five_rows_for_each_number() {
     assert!(search.kept && model.log_evidence.unwrap() > search.fixed_log_evidence, "{search:?}");
 }
 
-/// All rows of pure noise: moving can gain next to nothing, and whatever comes of it the evidence does not fall.
+/// All rows of pure noise: moving can gain next to nothing, sometimes nothing, and whatever comes of it the evidence does
+/// not fall.
 #[test]
 fn moved_centres_are_kept_only_if_the_evidence_rises() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(3);
-    for rows in [30, 200] {
+    let mut kept = vec![];
+    for rows in [30, 200, 31, 32] {
         let x = Array2::from_shape_fn((rows, 2), |_| random.random_range(-1.0..1.0));
         let t = Array1::from_shape_simple_fn(rows, || StandardNormal.sample(&mut random));
         let data = Data { x, truth: t.clone(), t, labels: vec![] };
@@ -429,9 +439,12 @@ fn moved_centres_are_kept_only_if_the_evidence_rises() {
         assert!(model.log_evidence.unwrap() >= fixed.log_evidence.unwrap());
         if let Some(search) = report.centre_search {
             assert_eq!(search.kept, model.learned_centres);
+            assert_eq!(search.kept, search.learned_log_evidence > search.fixed_log_evidence);
             assert!(search.kept || model.expansion == fixed.expansion);
+            kept.push(search.kept);
         }
     }
+    assert!(kept.contains(&false), "{kept:?}");
 }
 
 #[test]
