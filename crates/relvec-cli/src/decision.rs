@@ -9,8 +9,8 @@ use relvec::{Decision, Label, Model};
 use crate::args::DecisionArgs;
 use crate::failure::usage;
 use crate::table::{Cell, Table};
-use crate::target::is_code;
-use crate::text::list;
+
+use crate::text::{is_code, list};
 
 /// Names of classes shown of a list.
 const NAMES_SHOWN: usize = 12;

@@ -8,6 +8,7 @@ use relvec::Label;
 
 use crate::args::Task;
 use crate::table::{Cell, Table};
+use crate::text::is_code;
 
 /// The target column.
 pub(crate) struct Target {
@@ -243,11 +244,4 @@ pub(crate) fn outputs(targets: Vec<Target>) -> Result<Array2<f64>> {
 /// A class named by a number: a whole one if 64-bit floating point tells it from its neighbours.
 fn number(value: f64) -> Label {
     if value.fract() == 0.0 && value.abs() < 9e15 { Label::Integer(value as i64) } else { Label::Number(value) }
-}
-
-/// Whether the spelling of a whole number says more than its `value`: 007 and 07 are other names than 7, as are two
-/// long ones that 64-bit floating point takes for one.
-pub(crate) fn is_code(text: &str, value: f64) -> bool {
-    let digits = text.trim_start_matches(['+', '-']);
-    digits.bytes().all(|b| b.is_ascii_digit()) && digits != value.abs().to_string()
 }

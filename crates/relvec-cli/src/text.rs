@@ -27,6 +27,13 @@ pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
     if names.len() > most { format!("{shown}, ... ({} in all)", names.len()) } else { shown }
 }
 
+/// Whether the spelling of a whole number says more than its `value`: 007 and 07 are other names than 7, as are two
+/// long ones that 64-bit floating point takes for one.
+pub(crate) fn is_code(text: &str, value: f64) -> bool {
+    let digits = text.trim_start_matches(['+', '-']);
+    digits.bytes().all(|b| b.is_ascii_digit()) && digits != value.abs().to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
