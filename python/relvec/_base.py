@@ -342,8 +342,8 @@ class RelevanceVectorMachine(KernelMachine):
             warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=5)
         refused = self.report_["repairs"]["zero_columns"]
         if refused and len(self.relevance_) == 0:
-            text = f"{refused} of {self.report_['candidates']} candidates are zero on every row, or landmarks with no row near"
-            text += " them; no other is of use, and the model is its intercept alone"
+            text = f"{refused} of {self.report_['candidates']} candidates are zero on every row, or landmarks with no"
+            text += " row near them; no other is of use, and the model is its intercept alone"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
         repairs = self.report_["repairs"]
         if repairs["noise_capped"] and not repairs["constant_target"]:
