@@ -98,11 +98,16 @@ fn multiply(accum: Accum, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mu
     if !packs() || across == 1 || m.min(n).min(k) < LEAST_PACKED {
         return matmul(view_mut(&mut out), accum, view(&a), view(&b), scale, Par::Seq);
     }
+    packed(matches!(accum, Accum::Add), scale, a, b, out);
+}
+
+/// `out = keep * out + scale * a b`, keep 0 or 1, in the calling thread; both factors are copied first, piece by piece.
+fn packed(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+    let ((m, n), k) = (out.dim(), a.ncols());
     assert_eq!((a.nrows(), b.nrows(), b.ncols()), (m, k, n), "factors fit each other and the product");
     let (to, left, right) = (out.as_mut_ptr(), a.as_ptr(), b.as_ptr());
     let [[to_row, to_column], [left_row, left_column], [right_row, right_column]] =
         [out.strides(), a.strides(), b.strides()].map(|s| [s[0], s[1]]);
-    let keep = matches!(accum, Accum::Add);
     // SAFETY: pointers and strides come from live views whose shapes fit, and that of `out` is uniquely borrowed.
     unsafe {
         gemm::gemm(
@@ -160,13 +165,14 @@ pub(crate) fn gram(a: ArrayView2<f64>) -> Array2<f64> {
     out
 }
 
-/// Adds `a' a` to the lower triangle of `out`; `a`: [n, m], `out`: [m, m].
+/// Adds `a' a` to the lower triangle of `out`, as [`lower_gram`]; `a`: [n, m], `out`: [m, m].
 pub(crate) fn add_gram(a: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
     lower_gram(true, a, out);
 }
 
-/// `out = keep * out + a' a`, keep 0 or 1, of the lower triangle alone; `a`: [n, m], `out`: [m, m]. Fresh memory is best
-/// not kept: to read it before it is written takes as long again as to write it.
+/// `out = keep * out + a' a`, keep 0 or 1, of the lower triangle; what is above it may be overwritten, and means nothing
+/// until it is mirrored. `a`: [n, m], `out`: [m, m]. Fresh memory is best not kept: to read it before it is written takes
+/// as long again as to write it.
 pub(crate) fn lower_gram(keep: bool, a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     let accum = if keep { Accum::Add } else { Accum::Replace };
     let m = a.ncols();
@@ -379,6 +385,40 @@ mod tests {
             let jittered = &g + &(Array2::<f64>::eye(n) * (factor.jitter * scale));
             let worst = (&again - &jittered).iter().fold(0.0f64, |m, v| m.max(v.abs()));
             assert!(worst < 1e-13 * scale, "{n}: {worst}");
+        }
+    }
+
+    /// Whichever crate makes a product here, of factors and results in any order of their numbers; and a Gram matrix of any
+    /// size, in blocks or not.
+    #[test]
+    fn products_are_sums_of_products() {
+        let numbers = |n: usize, m: usize, k: usize| Array2::from_shape_fn((n, m), |(i, j)| ((i * 7 + j * k) % 23) as f64 - 11.0);
+        for (m, n, k) in [(1, 5, 3), (16, 16, 16), (17, 40, 130), (61, 33, 300)] {
+            let (a, b, before) = (numbers(m, k, 5), numbers(k, n, 3), numbers(m, n, 2));
+            let (at, bt) = (a.t().as_standard_layout().into_owned(), b.t().as_standard_layout().into_owned());
+            let sum = Array2::from_shape_fn((m, n), |(i, j)| (0..k).map(|l| a[[i, l]] * b[[l, j]]).sum::<f64>());
+            for (left, right) in [(a.view(), b.view()), (at.t(), b.view()), (a.view(), bt.t()), (at.t(), bt.t())] {
+                for (keep, turned) in [(false, false), (true, false), (false, true), (true, true)] {
+                    // Whole numbers: every order of the sums is exact.
+                    let expected = if keep { &before - &(&sum * 2.0) } else { &sum * -2.0 };
+                    let start =
+                        if turned { before.t().as_standard_layout().into_owned().reversed_axes() } else { before.clone() };
+                    let (mut one, mut other) = (start.clone(), start);
+                    packed(keep, -2.0, left, right, one.view_mut());
+                    multiply(if keep { Accum::Add } else { Accum::Replace }, -2.0, left, right, other.view_mut());
+                    assert_eq!(one, expected, "{m} {n} {k} packed");
+                    assert_eq!(other, expected, "{m} {n} {k}");
+                }
+            }
+        }
+        for m in [1, 8, 47, 48, 49, 56, 57, 100, 300] {
+            let a = numbers(90, m, 5);
+            let expected = Array2::from_shape_fn((m, m), |(i, j)| (0..90).map(|l| a[[l, i]] * a[[l, j]]).sum::<f64>());
+            assert_eq!(gram(a.view()), expected, "{m}");
+            let mut alone = expected.clone();
+            add_gram_alone(a.view(), alone.view_mut());
+            mirror(&mut alone);
+            assert_eq!(alone, &expected * 2.0, "{m}");
         }
     }
 
