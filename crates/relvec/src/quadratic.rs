@@ -11,6 +11,9 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 use crate::design::Design;
 use crate::sums::Sums;
 
+/// Where more than one row of G in so many is wanted, all of G, one symmetric product, costs less: more will be.
+const MANY: usize = 5;
+
 /// G = Phi'BPhi ([P, P], by rows), f = Phi'Bt and t'Bt of each output, with the mean of t kept apart.
 ///
 /// With a bias (column 0) and targets of mean m, the sums are about the mean: f is Phi'B(t - m), so
@@ -33,7 +36,7 @@ pub(crate) struct Quadratic<'a> {
 #[derive(Debug)]
 enum Source<'a> {
     Stored(Array2<f64>),
-    Rows { design: &'a Design, weights: Vec<f64>, cache: RefCell<HashMap<usize, Rc<[f64]>>> },
+    Rows { design: &'a Design, weights: Vec<f64>, cache: RefCell<HashMap<usize, Rc<[f64]>>>, all_fit: bool },
 }
 
 /// One row of G, `[P]`.
@@ -93,8 +96,16 @@ impl<'a> Quadratic<'a> {
         let cache: HashMap<usize, Rc<[f64]>> =
             made.iter().zip(rows.outer_iter()).map(|(j, row)| (*j, row.iter().copied().collect())).collect();
         let mean = mean.map(|m| (m, cache[&0].to_vec()));
-        let source = Source::Rows { design, weights, cache: RefCell::new(cache) };
+        let source = Source::Rows { design, weights, cache: RefCell::new(cache), all_fit: false };
         Quadratic { diag, count, centred: f, centred_tt: tt, mean, source }
+    }
+
+    /// The same where there is room for all rows of G at once.
+    pub fn with_room(mut self, enough: bool) -> Self {
+        if let Source::Rows { all_fit, .. } = &mut self.source {
+            *all_fit = enough;
+        }
+        self
     }
 
     /// P.
@@ -160,9 +171,15 @@ impl<'a> Quadratic<'a> {
 
     /// Makes the rows that are not there yet in one pass over the data.
     pub fn prepare(&self, columns: &[usize]) {
-        if let Source::Rows { design, weights, cache } = &self.source {
+        if let Source::Rows { design, weights, cache, all_fit } = &self.source {
             let missing: Vec<usize> = columns.iter().copied().filter(|j| !cache.borrow().contains_key(j)).collect();
-            if !missing.is_empty() {
+            let wanted = cache.borrow().len() + missing.len();
+            if *all_fit && !missing.is_empty() && MANY * wanted > self.columns() {
+                let mut sums = Sums::new(self.columns(), 0);
+                design.for_each_block(|rows, phi| sums.accumulate(phi, &[], &weights[rows]));
+                let rows = sums.finish().gram;
+                cache.borrow_mut().extend(rows.outer_iter().enumerate().map(|(j, r)| (j, r.iter().copied().collect())));
+            } else if !missing.is_empty() {
                 let made = design.cross(weights, &missing);
                 cache.borrow_mut().extend(missing.iter().zip(made.outer_iter()).map(|(j, r)| (*j, r.iter().copied().collect())));
             }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LikelihoodFunction, NoiseModel, Working};
 use crate::error::{Error, Result};
+use crate::kernel::vector::{self, Sweep};
 use crate::targets::Values;
 
 /// P(class 1) = sigmoid(f) = 1 / (1 + exp(-f)).
@@ -18,6 +19,37 @@ pub(crate) fn sigmoid(f: f64) -> f64 {
     } else {
         let e = f.exp();
         e / (1.0 + e)
+    }
+}
+
+/// The derivatives of each row.
+struct AtRows<'a> {
+    y: &'a [f64],
+    f: &'a [f64],
+    out: &'a mut Working,
+}
+
+impl Sweep for AtRows<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let Working { log_likelihood, residual, curvature, third } = self.out;
+        let first = self.y.iter().zip(self.f).zip(log_likelihood).zip(residual);
+        for ((((y, f), log_likelihood), residual), (curvature, third)) in first.zip(curvature.iter_mut().zip(third)) {
+            // Both tails from one exponential, so that neither rounds to 0 when the other rounds to 1.
+            let e = vector::decay(f.abs());
+            let near = 1.0 / (1.0 + e);
+            let far = e * near;
+            let positive = *f >= 0.0;
+            let (one, zero) = (if positive { near } else { far }, if positive { far } else { near });
+            let is_one = *y > 0.5;
+            // What f is on the wrong side by; on the right side nothing cancels.
+            let wrong = if positive == is_one { 0.0 } else { f.abs() };
+            let b = one * zero;
+            *log_likelihood = -(wrong + vector::log_1p(e));
+            *residual = if is_one { zero } else { -one };
+            *curvature = b;
+            *third = b * (1.0 - 2.0 * one);
+        }
     }
 }
 
@@ -40,20 +72,9 @@ impl LikelihoodFunction for Bernoulli {
     }
 
     fn working(&self, y: &[f64], f: &[f64]) -> Working {
-        let n = f.len();
-        let mut out =
-            Working { log_likelihood: vec![0.0; n], residual: vec![0.0; n], curvature: vec![0.0; n], third: vec![0.0; n] };
-        for (n, (y, f)) in y.iter().zip(f).enumerate() {
-            // Both tails from one exponential, so that neither rounds to 0 when the other rounds to 1.
-            let e = (-f.abs()).exp();
-            let (near, far) = (1.0 / (1.0 + e), e / (1.0 + e));
-            let (one, zero) = if *f >= 0.0 { (near, far) } else { (far, near) };
-            let b = one * zero;
-            out.log_likelihood[n] = y * f - (f.max(0.0) + e.ln_1p());
-            out.residual[n] = if *y > 0.5 { zero } else { -one };
-            out.curvature[n] = b;
-            out.third[n] = b * (1.0 - 2.0 * one);
-        }
+        let zeros = || vec![0.0; f.len()];
+        let mut out = Working { log_likelihood: zeros(), residual: zeros(), curvature: zeros(), third: zeros() };
+        vector::run(AtRows { y, f, out: &mut out });
         out
     }
 

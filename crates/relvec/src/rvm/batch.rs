@@ -84,7 +84,7 @@ impl Batch {
         let least = |j: usize| if j == 0 && work.problem.has_bias { 0.0 } else { LEAST_PRECISION };
         let keep: Vec<usize> = (0..now.a.len()).filter(|i| now.determined(*i) >= self.gone).collect();
         let slack = DROP_SLACK * (now.a.len() - keep.len()) as f64;
-        let mut shortest: Option<(Vec<f64>, Vec<f64>)> = None;
+        let mut shortest: Option<(Vec<f64>, Vec<f64>, f64)> = None;
         for rule in self.rules {
             let Some((alpha, beta)) = self.propose(work, noise, now, *rule) else { continue };
             let at = if *rule == Rule::Newton { At::Best } else { At::Precision(&beta) };
@@ -99,25 +99,33 @@ impl Batch {
                     return Ok(Some(Step { solution: next, change: f64::INFINITY }));
                 }
             }
-            if let Ok(next) = work.solve(&now.active, &a, noise, at, Some(now))
-                && self.objective(work, &next) >= floor
+            let next = work.solve(&now.active, &a, noise, at, Some(now));
+            let rise = next.as_ref().map_or(f64::NEG_INFINITY, |next| self.objective(work, next) - value);
+            if let Ok(next) = next
+                && value + rise >= floor
             {
                 return Ok(Some(self.finish(work, noise, now, next)?));
             }
-            shortest = Some((alpha, beta));
+            shortest = Some((alpha, beta, rise));
         }
         // All rules overshoot (possible where the curvature is not constant): shorten the last one.
-        let Some((mut alpha, mut beta)) = shortest else { return Ok(None) };
+        let Some((mut alpha, mut beta, mut last)) = shortest else { return Ok(None) };
         for _ in 0..self.halvings {
             beta.iter_mut().zip(&now.beta).for_each(|(beta, now)| *beta = (*beta * now).sqrt());
             let (unit, before) = (typical(&beta), now.typical_precision());
             alpha.iter_mut().zip(&now.a).for_each(|(x, a)| *x = (*x * a * before).sqrt());
             let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / unit).max(least(*j))).collect();
-            if let Ok(next) = work.solve(&now.active, &a, noise, At::Precision(&beta), Some(now))
-                && self.objective(work, &next) > floor
-            {
+            let Ok(next) = work.solve(&now.active, &a, noise, At::Precision(&beta), Some(now)) else { continue };
+            let rise = self.objective(work, &next) - value;
+            if value + rise > floor {
                 return Ok(Some(self.finish(work, noise, now, next)?));
             }
+            // Where the curvature moves with the weights the rules do not know it all, and no step may help. The parabola
+            // through the last two falls from here on.
+            if work.curvature_moves() && 4.0 * rise <= last {
+                break;
+            }
+            last = rise;
         }
         Ok(None)
     }

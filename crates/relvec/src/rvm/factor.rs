@@ -106,8 +106,27 @@ impl<'a> Factor<'a> {
         factor
     }
 
+    /// The same form, at another solution of it.
+    pub fn at(&self, solution: &Solution) -> Factor<'a> {
+        Factor::new(self.quadratic.clone(), solution, &self.noise, self.prior)
+    }
+
+    pub fn quadratic(&self) -> Rc<Quadratic<'a>> {
+        self.quadratic.clone()
+    }
+
     pub fn active(&self) -> &[usize] {
         &self.active
+    }
+
+    /// Posterior means, `[M]` of one output after those of another.
+    pub fn means(&self) -> Vec<f64> {
+        self.moments().0.concat()
+    }
+
+    /// G of the model, [M, M].
+    pub fn gram(&self) -> Array2<f64> {
+        self.quadratic.dense(&self.active)
     }
 
     /// Relative precisions, `[M]`.

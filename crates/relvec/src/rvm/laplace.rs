@@ -30,7 +30,10 @@ const KEPT_SHARE: u64 = 8;
 const MAX_HALVINGS: usize = 40;
 /// From so many entries of Phi_A a curvature serves for more than one step, as long as each leaves less than this
 /// share of what the one before had left to gain.
-const FRUGAL_ENTRIES: usize = 1_000_000;
+const FRUGAL_ENTRIES: usize = 250_000;
+/// From so many entries the precisions move while the curvature is held, and G is made of all columns: looks at the rows
+/// cost more than all else.
+const MANY_ENTRIES: usize = 1_000_000;
 const SLOW: f64 = 0.05;
 /// Where more than one column in so many is in the model, all of G costs less than its rows in passes of their own.
 const CROWDED: usize = 3;
@@ -38,23 +41,43 @@ const CROWDED: usize = 3;
 const DECREMENT: f64 = 1e-11;
 const STALE_DECREMENT: f64 = 1e-16;
 
+/// What a quadratic form near the mode makes of a model.
+pub(crate) struct Guess {
+    /// Of the weights, `[M]`.
+    pub mean: Vec<f64>,
+    /// Phi'BPhi, [M, M].
+    pub gram: Rc<Array2<f64>>,
+}
+
 /// The mode of the weights at precisions `alpha`, by Newton's method (IRLS) with step halving, and
-/// the Laplace evidence there. `warm` is where to start.
-pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Option<&Solution>) -> Result<Solution> {
+/// the Laplace evidence there. It starts near `warm`, or at the weights of `guess` if these are better.
+pub(crate) fn mode(
+    problem: &Problem,
+    active: &[usize],
+    alpha: &[f64],
+    guess: Option<Guess>,
+    warm: Option<&Solution>,
+) -> Result<Solution> {
     let (phi, bytes) = phi(problem, active, warm);
-    let mut w: Array1<f64> = active
-        .iter()
-        .map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j).map(|p| s.mean[p])).unwrap_or(0.0))
-        .collect();
+    let mut w = warm.map_or_else(|| Array1::zeros(active.len()), |warm| warm.mean_for(active));
     let alpha = ArrayView1::from(alpha);
     let objective =
         |slopes: &Slopes, w: &Array1<f64>| slopes.log_likelihood - 0.5 * w.iter().zip(alpha).map(|(w, a)| a * w * w).sum::<f64>();
     // On long tables a curvature costs as much as many slopes: one from near the mode will do on the way there.
     let frugal = problem.design.n_rows() * active.len() >= FRUGAL_ENTRIES;
-    let known = warm.filter(|_| frugal).and_then(|s| s.gram_of(active));
+    let of_guess = || guess.as_ref().map(|guess| guess.gram.clone());
+    let known = frugal.then(|| warm.and_then(|s| s.gram_of(active)).or_else(of_guess)).flatten();
     let want = if known.is_some() { Want::Slope } else { Want::Curvature };
     let mut slopes = phi.slopes(problem, w.view(), want)?;
     let mut value = objective(&slopes, &w);
+    if let Some(guess) = guess {
+        let other = Array1::from_vec(guess.mean);
+        let there = phi.slopes(problem, other.view(), want)?;
+        let value_there = objective(&there, &other);
+        if value_there > value {
+            (w, slopes, value) = (other, there, value_there);
+        }
+    }
     let mut gram = known.unwrap_or_else(|| symmetric(&mut slopes));
     let mut factor = Cholesky::of_sum(&gram, alpha)?;
     let mut stale = want == Want::Slope;
@@ -175,9 +198,15 @@ fn symmetric(slopes: &mut Slopes) -> Rc<Array2<f64>> {
     Rc::new(gram)
 }
 
+/// Whether looks at the rows cost more than all else, for so many columns in the model.
+pub(crate) fn holds_curvature(problem: &Problem, columns: usize) -> bool {
+    problem.design.n_rows() * columns >= MANY_ENTRIES
+}
+
 /// The likelihood near the mode of `solution` as Gaussian targets, over the active columns alone and without
 /// another look at the rows: B held, f = Phi'(B Phi w + residual), and the residual's part is A w there.
 pub(crate) fn frozen<'p>(problem: &'p Problem<'p>, solution: &Solution) -> Option<Workspace<'p>> {
+    holds_curvature(problem, solution.active.len()).then_some(())?;
     let gram = solution.gram_of(&solution.active)?;
     let w = ArrayView1::from(&solution.mean);
     let f: Vec<f64> = gram.dot(&w).iter().zip(&solution.a).zip(w).map(|((g, a), w)| g + a * w).collect();
@@ -199,7 +228,7 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Quadratic
     let count = problem.table.weights.iter().sum();
     let (n, p) = (problem.design.n_rows(), problem.design.n_columns());
     let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
-    if outputs == 1 && n * p >= FRUGAL_ENTRIES && CROWDED * solution.active.len() >= p && fits {
+    if outputs == 1 && holds_curvature(problem, p) && CROWDED * solution.active.len() >= p && fits {
         let (mut sums, mut f) = (Sums::new(p, 1), vec![0.0; p]);
         let zeros = vec![0.0; n];
         problem.design.for_each_block(|rows, phi| {
@@ -211,5 +240,86 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Quadratic
     }
     let tt = 2.0 * f.iter().zip(&pull).map(|(f, p)| f * p).sum::<f64>().abs() + count;
     let pull = ArrayView2::from_shape((n, outputs), &pull).expect("[N, R]");
-    Quadratic::on_demand(&problem.design, curvature, pull, vec![tt], count, None, &solution.active)
+    Quadratic::on_demand(&problem.design, curvature, pull, vec![tt], count, None, &solution.active).with_room(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Rbf;
+    use crate::likelihood::Bernoulli;
+    use crate::report::Interrupt;
+    use crate::rvm::gain::Noise;
+    use crate::rvm::solution::At;
+    use crate::rvm::table::Table;
+    use crate::rvm::{Dictionary, DictionaryRule, Rvm};
+    use crate::targets::Targets;
+
+    const N: usize = 300;
+
+    /// Calls `test` with a problem of two classes that overlap, every row a candidate.
+    fn with_problem(test: impl Fn(&Problem)) {
+        let x = Array2::from_shape_fn((N, 2), |(i, j)| f64::sin((7 * i + 3) as f64 * (1.3 + j as f64)));
+        let labels: Vec<usize> =
+            x.outer_iter().enumerate().map(|(i, r)| usize::from(r[0] * r[1] + 0.1 > 0.0) ^ usize::from(i % 7 == 0)).collect();
+        let kernel = Rbf { gamma: 2.0.into() }.into();
+        let dictionary = Dictionary::Rule(DictionaryRule::All);
+        let rvm = Rvm { kernel, dictionary, likelihood: Bernoulli::default().into(), ..Rvm::default() };
+        let targets = Targets::classes(&labels, 2);
+        let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
+        test(&Problem::new(&table, table.dictionary()).unwrap().0);
+    }
+
+    /// Rows of G made as they are asked for are those of all of G at once.
+    #[test]
+    fn all_rows_at_once_are_those_made_one_by_one() {
+        with_problem(|problem| {
+            let active: Vec<usize> = (0..N).step_by(40).collect();
+            let solution = mode(problem, &active, &vec![1e-3; active.len()], None, None).unwrap();
+            let many: Vec<usize> = (0..N / 2).collect();
+            let (few, all) = (expand(problem, &solution).with_room(false), expand(problem, &solution).with_room(true));
+            let (few, all) = (few.rows(&many), all.rows(&many));
+            assert!(few.iter().zip(&all).all(|(f, a)| (f - a).abs() < 1e-12), "rows of G differ");
+        });
+    }
+
+    /// The mode does not depend on where Newton's method starts: at nothing, near a larger model, or at what a quadratic
+    /// form made of it. Columns that balance each other are no exception.
+    #[test]
+    fn one_mode_from_anywhere() {
+        with_problem(|problem| {
+            let near = |j: usize| [j, j + 1];
+            let large: Vec<usize> = (0..N - 10).step_by(30).flat_map(near).collect();
+            let alpha = vec![1e-9; large.len()];
+            let before = mode(problem, &large, &alpha, None, None).unwrap();
+            let kept: Vec<usize> = large.iter().copied().step_by(2).collect();
+            let alpha = vec![1e-9; kept.len()];
+            let alone = mode(problem, &kept, &alpha, None, None).unwrap();
+            let mut gram = Array2::zeros((kept.len(), kept.len()));
+            gram.diag_mut().fill(1.0);
+            let guess = Guess { mean: before.mean_for(&kept).map(|w| 1.01 * w).to_vec(), gram: Rc::new(gram) };
+            let warm = mode(problem, &kept, &alpha, None, Some(&before)).unwrap();
+            let guessed = mode(problem, &kept, &alpha, Some(guess), Some(&before)).unwrap();
+            for other in [warm, guessed] {
+                assert!((other.log_evidence - alone.log_evidence).abs() < 1e-9, "{} {}", other.log_evidence, alone.log_evidence);
+            }
+        });
+    }
+
+    /// With the curvature held, what is left of a posterior without some of its columns is the solution without them.
+    #[test]
+    fn means_without_columns() {
+        with_problem(|problem| {
+            let active: Vec<usize> = (0..N).step_by(12).collect();
+            let a = vec![1e-2; active.len()];
+            let solution = mode(problem, &active, &a, None, None).unwrap();
+            let held = Workspace::new(problem, None).held(Rc::new(expand(problem, &solution)));
+            let noise = [Noise::Fixed(1.0)];
+            let solve = |active: &[usize]| held.solve(active, &a[..active.len()], &noise, At::Best, None).unwrap();
+            let kept: Vec<usize> = active.iter().copied().filter(|j| j % 36 != 0).collect();
+            let (found, without) = (solve(&active).mean_for(&kept), solve(&kept).mean);
+            let largest = without.iter().fold(0.0f64, |l, w| l.max(w.abs()));
+            assert!(found.iter().zip(&without).all(|(f, w)| (f - w).abs() < 1e-9 * largest), "{found} {without:?}");
+        });
+    }
 }

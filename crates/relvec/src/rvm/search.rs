@@ -45,7 +45,8 @@ const MOVING_SWEEPS: usize = 3;
 /// After a start with bounded curvature the precisions settle until three sweeps gain no more than this many
 /// times what an action must.
 const SETTLED: f64 = 10.0;
-/// Sweeps with the curvature held at most.
+/// Batches, and sweeps, with the curvature held at most.
+const HELD_BATCHES: usize = 10;
 const FROZEN_SWEEPS: usize = 30;
 /// Joint steps end when no log precision moves by more than this: first loosely, then tightly, and
 /// at the very end so that two ways to the same optimum meet.
@@ -139,6 +140,8 @@ pub(super) struct Search<'p> {
     bound: Option<Box<Bound<'p>>>,
     /// Whether the rows are so many that looking at them costs more than all else.
     many: bool,
+    /// Whether the curvature may be held for more than one batch.
+    holds: bool,
     /// Whether the start with bounded curvature was tried, or need not be.
     tried_all: bool,
     /// The best model while an excursion is under way.
@@ -250,6 +253,7 @@ impl<'p> Search<'p> {
             slow: false,
             bound: None,
             many: Bound::pays(problem),
+            holds: Bound::pays(problem) && settings.joint && settings.batch > 1,
             tried_all: phase == Phase::First,
             kept: None,
             excursions: 0,
@@ -381,11 +385,15 @@ impl<'p> Search<'p> {
             self.factor = Some(Factor::new(work.quadratic(&self.now), &self.now, &self.noise, work.prior));
         }
         let mut trial = self.factor.clone().expect("made above");
-        let taken = if self.is_futile() { vec![] } else { self.take_batch(work, &mut trial, least) };
+        let mut taken = if self.is_futile() { vec![] } else { self.take_batch(work, &mut trial, least) };
         if taken.is_empty() {
-            return self.tighten(work);
+            return self.tighten(work, least);
         }
-        let mut next = work.solve(trial.active(), trial.precisions(), &self.noise, At::Best, Some(&self.now));
+        let holds = self.holds && !self.single && laplace::holds_curvature(work.problem, self.now.active.len());
+        if holds {
+            self.go_on(work, &mut trial, least, &mut taken)?;
+        }
+        let mut next = work.solve_after(&trial, &self.noise, &self.now);
         // Joint steps of so many weights take long, and do not make up for a fall.
         let hopeless = |solution: &Solution| self.now.is_ample() && solution.log_evidence < self.now.log_evidence;
         if self.settings.joint && next.as_ref().is_ok_and(|solution| !hopeless(solution)) {
@@ -404,7 +412,7 @@ impl<'p> Search<'p> {
         {
             self.count(&taken);
             self.now = next;
-            self.slow = self.is_slow(work, rise);
+            self.slow = self.is_slow(work, rise) && !(self.many && self.single);
             if self.is_heavy() {
                 self.joint_tolerance = LOOSE;
             }
@@ -418,6 +426,11 @@ impl<'p> Search<'p> {
             self.factor = still_true.then_some(trial);
         } else {
             self.actions.undone += 1;
+            // Too far for the curvature: from here on it is looked at after each batch.
+            if holds {
+                self.holds = false;
+                return Ok(true);
+            }
             self.futile += 1;
             if let [(action, promised)] = taken[..] {
                 self.barred[action.column()] = true;
@@ -426,6 +439,29 @@ impl<'p> Search<'p> {
             self.single = true;
         }
         Ok(true)
+    }
+
+    /// More batches on the same quadratic form, its precisions at rest before each.
+    fn go_on(&mut self, work: &Workspace<'p>, trial: &mut Factor<'p>, least: f64, taken: &mut Vec<(Action, f64)>) -> Result<()> {
+        let held = work.held(trial.quadratic());
+        for _ in 1..HELD_BATCHES {
+            let mut model = held.solve(trial.active(), trial.precisions(), &self.noise, At::Best, None)?;
+            for _ in 0..FROZEN_SWEEPS {
+                let Some(step) = FROZEN.step(&held, &self.noise, &model)? else { break };
+                self.actions.joint += 1;
+                model = step.solution;
+                if step.change < LOOSE {
+                    break;
+                }
+            }
+            *trial = trial.at(&model);
+            let more = self.take_batch(work, trial, least);
+            if more.is_empty() {
+                break;
+            }
+            taken.extend(more);
+        }
+        Ok(())
     }
 
     /// The next actions and their gains, each the best by exact gain on the quadratic form, applied to
@@ -498,8 +534,9 @@ impl<'p> Search<'p> {
         if self.many
             && self.joint_tolerance > TIGHT
             && let Some(rested) = self.settle_frozen(work, &start)?
+            && rested.log_evidence > start.log_evidence
         {
-            return Ok(if rested.log_evidence > start.log_evidence { rested } else { start });
+            return Ok(rested);
         }
         let (batch, most) = match (constant, self.phase) {
             (true, Phase::Held) => (&JOINT, HELD_JOINT),
@@ -561,7 +598,7 @@ impl<'p> Search<'p> {
     }
 
     /// No action is left: rest the precisions tightly and look once more.
-    fn tighten(&mut self, work: &Workspace<'p>) -> Result<bool> {
+    fn tighten(&mut self, work: &Workspace<'p>, least: f64) -> Result<bool> {
         if !self.settings.joint || self.is_rough() || self.joint_tolerance <= TIGHT || self.phase == Phase::Held {
             return Ok(false);
         }
@@ -570,8 +607,12 @@ impl<'p> Search<'p> {
         if rested.log_evidence < self.now.log_evidence {
             return Ok(false);
         }
+        // On many rows the form is not made again for the sake of a change that counts for nothing.
+        let near = rested.log_evidence - self.now.log_evidence <= least && rested.active == self.now.active;
+        if !(self.many && near) {
+            self.factor = None;
+        }
         self.now = rested;
-        self.factor = None;
         Ok(true)
     }
 
@@ -598,7 +639,10 @@ impl<'p> Search<'p> {
                 return Ok(());
             }
             if self.slow {
-                self.reason = "of so many basis functions, the last round of actions gained less than 1e-5 nats for each row";
+                self.reason = match self.many {
+                    true => "on so many rows, the last round of actions gained less than 1e-5 nats for each",
+                    false => "of so many basis functions, the last round of actions gained less than 1e-5 nats for each row",
+                };
                 return Ok(());
             }
             self.reason = match (possible && most > 0, self.failed == self.effort.excursions.len()) {
@@ -685,7 +729,7 @@ impl<'p> Search<'p> {
 
     /// Whether a round that gained so much is not worth another.
     fn is_slow(&self, work: &Workspace, rise: f64) -> bool {
-        self.is_heavy() && rise < HEAVY_ROUND * work.problem.table.count
+        (self.is_heavy() || self.many) && rise < HEAVY_ROUND * work.problem.table.count
     }
 
     /// Whether so many actions in vain are rest.
@@ -746,7 +790,10 @@ impl<'p> Run<'p> for Search<'p> {
     fn certificate(&self, work: &Workspace<'p>, late: bool) -> Certificate {
         let best = self.best();
         let largest_gain = (!late).then(|| {
-            let factor = Factor::new(work.quadratic(best), best, &work.problem.table.noise, work.prior);
+            // What is kept on many rows is that of the model, or next to it.
+            let kept = self.factor.as_ref().filter(|factor| self.many && factor.active() == best.active);
+            let made = kept.is_none().then(|| Factor::new(work.quadratic(best), best, &work.problem.table.noise, work.prior));
+            let factor = kept.or(made.as_ref()).expect("kept or made");
             let gain = factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain);
             let swap = match self.settings.swaps {
                 true => factor.swaps(0.0, &self.barred).first().map_or(0.0, |(_, gain)| *gain),

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 
 use super::problem::Problem;
 use crate::error::Result;
-use crate::kernel::vector::{self, AddSums};
+use crate::kernel::vector::{self, AddSums, RowSums};
 use crate::linalg;
 
 /// Entries of a block (256 KB): it and its weighted copy stay in the cache of one thread.
@@ -64,6 +64,7 @@ impl Phi<'_> {
     /// `Interrupted`: the sums are incomplete then.
     pub fn slopes(&self, problem: &Problem, w: ArrayView1<f64>, want: Want) -> Result<Slopes> {
         let (table, m) = (problem.table, self.columns());
+        let w = w.to_slice().expect("weights are consecutive numbers");
         let likelihood = table.rvm.likelihood.as_dyn();
         let wide = if want == Want::Curvature { m } else { 0 };
         let mut parts: Vec<Slopes> = self.by_groups(
@@ -71,7 +72,9 @@ impl Phi<'_> {
             || Slopes { log_likelihood: 0.0, squares: 0.0, slope: Array1::zeros(m), curvature: Array2::zeros((wide, wide)) },
             |sums, rows, phi| {
                 let c = &table.weights[rows.clone()];
-                let work = likelihood.working(&table.targets[rows], phi.dot(&w).as_slice().expect("f is contiguous"));
+                let mut f = vec![0.0; rows.len()];
+                vector::run(RowSums { w, phi, out: &mut f });
+                let work = likelihood.working(&table.targets[rows], &f);
                 sums.log_likelihood += work.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
                 if want == Want::Value {
                     return;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ndarray::{Array2, ArrayView2};
+use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use super::gain::Noise;
 use crate::error::Result;
@@ -205,6 +205,28 @@ impl Solution {
             return mean.to_owned();
         }
         functions.reduce(own.expand(mean).view())
+    }
+
+    /// Means of the columns `active`, `[M]` of one output, by the posterior: columns that are not in this solution are at
+    /// 0, and those that are left out take the rest along, which may have balanced them.
+    pub fn mean_for(&self, active: &[usize]) -> Array1<f64> {
+        let place = |j: &usize| self.active.iter().position(|k| k == j);
+        let places: Vec<Option<usize>> = active.iter().map(place).collect();
+        let gone: Vec<usize> = (0..self.active.len()).filter(|i| !places.contains(&Some(*i))).collect();
+        let mut mean = Array1::from_vec(self.mean.clone());
+        if !gone.is_empty() {
+            // Sigma of the gone weights with all, up to a factor: mean - Sigma_:g inv(Sigma_gg) mean_g.
+            let columns = self.inverse.select(Axis(1), &gone);
+            let sigma = self.inverse.t().dot(&columns);
+            let own = sigma.select(Axis(0), &gone);
+            if let Ok(factor) = Cholesky::of(gone.len(), 0.0, || own.clone()) {
+                let mut share = Array2::from_shape_fn((gone.len(), 1), |(k, _)| self.mean[gone[k]]);
+                linalg::solve_lower(factor.lower.view(), share.view_mut());
+                linalg::solve_lower_transposed(factor.lower.view(), share.view_mut());
+                mean -= &sigma.dot(&share.column(0));
+            }
+        }
+        places.iter().map(|p| p.map_or(0.0, |p| mean[p])).collect()
     }
 
     /// The kept Phi of this solution if these, positions in the model, are all of it.

@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use ndarray::Axis;
 
+use super::factor::Factor;
 use super::gain::{KernelPrior, Noise};
-use super::laplace;
+use super::laplace::{self, Guess};
 use super::multinomial;
 use super::problem::Problem;
 use super::solution::{At, Solution};
@@ -34,10 +35,20 @@ impl<'p> Workspace<'p> {
         Workspace { problem, prior: KernelPrior::FLAT, quadratic: Some(Rc::new(quadratic)) }
     }
 
+    /// The quadratic form at a solution in place of the likelihood.
+    pub fn held(&self, quadratic: Rc<Quadratic<'p>>) -> Workspace<'p> {
+        Workspace { problem: self.problem, prior: self.prior, quadratic: Some(quadratic) }
+    }
+
     /// Another target for the quadratic form, which nobody else holds.
     pub fn set_target(&mut self, f: Vec<f64>, tt: f64) {
         let quadratic = self.quadratic.as_mut().and_then(Rc::get_mut);
         quadratic.expect("the form is this workspace's own").set_target(f, tt);
+    }
+
+    /// Whether no quadratic form serves all weights.
+    pub fn curvature_moves(&self) -> bool {
+        self.quadratic.is_none()
     }
 
     /// Whether a quadratic form stands in for a likelihood that is none.
@@ -52,8 +63,21 @@ impl<'p> Workspace<'p> {
         let mut solution = match &self.quadratic {
             Some(quadratic) => Solution::of(quadratic, active, a, noise, at, warm),
             None if self.problem.table.outputs > 1 => multinomial::mode(self.problem, active, a, warm),
-            None => laplace::mode(self.problem, active, a, warm),
+            None => laplace::mode(self.problem, active, a, None, warm),
         }?;
+        solution.log_evidence += self.prior.log(active);
+        Ok(solution)
+    }
+
+    /// The same after actions on the quadratic form at `before` have led to the model of `factor`.
+    pub fn solve_after(&self, factor: &Factor, noise: &[Noise], before: &Solution) -> Result<Solution> {
+        let (active, a) = (factor.active(), factor.precisions());
+        if self.quadratic.is_some() || self.problem.table.outputs > 1 {
+            return self.solve(active, a, noise, At::Best, Some(before));
+        }
+        self.problem.table.interrupt.check()?;
+        let guess = Guess { mean: factor.means(), gram: Rc::new(factor.gram()) };
+        let mut solution = laplace::mode(self.problem, active, a, Some(guess), Some(before))?;
         solution.log_evidence += self.prior.log(active);
         Ok(solution)
     }

@@ -56,6 +56,24 @@ fn as_good_as_from_nothing() {
     assert!(short < 5.0, "{short} nats lower than from nothing");
 }
 
+/// On so many rows the curvature is held for batch after batch: no worse than a look at the rows after each action.
+#[test]
+fn batches_with_the_curvature_held_are_as_good_as_single_actions() {
+    let (x, labels) = classes(40_000, 7);
+    let targets = Targets::classes(&labels, 2);
+    let fit = |batch: usize| {
+        let inference = Sequential { batch, ..Sequential::default() }.into();
+        let kernel = Rbf { gamma: 2.0.into() }.into();
+        Rvm { kernel, inference, dictionary: Dictionary::Size(80), ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit")
+    };
+    let ((held, report), (single, _)) = (fit(20), fit(1));
+    assert!(report.status == Status::Converged && rises(&report));
+    assert!(held.relevance.len() >= 26, "the curvature was not held for {} columns", held.relevance.len());
+    let short = single.log_evidence.unwrap() - held.log_evidence.unwrap();
+    assert!(short < 1.0, "{short} nats lower than by single actions");
+    assert!(report.iterations < 100, "{} rounds", report.iterations);
+}
+
 #[test]
 fn threads_do_not_change_a_bit() {
     let (x, labels) = classes(ROWS, 2);
