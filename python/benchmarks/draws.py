@@ -1,6 +1,7 @@
 """Error and evidence beside fastrvm's over several draws of rows and noise: prints a line of JSON.
 
-One draw decides by luck which of two models of the same evidence has the lower error.
+One draw decides by luck which of two models of the same evidence has the lower error. Of regressions a third fit goes on
+from fastrvm's model: what its evidence and error become where the search goes further.
 
 python draws.py DRAWS THREADS
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cases import Data, Entry, friedman_data, mixture_data, sinc_data
-from learners import learner
+from learners import learner, precisions
 from run_one import errors
 
 PROBLEMS: dict[str, tuple[str, Callable[[int], Data]]] = {
@@ -44,7 +45,18 @@ def compare(kind: str, data: Data, pair: tuple[Entry, ...]) -> dict[str, Any]:
         model = one.make()
         model.fit(data.X, data.t)
         out[entry.learner] = [errors(kind, model, data)["error"], one.facts(model, data)["evidence"]]
+        if entry.learner == "fastrvm" and kind == "regression":
+            out["on"] = on_from(precisions(model, data), pair[-1], data)
     return out
+
+
+def on_from(start: dict[str, Any], entry: Entry, data: Data) -> list[float]:
+    """Error and evidence of relvec where it goes on from those precisions."""
+    own = Entry("relvec", entry.threads, {"inference_params": {"start": {"given": start}}})
+    one = learner(own, "regression", data)
+    model = one.make()
+    model.fit(data.X, data.t)
+    return [errors("regression", model, data)["error"], one.facts(model, data)["evidence"]]
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def fastrvm_evidence(model: Any, data: Data, kind: str, t: Array) -> dict[str, f
     The constant has none (it is not penalised): for the evidence it gets its best value.
     """
     Phi = np.column_stack([rbf(data.X, data.X[model.relevance_], data.gamma), np.ones(len(data.X))])
-    alpha = model.alpha_.ravel() * (Phi[:, :-1] ** 2).sum(axis=0) ** 2
+    alpha = np.array(precisions(model, data)["alpha"])
     weights = np.append(model.dual_coef_.ravel(), model.intercept_)
     # So small that it penalises nothing.
     free = np.append(alpha, 1e-9 * len(t))
@@ -107,6 +107,17 @@ def fastrvm_evidence(model: Any, data: Data, kind: str, t: Array) -> dict[str, f
     # What the weights do, not what they are: they may cancel.
     off = np.abs(Phi @ (mean - weights)).max() / np.abs(Phi @ weights).max()
     return {"evidence": evidence, "best_evidence": best, "weights_off": float(off)}
+
+
+def precisions(model: Any, data: Data) -> dict[str, Any]:
+    """What a regression of fastrvm has learnt, in relvec's terms, without the constant; see `fastrvm_evidence`."""
+    lengths = (rbf(data.X, data.X[model.relevance_], data.gamma) ** 2).sum(axis=0)
+    return {
+        "relevance": [int(row) for row in model.relevance_],
+        "alpha": [float(alpha) for alpha in model.alpha_.ravel() * lengths**2],
+        "intercept_alpha": None,
+        "noise_variance": float(1 / np.ravel(getattr(model, "beta_", 1.0))[0]),
+    }
 
 
 def best_constant(evidence: Callable[[Array], float], alpha: Array) -> float:

@@ -303,6 +303,14 @@ def draws(record: Record, count: int, threads: int) -> str:
         worse = [b[0] - a[0] for a, b in zip(theirs, ours, strict=True)]
         nats = [b[1] - a[1] for a, b in zip(theirs, ours, strict=True)]
         scatter = error(kind, stdev(worse) / len(worse) ** 0.5) if len(worse) > 1 else "-"
+        on = ["-", "-"]
+        if kind == "regression":
+            further = [run["on"] for run in runs]
+            on = [
+                number(mean(b[1] - a[1] for a, b in zip(theirs, further, strict=True))),
+                f"{error(kind, mean(e for e, _ in further))}, "
+                f"{sum(b[0] > a[0] for a, b in zip(theirs, further, strict=True))} of {count}",
+            ]
         lines.append(
             [
                 f"`{name}`",
@@ -310,14 +318,16 @@ def draws(record: Record, count: int, threads: int) -> str:
                 f"{error(kind, mean(worse))} +- {scatter}",
                 f"{sum(w > 0 for w in worse)} of {count}",
                 number(mean(nats)),
+                *on,
             ]
         )
     title = (
         f"{count} draws of rows and noise, both learners on each, threads = {threads}. *Difference* is the error of "
-        "relvec less that of fastrvm, its mean and standard error.\n\n"
+        "relvec less that of fastrvm, its mean and standard error. *On* is relvec gone on from fastrvm's model: the evidence "
+        "that it adds to it, its error, and in how many draws that is above fastrvm's.\n\n"
     )
     head = ["case", "fastrvm", "relvec", "difference", "relvec is worse in", "evidence of relvec less fastrvm's"]
-    return title + table(head, lines)
+    return title + table([*head, "on: evidence", "on: error"], lines)
 
 
 def parts(record: Record, rows: int, threads: int) -> str:
