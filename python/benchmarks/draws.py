@@ -1,7 +1,7 @@
 """Error and evidence beside fastrvm's over several draws of rows and noise: prints a line of JSON.
 
-One draw decides by luck which of two models of the same evidence has the lower error. Of regressions a third fit goes on
-from fastrvm's model: what its evidence and error become where the search goes further.
+One draw decides by luck which of two models of the same evidence has the lower error. Of regressions a third fit goes
+on from fastrvm's model: what its evidence and error become where the search goes further.
 
 python draws.py DRAWS THREADS
 """

@@ -323,8 +323,8 @@ def draws(record: Record, count: int, threads: int) -> str:
         )
     title = (
         f"{count} draws of rows and noise, both learners on each, threads = {threads}. *Difference* is the error of "
-        "relvec less that of fastrvm, its mean and standard error. *On* is relvec gone on from fastrvm's model: the evidence "
-        "that it adds to it, its error, and in how many draws that is above fastrvm's.\n\n"
+        "relvec less that of fastrvm, its mean and standard error. *On* is relvec gone on from fastrvm's model: the "
+        "evidence that it adds to it, its error, and in how many draws that is above fastrvm's.\n\n"
     )
     head = ["case", "fastrvm", "relvec", "difference", "relvec is worse in", "evidence of relvec less fastrvm's"]
     return title + table([*head, "on: evidence", "on: error"], lines)
