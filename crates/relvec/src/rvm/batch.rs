@@ -28,8 +28,10 @@ const NEWTON_STEP: f64 = 3.0;
 /// How the next precisions follow from a posterior.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Newton's method in log alpha, the noise profiled out.
+    /// Newton's method in log alpha, the noise profiled out; where no step is long.
     Newton,
+    /// The same, steps cut to size, for the weights near their best; the others as [`Rule::Exact`].
+    NewtonOfNear,
     /// Each alpha at its exact best with the others held.
     Exact,
     /// alpha = gamma / mu^2.
@@ -87,7 +89,7 @@ impl Batch {
         let mut shortest: Option<(Vec<f64>, Vec<f64>, f64)> = None;
         for rule in self.rules {
             let Some((alpha, beta)) = self.propose(work, noise, now, *rule) else { continue };
-            let at = if *rule == Rule::Newton { At::Best } else { At::Precision(&beta) };
+            let at = if matches!(rule, Rule::Newton | Rule::NewtonOfNear) { At::Best } else { At::Precision(&beta) };
             let unit = typical(&beta);
             let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / unit).max(least(*j))).collect();
             if keep.len() < now.a.len() {
@@ -199,12 +201,22 @@ impl Batch {
         let a = self.hyperpriors.a;
         let new: Vec<f64> = match rule {
             Rule::Newton => {
-                if (0..m).any(|i| exact(i).abs() >= NEWTON_FROM) {
+                let all: Vec<usize> = (0..m).collect();
+                if all.iter().any(|i| exact(*i).abs() >= NEWTON_FROM) {
                     return None;
                 }
                 // The precisions stay relative to the old noise; the noise then moves to its best.
-                let step = newton(now, noise, work.problem.table.count)?;
-                return Some(((0..m).map(|i| alpha(i) * step[i].exp()).collect(), now.beta.clone()));
+                let step = newton(now, noise, work.problem.table.count, &all)?;
+                let short = step.iter().all(|p| p.abs() < NEWTON_STEP);
+                return short.then(|| (all.iter().map(|i| alpha(*i) * step[*i].exp()).collect(), now.beta.clone()));
+            }
+            Rule::NewtonOfNear => {
+                let near: Vec<usize> = (0..m).filter(|i| exact(*i).abs() < NEWTON_FROM).collect();
+                let of_near = newton(now, noise, work.problem.table.count, &near)?;
+                let mut step: Vec<f64> = (0..m).map(exact).collect();
+                near.iter().zip(of_near).for_each(|(i, own)| step[*i] = own);
+                let cut = |i: usize| alpha(i) * step[i].clamp(-NEWTON_STEP, NEWTON_STEP).exp();
+                return Some(((0..m).map(cut).collect(), now.beta.clone()));
             }
             Rule::Exact => (0..m).map(|i| alpha(i) * exact(i).clamp(-self.clip, self.clip).exp()).collect(),
             Rule::MacKay => (0..m)
@@ -226,10 +238,10 @@ impl Batch {
     }
 }
 
-/// Newton's step in log a at the best noise, (M6); `None` if the Hessian is unusable or the step long.
-fn newton(now: &Solution, noise: &[Noise], count: f64) -> Option<Vec<f64>> {
+/// Newton's step in log a of the weights `of` at the best noise, (M6), the others held; `None` if the Hessian is unusable.
+fn newton(now: &Solution, noise: &[Noise], count: f64, of: &[usize]) -> Option<Vec<f64>> {
     let m = now.a.len();
-    if m == 0 {
+    if of.is_empty() {
         return None;
     }
     let a = &now.a;
@@ -253,8 +265,9 @@ fn newton(now: &Solution, noise: &[Noise], count: f64) -> Option<Vec<f64>> {
         }
         row[i] += 0.5 * a[i] * (now.variance[i] + now.relative_square(i));
     }
-    let size = h.diag().iter().map(|v| v.abs()).sum::<f64>() / m as f64;
-    let gradient: Array1<f64> = (0..m).map(|i| now.gradient(i)).collect();
+    let h = if of.len() == m { h } else { h.select(Axis(0), of).select(Axis(1), of) };
+    let size = h.diag().iter().map(|v| v.abs()).sum::<f64>() / of.len() as f64;
+    let gradient: Array1<f64> = of.iter().map(|i| now.gradient(*i)).collect();
     let mut shift = 0.0;
     for _ in 0..6 {
         let shifted = || {
@@ -262,12 +275,11 @@ fn newton(now: &Solution, noise: &[Noise], count: f64) -> Option<Vec<f64>> {
             shifted.diag_mut().map_inplace(|v| *v += shift);
             shifted
         };
-        if let Ok(factor) = Cholesky::of(m, 0.0, shifted) {
+        if let Ok(factor) = Cholesky::of(of.len(), 0.0, shifted) {
             let mut step = gradient.clone().insert_axis(Axis(1));
             linalg::solve_lower(factor.lower.view(), step.view_mut());
             linalg::solve_lower_transposed(factor.lower.view(), step.view_mut());
-            let step = step.remove_axis(Axis(1)).to_vec();
-            return step.iter().all(|p| p.abs() < NEWTON_STEP).then_some(step);
+            return Some(step.remove_axis(Axis(1)).to_vec());
         }
         shift = (4.0 * shift).max(1e-3 * size);
     }

@@ -65,8 +65,10 @@ const HELD_JOINT: usize = 1;
 /// the evidence: no excursions, and a round of actions has to gain this many nats for each row.
 const HEAVY: usize = 400;
 const HEAVY_ROUND: f64 = 1e-5;
-const HEAVY_LOOSE_JOINT: usize = 2;
-const HEAVY_JOINT: usize = 10;
+/// A batch of actions costs as much as several joint steps: these go on until one gains less than its part of what a round
+/// must.
+const MAX_HEAVY_JOINT: usize = 12;
+const HEAVY_PARTS: f64 = 2.0;
 /// What an excursion must gain to be kept.
 const EXCURSION_GAIN: f64 = 0.05;
 /// Relative rounding of the log evidence: a step must gain more.
@@ -163,6 +165,7 @@ const TOP_DOWN: Batch = Batch {
     halvings: MAX_HALVINGS,
 };
 const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, gone: 0.0, ..TOP_DOWN };
+const HEAVY_JOINT: Batch = Batch { rules: &[Rule::NewtonOfNear, Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
 const MOVING_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
 /// Where solves are dear, what the held curvature promises in vain is not sought by ever shorter steps.
 const CLASSES_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::Em], halvings: 1, ..JOINT };
@@ -540,9 +543,8 @@ impl<'p> Search<'p> {
         }
         let (batch, most) = match (constant, self.phase) {
             (true, Phase::Held) => (&JOINT, HELD_JOINT),
-            (true, _) if self.joint_tolerance > TIGHT && self.is_heavy() => (&MOVING_JOINT, HEAVY_LOOSE_JOINT),
+            (true, _) if self.is_heavy() => (&HEAVY_JOINT, MAX_HEAVY_JOINT),
             (true, _) if self.joint_tolerance > TIGHT => (&JOINT, LOOSE_JOINT),
-            (true, _) if self.is_heavy() => (&JOINT, HEAVY_JOINT),
             (true, _) => (&JOINT, MAX_JOINT),
             (false, _) if several => (&CLASSES_JOINT, MOVING_SWEEPS),
             (false, _) => (&MOVING_JOINT, MOVING_SWEEPS),
@@ -561,8 +563,9 @@ impl<'p> Search<'p> {
                 break;
             };
             self.actions.joint += 1;
+            let rise = step.solution.log_evidence - now.log_evidence;
             now = step.solution;
-            if step.change < self.joint_tolerance {
+            if step.change < self.joint_tolerance || self.is_heavy() && self.is_slow(work, HEAVY_PARTS * rise) {
                 break;
             }
         }
