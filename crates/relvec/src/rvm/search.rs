@@ -65,8 +65,8 @@ const HELD_JOINT: usize = 1;
 /// the evidence: no excursions, and a round of actions has to gain this many nats for each row.
 const HEAVY: usize = 400;
 const HEAVY_ROUND: f64 = 1e-5;
-/// A batch of actions costs as much as several joint steps: these go on until one gains less than its part of what a round
-/// must.
+/// A batch of actions costs as much as several joint steps: these go on until one gains less than the batch did, or than its
+/// part of what a round must.
 const MAX_HEAVY_JOINT: usize = 12;
 const HEAVY_PARTS: f64 = 2.0;
 /// What an excursion must gain to be kept.
@@ -146,6 +146,8 @@ pub(super) struct Search<'p> {
     holds: bool,
     /// Whether the start with bounded curvature was tried, or need not be.
     tried_all: bool,
+    /// What the last batch of actions promised to gain.
+    promised: f64,
     /// The best model while an excursion is under way.
     kept: Option<Solution>,
     /// Excursions begun, and those that have failed since the last that helped.
@@ -258,6 +260,7 @@ impl<'p> Search<'p> {
             many: Bound::pays(problem),
             holds: Bound::pays(problem) && settings.joint && settings.batch > 1,
             tried_all: phase == Phase::First,
+            promised: 0.0,
             kept: None,
             excursions: 0,
             failed: 0,
@@ -399,6 +402,7 @@ impl<'p> Search<'p> {
         let mut next = work.solve_after(&trial, &self.noise, &self.now);
         // Joint steps of so many weights take long, and do not make up for a fall.
         let hopeless = |solution: &Solution| self.now.is_ample() && solution.log_evidence < self.now.log_evidence;
+        self.promised = taken.iter().map(|(_, gain)| gain).sum();
         if self.settings.joint && next.as_ref().is_ok_and(|solution| !hopeless(solution)) {
             next = self.joint(work, next?);
         }
@@ -565,7 +569,9 @@ impl<'p> Search<'p> {
             self.actions.joint += 1;
             let rise = step.solution.log_evidence - now.log_evidence;
             now = step.solution;
-            if step.change < self.joint_tolerance || self.is_heavy() && self.is_slow(work, HEAVY_PARTS * rise) {
+            // Of large models the next batch of actions comes first where it is likely to gain more.
+            let little = rise < self.promised || self.is_slow(work, HEAVY_PARTS * rise);
+            if step.change < self.joint_tolerance || self.is_heavy() && little {
                 break;
             }
         }
