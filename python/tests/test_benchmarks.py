@@ -105,7 +105,7 @@ def test_cases_have_different_names_and_known_learners():
 
 def test_draws_are_compared_pair_by_pair():
     from cases import Entry, friedman_data
-    from draws import compare
+    from draws import compare, on_from
     from report import draws
 
     data = friedman_data(60, 3)
@@ -115,10 +115,22 @@ def test_draws_are_compared_pair_by_pair():
     assert found["relvec"][1] == model.log_evidence_
     off = data.center + data.scale * model.predict(data.X_test) - data.truth
     assert found["relvec"][0] == pytest.approx(np.sqrt(np.mean(off**2)))
+    # A search that goes on from its end is there already.
+    start = {
+        "relevance": model.relevance_.tolist(),
+        "alpha": model.alpha_.tolist(),
+        "noise_variance": model.noise_variance_,
+    }
+    assert on_from(start, Entry("relvec"), data)[1] == pytest.approx(model.log_evidence_, abs=0.1)
     # Differences of 1 and 3: mean 2, standard error 1.
-    runs = [{"kind": "regression", "fastrvm": [5.0, -9.0], "relvec": [5.0 + d, -7.0]} for d in (1.0, 3.0)]
+    runs = [
+        {"kind": "regression", "fastrvm": [5.0, -9.0], "relvec": [5.0 + d, -7.0], "on": [4.0 + d, -8.0]}
+        for d in (1.0, 3.0)
+    ]
     line = draws({"a": runs}, 2, 1).splitlines()[-1]
-    assert line == "| `a` | 5 | 7 | 2 +- 1 | 2 of 2 | 2 |"
+    assert line == "| `a` | 5 | 7 | 2 +- 1 | 2 of 2 | 2 | 1 | 6, 1 of 2 |"
+    line = draws({"a": [{**run, "kind": "classes"} for run in runs]}, 2, 1).splitlines()[-1]
+    assert line.endswith("| 2 | - | - |")
 
 
 def test_a_search_by_parts_is_that_of_all_candidates_where_those_are_few():
