@@ -345,19 +345,26 @@ impl<'p> Search<'p> {
     fn settle_frozen(&mut self, work: &Workspace<'p>, now: &Solution) -> Result<Option<Solution>> {
         let Some(frozen) = laplace::frozen(work.problem, now) else { return Ok(None) };
         let columns: Vec<usize> = (0..now.active.len()).collect();
-        let mut inner = frozen.solve(&columns, &now.a, &self.noise, At::Best, None)?;
-        for _ in 0..FROZEN_SWEEPS {
-            let Some(step) = FROZEN.step(&frozen, &self.noise, &inner)? else { break };
-            self.actions.joint += 1;
-            inner = step.solution;
-            if step.change < LOOSE {
-                break;
-            }
-        }
+        let start = frozen.solve(&columns, &now.a, &self.noise, At::Best, None)?;
+        let inner = self.rest_on(&frozen, start)?;
         let active: Vec<usize> = inner.active.iter().map(|k| now.active[*k]).collect();
         let columns = now.columns_of(&inner.active);
         let start = inner.renamed(active, columns);
         work.solve(&start.active, &start.a, &self.noise, At::Best, Some(&start)).map(Some)
+    }
+
+    /// The precisions at rest on a quadratic form.
+    fn rest_on(&mut self, form: &Workspace<'p>, start: Solution) -> Result<Solution> {
+        let mut now = start;
+        for _ in 0..FROZEN_SWEEPS {
+            let Some(step) = FROZEN.step(form, &self.noise, &now)? else { break };
+            self.actions.joint += 1;
+            now = step.solution;
+            if step.change < LOOSE {
+                break;
+            }
+        }
+        Ok(now)
     }
 
     fn begin_climb(&mut self, work: &Workspace<'p>) -> Result<()> {
@@ -452,15 +459,12 @@ impl<'p> Search<'p> {
     fn go_on(&mut self, work: &Workspace<'p>, trial: &mut Factor<'p>, least: f64, taken: &mut Vec<(Action, f64)>) -> Result<()> {
         let held = work.held(trial.quadratic());
         for _ in 1..HELD_BATCHES {
-            let mut model = held.solve(trial.active(), trial.precisions(), &self.noise, At::Best, None)?;
-            for _ in 0..FROZEN_SWEEPS {
-                let Some(step) = FROZEN.step(&held, &self.noise, &model)? else { break };
-                self.actions.joint += 1;
-                model = step.solution;
-                if step.change < LOOSE {
-                    break;
-                }
-            }
+            let start = match held.solve(trial.active(), trial.precisions(), &self.noise, At::Best, None) {
+                // The mode will tell.
+                Err(Error::Singular { .. }) => break,
+                other => other?,
+            };
+            let model = self.rest_on(&held, start)?;
             *trial = trial.at(&model);
             let more = self.take_batch(work, trial, least);
             if more.is_empty() {

@@ -208,7 +208,7 @@ impl Solution {
     }
 
     /// Means of the columns `active`, `[M]` of one output, by the posterior: columns that are not in this solution are at
-    /// 0, and those that are left out take the rest along, which may have balanced them.
+    /// 0, and those that are left out take the rest along, which may have balanced them, (M14b).
     pub fn mean_for(&self, active: &[usize]) -> Array1<f64> {
         let place = |j: &usize| self.active.iter().position(|k| k == j);
         let places: Vec<Option<usize>> = active.iter().map(place).collect();
