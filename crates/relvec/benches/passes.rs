@@ -9,7 +9,7 @@
 mod design;
 #[path = "../src/error.rs"]
 mod error;
-#[path = "../src/rvm/factor.rs"]
+#[path = "../src/rvm/factor/mod.rs"]
 mod factor;
 #[path = "../src/rvm/gain.rs"]
 mod gain;

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// The largest jitter, relative to a unit-norm diagonal; more would change the model.
 pub(crate) const MAX_JITTER: f64 = 1e-11;
 /// Below this many multiply-adds two threads that wait for each other are slower than one.
-const PARALLEL_FLOPS: f64 = 1e8;
+const PARALLEL_FLOPS: f64 = 1e7;
 /// Below this many, so are tasks of their own.
 const PARALLEL_TASKS: f64 = 3e6;
 /// Columns of one task: up to so many, and no fewer than so many only to have more tasks.
@@ -197,6 +197,18 @@ pub(crate) fn lower_gram(keep: bool, a: ArrayView2<f64>, mut out: ArrayViewMut2<
         // The longest first.
         rows.into_par_iter().enumerate().rev().for_each(row_of_parts);
     }
+}
+
+/// `w' w`, [m, m], of lower triangular `w`: no product with what is above the diagonal.
+pub(crate) fn gram_of_lower(w: ArrayView2<f64>) -> Array2<f64> {
+    let m = w.ncols();
+    let mut out = Array2::zeros((m, m));
+    for (k, rows) in w.axis_chunks_iter(Axis(0), MOST_PART).enumerate() {
+        let until = k * MOST_PART + rows.nrows();
+        add_gram(rows.slice(s![.., ..until]), out.slice_mut(s![..until, ..until]));
+    }
+    mirror(&mut out);
+    out
 }
 
 /// As [`add_gram`], in the calling thread alone.
@@ -411,7 +423,7 @@ mod tests {
                 }
             }
         }
-        for m in [1, 8, 47, 48, 49, 56, 57, 100, 300] {
+        for m in [1, 8, 47, 48, 49, 56, 57, 100, 300, 600] {
             let a = numbers(90, m, 5);
             let expected = Array2::from_shape_fn((m, m), |(i, j)| (0..90).map(|l| a[[l, i]] * a[[l, j]]).sum::<f64>());
             assert_eq!(gram(a.view()), expected, "{m}");
@@ -419,6 +431,8 @@ mod tests {
             add_gram_alone(a.view(), alone.view_mut());
             mirror(&mut alone);
             assert_eq!(alone, &expected * 2.0, "{m}");
+            let lower = Array2::from_shape_fn((m, m), |(i, j)| if j <= i { ((i * 7 + j * 5) % 23) as f64 - 11.0 } else { 0.0 });
+            assert_eq!(gram_of_lower(lower.view()), gram(lower.view()), "{m}");
         }
     }
 

@@ -21,6 +21,10 @@ const DROP_FROM: f64 = 0.1;
 const ROUNDING: f64 = 1e-11;
 /// Halvings of a step that would lower the evidence.
 pub(crate) const MAX_HALVINGS: usize = 8;
+/// What is added to the diagonal of an indefinite Hessian at first, over its mean; and always where the steps of some
+/// weights are long: there it hardly ever is definite.
+const SHIFT: f64 = 1e-3;
+const SHIFT_OF_NEAR: f64 = 64e-3;
 /// Newton's step is tried when the fixed point's steps are below this, and taken if below its own.
 const NEWTON_FROM: f64 = 1.0;
 const NEWTON_STEP: f64 = 3.0;
@@ -50,6 +54,8 @@ pub(crate) struct Batch {
     pub clip: f64,
     /// A weight with gamma below this is gone from the model; 0 keeps all.
     pub gone: f64,
+    /// Whether a weight whose best precision is infinite goes with the step.
+    pub drops: bool,
     /// Halvings of a step that would lower the evidence, at most.
     pub halvings: usize,
 }
@@ -84,7 +90,8 @@ impl Batch {
         let value = self.objective(work, now);
         let floor = value - ROUNDING * value.abs().max(1.0);
         let least = |j: usize| if j == 0 && work.problem.has_bias { 0.0 } else { LEAST_PRECISION };
-        let keep: Vec<usize> = (0..now.a.len()).filter(|i| now.determined(*i) >= self.gone).collect();
+        let stays = |i: &usize| now.determined(*i) >= self.gone && !(self.drops && now.is_useless(*i));
+        let keep: Vec<usize> = (0..now.a.len()).filter(stays).collect();
         let slack = DROP_SLACK * (now.a.len() - keep.len()) as f64;
         let mut shortest: Option<(Vec<f64>, Vec<f64>, f64)> = None;
         for rule in self.rules {
@@ -206,13 +213,13 @@ impl Batch {
                     return None;
                 }
                 // The precisions stay relative to the old noise; the noise then moves to its best.
-                let step = newton(now, noise, work.problem.table.count, &all)?;
+                let step = newton(now, noise, work.problem.table.count, &all, 0.0)?;
                 let short = step.iter().all(|p| p.abs() < NEWTON_STEP);
                 return short.then(|| (all.iter().map(|i| alpha(*i) * step[*i].exp()).collect(), now.beta.clone()));
             }
             Rule::NewtonOfNear => {
                 let near: Vec<usize> = (0..m).filter(|i| exact(*i).abs() < NEWTON_FROM).collect();
-                let of_near = newton(now, noise, work.problem.table.count, &near)?;
+                let of_near = newton(now, noise, work.problem.table.count, &near, SHIFT_OF_NEAR)?;
                 let mut step: Vec<f64> = (0..m).map(exact).collect();
                 near.iter().zip(of_near).for_each(|(i, own)| step[*i] = own);
                 let cut = |i: usize| alpha(i) * step[i].clamp(-NEWTON_STEP, NEWTON_STEP).exp();
@@ -238,8 +245,9 @@ impl Batch {
     }
 }
 
-/// Newton's step in log a of the weights `of` at the best noise, (M6), the others held; `None` if the Hessian is unusable.
-fn newton(now: &Solution, noise: &[Noise], count: f64, of: &[usize]) -> Option<Vec<f64>> {
+/// Newton's step in log a of the weights `of` at the best noise, (M6), the others held; the Hessian with `shift` times its
+/// mean, or more, on the diagonal. `None` if that is unusable.
+fn newton(now: &Solution, noise: &[Noise], count: f64, of: &[usize], shift: f64) -> Option<Vec<f64>> {
     let m = now.a.len();
     if of.is_empty() {
         return None;
@@ -268,7 +276,7 @@ fn newton(now: &Solution, noise: &[Noise], count: f64, of: &[usize]) -> Option<V
     let h = if of.len() == m { h } else { h.select(Axis(0), of).select(Axis(1), of) };
     let size = h.diag().iter().map(|v| v.abs()).sum::<f64>() / of.len() as f64;
     let gradient: Array1<f64> = of.iter().map(|i| now.gradient(*i)).collect();
-    let mut shift = 0.0;
+    let mut shift = shift * size;
     for _ in 0..6 {
         let shifted = || {
             let mut shifted = h.clone();
@@ -281,7 +289,7 @@ fn newton(now: &Solution, noise: &[Noise], count: f64, of: &[usize]) -> Option<V
             linalg::solve_lower_transposed(factor.lower.view(), step.view_mut());
             return Some(step.remove_axis(Axis(1)).to_vec());
         }
-        shift = (4.0 * shift).max(1e-3 * size);
+        shift = (4.0 * shift).max(SHIFT * size);
     }
     None
 }

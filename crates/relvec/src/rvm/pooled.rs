@@ -36,6 +36,7 @@ const SETTLE: Batch = Batch {
     hyperpriors: Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
     clip: 50.0,
     gone: 0.0,
+    drops: false,
     halvings: 2,
 };
 const SETTLED: f64 = 1e-2;

@@ -164,10 +164,11 @@ const TOP_DOWN: Batch = Batch {
     hyperpriors: Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
     clip: THOROUGH.top_down_step,
     gone: 1e-6,
+    drops: false,
     halvings: MAX_HALVINGS,
 };
 const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, gone: 0.0, ..TOP_DOWN };
-const HEAVY_JOINT: Batch = Batch { rules: &[Rule::NewtonOfNear, Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
+const HEAVY_JOINT: Batch = Batch { rules: &[Rule::NewtonOfNear, Rule::Exact, Rule::MacKay, Rule::Em], drops: true, ..JOINT };
 const MOVING_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
 /// Where solves are dear, what the held curvature promises in vain is not sought by ever shorter steps.
 const CLASSES_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::Em], halvings: 1, ..JOINT };
@@ -374,7 +375,8 @@ impl<'p> Search<'p> {
             self.now = best;
         }
         self.phase = Phase::Climb;
-        if self.settings.joint {
+        // Of a large model actions gain more in the same time.
+        if self.settings.joint && !self.is_heavy() {
             self.now = self.joint(work, self.now.clone())?;
         }
         Ok(())
@@ -482,7 +484,13 @@ impl<'p> Search<'p> {
         let mut taken = Vec::new();
         // Joint steps re-estimate better than single actions; what they leave comes last.
         let joint = self.settings.joint;
-        self.take_singles(work, trial, most, least, !joint, &mut taken);
+        if joint && most > 1 && self.is_heavy() {
+            // Of a large model each single action takes as long as a product; what is useless goes with the next joint step.
+            taken = trial.add_best(most, least, BATCH_SHARE, &self.barred);
+        }
+        if taken.is_empty() {
+            self.take_singles(work, trial, most, least, !joint, &mut taken);
+        }
         if taken.is_empty() && self.settings.swaps && !self.is_rough() && self.phase != Phase::Held {
             let swaps = trial.swaps(least, &self.barred);
             let worthwhile = swaps.first().map_or(0.0, |(_, gain)| SWAP_SHARE * gain);
@@ -559,7 +567,9 @@ impl<'p> Search<'p> {
         };
         let mut now = start;
         for _ in 0..most {
-            if let Some(smaller) = self.drop_useless(work, &now)? {
+            if !batch.drops
+                && let Some(smaller) = self.drop_useless(work, &now)?
+            {
                 now = smaller;
                 continue;
             }
@@ -571,6 +581,7 @@ impl<'p> Search<'p> {
                 break;
             };
             self.actions.joint += 1;
+            self.actions.deleted += now.active.len() - step.solution.active.len();
             let rise = step.solution.log_evidence - now.log_evidence;
             now = step.solution;
             // Of large models the next batch of actions comes first where it is likely to gain more.
@@ -579,7 +590,7 @@ impl<'p> Search<'p> {
                 break;
             }
         }
-        if !self.noise.iter().any(Noise::is_learnt) {
+        if !self.noise.iter().any(Noise::is_learnt) || now.has_best_noise(&self.noise, work.problem.table.count) {
             return Ok(now);
         }
         let best = work.solve(&now.active, &now.a, &self.noise, At::Best, Some(&now))?;
@@ -589,12 +600,12 @@ impl<'p> Search<'p> {
     /// Deletes the weights whose best precision is infinite: all of them if the evidence rises, else
     /// the most useless one.
     fn drop_useless(&mut self, work: &Workspace<'p>, now: &Solution) -> Result<Option<Solution>> {
-        let copies = now.outputs as f64;
-        let surplus = |i: usize| copies * now.relative_square(i) / now.variance[i] - now.determined(i);
         self.needed.retain(|(_, until)| now.log_evidence < *until);
         let needed = |i: usize| self.needed.iter().any(|(column, _)| *column == now.active[i]);
-        let useless: Vec<usize> = (0..now.a.len()).filter(|i| surplus(*i) <= 1e-12 && !needed(*i)).collect();
-        let Some(worst) = useless.iter().copied().min_by(|i, j| surplus(*i).total_cmp(&surplus(*j))) else { return Ok(None) };
+        let useless: Vec<usize> = (0..now.a.len()).filter(|i| now.is_useless(*i) && !needed(*i)).collect();
+        let Some(worst) = useless.iter().copied().min_by(|i, j| now.surplus(*i).total_cmp(&now.surplus(*j))) else {
+            return Ok(None);
+        };
         for gone in [useless, vec![worst]] {
             let keep: Vec<usize> = (0..now.a.len()).filter(|i| !gone.contains(i)).collect();
             if let Ok(next) = without(work, &self.noise, now, &keep, At::Best)

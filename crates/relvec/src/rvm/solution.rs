@@ -261,6 +261,16 @@ impl Solution {
         (outputs - self.a[i] * self.variance[i]).clamp(0.0, outputs)
     }
 
+    /// Whether the best precision of weight i, the others held, is infinite: the evidence would not fall without it.
+    pub fn is_useless(&self, i: usize) -> bool {
+        self.surplus(i) <= 1e-12
+    }
+
+    /// The square of mean i over what it would be by chance, less what the data tell of it.
+    pub fn surplus(&self, i: usize) -> f64 {
+        self.outputs as f64 * self.relative_square(i) / self.variance[i] - self.determined(i)
+    }
+
     /// One noise precision that stands for all: their geometric mean.
     pub fn typical_precision(&self) -> f64 {
         typical(&self.beta)
@@ -283,6 +293,11 @@ impl Solution {
     /// Mean i of each output, `[R]`.
     fn means(&self, i: usize) -> impl Iterator<Item = f64> {
         self.mean.iter().skip(i).step_by(self.active.len()).copied()
+    }
+
+    /// Whether the noise precisions are the best at these relative precisions.
+    pub fn has_best_noise(&self, noise: &[Noise], count: f64) -> bool {
+        noise.iter().zip(&self.energy).zip(&self.beta).all(|((noise, e), beta)| noise.precision(*e, count) == *beta)
     }
 
     /// |t - Phi mu|^2 of each noise, kept positive.
@@ -336,5 +351,5 @@ fn variances(inverse: &Array2<f64>) -> Vec<f64> {
 
 /// inv(R)'inv(R), [M, M].
 pub(crate) fn covariance(inverse: &Array2<f64>) -> Array2<f64> {
-    linalg::gram(inverse.view())
+    linalg::gram_of_lower(inverse.view())
 }

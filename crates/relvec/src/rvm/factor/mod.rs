@@ -1,11 +1,12 @@
 //! The Cholesky factor of the active set with everything the search needs of the other columns,
 //! kept by rotations that do not drift, (M10) to (M12): the heart of the sequential scheme.
 
+mod additions;
+mod swaps;
+
 use std::rc::Rc;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
-use rayon::prelude::*;
-
 use smallvec::SmallVec;
 
 use super::gain::{Candidate, KernelPrior, LEAST_PRECISION, Noise, Profile, Seen, by_noise};
@@ -31,6 +32,16 @@ pub(crate) enum Action {
 }
 
 impl Action {
+    /// The same for another column; of one without a swap.
+    fn of(self, column: usize) -> Action {
+        match self {
+            Action::Add { a, .. } => Action::Add { column, a },
+            Action::Reestimate { a, .. } => Action::Reestimate { column, a },
+            Action::Delete { .. } => Action::Delete { column },
+            Action::Swap { out, .. } => Action::Swap { out, column },
+        }
+    }
+
     /// The column that is to be barred if the action fails.
     pub fn column(&self) -> usize {
         match *self {
@@ -258,23 +269,22 @@ impl<'a> Factor<'a> {
         }
     }
 
+    /// The `count` columns whose addition would gain most, those above `least`, best first.
+    fn most_promising(&self, count: usize, least: f64, barred: &[bool]) -> Vec<usize> {
+        let of = |action| match action {
+            (Action::Add { column, .. }, gain) if gain > least && !barred[column] => Some((column, gain)),
+            _ => None,
+        };
+        let mut best: Vec<(usize, f64)> = self.actions().into_iter().flatten().filter_map(of).collect();
+        best.sort_by(|x, y| y.1.total_cmp(&x.1));
+        best.iter().take(count).map(|(column, _)| *column).collect()
+    }
+
     /// Makes the rows of G that the next `count` additions need in one pass over the data.
     pub fn prepare(&self, count: usize, least: f64, barred: &[bool]) {
-        if self.quadratic.is_stored() {
-            return;
+        if !self.quadratic.is_stored() {
+            self.quadratic.prepare(&self.most_promising(count, least, barred));
         }
-        let mut best: Vec<(usize, f64)> = self
-            .actions()
-            .into_iter()
-            .flatten()
-            .filter_map(|(action, gain)| match action {
-                Action::Add { column, .. } if gain > least && !barred[column] => Some((column, gain)),
-                _ => None,
-            })
-            .collect();
-        best.sort_by(|x, y| y.1.total_cmp(&x.1));
-        let columns: Vec<usize> = best.iter().take(count).map(|(column, _)| *column).collect();
-        self.quadratic.prepare(&columns);
     }
 
     /// Whether a column is, up to rounding, one that is in the model.
@@ -286,62 +296,6 @@ impl<'a> Factor<'a> {
         }
         let row = self.quadratic.row(column);
         self.active.iter().any(|j| row[*j].abs() > SAME_COSINE * (diag[*j] * diag[column]).sqrt())
-    }
-
-    /// For each active column the best column to replace it and the gain, if above `least`; best first.
-    pub fn swaps(&self, least: f64, barred: &[bool]) -> Vec<(Action, f64)> {
-        const CHUNK: usize = 16;
-        let m = self.active.len();
-        let p = self.position.len();
-        let profile = self.profiles();
-        let (mean, variance) = self.moments();
-        let dense = self.dense_inverse();
-        let v = ArrayView2::from_shape((m, p), &self.v).expect("V is [M, P]");
-        // Plain borrows: the closure runs on all threads, the source of G does not.
-        let (active, a, position, s_all, q_all) = (&self.active, &self.a, &self.position, &self.s, &self.q);
-        let (diag, has_mean, prior) = (&self.quadratic.diag, self.quadratic.has_mean(), self.prior);
-        let noises = self.noise.len();
-        let now: Vec<f64> = (0..noises).map(|k| self.energy(k)).collect();
-        let chunk = |start: usize| {
-            let end = (start + CHUNK).min(m);
-            // e_ij = phi_j'Phi Sigma'_:i, as rows.
-            let e = linalg::times(dense.slice(ndarray::s![.., start..end]).t(), v);
-            (start..end)
-                .filter_map(|i| {
-                    let d = variance[i];
-                    let seen = |k: usize, size: f64| Seen { q: size / d, energy: now[k] + size * size / d };
-                    let seen = by_noise(noises, mean.len(), |k| mean[k][i], seen);
-                    let without = Candidate { s: (1.0 - a[i] * d) / d, seen };
-                    let loss = without.contribution(a[i], &profile) - prior.cost(active[i]);
-                    let row = e.row(i - start);
-                    let mut best: Option<(usize, f64)> = None;
-                    for j in 0..p {
-                        if position[j] != OUT || barred[j] || !(s_all[j] > SPAN_FLOOR * diag[j]) {
-                            continue;
-                        }
-                        let s = s_all[j] + row[j] * row[j] / d;
-                        let q = |k: usize| q_all[k][j] + row[j] * mean[k][i] / d;
-                        let seen = |k: usize, q: f64| Seen { q, energy: without.seen[k].energy };
-                        let candidate = Candidate { s, seen: by_noise(noises, mean.len(), q, seen) };
-                        let needed = loss + prior.cost(j) + best.map_or(least, |(_, top)| top);
-                        if candidate.most(&profile) < needed {
-                            continue;
-                        }
-                        let least_precision = if j == 0 && has_mean { 0.0 } else { LEAST_PRECISION };
-                        let Some(a) = candidate.best(&profile, least_precision) else { continue };
-                        let gain = candidate.contribution(a, &profile) - prior.cost(j) - loss;
-                        if gain > least && best.is_none_or(|(_, top)| gain > top) {
-                            best = Some((j, gain));
-                        }
-                    }
-                    best.map(|(column, gain)| (Action::Swap { out: active[i], column }, gain))
-                })
-                .collect::<Vec<_>>()
-        };
-        let starts: Vec<usize> = (0..m).step_by(CHUNK).collect();
-        let mut out: Vec<(Action, f64)> = starts.into_par_iter().map(chunk).collect::<Vec<_>>().concat();
-        out.sort_by(|x, y| y.1.total_cmp(&x.1));
-        out
     }
 
     /// Takes an action.
@@ -360,30 +314,6 @@ impl<'a> Factor<'a> {
                 self.try_swap(out, column, f64::NEG_INFINITY);
             }
         }
-    }
-
-    /// Replaces `out` by `column` at its best precision if that gains more than `least`, else leaves
-    /// the model as it was (up to the order of the active set); returns whether it did.
-    pub fn try_swap(&mut self, out: usize, column: usize, least: f64) -> bool {
-        if self.position[out] == OUT || self.position[column] != OUT {
-            return false;
-        }
-        let before = self.log_evidence();
-        let a_out = self.a[self.position[out]];
-        self.move_last(self.position[out]);
-        self.pop();
-        let profile = self.profiles();
-        let candidate = self.outside(column);
-        let outside = candidate.s > SPAN_FLOOR * self.quadratic.diag[column] && !self.is_twin(column);
-        if let Some(a) = candidate.best(&profile, self.least(column)).filter(|_| outside)
-            && self.log_evidence() + candidate.contribution(a, &profile) + self.prior.cost(out)
-                > before + self.prior.cost(column) + least
-        {
-            self.push(column, a);
-            return true;
-        }
-        self.push(out, a_out);
-        false
     }
 
     /// Posterior means, `[R][M]`, and relative variances, `[M]`, of the active weights.
@@ -587,11 +517,11 @@ mod tests {
     use crate::rvm::solution::At;
     use crate::sums::Sums;
 
-    const ROWS: usize = 300;
+    pub(super) const ROWS: usize = 300;
 
     /// A Gaussian kernel on a line, bias first, unit columns; targets of mean `mean` before it is
     /// taken off; of a second output minus that, of a third twice that, and so on.
-    fn quadratic(mean: f64, outputs: usize) -> Rc<Quadratic<'static>> {
+    pub(super) fn quadratic(mean: f64, outputs: usize) -> Rc<Quadratic<'static>> {
         let mut random = rand_pcg::Pcg64::seed_from_u64(1);
         let x: Vec<f64> = (0..ROWS).map(|_| random.random_range(-10.0..10.0)).collect();
         let mut phi = Array2::from_shape_fn((ROWS, ROWS + 1), |(i, j)| match j {
@@ -609,16 +539,18 @@ mod tests {
         Rc::new(Quadratic::stored(sums.finish(), Some(means)))
     }
 
-    fn learnt() -> Noise {
-        Noise::Learnt { cap: 1e6, c: 0.5, d: 0.1 }
+    /// Of several one is at its cap, so held, and the others move.
+    pub(super) fn noises() -> [Noise; 3] {
+        let learnt = Noise::Learnt { cap: 1e6, c: 0.5, d: 0.1 };
+        [learnt, Noise::Learnt { cap: 0.5, c: 0.0, d: 0.0 }, learnt]
     }
 
-    fn empty(quadratic: &Rc<Quadratic<'static>>, noise: &[Noise]) -> Factor<'static> {
+    pub(super) fn empty(quadratic: &Rc<Quadratic<'static>>, noise: &[Noise]) -> Factor<'static> {
         let solution = Solution::of(quadratic, &[], &[], noise, At::Best, None).unwrap();
         Factor::new(quadratic.clone(), &solution, noise, KernelPrior::FLAT)
     }
 
-    fn fresh(factor: &Factor<'static>) -> (Solution, Factor<'static>) {
+    pub(super) fn fresh(factor: &Factor<'static>) -> (Solution, Factor<'static>) {
         let solution = Solution::of(&factor.quadratic, &factor.active, &factor.a, &factor.noise, At::Best, None).unwrap();
         let again = Factor::new(factor.quadratic.clone(), &solution, &factor.noise, KernelPrior::FLAT);
         (solution, again)
@@ -671,8 +603,7 @@ mod tests {
     fn gains_are_exact_with_profiled_noise() {
         for (mean, outputs) in [(0.0, 1), (3.0, 1), (1e4, 1), (0.0, 3), (3.0, 2)] {
             let quadratic = quadratic(mean, outputs);
-            // Of several one is at its cap, so held, and another moves.
-            let noise = [learnt(), Noise::Learnt { cap: 0.5, c: 0.0, d: 0.0 }, learnt()];
+            let noise = noises();
             let mut factor = empty(&quadratic, &noise[..outputs]);
             for _ in 0..12 {
                 let (action, _) = factor.best_action(0.0, &[false; ROWS + 1], true).unwrap();
