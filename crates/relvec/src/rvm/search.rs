@@ -532,7 +532,7 @@ impl<'p> Search<'p> {
         taken: &mut Vec<(Action, f64)>,
     ) {
         // Not all of the best will be the best after the first of them: a few more.
-        trial.prepare(2 * most, least, &self.barred);
+        trial.prepare(2 * most, least, BATCH_SHARE, &self.barred);
         let mut threshold = least;
         while taken.len() < most
             && !work.problem.table.interrupt.is_raised()

@@ -19,8 +19,7 @@ impl Factor<'_> {
     /// Adds up to `most` columns, each the best after those before it, as long as one gains more than `least` and `share` of
     /// what the first did; of those that are most promising now. The actions and their gains.
     pub fn add_best(&mut self, most: usize, least: f64, share: f64, barred: &[bool]) -> Vec<(Action, f64)> {
-        let mut listed = self.most_promising(LISTED * most, least, barred);
-        self.quadratic.prepare(&listed);
+        let mut listed = self.most_promising(LISTED * most, least, share, barred);
         // The bias may change f.
         listed.retain(|j| !(*j == 0 && self.quadratic.has_mean() || self.is_twin(*j)));
         if listed.is_empty() {
@@ -104,7 +103,7 @@ mod tests {
                 single.apply(action);
             }
             let (mut block, before) = (single.clone(), single.log_evidence());
-            let listed = single.most_promising(ROWS, 1e-3, &open);
+            let listed = single.most_promising(ROWS, 1e-3, 0.01, &open);
             let taken = block.add_best(ROWS, 1e-3, 0.01, &open);
             let closed: [bool; ROWS + 1] = std::array::from_fn(|j| !listed.contains(&j));
             let size = 1e-8 * before.abs().max(1.0);

@@ -269,21 +269,22 @@ impl<'a> Factor<'a> {
         }
     }
 
-    /// The `count` columns whose addition would gain most, those above `least`, best first.
-    fn most_promising(&self, count: usize, least: f64, barred: &[bool]) -> Vec<usize> {
+    /// The `count` columns whose addition would gain most, more than `least` and than `share` of the first; best first.
+    fn most_promising(&self, count: usize, least: f64, share: f64, barred: &[bool]) -> Vec<usize> {
         let of = |action| match action {
             (Action::Add { column, .. }, gain) if gain > least && !barred[column] => Some((column, gain)),
             _ => None,
         };
         let mut best: Vec<(usize, f64)> = self.actions().into_iter().flatten().filter_map(of).collect();
         best.sort_by(|x, y| y.1.total_cmp(&x.1));
-        best.iter().take(count).map(|(column, _)| *column).collect()
+        let worthwhile = best.first().map_or(0.0, |(_, gain)| share * gain);
+        best.iter().take(count).take_while(|(_, gain)| *gain >= worthwhile).map(|(column, _)| *column).collect()
     }
 
-    /// Makes the rows of G that the next `count` additions need in one pass over the data.
-    pub fn prepare(&self, count: usize, least: f64, barred: &[bool]) {
+    /// Makes the rows of G that the next additions need, as [`Factor::most_promising`], in one pass over the data.
+    pub fn prepare(&self, count: usize, least: f64, share: f64, barred: &[bool]) {
         if !self.quadratic.is_stored() {
-            self.quadratic.prepare(&self.most_promising(count, least, barred));
+            self.quadratic.prepare(&self.most_promising(count, least, share, barred));
         }
     }
 
@@ -294,8 +295,9 @@ impl<'a> Factor<'a> {
         if self.s[column] > 1e-3 * diag[column] {
             return false;
         }
-        let row = self.quadratic.row(column);
-        self.active.iter().any(|j| row[*j].abs() > SAME_COSINE * (diag[*j] * diag[column]).sqrt())
+        // G is symmetric, and the rows of the model are there.
+        let product = |j: usize| self.quadratic.row(j)[column];
+        self.active.iter().any(|j| product(*j).abs() > SAME_COSINE * (diag[*j] * diag[column]).sqrt())
     }
 
     /// Takes an action.
