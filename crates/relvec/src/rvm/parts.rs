@@ -27,8 +27,11 @@ const ANEW: f64 = 1.0;
 const FAILURES: usize = 3;
 /// The share of newcomers that come by rank.
 const BEST: f64 = 0.5;
-/// Candidates of a part in which no way is to be left untried, at least; all newcomers come by lot.
+/// Candidates of a part in which no way is to be left untried, at least; so many of those in a row that gain no more than that
+/// are the last.
 const THOROUGH: usize = 400;
+const THOROUGH_RISE: f64 = 0.5;
+const THOROUGH_IN_VAIN: usize = 2;
 /// A part of which more than this share is in the model is crowded. Up to so many candidates are then better
 /// searched all at once.
 const CROWDED: f64 = 0.3;
@@ -108,6 +111,8 @@ pub(crate) struct Parts {
     thorough: bool,
     /// They have been tried, and the model has hardly changed since.
     tried: bool,
+    /// Thorough parts in a row that gained next to nothing.
+    in_vain: usize,
     /// Whether a search begins with all columns of its part.
     begins_anew: bool,
     /// Whether the search in this part begins anew, from all of its columns.
@@ -151,6 +156,7 @@ impl Parts {
             random: Pcg64::seed_from_u64(table.rvm.seed),
             thorough: whole && !brief,
             tried: false,
+            in_vain: 0,
             begins_anew,
             anew: !whole && begins_anew,
             failed: 0,
@@ -293,15 +299,17 @@ impl Parts {
         self.left = ranked.iter().map(|g| g.1).fold(0.0, f64::max);
         let helpful = ranked.iter().filter(|g| g.1 > least).count();
         let worth = least.max(ROUND * (work.problem.table.count / 1000.0).max(1.0));
-        let at_rest = helpful == 0 || rise < worth;
+        self.in_vain = if self.thorough && rise <= THOROUGH_RISE { self.in_vain + 1 } else { 0 };
+        let again = self.thorough && self.in_vain < THOROUGH_IN_VAIN;
+        let at_rest = helpful == 0 || rise < worth || again;
         // After the excursions, what still helps is added, unless that has come to nothing.
-        let tried = at_rest && (self.thorough || self.tried);
+        let tried = at_rest && !again && (self.thorough || self.tried);
         if tried && (helpful == 0 || rise <= 0.0 && self.tried) {
             return Ok(None);
         }
         (self.thorough, self.tried) = (at_rest && !tried, tried);
         let mut places = warm.kept();
-        let (size, best) = if self.thorough { (self.size.max(THOROUGH), 0.0) } else { (self.size, BEST) };
+        let size = if self.thorough { self.size.max(THOROUGH) } else { self.size };
         let room = size.max(PER_VECTOR * places.len()) - places.len();
         // First what helps now; then a share of the room for what would help most a model of less noise, and the
         // rest for any, since the best are often neighbours.
@@ -309,7 +317,7 @@ impl Parts {
         let (now, rest) = ranked.split_at_mut(helpful.min(room));
         rest.sort_by(|x, y| y.2.total_cmp(&x.2).then(x.0.cmp(&y.0)));
         let spare = room - now.len();
-        let (best, rest) = rest.split_at_mut(rest.len().min((best * spare as f64) as usize));
+        let (best, rest) = rest.split_at_mut(rest.len().min((BEST * spare as f64) as usize));
         rest.shuffle(&mut self.random);
         places.extend(now.iter().chain(best.iter()).chain(rest.iter()).take(room).map(|r| r.0));
         places.sort_unstable();
