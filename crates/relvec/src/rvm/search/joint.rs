@@ -1,0 +1,124 @@
+//! Joint steps: all precisions together, weights of no use deleted, until they rest.
+
+use super::{Phase, Search, TIGHT, TOP_DOWN};
+use crate::error::Result;
+use crate::rvm::batch::{Batch, Rule, without};
+use crate::rvm::gain::Noise;
+use crate::rvm::solution::{At, Solution};
+use crate::rvm::workspace::Workspace;
+
+/// Steps at most: loosely, tightly, in the midst of an excursion, and where the curvature moves.
+const LOOSE_JOINT: usize = 6;
+const MAX_JOINT: usize = 100;
+const HELD_JOINT: usize = 1;
+const MOVING_SWEEPS: usize = 3;
+/// A batch of actions costs as much as several joint steps: these go on until one gains less than the batch did, or than its
+/// part of what a round must.
+const MAX_HEAVY_JOINT: usize = 12;
+const HEAVY_PARTS: f64 = 2.0;
+
+const JOINT: Batch = Batch { rules: &[Rule::Newton, Rule::Exact, Rule::MacKay, Rule::Em], clip: 3.0, gone: 0.0, ..TOP_DOWN };
+const HEAVY_JOINT: Batch = Batch { rules: &[Rule::NewtonOfNear, Rule::Exact, Rule::MacKay, Rule::Em], drops: true, ..JOINT };
+pub(super) const MOVING_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::MacKay, Rule::Em], ..JOINT };
+/// Where solves are dear, what the held curvature promises in vain is not sought by ever shorter steps.
+const CLASSES_JOINT: Batch = Batch { rules: &[Rule::Exact, Rule::Em], halvings: 1, ..JOINT };
+
+/// After re-estimation, or a deletion, has failed under several outputs it waits until the evidence has risen by so
+/// many nats.
+const PATIENCE: f64 = 0.5;
+
+impl<'p> Search<'p> {
+    /// All precisions together, weights of no use deleted, until they rest.
+    pub(super) fn joint(&mut self, work: &Workspace<'p>, start: Solution) -> Result<Solution> {
+        let constant = work.problem.constant_curvature();
+        let several = start.is_joint();
+        if self.many
+            && self.joint_tolerance > TIGHT
+            && let Some(rested) = self.settle_frozen(work, &start)?
+            && rested.log_evidence > start.log_evidence
+        {
+            return Ok(rested);
+        }
+        let (batch, most) = match (constant, self.phase) {
+            (true, Phase::Held) => (&JOINT, HELD_JOINT),
+            (true, _) if self.is_heavy() => (&HEAVY_JOINT, MAX_HEAVY_JOINT),
+            (true, _) if self.joint_tolerance > TIGHT => (&JOINT, LOOSE_JOINT),
+            (true, _) => (&JOINT, MAX_JOINT),
+            (false, _) if several => (&CLASSES_JOINT, MOVING_SWEEPS),
+            (false, _) => (&MOVING_JOINT, MOVING_SWEEPS),
+        };
+        let mut now = start;
+        for _ in 0..most {
+            if !batch.drops
+                && let Some(smaller) = self.drop_useless(work, &now)?
+            {
+                now = smaller;
+                continue;
+            }
+            if several && now.log_evidence < self.rest {
+                break;
+            }
+            let Some(step) = batch.step(work, &self.noise, &now)? else {
+                self.rest = now.log_evidence + PATIENCE;
+                break;
+            };
+            self.actions.joint += 1;
+            self.actions.deleted += now.active.len() - step.solution.active.len();
+            let rise = step.solution.log_evidence - now.log_evidence;
+            now = step.solution;
+            // Of large models the next batch of actions comes first where it is likely to gain more.
+            let little = rise < self.promised || self.is_slow(work, HEAVY_PARTS * rise);
+            if step.change < self.joint_tolerance || self.is_heavy() && little {
+                break;
+            }
+        }
+        if !self.noise.iter().any(Noise::is_learnt) || now.has_best_noise(&self.noise, work.problem.table.count) {
+            return Ok(now);
+        }
+        let best = work.solve(&now.active, &now.a, &self.noise, At::Best, Some(&now))?;
+        Ok(if best.log_evidence > now.log_evidence { best } else { now })
+    }
+
+    /// Deletes the weights whose best precision is infinite: all of them if the evidence rises, else
+    /// the most useless one.
+    pub(super) fn drop_useless(&mut self, work: &Workspace<'p>, now: &Solution) -> Result<Option<Solution>> {
+        self.needed.retain(|(_, until)| now.log_evidence < *until);
+        let needed = |i: usize| self.needed.iter().any(|(column, _)| *column == now.active[i]);
+        let useless: Vec<usize> = (0..now.a.len()).filter(|i| now.is_useless(*i) && !needed(*i)).collect();
+        let Some(worst) = useless.iter().copied().min_by(|i, j| now.surplus(*i).total_cmp(&now.surplus(*j))) else {
+            return Ok(None);
+        };
+        for gone in [useless, vec![worst]] {
+            let keep: Vec<usize> = (0..now.a.len()).filter(|i| !gone.contains(i)).collect();
+            if let Ok(next) = without(work, &self.noise, now, &keep, At::Best)
+                && next.log_evidence >= now.log_evidence
+            {
+                self.actions.deleted += gone.len();
+                return Ok(Some(next));
+            }
+        }
+        if now.is_joint() {
+            self.needed.push((now.active[worst], now.log_evidence + PATIENCE));
+        }
+        Ok(None)
+    }
+
+    /// No action is left: rest the precisions tightly and look once more.
+    pub(super) fn tighten(&mut self, work: &Workspace<'p>, least: f64) -> Result<bool> {
+        if !self.settings.joint || self.is_rough() || self.joint_tolerance <= TIGHT || self.phase == Phase::Held {
+            return Ok(false);
+        }
+        self.joint_tolerance = TIGHT;
+        let rested = self.joint(work, self.now.clone())?;
+        if rested.log_evidence < self.now.log_evidence {
+            return Ok(false);
+        }
+        // On many rows the form is not made again for the sake of a change that counts for nothing.
+        let near = rested.log_evidence - self.now.log_evidence <= least && rested.active == self.now.active;
+        if !(self.many && near) {
+            self.factor = None;
+        }
+        self.now = rested;
+        Ok(true)
+    }
+}
