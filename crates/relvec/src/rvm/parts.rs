@@ -300,7 +300,8 @@ impl Parts {
         let helpful = ranked.iter().filter(|g| g.1 > least).count();
         let worth = least.max(ROUND * (work.problem.table.count / 1000.0).max(1.0));
         self.in_vain = if self.thorough && rise <= THOROUGH_RISE { self.in_vain + 1 } else { 0 };
-        let again = self.thorough && self.in_vain < THOROUGH_IN_VAIN;
+        // Where the curvature moves there are no excursions, and one such part is enough.
+        let again = self.thorough && self.in_vain < THOROUGH_IN_VAIN && work.problem.constant_curvature();
         let at_rest = helpful == 0 || rise < worth || again;
         // After the excursions, what still helps is added, unless that has come to nothing.
         let tried = at_rest && !again && (self.thorough || self.tried);
