@@ -28,8 +28,9 @@ const FAILURES: usize = 3;
 /// The share of newcomers that come by rank.
 const BEST: f64 = 0.5;
 /// Candidates of a part in which no way is to be left untried, at least; so many of those in a row that gain no more than that
-/// are the last.
+/// are the last, or so many in all: each takes as long as a few passes.
 const THOROUGH: usize = 400;
+const MOST_THOROUGH: usize = 5;
 const THOROUGH_RISE: f64 = 0.5;
 const THOROUGH_IN_VAIN: usize = 2;
 /// A part of which more than this share is in the model is crowded. Up to so many candidates are then better
@@ -111,7 +112,8 @@ pub(crate) struct Parts {
     thorough: bool,
     /// They have been tried, and the model has hardly changed since.
     tried: bool,
-    /// Thorough parts in a row that gained next to nothing.
+    /// Thorough parts so far, and those in a row that gained next to nothing.
+    thorough_parts: usize,
     in_vain: usize,
     /// Whether a search begins with all columns of its part.
     begins_anew: bool,
@@ -156,6 +158,7 @@ impl Parts {
             random: Pcg64::seed_from_u64(table.rvm.seed),
             thorough: whole && !brief,
             tried: false,
+            thorough_parts: 0,
             in_vain: 0,
             begins_anew,
             anew: !whole && begins_anew,
@@ -300,8 +303,10 @@ impl Parts {
         let helpful = ranked.iter().filter(|g| g.1 > least).count();
         let worth = least.max(ROUND * (work.problem.table.count / 1000.0).max(1.0));
         self.in_vain = if self.thorough && rise <= THOROUGH_RISE { self.in_vain + 1 } else { 0 };
+        self.thorough_parts += usize::from(self.thorough);
         // Where the curvature moves there are no excursions, and one such part is enough.
-        let again = self.thorough && self.in_vain < THOROUGH_IN_VAIN && work.problem.constant_curvature();
+        let most = if work.problem.constant_curvature() { MOST_THOROUGH } else { 1 };
+        let again = self.thorough && self.in_vain < THOROUGH_IN_VAIN && self.thorough_parts < most;
         let at_rest = helpful == 0 || rise < worth || again;
         // After the excursions, what still helps is added, unless that has come to nothing.
         let tried = at_rest && !again && (self.thorough || self.tried);
