@@ -42,7 +42,9 @@ impl Factor<'_> {
             rest.apply(action);
             taken.push((action.of(listed[k]), gain));
         }
-        self.take_in(&rest, &listed);
+        if !rest.active.is_empty() {
+            self.take_in(&rest, &listed);
+        }
         taken
     }
 
