@@ -28,6 +28,7 @@ mod pooled;
 mod problem;
 mod reestimation;
 mod robust;
+mod rounds;
 mod scales;
 mod scheme;
 mod score;

@@ -11,6 +11,7 @@ use super::all_sums::AllSums;
 use super::evaluate::Hyperparameters;
 use super::landmarks::Landmarks;
 use super::problem::{DENSE, Problem, keeps_sums};
+use super::rounds::Rounds;
 use super::scheme::Aim;
 use super::score::Passes;
 use super::solution::{Solution, typical};
@@ -27,20 +28,14 @@ const ANEW: f64 = 1.0;
 const FAILURES: usize = 3;
 /// The share of newcomers that come by rank.
 const BEST: f64 = 0.5;
-/// Candidates of a part in which no way is to be left untried, at least; so many of those in a row that gain no more than that
-/// are the last, or so many in all: each takes as long as a few passes.
+/// Candidates of a part in which no way is to be left untried, at least.
 const THOROUGH: usize = 400;
-const MOST_THOROUGH: usize = 5;
-const THOROUGH_RISE: f64 = 0.5;
-const THOROUGH_IN_VAIN: usize = 2;
 /// A part of which more than this share is in the model is crowded. Up to so many candidates are then better
 /// searched all at once.
 const CROWDED: f64 = 0.3;
 /// The same for a first part, which is small: there a model may also be poor for want of columns.
 const CROWDED_FIRST: f64 = 0.1;
 const MOST_WHOLE: u64 = 5000;
-/// Nats that a round must gain, for each 1,000 rows, not to be the last of its kind.
-const ROUND: f64 = 0.01;
 /// Candidates of a part at most where its sums are a copy of those of all candidates: then the search in it is all that
 /// it costs, and that grows with the cube.
 const COPIED: usize = 700;
@@ -108,13 +103,7 @@ pub(crate) struct Parts {
     /// Rounds in which unused landmarks are replaced by other rows.
     refresh: usize,
     random: Pcg64,
-    /// Excursions are tried once nothing else helps.
-    thorough: bool,
-    /// They have been tried, and the model has hardly changed since.
-    tried: bool,
-    /// Thorough parts so far, and those in a row that gained next to nothing.
-    thorough_parts: usize,
-    in_vain: usize,
+    rounds: Rounds,
     /// Whether a search begins with all columns of its part.
     begins_anew: bool,
     /// Whether the search in this part begins anew, from all of its columns.
@@ -156,10 +145,7 @@ impl Parts {
             whole,
             refresh: table.rvm.refresh,
             random: Pcg64::seed_from_u64(table.rvm.seed),
-            thorough: whole && !brief,
-            tried: false,
-            thorough_parts: 0,
-            in_vain: 0,
+            rounds: Rounds::new(whole && !brief),
             begins_anew,
             anew: !whole && begins_anew,
             failed: 0,
@@ -233,12 +219,12 @@ impl Parts {
             (self.size, self.larger) = (if self.pays_all { COPIED.min(*size) } else { *size }, larger);
             kept.extend(any(&self.candidates, self.size, table.rvm.seed));
         } else if p <= MOST_WHOLE && fits && self.begins_anew {
-            (self.whole, self.thorough) = (true, true);
+            (self.whole, self.rounds) = (true, Rounds::new(true));
             kept.clone_from(&self.candidates);
         } else {
             // Beside what is in the model: the search may go on from it.
             kept.extend(table.landmarks_instead(&self.candidates)?);
-            (self.whole, self.thorough) = (true, true);
+            (self.whole, self.rounds) = (true, Rounds::new(true));
         }
         kept.sort_unstable();
         kept.dedup();
@@ -250,11 +236,7 @@ impl Parts {
 
     /// How far the search in the present part goes.
     pub fn aim(&self) -> Aim {
-        match (self.anew, self.thorough) {
-            (true, _) => Aim::Rough,
-            (false, true) => Aim::Thorough,
-            (false, false) => Aim::Rest,
-        }
+        if self.anew { Aim::Rough } else { self.rounds.aim() }
     }
 
     pub fn n_candidates(&self) -> usize {
@@ -301,21 +283,12 @@ impl Parts {
         ranked.retain(|(p, ..)| inside.binary_search(p).is_err());
         self.left = ranked.iter().map(|g| g.1).fold(0.0, f64::max);
         let helpful = ranked.iter().filter(|g| g.1 > least).count();
-        let worth = least.max(ROUND * (work.problem.table.count / 1000.0).max(1.0));
-        self.in_vain = if self.thorough && rise <= THOROUGH_RISE { self.in_vain + 1 } else { 0 };
-        self.thorough_parts += usize::from(self.thorough);
-        // Where the curvature moves there are no excursions, and one such part is enough.
-        let most = if work.problem.constant_curvature() { MOST_THOROUGH } else { 1 };
-        let again = self.thorough && self.in_vain < THOROUGH_IN_VAIN && self.thorough_parts < most;
-        let at_rest = helpful == 0 || rise < worth || again;
-        // After the excursions, what still helps is added, unless that has come to nothing.
-        let tried = at_rest && !again && (self.thorough || self.tried);
-        if tried && (helpful == 0 || rise <= 0.0 && self.tried) {
+        let excursions = work.problem.constant_curvature();
+        if !self.anew && !self.rounds.go_on(rise, helpful, least, work.problem.table.count, excursions) {
             return Ok(None);
         }
-        (self.thorough, self.tried) = (at_rest && !tried, tried);
         let mut places = warm.kept();
-        let size = if self.thorough { self.size.max(THOROUGH) } else { self.size };
+        let size = if self.aim() == Aim::Thorough { self.size.max(THOROUGH) } else { self.size };
         let room = size.max(PER_VECTOR * places.len()) - places.len();
         // First what helps now; then a share of the room for what would help most a model of less noise, and the
         // rest for any, since the best are often neighbours.
