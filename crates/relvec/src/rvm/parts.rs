@@ -26,6 +26,8 @@ const HELD: f64 = 3.0;
 /// Beginning anew in the next part pays if it gains so many nats; so often in a row it may not.
 const ANEW: f64 = 1.0;
 const FAILURES: usize = 3;
+/// And so many passes at most, over the square of the rows: that is how long they take, and growing a model gains more by each.
+const MOST_ANEW: f64 = 2.4e9;
 /// The share of newcomers that come by rank.
 const BEST: f64 = 0.5;
 /// Candidates of a part in which no way is to be left untried, at least.
@@ -145,7 +147,7 @@ impl Parts {
             whole,
             refresh: table.rvm.refresh,
             random: Pcg64::seed_from_u64(table.rvm.seed),
-            rounds: Rounds::new(whole && !brief),
+            rounds: if whole && !brief { Rounds::whole() } else { Rounds::of_parts(constant) },
             begins_anew,
             anew: !whole && begins_anew,
             failed: 0,
@@ -219,12 +221,12 @@ impl Parts {
             (self.size, self.larger) = (if self.pays_all { COPIED.min(*size) } else { *size }, larger);
             kept.extend(any(&self.candidates, self.size, table.rvm.seed));
         } else if p <= MOST_WHOLE && fits && self.begins_anew {
-            (self.whole, self.rounds) = (true, Rounds::new(true));
+            (self.whole, self.rounds) = (true, Rounds::whole());
             kept.clone_from(&self.candidates);
         } else {
             // Beside what is in the model: the search may go on from it.
             kept.extend(table.landmarks_instead(&self.candidates)?);
-            (self.whole, self.rounds) = (true, Rounds::new(true));
+            (self.whole, self.rounds) = (true, Rounds::whole());
         }
         kept.sort_unstable();
         kept.dedup();
@@ -275,7 +277,8 @@ impl Parts {
             return Ok(Some((places, (!self.begins_anew).then_some(warm))));
         }
         self.failed = if rise > ANEW { 0 } else { self.failed + 1 };
-        self.anew = anew && self.failed < FAILURES;
+        let rows = work.problem.table.rows.nrows() as f64;
+        self.anew = anew && self.failed < FAILURES && (self.passes as f64) < MOST_ANEW / rows.powi(2);
         let gains = self.scores.gains(work, solution, &self.candidates, HELD)?;
         self.passes += 1;
         let inside = &work.problem.places;
@@ -283,8 +286,7 @@ impl Parts {
         ranked.retain(|(p, ..)| inside.binary_search(p).is_err());
         self.left = ranked.iter().map(|g| g.1).fold(0.0, f64::max);
         let helpful = ranked.iter().filter(|g| g.1 > least).count();
-        let excursions = work.problem.constant_curvature();
-        if !self.anew && !self.rounds.go_on(rise, helpful, least, work.problem.table.count, excursions) {
+        if !self.anew && !self.rounds.go_on(rise, helpful, least, work.problem.table.count) {
             return Ok(None);
         }
         let mut places = warm.kept();

@@ -113,6 +113,8 @@ pub(crate) enum Aim {
     Rough,
     /// Until no action gains any more.
     Rest,
+    /// The same after one excursion with the noise held low, to a fuller model.
+    Fuller,
     /// Until no excursion helps either.
     Thorough,
 }

@@ -4,6 +4,7 @@
 use super::{LOOSE, POLISH, Phase, ROUNDING, Search};
 use crate::error::Result;
 use crate::rvm::gain::Noise;
+use crate::rvm::scheme::Aim;
 use crate::rvm::solution::At;
 use crate::rvm::workspace::Workspace;
 
@@ -49,7 +50,7 @@ impl<'p> Search<'p> {
                 };
                 return Ok(());
             }
-            self.reason = match (possible && most > 0, self.failed == self.effort.excursions.len()) {
+            self.reason = match (possible && most > 0, self.aim == Aim::Thorough && self.failed == self.effort.excursions.len()) {
                 (false, _) => "no action gains more than the tolerance",
                 (true, true) => "no action gains more than the tolerance, and holding the noise low, then high, has not helped",
                 (true, false) => "no action gains more than the tolerance, and the last reheat allowed is done",

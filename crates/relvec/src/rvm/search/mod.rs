@@ -28,8 +28,11 @@ use crate::report::{Actions, Certificate, Status};
 /// Up to this many columns the search can afford to be thorough, beyond it has to be brisk.
 const THOROUGH_COLUMNS: usize = 500;
 const THOROUGH: Effort =
-    Effort { top_down_step: 2.0, excursions: [Excursion::Noise(4.0), Excursion::Noise(0.25), Excursion::Anew] };
-const BRISK: Effort = Effort { top_down_step: 4.0, excursions: [Excursion::Noise(3.0), Excursion::Noise(0.25), Excursion::Anew] };
+    Effort { top_down_step: 2.0, excursions: &[Excursion::Noise(4.0), Excursion::Noise(0.25), Excursion::Anew] };
+const BRISK: Effort =
+    Effort { top_down_step: 4.0, excursions: &[Excursion::Noise(3.0), Excursion::Noise(0.25), Excursion::Anew] };
+/// In one part of many the way to a fuller model is what the next parts can do most with.
+const FULLER: Effort = Effort { excursions: &[Excursion::Noise(3.0)], ..BRISK };
 /// A search that is only to find candidates takes long steps; beyond so many columns in the model its actions
 /// gain at least so many nats, and it takes no pains to end in an optimum.
 const ROUGH_STEP: f64 = 6.0;
@@ -74,7 +77,7 @@ struct Effort {
     /// Longest step in a log precision of the top-down start.
     top_down_step: f64,
     /// The ways out of an optimum, the first first.
-    excursions: [Excursion; 3],
+    excursions: &'static [Excursion],
 }
 
 /// One run of the search.

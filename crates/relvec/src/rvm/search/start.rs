@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand::seq::index;
 
-use super::{BRISK, Effort, LOOSE, Phase, ROUGH_STEP, Search, THOROUGH, THOROUGH_COLUMNS, TOP_DOWN};
+use super::{BRISK, Effort, FULLER, LOOSE, Phase, ROUGH_STEP, Search, THOROUGH, THOROUGH_COLUMNS, TOP_DOWN};
 use crate::error::{Error, Result};
 use crate::report::Actions;
 use crate::rvm::batch::Batch;
@@ -71,11 +71,16 @@ impl<'p> Search<'p> {
         let there = entry.from.as_ref().and_then(|warm| warm.mode.clone());
         let there = there.map(|mode| Solution::clone(&mode).renamed(active.clone(), None));
         let now = work.solve(&active, &a, &noise, at, there.as_ref())?;
-        let reheats = if entry.aim == Aim::Thorough { settings.reheats } else { 0 };
+        let most = match entry.aim {
+            Aim::Thorough => settings.reheats,
+            Aim::Fuller => 1,
+            Aim::Rough | Aim::Rest => 0,
+        };
         Ok(Search {
-            settings: Sequential { reheats, ..settings.clone() },
+            settings: Sequential { reheats: settings.reheats.min(most), ..settings.clone() },
             effort: match entry.aim {
                 Aim::Rough => Effort { top_down_step: ROUGH_STEP, ..BRISK },
+                Aim::Fuller => FULLER,
                 _ if problem.design.n_columns() <= THOROUGH_COLUMNS => THOROUGH,
                 _ => BRISK,
             },
