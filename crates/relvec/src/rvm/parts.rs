@@ -11,7 +11,7 @@ use super::all_sums::AllSums;
 use super::evaluate::Hyperparameters;
 use super::landmarks::Landmarks;
 use super::problem::{DENSE, Problem, keeps_sums};
-use super::rounds::Rounds;
+use super::rounds::{Anew, Rounds};
 use super::scheme::Aim;
 use super::score::Passes;
 use super::solution::{Solution, typical};
@@ -23,11 +23,6 @@ use crate::sums::Sums;
 
 /// Noise precisions at which newcomers are ranked, over the present one: that of the excursions.
 const HELD: f64 = 3.0;
-/// Beginning anew in the next part pays if it gains so many nats; so often in a row it may not.
-const ANEW: f64 = 1.0;
-const FAILURES: usize = 3;
-/// And so many passes at most, over the square of the rows: that is how long they take, and growing a model gains more by each.
-const MOST_ANEW: f64 = 2.4e9;
 /// The share of newcomers that come by rank.
 const BEST: f64 = 0.5;
 /// Candidates of a part in which no way is to be left untried, at least.
@@ -41,8 +36,9 @@ const MOST_WHOLE: u64 = 5000;
 /// Candidates of a part at most where its sums are a copy of those of all candidates: then the search in it is all that
 /// it costs, and that grows with the cube.
 const COPIED: usize = 700;
-/// Candidates in a part for each that is in the model, at least.
+/// Candidates in a part for each that is in the model, at least; and where the search is to go far.
 const PER_VECTOR: usize = 4;
+const MORE_PER_VECTOR: usize = 8;
 
 /// A model by its candidates, to go on from in another part.
 #[derive(Debug, Clone)]
@@ -110,8 +106,7 @@ pub(crate) struct Parts {
     begins_anew: bool,
     /// Whether the search in this part begins anew, from all of its columns.
     anew: bool,
-    /// Parts begun anew in a row that did not pay.
-    failed: usize,
+    beginnings: Anew,
     /// The best model of any part, and its log evidence.
     best: Option<(Warm, f64)>,
     passes: usize,
@@ -150,7 +145,7 @@ impl Parts {
             rounds: if whole && !brief { Rounds::whole() } else { Rounds::of_parts(constant) },
             begins_anew,
             anew: !whole && begins_anew,
-            failed: 0,
+            beginnings: Anew::default(),
             best: None,
             passes: 0,
             pays_all: false,
@@ -263,9 +258,9 @@ impl Parts {
             // Beginning anew did not pay. Another try, or from here on the best model grows, first by what
             // this one had.
             let (best, both) = (best.clone(), [best.kept(), warm.kept()].concat());
-            self.failed += 1;
-            self.anew = self.failed < FAILURES;
-            return Ok(Some((self.drawn(both), (!self.anew).then_some(best))));
+            self.anew = self.beginnings.go_on(rise, self.passes, work.problem.table.count);
+            let size = if self.anew { self.size } else { self.size_around(best.places.len()) };
+            return Ok(Some((self.drawn(both, size), (!self.anew).then_some(best))));
         }
         self.best = Some((warm.clone(), solution.log_evidence));
         // What helps by its promise has been tried, and has not kept it.
@@ -276,9 +271,7 @@ impl Parts {
             self.anew = self.begins_anew && !self.whole;
             return Ok(Some((places, (!self.begins_anew).then_some(warm))));
         }
-        self.failed = if rise > ANEW { 0 } else { self.failed + 1 };
-        let rows = work.problem.table.rows.nrows() as f64;
-        self.anew = anew && self.failed < FAILURES && (self.passes as f64) < MOST_ANEW / rows.powi(2);
+        self.anew = self.beginnings.go_on(rise, self.passes, work.problem.table.count) && anew;
         let gains = self.scores.gains(work, solution, &self.candidates, HELD)?;
         self.passes += 1;
         let inside = &work.problem.places;
@@ -286,12 +279,13 @@ impl Parts {
         ranked.retain(|(p, ..)| inside.binary_search(p).is_err());
         self.left = ranked.iter().map(|g| g.1).fold(0.0, f64::max);
         let helpful = ranked.iter().filter(|g| g.1 > least).count();
-        if !self.anew && !self.rounds.go_on(rise, helpful, least, work.problem.table.count) {
+        // After those begun anew the first that does not looks as far as it can.
+        let gained = if anew { f64::INFINITY } else { rise };
+        if !self.anew && !self.rounds.go_on(gained, helpful, least, work.problem.table.count) {
             return Ok(None);
         }
         let mut places = warm.kept();
-        let size = if self.aim() == Aim::Thorough { self.size.max(THOROUGH) } else { self.size };
-        let room = size.max(PER_VECTOR * places.len()) - places.len();
+        let room = self.size_around(places.len()) - places.len();
         // First what helps now; then a share of the room for what would help most a model of less noise, and the
         // rest for any, since the best are often neighbours.
         ranked.sort_by(|x, y| y.1.total_cmp(&x.1).then(x.0.cmp(&y.0)));
@@ -306,9 +300,19 @@ impl Parts {
         Ok(Some((places, (!self.anew).then_some(warm))))
     }
 
-    /// A part of `kept` and, as far as there is room, any others; ascending.
-    fn drawn(&mut self, mut kept: Vec<usize>) -> Vec<usize> {
-        let room = self.size.saturating_sub(kept.len()).min(self.candidates.len());
+    /// Candidates of the next part if a model of so many is among them.
+    fn size_around(&self, vectors: usize) -> usize {
+        let (size, per_vector) = match self.aim() {
+            Aim::Thorough => (self.size.max(THOROUGH), PER_VECTOR),
+            Aim::Fullest => (self.size, MORE_PER_VECTOR),
+            _ => (self.size, PER_VECTOR),
+        };
+        size.max(per_vector * vectors)
+    }
+
+    /// A part of `kept` and, up to that size, any others; ascending.
+    fn drawn(&mut self, mut kept: Vec<usize>, size: usize) -> Vec<usize> {
+        let room = size.saturating_sub(kept.len()).min(self.candidates.len());
         kept.extend(self.candidates.partial_shuffle(&mut self.random, room).0.iter().copied());
         self.candidates.sort_unstable();
         kept.sort_unstable();

@@ -5,6 +5,14 @@ use super::scheme::Aim;
 /// Nats that a round over 1,000 rows must gain not to be the last of its kind; over more it grows with their square, as the
 /// time of a pass does.
 const ROUND: f64 = 0.002;
+/// After one that gains so many times as much, and at first, the search goes further from the model, in a larger part: from
+/// a model of few basis functions to one of many there may be no other way.
+const LEAP: f64 = 25.0;
+/// Beginning anew in the next part pays if it gains so many nats; so often in a row it may not.
+const ANEW: f64 = 1.0;
+const FAILURES: usize = 3;
+/// And so many passes at most, over the square of the rows: that is how long they take, and growing a model gains more by each.
+const MOST_ANEW: f64 = 1.2e9;
 /// Rounds with all excursions at most: each takes as long as a few passes.
 const MOST_THOROUGH: usize = 2;
 
@@ -24,24 +32,42 @@ pub(crate) struct Rounds {
     now: Kind,
     /// Whether there are excursions.
     excursions: bool,
+    /// Whether the last one gained much, or there was none.
+    leaps: bool,
     /// Thorough rounds so far.
     thorough: usize,
+}
+
+/// The parts in which a search begins anew, from all of their columns, before the best model of any goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Anew {
+    /// Those in a row that did not pay.
+    failed: usize,
+}
+
+impl Anew {
+    /// Whether another follows one that has raised the evidence by `rise`, after so many passes, with so many rows.
+    pub fn go_on(&mut self, rise: f64, passes: usize, count: f64) -> bool {
+        self.failed = if rise > ANEW { 0 } else { self.failed + 1 };
+        self.failed < FAILURES && (passes as f64) < MOST_ANEW / count.powi(2)
+    }
 }
 
 impl Rounds {
     /// One round of all candidates.
     pub fn whole() -> Rounds {
-        Rounds { now: Kind::Thorough, excursions: true, thorough: 0 }
+        Rounds { now: Kind::Thorough, excursions: true, leaps: false, thorough: 0 }
     }
 
     /// Rounds of parts; `excursions`: whether there are any.
     pub fn of_parts(excursions: bool) -> Rounds {
-        Rounds { now: Kind::Grows, excursions, thorough: 0 }
+        Rounds { now: Kind::Grows, excursions, leaps: true, thorough: 0 }
     }
 
     /// How far the present search goes.
     pub fn aim(&self) -> Aim {
         match self.now {
+            Kind::Grows if self.excursions && self.leaps => Aim::Fullest,
             Kind::Grows if self.excursions => Aim::Fuller,
             Kind::Grows | Kind::Last => Aim::Rest,
             Kind::Thorough => Aim::Thorough,
@@ -52,7 +78,9 @@ impl Rounds {
     /// by more than `least`, with so many rows. False if it was the last.
     pub fn go_on(&mut self, rise: f64, helpful: usize, least: f64, count: f64) -> bool {
         self.thorough += usize::from(self.now == Kind::Thorough);
-        let at_rest = helpful == 0 || rise < least.max(ROUND * (count / 1000.0).max(1.0).powi(2));
+        let enough = least.max(ROUND * (count / 1000.0).max(1.0).powi(2));
+        let at_rest = helpful == 0 || rise < enough;
+        self.leaps = rise >= LEAP * enough;
         // Where there are no excursions a second one would be the first again.
         let spent = self.thorough >= if self.excursions { MOST_THOROUGH } else { 1 };
         if spent && at_rest && (helpful == 0 || self.now == Kind::Last) {
@@ -82,7 +110,7 @@ mod tests {
 
     #[test]
     fn additions_go_on_while_they_pay() {
-        assert_eq!(aims(Rounds::of_parts(true), |_| 1.0, 7), [Aim::Fuller; 100]);
+        assert_eq!(aims(Rounds::of_parts(true), |_| 0.5, 7)[1..], [Aim::Fuller; 99]);
         assert_eq!(aims(Rounds::of_parts(false), |_| 1.0, 7), [Aim::Rest; 100]);
     }
 
@@ -91,12 +119,12 @@ mod tests {
     fn thorough_rounds_are_bounded() {
         for rise in [0.0, 100.0] {
             let rise = move |aim| if aim == Aim::Thorough { rise } else { 0.0 };
-            assert_eq!(aims(Rounds::of_parts(true), rise, 7), [Aim::Fuller, Aim::Thorough, Aim::Thorough, Aim::Rest]);
-            assert_eq!(aims(Rounds::of_parts(true), rise, 0), [Aim::Fuller, Aim::Thorough, Aim::Thorough]);
+            assert_eq!(aims(Rounds::of_parts(true), rise, 7), [Aim::Fullest, Aim::Thorough, Aim::Thorough, Aim::Rest]);
+            assert_eq!(aims(Rounds::of_parts(true), rise, 0), [Aim::Fullest, Aim::Thorough, Aim::Thorough]);
             assert_eq!(aims(Rounds::of_parts(false), rise, 7), [Aim::Rest, Aim::Thorough, Aim::Rest]);
             assert_eq!(aims(Rounds::of_parts(false), rise, 0), [Aim::Rest, Aim::Thorough]);
         }
-        let gaining = |aim| if aim == Aim::Fuller { 0.0 } else { 100.0 };
+        let gaining = |aim| if aim == Aim::Fullest { 0.0 } else { 100.0 };
         assert_eq!(aims(Rounds::of_parts(true), gaining, 7)[3..], [Aim::Rest; 97]);
     }
 
@@ -109,5 +137,29 @@ mod tests {
             assert!(rounds.go_on(rise, 7, least, count));
             assert_eq!(rounds.aim() == Aim::Fuller, again, "{rise} {count} {least}");
         }
+    }
+
+    /// Where much is gained the next part looks further.
+    #[test]
+    fn large_gains_lead_further() {
+        let mut rounds = Rounds::of_parts(true);
+        for (rise, aim) in [(1.0, Aim::Fullest), (0.5, Aim::Fuller), (f64::INFINITY, Aim::Fullest), (0.01, Aim::Thorough)] {
+            assert!(rounds.go_on(rise, 7, 1e-3, 4000.0));
+            assert_eq!(rounds.aim(), aim, "{rise}");
+        }
+        assert_eq!(aims(Rounds::of_parts(false), |_| 100.0, 7), [Aim::Rest; 100]);
+    }
+
+    /// Until three in a row have not paid, or passes have taken long enough.
+    #[test]
+    fn beginnings_are_bounded() {
+        let parts = |rise: &dyn Fn(usize) -> f64, count| {
+            let mut anew = Anew::default();
+            1 + (0..1000).take_while(|k| anew.go_on(rise(*k), *k, count)).count()
+        };
+        assert_eq!(parts(&|_| 9.0, 20_000.0), 4);
+        assert_eq!(parts(&|_| 9.0, 4000.0), 76);
+        assert_eq!(parts(&|_| 0.5, 4000.0), 3);
+        assert_eq!(parts(&|k| if k == 2 { 9.0 } else { -1.0 }, 4000.0), 6);
     }
 }

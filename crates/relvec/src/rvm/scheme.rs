@@ -113,10 +113,19 @@ pub(crate) enum Aim {
     Rough,
     /// Until no action gains any more.
     Rest,
-    /// The same after one excursion with the noise held low, to a fuller model.
+    /// The same, but for the digits, after one excursion with the noise held low, to a fuller model.
     Fuller,
+    /// The same with the noise held lower still.
+    Fullest,
     /// Until no excursion helps either.
     Thorough,
+}
+
+impl Aim {
+    /// Whether what is found is only where the next part goes on.
+    pub fn is_passing(self) -> bool {
+        matches!(self, Aim::Fuller | Aim::Fullest)
+    }
 }
 
 /// One fit under way.

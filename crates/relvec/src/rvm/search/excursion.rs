@@ -32,7 +32,7 @@ impl<'p> Search<'p> {
         let most = if self.is_heavy() { 0 } else { self.effort.excursions.len() * self.settings.reheats };
         if !possible || self.excursions >= most || self.failed == self.effort.excursions.len() {
             self.phase = Phase::Done;
-            if self.settings.joint && possible {
+            if self.settings.joint && possible && !self.aim.is_passing() {
                 self.joint_tolerance = POLISH;
                 let rested = self.joint(work, self.now.clone())?;
                 if rested.log_evidence >= self.now.log_evidence - ROUNDING * self.now.log_evidence.abs().max(1.0) {

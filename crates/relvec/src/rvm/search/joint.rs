@@ -66,9 +66,9 @@ impl<'p> Search<'p> {
             self.actions.deleted += now.active.len() - step.solution.active.len();
             let rise = step.solution.log_evidence - now.log_evidence;
             now = step.solution;
-            // Of large models the next batch of actions comes first where it is likely to gain more.
+            // Of large models, and those that the next part goes on from, actions come first where they are likely to gain more.
             let little = rise < self.promised || self.is_slow(work, HEAVY_PARTS * rise);
-            if step.change < self.joint_tolerance || self.is_heavy() && little {
+            if step.change < self.joint_tolerance || (self.is_heavy() || self.aim.is_passing()) && little {
                 break;
             }
         }
@@ -105,7 +105,12 @@ impl<'p> Search<'p> {
 
     /// No action is left: rest the precisions tightly and look once more.
     pub(super) fn tighten(&mut self, work: &Workspace<'p>, least: f64) -> Result<bool> {
-        if !self.settings.joint || self.is_rough() || self.joint_tolerance <= TIGHT || self.phase == Phase::Held {
+        if !self.settings.joint
+            || self.is_rough()
+            || self.aim.is_passing()
+            || self.joint_tolerance <= TIGHT
+            || self.phase == Phase::Held
+        {
             return Ok(false);
         }
         self.joint_tolerance = TIGHT;

@@ -33,6 +33,7 @@ const BRISK: Effort =
     Effort { top_down_step: 4.0, excursions: &[Excursion::Noise(3.0), Excursion::Noise(0.25), Excursion::Anew] };
 /// In one part of many the way to a fuller model is what the next parts can do most with.
 const FULLER: Effort = Effort { excursions: &[Excursion::Noise(3.0)], ..BRISK };
+const FULLEST: Effort = Effort { excursions: &[Excursion::Noise(6.0)], ..BRISK };
 /// A search that is only to find candidates takes long steps; beyond so many columns in the model its actions
 /// gain at least so many nats, and it takes no pains to end in an optimum.
 const ROUGH_STEP: f64 = 6.0;

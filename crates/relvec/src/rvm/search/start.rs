@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand::seq::index;
 
-use super::{BRISK, Effort, FULLER, LOOSE, Phase, ROUGH_STEP, Search, THOROUGH, THOROUGH_COLUMNS, TOP_DOWN};
+use super::{BRISK, Effort, FULLER, FULLEST, LOOSE, Phase, ROUGH_STEP, Search, THOROUGH, THOROUGH_COLUMNS, TOP_DOWN};
 use crate::error::{Error, Result};
 use crate::report::Actions;
 use crate::rvm::batch::Batch;
@@ -73,7 +73,7 @@ impl<'p> Search<'p> {
         let now = work.solve(&active, &a, &noise, at, there.as_ref())?;
         let most = match entry.aim {
             Aim::Thorough => settings.reheats,
-            Aim::Fuller => 1,
+            Aim::Fuller | Aim::Fullest => 1,
             Aim::Rough | Aim::Rest => 0,
         };
         Ok(Search {
@@ -81,6 +81,7 @@ impl<'p> Search<'p> {
             effort: match entry.aim {
                 Aim::Rough => Effort { top_down_step: ROUGH_STEP, ..BRISK },
                 Aim::Fuller => FULLER,
+                Aim::Fullest => FULLEST,
                 _ if problem.design.n_columns() <= THOROUGH_COLUMNS => THOROUGH,
                 _ => BRISK,
             },
