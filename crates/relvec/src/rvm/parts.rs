@@ -252,13 +252,14 @@ impl Parts {
             }
             return Ok(self.refreshed(work.problem.table, &warm).map(|places| (places, Some(warm))));
         }
+        let (rows, count) = (work.problem.table.rows.nrows(), work.problem.table.count);
         let anew = std::mem::replace(&mut self.anew, false);
         let rise = solution.log_evidence - self.best.as_ref().map_or(f64::NEG_INFINITY, |(_, value)| *value);
         if let Some((best, _)) = self.best.as_ref().filter(|_| anew && rise <= 0.0) {
             // Beginning anew did not pay. Another try, or from here on the best model grows, first by what
             // this one had.
             let (best, both) = (best.clone(), [best.kept(), warm.kept()].concat());
-            self.anew = self.beginnings.go_on(rise, self.passes, work.problem.table.count);
+            self.anew = self.beginnings.go_on(rise, self.passes, rows);
             let size = if self.anew { self.size } else { self.size_around(best.places.len()) };
             return Ok(Some((self.drawn(both, size), (!self.anew).then_some(best))));
         }
@@ -271,7 +272,7 @@ impl Parts {
             self.anew = self.begins_anew && !self.whole;
             return Ok(Some((places, (!self.begins_anew).then_some(warm))));
         }
-        self.anew = self.beginnings.go_on(rise, self.passes, work.problem.table.count) && anew;
+        self.anew = self.beginnings.go_on(rise, self.passes, rows) && anew;
         let gains = self.scores.gains(work, solution, &self.candidates, HELD)?;
         self.passes += 1;
         let inside = &work.problem.places;
@@ -281,7 +282,7 @@ impl Parts {
         let helpful = ranked.iter().filter(|g| g.1 > least).count();
         // After those begun anew the first that does not looks as far as it can.
         let gained = if anew { f64::INFINITY } else { rise };
-        if !self.anew && !self.rounds.go_on(gained, helpful, least, work.problem.table.count) {
+        if !self.anew && !self.rounds.go_on(gained, helpful, least, rows, count) {
             return Ok(None);
         }
         let mut places = warm.kept();

@@ -2,8 +2,8 @@
 
 use super::scheme::Aim;
 
-/// Nats that a round over 1,000 rows must gain not to be the last of its kind; over more it grows with their square, as the
-/// time of a pass does.
+/// Nats that a round over 1,000 rows of weight 1 must gain not to be the last of its kind; over more it grows with their
+/// square, as the time of a pass does.
 const ROUND: f64 = 0.002;
 /// After one that gains so many times as much, and at first, the search goes further from the model, in a larger part: from
 /// a model of few basis functions to one of many there may be no other way.
@@ -47,9 +47,9 @@ pub(crate) struct Anew {
 
 impl Anew {
     /// Whether another follows one that has raised the evidence by `rise`, after so many passes, with so many rows.
-    pub fn go_on(&mut self, rise: f64, passes: usize, count: f64) -> bool {
+    pub fn go_on(&mut self, rise: f64, passes: usize, rows: usize) -> bool {
         self.failed = if rise > ANEW { 0 } else { self.failed + 1 };
-        self.failed < FAILURES && (passes as f64) < MOST_ANEW / count.powi(2)
+        self.failed < FAILURES && (passes as f64) < MOST_ANEW / (rows as f64).powi(2)
     }
 }
 
@@ -75,10 +75,11 @@ impl Rounds {
     }
 
     /// What follows a round that has raised the evidence by `rise` and found so many candidates outside its part that would
-    /// by more than `least`, with so many rows. False if it was the last.
-    pub fn go_on(&mut self, rise: f64, helpful: usize, least: f64, count: f64) -> bool {
+    /// by more than `least`, with so many rows of weight `count` in all. False if it was the last.
+    pub fn go_on(&mut self, rise: f64, helpful: usize, least: f64, rows: usize, count: f64) -> bool {
         self.thorough += usize::from(self.now == Kind::Thorough);
-        let enough = least.max(ROUND * (count / 1000.0).max(1.0).powi(2));
+        let rows = rows as f64;
+        let enough = least.max(ROUND * (rows / 1000.0).max(1.0).powi(2) * count / rows);
         let at_rest = helpful == 0 || rise < enough;
         self.leaps = rise >= LEAP * enough;
         // Where there are no excursions a second one would be the first again.
@@ -102,7 +103,7 @@ mod tests {
     /// The aims of the rounds if each gains what `rise` says and `helpful` candidates are left, 100 at most.
     fn aims(mut rounds: Rounds, rise: impl Fn(Aim) -> f64, helpful: usize) -> Vec<Aim> {
         let mut aims = vec![rounds.aim()];
-        while aims.len() < 100 && rounds.go_on(rise(rounds.aim()), helpful, 1e-3, 4000.0) {
+        while aims.len() < 100 && rounds.go_on(rise(rounds.aim()), helpful, 1e-3, 4000, 4e3) {
             aims.push(rounds.aim());
         }
         aims
@@ -128,14 +129,21 @@ mod tests {
         assert_eq!(aims(Rounds::of_parts(true), gaining, 7)[3..], [Aim::Rest; 97]);
     }
 
-    /// What a round must gain grows with the rows, and is never below what an action must.
+    /// What a round must gain grows with the rows, and with their weights as the evidence does, and is never below what an
+    /// action must.
     #[test]
     fn more_rows_ask_for_more() {
-        let cases = [(0.5, 4e3, 1e-3, true), (0.5, 2e4, 1e-3, false), (0.5, 4e3, 0.6, false), (0.003, 10.0, 1e-3, true)];
-        for (rise, count, least, again) in cases {
+        for (rise, rows, count, least, again) in [
+            (0.5, 4000, 4e3, 1e-3, true),
+            (0.5, 20_000, 2e4, 1e-3, false),
+            (0.5, 4000, 4e3, 0.6, false),
+            (0.003, 10, 10.0, 1e-3, true),
+            (5.0, 4000, 4e5, 1e-3, true),
+            (0.5, 4000, 4e5, 1e-3, false),
+        ] {
             let mut rounds = Rounds::of_parts(true);
-            assert!(rounds.go_on(rise, 7, least, count));
-            assert_eq!(rounds.aim() == Aim::Fuller, again, "{rise} {count} {least}");
+            assert!(rounds.go_on(rise, 7, least, rows, count));
+            assert_eq!(rounds.aim() != Aim::Thorough, again, "{rise} {rows} {count} {least}");
         }
     }
 
@@ -144,7 +152,7 @@ mod tests {
     fn large_gains_lead_further() {
         let mut rounds = Rounds::of_parts(true);
         for (rise, aim) in [(1.0, Aim::Fullest), (0.5, Aim::Fuller), (f64::INFINITY, Aim::Fullest), (0.01, Aim::Thorough)] {
-            assert!(rounds.go_on(rise, 7, 1e-3, 4000.0));
+            assert!(rounds.go_on(rise, 7, 1e-3, 4000, 4e3));
             assert_eq!(rounds.aim(), aim, "{rise}");
         }
         assert_eq!(aims(Rounds::of_parts(false), |_| 100.0, 7), [Aim::Rest; 100]);
@@ -153,13 +161,13 @@ mod tests {
     /// Until three in a row have not paid, or passes have taken long enough.
     #[test]
     fn beginnings_are_bounded() {
-        let parts = |rise: &dyn Fn(usize) -> f64, count| {
+        let parts = |rise: &dyn Fn(usize) -> f64, rows| {
             let mut anew = Anew::default();
-            1 + (0..1000).take_while(|k| anew.go_on(rise(*k), *k, count)).count()
+            1 + (0..1000).take_while(|k| anew.go_on(rise(*k), *k, rows)).count()
         };
-        assert_eq!(parts(&|_| 9.0, 20_000.0), 4);
-        assert_eq!(parts(&|_| 9.0, 4000.0), 76);
-        assert_eq!(parts(&|_| 0.5, 4000.0), 3);
-        assert_eq!(parts(&|k| if k == 2 { 9.0 } else { -1.0 }, 4000.0), 6);
+        assert_eq!(parts(&|_| 9.0, 20_000), 4);
+        assert_eq!(parts(&|_| 9.0, 4000), 76);
+        assert_eq!(parts(&|_| 0.5, 4000), 3);
+        assert_eq!(parts(&|k| if k == 2 { 9.0 } else { -1.0 }, 4000), 6);
     }
 }
