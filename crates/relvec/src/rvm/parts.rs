@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::report::Certificate;
 use crate::sums::Sums;
 
-/// Noise precisions at which newcomers are ranked, over the present one: that of the excursions.
+/// Noise precisions at which newcomers are ranked, over the present one: that of most excursions.
 const HELD: f64 = 3.0;
 /// The share of newcomers that come by rank.
 const BEST: f64 = 0.5;
