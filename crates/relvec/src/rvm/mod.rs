@@ -616,7 +616,7 @@ impl Rvm {
     }
 
     /// Part after part of the dictionary (mostly the first is all of it) until none would help any more. `start`: the
-    /// model to go on from; `brief`: without excursions where the dictionary is one part.
+    /// model to go on from; `brief`: with one excursion at most where the dictionary is one part.
     fn search(
         &self,
         table: &Table,

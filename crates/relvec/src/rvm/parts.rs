@@ -36,9 +36,11 @@ const MOST_WHOLE: u64 = 5000;
 /// Candidates of a part at most where its sums are a copy of those of all candidates: then the search in it is all that
 /// it costs, and that grows with the cube.
 const COPIED: usize = 700;
-/// Candidates in a part for each that is in the model, at least; and where the search is to go far.
+/// Candidates in a part for each that is in the model, at least; and where the search is to go far, but for large models:
+/// of those that are full already.
 const PER_VECTOR: usize = 4;
 const MORE_PER_VECTOR: usize = 8;
+const MOST_MORE: usize = 2000;
 
 /// A model by its candidates, to go on from in another part.
 #[derive(Debug, Clone)]
@@ -118,7 +120,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// The parts of a table, and the first of them. `fresh`: no model to go on from; `brief`: no excursions where all
+    /// The parts of a table, and the first of them. `fresh`: no model to go on from; `brief`: one excursion where all
     /// is one part.
     pub fn new(table: &Table, keep: &[usize], fresh: bool, brief: bool) -> (Parts, Vec<usize>) {
         let candidates = table.dictionary();
@@ -142,7 +144,7 @@ impl Parts {
             whole,
             refresh: table.rvm.refresh,
             random: Pcg64::seed_from_u64(table.rvm.seed),
-            rounds: if whole && !brief { Rounds::whole() } else { Rounds::of_parts(constant) },
+            rounds: if whole { Rounds::whole(brief) } else { Rounds::of_parts(constant) },
             begins_anew,
             anew: !whole && begins_anew,
             beginnings: Anew::default(),
@@ -216,12 +218,12 @@ impl Parts {
             (self.size, self.larger) = (if self.pays_all { COPIED.min(*size) } else { *size }, larger);
             kept.extend(any(&self.candidates, self.size, table.rvm.seed));
         } else if p <= MOST_WHOLE && fits && self.begins_anew {
-            (self.whole, self.rounds) = (true, Rounds::whole());
+            (self.whole, self.rounds) = (true, Rounds::whole(false));
             kept.clone_from(&self.candidates);
         } else {
             // Beside what is in the model: the search may go on from it.
             kept.extend(table.landmarks_instead(&self.candidates)?);
-            (self.whole, self.rounds) = (true, Rounds::whole());
+            (self.whole, self.rounds) = (true, Rounds::whole(false));
         }
         kept.sort_unstable();
         kept.dedup();
@@ -303,12 +305,12 @@ impl Parts {
 
     /// Candidates of the next part if a model of so many is among them.
     fn size_around(&self, vectors: usize) -> usize {
-        let (size, per_vector) = match self.aim() {
-            Aim::Thorough => (self.size.max(THOROUGH), PER_VECTOR),
-            Aim::Fullest => (self.size, MORE_PER_VECTOR),
-            _ => (self.size, PER_VECTOR),
+        let least = match self.aim() {
+            Aim::Thorough => THOROUGH,
+            Aim::Fullest => MOST_MORE.min(MORE_PER_VECTOR * vectors),
+            _ => 0,
         };
-        size.max(per_vector * vectors)
+        self.size.max(least).max(PER_VECTOR * vectors)
     }
 
     /// A part of `kept` and, up to that size, any others; ascending.

@@ -3,8 +3,9 @@
 use super::scheme::Aim;
 
 /// Nats that a round over 1,000 rows of weight 1 must gain not to be the last of its kind; over more it grows with their
-/// square, as the time of a pass does.
+/// square, as the time of a pass does, up to so much.
 const ROUND: f64 = 0.002;
+const MOST_ROUND: f64 = 1.5;
 /// After one that gains so many times as much, and at first, the search goes further from the model, in a larger part: from
 /// a model of few basis functions to one of many there may be no other way.
 const LEAP: f64 = 25.0;
@@ -18,6 +19,8 @@ const MOST_THOROUGH: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
+    /// All candidates, of which there is one part.
+    Whole(Aim),
     /// What helps comes in.
     Grows,
     /// No way is left untried.
@@ -30,7 +33,7 @@ enum Kind {
 #[derive(Debug)]
 pub(crate) struct Rounds {
     now: Kind,
-    /// Whether there are excursions.
+    /// Whether parts make excursions.
     excursions: bool,
     /// Whether the last one gained much, or there was none.
     leaps: bool,
@@ -54,9 +57,10 @@ impl Anew {
 }
 
 impl Rounds {
-    /// One round of all candidates.
-    pub fn whole() -> Rounds {
-        Rounds { now: Kind::Thorough, excursions: true, leaps: false, thorough: 0 }
+    /// One round of all candidates; `brief`: after one excursion, to a fuller model.
+    pub fn whole(brief: bool) -> Rounds {
+        let aim = if brief { Aim::Fullest } else { Aim::Exhaustive };
+        Rounds { now: Kind::Whole(aim), excursions: false, leaps: false, thorough: 0 }
     }
 
     /// Rounds of parts; `excursions`: whether there are any.
@@ -67,6 +71,7 @@ impl Rounds {
     /// How far the present search goes.
     pub fn aim(&self) -> Aim {
         match self.now {
+            Kind::Whole(aim) => aim,
             Kind::Grows if self.excursions && self.leaps => Aim::Fullest,
             Kind::Grows if self.excursions => Aim::Fuller,
             Kind::Grows | Kind::Last => Aim::Rest,
@@ -77,9 +82,13 @@ impl Rounds {
     /// What follows a round that has raised the evidence by `rise` and found so many candidates outside its part that would
     /// by more than `least`, with so many rows of weight `count` in all. False if it was the last.
     pub fn go_on(&mut self, rise: f64, helpful: usize, least: f64, rows: usize, count: f64) -> bool {
+        if matches!(self.now, Kind::Whole(_)) {
+            return false;
+        }
         self.thorough += usize::from(self.now == Kind::Thorough);
         let rows = rows as f64;
-        let enough = least.max(ROUND * (rows / 1000.0).max(1.0).powi(2) * count / rows);
+        let of_rows = (ROUND * (rows / 1000.0).max(1.0).powi(2)).min(MOST_ROUND);
+        let enough = least.max(of_rows * count / rows);
         let at_rest = helpful == 0 || rise < enough;
         self.leaps = rise >= LEAP * enough;
         // Where there are no excursions a second one would be the first again.
@@ -136,6 +145,8 @@ mod tests {
         for (rise, rows, count, least, again) in [
             (0.5, 4000, 4e3, 1e-3, true),
             (0.5, 20_000, 2e4, 1e-3, false),
+            (1.0, 50_000, 5e4, 1e-3, false),
+            (2.0, 50_000, 5e4, 1e-3, true),
             (0.5, 4000, 4e3, 0.6, false),
             (0.003, 10, 10.0, 1e-3, true),
             (5.0, 4000, 4e5, 1e-3, true),
@@ -145,6 +156,13 @@ mod tests {
             assert!(rounds.go_on(rise, 7, least, rows, count));
             assert_eq!(rounds.aim() != Aim::Thorough, again, "{rise} {rows} {count} {least}");
         }
+    }
+
+    /// Where all candidates are one part there is one round, however much it gains and is left to gain.
+    #[test]
+    fn the_whole_is_one_round() {
+        assert_eq!(aims(Rounds::whole(false), |_| 100.0, 7), [Aim::Exhaustive]);
+        assert_eq!(aims(Rounds::whole(true), |_| 100.0, 7), [Aim::Fullest]);
     }
 
     /// Where much is gained the next part looks further.

@@ -113,15 +113,22 @@ pub(crate) enum Aim {
     Rough,
     /// Until no action gains any more.
     Rest,
-    /// The same, but for the digits, after one excursion with the noise held low, to a fuller model.
+    /// The same, but for the digits, and first an excursion with the noise held low, to a fuller model.
     Fuller,
     /// The same with the noise held lower still.
     Fullest,
-    /// Until no excursion helps either.
+    /// Until no excursion from the model helps either.
     Thorough,
+    /// Nor beginning anew.
+    Exhaustive,
 }
 
 impl Aim {
+    /// Whether no way is left untried.
+    pub fn is_thorough(self) -> bool {
+        matches!(self, Aim::Thorough | Aim::Exhaustive)
+    }
+
     /// Whether what is found is only where the next part goes on.
     pub fn is_passing(self) -> bool {
         matches!(self, Aim::Fuller | Aim::Fullest)

@@ -8,6 +8,8 @@ use crate::rvm::workspace::Workspace;
 const BATCH_SHARE: f64 = 0.02;
 /// A batch may be as long as the model over this, however small the batch asked for (unless that is 1).
 const BATCH_PART: usize = 10;
+/// The same in the midst of an excursion, in one part of many: its model is only a way.
+const HELD_PART: usize = 3;
 /// Where the curvature is not constant, gains are estimates: shorter batches.
 const MOVING_BATCH: usize = 5;
 /// Swaps of a batch promise at least this share of what the best does.
@@ -52,7 +54,10 @@ impl<'p> Search<'p> {
     pub(super) fn longest_batch(&self, work: &Workspace) -> usize {
         match (self.single || self.settings.batch == 1, work.problem.constant_curvature()) {
             (true, _) => 1,
-            (false, true) => self.settings.batch.max(self.now.active.len() / BATCH_PART),
+            (false, true) => {
+                let part = if self.phase == Phase::Held && self.aim.is_passing() { HELD_PART } else { BATCH_PART };
+                self.settings.batch.max(self.now.active.len() / part)
+            }
             (false, false) if self.many => self.settings.batch,
             (false, false) => self.settings.batch.min(MOVING_BATCH),
         }

@@ -4,7 +4,6 @@
 use super::{LOOSE, POLISH, Phase, ROUNDING, Search};
 use crate::error::Result;
 use crate::rvm::gain::Noise;
-use crate::rvm::scheme::Aim;
 use crate::rvm::solution::At;
 use crate::rvm::workspace::Workspace;
 
@@ -21,7 +20,7 @@ pub(super) enum Excursion {
 }
 
 impl<'p> Search<'p> {
-    /// The model is at rest: begin an excursion with the noise held, if one is left.
+    /// Begin an excursion with the noise held, if one is left; else the model, if it is at rest, is what was sought.
     pub(super) fn excursion(&mut self, work: &Workspace<'p>) -> Result<()> {
         if self.full {
             self.phase = Phase::Done;
@@ -31,6 +30,10 @@ impl<'p> Search<'p> {
         let possible = work.problem.constant_curvature() && !work.problem.table.bias_only && !self.now.active.is_empty();
         let most = if self.is_heavy() { 0 } else { self.effort.excursions.len() * self.settings.reheats };
         if !possible || self.excursions >= most || self.failed == self.effort.excursions.len() {
+            if !self.climbed {
+                (self.climbed, self.phase) = (true, Phase::Climb);
+                return Ok(());
+            }
             self.phase = Phase::Done;
             if self.settings.joint && possible && !self.aim.is_passing() {
                 self.joint_tolerance = POLISH;
@@ -50,7 +53,7 @@ impl<'p> Search<'p> {
                 };
                 return Ok(());
             }
-            self.reason = match (possible && most > 0, self.aim == Aim::Thorough && self.failed == self.effort.excursions.len()) {
+            self.reason = match (possible && most > 0, self.aim.is_thorough() && self.failed == self.effort.excursions.len()) {
                 (false, _) => "no action gains more than the tolerance",
                 (true, true) => "no action gains more than the tolerance, and holding the noise low, then high, has not helped",
                 (true, false) => "no action gains more than the tolerance, and the last reheat allowed is done",
@@ -94,8 +97,9 @@ impl<'p> Search<'p> {
     pub(super) fn judge(&mut self, work: &Workspace<'p>) -> Result<()> {
         let kept = self.kept.take().expect("an excursion keeps the model it left");
         self.failed = if self.now.log_evidence - kept.log_evidence > EXCURSION_GAIN { 0 } else { self.failed + 1 };
-        if kept.log_evidence >= self.now.log_evidence {
-            self.now = kept;
+        match kept.log_evidence >= self.now.log_evidence {
+            true => self.now = kept,
+            false => self.climbed = true,
         }
         self.factor = None;
         self.phase = Phase::Climb;

@@ -46,8 +46,10 @@ const TIGHT: f64 = 1e-5;
 const POLISH: f64 = 1e-9;
 /// The largest gradient that counts as stationary.
 const STATIONARY: f64 = 1e-3;
-/// The model that an excursion passes through is only a way: actions gain at least this many nats.
+/// The model that an excursion passes through is only a way: actions gain at least this many nats. In one part of many it is
+/// left as well where a round gains less than this share of the best.
 const HELD_TOLERANCE: f64 = 0.1;
+const HELD_SHARE: f64 = 0.02;
 /// Beyond so many columns in the model all that is done to it is dear, and what is left to gain is small beside
 /// the evidence: no excursions, and a round of actions has to gain this many nats for each row.
 const HEAVY: usize = 400;
@@ -79,6 +81,14 @@ struct Effort {
     top_down_step: f64,
     /// The ways out of an optimum, the first first.
     excursions: &'static [Excursion],
+}
+
+impl Effort {
+    /// Without beginning anew: the model that goes from part to part has seen more candidates than any one has.
+    fn of_model(self) -> Effort {
+        let from_model = self.excursions.iter().take_while(|way| matches!(way, Excursion::Noise(_))).count();
+        Effort { excursions: &self.excursions[..from_model], ..self }
+    }
 }
 
 /// One run of the search.
@@ -119,6 +129,10 @@ pub(super) struct Search<'p> {
     promised: f64,
     /// The best model while an excursion is under way.
     kept: Option<Solution>,
+    /// Whether the model is one from which no action gains, but for those that failed; else an excursion comes first.
+    climbed: bool,
+    /// The most that a round has gained since the noise is held.
+    best_rise: f64,
     /// Excursions begun, and those that have failed since the last that helped.
     excursions: usize,
     failed: usize,
@@ -190,7 +204,11 @@ impl<'p> Search<'p> {
         {
             self.count(&taken);
             self.now = next;
-            self.slow = self.is_slow(work, rise) && !(self.many && self.single);
+            self.best_rise = self.best_rise.max(rise);
+            self.slow = match self.phase {
+                Phase::Held => self.aim.is_passing() && rise < HELD_SHARE * self.best_rise,
+                _ => self.is_slow(work, rise) && !(self.many && self.single),
+            };
             if self.is_heavy() {
                 self.joint_tolerance = LOOSE;
             }
@@ -227,6 +245,8 @@ impl<'p> Search<'p> {
         self.barred.fill(false);
         self.single = false;
         self.futile = 0;
+        self.slow = false;
+        self.best_rise = 0.0;
         self.joint_tolerance = LOOSE;
     }
 
@@ -279,6 +299,7 @@ impl<'p> Run<'p> for Search<'p> {
             Phase::Bound => self.bounded(work)?,
             Phase::Settle => self.settle(work)?,
             Phase::TopDown => self.top_down(work)?,
+            Phase::Climb if !self.climbed => self.excursion(work)?,
             Phase::Climb => {
                 let more = self.climb(work)? && !self.slow;
                 if !more && !self.try_all(work) {
@@ -286,7 +307,7 @@ impl<'p> Run<'p> for Search<'p> {
                 }
             }
             Phase::Held => {
-                if !self.climb(work)? {
+                if !self.climb(work)? || self.slow {
                     self.free(work)?;
                 }
             }

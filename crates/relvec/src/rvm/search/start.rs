@@ -72,18 +72,19 @@ impl<'p> Search<'p> {
         let there = there.map(|mode| Solution::clone(&mode).renamed(active.clone(), None));
         let now = work.solve(&active, &a, &noise, at, there.as_ref())?;
         let most = match entry.aim {
-            Aim::Thorough => settings.reheats,
+            Aim::Thorough | Aim::Exhaustive => settings.reheats,
             Aim::Fuller | Aim::Fullest => 1,
             Aim::Rough | Aim::Rest => 0,
         };
+        let effort = if problem.design.n_columns() <= THOROUGH_COLUMNS { THOROUGH } else { BRISK };
         Ok(Search {
             settings: Sequential { reheats: settings.reheats.min(most), ..settings.clone() },
             effort: match entry.aim {
                 Aim::Rough => Effort { top_down_step: ROUGH_STEP, ..BRISK },
                 Aim::Fuller => FULLER,
                 Aim::Fullest => FULLEST,
-                _ if problem.design.n_columns() <= THOROUGH_COLUMNS => THOROUGH,
-                _ => BRISK,
+                Aim::Thorough => effort.of_model(),
+                Aim::Rest | Aim::Exhaustive => effort,
             },
             aim: entry.aim,
             phase,
@@ -105,6 +106,8 @@ impl<'p> Search<'p> {
             tried_all: phase == Phase::First,
             promised: 0.0,
             kept: None,
+            climbed: entry.from.is_none() || !entry.aim.is_passing(),
+            best_rise: 0.0,
             excursions: 0,
             failed: 0,
             full: false,
