@@ -117,9 +117,9 @@ pub(crate) enum Aim {
     Fuller,
     /// The same with the noise held lower still.
     Fullest,
-    /// Until no excursion from the model helps either.
+    /// Until no excursion from the model helps either, nor, where it is small, beginning anew.
     Thorough,
-    /// Nor beginning anew.
+    /// Nor beginning anew, however large it is.
     Exhaustive,
 }
 

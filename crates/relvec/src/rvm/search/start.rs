@@ -17,6 +17,8 @@ use crate::rvm::workspace::Workspace;
 
 /// Noise of the first model, in standard deviations of the target.
 const FIRST_NOISE: f64 = 0.1;
+/// To begin anew where the model has so few columns takes next to no time, and so small a model may be a poor one.
+const FEW: usize = 50;
 /// The top-down start ends when no log precision moves by more than this.
 const TOP_DOWN_TOLERANCE: f64 = 1e-2;
 
@@ -83,8 +85,8 @@ impl<'p> Search<'p> {
                 Aim::Rough => Effort { top_down_step: ROUGH_STEP, ..BRISK },
                 Aim::Fuller => FULLER,
                 Aim::Fullest => FULLEST,
-                Aim::Thorough => effort.of_model(),
-                Aim::Rest | Aim::Exhaustive => effort,
+                Aim::Thorough if active.len() > FEW => effort.of_model(),
+                Aim::Rest | Aim::Thorough | Aim::Exhaustive => effort,
             },
             aim: entry.aim,
             phase,
