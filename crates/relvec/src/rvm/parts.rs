@@ -36,8 +36,7 @@ const MOST_WHOLE: u64 = 5000;
 /// Candidates of a part at most where its sums are a copy of those of all candidates: then the search in it is all that
 /// it costs, and that grows with the cube.
 const COPIED: usize = 700;
-/// Candidates in a part for each that is in the model, at least; and where the search is to go far, but for large models:
-/// of those that are full already.
+/// Candidates in a part for each that is in the model, at least; and where the search is to go far, up to so many in all.
 const PER_VECTOR: usize = 4;
 const MORE_PER_VECTOR: usize = 8;
 const MOST_MORE: usize = 2000;

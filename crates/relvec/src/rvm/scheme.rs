@@ -129,7 +129,7 @@ impl Aim {
         matches!(self, Aim::Thorough | Aim::Exhaustive)
     }
 
-    /// Whether what is found is only where the next part goes on.
+    /// Whether what is found is only where the next part, or round, goes on.
     pub fn is_passing(self) -> bool {
         matches!(self, Aim::Fuller | Aim::Fullest)
     }

@@ -8,7 +8,7 @@ use crate::rvm::workspace::Workspace;
 const BATCH_SHARE: f64 = 0.02;
 /// A batch may be as long as the model over this, however small the batch asked for (unless that is 1).
 const BATCH_PART: usize = 10;
-/// The same in the midst of an excursion, in one part of many: its model is only a way.
+/// The same in the midst of an excursion, where what is found is passed on.
 const HELD_PART: usize = 3;
 /// Where the curvature is not constant, gains are estimates: shorter batches.
 const MOVING_BATCH: usize = 5;

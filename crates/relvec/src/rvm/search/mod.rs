@@ -46,8 +46,8 @@ const TIGHT: f64 = 1e-5;
 const POLISH: f64 = 1e-9;
 /// The largest gradient that counts as stationary.
 const STATIONARY: f64 = 1e-3;
-/// The model that an excursion passes through is only a way: actions gain at least this many nats. In one part of many it is
-/// left as well where a round gains less than this share of the best.
+/// The model that an excursion passes through is only a way: actions gain at least this many nats. Where what is
+/// found is passed on, it is left as well once a round gains less than this share of the best.
 const HELD_TOLERANCE: f64 = 0.1;
 const HELD_SHARE: f64 = 0.02;
 /// Beyond so many columns in the model all that is done to it is dear, and what is left to gain is small beside
