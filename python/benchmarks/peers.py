@@ -22,20 +22,34 @@ import numpy as np
 from cases import Case, all_cases, mixture_data
 from computer import ROOT, Speed, facts
 from measure import with_threads
-from report import FASTRVM, HEAD, LEARNERS, candidates, classes, draws, fits, landmarks, parts, prediction, solve
+from report import (
+    FASTRVM,
+    HEAD,
+    LEARNERS,
+    candidates,
+    classes,
+    draws,
+    fits,
+    landmarks,
+    operations,
+    parts,
+    prediction,
+    solve,
+)
 
 HERE = Path(__file__).resolve().parent
 KEPT = ROOT / "target" / "peers"
 PACKAGES = ["relvec", "fastrvm", "sklearn-rvm", "scikit-learn", "numpy", "scipy"]
 
 # Draws and threads of comparisons with fastrvm; rows, landmarks and threads of the large fit; landmarks and threads of
-# fits to sums; rows, landmarks and threads of classes; rows, seconds (if they are limited) and threads of fits with
-# every row a candidate; rows and threads of two such searches; rows and threads of predictions.
+# fits to sums; rows, landmarks and threads of classes, and of counts; rows, seconds (if they are limited) and threads
+# of fits with every row a candidate; rows and threads of two such searches; rows and threads of predictions.
 SIZES: dict[str, list[tuple[int, ...]]] = {
     "draws": [(10, 1)],
     "landmarks": [(1_000_000, 1000, 2)],
     "solve": [(1000, 2), (2000, 2)],
     "classes": [(100_000, 300, 2)],
+    "operations": [(20_000, 300, 1)],
     "candidates": [(20_000, 2), (50_000, 240, 2)],
     "parts": [(4000, 2)],
     "predict": [(1_000_000, 1), (1_000_000, 2)],
@@ -45,6 +59,7 @@ QUICK_SIZES: dict[str, list[tuple[int, ...]]] = {
     "landmarks": [(50_000, 200, 2)],
     "solve": [(200, 2)],
     "classes": [(10_000, 50, 2)],
+    "operations": [(1000, 20, 1)],
     "candidates": [(2000, 2), (5000, 2, 2)],
     "parts": [(1200, 2)],
     "predict": [(50_000, 1)],
@@ -54,13 +69,14 @@ TABLES: dict[str, tuple[str, Callable[..., str]]] = {
     "landmarks": ("A million rows", landmarks),
     "solve": ("From sums to a model", solve),
     "classes": ("Classes beside a regression", classes),
+    "operations": ("Operations of classes and of a regression", operations),
     "candidates": ("Every row a candidate", candidates),
     "parts": ("By parts, and all candidates at once", parts),
     "predict": ("Prediction", prediction),
 }
 OWN = list(SIZES)
 # Of these the last argument is the folder with real tables, where there is one.
-ON_FILES = ["solve", "classes", "parts"]
+ON_FILES = ["solve", "classes", "operations", "parts"]
 
 
 def main() -> None:
