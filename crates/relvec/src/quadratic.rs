@@ -11,8 +11,8 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 use crate::design::Design;
 use crate::sums::Sums;
 
-/// Where more than one row of G in so many is wanted, all of G, one symmetric product, costs less: more will be.
-const MANY: usize = 5;
+/// Where more than one row of G in so many is wanted, all of G, one symmetric product, costs less.
+const MANY: usize = 2;
 
 /// G = Phi'BPhi ([P, P], by rows), f = Phi'Bt and t'Bt of each output, with the mean of t kept apart.
 ///
@@ -153,9 +153,12 @@ impl<'a> Quadratic<'a> {
         (self.centred, self.centred_tt) = (vec![f], vec![tt]);
     }
 
-    /// Whether all rows of G are there.
-    pub fn is_stored(&self) -> bool {
-        matches!(self.source, Source::Stored(_))
+    /// Whether row j of G is there.
+    pub fn has_row(&self, j: usize) -> bool {
+        match &self.source {
+            Source::Stored(_) => true,
+            Source::Rows { cache, .. } => cache.borrow().contains_key(&j),
+        }
     }
 
     /// Row j of G.

@@ -281,10 +281,15 @@ impl<'a> Factor<'a> {
         best.iter().take(count).take_while(|(_, gain)| *gain >= worthwhile).map(|(column, _)| *column).collect()
     }
 
-    /// Makes the rows of G that the next additions need, as [`Factor::most_promising`], in one pass over the data.
-    pub fn prepare(&self, count: usize, least: f64, share: f64, barred: &[bool]) {
-        if !self.quadratic.is_stored() {
-            self.quadratic.prepare(&self.most_promising(count, least, share, barred));
+    /// Makes the row of G that an addition needs and, in the same pass over the data, those of up to `count` others that
+    /// are most promising, as [`Factor::most_promising`].
+    pub fn prepare(&self, action: Action, count: usize, least: f64, share: f64, barred: &[bool]) {
+        if let Action::Add { column, .. } = action
+            && !self.quadratic.has_row(column)
+        {
+            let promising = self.most_promising(usize::MAX, least, share, barred);
+            let others = promising.into_iter().filter(|j| *j != column && !self.quadratic.has_row(*j)).take(count);
+            self.quadratic.prepare(&std::iter::once(column).chain(others).collect::<Vec<usize>>());
         }
     }
 

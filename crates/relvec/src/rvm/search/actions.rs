@@ -73,8 +73,6 @@ impl<'p> Search<'p> {
         reestimate: bool,
         taken: &mut Vec<(Action, f64)>,
     ) {
-        // Not all of the best will be the best after the first of them: a few more.
-        trial.prepare(2 * most, least, BATCH_SHARE, &self.barred);
         let mut threshold = least;
         while taken.len() < most
             && !work.problem.table.interrupt.is_raised()
@@ -83,6 +81,8 @@ impl<'p> Search<'p> {
             if taken.is_empty() {
                 threshold = least.max(BATCH_SHARE * gain);
             }
+            // Not all of the best will be the best after the first of them: a few more.
+            trial.prepare(action, 2 * most, least, BATCH_SHARE, &self.barred);
             trial.apply(action);
             taken.push((action, gain));
         }
