@@ -411,6 +411,33 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// The same candidates for some of the rows, ascending, which stand for all, in so many bytes.
+    pub fn sample(&self, places: &[usize], some: &[usize], memory_limit: u64) -> Table<'_> {
+        let (rows, columns) = self.columns(places);
+        let source = match columns {
+            Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
+            Columns::Given => Source::Given,
+        };
+        let (all, each) = (0..places.len(), self.rows.nrows() as f64 / some.len() as f64);
+        let part = self.with(self.rvm, &self.kernel(), Some(some));
+        Table {
+            rows: rows.select(Axis(0), some).into_shared(),
+            weights: part.weights.iter().map(|c| each * c).collect(),
+            count: each * part.count,
+            origin: all.clone().collect(),
+            candidate_of: all.map(Some).collect(),
+            source,
+            memory_limit,
+            taken: 0,
+            ..part
+        }
+    }
+
+    /// The same beside all that this fit holds already, in so many bytes.
+    pub fn beside(&self, memory_limit: u64) -> Table<'_> {
+        Table { memory_limit, taken: 0, ..self.with(self.rvm, &self.kernel(), None) }
+    }
+
     /// The kernel, every parameter a number; of a given design matrix any.
     pub fn kernel(&self) -> Kernel {
         match &self.source {

@@ -50,7 +50,7 @@ fn as_good_as_from_nothing() {
     let (empty, _) = fit(Start::Empty);
     assert_eq!(report.status, Status::Converged);
     assert!(rises(&report), "the trace falls");
-    let (first, last) = (report.trace[1], report.trace[report.trace.len() - 1]);
+    let (first, last) = (report.trace[0], report.trace[report.trace.len() - 1]);
     assert!(first.active == 1 && last.active > 5, "another start was taken: {first:?}, {last:?}");
     let short = empty.log_evidence.unwrap() - bounded.log_evidence.unwrap();
     assert!(short < 5.0, "{short} nats lower than from nothing");

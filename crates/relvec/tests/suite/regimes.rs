@@ -162,6 +162,24 @@ fn parts_end_within_ten_nats_of_the_whole() {
     }
 }
 
+/// The evidence of a few wide kernels depends on the place of each: parts end as high as one problem of all candidates.
+#[test]
+fn few_kernels_of_many_rows_find_their_places() {
+    for seed in [3, 5] {
+        let sinc = |r: &[f64]| (r[0] - 10.0).sin() / (r[0] - 10.0);
+        let data = Data::new(seed, uniform(seed, 4000, 1, 20.0), 0.1, sinc);
+        let rvm = all(0.1);
+        let (model, report) = data.fit(&rvm);
+        sound(&model, &report);
+        let mut statistics = Statistics::new(&rvm.kernel, data.x.view()).unwrap();
+        statistics.update(data.x.view(), &Targets::real(data.t.view())).unwrap();
+        let (whole, report) = rvm.fit_statistics(&statistics, &mut silent).unwrap();
+        sound(&whole, &report);
+        let (found, expected) = (model.log_evidence.unwrap(), whole.log_evidence.unwrap());
+        assert!(found > expected - 0.5, "{found} of {expected}");
+    }
+}
+
 /// The same bits for any number of threads, and again; other seeds may end elsewhere, but not far.
 #[test]
 fn parts_do_not_depend_on_threads() {
@@ -490,4 +508,28 @@ fn a_kernel_of_low_rank_ends_where_kernel_values_do() {
         assert!((found - expected).abs() < 1e-9 * expected.abs(), "{}: {found} {expected}", rows.likelihood.name());
         assert_eq!(short.relevance, plain.relevance);
     }
+}
+
+/// Of many rows a sample is the first to say which landmarks are of no use to tell classes apart: no result depends on
+/// threads or on the order of rows, all rows have the last word, and from no landmark at all the search gets no further.
+#[test]
+fn classes_of_many_rows() {
+    let n = 52_000;
+    let wave = |r: &[f64]| (2.0 * r[0]).sin() + r[1].cos();
+    let data = Data::new(6, uniform(6, n, 2, 4.0), 0.7, wave);
+    let settings = |start| Inference::Sequential(Sequential { start, ..Sequential::default() });
+    let landmarks = Landmarks::Uniform;
+    let rvm = Rvm { dictionary: Dictionary::Size(40), landmarks, threads: Some(2), ..classifier(all(1.0)) };
+    let (model, report) = data.fit(&rvm);
+    at_rest(&rvm, &model, &report);
+    let alone = data.fit(&Rvm { threads: Some(1), ..rvm.clone() }).0;
+    assert!(model.to_json().unwrap() == alone.to_json().unwrap(), "threads");
+    let order: Vec<usize> = (0..n).map(|i| (i * 383 + 11) % n).collect();
+    let moved = data.select(&order).fit(&rvm).0;
+    assert_eq!(model.log_evidence, moved.log_evidence);
+    let again = rvm.evaluate(data.x.view(), &Targets::classes(&data.labels, 2), &hyper(&model)).unwrap();
+    close("evidence", &[again.log_evidence / model.log_evidence.unwrap()], &[1.0], 1e-9);
+    let (from_nothing, _) = data.fit(&Rvm { inference: settings(Start::Empty), ..rvm });
+    let (found, expected) = (model.log_evidence.unwrap(), from_nothing.log_evidence.unwrap());
+    assert!(found > expected - 10.0, "{found} of {expected}");
 }

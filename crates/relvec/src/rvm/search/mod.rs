@@ -14,7 +14,6 @@ mod start;
 use excursion::Excursion;
 
 use super::batch::{Batch, MAX_HALVINGS, Rule};
-use super::bound::Bound;
 use super::factor::{Action, Factor};
 use super::gain::Noise;
 use super::laplace;
@@ -117,8 +116,6 @@ pub(super) struct Search<'p> {
     futile: usize,
     /// What the last round gained is not worth another.
     slow: bool,
-    /// The start with bounded curvature, while it is under way.
-    bound: Option<Box<Bound<'p>>>,
     /// Whether the rows are so many that looking at them costs more than all else.
     many: bool,
     /// Whether the curvature may be held for more than one batch.

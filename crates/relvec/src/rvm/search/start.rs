@@ -102,7 +102,6 @@ impl<'p> Search<'p> {
             moving: !problem.constant_curvature(),
             futile: 0,
             slow: false,
-            bound: None,
             many: Bound::pays(problem),
             holds: Bound::pays(problem) && settings.joint && settings.batch > 1,
             tried_all: phase == Phase::First,
@@ -149,21 +148,12 @@ impl<'p> Search<'p> {
         false
     }
 
-    /// One round of the start with bounded curvature.
+    /// The start with bounded curvature.
     pub(super) fn bounded(&mut self, work: &Workspace<'p>) -> Result<()> {
-        if self.bound.is_none() {
-            self.bound = Bound::begin(work.problem)?.map(Box::new);
-        }
         let batch = Batch { clip: self.effort.top_down_step, ..TOP_DOWN };
-        if let Some(bound) = &mut self.bound
-            && !bound.step(&batch)?
-        {
-            return Ok(());
-        }
         self.phase = Phase::Settle;
-        let Some(bound) = self.bound.take() else { return Ok(()) };
-        let left = bound.model();
-        match work.solve(&left.active, &left.a, &self.noise, At::Best, Some(left)) {
+        let Some(left) = Bound::model(work.problem, &batch)? else { return Ok(()) };
+        match work.solve(&left.active, &left.a, &self.noise, At::Best, Some(&left)) {
             Ok(next) if next.log_evidence > self.now.log_evidence => self.now = next,
             // Nothing gained: on from the first model.
             Ok(_) | Err(Error::Singular { .. }) => {}
