@@ -165,7 +165,7 @@ fn parts_end_within_ten_nats_of_the_whole() {
 /// The evidence of a few wide kernels depends on the place of each: parts end as high as one problem of all candidates.
 #[test]
 fn few_kernels_of_many_rows_find_their_places() {
-    for seed in [3, 5] {
+    for seed in [3, 8] {
         let sinc = |r: &[f64]| (r[0] - 10.0).sin() / (r[0] - 10.0);
         let data = Data::new(seed, uniform(seed, 4000, 1, 20.0), 0.1, sinc);
         let rvm = all(0.1);
@@ -177,6 +177,8 @@ fn few_kernels_of_many_rows_find_their_places() {
         sound(&whole, &report);
         let (found, expected) = (model.log_evidence.unwrap(), whole.log_evidence.unwrap());
         assert!(found > expected - 0.5, "{found} of {expected}");
+        // All columns at once die down to few, however little each that leaves adds to the evidence.
+        assert!(model.relevance.len() < 10 && whole.relevance.len() < 10, "{:?}, {:?}", model.relevance, whole.relevance);
     }
 }
 

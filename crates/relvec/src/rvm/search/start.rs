@@ -21,6 +21,8 @@ const FIRST_NOISE: f64 = 0.1;
 const FEW: usize = 50;
 /// The top-down start ends when no log precision moves by more than this.
 const TOP_DOWN_TOLERANCE: f64 = 1e-2;
+/// It goes on while more than one column in so many leaves.
+const SHRINKS: usize = 50;
 
 impl<'p> Search<'p> {
     pub fn start(work: &Workspace<'p>, settings: &Sequential, entry: &Entry) -> Result<Search<'p>> {
@@ -123,8 +125,10 @@ impl<'p> Search<'p> {
         match batch.step(work, &self.noise, &self.now)? {
             Some(step) => {
                 let rise = step.solution.log_evidence - self.now.log_evidence;
+                // As long as columns leave, each step takes less time than the last.
+                let shrinks = self.now.active.len() - step.solution.active.len() > self.now.active.len() / SHRINKS;
                 self.now = step.solution;
-                if step.change < TOP_DOWN_TOLERANCE || self.is_slow(work, rise) {
+                if step.change < TOP_DOWN_TOLERANCE || self.is_slow(work, rise) && !shrinks {
                     self.begin_climb(work)?;
                 }
             }
