@@ -90,25 +90,26 @@ def operations(profile: Path) -> int:
     total, address, called = 0, 0, False
     ours: dict[int, int] = {}
     libraries: dict[str, str] = {}
-    worth: dict[str, dict[int, int]] = {}
-    for line in profile.open():
-        if named := NAMED.match(line):
-            libraries[named[1]] = named[2] or libraries[named[1]]
-            path = libraries[named[1]]
-            if path not in worth:
-                worth[path] = instructions(path) if Path(path).parent.name == "relvec" else {}
-            ours = worth[path]
-        elif line.startswith("c") and (named := NAMED.match(line[1:])):
-            libraries[named[1]] = named[2] or libraries[named[1]]
-        elif line.startswith("calls="):
-            # The next line has what the function called has cost.
-            called = True
-        elif cost := COST.match(line.rstrip("\n")):
-            place = cost[1]
-            address = int(place, 16) if place.startswith("0x") else address + (0 if place == "*" else int(place))
-            if not called and cost[2]:
-                total += ours.get(address, 0) * int(cost[2])
-            called = False
+    known: dict[str, dict[int, int]] = {}
+    with profile.open() as lines:
+        for line in lines:
+            if named := NAMED.match(line):
+                libraries[named[1]] = named[2] or libraries[named[1]]
+                path = libraries[named[1]]
+                if path not in known:
+                    known[path] = instructions(path) if Path(path).parent.name == "relvec" else {}
+                ours = known[path]
+            elif line.startswith("c") and (named := NAMED.match(line[1:])):
+                libraries[named[1]] = named[2] or libraries[named[1]]
+            elif line.startswith("calls="):
+                # The next line has what the function called has cost.
+                called = True
+            elif cost := COST.match(line.rstrip("\n")):
+                place = cost[1]
+                address = int(place, 16) if place.startswith("0x") else address + (0 if place == "*" else int(place))
+                if not called and cost[2]:
+                    total += ours.get(address, 0) * int(cost[2])
+                called = False
     return total
 
 
@@ -121,12 +122,20 @@ def instructions(library: str) -> dict[int, int]:
     for line in listing.splitlines():
         place, _, words = line.partition(":")
         name, _, operands = words.strip().partition(" ")
-        if arithmetic := ARITHMETIC.match(name):
-            operation, many, width = arithmetic.groups()
-            size = next((size for register, size in BYTES.items() if register in operands), 16)
-            numbers = size // (8 if width == "d" else 4) if many == "p" else 1
-            found[int(place, 16)] = numbers * (2 if operation.startswith("f") else 1)
+        if many := worth(name, operands):
+            found[int(place, 16)] = many
     return found
+
+
+def worth(name: str, operands: str) -> int:
+    """Operations of one instruction."""
+    arithmetic = ARITHMETIC.match(name)
+    if arithmetic is None:
+        return 0
+    operation, many, width = arithmetic.groups()
+    size = next((size for register, size in BYTES.items() if register in operands), 16)
+    numbers = size // (8 if width == "d" else 4) if many == "p" else 1
+    return numbers * (2 if operation.startswith("f") else 1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What the benchmarks compute themselves."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -140,7 +141,12 @@ def test_a_search_by_parts_is_that_of_all_candidates_where_those_are_few():
 
     found = beside(friedman_data(80), 1)
     assert found["parts"]["evidence"] == pytest.approx(found["whole"]["evidence"], abs=1e-3)
-    assert "| converged, converged |" in parts({"a": found}, 80, 1)
+    assert len(found["whole"]["evidence"]) == 5
+    page = parts({"a": found}, 80, 1)
+    assert page.endswith("| converged |\n")
+    found["whole"]["evidence"] = [evidence + 3.0 for evidence in found["parts"]["evidence"]]
+    found["whole"]["status"][2] = "time_limit"
+    assert re.search(r"\| -3 \|.*\| converged, time_limit \|$", parts({"a": found}, 80, 1).strip())
     assert {len(data.X) for _, data in tables(50, None)} == {50}
 
 
@@ -166,7 +172,38 @@ def test_classes_are_beside_a_regression_of_the_same_rows():
     found = beside(X, t, labels, 1.0, 20, 1)
     assert (found["rows"], found["landmarks"]) == (200, 20)
     found["regression"]["cpu"], found["classes"]["cpu"] = 2.0, 3.0
-    assert "| 1.5 (goal 2) |" in classes({"a": found}, 200, 20, 1)
+    assert "| 2 | 3 | 1.5 |" in classes({"a": found}, 200, 20, 1)
+
+
+def test_operations_are_those_of_every_instruction_of_ours(tmp_path, monkeypatch):
+    import operations
+    from report import operations as page
+
+    # Operations of one instruction: numbers in a register, twice as many where it multiplies and adds.
+    for words, expected in (
+        ("vfmadd231pd %ymm0,%ymm1,%ymm2", 8),
+        ("vfnmadd213pd (%rax),%zmm1,%zmm2", 16),
+        ("vfmadd132sd %xmm0,%xmm1,%xmm2", 2),
+        ("vaddps %ymm0,%ymm1,%ymm2", 8),
+        ("mulpd %xmm0,%xmm1", 2),
+        ("vsubsd %xmm0,%xmm1,%xmm2", 1),
+        ("vmovapd %ymm0,%ymm1", 0),
+        ("vpaddd %ymm0,%ymm1,%ymm2", 0),
+        ("add %rax,%rbx", 0),
+    ):
+        assert operations.worth(*words.split(" ")) == expected, words
+    ours = {16: 8, 20: 2}
+    monkeypatch.setattr(operations, "instructions", lambda path: ours)
+    profile = tmp_path / "profile"
+    profile.write_text(
+        "events: Ir\nob=(1) /a/relvec/relvec.so\nfn=(1) sweep\n0x10 3 100\n+4 3 10\n* 4 5\n"
+        "cob=(2) /lib/libm.so\ncfn=(2) exp\ncalls=7 0x10\n0x10 3 999\n"
+        "ob=(2)\nfn=(2)\n0x10 1 999\nob=(1)\nfn=(1)\n0x14 3 1\n"
+    )
+    assert operations.operations(profile) == 100 * 8 + 15 * 2 + 2
+    found = {kind: {"operations": count, "kernels": 7} for kind, count in (("regression", 2e9), ("classes", 3e9))}
+    assert "| 2 | 3 | 1.5 (goal 2) | 7, 7 |" in page({"a": found}, 200, 20, 1)
+    assert page({"failed": "valgrind is not installed"}, 200, 20, 1) == "valgrind is not installed\n"
 
 
 def test_calibration_error_is_that_of_the_display():
