@@ -271,6 +271,12 @@ impl Cholesky {
         Cholesky::of(a.nrows(), scale, || a.clone())
     }
 
+    /// Solves `A x = b` in place; `b`: [M, K].
+    pub fn solve(&self, mut b: ArrayViewMut2<f64>) {
+        solve_lower(self.lower.view(), b.view_mut());
+        solve_lower_transposed(self.lower.view(), b);
+    }
+
     /// Factorises symmetric `gram` + diag(`a`), [M, M] and `[M]`; jitter is relative to the largest of the diagonal of `gram`.
     pub fn of_sum<'a>(gram: &Array2<f64>, a: impl IntoIterator<Item = &'a f64> + Clone) -> Result<Self> {
         let scale = gram.diag().iter().fold(0.0f64, |m, v| m.max(*v));

@@ -8,7 +8,7 @@ use super::scheme::Hyperpriors;
 use super::solution::{At, Solution, covariance, typical};
 use super::workspace::Workspace;
 use crate::error::Result;
-use crate::linalg::{self, Cholesky};
+use crate::linalg::Cholesky;
 
 /// Weights less determined than this do not keep a fit that may drop weights from being at rest.
 const UNDETERMINED: f64 = 1e-6;
@@ -285,8 +285,7 @@ fn newton(now: &Solution, noise: &[Noise], count: f64, of: &[usize], shift: f64)
         };
         if let Ok(factor) = Cholesky::of(of.len(), 0.0, shifted) {
             let mut step = gradient.clone().insert_axis(Axis(1));
-            linalg::solve_lower(factor.lower.view(), step.view_mut());
-            linalg::solve_lower_transposed(factor.lower.view(), step.view_mut());
+            factor.solve(step.view_mut());
             return Some(step.remove_axis(Axis(1)).to_vec());
         }
         shift = (4.0 * shift).max(SHIFT * size);

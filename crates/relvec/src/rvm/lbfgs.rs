@@ -51,7 +51,7 @@ pub(super) fn maximise(
     let mut evaluations = 1;
     let Some((mut value, mut g)) = f(&x)? else { return Ok(None) };
     let mut best = vec![value];
-    let mut pairs: VecDeque<(Vec<f64>, Vec<f64>)> = VecDeque::new();
+    let mut steps = Steps::default();
     'climb: loop {
         // A variable at its bound with the slope outwards stays.
         let free: Vec<bool> = x
@@ -63,10 +63,10 @@ pub(super) fn maximise(
         let only_free =
             |v: Vec<f64>| -> Vec<f64> { v.into_iter().zip(&free).map(|(v, free)| if *free { v } else { 0.0 }).collect() };
         let slope = only_free(g.clone());
-        let mut direction = only_free(newton(&slope, &pairs));
+        let mut direction = only_free(steps.newton(&slope, |q| steps.scale(q)));
         let promised = dot(&direction, &slope);
         if !(promised.is_finite() && promised > 0.0) {
-            pairs.clear();
+            steps.forget();
             direction.clone_from(&slope);
         }
         let largest = direction.iter().fold(0.0f64, |m, v| m.max(v.abs()));
@@ -74,7 +74,7 @@ pub(super) fn maximise(
             break;
         }
         let most = limits.step / largest;
-        let mut length = if pairs.is_empty() { FIRST_STEP.min(limits.step) / largest } else { most.min(1.0) };
+        let mut length = if steps.are_none() { FIRST_STEP.min(limits.step) / largest } else { most.min(1.0) };
         let (mut low, mut high) = (0.0, f64::INFINITY);
         let mut found: Option<(Vec<f64>, Point)> = None;
         for _ in 0..LENGTHS {
@@ -109,16 +109,11 @@ pub(super) fn maximise(
             Some((trial, (higher, slope))) => {
                 let s: Vec<f64> = trial.iter().zip(&x).map(|(t, x)| t - x).collect();
                 let y: Vec<f64> = g.iter().zip(&slope).map(|(before, after)| before - after).collect();
-                if dot(&s, &y) > 1e-10 * (dot(&s, &s) * dot(&y, &y)).sqrt() {
-                    pairs.push_back((s, y));
-                    if pairs.len() > MEMORY {
-                        pairs.pop_front();
-                    }
-                }
+                steps.remember(s, y);
                 (x, value, g) = (trial, higher, slope);
             }
             // What is remembered may mislead: once more along the slope.
-            None if !pairs.is_empty() && evaluations < limits.evaluations => pairs.clear(),
+            None if !steps.are_none() && evaluations < limits.evaluations => steps.forget(),
             None => break 'climb,
         }
         let before = best.len().checked_sub(limits.patience + 1).map(|k| best[k]);
@@ -129,24 +124,54 @@ pub(super) fn maximise(
     Ok(Some(Peak { x, value, evaluations }))
 }
 
-/// The direction of Newton's method, with the curvature that the remembered steps (and falls of the gradient) show.
-fn newton(g: &[f64], pairs: &VecDeque<(Vec<f64>, Vec<f64>)>) -> Vec<f64> {
-    let mut q = g.to_vec();
-    let mut shares = Vec::new();
-    for (s, y) in pairs.iter().rev() {
-        let share = dot(s, &q) / dot(s, y);
-        q.iter_mut().zip(y).for_each(|(q, y)| *q -= share * y);
-        shares.push(share);
+/// The last steps, and by how much the gradient fell along each: what they tell of the curvature.
+#[derive(Debug, Default)]
+pub(super) struct Steps(VecDeque<(Vec<f64>, Vec<f64>)>);
+
+impl Steps {
+    /// A step that the curvature bends the wrong way, or not at all, is left out.
+    pub fn remember(&mut self, step: Vec<f64>, fall: Vec<f64>) {
+        if dot(&step, &fall) > 1e-10 * (dot(&step, &step) * dot(&fall, &fall)).sqrt() {
+            self.0.push_back((step, fall));
+            if self.0.len() > MEMORY {
+                self.0.pop_front();
+            }
+        }
     }
-    if let Some((s, y)) = pairs.back() {
-        let scale = dot(s, y) / dot(y, y);
-        q.iter_mut().for_each(|q| *q *= scale);
+
+    pub fn forget(&mut self) {
+        self.0.clear();
     }
-    for ((s, y), share) in pairs.iter().zip(shares.iter().rev()) {
-        let back = dot(y, &q) / dot(s, y);
-        q.iter_mut().zip(s).for_each(|(q, s)| *q += (share - back) * s);
+
+    fn are_none(&self) -> bool {
+        self.0.is_empty()
     }
-    q
+
+    /// The direction of Newton's method for gradient `g`, with the curvature that the steps show, and elsewhere the one
+    /// that `solve` knows.
+    pub fn newton(&self, g: &[f64], solve: impl FnOnce(&mut [f64])) -> Vec<f64> {
+        let mut q = g.to_vec();
+        let mut shares = Vec::new();
+        for (s, y) in self.0.iter().rev() {
+            let share = dot(s, &q) / dot(s, y);
+            q.iter_mut().zip(y).for_each(|(q, y)| *q -= share * y);
+            shares.push(share);
+        }
+        solve(&mut q);
+        for ((s, y), share) in self.0.iter().zip(shares.iter().rev()) {
+            let back = dot(y, &q) / dot(s, y);
+            q.iter_mut().zip(s).for_each(|(q, s)| *q += (share - back) * s);
+        }
+        q
+    }
+
+    /// As if the curvature were the last one everywhere.
+    fn scale(&self, q: &mut [f64]) {
+        if let Some((s, y)) = self.0.back() {
+            let scale = dot(s, y) / dot(y, y);
+            q.iter_mut().for_each(|q| *q *= scale);
+        }
+    }
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {

@@ -316,8 +316,7 @@ impl Sweep<'_> {
 /// inv(H) g, [R, M].
 fn precondition(factor: &Cholesky, g: &Array2<f64>) -> Array2<f64> {
     let mut z = g.to_shape((g.len(), 1)).expect("a vector").to_owned();
-    linalg::solve_lower(factor.lower.view(), z.view_mut());
-    linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
+    factor.solve(z.view_mut());
     z.into_shape_with_order(g.dim()).expect("as it was")
 }
 

@@ -261,8 +261,7 @@ impl<'s> Columns<'s> {
         };
         let solve = |factor: &Cholesky, g: &Array1<f64>| {
             let mut z = g.clone().insert_axis(Axis(1));
-            linalg::solve_lower(factor.lower.view(), z.view_mut());
-            linalg::solve_lower_transposed(factor.lower.view(), z.view_mut());
+            factor.solve(z.view_mut());
             z.remove_axis(Axis(1))
         };
         let gradient_at = |work: &Working, w: &Array1<f64>| self.sums(&work.residual) - &alpha * w;

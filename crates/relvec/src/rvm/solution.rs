@@ -221,8 +221,7 @@ impl Solution {
             let own = sigma.select(Axis(0), &gone);
             if let Ok(factor) = Cholesky::of(gone.len(), 0.0, || own.clone()) {
                 let mut share = Array2::from_shape_fn((gone.len(), 1), |(k, _)| self.mean[gone[k]]);
-                linalg::solve_lower(factor.lower.view(), share.view_mut());
-                linalg::solve_lower_transposed(factor.lower.view(), share.view_mut());
+                factor.solve(share.view_mut());
                 mean -= &sigma.dot(&share.column(0));
             }
         }
