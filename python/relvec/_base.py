@@ -338,6 +338,10 @@ class RelevanceVectorMachine(KernelMachine):
             "memory_limit": "the memory limit left the model no room to grow; raise memory_limit",
             "singular": "the posterior became singular before the fit converged",
         }
+        left_out = self.report_["repairs"]["left_out_rows"]
+        if left_out:
+            limits["time_limit"] = f"time_limit={self.time_limit} seconds are not enough for all rows: {left_out} of them"
+            limits["time_limit"] += " were left out, at random"
         if self._model.status in limits:
             warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=5)
         refused = self.report_["repairs"]["zero_columns"]
@@ -351,7 +355,7 @@ class RelevanceVectorMachine(KernelMachine):
             warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
         # Of rules and of given landmarks all there are is what was asked for.
         size, found = self.dictionary, self.report_["candidates"]
-        if not isinstance(size, str) and found < size:
+        if not isinstance(size, str) and found < size and not left_out:
             text = f"dictionary={size}, but there are only {found} different rows: all of them are candidates"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
 

@@ -122,7 +122,8 @@ default="kmedoids"
     max_iter : int, default=10000
         Most iterations.
     time_limit : float, default=None
-        Most seconds; the best model until then is kept.
+        Most seconds; the best model until then is kept. Where the sums over all rows would take too long, that is one
+        of a sample of them, with a warning.
     memory_limit : int, default=None
         Most bytes that a fit may take beside `X`; None: a quarter of the machine's.
     n_jobs : int, default=None

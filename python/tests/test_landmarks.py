@@ -170,3 +170,17 @@ def test_time_limit_ends_within_an_iteration():
     assert model.report_["seconds"] < 10.0
     assert np.isfinite(model.log_evidence_)
     assert model.score(rows, t) > 0.3
+
+
+def test_time_limit_leaves_rows_out_where_there_is_no_time_for_all_of_them():
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-2.0, 2.0, (9000, 3))
+    t = np.sin(2.0 * rows[:, 0]) + 0.2 * rng.standard_normal(9000)
+    # Of a sample that has fewer rows than the dictionary was to have that alone is said.
+    with pytest.warns(ConvergenceWarning, match="are not enough for all rows: 7000 of them were left out") as caught:
+        model = RVR(gamma=0.5, dictionary=3000, time_limit=1e-9).fit(rows, t)
+    assert [w.filename for w in caught] == [__file__]
+    assert model.report_["repairs"]["left_out_rows"] == 7000
+    assert model.report_["status"] == "time_limit"
+    assert_array_equal(model.relevance_vectors_, rows[model.relevance_])
+    assert model.score(rows, t) > 0.8

@@ -390,6 +390,13 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if repairs.constant_target {
         eprintln!("warning: the target is constant; the model is that constant");
     }
+    if repairs.left_out_rows > 0 {
+        let limit = rvm.time_limit.expect("it is why rows are left out");
+        eprintln!(
+            "warning: time_limit = {limit} s is not enough for all rows: {} left out, at random",
+            count(repairs.left_out_rows, "row")
+        );
+    }
     if !repairs.constant_outputs.is_empty() && !repairs.constant_target {
         let names: Vec<&str> =
             repairs.constant_outputs.iter().filter_map(|k| model.targets.get(*k)).map(String::as_str).collect();
@@ -412,7 +419,7 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     }
     let given = settings.centres.is_some() || matches!(rvm.landmarks, Landmarks::Given(_));
     match rvm.dictionary {
-        _ if given => {}
+        _ if given || repairs.left_out_rows > 0 => {}
         Dictionary::Size(size) if size > model.n_rows => {
             eprintln!("warning: --dictionary {size} is more than there are rows; all {} are candidates", model.n_rows);
         }

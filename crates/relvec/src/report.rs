@@ -135,6 +135,9 @@ pub struct Repairs {
     pub jitter: f64,
     /// Rows merged into an equal one (same inputs, same target).
     pub merged_rows: usize,
+    /// Rows that `time_limit` left no time for: the model is that of the others, a sample.
+    #[serde(default)]
+    pub left_out_rows: usize,
     /// Rows that share a basis function with another row (same inputs).
     pub shared_columns: usize,
     /// Basis functions that are zero on every row and were left out.

@@ -43,6 +43,18 @@ fn stopping_early_is_a_warning() {
 }
 
 #[test]
+fn rows_that_there_is_no_time_for_are_a_warning() {
+    let folder = Folder::with("d.csv", regression_table(5000, ","));
+    let run = folder.ok("fit d.csv --target y -o m.json --dictionary 3000 --set time_limit=1e-9");
+    for words in ["time_limit = 0.000000001 s is not enough for all rows: 3000 rows left out", "no time for all rows"] {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+    assert!(!run.stderr.contains("--dictionary"), "{}", run.stderr);
+    let model = folder.ok("inspect m.json --json").json();
+    assert_eq!((&model["n_rows"], &model["status"]), (&json!(2000), &json!("time_limit")));
+}
+
+#[test]
 fn a_setting_of_a_likelihood_settles_the_task() {
     // Two distinct numbers would mean classes; a noise variance says that they are values.
     let table = class_table(40).replace("yes", "1").replace("no", "0");

@@ -13,6 +13,7 @@ mod factors;
 mod finish;
 mod gain;
 mod growth;
+mod in_time;
 mod keep;
 mod landmarks;
 mod laplace;
@@ -145,7 +146,8 @@ pub struct Rvm {
     pub keep_statistics: bool,
     /// Largest number of iterations, >= 1.
     pub max_iterations: usize,
-    /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit.
+    /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit. The best model so far is returned; where the sums
+    /// over all rows, which come before any model, would take too long, one of a sample of the rows.
     pub time_limit: Option<f64>,
     /// Most memory that a fit may take, in bytes; `None`: a quarter of the machine's.
     pub memory_limit: Option<u64>,
@@ -608,6 +610,21 @@ impl Rvm {
         watch: &mut Watch,
     ) -> Result<(Model, Report)> {
         memory::keep_freed();
+        let known = sums.is_some() || from.is_some();
+        if let Some(sample) = self.rows_in_time(table, watch.left().filter(|_| !known))? {
+            return self.learn_all(&sample, None, None, watch).map(in_time::of_sample);
+        }
+        self.learn_all(table, sums, from, watch)
+    }
+
+    /// The same, however long it takes.
+    fn learn_all(
+        &self,
+        table: &Table,
+        sums: Option<Sums>,
+        from: Option<&Hyperparameters>,
+        watch: &mut Watch,
+    ) -> Result<(Model, Report)> {
         match self.likelihood.as_dyn().scale_mixture() {
             // Where there are factors already, they are held.
             Some(mixture) if table.factors.is_none() => robust::fit(self, table, mixture, watch),

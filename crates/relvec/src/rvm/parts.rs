@@ -156,6 +156,16 @@ impl Parts {
         (parts, first)
     }
 
+    /// Candidates of the first part.
+    pub fn first_size(table: &Table) -> usize {
+        let scheme = table.rvm.inference.as_dyn();
+        let constant = table.rvm.likelihood.as_dyn().constant_curvature();
+        match (table.dictionary_size(), scheme.most_columns(constant)) {
+            (all, Some(most)) if all > most => scheme.parts(constant)[0],
+            (all, _) => all,
+        }
+    }
+
     /// The problem of a part, and its sums if they are kept.
     pub fn problem<'t>(&mut self, table: &'t Table<'t>, places: Vec<usize>) -> Result<(Problem<'t>, Option<Sums>)> {
         let known = if keeps_sums(table, places.len()) { self.sums(table, &places)? } else { None };

@@ -411,6 +411,23 @@ impl<'a> Table<'a> {
         }
     }
 
+    /// Some of the rows, ascending, and the candidates among them.
+    pub fn with_rows<'b>(&self, rvm: &'b Rvm, some: &[usize]) -> Table<'b> {
+        let part = self.with(rvm, &self.kernel(), Some(some));
+        let left_out_rows = self.rows.nrows() - some.len();
+        let repairs = Repairs { merged_rows: 0, left_out_rows, ..part.repairs.clone() };
+        let Source::Rows { rows, .. } = &self.source else { return Table { repairs, ..part } };
+        let kept: Vec<usize> = (0..rows.len()).filter(|k| some.binary_search(&rows[*k]).is_ok()).collect();
+        let repairs = Repairs { shared_columns: some.len() - kept.len(), ..repairs };
+        let place = |k: &Option<usize>| k.and_then(|k| kept.binary_search(&k).ok());
+        Table {
+            repairs,
+            origin: kept.iter().map(|k| self.origin[*k]).collect(),
+            candidate_of: self.candidate_of.iter().map(place).collect(),
+            ..part
+        }
+    }
+
     /// The same candidates for some of the rows, ascending, which stand for all, in so many bytes.
     pub fn sample(&self, places: &[usize], some: &[usize], memory_limit: u64) -> Table<'_> {
         let (rows, columns) = self.columns(places);
@@ -588,8 +605,16 @@ impl<'a> Table<'a> {
     pub fn dictionary(&self) -> Vec<usize> {
         let all: Vec<usize> = (0..self.origin.len()).collect();
         match self.source {
-            Source::Rows { .. } => self.choose(&all, self.rvm.dictionary.size(all.len())),
+            Source::Rows { .. } => self.choose(&all, self.dictionary_size()),
             _ => all,
+        }
+    }
+
+    /// Their number, at most.
+    pub fn dictionary_size(&self) -> usize {
+        match self.source {
+            Source::Rows { .. } => self.rvm.dictionary.size(self.origin.len()),
+            _ => self.origin.len(),
         }
     }
 }

@@ -41,6 +41,11 @@ impl<'o, 'f> Watch<'o, 'f> {
         self.start.elapsed()
     }
 
+    /// The time that is left; `None` without a limit.
+    pub fn left(&self) -> Option<Duration> {
+        self.time_limit.map(|limit| limit.saturating_sub(self.start.elapsed()))
+    }
+
     /// Whether the time of the fit is up.
     pub fn is_late(&self) -> bool {
         self.time_limit.is_some_and(|limit| self.start.elapsed() >= limit)

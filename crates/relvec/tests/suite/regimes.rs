@@ -303,6 +303,44 @@ fn time_limits_end_with_a_model() {
     }
 }
 
+/// Where there is no time for the sums over all rows, which come before any model, the model is that of a sample of them,
+/// whatever its basis functions are; with time enough it is that of all.
+#[test]
+fn time_limits_leave_rows_out() {
+    let data = friedman(8, 9000);
+    let given = Landmarks::Given(Centres(data.x.slice(s![..200, ..]).to_owned()));
+    let landmarks = Rvm { dictionary: 200.into(), ..all(0.3) };
+    let cases = [
+        landmarks.clone(),
+        Rvm { landmarks: given, ..all(0.3) },
+        Rvm { basis: Basis::Given, ..Rvm::default() },
+        Rvm { likelihood: StudentT::default().into(), ..landmarks.clone() },
+        Rvm { inference: MacKay::default().into(), ..landmarks.clone() },
+        // Some thousand candidates, of which the sample has fewer.
+        Rvm { dictionary: 5000.into(), ..all(0.3) },
+    ];
+    for (k, rvm) in cases.into_iter().enumerate() {
+        let (model, report) = data.fit(&Rvm { time_limit: Some(1e-9), ..rvm.clone() });
+        sound(&model, &report);
+        let left_out = report.repairs.left_out_rows;
+        assert!(left_out > 6000, "case {k}: {left_out}");
+        assert_eq!((report.status, model.n_rows), (Status::TimeLimit, 9000 - left_out), "case {k}");
+        assert!(report.certificate.reason.contains("no time for all rows"), "{}", report.certificate.reason);
+        let spread = data.t.std(0.0);
+        let errors = &model.predict_mean(data.x.view()).unwrap() - &data.t;
+        let rmse = errors.mapv(|e| e * e).mean().unwrap().sqrt();
+        assert!(rmse < 0.7 * spread, "case {k}: {rmse} of {spread}");
+        // Relevance vectors are rows of the whole table.
+        if let (FittedBasis::Kernel { centres, .. }, Landmarks::Kmedoids) = (&model.expansion.basis, &rvm.landmarks) {
+            assert!(model.relevance.iter().any(|i| *i >= model.n_rows), "case {k}");
+            assert_eq!(centres, data.x.select(Axis(0), &model.relevance), "case {k}");
+        }
+    }
+    let (model, report) = data.fit(&Rvm { time_limit: Some(1e6), ..landmarks.clone() });
+    assert_eq!((report.repairs.left_out_rows, report.status), (0, Status::Converged));
+    assert_eq!(model.to_json().unwrap(), data.fit(&landmarks).0.to_json().unwrap());
+}
+
 /// A part of which much is in the model becomes larger, and in the end all candidates are searched at once; or,
 /// where the choice is ours, landmarks beside what is in the model.
 #[test]
