@@ -13,6 +13,8 @@ use crate::sums::Sums;
 
 /// Where more than one row of G in so many is wanted, all of G, one symmetric product, costs less.
 const MANY: usize = 2;
+/// Rows of G made ahead at first where that costs little.
+const FEW_AHEAD: usize = 3;
 
 /// G = Phi'BPhi ([P, P], by rows), f = Phi'Bt and t'Bt of each output, with the mean of t kept apart.
 ///
@@ -158,6 +160,15 @@ impl<'a> Quadratic<'a> {
         match &self.source {
             Source::Stored(_) => true,
             Source::Rows { cache, .. } => cache.borrow().contains_key(&j),
+        }
+    }
+
+    /// Rows of G to make beside one that is needed, `most` at most: few where Phi is kept; else a pass makes it again, and
+    /// costs more than the rows.
+    pub fn rows_ahead(&self, most: usize) -> usize {
+        match &self.source {
+            Source::Rows { design, .. } if design.stored_bytes() > 0 => FEW_AHEAD.min(most),
+            _ => most,
         }
     }
 

@@ -282,14 +282,16 @@ impl<'a> Factor<'a> {
     }
 
     /// Makes the row of G that an addition needs and, in the same pass over the data, those of up to `count` others that
-    /// are most promising, as [`Factor::most_promising`].
-    pub fn prepare(&self, action: Action, count: usize, least: f64, share: f64, barred: &[bool]) {
-        if let Action::Add { column, .. } = action
-            && !self.quadratic.has_row(column)
-        {
-            let promising = self.most_promising(usize::MAX, least, share, barred);
-            let others = promising.into_iter().filter(|j| *j != column && !self.quadratic.has_row(*j)).take(count);
-            self.quadratic.prepare(&std::iter::once(column).chain(others).collect::<Vec<usize>>());
+    /// are most promising, as [`Factor::most_promising`]. Whether it took a pass.
+    pub fn prepare(&self, action: Action, count: usize, least: f64, share: f64, barred: &[bool]) -> bool {
+        match action {
+            Action::Add { column, .. } if !self.quadratic.has_row(column) => {
+                let promising = self.most_promising(usize::MAX, least, share, barred);
+                let others = promising.into_iter().filter(|j| *j != column && !self.quadratic.has_row(*j)).take(count);
+                self.quadratic.prepare(&std::iter::once(column).chain(others).collect::<Vec<usize>>());
+                true
+            }
+            _ => false,
         }
     }
 

@@ -12,6 +12,9 @@ const BATCH_PART: usize = 10;
 const HELD_PART: usize = 3;
 /// Where the curvature is not constant, gains are estimates: shorter batches.
 const MOVING_BATCH: usize = 5;
+/// Rows of G that are made ahead for each action of a batch, at most; and by what factor they grow from pass to pass.
+const AHEAD: usize = 2;
+const AHEAD_GROWS: usize = 3;
 /// Swaps of a batch promise at least this share of what the best does.
 const SWAP_SHARE: f64 = 0.1;
 
@@ -74,6 +77,7 @@ impl<'p> Search<'p> {
         taken: &mut Vec<(Action, f64)>,
     ) {
         let mut threshold = least;
+        let mut ahead = trial.quadratic().rows_ahead(AHEAD * most);
         while taken.len() < most
             && !work.problem.table.interrupt.is_raised()
             && let Some((action, gain)) = trial.best_action(threshold, &self.barred, reestimate)
@@ -82,7 +86,9 @@ impl<'p> Search<'p> {
                 threshold = least.max(BATCH_SHARE * gain);
             }
             // Not all of the best will be the best after the first of them: a few more.
-            trial.prepare(action, 2 * most, least, BATCH_SHARE, &self.barred);
+            if trial.prepare(action, ahead, least, BATCH_SHARE, &self.barred) {
+                ahead = (AHEAD_GROWS * ahead).min(AHEAD * most);
+            }
             trial.apply(action);
             taken.push((action, gain));
         }
