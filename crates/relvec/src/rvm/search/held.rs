@@ -12,7 +12,7 @@ use crate::rvm::solution::{At, Solution};
 use crate::rvm::workspace::Workspace;
 
 /// After a start with bounded curvature the precisions settle until three sweeps gain no more than this many
-/// times what an action must, or not what a round must.
+/// times what an action must.
 const SETTLED: f64 = 10.0;
 /// Batches, and sweeps, with the curvature held at most.
 const HELD_BATCHES: usize = 10;
@@ -31,8 +31,7 @@ impl<'p> Search<'p> {
         if rise > 0.0 {
             self.now = rested;
         }
-        let least = SETTLED * self.settings.least_gain(work.problem.table.count, &self.now);
-        if !(rise > least) || self.is_slow(work, rise) {
+        if !(rise > SETTLED * self.settings.least_gain(work.problem.table.count, &self.now)) {
             self.phase = Phase::Climb;
         }
         Ok(())
