@@ -340,10 +340,8 @@ class RelevanceVectorMachine(KernelMachine):
         }
         left_out = self.report_["repairs"]["left_out_rows"]
         if left_out:
-            limits["time_limit"] = (
-                f"time_limit={self.time_limit} seconds are not enough for all rows: {left_out} of them"
-            )
-            limits["time_limit"] += " were left out, at random"
+            rows = f"{left_out} of them were left out, at random"
+            limits["time_limit"] = f"time_limit={self.time_limit} seconds are not enough for all rows: {rows}"
         if self._model.status in limits:
             warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=5)
         refused = self.report_["repairs"]["zero_columns"]

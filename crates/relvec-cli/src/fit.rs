@@ -390,8 +390,9 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if repairs.constant_target {
         eprintln!("warning: the target is constant; the model is that constant");
     }
-    if repairs.left_out_rows > 0 {
-        let limit = rvm.time_limit.expect("it is why rows are left out");
+    if let Some(limit) = rvm.time_limit
+        && repairs.left_out_rows > 0
+    {
         eprintln!(
             "warning: time_limit = {limit} s is not enough for all rows: {} left out, at random",
             count(repairs.left_out_rows, "row")

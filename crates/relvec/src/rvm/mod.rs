@@ -611,25 +611,14 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         memory::keep_freed();
         let known = sums.is_some() || from.is_some();
-        if let Some(sample) = self.rows_in_time(table, watch.left().filter(|_| !known))? {
-            return self.learn_all(&sample, None, None, watch).map(in_time::of_sample);
-        }
-        self.learn_all(table, sums, from, watch)
-    }
-
-    /// The same, however long it takes.
-    fn learn_all(
-        &self,
-        table: &Table,
-        sums: Option<Sums>,
-        from: Option<&Hyperparameters>,
-        watch: &mut Watch,
-    ) -> Result<(Model, Report)> {
-        match self.likelihood.as_dyn().scale_mixture() {
+        let sample = self.rows_in_time(table, watch.left().filter(|_| !known))?;
+        let table = sample.as_ref().unwrap_or(table);
+        let fitted = match self.likelihood.as_dyn().scale_mixture() {
             // Where there are factors already, they are held.
             Some(mixture) if table.factors.is_none() => robust::fit(self, table, mixture, watch),
             _ => self.search(table, sums, from, false, watch),
-        }
+        }?;
+        Ok(if sample.is_some() { in_time::of_sample(fitted) } else { fitted })
     }
 
     /// Part after part of the dictionary (mostly the first is all of it) until none would help any more. `start`: the
