@@ -38,7 +38,23 @@ pub(crate) struct Quadratic<'a> {
 #[derive(Debug)]
 enum Source<'a> {
     Stored(Array2<f64>),
-    Rows { design: &'a Design, weights: Vec<f64>, cache: RefCell<HashMap<usize, Rc<[f64]>>>, all_fit: bool },
+    Rows {
+        design: &'a Design,
+        weights: Vec<f64>,
+        cache: RefCell<HashMap<usize, Rc<[f64]>>>,
+        all_fit: bool,
+        screen: Option<Screen>,
+    },
+}
+
+/// Where rows of G are made for some columns alone; all else of the others is 0, as if they were columns of zeros.
+#[derive(Debug)]
+struct Screen {
+    /// Those columns, ascending.
+    columns: Vec<usize>,
+    /// diag(G) and f of all columns, `[P]`.
+    diag: Vec<f64>,
+    f: Vec<f64>,
 }
 
 /// One row of G, `[P]`.
@@ -98,8 +114,57 @@ impl<'a> Quadratic<'a> {
         let cache: HashMap<usize, Rc<[f64]>> =
             made.iter().zip(rows.outer_iter()).map(|(j, row)| (*j, row.iter().copied().collect())).collect();
         let mean = mean.map(|m| (m, cache[&0].to_vec()));
-        let source = Source::Rows { design, weights, cache: RefCell::new(cache), all_fit: false };
+        let source = Source::Rows { design, weights, cache: RefCell::new(cache), all_fit: false, screen: None };
         Quadratic { diag, count, centred: f, centred_tt: tt, mean, source }
+    }
+
+    /// The same for one output without a mean, but rows of G are made for `columns` and for those that are `promising`
+    /// alone, which is asked of a column, G_jj and phi_j'`slope`: what it says no to is a column of zeros.
+    pub fn screened(
+        design: &'a Design,
+        weights: Vec<f64>,
+        (pull, slope): (&[f64], &[f64]),
+        tt: f64,
+        count: f64,
+        columns: &[usize],
+        promising: &dyn Fn(usize, f64, f64) -> bool,
+    ) -> Self {
+        let both = Array2::from_shape_fn((pull.len(), 2), |(n, k)| if k == 0 { pull[n] } else { slope[n] });
+        let (all, products) = design.products(&weights, both.view());
+        let of_all = products.row(0).to_vec();
+        let seen = |j: &usize| columns.contains(j) || promising(*j, all[*j], products[[1, *j]]);
+        let listed: Vec<usize> = (0..all.len()).filter(seen).collect();
+        let of_listed = |v: &[f64]| {
+            let mut out = vec![0.0; v.len()];
+            listed.iter().for_each(|j| out[*j] = v[*j]);
+            out
+        };
+        let (diag, f) = (of_listed(&all), of_listed(&of_all));
+        let screen = Some(Screen { columns: listed, diag: all, f: of_all });
+        let source = Source::Rows { design, weights, cache: RefCell::default(), all_fit: false, screen };
+        let form = Quadratic { diag, count, centred: vec![f], centred_tt: vec![tt], mean: None, source };
+        form.prepare(columns);
+        form
+    }
+
+    /// A screened form with the rows of `columns` over all columns; nothing if no column was left out.
+    pub fn complete(&self, columns: &[usize]) -> Option<Quadratic<'a>> {
+        let Source::Rows { design, weights, all_fit, screen: Some(screen), .. } = &self.source else { return None };
+        let others: Vec<usize> = (0..self.columns()).filter(|j| screen.columns.binary_search(j).is_err()).collect();
+        if others.is_empty() {
+            return None;
+        }
+        self.prepare(columns);
+        let made = design.cross(weights, columns, Some(&others));
+        let whole = |(j, made): (&usize, ArrayView1<f64>)| {
+            let mut row = self.row(*j).to_vec();
+            others.iter().zip(made).for_each(|(k, v)| row[*k] = *v);
+            (*j, row.into())
+        };
+        let cache = RefCell::new(columns.iter().zip(made.outer_iter()).map(whole).collect());
+        let source = Source::Rows { design, weights: weights.clone(), cache, all_fit: *all_fit, screen: None };
+        let (diag, centred) = (screen.diag.clone(), vec![screen.f.clone()]);
+        Some(Quadratic { diag, count: self.count, centred, centred_tt: self.centred_tt.clone(), mean: None, source })
     }
 
     /// The same where there is room for all rows of G at once.
@@ -185,17 +250,24 @@ impl<'a> Quadratic<'a> {
 
     /// Makes the rows that are not there yet in one pass over the data.
     pub fn prepare(&self, columns: &[usize]) {
-        if let Source::Rows { design, weights, cache, all_fit } = &self.source {
+        if let Source::Rows { design, weights, cache, all_fit, screen } = &self.source {
             let missing: Vec<usize> = columns.iter().copied().filter(|j| !cache.borrow().contains_key(j)).collect();
             let wanted = cache.borrow().len() + missing.len();
-            if *all_fit && !missing.is_empty() && MANY * wanted > self.columns() {
+            if *all_fit && screen.is_none() && !missing.is_empty() && MANY * wanted > self.columns() {
                 let mut sums = Sums::new(self.columns(), 0);
                 design.for_each_block(|rows, phi| sums.accumulate(phi, &[], &weights[rows]));
                 let rows = sums.finish().gram;
                 cache.borrow_mut().extend(rows.outer_iter().enumerate().map(|(j, r)| (j, r.iter().copied().collect())));
             } else if !missing.is_empty() {
-                let made = design.cross(weights, &missing);
-                cache.borrow_mut().extend(missing.iter().zip(made.outer_iter()).map(|(j, r)| (*j, r.iter().copied().collect())));
+                let among = screen.as_ref().map(|screen| &screen.columns[..]);
+                let made = design.cross(weights, &missing, among);
+                let whole = |row: ArrayView1<f64>| -> Rc<[f64]> {
+                    let Some(among) = among else { return row.iter().copied().collect() };
+                    let mut out = vec![0.0; self.columns()];
+                    among.iter().zip(row).for_each(|(j, v)| out[*j] = *v);
+                    out.into()
+                };
+                cache.borrow_mut().extend(missing.iter().zip(made.outer_iter()).map(|(j, row)| (*j, whole(row))));
             }
         }
     }

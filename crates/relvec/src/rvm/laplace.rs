@@ -31,7 +31,7 @@ const KEPT_SHARE: u64 = 8;
 const MAX_HALVINGS: usize = 40;
 /// From so many entries of Phi_A a curvature, and what the steps since tell of it, serves for more than one step, as long as each
 /// leaves less than this share of what the one before had left to gain.
-const FRUGAL_ENTRIES: usize = 250_000;
+const FRUGAL_ENTRIES: usize = 20_000;
 const SLOW: f64 = 0.5;
 /// From so many entries the precisions move while the curvature is held, and G is made of all columns: looks at the rows
 /// cost more than all else.
@@ -42,6 +42,9 @@ const CROWDED: usize = 3;
 /// the share that the one before did, and this much of it may be left.
 const DECREMENT: f64 = 1e-11;
 const LEFT: f64 = 5e-7;
+
+/// Whether a column may be of use, by its place, its square phi'B phi and the slope phi'r.
+pub(crate) type Promising<'f> = &'f dyn Fn(usize, f64, f64) -> bool;
 
 /// What a quadratic form near the mode makes of a model.
 pub(crate) struct Guess {
@@ -232,8 +235,9 @@ pub(crate) fn frozen<'p>(problem: &'p Problem<'p>, solution: &Solution) -> Optio
 }
 
 /// The quadratic form that equals the log-likelihood at the mode to second order, over all columns:
-/// B the curvature, f = Phi'(B Phi w + residual), so that no inverse of B is ever needed.
-pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Quadratic<'p> {
+/// B the curvature, f = Phi'(B Phi w + residual), so that no inverse of B is ever needed. Of one output it may be over the model
+/// and the `promising` columns alone, see [`Quadratic::screened`], where it takes less to make.
+pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution, promising: Option<Promising>) -> Quadratic<'p> {
     let f = problem.fitted(solution);
     let work = problem.working(&f);
     let curvature: Vec<f64> = work.curvature.iter().zip(&problem.table.weights).map(|(b, c)| b * c).collect();
@@ -254,6 +258,11 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Quadratic
         return Quadratic::stored(sums, None);
     }
     let tt = 2.0 * f.iter().zip(&pull).map(|(f, p)| f * p).sum::<f64>().abs() + count;
+    if let Some(promising) = promising.filter(|_| outputs == 1) {
+        let slope: Vec<f64> = work.residual.iter().zip(&problem.table.weights).map(|(r, c)| r * c).collect();
+        let (design, active) = (&problem.design, &solution.active);
+        return Quadratic::screened(design, curvature, (&pull, &slope), tt, count, active, promising).with_room(fits);
+    }
     let pull = ArrayView2::from_shape((n, outputs), &pull).expect("[N, R]");
     Quadratic::on_demand(&problem.design, curvature, pull, vec![tt], count, None, &solution.active).with_room(fits)
 }
@@ -264,7 +273,8 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::likelihood::Bernoulli;
     use crate::report::Interrupt;
-    use crate::rvm::gain::Noise;
+    use crate::rvm::factor::Factor;
+    use crate::rvm::gain::{KernelPrior, Noise};
     use crate::rvm::solution::At;
     use crate::rvm::table::Table;
     use crate::rvm::{Dictionary, DictionaryRule, Rvm};
@@ -292,9 +302,51 @@ mod tests {
             let active: Vec<usize> = (0..N).step_by(40).collect();
             let solution = mode(problem, &active, &vec![1e-3; active.len()], None, None).unwrap();
             let many: Vec<usize> = (0..N / 2).collect();
-            let (few, all) = (expand(problem, &solution).with_room(false), expand(problem, &solution).with_room(true));
+            let (few, all) =
+                (expand(problem, &solution, None).with_room(false), expand(problem, &solution, None).with_room(true));
             let (few, all) = (few.rows(&many), all.rows(&many));
             assert!(few.iter().zip(&all).all(|(f, a)| (f - a).abs() < 1e-12), "rows of G differ");
+        });
+    }
+
+    /// A form from which columns are left out says of the others what the whole does, and can be made the whole.
+    #[test]
+    fn a_form_of_some_columns_is_part_of_the_whole() {
+        with_problem(N, ALL, |problem| {
+            for active in [(0..N).step_by(40).collect::<Vec<usize>>(), vec![]] {
+                let solution = mode(problem, &active, &vec![1e-3; active.len()], None, None).unwrap();
+                let of = |promising: Option<Promising>| {
+                    let form = Rc::new(expand(problem, &solution, promising));
+                    Factor::new(form, &solution, &[Noise::Fixed(1.0)], KernelPrior::FLAT)
+                };
+                let whole = of(None);
+                for every in [1, 3, N + 1] {
+                    let promising = |j: usize, square: f64, slope: f64| {
+                        assert!((square - whole.quadratic().diag[j]).abs() < 1e-12, "square of {j}");
+                        assert!(active.contains(&j) || (slope - whole.q(j)).abs() < 1e-9, "slope of {j}");
+                        j % every == every / 2
+                    };
+                    let some = of(Some(&promising));
+                    let seen = |j: usize| j % every == every / 2 || active.contains(&j);
+                    let near = |got: f64, expected: f64| (got - expected).abs() < 1e-9;
+                    for j in 0..N {
+                        let (s, q) = if seen(j) { (whole.s()[j], whole.q(j)) } else { (0.0, 0.0) };
+                        assert!(near(some.s()[j], s) && near(some.q(j), q), "{j} of every {every}");
+                    }
+                    let actions = some.actions();
+                    assert!((0..N).all(|j| seen(j) || actions[j].is_none()), "an action of a column that was left out");
+                    let all = some.complete();
+                    assert_eq!(all.is_some(), (0..N).any(|j| !seen(j)), "every {every}");
+                    let Some(all) = all else { continue };
+                    assert!(all.complete().is_none());
+                    let rows: Vec<usize> = (5..N).step_by(50).collect();
+                    let (got, expected) = (all.quadratic().rows(&rows), whole.quadratic().rows(&rows));
+                    assert!(got.iter().zip(&expected).all(|(g, e)| near(*g, *e)), "rows of G");
+                    for j in 0..N {
+                        assert!(near(all.s()[j], whole.s()[j]) && near(all.q(j), whole.q(j)), "{j} of every {every}");
+                    }
+                }
+            }
         });
     }
 
@@ -353,7 +405,7 @@ mod tests {
             let active: Vec<usize> = (0..N).step_by(12).collect();
             let a = vec![1e-2; active.len()];
             let solution = mode(problem, &active, &a, None, None).unwrap();
-            let held = Workspace::new(problem, None).held(Rc::new(expand(problem, &solution)));
+            let held = Workspace::new(problem, None).held(Rc::new(expand(problem, &solution, None)));
             let noise = [Noise::Fixed(1.0)];
             let solve = |active: &[usize]| held.solve(active, &a[..active.len()], &noise, At::Best, None).unwrap();
             let kept: Vec<usize> = active.iter().copied().filter(|j| j % 36 != 0).collect();

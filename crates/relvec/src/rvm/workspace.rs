@@ -6,7 +6,7 @@ use ndarray::Axis;
 
 use super::factor::Factor;
 use super::gain::{KernelPrior, Noise};
-use super::laplace::{self, Guess};
+use super::laplace::{self, Guess, Promising};
 use super::multinomial;
 use super::problem::Problem;
 use super::solution::{At, Solution};
@@ -99,9 +99,14 @@ impl<'p> Workspace<'p> {
 
     /// The quadratic form over all columns that stands for the likelihood at a solution.
     pub fn quadratic(&self, solution: &Solution) -> Rc<Quadratic<'p>> {
+        self.quadratic_among(solution, None)
+    }
+
+    /// The same where columns that are not `promising` may be left out, see [`laplace::expand`].
+    pub fn quadratic_among(&self, solution: &Solution, promising: Option<Promising>) -> Rc<Quadratic<'p>> {
         match &self.quadratic {
             Some(quadratic) => quadratic.clone(),
-            None => Rc::new(laplace::expand(self.problem, solution)),
+            None => Rc::new(laplace::expand(self.problem, solution, promising)),
         }
     }
 }

@@ -122,6 +122,20 @@ impl<'a> Factor<'a> {
         Factor::new(self.quadratic.clone(), solution, &self.noise, self.prior)
     }
 
+    /// The same over all columns, if some were left out of the form.
+    pub fn complete(&self) -> Option<Factor<'a>> {
+        let quadratic = Rc::new(self.quadratic.complete(&self.active)?);
+        let mut v = Array2::zeros((self.active.len(), self.position.len()));
+        linalg::product(false, 1.0, self.dense_inverse().view(), quadratic.rows(&self.active).view(), v.view_mut());
+        let mut s = quadratic.diag.clone();
+        for row in v.outer_iter() {
+            s.iter_mut().zip(row).for_each(|(s, v)| *s -= v * v);
+        }
+        let mut factor = Factor { quadratic, v: v.into_raw_vec_and_offset().0, s, ..self.clone() };
+        factor.refresh_target();
+        Some(factor)
+    }
+
     pub fn quadratic(&self) -> Rc<Quadratic<'a>> {
         self.quadratic.clone()
     }

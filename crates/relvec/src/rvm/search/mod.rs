@@ -9,6 +9,7 @@ mod actions;
 mod excursion;
 mod held;
 mod joint;
+mod look;
 mod start;
 
 use excursion::Excursion;
@@ -124,6 +125,10 @@ pub(super) struct Search<'p> {
     tried_all: bool,
     /// What the last batch of actions promised to gain.
     promised: f64,
+    /// S of each column over its square when it was last looked at, `[P]`.
+    outside: Vec<f64>,
+    /// Looks at the candidates since the phase began.
+    looks: usize,
     /// The best model while an excursion is under way.
     kept: Option<Solution>,
     /// Whether the model is one from which no action gains, but for those that failed; else an excursion comes first.
@@ -170,12 +175,12 @@ impl<'p> Search<'p> {
         }
         let least = self.least_gain(work);
         if self.factor.is_none() {
-            self.factor = Some(Factor::new(work.quadratic(&self.now), &self.now, &self.noise, work.prior));
+            self.factor = Some(self.look(work));
         }
         let mut trial = self.factor.clone().expect("made above");
         let mut taken = if self.is_futile() { vec![] } else { self.take_batch(work, &mut trial, least) };
         if taken.is_empty() {
-            return self.tighten(work, least);
+            return Ok(self.look_at_all() || self.tighten(work, least)?);
         }
         let holds = self.holds && !self.single && laplace::holds_curvature(work.problem, self.now.active.len());
         if holds {
@@ -245,6 +250,7 @@ impl<'p> Search<'p> {
         self.slow = false;
         self.best_rise = 0.0;
         self.joint_tolerance = LOOSE;
+        self.looks = 0;
     }
 
     /// Nats that an action must gain.
@@ -332,8 +338,11 @@ impl<'p> Run<'p> for Search<'p> {
         let largest_gain = (!late).then(|| {
             // What is kept on many rows is that of the model, or next to it.
             let kept = self.factor.as_ref().filter(|factor| self.many && factor.active() == best.active);
-            let made = kept.is_none().then(|| Factor::new(work.quadratic(best), best, &work.problem.table.noise, work.prior));
-            let factor = kept.or(made.as_ref()).expect("kept or made");
+            let made = match kept {
+                Some(kept) => kept.complete(),
+                None => Some(Factor::new(work.quadratic(best), best, &work.problem.table.noise, work.prior)),
+            };
+            let factor = made.as_ref().or(kept).expect("kept or made");
             let gain = factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain);
             let swap = match self.settings.swaps {
                 true => factor.swaps(0.0, &self.barred).first().map_or(0.0, |(_, gain)| *gain),

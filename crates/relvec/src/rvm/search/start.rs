@@ -108,6 +108,8 @@ impl<'p> Search<'p> {
             holds: Bound::pays(problem) && settings.joint && settings.batch > 1,
             tried_all: phase == Phase::First,
             promised: 0.0,
+            outside: vec![1.0; problem.design.n_columns()],
+            looks: 0,
             kept: None,
             climbed: entry.from.is_none() || !entry.aim.is_passing(),
             best_rise: 0.0,
