@@ -60,10 +60,11 @@ pub(crate) struct Batch {
     pub halvings: usize,
 }
 
-/// A step taken: the solution it led to and the largest |d log precision|.
+/// A step taken: the solution it led to, the largest |d log precision|, and how many rules would have lowered the evidence.
 pub(crate) struct Step {
     pub solution: Solution,
     pub change: f64,
+    pub refused: usize,
 }
 
 impl Batch {
@@ -94,7 +95,7 @@ impl Batch {
         let keep: Vec<usize> = (0..now.a.len()).filter(stays).collect();
         let slack = DROP_SLACK * (now.a.len() - keep.len()) as f64;
         let mut shortest: Option<(Vec<f64>, Vec<f64>, f64)> = None;
-        for rule in self.rules {
+        for (refused, rule) in self.rules.iter().enumerate() {
             let Some((alpha, beta)) = self.propose(work, noise, now, *rule) else { continue };
             let at = if matches!(rule, Rule::Newton | Rule::NewtonOfNear) { At::Best } else { At::Precision(&beta) };
             let unit = typical(&beta);
@@ -105,7 +106,7 @@ impl Batch {
                 if let Ok(next) = work.solve(&active, &a, noise, at, Some(now))
                     && self.objective(work, &next) >= floor - slack
                 {
-                    return Ok(Some(Step { solution: next, change: f64::INFINITY }));
+                    return Ok(Some(Step { solution: next, change: f64::INFINITY, refused }));
                 }
             }
             let next = work.solve(&now.active, &a, noise, at, Some(now));
@@ -113,7 +114,7 @@ impl Batch {
             if let Ok(next) = next
                 && value + rise >= floor
             {
-                return Ok(Some(self.finish(work, noise, now, next)?));
+                return Ok(Some(self.finish(work, noise, now, next, refused)?));
             }
             shortest = Some((alpha, beta, rise));
         }
@@ -127,7 +128,7 @@ impl Batch {
             let Ok(next) = work.solve(&now.active, &a, noise, At::Precision(&beta), Some(now)) else { continue };
             let rise = self.objective(work, &next) - value;
             if value + rise > floor {
-                return Ok(Some(self.finish(work, noise, now, next)?));
+                return Ok(Some(self.finish(work, noise, now, next, self.rules.len())?));
             }
             // Where the curvature moves with the weights the rules do not know it all, and no step may help. The parabola
             // through the last two falls from here on.
@@ -140,7 +141,7 @@ impl Batch {
     }
 
     /// The change made among weights that the data determine; near rest gone weights are dropped.
-    fn finish(&self, work: &Workspace, noise: &[Noise], before: &Solution, next: Solution) -> Result<Step> {
+    fn finish(&self, work: &Workspace, noise: &[Noise], before: &Solution, next: Solution, refused: usize) -> Result<Step> {
         let log_ratio = |a: f64, b: f64| (a.ln() - b.ln()).abs();
         let noises = next.beta.iter().zip(&before.beta).map(|(next, before)| log_ratio(*next, *before));
         let (unit, unit_before) = (next.typical_precision(), before.typical_precision());
@@ -150,10 +151,10 @@ impl Batch {
             .chain(noises)
             .fold(0.0, f64::max);
         if change >= DROP_FROM {
-            return Ok(Step { solution: next, change });
+            return Ok(Step { solution: next, change, refused });
         }
         let (solution, dropped) = self.drop_gone(work, noise, next)?;
-        Ok(Step { solution, change: if dropped { f64::INFINITY } else { change } })
+        Ok(Step { solution, change: if dropped { f64::INFINITY } else { change }, refused })
     }
 
     /// The model without its gone weights, if the evidence allows it; and whether any went.

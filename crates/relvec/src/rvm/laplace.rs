@@ -111,8 +111,8 @@ pub(crate) fn mode(
         let mut moved = false;
         for halvings in 0..MAX_HALVINGS {
             let trial_w = &w + &(&step * length);
-            // The first length is mostly right: what the next step needs comes along with the value.
-            let want = match (halvings, frugal) {
+            // The first length is mostly right: what the next step, or the end, needs comes along with the value.
+            let want = match (halvings, frugal && !last) {
                 (0, false) => Want::Curvature,
                 (0, true) => Want::Slope,
                 _ => Want::Value,

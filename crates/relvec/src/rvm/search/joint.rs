@@ -48,6 +48,7 @@ impl<'p> Search<'p> {
             (false, _) => (&MOVING_JOINT, MOVING_SWEEPS),
         };
         let mut now = start;
+        self.refused = self.refused.saturating_sub(1);
         for _ in 0..most {
             if !batch.drops
                 && let Some(smaller) = self.drop_useless(work, &now)?
@@ -58,10 +59,13 @@ impl<'p> Search<'p> {
             if several && now.log_evidence < self.rest {
                 break;
             }
-            let Some(step) = batch.step(work, &self.noise, &now)? else {
+            // Where the mode is dear to seek, rules that have overshot are not tried again at once.
+            let from = if self.many { self.refused.min(batch.rules.len() - 1) } else { 0 };
+            let Some(step) = (Batch { rules: &batch.rules[from..], ..batch.clone() }).step(work, &self.noise, &now)? else {
                 self.rest = now.log_evidence + PATIENCE;
                 break;
             };
+            self.refused = from + step.refused;
             self.actions.joint += 1;
             self.actions.deleted += now.active.len() - step.solution.active.len();
             let rise = step.solution.log_evidence - now.log_evidence;
@@ -97,7 +101,7 @@ impl<'p> Search<'p> {
                 return Ok(Some(next));
             }
         }
-        if now.is_joint() {
+        if now.is_joint() || self.many {
             self.needed.push((now.active[worst], now.log_evidence + PATIENCE));
         }
         Ok(None)

@@ -18,7 +18,8 @@ impl<'p> Search<'p> {
         let several = self.settings.joint && self.settings.batch > 1;
         let screens = self.moving && several && laplace::holds_curvature(work.problem, self.barred.len());
         let promising = |j: usize, square: f64, q: f64| q * q > PROMISING * self.outside[j] * square;
-        let form = match screens && self.looks >= WHOLE_LOOKS {
+        self.partial = screens && self.looks >= WHOLE_LOOKS;
+        let form = match self.partial {
             true => work.quadratic_among(&self.now, Some(&promising)),
             false => work.quadratic(&self.now),
         };
@@ -35,7 +36,17 @@ impl<'p> Search<'p> {
         let Some(factor) = self.factor.as_ref().and_then(Factor::complete) else { return false };
         self.remember(&factor);
         self.factor = Some(factor);
+        self.partial = false;
         true
+    }
+
+    /// Where the last round was a `slow` one of some candidates, the next is one of all. Whether it is.
+    pub(super) fn look_further(&mut self, slow: bool) -> bool {
+        let further = slow && self.partial;
+        if further {
+            self.looks = WHOLE_LOOKS - 1;
+        }
+        further
     }
 
     /// How much of each candidate is outside the model.

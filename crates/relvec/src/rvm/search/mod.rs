@@ -107,10 +107,12 @@ pub(super) struct Search<'p> {
     /// One action at a time, after a batch was undone.
     single: bool,
     joint_tolerance: f64,
-    /// Under several outputs: the evidence from which joint steps are tried again, and deletions of columns that
+    /// Under several outputs, and on many rows: the evidence from which joint steps are tried again, and deletions of columns that
     /// proved of use.
     rest: f64,
     needed: Vec<(usize, f64)>,
+    /// Rules of joint steps that have lately overshot.
+    refused: usize,
     /// Whether the curvature moves with the weights, so that gains are estimates.
     moving: bool,
     /// Actions undone since the last that was not.
@@ -127,8 +129,9 @@ pub(super) struct Search<'p> {
     promised: f64,
     /// S of each column over its square when it was last looked at, `[P]`.
     outside: Vec<f64>,
-    /// Looks at the candidates since the phase began.
+    /// Looks at the candidates since the phase began, and whether the last left some out.
     looks: usize,
+    partial: bool,
     /// The best model while an excursion is under way.
     kept: Option<Solution>,
     /// Whether the model is one from which no action gains, but for those that failed; else an excursion comes first.
@@ -207,10 +210,11 @@ impl<'p> Search<'p> {
             self.count(&taken);
             self.now = next;
             self.best_rise = self.best_rise.max(rise);
-            self.slow = match self.phase {
+            let slow = match self.phase {
                 Phase::Held => self.aim.is_passing() && rise < HELD_SHARE * self.best_rise,
                 _ => self.is_slow(work, rise) && !(self.many && self.single),
             };
+            self.slow = slow && !self.look_further(slow);
             if self.is_heavy() {
                 self.joint_tolerance = LOOSE;
             }
