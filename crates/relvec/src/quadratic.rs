@@ -147,6 +147,11 @@ impl<'a> Quadratic<'a> {
         form
     }
 
+    /// Whether columns are left out.
+    pub fn is_partial(&self) -> bool {
+        matches!(&self.source, Source::Rows { screen: Some(screen), .. } if screen.columns.len() < self.columns())
+    }
+
     /// A screened form with the rows of `columns` over all columns; nothing if no column was left out.
     pub fn complete(&self, columns: &[usize]) -> Option<Quadratic<'a>> {
         let Source::Rows { design, weights, all_fit, screen: Some(screen), .. } = &self.source else { return None };

@@ -107,9 +107,9 @@ pub(super) struct Search<'p> {
     /// One action at a time, after a batch was undone.
     single: bool,
     joint_tolerance: f64,
-    /// Under several outputs, and on many rows: the evidence from which joint steps are tried again, and deletions of columns that
-    /// proved of use.
+    /// Under several outputs: the evidence from which joint steps are tried again.
     rest: f64,
+    /// Under several outputs, and on many rows: columns whose deletion has failed, and the evidence from which it is tried again.
     needed: Vec<(usize, f64)>,
     /// Rules of joint steps that have lately overshot.
     refused: usize,
@@ -129,9 +129,8 @@ pub(super) struct Search<'p> {
     promised: f64,
     /// S of each column over its square when it was last looked at, `[P]`.
     outside: Vec<f64>,
-    /// Looks at the candidates since the phase began, and whether the last left some out.
+    /// Looks at the candidates since the phase began.
     looks: usize,
-    partial: bool,
     /// The best model while an excursion is under way.
     kept: Option<Solution>,
     /// Whether the model is one from which no action gains, but for those that failed; else an excursion comes first.

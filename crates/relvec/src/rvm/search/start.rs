@@ -111,7 +111,6 @@ impl<'p> Search<'p> {
             promised: 0.0,
             outside: vec![1.0; problem.design.n_columns()],
             looks: 0,
-            partial: false,
             kept: None,
             climbed: entry.from.is_none() || !entry.aim.is_passing(),
             best_rise: 0.0,
