@@ -59,8 +59,8 @@ impl<'p> Search<'p> {
             if several && now.log_evidence < self.rest {
                 break;
             }
-            // Where the mode is dear to seek, rules that have overshot are not tried again at once.
-            let from = if self.many { self.refused.min(batch.rules.len() - 1) } else { 0 };
+            // Where the mode is dear to seek, rules that have overshot are not tried again at once; but the last steps are by the best.
+            let from = if self.many && self.joint_tolerance > TIGHT { self.refused.min(batch.rules.len() - 1) } else { 0 };
             let Some(step) = (Batch { rules: &batch.rules[from..], ..batch.clone() }).step(work, &self.noise, &now)? else {
                 self.rest = now.log_evidence + PATIENCE;
                 break;
@@ -129,5 +129,69 @@ impl<'p> Search<'p> {
         }
         self.now = rested;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array2;
+
+    use super::*;
+    use crate::kernel::Rbf;
+    use crate::likelihood::Bernoulli;
+    use crate::report::Interrupt;
+    use crate::rvm::problem::Problem;
+    use crate::rvm::scheme::{Aim, Entry};
+    use crate::rvm::sequential::Sequential;
+    use crate::rvm::table::Table;
+    use crate::rvm::{Dictionary, Rvm};
+    use crate::targets::Targets;
+
+    /// Shows a search on many rows, and a model of every tenth candidate, some of no use.
+    fn on_many_rows(see: impl for<'p> Fn(Search<'p>, &Workspace<'p>, Solution)) {
+        let fraction = |i: usize, by: f64| (i as f64 * by).fract();
+        let x = Array2::from_shape_fn((10_000, 2), |(i, j)| 4.0 * fraction(i + 1, [0.618_033_988_75, 0.754_877_666_25][j]));
+        let label = |i: usize| (2.0 * x[[i, 0]]).sin() + (3.0 * x[[i, 1]]).cos() > fraction(i + 1, 0.569_840_290_998) - 0.5;
+        let labels: Vec<usize> = (0..x.nrows()).map(|i| usize::from(label(i))).collect();
+        let kernel = Rbf { gamma: 1.0.into() }.into();
+        let rvm = Rvm { kernel, likelihood: Bernoulli::default().into(), dictionary: Dictionary::Size(200), ..Rvm::default() };
+        let table = Table::new(&rvm, x.view(), &Targets::classes(&labels, 2), &Interrupt::default()).unwrap();
+        let problem = Problem::new(&table, table.dictionary()).unwrap().0;
+        let work = Workspace::new(&problem, None);
+        let search = Search::start(&work, &Sequential::default(), &Entry { from: None, aim: Aim::Exhaustive }).unwrap();
+        assert!(search.many);
+        let active: Vec<usize> = (0..200).step_by(10).collect();
+        let now = work.solve(&active, &[1.0; 20], &search.noise, At::Best, None).unwrap();
+        see(search, &work, now);
+    }
+
+    #[test]
+    fn rules_that_overshot_are_passed_over_until_precisions_are_to_rest_tightly() {
+        on_many_rows(|mut search, work, now| {
+            let mut rested = |tolerance: f64, refused: usize| {
+                (search.joint_tolerance, search.refused) = (tolerance, refused);
+                search.joint(work, now.clone()).unwrap()
+            };
+            let (all, last) = (rested(TIGHT, 0), rested(TIGHT, 3));
+            assert!(all.log_evidence > now.log_evidence + 1.0);
+            assert_eq!((all.log_evidence, &all.a), (last.log_evidence, &last.a));
+        });
+    }
+
+    /// It is tried again once the evidence is high enough.
+    #[test]
+    fn a_deletion_that_failed_waits() {
+        on_many_rows(|mut search, work, now| {
+            let useless = (0..now.a.len()).filter(|i| now.is_useless(*i)).count();
+            assert!(useless > 0);
+            let mut smaller = |until: f64| {
+                search.needed = now.active.iter().map(|j| (*j, until)).collect();
+                search.drop_useless(work, &now).unwrap()
+            };
+            assert!(smaller(now.log_evidence + PATIENCE).is_none());
+            let next = smaller(now.log_evidence).expect("weights of no use go");
+            assert!(next.active.len() < now.active.len() && next.log_evidence >= now.log_evidence);
+            assert_eq!(search.actions.deleted, now.active.len() - next.active.len());
+        });
     }
 }
