@@ -99,6 +99,20 @@ impl Design {
         Design { rows, columns, bias, norms: vec![1.0; p], scales: None, stored: None, block_rows, interrupt }
     }
 
+    /// The same columns, divided by the same norms, on other rows; none kept.
+    pub fn on_rows(&self, rows: ArcArray2<f64>) -> Design {
+        Design {
+            rows,
+            columns: self.columns.clone(),
+            bias: self.bias,
+            norms: self.norms.clone(),
+            scales: self.scales.clone(),
+            stored: None,
+            block_rows: self.block_rows,
+            interrupt: self.interrupt.clone(),
+        }
+    }
+
     /// Divides the columns, whose norms were 1 so far, by `norms`, `[P]`; 0 stands for a column of zeros.
     pub fn set_norms(&mut self, norms: Vec<f64>) {
         let scales: Vec<f64> = norms.iter().map(|n| if *n > 0.0 { 1.0 / n } else { 0.0 }).collect();
@@ -426,7 +440,7 @@ impl Design {
     }
 
     /// Weighted norms that neither overflow nor vanish: sums of squares relative to the largest entry.
-    fn column_norms(&self, weights: &[f64]) -> Result<Vec<f64>> {
+    pub fn column_norms(&self, weights: &[f64]) -> Result<Vec<f64>> {
         let (n, p) = (self.n_rows(), self.n_columns());
         let width = even_part(p, TILE_COLUMNS);
         let groups = TASKS.div_ceil(p.div_ceil(width).max(1)).min(n.div_ceil(4 * TILE_ROWS)).max(1);

@@ -127,6 +127,9 @@ pub enum Error {
     /// [`Model::predict_from_basis`](crate::Model::predict_from_basis).
     #[error("the kernel of this model is external: only a program that computes it can predict")]
     ExternalKernel,
+    /// Rows that are read in blocks cannot be had, or are others than before.
+    #[error("{0}")]
+    Rows(String),
     /// Statistics cannot be merged or read.
     #[error("statistics: {0}")]
     Statistics(String),

@@ -4,6 +4,7 @@
 //! few centres c_m stay. [`Rvm`] holds the parameters, [`Rvm::fit`] learns a [`Model`] and says in a
 //! [`Report`] how it went.
 
+mod blocks;
 mod canonical;
 mod design;
 mod error;
@@ -23,6 +24,7 @@ mod sums;
 mod svm;
 mod targets;
 
+pub use blocks::Blocks;
 pub use design::Basis;
 pub use error::{Error, MOST_THREADS, Result};
 pub use kernel::{

@@ -41,7 +41,7 @@ const FURTHEST: f64 = 1.5;
 /// Rows at a time.
 const BLOCK_ROWS: usize = 4096;
 
-/// The rows that a model was learnt from.
+/// Rows that a model was learnt from, all or some.
 pub(crate) struct Learnt<'a, F> {
     /// What fills rows from the given one with the columns of the model, in the units of the posterior's factor.
     pub fill: F,
@@ -67,18 +67,19 @@ impl Model {
         self.posterior_rule() == PosteriorRule::Averaged
     }
 
-    /// Puts the posterior of the mean curvature in the place of Laplace's.
+    /// Puts the posterior of the mean curvature in the place of Laplace's; `mean_curvature` is that of the log-likelihood
+    /// over the weights, under a posterior.
     ///
     /// A wider posterior sees more curvature, which makes it narrower, the more so the surer the rows are: shorter steps
     /// settle where longer ones go to and fro.
-    pub(crate) fn average_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()> {
+    pub(crate) fn average_curvature(&mut self, mean_curvature: impl Fn(&Model, &Posterior) -> Result<Array2<f64>>) -> Result<()> {
         let Some(mut posterior) = self.posterior.clone() else { return Ok(()) };
         let prior = self.unit_precisions(&posterior);
         let lower = posterior.factor();
         let mut curvature = lower.dot(&lower.t()) - Array2::from_diag(&prior);
         let (mut step, mut last) = (FIRST_STEP, 0.0f64);
         for _ in 0..MOST_ROUNDS {
-            let mean = self.mean_curvature(&posterior, rows)?;
+            let mean = mean_curvature(self, &posterior)?;
             let mut change = 0.0f64;
             for ((new, old), a) in mean.diag().iter().zip(curvature.diag()).zip(&prior) {
                 let own = ((new + a) / (old + a)).ln();
@@ -123,8 +124,8 @@ impl Model {
         self.present().into_iter().enumerate().flat_map(own).collect()
     }
 
-    /// The mean curvature of the log-likelihood over the weights, in the order of the posterior's factor.
-    fn mean_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
+    /// The mean curvature of the log-likelihood of some rows over the weights, in the order of the posterior's factor.
+    pub(crate) fn mean_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
         &self,
         posterior: &Posterior,
         rows: &Learnt<F>,

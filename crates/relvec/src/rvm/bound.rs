@@ -52,7 +52,7 @@ pub(crate) struct Bound<'p> {
 impl Bound<'_> {
     /// Whether a search in this problem had better begin so.
     pub fn pays(problem: &Problem) -> bool {
-        let (n, p) = (problem.design.n_rows(), problem.design.n_columns());
+        let (n, p) = (problem.n_rows(), problem.design.n_columns());
         n >= LEAST_ROWS && n * p >= LEAST_ENTRIES && Bound::fits(problem)
     }
 
@@ -66,7 +66,7 @@ impl Bound<'_> {
     /// The model that all columns die down to; nothing where the likelihood has no bound. Which columns are of least use
     /// a sample tells where the rows are many, all of them what becomes of the rest.
     pub fn model(problem: &Problem, batch: &Batch) -> Result<Option<Solution>> {
-        let (n, p, d) = (problem.design.n_rows(), problem.design.n_columns(), problem.table.rows.ncols());
+        let (n, p, d) = (problem.n_rows(), problem.design.n_columns(), problem.table.rows.ncols());
         let bytes = 8 * (p * p) as u64 * (DENSE + 2) + 8 * (SAMPLE * (d + 4) + p * d) as u64;
         if n <= MANY_ROWS || bytes > problem.room() {
             return Bound::run(problem, None, batch, 0);
@@ -76,7 +76,7 @@ impl Bound<'_> {
         let mut rows = index::sample(&mut random, n, SAMPLE).into_vec();
         rows.sort_unstable();
         let names = with_bias(problem, &problem.usable());
-        let table = problem.table.sample(&places(problem, &names), &rows, room);
+        let table = problem.table.sample(&places(problem, &names), &rows, room)?;
         let (sample, _) = Problem::new(&table, (0..table.origin.len()).collect())?;
         let Some(left) = Bound::run(&sample, None, batch, p / LEFT)? else { return Ok(None) };
         let left = carried(left, &sample, problem, |k| names[k]);
@@ -100,8 +100,7 @@ impl Bound<'_> {
     /// One pass for G.
     fn begin<'a>(problem: &'a Problem<'a>, start: Option<Solution>) -> Result<Option<Bound<'a>>> {
         let Some(curvature) = problem.table.rvm.likelihood.as_dyn().largest_curvature() else { return Ok(None) };
-        let mut sums = problem.table.sums(&problem.design);
-        problem.table.interrupt.check()?;
+        let mut sums = problem.sums()?;
         sums.gram *= curvature;
         let work = Workspace::of(problem, Quadratic::stored(sums, None));
         let (active, alpha, mean) = match start {
@@ -147,7 +146,7 @@ impl Bound<'_> {
         let slopes = self.slopes()?;
         let mut f = vec![0.0; problem.design.n_columns()];
         let mu = Array1::from_vec(self.now.mean.clone());
-        let pulled = self.work.quadratic(&self.now).dense(&active).dot(&mu);
+        let pulled = self.work.quadratic(&self.now)?.dense(&active).dot(&mu);
         active.iter().zip(pulled.iter().zip(&slopes.slope)).for_each(|(j, (p, s))| f[*j] = p + s);
         // The targets f + r / b with precisions b.
         let tt = mu.dot(&pulled) + 2.0 * mu.dot(&slopes.slope) + slopes.squares / b;
@@ -164,7 +163,8 @@ impl Bound<'_> {
         let active = &self.now.active;
         let crowd = self.kept.as_ref().map_or(problem.design.n_columns(), |(columns, _)| columns.len());
         let bytes = 8 * (problem.design.n_rows() * active.len()) as u64;
-        if 2 * active.len() <= crowd && bytes <= problem.room() / KEPT_SHARE {
+        let keeps = problem.table.blocks.is_none() && bytes <= problem.room() / KEPT_SHARE;
+        if keeps && 2 * active.len() <= crowd {
             // What is kept goes first.
             self.kept = None;
             self.kept = Some((active.clone(), Rc::new(problem.design.select(active))));

@@ -226,7 +226,7 @@ impl Rvm {
         if self.by_class() {
             return by_class::evaluate(&work, &solution, at);
         }
-        let factor = Factor::new(work.quadratic(&solution), &solution, &noise, KernelPrior::FLAT);
+        let factor = Factor::new(work.quadratic(&solution)?, &solution, &noise, KernelPrior::FLAT);
         let (beta, noises) = (beta[0], noise.len() as f64);
         let m = active.len();
         let scale = problem.table.units[0].scale;
@@ -334,7 +334,7 @@ mod tests {
         let noise: Vec<Noise> = beta.iter().map(|beta| Noise::Fixed(*beta)).collect();
         let a: Vec<f64> = alpha.iter().map(|x| x / beta[0]).collect();
         let solution = work.solve(&active, &a, &noise, At::Precision(&beta), None).unwrap();
-        let form = work.quadratic(&solution);
+        let form = work.quadratic(&solution).expect("rows that are held");
         let factor = Factor::new(form.clone(), &solution, &noise, KernelPrior::FLAT);
         let columns: Vec<usize> = columns(problem).into_iter().map(|c| c.expect("every row counts")).collect();
         let residual = || {

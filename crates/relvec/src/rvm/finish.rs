@@ -1,6 +1,6 @@
 //! From the inner solution to the model in the user's units.
 
-use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayViewMut2, Axis, concatenate, s};
 
 use super::gain::Noise;
 use super::problem::Problem;
@@ -146,9 +146,30 @@ fn several_classes(problem: &Problem) -> bool {
 
 /// Puts the posterior of the mean curvature in the place of that at the mode, (M65).
 fn average_curvature(problem: &Problem, solution: &Solution, model: &mut Model) -> Result<()> {
+    if problem.table.blocks.is_none() {
+        let rows = learnt(problem, solution, model.outputs());
+        return model.average_curvature(|model, posterior| model.mean_curvature(posterior, &rows));
+    }
+    model.average_curvature(|model, posterior| {
+        let mut total: Option<Array2<f64>> = None;
+        problem.for_each_part(|part| {
+            let own = model.mean_curvature(posterior, &learnt(part, solution, model.outputs()))?;
+            total = Some(total.take().map_or_else(|| own.clone(), |total| total + &own));
+            Ok(())
+        })?;
+        total.ok_or_else(|| Error::Rows("there are no rows any more".into()))
+    })
+}
+
+/// The rows of a problem, which are held, as a model of so many outputs has learnt from them.
+fn learnt<'a>(
+    problem: &'a Problem,
+    solution: &'a Solution,
+    outputs: usize,
+) -> Learnt<'a, impl Fn(usize, ArrayViewMut2<f64>) + Sync + 'a> {
     let f = problem.fitted(solution).into_raw_vec_and_offset().0;
     let table = problem.table;
-    let functions = match model.outputs() {
+    let functions = match outputs {
         1 => Array2::from_shape_vec((f.len(), 1), f).expect("a number for each row"),
         classes => {
             let contrasts = solution.contrasts();
@@ -160,8 +181,7 @@ fn average_curvature(problem: &Problem, solution: &Solution, model: &mut Model) 
         }
     };
     let (likelihood, interrupt) = (table.rvm.likelihood.as_dyn(), &table.interrupt);
-    let fill = problem.design.filler(&solution.active);
-    model.average_curvature(&Learnt { fill, functions, weights: &table.weights, likelihood, interrupt })
+    Learnt { fill: problem.design.filler(&solution.active), functions, weights: &table.weights, likelihood, interrupt }
 }
 
 /// Weights in the user's units, [M, C]: one for each class where the outputs are their contrasts.

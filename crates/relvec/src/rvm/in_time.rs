@@ -28,7 +28,7 @@ impl Rvm {
         let Some(left) = left.filter(|_| n > PROBE_ROWS && keeps_sums(table, columns)) else { return Ok(None) };
         let places = Landmarks::any(table.origin.len(), columns, self.seed);
         let rows = (PROBE / (columns * columns).max(1)).clamp(1, PROBE_ROWS);
-        let probe = table.sample(&places, &Landmarks::any(n, rows, self.seed), table.memory_limit);
+        let probe = table.sample(&places, &Landmarks::any(n, rows, self.seed), table.memory_limit)?;
         let all = sums_take(&probe)?.min(sums_take(&probe)?).mul_f64(n as f64 / rows as f64);
         if all <= left.mul_f64(1.0 - LEAST_LEFT) {
             return Ok(None);

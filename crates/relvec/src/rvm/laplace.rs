@@ -70,7 +70,7 @@ pub(crate) fn mode(
         |slopes: &Slopes, w: &Array1<f64>| slopes.log_likelihood - 0.5 * w.iter().zip(alpha).map(|(w, a)| a * w * w).sum::<f64>();
     let gradient_of = |slopes: &Slopes, w: &Array1<f64>| &slopes.slope - &(&alpha * w);
     // On long tables a curvature costs as much as many slopes: one from near the mode will do on the way there.
-    let frugal = problem.design.n_rows() * active.len() >= FRUGAL_ENTRIES;
+    let frugal = problem.n_rows() * active.len() >= FRUGAL_ENTRIES;
     let of_guess = || guess.as_ref().map(|guess| guess.gram.clone());
     let known = frugal.then(|| warm.and_then(|s| s.gram_of(active)).or_else(of_guess)).flatten();
     let want = if known.is_some() { Want::Slope } else { Want::Curvature };
@@ -162,8 +162,9 @@ pub(crate) fn mode(
 /// Phi_A for the length of Newton's method, and its bytes.
 pub(crate) fn phi<'a>(problem: &'a Problem<'a>, active: &'a [usize], warm: Option<&Solution>) -> (Phi<'a>, u64) {
     // What is not worth keeping for later may be worth it for one Newton.
-    let bytes = 8 * (problem.design.n_rows() * active.len()) as u64;
-    let phi = match bytes <= problem.room() / NEWTON_SHARE || problem.design.n_rows() <= LITTLE_ROWS {
+    let (n, held) = (problem.n_rows(), problem.table.blocks.is_none());
+    let bytes = 8 * (n * active.len()) as u64;
+    let phi = match held && (bytes <= problem.room() / NEWTON_SHARE || n <= LITTLE_ROWS) {
         true => Phi::Kept(columns(problem, active, warm)),
         false => Phi::Made { problem, columns: active.into() },
     };
@@ -218,7 +219,7 @@ fn symmetric(slopes: &mut Slopes) -> Rc<Array2<f64>> {
 
 /// Whether looks at the rows cost more than all else, for so many columns in the model.
 pub(crate) fn holds_curvature(problem: &Problem, columns: usize) -> bool {
-    problem.design.n_rows() * columns >= MANY_ENTRIES
+    problem.n_rows() * columns >= MANY_ENTRIES
 }
 
 /// The likelihood near the mode of `solution` as Gaussian targets, over the active columns alone and without
@@ -234,37 +235,75 @@ pub(crate) fn frozen<'p>(problem: &'p Problem<'p>, solution: &Solution) -> Optio
     Some(Workspace::of(problem, Quadratic::stored(sums, None)))
 }
 
+/// The likelihood near the weights of a solution.
+struct Near {
+    /// B, `[N]`.
+    curvature: Vec<f64>,
+    /// B Phi w + residual, [N, R] by rows, which Phi' makes f of; and the residual alone.
+    pull: Vec<f64>,
+    residual: Vec<f64>,
+    /// t'Bt. Only differences matter: it is large enough that what is left of it is positive.
+    tt: f64,
+}
+
+impl Near {
+    fn new(problem: &Problem, solution: &Solution) -> Near {
+        let f = problem.fitted(solution);
+        let work = problem.working(&f);
+        let (weights, outputs) = (&problem.table.weights, solution.outputs);
+        let residual: Vec<f64> = work.residual.iter().enumerate().map(|(i, r)| weights[i / outputs] * r).collect();
+        let curvature: Vec<f64> = work.curvature.iter().zip(weights).map(|(b, c)| b * c).collect();
+        let pull = |i: usize| weights[i / outputs] * (work.curvature[i / outputs] * f[i] + work.residual[i]);
+        let pull: Vec<f64> = (0..f.len()).map(pull).collect();
+        let tt = 2.0 * f.iter().zip(&pull).map(|(f, p)| f * p).sum::<f64>().abs() + weights.iter().sum::<f64>();
+        Near { curvature, pull, residual, tt }
+    }
+
+    /// Adds the rows to G, and to f of each output.
+    fn add_to(&self, problem: &Problem, sums: &mut Sums, f: &mut [Vec<f64>]) {
+        let (zeros, outputs) = (vec![0.0; self.curvature.len()], f.len());
+        problem.design.for_each_block(|rows, phi| {
+            sums.accumulate(phi, &zeros[rows.clone()], &self.curvature[rows.clone()]);
+            for (k, f) in f.iter_mut().enumerate() {
+                let pull: Vec<f64> = rows.clone().map(|n| self.pull[n * outputs + k]).collect();
+                design::add_sums(&pull, phi, f);
+            }
+        });
+    }
+}
+
 /// The quadratic form that equals the log-likelihood at the mode to second order, over all columns:
 /// B the curvature, f = Phi'(B Phi w + residual), so that no inverse of B is ever needed. Of one output it may be over the model
 /// and the `promising` columns alone, see [`Quadratic::screened`], where it takes less to make.
-pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution, promising: Option<Promising>) -> Quadratic<'p> {
-    let f = problem.fitted(solution);
-    let work = problem.working(&f);
-    let curvature: Vec<f64> = work.curvature.iter().zip(&problem.table.weights).map(|(b, c)| b * c).collect();
-    let outputs = solution.outputs;
-    let pull = |i: usize| problem.table.weights[i / outputs] * (work.curvature[i / outputs] * f[i] + work.residual[i]);
-    let pull: Vec<f64> = (0..f.len()).map(pull).collect();
-    let count = problem.table.weights.iter().sum();
-    let (n, p) = (problem.design.n_rows(), problem.design.n_columns());
+///
+/// # Errors
+/// Those of [`Problem::for_each_part`].
+pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution, promising: Option<Promising>) -> Result<Quadratic<'p>> {
+    let (p, outputs) = (problem.design.n_columns(), solution.outputs);
     let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
-    if outputs == 1 && holds_curvature(problem, p) && CROWDED * solution.active.len() >= p && fits {
-        let (mut sums, mut f) = (Sums::new(p, 1), vec![0.0; p]);
-        let zeros = vec![0.0; n];
-        problem.design.for_each_block(|rows, phi| {
-            sums.accumulate(phi, &zeros[rows.clone()], &curvature[rows.clone()]);
-            design::add_sums(&pull[rows], phi, &mut f);
-        });
-        let sums = Sums { f: vec![f], count, ..sums.finish() };
-        return Quadratic::stored(sums, None);
+    let crowded = outputs == 1 && holds_curvature(problem, p) && CROWDED * solution.active.len() >= p && fits;
+    let held = problem.table.blocks.is_none();
+    let near = held.then(|| Near::new(problem, solution));
+    if crowded || !held {
+        let (mut sums, mut f, mut tt) = (Sums::new(p, 1), vec![vec![0.0; p]; outputs], 0.0);
+        problem.for_each_part(|part| {
+            let own = if held { None } else { Some(Near::new(part, solution)) };
+            let near = own.as_ref().or(near.as_ref()).expect("of the part, or of all rows");
+            near.add_to(part, &mut sums, &mut f);
+            tt += near.tt;
+            Ok(())
+        })?;
+        let sums = Sums { f, tt: vec![tt], count: problem.table.weight(), ..sums.finish() };
+        return Ok(Quadratic::stored(sums, None));
     }
-    let tt = 2.0 * f.iter().zip(&pull).map(|(f, p)| f * p).sum::<f64>().abs() + count;
+    let near = near.expect("the rows are held");
+    let (design, tt, count) = (&problem.design, near.tt, problem.table.weight());
     if let Some(promising) = promising.filter(|_| outputs == 1) {
-        let slope: Vec<f64> = work.residual.iter().zip(&problem.table.weights).map(|(r, c)| r * c).collect();
-        let (design, active) = (&problem.design, &solution.active);
-        return Quadratic::screened(design, curvature, (&pull, &slope), tt, count, active, promising).with_room(fits);
+        let (pull, active) = ((&near.pull[..], &near.residual[..]), &solution.active);
+        return Ok(Quadratic::screened(design, near.curvature, pull, tt, count, active, promising).with_room(fits));
     }
-    let pull = ArrayView2::from_shape((n, outputs), &pull).expect("[N, R]");
-    Quadratic::on_demand(&problem.design, curvature, pull, vec![tt], count, None, &solution.active).with_room(fits)
+    let pull = ArrayView2::from_shape((problem.n_rows(), outputs), &near.pull).expect("[N, R]");
+    Ok(Quadratic::on_demand(design, near.curvature, pull, vec![tt], count, None, &solution.active).with_room(fits))
 }
 
 #[cfg(test)]
@@ -302,8 +341,10 @@ mod tests {
             let active: Vec<usize> = (0..N).step_by(40).collect();
             let solution = mode(problem, &active, &vec![1e-3; active.len()], None, None).unwrap();
             let many: Vec<usize> = (0..N / 2).collect();
-            let (few, all) =
-                (expand(problem, &solution, None).with_room(false), expand(problem, &solution, None).with_room(true));
+            let (few, all) = (
+                expand(problem, &solution, None).unwrap().with_room(false),
+                expand(problem, &solution, None).unwrap().with_room(true),
+            );
             let (few, all) = (few.rows(&many), all.rows(&many));
             assert!(few.iter().zip(&all).all(|(f, a)| (f - a).abs() < 1e-12), "rows of G differ");
         });
@@ -316,7 +357,7 @@ mod tests {
             for active in [(0..N).step_by(40).collect::<Vec<usize>>(), vec![]] {
                 let solution = mode(problem, &active, &vec![1e-3; active.len()], None, None).unwrap();
                 let of = |promising: Option<Promising>| {
-                    let form = Rc::new(expand(problem, &solution, promising));
+                    let form = Rc::new(expand(problem, &solution, promising).unwrap());
                     Factor::new(form, &solution, &[Noise::Fixed(1.0)], KernelPrior::FLAT)
                 };
                 let whole = of(None);
@@ -405,7 +446,7 @@ mod tests {
             let active: Vec<usize> = (0..N).step_by(12).collect();
             let a = vec![1e-2; active.len()];
             let solution = mode(problem, &active, &a, None, None).unwrap();
-            let held = Workspace::new(problem, None).held(Rc::new(expand(problem, &solution, None)));
+            let held = Workspace::new(problem, None).held(Rc::new(expand(problem, &solution, None).unwrap()));
             let noise = [Noise::Fixed(1.0)];
             let solve = |active: &[usize]| held.solve(active, &a[..active.len()], &noise, At::Best, None).unwrap();
             let kept: Vec<usize> = active.iter().copied().filter(|j| j % 36 != 0).collect();

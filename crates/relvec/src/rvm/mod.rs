@@ -13,6 +13,7 @@ mod factors;
 mod finish;
 mod gain;
 mod growth;
+mod in_blocks;
 mod in_time;
 mod keep;
 mod landmarks;
@@ -642,7 +643,7 @@ impl Rvm {
         let mut from = pooled.map(|(_, warm)| warm);
         loop {
             // What there is to return if the time is up before this part is under way.
-            let last = from.clone().or_else(|| parts.best()).filter(|_| table.rows.nrows() > 0);
+            let last = from.clone().or_else(|| parts.best()).filter(|_| table.height() > 0);
             let made = match given.take() {
                 Some(sums) => {
                     let (problem, sums) = Problem::of_sums(table, places, sums);

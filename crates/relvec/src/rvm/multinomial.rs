@@ -11,7 +11,7 @@
 
 use std::rc::Rc;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, CowArray, Zip, s};
+use ndarray::{Array1, Array2, ArrayView2, Axis, CowArray, Ix2, Zip, s};
 use rayon::prelude::*;
 
 use super::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
@@ -38,7 +38,7 @@ struct Place {
     value: f64,
     /// Slope of the objective, [R, M].
     gradient: Array2<f64>,
-    /// Class probabilities of the rows, [N, K].
+    /// Class probabilities of the rows, [N, K]; none of rows that are not held, of which they are made again.
     y: Array2<f64>,
 }
 
@@ -134,7 +134,7 @@ impl Sweep<'_> {
     /// The mode, the products of all pairs of classes there, and the factor of the Hessian. `before` was near `start`.
     fn newton(&self, start: Array2<f64>, before: Option<Known>) -> Result<(Place, Vec<Array2<f64>>, Cholesky)> {
         let mut place = self.at(start)?;
-        let mut pairs = self.pairs(&place.y, before)?;
+        let mut pairs = self.pairs(&place, before)?;
         let mut factor = self.hessian(&pairs)?;
         // Whether the factor is that of the present place.
         let mut fresh = before.is_none();
@@ -160,13 +160,13 @@ impl Sweep<'_> {
                 break;
             }
             if products > MANY_PRODUCTS {
-                pairs = self.pairs(&place.y, None)?;
+                pairs = self.pairs(&place, None)?;
                 factor = self.hessian(&pairs)?;
                 fresh = true;
             }
         }
         if !fresh {
-            pairs = self.pairs(&place.y, None)?;
+            pairs = self.pairs(&place, None)?;
             factor = self.hessian(&pairs)?;
         }
         // With the factor of this very place the last digits cost next to nothing.
@@ -177,8 +177,35 @@ impl Sweep<'_> {
         Ok((place, pairs, factor))
     }
 
+    /// Calls `each` with sweeps over consecutive rows, all of them in the end; over rows that are held there is one.
+    fn for_each_part(&self, mut each: impl FnMut(&Sweep) -> Result<()>) -> Result<()> {
+        let Some(columns) = self.phi.made_in_blocks() else { return each(self) };
+        self.problem.for_each_part(|part| {
+            let phi = Phi::Made { problem: part, columns: columns.into() };
+            let (contrasts, classes, alpha) = (self.contrasts.clone(), self.classes, self.alpha.clone());
+            each(&Sweep { problem: part, phi, contrasts, classes, alpha })
+        })
+    }
+
     /// The objective and its slope at weights `v`.
     fn at(&self, v: Array2<f64>) -> Result<Place> {
+        let prior = self.prior_times(&v);
+        let (mut log_likelihood, mut gradient, mut y) = (0.0, -&prior, Array2::zeros((0, self.classes)));
+        let held = self.phi.made_in_blocks().is_none();
+        self.for_each_part(|part| {
+            let own = part.add_rows(&v, &mut log_likelihood, &mut gradient)?;
+            if held {
+                y = own;
+            }
+            Ok(())
+        })?;
+        let value = log_likelihood - 0.5 * (&prior * &v).sum();
+        Ok(Place { v, value, gradient: self.mask(gradient), y })
+    }
+
+    /// Adds the log-likelihood of the rows, which are held, and its slope, [R, M]; returns the probabilities of the
+    /// classes there, [N, K].
+    fn add_rows(&self, v: &Array2<f64>, log_likelihood: &mut f64, gradient: &mut Array2<f64>) -> Result<Array2<f64>> {
         let (table, contrasts) = (self.problem.table, &self.contrasts);
         // Those of the classes themselves: the rows need no contrasts.
         let functions = contrasts.expand(v.view());
@@ -198,16 +225,21 @@ impl Sweep<'_> {
             },
         );
         table.interrupt.check()?;
-        let prior = self.prior_times(&v);
-        let (mut log_likelihood, mut gradient, mut y) = (0.0, -&prior, Vec::new());
+        let mut y = Vec::new();
         for (l, slope, part) in groups {
-            log_likelihood += l;
-            gradient += &contrasts.reduce(slope.view());
+            *log_likelihood += l;
+            *gradient += &contrasts.reduce(slope.view());
             y.extend(part);
         }
-        let y = Array2::from_shape_vec((table.targets.len(), self.classes), y).expect("[N, K]");
-        let value = log_likelihood - 0.5 * (&prior * &v).sum();
-        Ok(Place { v, value, gradient: self.mask(gradient), y })
+        Ok(Array2::from_shape_vec((table.targets.len(), self.classes), y).expect("[N, K]"))
+    }
+
+    /// The probabilities of the classes of the rows, which are held, [N, K].
+    fn probabilities<'y>(&self, place: &'y Place) -> Result<CowArray<'y, f64, Ix2>> {
+        if place.y.nrows() == self.problem.table.targets.len() {
+            return Ok(place.y.view().into());
+        }
+        Ok(self.add_rows(&place.v, &mut 0.0, &mut Array2::zeros(place.v.dim()))?.into())
     }
 
     /// Newton's step by preconditioned conjugate gradients, and the products that it took.
@@ -217,6 +249,13 @@ impl Sweep<'_> {
 
     /// The Hessian of minus the objective times `d`, [R, M].
     fn curvature_times(&self, place: &Place, d: &Array2<f64>) -> Result<Array2<f64>> {
+        let mut total = self.prior_times(d);
+        self.for_each_part(|part| part.add_curvature_times(part.probabilities(place)?.view(), d, &mut total))?;
+        Ok(self.mask(total))
+    }
+
+    /// Adds that of minus the log-likelihood of the rows, which are held, at probabilities `y`.
+    fn add_curvature_times(&self, y: ArrayView2<f64>, d: &Array2<f64>, total: &mut Array2<f64>) -> Result<()> {
         let (table, contrasts) = (self.problem.table, &self.contrasts);
         let functions = contrasts.expand(d.view());
         let groups = self.phi.by_groups(
@@ -226,7 +265,7 @@ impl Sweep<'_> {
                 let mut f = Array2::zeros((rows.len(), functions.nrows()));
                 linalg::product_alone(false, phi, functions.t(), f.view_mut());
                 for (mut f, n) in f.outer_iter_mut().zip(rows) {
-                    let y = place.y.row(n);
+                    let y = y.row(n);
                     let mean = f.dot(&y);
                     f.zip_mut_with(&y, |f, y| *f = table.weights[n] * y * (*f - mean));
                 }
@@ -234,44 +273,24 @@ impl Sweep<'_> {
             },
         );
         table.interrupt.check()?;
-        let curved = |total, part: Array2<f64>| total + contrasts.reduce(part.view());
-        Ok(self.mask(groups.into_iter().fold(self.prior_times(d), curved)))
+        groups.into_iter().for_each(|part| *total += &contrasts.reduce(part.view()));
+        Ok(())
     }
 
     /// Phi'c y_k y_l Phi for each pair of classes k < l, [M, M]. What `before` knows of the columns, at nearly the
     /// same probabilities, is taken from there.
-    fn pairs(&self, y: &Array2<f64>, before: Option<Known>) -> Result<Vec<Array2<f64>>> {
-        let (problem, m) = (self.problem, self.phi.columns());
+    fn pairs(&self, place: &Place, before: Option<Known>) -> Result<Vec<Array2<f64>>> {
+        let m = self.phi.columns();
         let names: Vec<(usize, usize)> = self.contrasts.pairs().collect();
         let fresh: Vec<usize> = match before {
             Some(known) => (0..m).filter(|i| known.places[*i].is_none()).collect(),
             None => vec![],
         };
         let height = if before.is_some() { fresh.len() } else { m };
-        // The rows of one group after another, so that no more than one set of sums is alive; pairs side by side.
         let mut made: Vec<Array2<f64>> = names.iter().map(|_| Array2::zeros((height, m))).collect();
-        let mut add = |rows: std::ops::Range<usize>, phi: ArrayView2<f64>| {
-            let left = if before.is_some() { phi.select(Axis(1), &fresh).into() } else { CowArray::from(phi) };
-            made.par_iter_mut().zip(&names).for_each(|(sums, (k, l))| {
-                for start in (0..rows.len()).step_by(BLOCK) {
-                    let end = (start + BLOCK).min(rows.len());
-                    let (phi, left) = (phi.slice(s![start..end, ..]), left.slice(s![start..end, ..]));
-                    let weight = |n: usize| problem.table.weights[n] * y[[n, *k]] * y[[n, *l]];
-                    let mut weighted = Array2::zeros(left.dim());
-                    for ((mut out, row), n) in weighted.outer_iter_mut().zip(left.outer_iter()).zip(rows.start + start..) {
-                        let weight = if before.is_some() { weight(n) } else { weight(n).sqrt() };
-                        out.zip_mut_with(&row, |out, v| *out = weight * v);
-                    }
-                    match before {
-                        Some(_) => linalg::product_alone(true, weighted.t(), phi, sums.view_mut()),
-                        None => linalg::add_gram_alone(weighted.view(), sums.view_mut()),
-                    }
-                }
-            });
-        };
         if height > 0 {
-            self.phi.for_each_block(problem, &mut add);
-            problem.table.interrupt.check()?;
+            let left = before.is_some().then_some(&fresh[..]);
+            self.for_each_part(|part| part.add_pairs(part.probabilities(place)?.view(), &names, left, &mut made))?;
         }
         let Some(known) = before else {
             made.par_iter_mut().for_each(linalg::mirror);
@@ -292,6 +311,39 @@ impl Sweep<'_> {
             out
         });
         Ok(all.collect())
+    }
+
+    /// Adds those products of the rows, which are held, at probabilities `y`; of all columns with all, or of some `left` ones.
+    fn add_pairs(
+        &self,
+        y: ArrayView2<f64>,
+        names: &[(usize, usize)],
+        left: Option<&[usize]>,
+        made: &mut [Array2<f64>],
+    ) -> Result<()> {
+        let problem = self.problem;
+        // The rows of one group after another, so that no more than one set of sums is alive; pairs side by side.
+        self.phi.for_each_block(problem, |rows, phi| {
+            let some = left.is_some();
+            let left = left.map_or_else(|| CowArray::from(phi), |left| phi.select(Axis(1), left).into());
+            made.par_iter_mut().zip(names).for_each(|(sums, (k, l))| {
+                for start in (0..rows.len()).step_by(BLOCK) {
+                    let end = (start + BLOCK).min(rows.len());
+                    let (phi, left) = (phi.slice(s![start..end, ..]), left.slice(s![start..end, ..]));
+                    let weight = |n: usize| problem.table.weights[n] * y[[n, *k]] * y[[n, *l]];
+                    let mut weighted = Array2::zeros(left.dim());
+                    for ((mut out, row), n) in weighted.outer_iter_mut().zip(left.outer_iter()).zip(rows.start + start..) {
+                        let weight = if some { weight(n) } else { weight(n).sqrt() };
+                        out.zip_mut_with(&row, |out, v| *out = weight * v);
+                    }
+                    match some {
+                        true => linalg::product_alone(true, weighted.t(), phi, sums.view_mut()),
+                        false => linalg::add_gram_alone(weighted.view(), sums.view_mut()),
+                    }
+                }
+            });
+        });
+        problem.table.interrupt.check()
     }
 
     /// Cholesky factor of minus the Hessian, [R M, R M], out of the products of pairs. A weight that is not in the model

@@ -56,13 +56,16 @@ pub(crate) struct Problem<'a> {
     pub places: Vec<usize>,
     pub has_bias: bool,
     /// Bytes that the rows, Phi and G take, as far as they are kept.
-    taken: u64,
+    pub(super) taken: u64,
 }
 
 impl<'a> Problem<'a> {
     /// The problem of the listed candidates, ascending; and G, f, t't where the curvature is constant and
     /// they fit into memory.
     pub fn new(table: &'a Table<'a>, places: Vec<usize>) -> Result<(Problem<'a>, Option<Sums>)> {
+        if table.blocks.is_some() {
+            return Ok((Problem::in_blocks(table, places)?, None));
+        }
         let (rvm, limit) = (table.rvm, table.memory_limit);
         let p = (places.len() + usize::from(rvm.bias)) as u64;
         let gram = 8 * p * p;
@@ -97,6 +100,22 @@ impl<'a> Problem<'a> {
         Ok((Problem { table, design, places, has_bias: rvm.bias, taken }, sums))
     }
 
+    /// The problem of rows that are not held, after a pass for the norms of the columns.
+    fn in_blocks(table: &'a Table<'a>, places: Vec<usize>) -> Result<Problem<'a>> {
+        let (rows, columns) = table.columns(&places);
+        let design = Design::unscaled(rows, columns, table.rvm.bias, table.memory_limit, table.interrupt.clone());
+        let mut problem = Problem { table, design, places, has_bias: table.rvm.bias, taken: table.taken };
+        let mut norms = vec![0.0f64; problem.design.n_columns()];
+        problem.for_each_part(|part| {
+            let own = part.design.column_norms(&part.table.weights)?;
+            norms.iter_mut().zip(own).for_each(|(norm, own)| *norm = norm.hypot(own));
+            Ok(())
+        })?;
+        table.refuse_far_centres(&mut norms);
+        problem.design.set_norms(norms);
+        Ok(problem)
+    }
+
     /// The problem of the listed candidates, of which `sums` (of the columns as they are) are known.
     pub fn of_sums(table: &'a Table<'a>, places: Vec<usize>, mut sums: Sums) -> (Problem<'a>, Sums) {
         let (rows, columns) = table.columns(&places);
@@ -114,6 +133,29 @@ impl<'a> Problem<'a> {
         let (mut problem, sums) = Problem::of_sums(table, places, sums);
         problem.taken += 8 * sums.gram.len() as u64;
         (problem, sums)
+    }
+
+    /// N, of rows that are held or not; 0 where only their sums are known.
+    pub fn n_rows(&self) -> usize {
+        self.table.height()
+    }
+
+    /// G, f and t't over all rows.
+    ///
+    /// # Errors
+    /// Those of [`Problem::for_each_part`].
+    pub fn sums(&self) -> Result<Sums> {
+        let mut total: Option<Sums> = None;
+        self.for_each_part(|part| {
+            let own = part.table.sums(&part.design);
+            match &mut total {
+                Some(total) => total.add(&own),
+                None => total = Some(own),
+            }
+            Ok(())
+        })?;
+        self.table.interrupt.check()?;
+        Ok(total.unwrap_or_else(|| Sums::new(self.design.n_columns(), self.table.outputs)))
     }
 
     /// The user's row (or landmark, or column of a given design matrix) behind a column that is no bias.

@@ -356,7 +356,7 @@ mod tests {
             let same = whole.solve(&active, &a, &table.noise, At::Best, None).unwrap();
             let name = format!("{:?} bias {bias} outputs {outputs} known noise {known}", rvm.likelihood);
             assert!((same.log_evidence - solution.log_evidence).abs() < 1e-9 * solution.log_evidence.abs(), "{name}");
-            let factor_of = |noise: &[Noise]| Factor::new(whole.quadratic(&same), &same, noise, whole.prior);
+            let factor_of = |noise: &[Noise]| Factor::new(whole.quadratic(&same).unwrap(), &same, noise, whole.prior);
             let factor = |noise: &[Noise]| by_factor(&factor_of(noise));
 
             // S and Q of every candidate that is not in the model, S beside phi'B phi and Q beside |phi| |r|.

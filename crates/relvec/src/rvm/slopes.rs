@@ -12,7 +12,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
 use super::problem::Problem;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::vector::{self, AddSums, RowSums};
 use crate::linalg;
 
@@ -50,6 +50,16 @@ pub(crate) enum Want {
     Curvature,
 }
 
+impl Slopes {
+    /// Adds the sums over other rows.
+    fn add(&mut self, other: &Slopes) {
+        self.log_likelihood += other.log_likelihood;
+        self.squares += other.squares;
+        self.slope += &other.slope;
+        self.curvature += &other.curvature;
+    }
+}
+
 impl Phi<'_> {
     pub fn columns(&self) -> usize {
         match self {
@@ -63,6 +73,29 @@ impl Phi<'_> {
     /// # Errors
     /// `Interrupted`: the sums are incomplete then.
     pub fn slopes(&self, problem: &Problem, w: ArrayView1<f64>, want: Want) -> Result<Slopes> {
+        let Some(columns) = self.made_in_blocks() else { return self.slopes_of(problem, w, want) };
+        let mut total: Option<Slopes> = None;
+        problem.for_each_part(|part| {
+            let own = Phi::Made { problem: part, columns: columns.into() }.slopes_of(part, w, want)?;
+            match &mut total {
+                Some(total) => total.add(&own),
+                None => total = Some(own),
+            }
+            Ok(())
+        })?;
+        total.ok_or_else(|| Error::Rows("there are no rows any more".into()))
+    }
+
+    /// The columns, if they are made of rows that are not held.
+    pub fn made_in_blocks(&self) -> Option<&[usize]> {
+        match self {
+            Phi::Made { problem, columns } if problem.table.blocks.is_some() => Some(columns),
+            _ => None,
+        }
+    }
+
+    /// The sums over rows that are held.
+    fn slopes_of(&self, problem: &Problem, w: ArrayView1<f64>, want: Want) -> Result<Slopes> {
         let (table, m) = (problem.table, self.columns());
         let w = w.to_slice().expect("weights are consecutive numbers");
         let likelihood = table.rvm.likelihood.as_dyn();
@@ -95,12 +128,7 @@ impl Phi<'_> {
         table.interrupt.check()?;
         let rest = parts.split_off(1);
         let mut total = parts.pop().expect("at least one group");
-        for part in rest {
-            total.log_likelihood += part.log_likelihood;
-            total.squares += part.squares;
-            total.slope += &part.slope;
-            total.curvature += &part.curvature;
-        }
+        rest.iter().for_each(|part| total.add(part));
         Ok(total)
     }
 

@@ -11,6 +11,7 @@ use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 use super::Rvm;
 use super::factors::Factors;
 use super::gain::Noise;
+use super::in_blocks::InBlocks;
 use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
 use super::problem::{DENSE, at_once};
 use super::score::KEPT_SHARE;
@@ -39,6 +40,8 @@ pub(crate) struct Table<'a> {
     pub rvm: &'a Rvm,
     /// [N, D]; no rows where only their sums are known.
     pub rows: ArcArray2<f64>,
+    /// Where the rows come from if they are not held; those above, targets and weights are empty then.
+    pub blocks: Option<InBlocks<'a>>,
     /// Targets in the inner units, `[N]`; of several real outputs [N, R] by rows.
     pub targets: Vec<f64>,
     /// R, the number of functions that a target depends on: contrasts of classes, or real outputs.
@@ -48,7 +51,7 @@ pub(crate) struct Table<'a> {
     /// Those, if they are not all 1.
     pub factors: Option<Factors>,
     /// The least of them, and 1.
-    least_factor: f64,
+    pub(super) least_factor: f64,
     /// N, or the sum of the sample weights.
     pub count: f64,
     /// Whether the noise of each row is known.
@@ -66,7 +69,7 @@ pub(crate) struct Table<'a> {
     pub origin: Vec<usize>,
     /// The candidate that each of the user's rows stands for; `None` for rows of weight 0.
     pub candidate_of: Vec<Option<usize>>,
-    source: Source,
+    pub(super) source: Source,
     /// Bytes that the fit may take, and that the rows and blocks take.
     pub memory_limit: u64,
     pub taken: u64,
@@ -77,7 +80,7 @@ pub(crate) struct Table<'a> {
 
 /// Where the columns of candidates come from.
 #[derive(Debug)]
-enum Source {
+pub(super) enum Source {
     /// Some of the rows, `[L]`.
     Rows { kernel: Kernel, rows: Vec<usize> },
     /// Given centres, [L, D].
@@ -239,6 +242,7 @@ impl<'a> Table<'a> {
             rvm,
             outputs: likelihood.outputs(targets.values),
             rows: canonical.rows.into_shared(),
+            blocks: None,
             targets: inner,
             count,
             weights,
@@ -300,6 +304,7 @@ impl<'a> Table<'a> {
         let table = Table {
             rvm,
             rows: ArcArray2::zeros((0, statistics.n_features())),
+            blocks: None,
             targets: vec![],
             outputs: 1,
             weights: vec![],
@@ -351,6 +356,7 @@ impl<'a> Table<'a> {
         Table {
             rvm,
             rows: some.map_or_else(|| self.rows.clone(), |some| self.rows.select(Axis(0), some).into_shared()),
+            blocks: None,
             targets,
             outputs: self.outputs,
             count: some.map_or(self.count, |_| over(&weights, factors.as_ref()).iter().sum()),
@@ -429,16 +435,22 @@ impl<'a> Table<'a> {
     }
 
     /// The same candidates for some of the rows, ascending, which stand for all, in so many bytes.
-    pub fn sample(&self, places: &[usize], some: &[usize], memory_limit: u64) -> Table<'_> {
+    ///
+    /// # Errors
+    /// Those of [`Table::for_each_part`].
+    pub fn sample(&self, places: &[usize], some: &[usize], memory_limit: u64) -> Result<Table<'_>> {
         let (rows, columns) = self.columns(places);
         let source = match columns {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
             Columns::Given => Source::Given,
         };
-        let (all, each) = (0..places.len(), self.rows.nrows() as f64 / some.len() as f64);
-        let part = self.with(self.rvm, &self.kernel(), Some(some));
-        Table {
-            rows: rows.select(Axis(0), some).into_shared(),
+        let (all, each) = (0..places.len(), self.height() as f64 / some.len() as f64);
+        let (rows, part) = match self.gathered(some)? {
+            Some(part) => (part.rows.clone(), part),
+            None => (rows.select(Axis(0), some).into_shared(), self.with(self.rvm, &self.kernel(), Some(some))),
+        };
+        Ok(Table {
+            rows,
             weights: part.weights.iter().map(|c| each * c).collect(),
             count: each * part.count,
             origin: all.clone().collect(),
@@ -447,12 +459,22 @@ impl<'a> Table<'a> {
             memory_limit,
             taken: 0,
             ..part
-        }
+        })
     }
 
     /// The same beside all that this fit holds already, in so many bytes.
     pub fn beside(&self, memory_limit: u64) -> Table<'_> {
-        Table { memory_limit, taken: 0, ..self.with(self.rvm, &self.kernel(), None) }
+        Table { memory_limit, taken: 0, blocks: self.blocks, ..self.with(self.rvm, &self.kernel(), None) }
+    }
+
+    /// N, of rows that are held or not; 0 where only their sums are known.
+    pub fn height(&self) -> usize {
+        self.blocks.map_or(self.rows.nrows(), |source| source.n_rows)
+    }
+
+    /// The sum of what multiplies the log-likelihoods.
+    pub fn weight(&self) -> f64 {
+        if self.blocks.is_some() { self.count } else { self.weights.iter().sum() }
     }
 
     /// The kernel, every parameter a number; of a given design matrix any.

@@ -98,15 +98,18 @@ impl<'p> Workspace<'p> {
     }
 
     /// The quadratic form over all columns that stands for the likelihood at a solution.
-    pub fn quadratic(&self, solution: &Solution) -> Rc<Quadratic<'p>> {
+    ///
+    /// # Errors
+    /// Those of [`Problem::for_each_part`].
+    pub fn quadratic(&self, solution: &Solution) -> Result<Rc<Quadratic<'p>>> {
         self.quadratic_among(solution, None)
     }
 
     /// The same where columns that are not `promising` may be left out, see [`laplace::expand`].
-    pub fn quadratic_among(&self, solution: &Solution, promising: Option<Promising>) -> Rc<Quadratic<'p>> {
-        match &self.quadratic {
+    pub fn quadratic_among(&self, solution: &Solution, promising: Option<Promising>) -> Result<Rc<Quadratic<'p>>> {
+        Ok(match &self.quadratic {
             Some(quadratic) => quadratic.clone(),
-            None => Rc::new(laplace::expand(self.problem, solution, promising)),
-        }
+            None => Rc::new(laplace::expand(self.problem, solution, promising)?),
+        })
     }
 }

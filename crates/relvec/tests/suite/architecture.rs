@@ -11,7 +11,7 @@ const FLOORS: &[&[&str]] = &[
     &["registry"],
     &["linalg"],
     &["kernel", "targets"],
-    &["likelihood", "design", "mutual"],
+    &["likelihood", "design", "mutual", "blocks"],
     &["model", "sums"],
     &["statistics"],
     &["quadratic"],

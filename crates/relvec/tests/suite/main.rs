@@ -2,6 +2,7 @@
 
 mod architecture;
 mod averaged_posterior;
+mod blocks;
 mod class_precisions;
 mod classes;
 mod counts;

@@ -1,6 +1,7 @@
 //! What a search sees of the candidates: where the rows are many, those that may be of use, and all of them before it is at rest.
 
 use super::Search;
+use crate::error::Result;
 use crate::rvm::factor::Factor;
 use crate::rvm::laplace;
 use crate::rvm::workspace::Workspace;
@@ -13,21 +14,21 @@ const WHOLE_LOOKS: usize = 2;
 
 impl<'p> Search<'p> {
     /// The factor of the present model.
-    pub(super) fn look(&mut self, work: &Workspace<'p>) -> Factor<'p> {
+    pub(super) fn look(&mut self, work: &Workspace<'p>) -> Result<Factor<'p>> {
         // One action at a time is the best of all.
         let several = self.settings.joint && self.settings.batch > 1;
         let screens = self.moving && several && laplace::holds_curvature(work.problem, self.barred.len());
         let promising = |j: usize, square: f64, q: f64| q * q > PROMISING * self.outside[j] * square;
         let form = match screens && self.looks >= WHOLE_LOOKS {
-            true => work.quadratic_among(&self.now, Some(&promising)),
-            false => work.quadratic(&self.now),
+            true => work.quadratic_among(&self.now, Some(&promising))?,
+            false => work.quadratic(&self.now)?,
         };
         let factor = Factor::new(form, &self.now, &self.noise, work.prior);
         self.looks += 1;
         if screens {
             self.remember(&factor);
         }
-        factor
+        Ok(factor)
     }
 
     /// Looks at those candidates, too, that did not seem to be of use; whether there are any.
@@ -106,7 +107,7 @@ mod tests {
             for steps in 0.. {
                 assert!(steps < 1000, "no end");
                 if search.phase == Phase::Climb && search.factor.is_none() {
-                    search.factor = Some(search.look(&work));
+                    search.factor = Some(search.look(&work).unwrap());
                 }
                 let (left_out, looks) = (search.leaves_out(), search.looks);
                 partial += usize::from(left_out);

@@ -177,7 +177,7 @@ impl<'p> Search<'p> {
         }
         let least = self.least_gain(work);
         if self.factor.is_none() {
-            self.factor = Some(self.look(work));
+            self.factor = Some(self.look(work)?);
         }
         let mut trial = self.factor.clone().expect("made above");
         let mut taken = if self.is_futile() { vec![] } else { self.take_batch(work, &mut trial, least) };
@@ -338,21 +338,23 @@ impl<'p> Run<'p> for Search<'p> {
 
     fn certificate(&self, work: &Workspace<'p>, late: bool) -> Certificate {
         let best = self.best();
-        let largest_gain = (!late).then(|| {
+        let scored = || {
             // What is kept on many rows is that of the model, or next to it.
             let kept = self.factor.as_ref().filter(|factor| self.many && factor.active() == best.active);
             let made = match kept {
                 Some(kept) => kept.complete(),
-                None => Some(Factor::new(work.quadratic(best), best, &work.problem.table.noise, work.prior)),
+                None => work.quadratic(best).ok().map(|form| Factor::new(form, best, &work.problem.table.noise, work.prior)),
             };
-            let factor = made.as_ref().or(kept).expect("kept or made");
+            // Neither kept nor made: the rows could not be read, and the next look at them says why.
+            let factor = made.as_ref().or(kept)?;
             let gain = factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain);
             let swap = match self.settings.swaps {
                 true => factor.swaps(0.0, &self.barred).first().map_or(0.0, |(_, gain)| *gain),
                 false => 0.0,
             };
-            gain.max(swap)
-        });
+            Some(gain.max(swap))
+        };
+        let largest_gain = if late { None } else { scored() };
         let gradient = best.largest_gradient();
         let reason = match self.phase {
             Phase::Done if self.settings.joint && gradient > STATIONARY => {

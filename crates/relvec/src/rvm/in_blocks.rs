@@ -1,0 +1,314 @@
+//! Fits to rows of classes that come in blocks: each sum over the rows is a pass over the blocks, and nothing that is held
+//! grows with their number.
+//!
+//! A block is a table in memory, and a problem of its own; sums over its rows are made as in any other.
+
+use std::fmt;
+use std::time::Instant;
+
+use ndarray::{ArcArray2, ArrayView2, Axis};
+
+use super::gain::Noise;
+use super::problem::{DENSE, Problem};
+use super::table::{Source, Table, Units};
+use super::{Inference, Landmarks, Rvm};
+use crate::blocks::Blocks;
+use crate::design::{Basis, Design};
+use crate::error::{Error, Result, require};
+use crate::kernel::DataScale;
+use crate::memory::{self, afford};
+use crate::model::{Model, check_finite};
+use crate::report::{Interrupt, Observer, Repairs, Report};
+use crate::targets::{ClassPrecisions, MultiClass, Targets, Values};
+
+/// Copies of a block that are alive at a time, and numbers per row beside.
+const COPIES: usize = 3;
+const VECTORS: usize = 12;
+
+/// Where the rows of a table come from, and how many they are.
+#[derive(Clone, Copy)]
+pub(crate) struct InBlocks<'a> {
+    blocks: &'a dyn Blocks,
+    pub n_rows: usize,
+}
+
+impl fmt::Debug for InBlocks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{} rows in blocks", self.n_rows)
+    }
+}
+
+/// What has to be known of the rows before anything is learnt of them.
+#[derive(Default)]
+struct Survey {
+    n_rows: usize,
+    /// Rows of positive weight.
+    used: usize,
+    /// Sum of the weights of each class, `[K]`.
+    weights: Vec<f64>,
+    /// Rows of the largest block.
+    largest: usize,
+    /// The first row, `[D]`, and the features that were the same ever since.
+    first: Vec<f64>,
+    constant: Vec<usize>,
+}
+
+impl Rvm {
+    /// As [`Rvm::fit`], for classes whose rows are read in blocks, again and again: about as often as Newton's method, and
+    /// the search, look at all of them. Memory grows with the blocks and with the landmarks, not with the rows. The
+    /// landmarks are given, the kernel's parameters numbers; the relevance of the model counts the landmarks. Equal rows
+    /// are not merged, so models are those of [`Rvm::fit`] up to rounding, and to where rounding leads a search.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit`]; another likelihood than Bernoulli or softmax, the scheme `variational`, models of two classes that
+    /// vote, weights of classes with precisions of their own, and whatever needs rows beside the sums over them; rows that
+    /// change between passes.
+    pub fn fit_blocks(&self, blocks: &dyn Blocks, observer: &mut Observer) -> Result<(Model, Report)> {
+        self.fit_blocks_interruptible(blocks, observer, &Interrupt::default())
+    }
+
+    /// As [`Rvm::fit_blocks`]; another thread may end it by `interrupt`.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit_blocks`]; and [`Error::Interrupted`].
+    pub fn fit_blocks_interruptible(
+        &self,
+        blocks: &dyn Blocks,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        self.check()?;
+        self.check_in_blocks()?;
+        let start = Instant::now();
+        let interrupt = interrupt.for_one_fit(self.deadline(start));
+        self.pool()?.install(|| {
+            let survey = Survey::take(blocks, &interrupt)?;
+            let class_frequencies = survey.class_frequencies()?;
+            let own = match class_frequencies.len() {
+                2 => self.clone(),
+                _ => self.joint(),
+            };
+            let table = Table::of_blocks(&own, blocks, &survey, &interrupt)?;
+            let (model, report) = own.learn(&table, None, &mut own.watch(observer, &interrupt, start))?;
+            Ok((Model { class_frequencies, ..model }, report))
+        })
+    }
+
+    fn check_in_blocks(&self) -> Result<()> {
+        let check = |good: bool, name: &str, found: &str, expected: &str| {
+            require(good, || name.into(), found, &format!("{expected}: rows in blocks are not at hand"))
+        };
+        let name = self.likelihood.name();
+        let expected = "bernoulli or softmax (regression has Statistics)";
+        check(self.likelihood.is_for_classes(), "likelihood", name, expected)?;
+        let scheme = self.inference.name();
+        let several_at_once = !matches!(self.inference, Inference::Variational(_));
+        check(several_at_once, "inference", scheme, "another scheme than variational")?;
+        let joint = matches!(self.multi_class, MultiClass::Auto | MultiClass::Joint);
+        check(joint, "multi_class", self.multi_class.name(), "auto or joint")?;
+        let shared = self.class_precisions == ClassPrecisions::Shared;
+        check(shared, "class_precisions", self.class_precisions.name(), "shared")?;
+        check(!self.needs_rows(), "cv", "on", "neither cv, nor a kernel or centres to be learnt, nor rows to keep")?;
+        check(self.refresh == 0, "refresh", &self.refresh.to_string(), "0")?;
+        check(self.basis == Basis::Kernel, "basis", "given", "kernel")?;
+        let given = matches!(self.landmarks, Landmarks::Given(_));
+        check(given, "landmarks", "a rule", "given landmarks")?;
+        let resolved = self.kernel.resolve(&DataScale { features: 1, variance: 1.0 });
+        let plain = resolved.map_or(true, |kernel| kernel == self.kernel);
+        check(plain, &format!("kernel.{}.gamma", self.kernel.name()), "a rule", "a positive number, or one per feature")
+    }
+}
+
+impl Survey {
+    fn take(blocks: &dyn Blocks, interrupt: &Interrupt) -> Result<Survey> {
+        let mut survey = Survey::default();
+        blocks.pass(&mut |x, targets| {
+            interrupt.check()?;
+            let before = survey.n_rows;
+            // Rows are counted from the first of all blocks.
+            survey.see(x, targets).map_err(|error| match error {
+                Error::NotFinite { what, row, column, value } => Error::NotFinite { what, row: row + before, column, value },
+                Error::Weight { row, value } => Error::Weight { row: row + before, value },
+                other => other,
+            })
+        })?;
+        if survey.used < 2 {
+            return Err(Error::TooFewRows { found: survey.used, least: 2 });
+        }
+        Ok(survey)
+    }
+
+    fn see(&mut self, x: ArrayView2<f64>, targets: &Targets) -> Result<()> {
+        targets.check_rows(x)?;
+        targets.refuse_given("a classifier")?;
+        let Values::Classes { labels, count } = targets.values else {
+            return Err(Error::Targets("rows in blocks are of classes, found real targets".into()));
+        };
+        if self.n_rows == 0 {
+            self.weights = vec![0.0; count];
+            self.constant = (0..x.ncols()).collect();
+        }
+        if count != self.weights.len() {
+            let before = self.weights.len();
+            return Err(Error::Targets(format!("{count} classes in a block, and {before} in those before it")));
+        }
+        check_finite("rows to train on", x, 0..x.ncols())?;
+        if self.first.is_empty() {
+            self.first = x.outer_iter().next().map_or(vec![], |row| row.to_vec());
+        }
+        if x.ncols() != self.first.len() && x.nrows() > 0 {
+            let expected = format!("{} columns, as the rows before have", self.first.len());
+            return Err(Error::Shape { what: "rows to train on", expected, found: x.ncols().to_string() });
+        }
+        let weights = targets.checked_weights()?;
+        for (row, label) in labels.iter().enumerate() {
+            let Some(own) = self.weights.get_mut(*label) else {
+                let row = self.n_rows + row;
+                return Err(Error::Targets(format!(
+                    "row {row} has label {label}; labels of {count} classes are 0 to {}",
+                    count - 1
+                )));
+            };
+            let weight = weights.as_ref().map_or(1.0, |w| w[row]);
+            *own += weight;
+            self.used += usize::from(weight > 0.0);
+        }
+        let first = &self.first;
+        self.constant.retain(|k| x.column(*k).iter().all(|v| *v == first[*k]));
+        self.n_rows += x.nrows();
+        self.largest = self.largest.max(x.nrows());
+        Ok(())
+    }
+
+    /// Shares of the classes by sample weight, `[K]`.
+    fn class_frequencies(&self) -> Result<Vec<f64>> {
+        if let Some(k) = self.weights.iter().position(|w| *w == 0.0) {
+            let count = self.weights.len();
+            return Err(Error::Targets(format!("no row (of positive weight) is of class {k} of {count}; each class needs one")));
+        }
+        if self.weights.len() < 2 {
+            return Err(Error::Targets("every row is of the one class there is; rows of two classes are needed".into()));
+        }
+        let total: f64 = self.weights.iter().sum();
+        Ok(self.weights.iter().map(|w| (w / total).max(f64::MIN_POSITIVE)).collect())
+    }
+}
+
+impl<'a> Table<'a> {
+    fn of_blocks(rvm: &'a Rvm, blocks: &'a dyn Blocks, survey: &Survey, interrupt: &Interrupt) -> Result<Table<'a>> {
+        let Landmarks::Given(centres) = &rvm.landmarks else { unreachable!("checked before any row was read") };
+        let d = survey.first.len();
+        let (centres, kept) = centres.distinct(d)?;
+        let (l, classes) = (centres.nrows(), survey.weights.len());
+        let p = l + usize::from(rvm.bias);
+        let memory_limit = memory::allowed(rvm.memory_limit);
+        let taken = |limit: u64| {
+            let rows = survey.largest * (COPIES * d + VECTORS * classes);
+            8 * (rows + 2 * l * d + 2 * Design::block_rows(p, limit).min(survey.largest) * p) as u64
+        };
+        let least = memory::least(|limit| taken(limit) + 8 * (p * p) as u64 * (DENSE + 2));
+        let what = format!("a block of {} rows, and the sums over the rows for {l} landmarks", survey.largest);
+        afford(&what, least, memory_limit)?;
+        let kernel = rvm.kernel.resolve(&DataScale { features: d, variance: 1.0 })?;
+        Ok(Table {
+            rvm,
+            rows: ArcArray2::zeros((0, d)),
+            blocks: Some(InBlocks { blocks, n_rows: survey.n_rows }),
+            targets: vec![],
+            outputs: rvm.likelihood.as_dyn().outputs(Values::Classes { labels: &[], count: classes }),
+            weights: vec![],
+            factors: None,
+            least_factor: 1.0,
+            count: survey.weights.iter().sum(),
+            known_noise: false,
+            units: vec![Units { scale: 1.0, mean: 0.0 }],
+            noise: vec![Noise::Fixed(1.0)],
+            repairs: Repairs { constant_features: survey.constant.clone(), ..Repairs::default() },
+            bias_only: false,
+            n_rows: survey.n_rows,
+            origin: (0..l).map(|k| kept.iter().position(|c| *c == k).expect("each is kept once")).collect(),
+            candidate_of: kept.iter().map(|k| Some(*k)).collect(),
+            source: Source::Centres { kernel, centres },
+            memory_limit,
+            taken: taken(memory_limit),
+            least,
+            interrupt: interrupt.clone(),
+        })
+    }
+
+    /// Calls `each` with tables of consecutive rows, all of them in the end; one in memory is one such table.
+    ///
+    /// # Errors
+    /// The first one of `each`, or of the blocks; other rows than in the pass before.
+    pub fn for_each_part(&self, mut each: impl FnMut(&Table) -> Result<()>) -> Result<()> {
+        let Some(source) = self.blocks else { return each(self) };
+        let mut n_rows = 0;
+        source.blocks.pass(&mut |x, targets| {
+            self.interrupt.check()?;
+            n_rows += x.nrows();
+            if x.ncols() != self.rows.ncols() {
+                return Err(Error::Rows(format!("a block has {} columns; there were {} before", x.ncols(), self.rows.ncols())));
+            }
+            each(&self.part(x, targets)?)
+        })?;
+        if n_rows != source.n_rows {
+            return Err(Error::Rows(format!("a pass over the rows found {n_rows}; there were {} before", source.n_rows)));
+        }
+        Ok(())
+    }
+
+    /// One block of rows as a table.
+    fn part(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<Table<'_>> {
+        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
+        Ok(Table {
+            rows: x.to_owned().into_shared(),
+            targets: self.rvm.likelihood.as_dyn().targets(targets.values)?,
+            count: weights.iter().sum(),
+            n_rows: x.nrows(),
+            weights,
+            ..self.with(self.rvm, &self.kernel(), None)
+        })
+    }
+
+    /// Some of the rows, ascending, as a table in memory; of one in memory itself `None`.
+    pub fn gathered(&self, some: &[usize]) -> Result<Option<Table<'_>>> {
+        if self.blocks.is_none() {
+            return Ok(None);
+        }
+        let mut rows = ndarray::Array2::zeros((some.len(), self.rows.ncols()));
+        let (mut targets, mut weights, mut before) = (vec![], vec![], 0);
+        self.for_each_part(|part| {
+            let n = part.rows.nrows();
+            let (from, to) = (some.partition_point(|i| *i < before), some.partition_point(|i| *i < before + n));
+            for (i, row) in some[from..to].iter().zip(rows.axis_iter_mut(Axis(0)).skip(from)) {
+                { row }.assign(&part.rows.row(i - before));
+                targets.push(part.targets[i - before]);
+                weights.push(part.weights[i - before]);
+            }
+            before += n;
+            Ok(())
+        })?;
+        let count = weights.iter().sum();
+        let part = self.with(self.rvm, &self.kernel(), None);
+        Ok(Some(Table { rows: rows.into_shared(), targets, weights, count, n_rows: some.len(), ..part }))
+    }
+}
+
+impl Problem<'_> {
+    /// Calls `each` with the problems of consecutive rows, all of them in the end; one in memory is one such problem.
+    ///
+    /// # Errors
+    /// As [`Table::for_each_part`].
+    pub fn for_each_part(&self, mut each: impl FnMut(&Problem) -> Result<()>) -> Result<()> {
+        if self.table.blocks.is_none() {
+            return each(self);
+        }
+        self.table.for_each_part(|table| each(&self.of_rows(table)))
+    }
+
+    /// The same columns on the rows of a part.
+    fn of_rows<'t>(&self, table: &'t Table<'t>) -> Problem<'t> {
+        let design = self.design.on_rows(table.rows.clone());
+        Problem { table, design, places: self.places.clone(), has_bias: self.has_bias, taken: self.taken }
+    }
+}

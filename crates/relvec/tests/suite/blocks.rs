@@ -1,0 +1,314 @@
+//! Rows in blocks: the same sums, and so the same models, as from memory; and what goes wrong on the way.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use relvec::{
+    Bernoulli, Blocks, Centres, ClassPrecisions, Dictionary, Em, Error, Gaussian, Hyperparameters, Inference, Interrupt,
+    Landmarks, MacKay, Matern32, Model, Moderation, MultiClass, Poisson, PosteriorRule, Rbf, Result, Rvm, Sequential, Softmax,
+    Sparsity, Start, Status, Targets, Variational, silent,
+};
+
+/// A table cut into blocks.
+struct Cut {
+    x: Array2<f64>,
+    labels: Vec<usize>,
+    classes: usize,
+    weights: Option<Array1<f64>>,
+    /// Rows of a block.
+    size: usize,
+    passes: AtomicUsize,
+    /// From this pass on the last rows are missing.
+    shrinks: Option<usize>,
+}
+
+impl Blocks for Cut {
+    fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> Result<()>) -> Result<()> {
+        let pass = self.passes.fetch_add(1, Ordering::Relaxed);
+        let n = self.labels.len() - if self.shrinks.is_some_and(|from| pass >= from) { 1 } else { 0 };
+        for start in (0..n).step_by(self.size) {
+            let end = (start + self.size).min(n);
+            let targets = Targets::classes(&self.labels[start..end], self.classes);
+            let x = self.x.slice(s![start..end, ..]);
+            match &self.weights {
+                Some(weights) => each(x, &targets.with_weights(weights.slice(s![start..end])))?,
+                None => each(x, &targets)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cut {
+    fn targets(&self) -> Targets<'_> {
+        let targets = Targets::classes(&self.labels, self.classes);
+        self.weights.as_ref().map_or(targets, |weights| targets.with_weights(weights.view()))
+    }
+}
+
+/// Rows of classes along a wave, a few of them wrong.
+fn table(n: usize, classes: usize, size: usize) -> Cut {
+    let fraction = |i: usize, by: f64| ((i + 1) as f64 * by).fract();
+    let x = Array2::from_shape_fn((n, 2), |(i, j)| 4.0 * fraction(i, [0.618_033_988_75, 0.754_877_666_25][j]));
+    let label = |i: usize| {
+        let f = (2.0 * x[[i, 0]]).sin() + x[[i, 1]] + 2.0 * fraction(i, 0.569_840_290_998) - 1.0;
+        ((f + 2.0) / 8.0 * classes as f64) as usize % classes
+    };
+    let labels = (0..n).map(label).collect();
+    Cut { x, labels, classes, weights: None, size, passes: AtomicUsize::new(0), shrinks: None }
+}
+
+fn machine(cut: &Cut, landmarks: usize) -> Rvm {
+    let every = cut.labels.len() / landmarks;
+    let rows: Vec<usize> = (0..landmarks).map(|k| k * every).collect();
+    Rvm {
+        kernel: Rbf { gamma: 1.5.into() }.into(),
+        likelihood: Bernoulli::default().into(),
+        landmarks: Landmarks::Given(Centres(cut.x.select(Axis(0), &rows))),
+        dictionary: Dictionary::Size(landmarks),
+        ..Rvm::default()
+    }
+}
+
+/// A model of rows in blocks is at its precisions what one of all rows in memory is: weights, posterior, evidence.
+#[track_caller]
+fn same_as_in_memory(rvm: &Rvm, cut: &Cut, model: &Model, tolerance: f64) {
+    let own = rvm.evaluate(cut.x.view(), &cut.targets(), &Hyperparameters::of(model)).unwrap();
+    let (found, expected) = (model.log_evidence.unwrap(), own.log_evidence);
+    assert!((found - expected).abs() <= tolerance * expected.abs(), "log evidence {found}, {expected} in memory");
+    let near = |what: &str, a: &Array2<f64>, b: &Array2<f64>| {
+        let largest = b.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        let worst = (a - b).iter().fold(0.0f64, |m, v| m.max(v.abs()));
+        assert!(worst <= 1e3 * tolerance * largest, "{what} differ by {worst:e} of {largest:e}");
+    };
+    near("weights", &model.expansion.weights, &own.model.expansion.weights);
+    near("covariances", &model.weight_covariance(), &own.model.weight_covariance());
+    assert_eq!((model.n_rows, &model.relevance), (cut.labels.len(), &own.model.relevance));
+    close(model.class_frequencies.iter().sum(), 1.0, 1e-12);
+    for (k, frequency) in model.class_frequencies.iter().enumerate() {
+        let weight = |n: usize| cut.weights.as_ref().map_or(1.0, |w| w[n]);
+        let of = |class: Option<usize>| -> f64 {
+            (0..cut.labels.len()).filter(|n| class.is_none_or(|k| cut.labels[*n] == k)).map(weight).sum()
+        };
+        close(*frequency, of(Some(k)) / of(None), 1e-12);
+    }
+}
+
+#[track_caller]
+fn close(a: f64, b: f64, tolerance: f64) {
+    assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{a} and {b}");
+}
+
+#[test]
+fn the_model_of_all_rows_in_memory() {
+    // Few rows; so many that a curvature serves for several steps; that it is held, and bounded first; that a sample is
+    // the first to judge.
+    for (n, size, landmarks) in [(400, 1000, 20), (400, 97, 20), (3000, 500, 30), (36_000, 5000, 30), (52_000, 9000, 20)] {
+        for weighted in [false, true] {
+            let mut cut = table(n, 2, size);
+            // Rows of no weight among them, a whole block too.
+            let weight = |i: usize| if i < 100 { 0.0 } else { 0.5 * (i % 4) as f64 };
+            cut.weights = weighted.then(|| Array1::from_shape_fn(n, weight));
+            let rvm = machine(&cut, landmarks);
+            let (model, report) = rvm.fit_blocks(&cut, &mut silent).unwrap();
+            assert_eq!(report.status, Status::Converged, "{n}");
+            assert_eq!(report.candidates, landmarks);
+            same_as_in_memory(&rvm, &cut, &model, 1e-9);
+            let (memory, _) = rvm.fit(cut.x.view(), &cut.targets(), &mut silent).unwrap();
+            let (found, expected) = (model.log_evidence.unwrap(), memory.log_evidence.unwrap());
+            // Searches may end in different optima.
+            assert!(found > expected - 10.0, "{n}, {weighted}: {found}, in memory {expected}");
+        }
+    }
+}
+
+#[test]
+fn several_classes_in_blocks() {
+    for (n, size, landmarks) in [(600, 250, 15), (6000, 1100, 15)] {
+        let cut = table(n, 3, size);
+        let rvm = machine(&cut, landmarks);
+        let (model, report) = rvm.fit_blocks(&cut, &mut silent).unwrap();
+        assert_eq!((report.status, model.n_classes()), (Status::Converged, Some(3)));
+        // By default the posterior of several classes is averaged: of an evaluation it has to be asked for.
+        let averaged = Rvm { posterior: PosteriorRule::Averaged, ..rvm.clone() };
+        same_as_in_memory(&averaged, &cut, &model, 1e-8);
+        let (memory, _) = rvm.fit(cut.x.view(), &cut.targets(), &mut silent).unwrap();
+        let (found, expected) = (model.log_evidence.unwrap(), memory.log_evidence.unwrap());
+        assert!(found > expected - 10.0, "{n}: {found}, in memory {expected}");
+    }
+}
+
+#[test]
+fn every_option_in_blocks() {
+    let cut = table(2500, 2, 600);
+    let plain = machine(&cut, 15);
+    let sequential = |own: Sequential| Rvm { inference: Inference::Sequential(own), ..plain.clone() };
+    for rvm in [
+        Rvm { inference: Inference::MacKay(MacKay::default()), ..plain.clone() },
+        Rvm { inference: Inference::Em(Em::default()), max_iterations: 30, ..plain.clone() },
+        sequential(Sequential { joint: false, ..Sequential::default() }),
+        sequential(Sequential { batch: 1, swaps: false, ..Sequential::default() }),
+        sequential(Sequential { start: Start::Empty, ..Sequential::default() }),
+        Rvm { bias: false, ..plain.clone() },
+        Rvm { posterior: PosteriorRule::Averaged, ..plain.clone() },
+        Rvm { sparsity: Sparsity::Nats(2.0), ..plain.clone() },
+        Rvm { multi_class: MultiClass::Joint, likelihood: Softmax::default().into(), ..plain.clone() },
+        Rvm { kernel: Matern32 { gamma: 1.5.into() }.into(), ..plain.clone() },
+    ] {
+        let (model, _) = rvm.fit_blocks(&cut, &mut silent).unwrap();
+        same_as_in_memory(&rvm, &cut, &model, 1e-8);
+        let probability = model.predict_probability(cut.x.view(), Moderation::default()).unwrap();
+        let right = cut.labels.iter().enumerate().filter(|(n, k)| probability[[*n, **k]] > 0.5).count();
+        assert!(right > 2000, "{right} rows right, {:?}", rvm.inference);
+    }
+}
+
+#[test]
+fn the_same_bits_for_any_threads() {
+    for classes in [2, 3] {
+        let cut = table(5000, classes, 700);
+        let fit = |threads: usize| {
+            let rvm = Rvm { threads: Some(threads), ..machine(&cut, 12) };
+            rvm.fit_blocks(&cut, &mut silent).unwrap().0.to_json().unwrap()
+        };
+        assert_eq!(fit(1), fit(3));
+    }
+}
+
+#[test]
+fn equal_landmarks_are_one() {
+    let cut = table(500, 2, 90);
+    let mut rvm = machine(&cut, 6);
+    let Landmarks::Given(Centres(centres)) = &rvm.landmarks else { panic!("given above") };
+    let twice = ndarray::concatenate![Axis(0), *centres, *centres, ndarray::arr2(&[[1e3, 1e3]])];
+    rvm.landmarks = Landmarks::Given(Centres(twice));
+    let (model, report) = rvm.fit_blocks(&cut, &mut silent).unwrap();
+    assert_eq!((report.candidates, report.repairs.zero_columns), (7, 1));
+    assert!(model.relevance.iter().all(|k| *k < 6), "{:?}", model.relevance);
+}
+
+#[test]
+fn a_fit_that_is_ended() {
+    let cut = table(3000, 2, 400);
+    let rvm = machine(&cut, 20);
+    let (model, report) = rvm.fit_blocks(&cut, &mut |_| ControlFlow::Break(())).unwrap();
+    assert_eq!((model.status, report.status), (Status::Stopped, Status::Stopped));
+    let limited = Rvm { time_limit: Some(1e-6), ..rvm.clone() };
+    let (model, report) = limited.fit_blocks(&cut, &mut silent).unwrap();
+    assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit));
+    assert!(model.log_evidence.unwrap().is_finite());
+    let interrupt = Interrupt::default();
+    interrupt.raise();
+    let error = rvm.fit_blocks_interruptible(&cut, &mut silent, &interrupt).unwrap_err();
+    assert_eq!(error, Error::Interrupted);
+}
+
+#[test]
+fn rows_that_change_between_passes() {
+    for from in [1, 2, 7] {
+        for classes in [2, 3] {
+            let cut = Cut { shrinks: Some(from), ..table(700, classes, 150) };
+            let error = machine(&cut, 10).fit_blocks(&cut, &mut silent).unwrap_err();
+            assert_eq!(error.to_string(), "a pass over the rows found 699; there were 700 before");
+        }
+    }
+}
+
+#[test]
+fn bad_rows_are_found_in_the_first_pass() {
+    let says = |cut: &Cut, part: &str| {
+        let error = machine(&table(700, 2, 100), 10).fit_blocks(cut, &mut silent).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+        assert_eq!(cut.passes.load(Ordering::Relaxed), 1);
+    };
+    let mut cut = table(700, 2, 100);
+    cut.x[[450, 1]] = f64::NAN;
+    says(&cut, "row 450, column 1 is NaN");
+    let mut cut = table(700, 2, 100);
+    cut.labels[333] = 2;
+    says(&cut, "row 333 has label 2");
+    let mut cut = table(700, 2, 100);
+    cut.labels.fill(1);
+    says(&cut, "no row (of positive weight) is of class 0 of 2");
+    let mut cut = table(700, 2, 100);
+    let weights = Array1::from_shape_fn(700, |i| if i == 655 { -1.0 } else { 1.0 });
+    cut.weights = Some(weights);
+    says(&cut, "sample weight of row 655 is -1");
+    let mut cut = table(700, 2, 100);
+    cut.weights = Some(Array1::zeros(700));
+    says(&cut, "found 0 row(s) to train on");
+    says(&table(0, 2, 100), "found 0 row(s) to train on");
+    says(&table(700, 1, 100), "rows of two classes are needed");
+}
+
+/// Blocks that differ in what they must not.
+struct Odd(Vec<(Array2<f64>, usize)>);
+
+impl Blocks for Odd {
+    fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> Result<()>) -> Result<()> {
+        self.0.iter().try_for_each(|(x, classes)| {
+            let labels: Vec<usize> = (0..x.nrows()).map(|i| i % 2).collect();
+            each(x.view(), &Targets::classes(&labels, *classes))
+        })
+    }
+}
+
+struct Values;
+
+impl Blocks for Values {
+    fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> Result<()>) -> Result<()> {
+        each(Array2::zeros((3, 2)).view(), &Targets::real(Array1::zeros(3).view()))
+    }
+}
+
+#[test]
+fn blocks_that_do_not_go_together() {
+    let rvm = machine(&table(700, 2, 100), 10);
+    let x = |columns: usize| Array2::from_shape_fn((20, columns), |(i, j)| (i * (j + 1)) as f64);
+    for (blocks, part) in [
+        (vec![(x(2), 2), (x(3), 2)], "expected 2 columns, as the rows before have, found 3"),
+        (vec![(x(2), 2), (x(2), 3)], "3 classes in a block, and 2 in those before it"),
+        (vec![(x(3), 2)], "landmarks: expected at least 1, of 3 features, found 10 of 2 features"),
+    ] {
+        let error = rvm.fit_blocks(&Odd(blocks), &mut silent).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    // A block without rows is none.
+    let blocks = Odd(vec![(x(2).slice(s![..0, ..]).to_owned(), 2), (x(2), 2), (x(2).slice(s![..0, ..]).to_owned(), 2)]);
+    assert_eq!(rvm.fit_blocks(&blocks, &mut silent).unwrap().0.n_rows, 20);
+    let error = rvm.fit_blocks(&Values, &mut silent).unwrap_err().to_string();
+    assert!(error.contains("found real targets"), "{error}");
+}
+
+#[test]
+fn what_needs_the_rows_is_refused() {
+    let cut = table(700, 2, 100);
+    let plain = machine(&cut, 10);
+    let size = Rvm { landmarks: Landmarks::default(), ..plain.clone() };
+    for (rvm, name) in [
+        (Rvm { likelihood: Gaussian::default().into(), ..plain.clone() }, "likelihood"),
+        (Rvm { likelihood: Poisson::default().into(), ..plain.clone() }, "likelihood"),
+        (Rvm { inference: Inference::Variational(Variational::default()), ..plain.clone() }, "inference"),
+        (Rvm { multi_class: MultiClass::OneVsRest, ..plain.clone() }, "multi_class"),
+        (Rvm { class_precisions: ClassPrecisions::PerClass, ..plain.clone() }, "class_precisions"),
+        (Rvm { cv: Some(3), ..plain.clone() }, "cv"),
+        (Rvm { kernel: Rbf::default().into(), ..plain.clone() }, "kernel.rbf.gamma"),
+        (size, "landmarks"),
+    ] {
+        let error = rvm.fit_blocks(&cut, &mut silent).unwrap_err();
+        let Error::Parameter { name: found, .. } = &error else { panic!("{error}") };
+        assert_eq!(found, name, "{error}");
+    }
+    assert_eq!(cut.passes.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn too_little_memory_names_what_is_enough() {
+    let cut = table(5000, 2, 1000);
+    let with = |limit: u64| Rvm { memory_limit: Some(limit), ..machine(&cut, 40) }.fit_blocks(&cut, &mut silent);
+    let Err(Error::Memory { needed, limit, .. }) = with(50_000) else { panic!("50 KB") };
+    assert_eq!(limit, 50_000);
+    assert_eq!(with(needed).unwrap().1.status, Status::Converged);
+    assert!(with(needed - 1).is_err());
+}
