@@ -38,7 +38,8 @@ pub(crate) enum Command {
 /// A table is read in blocks, twice, if a fit in memory would take more than half of memory_limit (a row
 /// takes 8 x (3 x features + 28) bytes; by default the limit is a quarter of the machine's memory), or with
 /// --stream. Memory then does not depend on the number of rows, and landmarks are chosen from 20,000 rows
-/// drawn at random. That is for regression; classes need the table in memory.
+/// drawn at random. Rows of classes are copied once to a temporary file, 8 bytes a number, from which the fit reads them
+/// as often as it has to.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec fit houses.csv --target price -o houses.json
@@ -162,7 +163,7 @@ pub(crate) struct FitArgs {
     pub stream: bool,
     /// Keep the sums over the rows read so far in this file, after each block (less often if writing takes more than a
     /// tenth of the time); where it is there, go on from it, if the table holds the same bytes, under whatever name or
-    /// date. It stays when the fit ends. Implies --stream
+    /// date. It stays when the fit ends. For regression. Implies --stream
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
     /// Threads to use; the model does not depend on it [default: one per processor]

@@ -180,16 +180,20 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
 /// Whether the sizes ask for a fit in blocks, where one is possible.
 fn large(rows: &TrainingRows, settings: &Settings) -> bool {
     let Settings { rvm, task, centres } = settings;
-    *task != Some(Task::Classify)
+    let suits = match task {
+        Some(Task::Classify) => stream::suits_classes(rvm),
+        // Of a target that turns out to be classes as well.
+        _ => matches!(rvm.likelihood, Likelihood::Gaussian(_)),
+    };
+    suits
         && rows.targets().is_empty()
         && stream::has_landmarks(rvm.dictionary, centres.is_some())
         && rvm.refresh == 0
         && !rvm.needs_rows()
-        && matches!(rvm.likelihood, Likelihood::Gaussian(_))
         && stream::is_large(rows.table().about(), rows.features().len(), rvm)
 }
 
-/// The fit with the table in blocks; `None` if it is one of classes that a fit in memory has room for.
+/// The fit with the table in blocks; `None` if it is one of classes that only a fit in memory can do, and has room for.
 fn in_blocks(
     args: &FitArgs,
     roles: Roles,
@@ -215,9 +219,9 @@ fn in_blocks(
     };
     let problem = || {
         format!(
-            "`{}`: the target `{}` {reason}, and classes cannot be learnt from a table in blocks: leave out --stream and \
-             --checkpoint, so that the table is held in memory (--set memory_limit=BYTES allows more of it), or say \
-             --task regress if these are values",
+            "`{}`: the target `{}` {reason}, and classes are learnt from a table in blocks without --checkpoint, with --multi-class \
+             auto or joint, class_precisions = shared and another --inference than variational; else the table is held in \
+             memory (--set memory_limit=BYTES allows more of it). Or say --task regress if these are values",
             args.data.display(),
             args.targets[0]
         )

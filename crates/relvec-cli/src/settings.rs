@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::args::{FitArgs, MachineKind, Task};
 use crate::failure::usage;
+use crate::stream;
 
 /// The machine that the arguments ask for.
 #[derive(Debug)]
@@ -226,13 +227,18 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
     };
     let all = rvm.dictionary == Dictionary::Rule(DictionaryRule::All);
     if task == Some(Task::Classify) {
-        return Err(usage(format!(
-            "{flag} is for regression: to learn classes, leave it out; the table must then fit into memory"
-        )));
-    }
-    if !matches!(rvm.likelihood, Likelihood::Gaussian(_)) {
+        if args.checkpoint.is_some() {
+            return Err(usage("--checkpoint is for regression: it keeps sums over rows, and of classes there are none"));
+        }
+        if !stream::suits_classes(rvm) {
+            return Err(usage(
+                "--stream: classes are learnt in blocks with --multi-class auto or joint, class_precisions = shared and another \
+                 --inference than variational; leave it out, so that the table is held in memory",
+            ));
+        }
+    } else if !matches!(rvm.likelihood, Likelihood::Gaussian(_)) {
         let name = rvm.likelihood.name();
-        return Err(usage(format!("{flag} is for --likelihood gaussian: {name} needs the table in memory")));
+        return Err(usage(format!("{flag} is for classes or --likelihood gaussian: {name} needs the table in memory")));
     }
     if all && !given {
         return Err(usage(format!("{flag} and --dictionary all: name a number of rows, such as --dictionary 1000")));

@@ -123,6 +123,7 @@ impl Target {
         self.cells.clear();
         self.texts.clear();
         self.index.clear();
+        self.booleans = 0;
     }
 
     /// Whether a cell was no number.
@@ -221,6 +222,75 @@ impl Target {
         match names {
             [only] => bail!("the target `{}` has one class only (`{only}`); there is nothing to tell apart", self.name),
             _ => Ok(()),
+        }
+    }
+}
+
+/// The classes of a target whose cells come and go: each of its different ones is kept, and numbered as it comes.
+pub(crate) struct Classes {
+    /// One cell of each.
+    target: Target,
+    places: HashMap<Key, usize>,
+}
+
+/// What tells a cell from others.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Number(u64),
+    Text(String),
+}
+
+impl Classes {
+    pub fn new(name: &str) -> Classes {
+        Classes { target: Target::new(name), places: HashMap::new() }
+    }
+
+    /// Name of the target.
+    pub fn name(&self) -> &str {
+        &self.target.name
+    }
+
+    /// Different cells so far.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The numbers of the cells of `block`, `[B]`.
+    pub fn see(&mut self, block: &Target) -> Vec<usize> {
+        // Booleans are so all over, or one text tells that they are not.
+        let booleans = block.booleans == block.len();
+        let mut number = |cell: &TargetCell| {
+            let key = match cell {
+                TargetCell::Number(value) => Key::Number(value.to_bits()),
+                TargetCell::Text(place) | TargetCell::Code(place) => Key::Text(block.texts[*place].clone()),
+            };
+            let next = self.places.len();
+            *self.places.entry(key).or_insert_with(|| {
+                let own = &mut self.target;
+                let cell = match cell {
+                    TargetCell::Number(value) => TargetCell::Number(*value),
+                    TargetCell::Text(place) => TargetCell::Text(own.text(&block.texts[*place])),
+                    TargetCell::Code(place) => TargetCell::Code(own.text(&block.texts[*place])),
+                };
+                own.cells.push(cell);
+                own.booleans += usize::from(booleans);
+                next
+            })
+        };
+        block.cells.iter().map(&mut number).collect()
+    }
+
+    /// The class of each number, and the names of the classes, sorted.
+    ///
+    /// # Errors
+    /// One class only.
+    pub fn settle(mut self) -> Result<(Vec<usize>, Vec<Label>)> {
+        if self.target.cells.iter().any(|cell| matches!(cell, TargetCell::Text(_))) {
+            self.target.first_text = Some(anyhow!("text"));
+        }
+        match self.target.learn(Task::Classify)? {
+            Learnt::Classes { labels, names } => Ok((labels, names)),
+            Learnt::Real(_) => unreachable!("classes were asked for"),
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn in_memory(rows: f64, columns: usize) -> f64 {
 }
 
 /// Rows of a block. It depends on sizes alone, and so do the last digits of the sums.
-pub(super) fn block_rows(columns: usize, limit: u64) -> usize {
+fn block_rows(columns: usize, limit: u64) -> usize {
     let bytes = BLOCK_BYTES.min(limit / BLOCK_SHARE);
     (bytes / (8 * columns as u64)).clamp(LEAST_ROWS, MOST_ROWS) as usize
 }
@@ -36,6 +36,11 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
+    /// Rows of a block.
+    pub fn block_rows(&self) -> usize {
+        block_rows(self.columns, self.limit)
+    }
+
     /// An error if a fit with `landmarks` landmarks takes more than the limit; it names the least that works with as
     /// many, or with `likely` ones if that is more.
     pub fn afford(&self, landmarks: usize, likely: usize) -> Result<(), Error> {

@@ -1,11 +1,14 @@
 //! A fit to a table that need not fit into memory: a first pass surveys the rows and chooses landmarks, a
-//! second one sums what the landmarks see of each row, and the sums say all that the fit has to know.
+//! second one sums what the landmarks see of each row, and the sums say all that the fit has to know. Of classes they do
+//! not: those are in `classes`.
 
 mod checkpoint;
+mod classes;
 mod memory;
 mod moments;
 mod sample;
 mod source;
+mod spill;
 mod survey;
 
 use std::path::Path;
@@ -14,8 +17,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use relvec::{
-    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Status,
-    Targets,
+    Centres, ClassPrecisions, Dictionary, DictionaryRule, Error, Inference, Kernel, Landmarks, Model, MultiClass, Progress,
+    Report, Rvm, Scaling, Statistics, Status, Targets,
 };
 use serde_json::json;
 
@@ -33,8 +36,9 @@ const SAMPLE: usize = 20_000;
 /// Rows of positive weight that a fit needs.
 const LEAST_ROWS: usize = 2;
 /// The share of time_limit that the passes over the table may take; the rest is the search's, without which the rows
-/// that were read are no model.
+/// that were read are no model. Of classes it is the search that looks at all rows, again and again.
 const PASSES: f64 = 0.9;
+const PASSES_OF_CLASSES: f64 = 0.5;
 
 /// What is to be learnt from which file.
 pub(crate) struct Job<'a> {
@@ -54,32 +58,39 @@ struct Clock {
     start: Instant,
     /// Seconds.
     limit: Option<f64>,
+    /// What the passes may take of it.
+    share: f64,
 }
 
 impl Clock {
     fn start(limit: Option<f64>) -> Clock {
-        Clock { start: Instant::now(), limit }
+        Clock { start: Instant::now(), limit, share: PASSES }
     }
 
     fn seconds(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
 
+    /// The same for classes.
+    fn of_classes(self) -> Clock {
+        Clock { share: PASSES_OF_CLASSES, ..self }
+    }
+
     /// Whether the passes have had their share.
     fn is_over(&self) -> bool {
-        self.limit.is_some_and(|limit| self.seconds() > PASSES * limit)
+        self.limit.is_some_and(|limit| self.seconds() > self.share * limit)
     }
 
     /// Seconds for the search, also where the last block took longer than it should have.
     fn left(&self) -> Option<f64> {
-        self.limit.map(|limit| (limit - self.seconds()).max((1.0 - PASSES) * limit))
+        self.limit.map(|limit| (limit - self.seconds()).max((1.0 - self.share) * limit))
     }
 }
 
 /// How a fit in blocks ends.
 pub(crate) enum Outcome {
     Fitted(Box<(Model, Report)>),
-    /// Sums say nothing of classes. The reason why these are some.
+    /// The target is classes, for that reason, and the parameters ask for what only rows in memory can have.
     Classes(&'static str),
 }
 
@@ -95,18 +106,35 @@ pub(crate) fn afford_in_memory(rows: f64, columns: usize, rvm: &Rvm) -> Result<(
     if needed > limit { Err(Error::Memory { what: "the table in memory".into(), needed, limit }) } else { Ok(()) }
 }
 
+/// Whether classes can be learnt from rows in blocks.
+pub(crate) fn suits_classes(rvm: &Rvm) -> bool {
+    !matches!(rvm.inference, Inference::Variational(_))
+        && matches!(rvm.multi_class, MultiClass::Auto | MultiClass::Joint)
+        && rvm.class_precisions == ClassPrecisions::Shared
+}
+
+impl Job<'_> {
+    /// What is known of the sizes before the first pass; an error if the least that there will be is too much.
+    fn sizes(&self, rows: &TrainingRows) -> Result<Sizes> {
+        let sample = sample_size(self, rows)?;
+        let sizes = Sizes { columns: rows.features().len() + 2, sample, limit: self.rvm.memory_allowed() };
+        let (least, likely) = landmarks(self, sample);
+        sizes.afford(least, likely)?;
+        Ok(sizes)
+    }
+}
+
 /// The fit. Rows are read in blocks, twice.
 pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     let clock = Clock::start(job.rvm.time_limit);
     let source = Source::of(job.path)?;
+    if job.task == Some(Task::Classify) {
+        return classes::fit(job, &source, &clock.of_classes(), None).map(|fitted| Outcome::Fitted(Box::new(fitted)));
+    }
     let rows = TrainingRows::open(job.path, job.roles)?;
-    let (limit, columns) = (job.rvm.memory_allowed(), rows.features().len() + 2);
-    let block_rows = memory::block_rows(columns, limit);
     let features = rows.features().to_vec();
-    let sample = sample_size(job, &rows)?;
-    let sizes = Sizes { columns, sample, limit };
-    let (least, likely) = landmarks(job, sample);
-    sizes.afford(least, likely)?;
+    let sizes = job.sizes(&rows)?;
+    let block_rows = sizes.block_rows();
 
     let data = job.checkpoint.map(|_| data_marks(job, &source, &rows)).transpose()?.unwrap_or_default();
     let parameters = parameter_marks(job, &rows, block_rows)?;
@@ -121,12 +149,20 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
             sizes.afford(statistics.centres().nrows(), 0)?;
             (head, statistics)
         }
-        None => match Survey::take(rows, job.task, sample, job.rvm, block_rows, &clock)? {
-            Found::Classes(reason) => return Ok(Outcome::Classes(reason)),
-            Found::Values(survey) => {
+        None => match Survey::take(rows, job.task, &sizes, job.rvm, &clock, None)? {
+            Found::Classes(reason) if job.checkpoint.is_some() || !suits_classes(job.rvm) => return Ok(Outcome::Classes(reason)),
+            Found::Classes(reason) => {
+                let fitted = classes::fit(job, &source, &clock.of_classes(), Some(reason))?;
+                return Ok(Outcome::Fitted(Box::new(fitted)));
+            }
+            Found::Rows(survey) => {
                 source.check(job.path)?;
                 whole = survey.whole;
-                let (plan, statistics) = settle(job, &survey, &sizes)?;
+                if let Some(reason) = survey.reason {
+                    eprintln!("note: task regress, since the target `{}` {reason} (--task decides otherwise)", job.roles.target);
+                }
+                let (plan, kernel, centres) = prepare(job, &survey, &sizes)?;
+                let statistics = Statistics::new(&kernel, centres.view())?;
                 (Head { data, parameters, plan, done: 0 }, statistics)
             }
         },
@@ -146,7 +182,7 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     let (mut model, mut report) = rvm.fit_statistics(&statistics, observer)?;
     if !whole || done < plan.rows {
         (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
-        report.certificate.reason = cut_short(&second, done);
+        report.certificate.reason = cut_short(job, done, whole.then_some(plan.rows));
     }
     report.seconds = clock.seconds();
     model.relevance = model.relevance.iter().map(|k| plan.landmarks[*k]).collect();
@@ -160,17 +196,16 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     Ok(Outcome::Fitted(Box::new((model, report))))
 }
 
-/// What to know of a model of the first `done` rows.
-fn cut_short(second: &Second, done: usize) -> String {
-    let Second { job, plan, whole, .. } = *second;
+/// What to know of a model of the first `done` rows; `all`: how many there are, if that was found.
+fn cut_short(job: &Job, done: usize, all: Option<usize>) -> String {
     let limit = job.rvm.time_limit.unwrap_or(0.0);
-    let rows = match whole {
-        true => format!("{done} of {}", count(plan.rows, "row")),
-        false => format!("the first {}", count(done, "row")),
+    let rows = match all {
+        Some(all) => format!("{done} of {}", count(all, "row")),
+        None => format!("the first {}", count(done, "row")),
     };
-    let more = match (whole, job.checkpoint) {
-        (true, Some(_)) => "; the checkpoint has the sums, and with more time the same command goes on from there",
-        (false, Some(_)) => "; there is no checkpoint before the first pass has seen all rows",
+    let more = match (all, job.checkpoint) {
+        (Some(_), Some(_)) => "; the checkpoint has the sums, and with more time the same command goes on from there",
+        (None, Some(_)) => "; there is no checkpoint before the first pass has seen all rows",
         _ => "",
     };
     format!("time_limit = {limit} s ended the reading of the table: the model is of {rows} alone{more}")
@@ -199,14 +234,11 @@ fn landmarks(job: &Job, sample: usize) -> (usize, usize) {
     }
 }
 
-/// What the second pass sums, and the plan that goes with it.
-fn settle(job: &Job, survey: &Survey, sizes: &Sizes) -> Result<(Plan, Statistics)> {
+/// What the first pass settles: the plan, and the kernel and the landmarks, in its units.
+fn prepare(job: &Job, survey: &Survey, sizes: &Sizes) -> Result<(Plan, Kernel, Array2<f64>)> {
     let rvm = job.rvm;
     if survey.used < LEAST_ROWS {
         return Err(Error::TooFewRows { found: survey.used, least: LEAST_ROWS }.into());
-    }
-    if let Some(reason) = survey.reason {
-        eprintln!("note: task regress, since the target `{}` {reason} (--task decides otherwise)", job.roles.target);
     }
     let scaling = job.standardize.then(|| survey.moments.scaling());
     let kernel = rvm.kernel.resolve(&survey.moments.data_scale(scaling.as_ref()))?;
@@ -221,8 +253,7 @@ fn settle(job: &Job, survey: &Survey, sizes: &Sizes) -> Result<(Plan, Statistics
     };
     sizes.afford(centres.nrows(), 0)?;
     let constant = survey.moments.constant();
-    let statistics = Statistics::new(&kernel, centres.view())?;
-    Ok((Plan { rows: survey.rows, scaling, constant, landmarks }, statistics))
+    Ok((Plan { rows: survey.rows, scaling, constant, landmarks }, kernel, centres))
 }
 
 /// Given landmarks in the units of the kernel.

@@ -5,8 +5,10 @@ use ndarray::Array2;
 use relvec::{Rvm, Scaling};
 
 use super::Clock;
+use super::memory::Sizes;
 use super::moments::Moments;
 use super::sample::Sample;
+use super::spill::Spill;
 use crate::args::Task;
 use crate::progress::Pass;
 use crate::training::TrainingRows;
@@ -27,29 +29,32 @@ pub(super) struct Survey {
 
 /// How a first pass ends.
 pub(super) enum Found {
-    Values(Box<Survey>),
-    /// The target is classes, for that reason.
+    Rows(Box<Survey>),
+    /// The target is classes, for that reason, and not told apart yet.
     Classes(&'static str),
 }
 
 impl Survey {
-    /// Reads all rows, or blocks of them while there is time; `sample` of them are kept. Stops at the first cell that no
-    /// fit could use.
+    /// Reads all rows, or blocks of them while there is time; a sample of them is kept, and of classes all go to `spill`.
+    /// Stops at the first cell that no fit could use.
     pub fn take(
         mut rows: TrainingRows,
         task: Option<Task>,
-        sample: usize,
+        sizes: &Sizes,
         rvm: &Rvm,
-        block_rows: usize,
         clock: &Clock,
+        mut spill: Option<&mut Spill>,
     ) -> Result<Found> {
+        let block_rows = sizes.block_rows();
         let d = rows.features().len();
         let mut block = rows.block();
-        let (mut moments, mut sample) = (Moments::default(), Sample::new(sample, rvm.seed));
+        let (mut moments, mut sample) = (Moments::default(), Sample::new(sizes.sample, rvm.seed));
         let (mut count, mut used, mut whole) = (0, 0, true);
         let pass = Pass::new("first pass");
         while rows.read(&mut block, block_rows)? {
-            if block.target.has_text() {
+            if let Some(spill) = &mut spill {
+                spill.add(&block)?;
+            } else if block.target.has_text() {
                 if task.is_none() {
                     // Numbers with a text among them are an error, not classes.
                     let (_, reason) = block.target.guess_task()?;
@@ -80,7 +85,7 @@ impl Survey {
                 (Task::Regress, reason) => Some(reason),
             },
         };
-        Ok(Found::Values(Box::new(Survey { rows: count, whole, used, moments, sample: sample.finish(d), reason })))
+        Ok(Found::Rows(Box::new(Survey { rows: count, whole, used, moments, sample: sample.finish(d), reason })))
     }
 
     /// The features of the sample, standardised.

@@ -130,24 +130,132 @@ fn the_sample_is_drawn_by_the_seed() {
     assert!(rows.windows(2).all(|w| w[0] < w[1]) && rows[rows.len() - 1] > 1000, "{rows:?}");
 }
 
+/// Rows of two classes named by numbers.
+fn class_rows(n: usize) -> Vec<[f64; 3]> {
+    let label = |u: f64, v: f64, i: usize| f64::from(u + 0.5 * (3.0 * v).sin() + 0.3 * noise(7 * i + 2) > 0.0);
+    (0..n).map(|i| (noise(7 * i), noise(7 * i + 1), i)).map(|(u, v, i)| [u, v, label(u, v, i)]).collect()
+}
+
 #[test]
-fn classes_need_memory() {
-    let folder = Folder::with("d.csv", class_table(300)).add("two.csv", class_table(300).replace("yes", "1").replace("no", "0"));
-    for file in ["d.csv", "two.csv"] {
-        let line = format!("fit {file} --target kind -o m.json");
-        folder.fails(1, &format!("{line} --stream"), &[file, "`kind`", "leave out --stream", "--task regress"]);
+fn classes_from_every_format() {
+    let rows = class_rows(20_000);
+    let names = ["0", "1", "2"];
+    let folder = Folder::with("d.csv", text(names, &rows)).add("z.csv", text(names, &rows[..25]));
+    parquet(&folder.path("d.parquet"), names, &rows, 7000);
+    npy(&folder.path("d.npy"), &rows);
+    // With so little memory, a block has 11,718 rows.
+    let options = "--target 2 --stream --dictionary 25 --set memory_limit=6000000";
+    let run = folder.ok(&format!("fit d.csv {options} -o csv.json"));
+    assert!(run.stderr.contains("task classify, since the target `2` has exactly two distinct values"), "{}", run.stderr);
+    for (file, threads) in [("d.parquet", 1), ("d.npy", 3)] {
+        folder.ok(&format!("fit {file} {options} --task classify --threads {threads} -o other.json"));
+        assert!(folder.read("other.json") == folder.read("csv.json"), "{file}");
     }
-    // Decided by sizes (272 bytes a row): what fits is held in memory after all, what does not is refused.
-    let folder = folder.add("fits.csv", class_table(20_000)).add("large.csv", class_table(40_000));
-    let options = "--target kind --dictionary 5 --set memory_limit=9000000 --set max_iterations=20 -o m.json";
-    let run = folder.ok(&format!("fit fits.csv {options}"));
-    for words in ["read in blocks", "so the table is held in memory", "task classify"] {
-        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    let of_rows = model(&folder, "csv.json");
+    assert_eq!((of_rows.n_rows, of_rows.features.len()), (20_000, 2));
+    assert!(of_rows.relevance.windows(2).all(|w| w[0] < w[1]) && of_rows.relevance.iter().any(|k| *k > 1000));
+
+    // The same landmarks as in memory; searches may end in different optima.
+    folder.ok("fit d.csv --target 2 --landmarks z.csv -o memory.json");
+    folder.ok("fit d.csv --target 2 --landmarks z.csv --stream -o stream.json");
+    let (memory, stream) = (model(&folder, "memory.json"), model(&folder, "stream.json"));
+    let (expected, found) = (memory.log_evidence.unwrap(), stream.log_evidence.unwrap());
+    assert!(found > expected - 10.0, "{found}, in memory {expected}");
+    assert_eq!((&stream.classes, &stream.features, &stream.target), (&memory.classes, &memory.features, &memory.target));
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
+    assert!(stream.class_frequencies.iter().zip(&memory.class_frequencies).all(|(a, b)| near(*a, *b)));
+}
+
+#[test]
+fn names_of_classes_in_blocks() {
+    let plain = class_table(9000);
+    let codes = plain.replace("yes", "07").replace("no", "7");
+    // Three classes, one of which comes late, and weights.
+    let late = |i: usize, line: &str| {
+        let kind = if i > 8600 && i.is_multiple_of(3) {
+            "maybe".into()
+        } else {
+            line.rsplit(',').next().unwrap_or_default().to_string()
+        };
+        let features = line.rsplit_once(',').map_or("", |(features, _)| features);
+        format!("{features},{},{kind}\n", 1 + i % 2)
+    };
+    let three: String = plain.lines().skip(1).enumerate().map(|(i, line)| late(i, line)).collect();
+    let folder = Folder::with("d.csv", &plain).add("codes.csv", codes).add("three.csv", format!("u,v,w,kind\n{three}"));
+    let limit = "--set memory_limit=4000000 --dictionary 6";
+    for (file, more, names) in [
+        ("d.csv", "", vec!["no", "yes"]),
+        ("d.csv", "--set posterior=averaged", vec!["no", "yes"]),
+        ("codes.csv", "--task classify", vec!["07", "7"]),
+        ("three.csv", "--weights w", vec!["maybe", "no", "yes"]),
+    ] {
+        let run = folder.ok(&format!("fit {file} --target kind --stream {limit} {more} -o stream.json"));
+        folder.ok(&format!("fit {file} --target kind --dictionary 6 {more} --set memory_limit=null -o memory.json"));
+        let (stream, memory) = (model(&folder, "stream.json"), model(&folder, "memory.json"));
+        let found: Vec<String> = stream.classes.iter().map(ToString::to_string).collect();
+        assert_eq!(found, names, "{file}: {}", run.stderr);
+        assert_eq!(stream.classes, memory.classes, "{file}");
+        let predicted = |model: &str| folder.ok(&format!("predict {model} {file}")).csv().1;
+        let same = predicted("stream.json").iter().zip(predicted("memory.json")).filter(|(a, b)| a[0] == b[0]).count();
+        assert!(same > 8500, "{file}: {same} of 9000 predictions are the same");
     }
-    folder.fails(1, &format!("fit large.csv {options}"), &["classes cannot be learnt", "memory_limit=BYTES", "10.9 MB needed"]);
+    let many = plain.lines().enumerate().map(|(i, line)| if i == 0 { format!("{line}\n") } else { format!("{line}{i}\n") });
+    let folder = folder.add("many.csv", many.collect::<String>()).add("one.csv", plain.replace("yes", "no"));
+    let fails = |file: &str, words: &[&str]| folder.fails(1, &format!("fit {file} --target kind --stream -o n.json"), words);
+    fails("many.csv", &["`kind`", "more than 1000 different values"]);
+    fails("one.csv", &["`kind`", "one class only", "`no`"]);
+}
+
+#[test]
+fn classes_in_blocks_or_in_memory() {
+    // Decided by sizes (272 bytes a row): what is too large to be at ease in memory is read in blocks.
+    let folder =
+        Folder::with("d.csv", class_table(300)).add("fits.csv", class_table(20_000)).add("large.csv", class_table(40_000));
+    let options = "--target kind --dictionary 5 --set memory_limit=9000000 --set max_iterations=20";
+    for task in ["", "--task classify"] {
+        let run = folder.ok(&format!("fit large.csv {options} {task} -o m.json"));
+        assert!(run.stderr.contains("read in blocks"), "{}", run.stderr);
+        assert_eq!(model(&folder, "m.json").n_rows, 40_000);
+    }
+    // What needs all rows at once has them, if they fit.
+    let run = folder.ok(&format!("fit fits.csv {options} --inference variational -o m.json"));
+    assert!(run.stderr.contains("so the table is held in memory"), "{}", run.stderr);
+    let line = format!("fit large.csv {options} --inference variational -o m.json");
+    folder.fails(1, &line, &["another --inference than variational", "memory_limit=BYTES", "10.9 MB needed"]);
     let line = "fit d.csv --target kind --task classify -o n.json";
-    folder.fails(2, &format!("{line} --stream"), &["--stream is for regression"]);
     folder.fails(2, &format!("{line} --checkpoint c"), &["--checkpoint is for regression"]);
+    for more in ["--inference variational", "--multi-class one_vs_one", "--set class_precisions=per_class"] {
+        folder.fails(2, &format!("{line} --stream {more}"), &["--stream: classes are learnt in blocks with", "leave it out"]);
+    }
+    // Without --task it is the target that tells.
+    folder.fails(1, "fit d.csv --target kind --checkpoint c -o n.json", &["`kind` is not numeric", "without --checkpoint"]);
+    folder.fails(1, "fit d.csv --target kind --stream --inference variational -o n.json", &["`kind`", "variational"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn no_place_for_the_rows_of_classes() {
+    let folder = Folder::with("d.csv", class_table(20_000));
+    let line = "fit d.csv --target kind --stream --dictionary 5 -o m.json";
+    let command = assert_cmd::cargo::cargo_bin("relvec");
+    let missing =
+        Command::new(command).args(line.split(' ')).current_dir(folder.path("")).env("TMPDIR", "/none").output().unwrap();
+    let message = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(missing.status.code(), Some(1), "{message}");
+    assert!(message.contains("cannot make a temporary file in `/none` (TMPDIR names another folder)"), "{message}");
+    let message = with_small_files(&folder, line, 100);
+    assert!(message.contains("cannot write the rows to a temporary file in"), "{message}");
+    assert_eq!(folder.names(), ["d.csv"]);
+}
+
+#[test]
+fn time_ends_a_fit_of_classes() {
+    let folder = Folder::with("d.csv", class_table(60_000));
+    let line = "fit d.csv --target kind --stream --dictionary 5 --task classify -o m.json";
+    let run = folder.ok(&format!("{line} --set time_limit=1e-6"));
+    assert!(run.stderr.contains("the first 32768 rows alone"), "{}", run.stderr);
+    let cut = model(&folder, "m.json");
+    assert_eq!((cut.n_rows, cut.status), (32_768, Status::TimeLimit));
 }
 
 #[test]

@@ -30,6 +30,15 @@ const VECTORS: usize = 12;
 pub(crate) struct InBlocks<'a> {
     blocks: &'a dyn Blocks,
     pub n_rows: usize,
+    /// The one class that is told from all others.
+    class: Option<usize>,
+}
+
+impl InBlocks<'_> {
+    /// The same rows for a machine of two classes: one of several, and all others.
+    pub fn against_others(self, class: usize) -> Self {
+        InBlocks { class: Some(class), ..self }
+    }
 }
 
 impl fmt::Debug for InBlocks<'_> {
@@ -213,7 +222,7 @@ impl<'a> Table<'a> {
         Ok(Table {
             rvm,
             rows: ArcArray2::zeros((0, d)),
-            blocks: Some(InBlocks { blocks, n_rows: survey.n_rows }),
+            blocks: Some(InBlocks { blocks, n_rows: survey.n_rows, class: None }),
             targets: vec![],
             outputs: rvm.likelihood.as_dyn().outputs(Values::Classes { labels: &[], count: classes }),
             weights: vec![],
@@ -249,7 +258,18 @@ impl<'a> Table<'a> {
             if x.ncols() != self.rows.ncols() {
                 return Err(Error::Rows(format!("a block has {} columns; there were {} before", x.ncols(), self.rows.ncols())));
             }
-            each(&self.part(x, targets)?)
+            let Values::Classes { labels, count } = targets.values else {
+                return Err(Error::Rows("a block has real targets; there were classes before".into()));
+            };
+            let own: Vec<usize>;
+            let values = match source.class {
+                Some(class) => {
+                    own = labels.iter().map(|label| usize::from(*label == class)).collect();
+                    Values::Classes { labels: &own, count: 2 }
+                }
+                None => Values::Classes { labels, count },
+            };
+            each(&self.part(x, values, targets.checked_weights()?)?)
         })?;
         if n_rows != source.n_rows {
             return Err(Error::Rows(format!("a pass over the rows found {n_rows}; there were {} before", source.n_rows)));
@@ -258,11 +278,11 @@ impl<'a> Table<'a> {
     }
 
     /// One block of rows as a table.
-    fn part(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<Table<'_>> {
-        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
+    fn part(&self, x: ArrayView2<f64>, values: Values, weights: Option<Vec<f64>>) -> Result<Table<'_>> {
+        let weights = weights.unwrap_or_else(|| vec![1.0; x.nrows()]);
         Ok(Table {
             rows: x.to_owned().into_shared(),
-            targets: self.rvm.likelihood.as_dyn().targets(targets.values)?,
+            targets: self.rvm.likelihood.as_dyn().targets(values)?,
             count: weights.iter().sum(),
             n_rows: x.nrows(),
             weights,

@@ -78,7 +78,7 @@ fn suits<'r>(rvm: &'r Rvm, table: &Table) -> Option<&'r Sequential> {
     let several = table.outputs > 1 && rvm.likelihood.as_dyn().couples_classes();
     match &rvm.inference {
         Inference::Sequential(scheme)
-            if several && scheme.start == Start::Auto && table.rows.nrows() > LEAST_ROWS && classes * classes <= MOST_WEIGHTS =>
+            if several && scheme.start == Start::Auto && table.height() > LEAST_ROWS && classes * classes <= MOST_WEIGHTS =>
         {
             Some(scheme)
         }
@@ -122,7 +122,7 @@ fn most(table: &Table) -> usize {
     let room = table.memory_limit.saturating_sub(table.taken) / MEMORY_SHARE;
     let weights = ((room / (8 * DENSE)) as f64).sqrt() as u64;
     let pairs = (outputs * (outputs + 1) / 2) as f64;
-    let affordable = (MOST_PRODUCTS / (pairs * table.rows.nrows() as f64)).sqrt() as u64;
+    let affordable = (MOST_PRODUCTS / (pairs * table.height() as f64)).sqrt() as u64;
     (weights.min(MOST_WEIGHTS as u64) / outputs).min(affordable).saturating_sub(u64::from(table.rvm.bias)) as usize
 }
 

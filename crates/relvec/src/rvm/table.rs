@@ -380,9 +380,13 @@ impl<'a> Table<'a> {
     }
 
     /// The same rows for a machine of two classes: one of several, and all others.
-    pub fn against_others<'b>(&self, rvm: &'b Rvm, class: usize, interrupt: Interrupt) -> Table<'b> {
+    pub fn against_others<'b>(&self, rvm: &'b Rvm, class: usize, interrupt: Interrupt) -> Table<'b>
+    where
+        'a: 'b,
+    {
         let targets = self.targets.iter().map(|t| if *t == class as f64 { 1.0 } else { 0.0 }).collect();
-        Table { targets, outputs: 1, interrupt, ..self.with(rvm, &self.kernel(), None) }
+        let blocks = self.blocks.map(|blocks| blocks.against_others(class));
+        Table { targets, blocks, outputs: 1, interrupt, ..self.with(rvm, &self.kernel(), None) }
     }
 
     /// The same rows with other candidates: centres, [L, D], of a kernel, which the relevance of a model counts.

@@ -1,0 +1,46 @@
+//! Classes from a table in blocks: the rows are copied once to where they can be read as often as the fit asks for them.
+
+use anyhow::Result;
+use relvec::{Centres, Landmarks, Model, Progress, Report, Rvm, Status};
+
+use super::source::Source;
+use super::spill::Spill;
+use super::survey::{Found, Survey};
+use super::{Clock, Job, cut_short, prepare};
+use crate::args::Task;
+use crate::progress::Reporter;
+use crate::settings;
+use crate::training::TrainingRows;
+
+/// The fit; `reason`: why the target is taken for classes, if the arguments do not say so.
+pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str>) -> Result<(Model, Report)> {
+    let rows = TrainingRows::open(job.path, job.roles)?;
+    let (features, target) = (rows.features().to_vec(), rows.target().to_string());
+    if let Some(reason) = reason {
+        eprintln!("note: task classify, since the target `{target}` {reason} (--task decides otherwise)");
+    }
+    let sizes = job.sizes(&rows)?;
+    let mut spill = Spill::new(&target, features.len(), job.roles.weights.is_some())?;
+    let survey = match Survey::take(rows, Some(Task::Classify), &sizes, job.rvm, clock, Some(&mut spill))? {
+        Found::Rows(survey) => survey,
+        Found::Classes(_) => unreachable!("the task is settled"),
+    };
+    source.check(job.path)?;
+    let (plan, kernel, centres) = prepare(job, &survey, &sizes)?;
+    let spilled = spill.finish(plan.scaling.clone())?;
+
+    let likelihood = if job.task.is_some() { job.rvm.likelihood.clone() } else { settings::likelihood(Task::Classify) };
+    let landmarks = Landmarks::Given(Centres(centres));
+    let rvm = Rvm { kernel, landmarks, likelihood, time_limit: clock.left(), ..job.rvm.clone() };
+    let mut reporter = Reporter::of(&rvm.inference);
+    let (mut model, mut report) = rvm.fit_blocks(&spilled, &mut |progress: &Progress| reporter.observe(progress))?;
+    drop(reporter);
+    if !survey.whole {
+        (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
+        report.certificate.reason = cut_short(job, survey.rows, None);
+    }
+    report.seconds = clock.seconds();
+    model.relevance = model.relevance.iter().map(|k| plan.landmarks[*k]).collect();
+    (model.scaling, model.features, model.classes) = (plan.scaling, features, spilled.names);
+    Ok((model, report))
+}

@@ -1,0 +1,121 @@
+//! Rows of classes in a temporary file: a fit asks for them again and again, and to read a table takes much longer than to
+//! read numbers.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::sync::Mutex;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+use ndarray::{ArrayView1, ArrayView2};
+use relvec::{Blocks, Error, Label, Scaling, Targets};
+
+use crate::target::Classes;
+use crate::training::Block;
+
+/// Distinct values of a target that are taken for classes, at most.
+const MOST_CLASSES: usize = 1000;
+/// Bytes written or read at a time.
+const PIECE: usize = 1 << 20;
+
+/// The file while it is written.
+pub(super) struct Spill {
+    file: BufWriter<File>,
+    classes: Classes,
+    /// Features, and numbers per row.
+    d: usize,
+    width: usize,
+    /// Rows of each block.
+    blocks: Vec<usize>,
+}
+
+/// The file once all rows are there: of each block first the features, row after row, then the classes as numbered when
+/// first seen, then the weights if there are any.
+pub(super) struct Spilled {
+    file: Mutex<File>,
+    d: usize,
+    width: usize,
+    blocks: Vec<usize>,
+    /// The class of each number, and the names of the classes.
+    class_of: Vec<usize>,
+    pub names: Vec<Label>,
+    scaling: Option<Scaling>,
+}
+
+fn place() -> String {
+    format!("a temporary file in `{}` (TMPDIR names another folder)", std::env::temp_dir().display())
+}
+
+impl Spill {
+    /// For rows of `d` features, and of weights if they are `weighted`.
+    pub fn new(target: &str, d: usize, weighted: bool) -> Result<Spill> {
+        let file = tempfile::tempfile().with_context(|| format!("cannot make {}", place()))?;
+        let file = BufWriter::with_capacity(PIECE, file);
+        Ok(Spill { file, classes: Classes::new(target), d, width: d + 1 + usize::from(weighted), blocks: vec![] })
+    }
+
+    /// Adds the rows of a block.
+    pub fn add(&mut self, block: &Block) -> Result<()> {
+        let classes = self.classes.see(&block.target);
+        if self.classes.len() > MOST_CLASSES {
+            bail!(
+                "the target `{}` has more than {MOST_CLASSES} different values: too many for classes (--task regress)",
+                self.classes.name()
+            );
+        }
+        let numbers = block.x.iter().copied().chain(classes.into_iter().map(|k| k as f64));
+        for number in numbers.chain(block.weights.iter().flatten().copied()) {
+            self.file.write_all(&number.to_le_bytes()).with_context(|| format!("cannot write the rows to {}", place()))?;
+        }
+        self.blocks.push(block.target.len());
+        Ok(())
+    }
+
+    /// The rows, to be read; `scaling` is applied to them.
+    pub fn finish(self, scaling: Option<Scaling>) -> Result<Spilled> {
+        let file = self.file.into_inner().map_err(|e| e.into_error());
+        let file = Mutex::new(file.with_context(|| format!("cannot write the rows to {}", place()))?);
+        let (class_of, names) = self.classes.settle()?;
+        Ok(Spilled { file, d: self.d, width: self.width, blocks: self.blocks, class_of, names, scaling })
+    }
+}
+
+impl Blocks for Spilled {
+    fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> relvec::Result<()>) -> relvec::Result<()> {
+        let failed = |e: std::io::Error| Error::Rows(format!("cannot read the rows again from {}: {e}", place()));
+        let mut file = self.file.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let mut reader = BufReader::with_capacity(PIECE, &mut *file);
+        // One block is read while the one before is summed.
+        thread::scope(|scope| {
+            let (sender, receiver) = sync_channel(1);
+            scope.spawn(move || {
+                for rows in &self.blocks {
+                    let mut bytes = vec![0; 8 * rows * self.width];
+                    let read = reader.read_exact(&mut bytes).map(|()| bytes);
+                    let over = read.is_err();
+                    // Nobody waits for it once a sum has failed.
+                    if sender.send(read).is_err() || over {
+                        return;
+                    }
+                }
+            });
+            for (rows, bytes) in self.blocks.iter().zip(receiver) {
+                let bytes = bytes.map_err(failed)?;
+                let numbers: Vec<f64> = bytes.as_chunks().0.iter().map(|bytes: &[u8; 8]| f64::from_le_bytes(*bytes)).collect();
+                let (x, rest) = numbers.split_at(rows * self.d);
+                let (labels, weights) = rest.split_at(*rows);
+                let x = ArrayView2::from_shape((*rows, self.d), x).expect("D numbers a row");
+                let labels: Vec<usize> = labels.iter().map(|k| self.class_of[*k as usize]).collect();
+                let targets = Targets::classes(&labels, self.names.len());
+                let targets = if weights.is_empty() { targets } else { targets.with_weights(ArrayView1::from(weights)) };
+                match &self.scaling {
+                    Some(scaling) => each(scaling.apply(x).view(), &targets)?,
+                    None => each(x, &targets)?,
+                }
+            }
+            Ok(())
+        })
+    }
+}
