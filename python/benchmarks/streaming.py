@@ -1,11 +1,13 @@
 """Peak memory of `relvec fit` on tables of more and more rows, read in blocks; it must not grow with them.
 
-Friedman 1 with noise 1: 10 features, 500 landmarks. The tables are written to a folder of their own, in
-pieces, by processes of their own: what a process held before it became the command counts as its peak.
+Friedman 1 with noise 1: 10 features, 500 landmarks; or whether that is above its middle, as classes. The tables
+are written to a folder of their own, in pieces, by processes of their own: what a process held before it became
+the command counts as its peak.
 
     cargo build --release -p relvec-cli
     python python/benchmarks/streaming.py target/release/relvec
     python python/benchmarks/streaming.py target/release/relvec --rows 20000 60000 --formats npy csv
+    python python/benchmarks/streaming.py target/release/relvec --classes --landmarks 100 --formats npy
 """
 
 import argparse
@@ -21,6 +23,8 @@ from typing import Any, NamedTuple
 
 FEATURES, LANDMARKS = 10, 500
 MB = 1e6
+#: About the middle of the targets.
+MIDDLE = 14.4
 #: Rows made at a time.
 PIECE = 50_000
 #: Most that the peak may differ between the smallest and the largest table, in MB: threads take their
@@ -28,7 +32,7 @@ PIECE = 50_000
 SPREAD = 24.0
 
 
-def pieces(rows: int) -> Any:
+def pieces(rows: int, classes: bool) -> Any:
     """Arrays [B, 11] of the table, the target last."""
     import numpy as np
 
@@ -36,10 +40,11 @@ def pieces(rows: int) -> Any:
     for start in range(0, rows, PIECE):
         X = rng.uniform(size=(min(PIECE, rows - start), FEATURES))
         y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-        yield np.column_stack([X, y + rng.standard_normal(len(X))])
+        y += rng.standard_normal(len(X))
+        yield np.column_stack([X, (y > MIDDLE).astype(float) if classes else y])
 
 
-def write(path: Path, rows: int) -> None:
+def write(path: Path, rows: int, classes: bool) -> None:
     """Write the table; the name's end is its format."""
     import numpy as np
 
@@ -47,12 +52,12 @@ def write(path: Path, rows: int) -> None:
         with path.open("wb") as file:
             shape = {"descr": "<f8", "fortran_order": False, "shape": (rows, FEATURES + 1)}
             np.lib.format.write_array_header_1_0(file, shape)
-            for piece in pieces(rows):
+            for piece in pieces(rows, classes):
                 file.write(piece.tobytes())
     elif path.suffix == ".csv":
         with path.open("w") as text:
             text.write(",".join(map(str, range(FEATURES + 1))) + "\n")
-            for piece in pieces(rows):
+            for piece in pieces(rows, classes):
                 text.writelines(",".join(map(repr, row)) + "\n" for row in piece.tolist())
     else:
         import pyarrow as pa
@@ -60,7 +65,7 @@ def write(path: Path, rows: int) -> None:
 
         schema = pa.schema([(str(k), pa.float64()) for k in range(FEATURES + 1)])
         with pq.ParquetWriter(path, schema) as writer:
-            for piece in pieces(rows):
+            for piece in pieces(rows, classes):
                 writer.write_table(pa.table([pa.array(column) for column in piece.T], schema=schema))
 
 
@@ -86,13 +91,14 @@ def run(command: list[str]) -> Run:
     return Run(time.perf_counter() - start, usage.ru_maxrss * unit / MB, output)
 
 
-def measure(relvec: str, format: str, rows: int, landmarks: int, folder: Path) -> tuple[Run, Run]:
+def measure(relvec: str, format: str, rows: int, landmarks: int, classes: bool, folder: Path) -> tuple[Run, Run]:
     """Write a table, fit it and predict it."""
     table, model = folder / f"table.{format}", folder / "model.json"
-    subprocess.run([sys.executable, __file__, "--write", str(table), "--rows", str(rows)], check=True)
+    kind = ["--classes"] if classes else []
+    subprocess.run([sys.executable, __file__, "--write", str(table), "--rows", str(rows), *kind], check=True)
     size = table.stat().st_size / MB
     options = ["--target", str(FEATURES), "--dictionary", str(landmarks), "--stream", "--json", "-o", str(model)]
-    fit = run([relvec, "fit", str(table), *options])
+    fit = run([relvec, "fit", str(table), "--task", "classify" if classes else "regress", *options])
     predict = run([relvec, "predict", str(model), str(table), "-o", str(folder / "predictions.csv")])
     vectors = json.loads(fit.output)["n_vectors"]
     print(
@@ -111,10 +117,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[200_000, 1_000_000, 4_000_000])
     parser.add_argument("--landmarks", type=int, default=LANDMARKS)
     parser.add_argument("--formats", nargs="+", choices=["npy", "parquet", "csv"])
+    parser.add_argument("--classes", action="store_true", help="two classes instead of real targets")
     parser.add_argument("--write", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.write:
-        write(args.write, args.rows[0])
+        write(args.write, args.rows[0], args.classes)
         return
     if args.relvec is None:
         parser.error("name the command, such as target/release/relvec")
@@ -124,7 +131,8 @@ def main() -> None:
     grown = []
     for format in formats:
         with tempfile.TemporaryDirectory() as folder:
-            runs = [measure(args.relvec, format, rows, args.landmarks, Path(folder)) for rows in sorted(args.rows)]
+            sizes = (args.landmarks, args.classes, Path(folder))
+            runs = [measure(args.relvec, format, rows, *sizes) for rows in sorted(args.rows)]
         for k, name in enumerate(["fit", "predict"]):
             growth = runs[-1][k].peak - runs[0][k].peak
             if growth > SPREAD:

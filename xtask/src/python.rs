@@ -31,7 +31,9 @@ pub fn bench() -> Result {
     VENV.python(&["python/benchmarks/memory.py"])?;
     VENV.python(&["python/benchmarks/micro.py"])?;
     cargo("build --release -p relvec-cli")?;
-    VENV.python(&["python/benchmarks/streaming.py", "target/release/relvec"])
+    let streaming = ["python/benchmarks/streaming.py", "target/release/relvec"];
+    VENV.python(&streaming)?;
+    VENV.python(&[&streaming[..], &["--classes", "--landmarks", "100", "--formats", "npy"]].concat())
 }
 
 /// Learnt kernels and centres on real tables.

@@ -181,7 +181,7 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
 fn large(rows: &TrainingRows, settings: &Settings) -> bool {
     let Settings { rvm, task, centres } = settings;
     let suits = match task {
-        Some(Task::Classify) => stream::suits_classes(rvm),
+        Some(Task::Classify) => settings::suits_classes(rvm),
         // Of a target that turns out to be classes as well.
         _ => matches!(rvm.likelihood, Likelihood::Gaussian(_)),
     };

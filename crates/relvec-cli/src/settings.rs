@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::args::{FitArgs, MachineKind, Task};
 use crate::failure::usage;
-use crate::stream;
 
 /// The machine that the arguments ask for.
 #[derive(Debug)]
@@ -218,6 +217,13 @@ fn gamma(text: &str) -> Result<Gamma> {
     serde_json::from_value(value).map_err(|e| usage(format!("--gamma {text}: {e}")))
 }
 
+/// Whether classes can be learnt from rows in blocks.
+pub(crate) fn suits_classes(rvm: &Rvm) -> bool {
+    !matches!(rvm.inference, Inference::Variational(_))
+        && matches!(rvm.multi_class, MultiClass::Auto | MultiClass::Joint)
+        && rvm.class_precisions == ClassPrecisions::Shared
+}
+
 /// What cannot be done in blocks.
 fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> Result<()> {
     let flag = match (args.stream, &args.checkpoint) {
@@ -230,7 +236,7 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
         if args.checkpoint.is_some() {
             return Err(usage("--checkpoint is for regression: it keeps sums over rows, and of classes there are none"));
         }
-        if !stream::suits_classes(rvm) {
+        if !suits_classes(rvm) {
             return Err(usage(
                 "--stream: classes are learnt in blocks with --multi-class auto or joint, class_precisions = shared and another \
                  --inference than variational; leave it out, so that the table is held in memory",

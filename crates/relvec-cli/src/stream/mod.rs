@@ -17,8 +17,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use ndarray::{Array2, ArrayView1, ArrayView2};
 use relvec::{
-    Centres, ClassPrecisions, Dictionary, DictionaryRule, Error, Inference, Kernel, Landmarks, Model, MultiClass, Progress,
-    Report, Rvm, Scaling, Statistics, Status, Targets,
+    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Status,
+    Targets,
 };
 use serde_json::json;
 
@@ -28,6 +28,7 @@ use self::source::{Source, check_rows};
 use self::survey::{Found, Survey};
 use crate::args::Task;
 use crate::progress::{Pass, Reporter};
+use crate::settings;
 use crate::text::count;
 use crate::training::{Block, Roles, TrainingRows};
 
@@ -106,13 +107,6 @@ pub(crate) fn afford_in_memory(rows: f64, columns: usize, rvm: &Rvm) -> Result<(
     if needed > limit { Err(Error::Memory { what: "the table in memory".into(), needed, limit }) } else { Ok(()) }
 }
 
-/// Whether classes can be learnt from rows in blocks.
-pub(crate) fn suits_classes(rvm: &Rvm) -> bool {
-    !matches!(rvm.inference, Inference::Variational(_))
-        && matches!(rvm.multi_class, MultiClass::Auto | MultiClass::Joint)
-        && rvm.class_precisions == ClassPrecisions::Shared
-}
-
 impl Job<'_> {
     /// What is known of the sizes before the first pass; an error if the least that there will be is too much.
     fn sizes(&self, rows: &TrainingRows) -> Result<Sizes> {
@@ -150,7 +144,9 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
             (head, statistics)
         }
         None => match Survey::take(rows, job.task, &sizes, job.rvm, &clock, None)? {
-            Found::Classes(reason) if job.checkpoint.is_some() || !suits_classes(job.rvm) => return Ok(Outcome::Classes(reason)),
+            Found::Classes(reason) if job.checkpoint.is_some() || !settings::suits_classes(job.rvm) => {
+                return Ok(Outcome::Classes(reason));
+            }
             Found::Classes(reason) => {
                 let fitted = classes::fit(job, &source, &clock.of_classes(), Some(reason))?;
                 return Ok(Outcome::Fitted(Box::new(fitted)));

@@ -148,7 +148,9 @@ fn multi_class_means_classes() {
         let line = format!("fit d.csv --target kind -o m.json --multi-class one_vs_one {other}");
         folder.fails(2, &line, &["--multi-class one_vs_one", "regress"]);
     }
-    folder.fails(2, "fit d.csv --target kind --stream --multi-class joint --dictionary 5 -o m.json", &["--stream"]);
+    folder.fails(2, "fit d.csv --target kind --stream --multi-class one_vs_rest --dictionary 5 -o m.json", &["--stream"]);
+    let run = folder.ok("fit d.csv --target kind --stream --multi-class joint --dictionary 5 --json");
+    assert_eq!(run.json()["task"], "classify");
     folder.fails(2, "fit d.csv --target kind --target a --multi-class joint -o m.json", &["--multi-class joint", "2 targets"]);
 }
 
