@@ -207,20 +207,25 @@ impl<'a> Targets<'a> {
     }
 }
 
+/// Checks that labels, of rows from the given one, are of classes that there are.
+pub(crate) fn check_labels(labels: &[usize], count: usize, from: usize) -> Result<()> {
+    let Some(row) = labels.iter().position(|label| *label >= count) else { return Ok(()) };
+    let (label, last) = (labels[row], count.saturating_sub(1));
+    Err(Error::Targets(format!("row {} has label {label}; labels of {count} classes are 0 to {last}", from + row)))
+}
+
 /// Checks labels of several classes: each has a row of positive weight.
 pub(crate) fn check_present(labels: &[usize], count: usize, weights: Option<&[f64]>) -> Result<()> {
+    check_labels(labels, count, 0)?;
     let mut present = vec![false; count];
-    for (n, label) in labels.iter().enumerate() {
-        match present.get_mut(*label) {
-            Some(found) => *found |= weights.is_none_or(|w| w[n] > 0.0),
-            None => {
-                let expected = format!("labels of {count} classes are 0 to {}", count.saturating_sub(1));
-                return Err(Error::Targets(format!("row {n} has label {label}; {expected}")));
-            }
-        }
-    }
+    labels.iter().enumerate().for_each(|(n, label)| present[*label] |= weights.is_none_or(|w| w[n] > 0.0));
     match present.iter().position(|found| !found) {
-        Some(k) => Err(Error::Targets(format!("no row (of positive weight) is of class {k} of {count}; each class needs one"))),
+        Some(k) => Err(absent(k, count)),
         None => Ok(()),
     }
+}
+
+/// The error that a class has no rows.
+pub(crate) fn absent(class: usize, count: usize) -> Error {
+    Error::Targets(format!("no row (of positive weight) is of class {class} of {count}; each class needs one"))
 }

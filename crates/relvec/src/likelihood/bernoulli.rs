@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{LikelihoodFunction, NoiseModel, Working};
 use crate::error::{Error, Result};
 use crate::kernel::vector::{self, Sweep};
-use crate::targets::Values;
+use crate::targets::{Values, check_labels};
 
 /// P(class 1) = sigmoid(f) = 1 / (1 + exp(-f)).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -65,9 +65,7 @@ impl LikelihoodFunction for Bernoulli {
         if count != 2 {
             return Err(Error::Targets(format!("the bernoulli likelihood needs exactly 2 classes, found {count}")));
         }
-        if let Some((row, label)) = labels.iter().enumerate().find(|(_, l)| **l > 1) {
-            return Err(Error::Targets(format!("row {row} has label {label}; labels of 2 classes are 0 and 1")));
-        }
+        check_labels(labels, count, 0)?;
         Ok(labels.iter().map(|l| *l as f64).collect())
     }
 

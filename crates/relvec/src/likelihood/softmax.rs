@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{LikelihoodFunction, NoiseModel, Working};
 use crate::error::{Error, Result};
 use crate::kernel::vector;
-use crate::targets::Values;
+use crate::targets::{Values, check_labels};
 
 /// P(class k) = exp(f_k) / sum_l exp(f_l).
 ///
@@ -276,9 +276,7 @@ impl LikelihoodFunction for Softmax {
         if count < 2 {
             return Err(Error::Targets(format!("the softmax likelihood needs at least 2 classes, found {count}")));
         }
-        if let Some((row, label)) = labels.iter().enumerate().find(|(_, l)| **l >= count) {
-            return Err(Error::Targets(format!("row {row} has label {label}; labels of {count} classes are 0 to {}", count - 1)));
-        }
+        check_labels(labels, count, 0)?;
         Ok(labels.iter().map(|l| *l as f64).collect())
     }
 

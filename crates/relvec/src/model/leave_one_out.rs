@@ -6,7 +6,7 @@ use super::{Model, Moderation, Prediction, Variance};
 use crate::error::{Error, Result};
 use crate::likelihood::{Contrasts, Likelihood, LikelihoodFunction, Softmax, Working, moderate, normalise};
 use crate::linalg::{self, Cholesky};
-use crate::targets::{Given, Targets, Values};
+use crate::targets::{Given, Targets, Values, check_labels};
 
 /// At most this share of the precision at a row is its own: what is left must be positive.
 const MOST_OWN: f64 = 1.0 - 1e-9;
@@ -119,12 +119,7 @@ impl Model {
             }
             _ => return Err(Error::Targets("the softmax likelihood needs class labels, found real targets".into())),
         };
-        if let Some((row, label)) = labels.iter().enumerate().find(|(_, label)| **label >= classes) {
-            return Err(Error::Targets(format!(
-                "row {row} has label {label}; labels of {classes} classes are 0 to {}",
-                classes - 1
-            )));
-        }
+        check_labels(labels, classes, 0)?;
         let mut all = functions.mean.clone();
         for (n, ((mut f, c), label)) in all.outer_iter_mut().zip(functions.covariance.outer_iter()).zip(labels).enumerate() {
             let mut y = f.to_vec();

@@ -146,18 +146,15 @@ fn several_classes(problem: &Problem) -> bool {
 
 /// Puts the posterior of the mean curvature in the place of that at the mode, (M65).
 fn average_curvature(problem: &Problem, solution: &Solution, model: &mut Model) -> Result<()> {
+    let outputs = model.outputs();
     if problem.table.blocks.is_none() {
-        let rows = learnt(problem, solution, model.outputs());
+        // The functions at the rows are the same in each round.
+        let rows = learnt(problem, solution, outputs);
         return model.average_curvature(|model, posterior| model.mean_curvature(posterior, &rows));
     }
     model.average_curvature(|model, posterior| {
-        let mut total: Option<Array2<f64>> = None;
-        problem.for_each_part(|part| {
-            let own = model.mean_curvature(posterior, &learnt(part, solution, model.outputs()))?;
-            total = Some(total.take().map_or_else(|| own.clone(), |total| total + &own));
-            Ok(())
-        })?;
-        total.ok_or_else(|| Error::Rows("there are no rows any more".into()))
+        let of = |part: &Problem| model.mean_curvature(posterior, &learnt(part, solution, outputs));
+        problem.sum_of_parts(of, |total, own| *total += &own)
     })
 }
 

@@ -19,7 +19,7 @@ use crate::kernel::DataScale;
 use crate::memory::{self, afford};
 use crate::model::{Model, check_finite};
 use crate::report::{Interrupt, Observer, Repairs, Report};
-use crate::targets::{ClassPrecisions, MultiClass, Targets, Values};
+use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, absent, check_labels};
 
 /// Copies of a block that are alive at a time, and numbers per row beside.
 const COPIES: usize = 3;
@@ -30,6 +30,7 @@ const VECTORS: usize = 12;
 pub(crate) struct InBlocks<'a> {
     blocks: &'a dyn Blocks,
     pub n_rows: usize,
+    classes: usize,
     /// The one class that is told from all others.
     class: Option<usize>,
 }
@@ -38,6 +39,26 @@ impl InBlocks<'_> {
     /// The same rows for a machine of two classes: one of several, and all others.
     pub fn against_others(self, class: usize) -> Self {
         InBlocks { class: Some(class), ..self }
+    }
+
+    /// The labels of a block of a later pass that begins at row `from`, which is to be such as those of the first pass.
+    fn same<'t>(&self, x: ArrayView2<f64>, targets: &Targets<'t>, features: usize, from: usize) -> Result<&'t [usize]> {
+        let changed = |what: &str, found: usize, before: usize| {
+            Err(Error::Rows(format!("a block of rows has {found} {what}; there were {before} in the pass before")))
+        };
+        targets.check_rows(x)?;
+        let Values::Classes { labels, count } = targets.values else {
+            return Err(Error::Rows("a block of rows has real targets; there were classes in the pass before".into()));
+        };
+        if x.ncols() != features {
+            return changed("columns", x.ncols(), features);
+        }
+        if count != self.classes {
+            return changed("classes", count, self.classes);
+        }
+        check_finite("rows to train on", x, 0..features)?;
+        check_labels(labels, count, from)?;
+        Ok(labels)
     }
 }
 
@@ -134,12 +155,7 @@ impl Survey {
         blocks.pass(&mut |x, targets| {
             interrupt.check()?;
             let before = survey.n_rows;
-            // Rows are counted from the first of all blocks.
-            survey.see(x, targets).map_err(|error| match error {
-                Error::NotFinite { what, row, column, value } => Error::NotFinite { what, row: row + before, column, value },
-                Error::Weight { row, value } => Error::Weight { row: row + before, value },
-                other => other,
-            })
+            survey.see(x, targets).map_err(|error| from_row(error, before))
         })?;
         if survey.used < 2 {
             return Err(Error::TooFewRows { found: survey.used, least: 2 });
@@ -169,17 +185,11 @@ impl Survey {
             let expected = format!("{} columns, as the rows before have", self.first.len());
             return Err(Error::Shape { what: "rows to train on", expected, found: x.ncols().to_string() });
         }
+        check_labels(labels, count, self.n_rows)?;
         let weights = targets.checked_weights()?;
         for (row, label) in labels.iter().enumerate() {
-            let Some(own) = self.weights.get_mut(*label) else {
-                let row = self.n_rows + row;
-                return Err(Error::Targets(format!(
-                    "row {row} has label {label}; labels of {count} classes are 0 to {}",
-                    count - 1
-                )));
-            };
             let weight = weights.as_ref().map_or(1.0, |w| w[row]);
-            *own += weight;
+            self.weights[*label] += weight;
             self.used += usize::from(weight > 0.0);
         }
         let first = &self.first;
@@ -192,14 +202,22 @@ impl Survey {
     /// Shares of the classes by sample weight, `[K]`.
     fn class_frequencies(&self) -> Result<Vec<f64>> {
         if let Some(k) = self.weights.iter().position(|w| *w == 0.0) {
-            let count = self.weights.len();
-            return Err(Error::Targets(format!("no row (of positive weight) is of class {k} of {count}; each class needs one")));
+            return Err(absent(k, self.weights.len()));
         }
         if self.weights.len() < 2 {
             return Err(Error::Targets("every row is of the one class there is; rows of two classes are needed".into()));
         }
         let total: f64 = self.weights.iter().sum();
         Ok(self.weights.iter().map(|w| (w / total).max(f64::MIN_POSITIVE)).collect())
+    }
+}
+
+/// An error in a block that begins at row `before` of all: rows are counted from the first of them.
+fn from_row(error: Error, before: usize) -> Error {
+    match error {
+        Error::NotFinite { what, row, column, value } => Error::NotFinite { what, row: row + before, column, value },
+        Error::Weight { row, value } => Error::Weight { row: row + before, value },
+        other => other,
     }
 }
 
@@ -222,7 +240,7 @@ impl<'a> Table<'a> {
         Ok(Table {
             rvm,
             rows: ArcArray2::zeros((0, d)),
-            blocks: Some(InBlocks { blocks, n_rows: survey.n_rows, class: None }),
+            blocks: Some(InBlocks { blocks, n_rows: survey.n_rows, classes, class: None }),
             targets: vec![],
             outputs: rvm.likelihood.as_dyn().outputs(Values::Classes { labels: &[], count: classes }),
             weights: vec![],
@@ -254,20 +272,15 @@ impl<'a> Table<'a> {
         let mut n_rows = 0;
         source.blocks.pass(&mut |x, targets| {
             self.interrupt.check()?;
+            let labels = source.same(x, targets, self.rows.ncols(), n_rows).map_err(|error| from_row(error, n_rows))?;
             n_rows += x.nrows();
-            if x.ncols() != self.rows.ncols() {
-                return Err(Error::Rows(format!("a block has {} columns; there were {} before", x.ncols(), self.rows.ncols())));
-            }
-            let Values::Classes { labels, count } = targets.values else {
-                return Err(Error::Rows("a block has real targets; there were classes before".into()));
-            };
             let own: Vec<usize>;
             let values = match source.class {
                 Some(class) => {
                     own = labels.iter().map(|label| usize::from(*label == class)).collect();
                     Values::Classes { labels: &own, count: 2 }
                 }
-                None => Values::Classes { labels, count },
+                None => Values::Classes { labels, count: source.classes },
             };
             each(&self.part(x, values, targets.checked_weights()?)?)
         })?;
@@ -324,6 +337,23 @@ impl Problem<'_> {
             return each(self);
         }
         self.table.for_each_part(|table| each(&self.of_rows(table)))
+    }
+
+    /// What `of` makes of each of them, added up in their order.
+    ///
+    /// # Errors
+    /// As [`Table::for_each_part`]; and that there is none.
+    pub fn sum_of_parts<T>(&self, of: impl Fn(&Problem) -> Result<T>, add: impl Fn(&mut T, T)) -> Result<T> {
+        let mut total = None;
+        self.for_each_part(|part| {
+            let own = of(part)?;
+            match &mut total {
+                Some(total) => add(total, own),
+                None => total = Some(own),
+            }
+            Ok(())
+        })?;
+        total.ok_or_else(|| Error::Rows("a pass over the rows found none".into()))
     }
 
     /// The same columns on the rows of a part.

@@ -282,21 +282,10 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution, promising: O
     let (p, outputs) = (problem.design.n_columns(), solution.outputs);
     let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
     let crowded = outputs == 1 && holds_curvature(problem, p) && CROWDED * solution.active.len() >= p && fits;
-    let held = problem.table.blocks.is_none();
-    let near = held.then(|| Near::new(problem, solution));
-    if crowded || !held {
-        let (mut sums, mut f, mut tt) = (Sums::new(p, 1), vec![vec![0.0; p]; outputs], 0.0);
-        problem.for_each_part(|part| {
-            let own = if held { None } else { Some(Near::new(part, solution)) };
-            let near = own.as_ref().or(near.as_ref()).expect("of the part, or of all rows");
-            near.add_to(part, &mut sums, &mut f);
-            tt += near.tt;
-            Ok(())
-        })?;
-        let sums = Sums { f, tt: vec![tt], count: problem.table.weight(), ..sums.finish() };
-        return Ok(Quadratic::stored(sums, None));
+    if crowded || problem.table.blocks.is_some() {
+        return whole(problem, solution);
     }
-    let near = near.expect("the rows are held");
+    let near = Near::new(problem, solution);
     let (design, tt, count) = (&problem.design, near.tt, problem.table.weight());
     if let Some(promising) = promising.filter(|_| outputs == 1) {
         let (pull, active) = ((&near.pull[..], &near.residual[..]), &solution.active);
@@ -304,6 +293,20 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution, promising: O
     }
     let pull = ArrayView2::from_shape((problem.n_rows(), outputs), &near.pull).expect("[N, R]");
     Ok(Quadratic::on_demand(design, near.curvature, pull, vec![tt], count, None, &solution.active).with_room(fits))
+}
+
+/// The same form with all of G, from one pass over the rows.
+fn whole<'p>(problem: &'p Problem, solution: &Solution) -> Result<Quadratic<'p>> {
+    let p = problem.design.n_columns();
+    let (mut sums, mut f, mut tt) = (Sums::new(p, 1), vec![vec![0.0; p]; solution.outputs], 0.0);
+    problem.for_each_part(|part| {
+        let near = Near::new(part, solution);
+        near.add_to(part, &mut sums, &mut f);
+        tt += near.tt;
+        Ok(())
+    })?;
+    let sums = Sums { f, tt: vec![tt], count: problem.table.weight(), ..sums.finish() };
+    Ok(Quadratic::stored(sums, None))
 }
 
 #[cfg(test)]

@@ -145,17 +145,9 @@ impl<'a> Problem<'a> {
     /// # Errors
     /// Those of [`Problem::for_each_part`].
     pub fn sums(&self) -> Result<Sums> {
-        let mut total: Option<Sums> = None;
-        self.for_each_part(|part| {
-            let own = part.table.sums(&part.design);
-            match &mut total {
-                Some(total) => total.add(&own),
-                None => total = Some(own),
-            }
-            Ok(())
-        })?;
+        let sums = self.sum_of_parts(|part| Ok(part.table.sums(&part.design)), |total, own| total.add(&own))?;
         self.table.interrupt.check()?;
-        Ok(total.unwrap_or_else(|| Sums::new(self.design.n_columns(), self.table.outputs)))
+        Ok(sums)
     }
 
     /// The user's row (or landmark, or column of a given design matrix) behind a column that is no bias.

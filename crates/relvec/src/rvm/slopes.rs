@@ -12,7 +12,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
 use super::problem::Problem;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::vector::{self, AddSums, RowSums};
 use crate::linalg;
 
@@ -71,19 +71,13 @@ impl Phi<'_> {
     /// The sums at weights `w`, `[M]`.
     ///
     /// # Errors
-    /// `Interrupted`: the sums are incomplete then.
+    /// `Interrupted`: the sums are incomplete then; and those of [`Problem::for_each_part`].
     pub fn slopes(&self, problem: &Problem, w: ArrayView1<f64>, want: Want) -> Result<Slopes> {
         let Some(columns) = self.made_in_blocks() else { return self.slopes_of(problem, w, want) };
-        let mut total: Option<Slopes> = None;
-        problem.for_each_part(|part| {
-            let own = Phi::Made { problem: part, columns: columns.into() }.slopes_of(part, w, want)?;
-            match &mut total {
-                Some(total) => total.add(&own),
-                None => total = Some(own),
-            }
-            Ok(())
-        })?;
-        total.ok_or_else(|| Error::Rows("there are no rows any more".into()))
+        problem.sum_of_parts(
+            |part| Phi::Made { problem: part, columns: columns.into() }.slopes_of(part, w, want),
+            |total, own| total.add(&own),
+        )
     }
 
     /// The columns, if they are made of rows that are not held.

@@ -100,6 +100,14 @@ fn close(a: f64, b: f64, tolerance: f64) {
     assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{a} and {b}");
 }
 
+/// Searches may end in different optima.
+#[track_caller]
+fn as_good_as_in_memory(rvm: &Rvm, cut: &Cut, model: &Model) {
+    let (memory, _) = rvm.fit(cut.x.view(), &cut.targets(), &mut silent).unwrap();
+    let (found, expected) = (model.log_evidence.unwrap(), memory.log_evidence.unwrap());
+    assert!(found > expected - 10.0, "{} rows: {found}, in memory {expected}", cut.labels.len());
+}
+
 #[test]
 fn the_model_of_all_rows_in_memory() {
     // Few rows; so many that a curvature serves for several steps; that it is held, and bounded first; that a sample is
@@ -115,10 +123,7 @@ fn the_model_of_all_rows_in_memory() {
             assert_eq!(report.status, Status::Converged, "{n}");
             assert_eq!(report.candidates, landmarks);
             same_as_in_memory(&rvm, &cut, &model, 1e-9);
-            let (memory, _) = rvm.fit(cut.x.view(), &cut.targets(), &mut silent).unwrap();
-            let (found, expected) = (model.log_evidence.unwrap(), memory.log_evidence.unwrap());
-            // Searches may end in different optima.
-            assert!(found > expected - 10.0, "{n}, {weighted}: {found}, in memory {expected}");
+            as_good_as_in_memory(&rvm, &cut, &model);
         }
     }
 }
@@ -133,9 +138,7 @@ fn several_classes_in_blocks() {
         // By default the posterior of several classes is averaged: of an evaluation it has to be asked for.
         let averaged = Rvm { posterior: PosteriorRule::Averaged, ..rvm.clone() };
         same_as_in_memory(&averaged, &cut, &model, 1e-8);
-        let (memory, _) = rvm.fit(cut.x.view(), &cut.targets(), &mut silent).unwrap();
-        let (found, expected) = (model.log_evidence.unwrap(), memory.log_evidence.unwrap());
-        assert!(found > expected - 10.0, "{n}: {found}, in memory {expected}");
+        as_good_as_in_memory(&rvm, &cut, &model);
     }
 }
 
@@ -161,6 +164,17 @@ fn every_option_in_blocks() {
         let probability = model.predict_probability(cut.x.view(), Moderation::default()).unwrap();
         let right = cut.labels.iter().enumerate().filter(|(n, k)| probability[[*n, **k]] > 0.5).count();
         assert!(right > 2000, "{right} rows right, {:?}", rvm.inference);
+    }
+}
+
+#[test]
+fn schemes_for_several_classes_in_blocks() {
+    let cut = table(900, 3, 200);
+    let plain = Rvm { posterior: PosteriorRule::Laplace, ..machine(&cut, 8) };
+    for inference in [Inference::MacKay(MacKay::default()), Inference::Em(Em::default())] {
+        let rvm = Rvm { inference, max_iterations: 15, ..plain.clone() };
+        let (model, _) = rvm.fit_blocks(&cut, &mut silent).unwrap();
+        same_as_in_memory(&rvm, &cut, &model, 1e-8);
     }
 }
 
@@ -212,6 +226,56 @@ fn rows_that_change_between_passes() {
             let error = machine(&cut, 10).fit_blocks(&cut, &mut silent).unwrap_err();
             assert_eq!(error.to_string(), "a pass over the rows found 699; there were 700 before");
         }
+    }
+}
+
+/// From the fourth pass on a label is missing.
+struct Short(AtomicUsize);
+
+impl Blocks for Short {
+    fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> Result<()>) -> Result<()> {
+        let cut = table(50, 2, 50);
+        let labels = 50 - usize::from(self.0.fetch_add(1, Ordering::Relaxed) > 2);
+        each(cut.x.view(), &Targets::classes(&cut.labels[..labels], 2))
+    }
+}
+
+#[test]
+fn a_label_that_is_missing_in_a_later_pass() {
+    let error = machine(&table(50, 2, 50), 5).fit_blocks(&Short(AtomicUsize::new(0)), &mut silent).unwrap_err();
+    assert_eq!(error.to_string(), "targets: expected 50, one per row, found 49");
+}
+
+/// Rows that are good in the first pass, and such in all later ones.
+struct Later {
+    first: Cut,
+    then: Cut,
+}
+
+impl Blocks for Later {
+    fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> Result<()>) -> Result<()> {
+        let of = if self.first.passes.load(Ordering::Relaxed) == 0 { &self.first } else { &self.then };
+        of.pass(each)
+    }
+}
+
+#[test]
+fn blocks_that_are_bad_in_a_later_pass() {
+    let good = || table(700, 2, 150);
+    let with = |change: &dyn Fn(&mut Cut)| {
+        let mut then = good();
+        change(&mut then);
+        let rvm = machine(&good(), 10);
+        rvm.fit_blocks(&Later { first: good(), then }, &mut silent).unwrap_err().to_string()
+    };
+    for (error, part) in [
+        (with(&|cut| cut.x[[444, 0]] = f64::NAN), "row 444, column 0 is NaN"),
+        (with(&|cut| cut.labels[333] = 5), "row 333 has label 5; labels of 2 classes are 0 to 1"),
+        (with(&|cut| cut.classes = 3), "a block of rows has 3 classes; there were 2 in the pass before"),
+        (with(&|cut| cut.x = Array2::zeros((700, 3))), "a block of rows has 3 columns; there were 2 in the pass before"),
+        (with(&|cut| cut.weights = Some(Array1::from_elem(700, f64::INFINITY))), "sample weight of row 0 is inf"),
+    ] {
+        assert!(error.contains(part), "{error}");
     }
 }
 
