@@ -27,6 +27,8 @@ const NEWTON_SHARE: u64 = 2;
 const LITTLE_ROWS: usize = 2048;
 /// Columns of a model are kept for the next if they take at most this part of the memory left.
 const KEPT_SHARE: u64 = 8;
+/// More bytes of them are never kept: fresh memory takes longer to touch than kernels take to make.
+const MOST_KEPT: u64 = 1 << 28;
 /// Halvings of one step at most.
 const MAX_HALVINGS: usize = 40;
 /// From so many entries of Phi_A a curvature, and what the steps since tell of it, serves for more than one step, as long as each
@@ -50,12 +52,12 @@ pub(crate) type Promising<'f> = &'f dyn Fn(usize, f64, f64) -> bool;
 pub(crate) struct Guess {
     /// Of the weights, `[M]`.
     pub mean: Vec<f64>,
-    /// Phi'BPhi, [M, M].
-    pub gram: Rc<Array2<f64>>,
+    /// Phi'BPhi, [M, M], if that is known.
+    pub gram: Option<Rc<Array2<f64>>>,
 }
 
 /// The mode of the weights at precisions `alpha`, by Newton's method (IRLS) with step halving, and
-/// the Laplace evidence there. It starts near `warm`, or at the weights of `guess` if these are better.
+/// the Laplace evidence there. It starts near `warm`, or at the weights of `guess` if these are better, or all there are.
 pub(crate) fn mode(
     problem: &Problem,
     active: &[usize],
@@ -64,19 +66,23 @@ pub(crate) fn mode(
     warm: Option<&Solution>,
 ) -> Result<Solution> {
     let (phi, bytes) = phi(problem, active, warm);
-    let mut w = warm.map_or_else(|| Array1::zeros(active.len()), |warm| warm.mean_for(active));
+    let mut w = match (warm, &guess) {
+        (Some(warm), _) => warm.mean_for(active),
+        (None, Some(guess)) => Array1::from(guess.mean.clone()),
+        (None, None) => Array1::zeros(active.len()),
+    };
     let alpha = ArrayView1::from(alpha);
     let objective =
         |slopes: &Slopes, w: &Array1<f64>| slopes.log_likelihood - 0.5 * w.iter().zip(alpha).map(|(w, a)| a * w * w).sum::<f64>();
     let gradient_of = |slopes: &Slopes, w: &Array1<f64>| &slopes.slope - &(&alpha * w);
     // On long tables a curvature costs as much as many slopes: one from near the mode will do on the way there.
     let frugal = problem.n_rows() * active.len() >= FRUGAL_ENTRIES;
-    let of_guess = || guess.as_ref().map(|guess| guess.gram.clone());
+    let of_guess = || guess.as_ref().and_then(|guess| guess.gram.clone());
     let known = frugal.then(|| warm.and_then(|s| s.gram_of(active)).or_else(of_guess)).flatten();
     let want = if known.is_some() { Want::Slope } else { Want::Curvature };
     let mut slopes = phi.slopes(problem, w.view(), want)?;
     let mut value = objective(&slopes, &w);
-    if let Some(guess) = guess {
+    if let Some(guess) = guess.filter(|_| warm.is_some()) {
         let other = Array1::from_vec(guess.mean);
         let there = phi.slopes(problem, other.view(), want)?;
         let value_there = objective(&there, &other);
@@ -164,7 +170,7 @@ pub(crate) fn phi<'a>(problem: &'a Problem<'a>, active: &'a [usize], warm: Optio
     // What is not worth keeping for later may be worth it for one Newton.
     let (n, held) = (problem.n_rows(), problem.table.blocks.is_none());
     let bytes = 8 * (n * active.len()) as u64;
-    let phi = match held && (bytes <= problem.room() / NEWTON_SHARE || n <= LITTLE_ROWS) {
+    let phi = match held && (bytes <= (problem.room() / NEWTON_SHARE).min(MOST_KEPT) || n <= LITTLE_ROWS) {
         true => Phi::Kept(columns(problem, active, warm)),
         false => Phi::Made { problem, columns: active.into() },
     };
@@ -173,7 +179,7 @@ pub(crate) fn phi<'a>(problem: &'a Problem<'a>, active: &'a [usize], warm: Optio
 
 /// Whether so many bytes of Phi_A are kept for the next solve.
 pub(crate) fn worth_keeping(problem: &Problem, bytes: u64) -> bool {
-    bytes <= problem.room() / KEPT_SHARE
+    bytes <= (problem.room() / KEPT_SHARE).min(MOST_KEPT)
 }
 
 /// Phi_A, [N, M]; columns of an earlier solution are taken from there, which is much cheaper than out of
@@ -298,6 +304,17 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution, promising: O
 /// The same form with all of G, from one pass over the rows.
 fn whole<'p>(problem: &'p Problem, solution: &Solution) -> Result<Quadratic<'p>> {
     let p = problem.design.n_columns();
+    if solution.outputs == 1 {
+        let mut w = Array1::zeros(p);
+        solution.active.iter().zip(&solution.mean).for_each(|(j, v)| w[*j] = *v);
+        let phi = Phi::Made { problem, columns: (0..p).collect::<Vec<_>>().into() };
+        let mut slopes = phi.slopes(problem, w.view(), Want::Curvature)?;
+        linalg::mirror(&mut slopes.curvature);
+        let f = slopes.curvature.dot(&w) + &slopes.slope;
+        let tt = 2.0 * f.dot(&w).abs() + problem.table.count;
+        let sums = Sums { gram: slopes.curvature, f: vec![f.to_vec()], tt: vec![tt], count: problem.table.weight() };
+        return Ok(Quadratic::stored(sums, None));
+    }
     let (mut sums, mut f, mut tt) = (Sums::new(p, 1), vec![vec![0.0; p]; solution.outputs], 0.0);
     problem.for_each_part(|part| {
         let near = Near::new(part, solution);
@@ -408,7 +425,7 @@ mod tests {
             let alone = mode(problem, &kept, &alpha, None, None).unwrap();
             let mut gram = Array2::zeros((kept.len(), kept.len()));
             gram.diag_mut().fill(1.0);
-            let guess = Guess { mean: before.mean_for(&kept).map(|w| 1.01 * w).to_vec(), gram: Rc::new(gram) };
+            let guess = Guess { mean: before.mean_for(&kept).map(|w| 1.01 * w).to_vec(), gram: Some(Rc::new(gram)) };
             let warm = mode(problem, &kept, &alpha, None, Some(&before)).unwrap();
             let guessed = mode(problem, &kept, &alpha, Some(guess), Some(&before)).unwrap();
             for other in [warm, guessed] {
@@ -424,7 +441,8 @@ mod tests {
             let active = problem.usable();
             assert!(problem.design.n_rows() * active.len() >= FRUGAL_ENTRIES);
             let there = mode(problem, &active, &vec![1e-4; active.len()], None, None).unwrap();
-            let gram = there.gram_of(&active).expect("it is kept");
+            let gram = there.gram_of(&active);
+            assert!(gram.is_some(), "it is kept");
             let alpha: Vec<f64> = (0..active.len()).map(|i| [1e-2, 3.0, 1e-6][i % 3]).collect();
             let alone = mode(problem, &active, &alpha, None, None).unwrap();
             let warm = mode(problem, &active, &alpha, None, Some(&there)).unwrap();
@@ -439,6 +457,27 @@ mod tests {
                 linalg::solve_lower(found.lower.view(), half.view_mut());
                 assert!(half.iter().map(|v| v * v).sum::<f64>() < 1e-12, "{half}");
             }
+        });
+    }
+
+    /// Columns change places without another look at the rows.
+    #[test]
+    fn reordered_without_a_look() {
+        with_problem(8192, Dictionary::Size(60), |problem| {
+            let work = Workspace::new(problem, None);
+            let (active, noise) = (problem.usable(), [Noise::Fixed(1.0)]);
+            let a: Vec<f64> = (0..active.len()).map(|i| [1e-2, 3.0, 1e-6][i % 3]).collect();
+            let there = work.solve(&active, &a, &noise, At::Best, None).unwrap();
+            let order: Vec<usize> = (0..active.len()).map(|i| (7 * i + 3) % active.len()).collect();
+            assert!(active.len() % 7 != 0, "{} columns", active.len());
+            let moved = work.reordered(&there, &order, &noise).unwrap();
+            let solved = work.solve(&moved.active, &moved.a, &noise, At::Best, None).unwrap();
+            let pick = |of: &[f64]| order.iter().map(|i| of[*i]).collect::<Vec<f64>>();
+            assert_eq!((pick(&there.a), pick(&there.mean)), (moved.a.clone(), moved.mean.clone()));
+            assert!((moved.log_evidence - solved.log_evidence).abs() < 1e-9 * solved.log_evidence.abs());
+            let largest = solved.lower.iter().fold(0.0f64, |l, v| l.max(v.abs()));
+            assert!(moved.lower.iter().zip(&solved.lower).all(|(m, s)| (m - s).abs() < 1e-8 * largest));
+            assert!(moved.variance.iter().zip(&solved.variance).all(|(m, s)| (m - s).abs() < 1e-8 * s));
         });
     }
 

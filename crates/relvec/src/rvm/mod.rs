@@ -31,6 +31,7 @@ mod problem;
 mod reestimation;
 mod robust;
 mod rounds;
+mod sampled;
 mod scales;
 mod scheme;
 mod score;
@@ -632,12 +633,39 @@ impl Rvm {
         brief: bool,
         watch: &mut Watch,
     ) -> Result<(Model, Report)> {
+        let sampled = if start.is_none() { sampled::fit(self, table, watch)? } else { None };
+        let Some(fitted) = sampled else { return self.search_from(table, sums, start, None, brief, watch) };
+        // There is a model to return from now on.
+        table.interrupt.arm();
+        match self.search_from(table, sums, None, Some(&fitted.0), brief, watch) {
+            Err(Error::Interrupted) if watch.trace.is_empty() && !table.interrupt.is_raised_by_hand() => {
+                Ok(in_time::of_sample(fitted))
+            }
+            other => other,
+        }
+    }
+
+    /// The same; `sampled`: the model of a sample to begin at, if there is one.
+    fn search_from(
+        &self,
+        table: &Table,
+        sums: Option<Sums>,
+        start: Option<&Hyperparameters>,
+        sampled: Option<&Model>,
+        brief: bool,
+        watch: &mut Watch,
+    ) -> Result<(Model, Report)> {
         let scheme = self.inference.as_dyn();
-        let keep = start.map_or_else(|| scheme.first_candidates(table), |start| start.places(table));
-        let pooled = if start.is_none() { pooled::start(self, table, watch)? } else { None };
-        let keep = pooled.as_ref().map_or(keep, |(pool, _)| pool.clone());
-        let (mut parts, mut places) = Parts::new(table, &keep, start.is_none(), brief);
-        let mut start = start;
+        let fresh = start.is_none() && sampled.is_none();
+        let pooled = if fresh { pooled::start(self, table, watch)? } else { None };
+        let keep = match (start, sampled, &pooled) {
+            (Some(start), ..) => start.places(table),
+            (_, Some(model), _) => Hyperparameters::of(model).places(table),
+            (.., Some((pool, _))) => pool.clone(),
+            _ => scheme.first_candidates(table),
+        };
+        let (mut parts, mut places) = Parts::new(table, &keep, fresh, brief);
+        let (mut start, mut sampled) = (start, sampled);
         let mut given = sums;
         let mut actions = Actions::default();
         let mut from = pooled.map(|(_, warm)| warm);
@@ -658,6 +686,9 @@ impl Rvm {
             let work = Workspace::new(&problem, sums);
             if let Some(start) = start.take() {
                 from = Some(Warm::at(&problem, start)?);
+            }
+            if let Some(model) = sampled.take() {
+                from = Some(Warm::near(&problem, model)?);
             }
             let mut run = match scheme.start(&work, &Entry { from: from.take(), aim: parts.aim() }) {
                 Ok(run) => run,

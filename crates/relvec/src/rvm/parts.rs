@@ -18,6 +18,7 @@ use super::solution::{Solution, typical};
 use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::Result;
+use crate::model::Model;
 use crate::report::Certificate;
 use crate::sums::Sums;
 
@@ -52,6 +53,8 @@ pub(crate) struct Warm {
     pub beta: Vec<f64>,
     /// The mode of several classes, and what is known there.
     pub mode: Option<Rc<Solution>>,
+    /// Weights that the mode is near, if other rows have told them, `[M]`.
+    pub mean: Option<Vec<f64>>,
 }
 
 impl Warm {
@@ -60,7 +63,7 @@ impl Warm {
         let place = |j: &usize| (*j >= first).then(|| work.problem.places[*j - first]);
         let mode = solution.joint.is_some().then(|| Rc::new(solution.clone().renamed(solution.active.clone(), None)));
         let places = solution.active.iter().map(place).collect();
-        Warm { places, a: solution.a.clone(), beta: solution.beta.clone(), mode }
+        Warm { places, a: solution.a.clone(), beta: solution.beta.clone(), mode, mean: None }
     }
 
     /// At given precisions, in the user's units.
@@ -72,7 +75,21 @@ impl Warm {
         let place = |k: &usize| (active[*k] >= first).then(|| problem.places[active[*k] - first]);
         let unit = typical(&beta);
         let a = order.iter().map(|k| alpha[*k] / unit).collect();
-        Ok(Warm { places: order.iter().map(place).collect(), a, beta, mode: None })
+        Ok(Warm { places: order.iter().map(place).collect(), a, beta, mode: None, mean: None })
+    }
+
+    /// Near a model of other rows, of one output.
+    pub fn near(problem: &Problem, model: &Model) -> Result<Warm> {
+        let warm = Warm::at(problem, &Hyperparameters::of(model))?;
+        let weight = |place: &Option<usize>| {
+            let Some(place) = place else { return model.expansion.intercept[0] / problem.alpha_in(0).sqrt() };
+            let at = model.relevance.iter().position(|row| *row == problem.table.origin[*place]).expect("it is of the model");
+            let column = problem.column_of(*place).expect("a part keeps the model");
+            model.expansion.weights[[at, 0]] / problem.alpha_in(column).sqrt()
+        };
+        // Weights of two coupled classes are those of their contrast.
+        let mean = (model.expansion.weights.ncols() == 1).then(|| warm.places.iter().map(weight).collect());
+        Ok(Warm { mean, ..warm })
     }
 
     /// The active columns in the problem of `work`.

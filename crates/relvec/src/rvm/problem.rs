@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use super::Rvm;
 use super::gain::Noise;
-use super::slopes;
+use super::slopes::{self, Phi};
 use super::solution::{Solution, typical};
 use super::table::{Table, Units};
 use crate::design::Design;
@@ -226,7 +226,14 @@ impl<'a> Problem<'a> {
         let w = w.to_shape((outputs, columns)).expect("R times M numbers");
         let f = match &solution.columns {
             Some(phi) => slopes::fitted(phi.view(), w.view()),
-            None => slopes::fitted(self.design.select(&solution.active).view(), w.view()),
+            None => {
+                let phi = Phi::Made { problem: self, columns: (&solution.active[..]).into() };
+                let add = |f: &mut Vec<f64>, _, phi: ArrayView2<f64>| f.extend(slopes::fitted(phi, w.view()));
+                let mut f = phi.by_groups(self, Vec::new, add).concat();
+                // Once interrupted it is incomplete, and never read.
+                f.resize(self.design.n_rows() * outputs, 0.0);
+                f.into()
+            }
         };
         match (&means, &self.table.units[..]) {
             (Some(_), _) => f,

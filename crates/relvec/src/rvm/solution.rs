@@ -242,7 +242,10 @@ impl Solution {
         let mut next = 0;
         let mut places = Vec::with_capacity(active.len());
         for j in active {
-            next += self.active[next..].iter().position(|k| k == j)?;
+            // Mostly both are in one order.
+            let (before, after) = self.active.split_at(next);
+            let later = after.iter().position(|k| k == j).map(|k| next + k);
+            next = later.or_else(|| before.iter().position(|k| k == j))?;
             places.push(next);
         }
         let mut out = Array2::zeros((places.len(), places.len()));

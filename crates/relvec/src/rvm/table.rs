@@ -438,7 +438,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The same candidates for some of the rows, ascending, which stand for all, in so many bytes.
+    /// Some of the candidates, and some of the rows, both ascending, in so many bytes.
     ///
     /// # Errors
     /// Those of [`Table::for_each_part`].
@@ -448,27 +448,19 @@ impl<'a> Table<'a> {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
             Columns::Given => Source::Given,
         };
-        let (all, each) = (0..places.len(), self.height() as f64 / some.len() as f64);
         let (rows, part) = match self.gathered(some)? {
             Some(part) => (part.rows.clone(), part),
             None => (rows.select(Axis(0), some).into_shared(), self.with(self.rvm, &self.kernel(), Some(some))),
         };
         Ok(Table {
             rows,
-            weights: part.weights.iter().map(|c| each * c).collect(),
-            count: each * part.count,
-            origin: all.clone().collect(),
-            candidate_of: all.map(Some).collect(),
+            origin: places.iter().map(|k| self.origin[*k]).collect(),
+            candidate_of: self.candidate_of.iter().map(|k| places.binary_search(&(*k)?).ok()).collect(),
             source,
             memory_limit,
             taken: 0,
             ..part
         })
-    }
-
-    /// The same beside all that this fit holds already, in so many bytes.
-    pub fn beside(&self, memory_limit: u64) -> Table<'_> {
-        Table { memory_limit, taken: 0, blocks: self.blocks, ..self.with(self.rvm, &self.kernel(), None) }
     }
 
     /// N, of rows that are held or not; 0 where only their sums are known.

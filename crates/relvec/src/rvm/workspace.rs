@@ -11,6 +11,7 @@ use super::multinomial;
 use super::problem::Problem;
 use super::solution::{At, Solution};
 use crate::error::Result;
+use crate::linalg::Cholesky;
 use crate::quadratic::Quadratic;
 use crate::sums::Sums;
 
@@ -69,6 +70,14 @@ impl<'p> Workspace<'p> {
         Ok(solution)
     }
 
+    /// The same near weights that other rows have told, of one output.
+    pub fn solve_near(&self, active: &[usize], a: &[f64], mean: &[f64]) -> Result<Solution> {
+        let guess = Guess { mean: mean.to_vec(), gram: None };
+        let mut solution = laplace::mode(self.problem, active, a, Some(guess), None)?;
+        solution.log_evidence += self.prior.log(active);
+        Ok(solution)
+    }
+
     /// The same after actions on the quadratic form at `before` have led to the model of `factor`.
     pub fn solve_after(&self, factor: &Factor, noise: &[Noise], before: &Solution) -> Result<Solution> {
         let (active, a) = (factor.active(), factor.precisions());
@@ -76,7 +85,7 @@ impl<'p> Workspace<'p> {
             return self.solve(active, a, noise, At::Best, Some(before));
         }
         self.problem.table.interrupt.check()?;
-        let guess = Guess { mean: factor.means(), gram: Rc::new(factor.gram()) };
+        let guess = Guess { mean: factor.means(), gram: Some(Rc::new(factor.gram())) };
         let mut solution = laplace::mode(self.problem, active, a, Some(guess), Some(before))?;
         solution.log_evidence += self.prior.log(active);
         Ok(solution)
@@ -89,6 +98,14 @@ impl<'p> Workspace<'p> {
             return multinomial::mode_by_class(self.problem, &active, own.alpha.select(Axis(1), order), solution);
         }
         let a: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
+        if self.quadratic.is_none()
+            && solution.outputs == 1
+            && let Some(gram) = solution.gram_of(&active)
+        {
+            // All that is known at the mode: no look at the rows.
+            let (mean, factor) = (order.iter().map(|i| solution.mean[*i]).collect(), Cholesky::of_sum(&gram, &a)?);
+            return Ok(Solution::at_mode(&active, &a, mean, factor, solution.log_evidence, Some(gram), None));
+        }
         self.solve(&active, &a, noise, At::Precision(&solution.beta), Some(solution))
     }
 

@@ -60,6 +60,8 @@ const ROUNDING: f64 = 1e-10;
 /// What the search does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
+    /// The model of a sample, now of all rows.
+    Found,
     /// A first model, before the columns die down with an upper bound for the curvature.
     First,
     Bound,
@@ -167,11 +169,9 @@ impl<'p> Search<'p> {
         if work.problem.table.bias_only {
             return Ok(false);
         }
-        // V of the model, its copy on trial, and rows of G; the dense matrices of a solve; and the columns
-        // of the model on all rows, where the curvature moves.
+        // V of the model, its copy on trial, and rows of G; the dense matrices of a solve.
         let (m, p) = (self.now.active.len() as u64 + self.longest_batch(work) as u64, self.barred.len() as u64);
-        let n = if work.problem.constant_curvature() { 0 } else { work.problem.design.n_rows() as u64 };
-        if 8 * m * (3 * p + n) + work.problem.dense_bytes(m) > work.problem.room() {
+        if 8 * m * 3 * p + work.problem.dense_bytes(m) > work.problem.room() {
             self.full = true;
             return Ok(false);
         }
@@ -301,6 +301,7 @@ impl<'p> Search<'p> {
 impl<'p> Run<'p> for Search<'p> {
     fn step(&mut self, work: &Workspace<'p>) -> Result<Option<Status>> {
         match self.phase {
+            Phase::Found => self.phase = Phase::Climb,
             Phase::First => self.phase = Phase::Bound,
             Phase::Bound => self.bounded(work)?,
             Phase::Settle => self.settle(work)?,

@@ -1,0 +1,183 @@
+//! Where a search on very many rows begins, if their curvature moves: at the model of a sample of them. Each look at all
+//! rows then has but little left to tell; and where the time is up before the first of them, that model is what there is.
+
+use std::time::Instant;
+
+use super::landmarks::Landmarks;
+use super::scheme::Inference;
+use super::sequential::Start;
+use super::table::Table;
+use super::watch::Watch;
+use super::{Rvm, silent};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::report::{Repairs, Report};
+
+/// Of more rows than this a sample of so many is taken, or as many as fit into a share of the memory left, but no fewer than the
+/// least.
+pub(super) const MANY_ROWS: usize = 50_000;
+const SAMPLE: usize = 20_000;
+const LEAST_SAMPLE: usize = 5000;
+const MEMORY_SHARE: u64 = 4;
+/// Numbers per row beside its inputs.
+const VECTORS: usize = 28;
+/// Share of the time left that it may take.
+const SHARE: f64 = 0.5;
+
+/// The model of a sample; nothing where the rows are not so many, or the search is not free to begin anywhere.
+pub(super) fn fit(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Model, Report)>> {
+    if !suits(rvm, table) {
+        return Ok(None);
+    }
+    let n = table.height();
+    let room = table.memory_limit.saturating_sub(table.taken);
+    let row_bytes = 8 * (2 * table.rows.ncols() + VECTORS) as u64;
+    let size = SAMPLE.min((room / MEMORY_SHARE / row_bytes) as usize);
+    if size < LEAST_SAMPLE {
+        return Ok(None);
+    }
+    let sample = table.sample(&table.dictionary(), &Landmarks::any(n, size, rvm.seed), room)?;
+    let mut weighty = sample.targets.iter().zip(&sample.weights).filter(|(_, weight)| **weight > 0.0);
+    let first = weighty.next().map(|(target, _)| *target);
+    if weighty.all(|(target, _)| Some(*target) == first) {
+        return Ok(None);
+    }
+    let left = watch.left().map(|left| (SHARE * left.as_secs_f64()).max(f64::MIN_POSITIVE));
+    let (own, start) = (Rvm { time_limit: left, ..rvm.clone() }, Instant::now());
+    let sample = Table {
+        rvm: &own,
+        taken: size as u64 * row_bytes,
+        interrupt: table.interrupt.for_one_fit(own.deadline(start)),
+        repairs: Repairs { left_out_rows: n - size, ..table.repairs.clone() },
+        ..sample
+    };
+    match own.learn(&sample, None, &mut own.watch(&mut silent, &sample.interrupt, start)) {
+        Ok(fitted) => Ok(Some(fitted)),
+        // Then all rows have to do without.
+        Err(Error::Singular { .. } | Error::Memory { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn suits(rvm: &Rvm, table: &Table) -> bool {
+    let free = matches!(&rvm.inference, Inference::Sequential(scheme) if scheme.start == Start::Auto);
+    let moves = !rvm.likelihood.as_dyn().constant_curvature();
+    free && moves && table.outputs == 1 && !table.bias_only && table.height() > MANY_ROWS
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array1, Array2};
+
+    use super::*;
+    use crate::design::Basis;
+    use crate::kernel::Rbf;
+    use crate::likelihood::{Bernoulli, Poisson};
+    use crate::report::{Interrupt, Status};
+    use crate::rvm::{Centres, Dictionary, Sequential};
+    use crate::targets::Targets;
+
+    const N: usize = MANY_ROWS / 2 * 3;
+
+    fn inputs() -> Array2<f64> {
+        Array2::from_shape_fn((N, 2), |(i, j)| 4.0 * fraction(i, [0.618_033_988_75, 0.754_877_666_25][j]))
+    }
+
+    fn fraction(i: usize, by: f64) -> f64 {
+        ((i + 1) as f64 * by).fract()
+    }
+
+    /// Rows of two classes.
+    fn labels(x: &Array2<f64>) -> Vec<usize> {
+        let f = |i: usize| (2.0 * x[[i, 0]]).sin() + (1.5 * x[[i, 1]]).cos();
+        (0..N).map(|i| usize::from(f(i) > 4.0 * fraction(i, 0.569_840_290_998) - 2.0)).collect()
+    }
+
+    fn machine() -> Rvm {
+        let kernel = Rbf { gamma: 2.0.into() }.into();
+        Rvm { kernel, likelihood: Bernoulli::default().into(), dictionary: Dictionary::Size(40), ..Rvm::default() }
+    }
+
+    /// Calls `test` with the table, and what watches over its fit.
+    fn with_table(rvm: &Rvm, x: &Array2<f64>, targets: &Targets, test: impl FnOnce(&Table, &mut Watch)) {
+        let interrupt = Interrupt::default();
+        let table = Table::new(rvm, x.view(), targets, &interrupt).unwrap();
+        assert!(table.height() > MANY_ROWS);
+        test(&table, &mut rvm.watch(&mut silent, &interrupt, Instant::now()));
+    }
+
+    /// A search that begins at the model of a sample ends as high as one that begins with all rows, whatever the columns.
+    #[test]
+    fn a_sample_leads_as_high_as_all_rows() {
+        let x = inputs();
+        let labels = labels(&x);
+        // A quarter of the rows has no weight.
+        let weights = Array1::from_shape_fn(N, |i| 0.5 * (i % 4) as f64);
+        let two = Targets::classes(&labels, 2).with_weights(weights.view());
+        let counts = x.map_axis(ndarray::Axis(1), |row| (2.0 + (2.0 * row[0]).sin() + row[1]).floor());
+        let counts = Targets::real(counts.view());
+        // The last centres are far from all rows, and nearly.
+        let centre = |(k, j): (usize, usize)| match k {
+            0..40 => x[[k * 997, j]],
+            _ => 4.0 + 3.0 * (k - 39) as f64,
+        };
+        let given = Landmarks::Given(Centres(Array2::from_shape_fn((42, 2), centre)));
+        let columns = Array2::from_shape_fn((N, 30), |(i, k)| (-2.0 * (x[[i, 0]] - 0.15 * k as f64).powi(2)).exp());
+        let cases = [
+            (machine(), &x, &two),
+            (Rvm { landmarks: given, bias: false, ..machine() }, &x, &two),
+            (Rvm { basis: Basis::Given, ..machine() }, &columns, &two),
+            // Parts of the candidates.
+            (Rvm { dictionary: Dictionary::Size(600), ..machine() }, &x, &two),
+            (Rvm { likelihood: Poisson::default().into(), ..machine() }, &x, &counts),
+        ];
+        for (k, (rvm, x, targets)) in cases.into_iter().enumerate() {
+            let (mut found, mut direct) = (None, None);
+            with_table(&rvm, x, targets, |table, watch| found = Some(rvm.search(table, None, None, false, watch).unwrap()));
+            with_table(&rvm, x, targets, |table, watch| {
+                direct = Some(rvm.search_from(table, None, None, None, false, watch).unwrap());
+            });
+            let (model, report) = found.unwrap();
+            let (expected, _) = direct.unwrap();
+            let (found, expected) = (model.log_evidence.unwrap(), expected.log_evidence.unwrap());
+            assert!(found > expected - 10.0, "case {k}: {found} of {expected}");
+            // The first line is that of the sample's model on all rows.
+            assert!(report.trace[0].active > 5, "case {k}");
+            assert_eq!((model.n_rows, report.status), (N, Status::Converged), "case {k}");
+        }
+    }
+
+    /// Where the time is up before all rows have told anything, the model is that of the sample.
+    #[test]
+    fn a_sample_stands_in_for_all_rows() {
+        let x = inputs();
+        let labels = labels(&x);
+        let rvm = Rvm { time_limit: Some(1e-9), ..machine() };
+        let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+        assert_eq!((model.n_rows, report.repairs.left_out_rows), (SAMPLE, N - SAMPLE));
+        assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit));
+        assert!(report.certificate.reason.contains("no time for all rows"), "{}", report.certificate.reason);
+        assert!(model.predict_mean(x.view()).unwrap().iter().all(|p| p.is_finite()));
+    }
+
+    /// Nothing where the sample could tell nothing, or has no room; where few rows are enough; or where the start is chosen.
+    #[test]
+    fn no_sample() {
+        let x = inputs();
+        let labels = labels(&x);
+        let rare: Vec<usize> = (0..N).map(|i| usize::from(i == 0)).collect();
+        let none = |rvm: &Rvm, labels: &[usize]| {
+            with_table(rvm, &x, &Targets::classes(labels, 2), |table, watch| assert!(fit(rvm, table, watch).unwrap().is_none()));
+        };
+        none(&machine(), &rare);
+        none(&Rvm { memory_limit: Some(21_500_000), ..machine() }, &labels);
+        none(&Rvm { inference: Sequential { start: Start::Empty, ..Sequential::default() }.into(), ..machine() }, &labels);
+        none(&Rvm { inference: crate::rvm::MacKay::default().into(), ..machine() }, &labels);
+        with_table(&machine(), &x, &Targets::classes(&labels, 2), |table, watch| {
+            let some = Landmarks::any(N, MANY_ROWS, 0);
+            let rvm = machine();
+            assert!(fit(&rvm, &table.with_rows(&rvm, &some), watch).unwrap().is_none());
+            assert!(fit(&rvm, table, watch).unwrap().is_some());
+        });
+    }
+}
