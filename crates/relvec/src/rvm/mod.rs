@@ -633,15 +633,23 @@ impl Rvm {
         brief: bool,
         watch: &mut Watch,
     ) -> Result<(Model, Report)> {
-        let sampled = if start.is_none() { sampled::fit(self, table, watch)? } else { None };
-        let Some(fitted) = sampled else { return self.search_from(table, sums, start, None, brief, watch) };
-        // There is a model to return from now on.
-        table.interrupt.arm();
-        match self.search_from(table, sums, None, Some(&fitted.0), brief, watch) {
-            Err(Error::Interrupted) if watch.trace.is_empty() && !table.interrupt.is_raised_by_hand() => {
-                Ok(in_time::of_sample(fitted))
+        if start.is_some() {
+            return self.search_from(table, sums, start, None, brief, watch);
+        }
+        let hasty = sampled::hasty(self, table, watch)?;
+        if hasty.is_some() {
+            // There is a model to return from now on.
+            table.interrupt.arm();
+        }
+        let found = sampled::start(self, table, watch)
+            .and_then(|sampled| self.search_from(table, sums, None, sampled.as_ref(), brief, watch));
+        match (found, hasty) {
+            (Err(Error::Interrupted), Some(hasty)) if !table.interrupt.is_raised_by_hand() => Ok(in_time::of_sample(hasty)),
+            // Of all rows there is but the first model, which has no basis function.
+            (Ok((model, _)), Some(hasty)) if model.status == Status::TimeLimit && model.relevance.is_empty() => {
+                Ok(in_time::of_sample(hasty))
             }
-            other => other,
+            (found, _) => found,
         }
     }
 

@@ -1,5 +1,6 @@
-//! Where a search on very many rows begins, if their curvature moves: at the model of a sample of them. Each look at all
-//! rows then has but little left to tell; and where the time is up before the first of them, that model is what there is.
+//! Samples of very many rows, where their curvature moves. The search begins at the model of one whose rows stand for all, so
+//! that each look at all of them has but little left to tell; and where time is limited, the model of another is what there is if
+//! the time is up before.
 
 use std::time::Instant;
 
@@ -13,27 +14,41 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::report::{Repairs, Report};
 
-/// Of more rows than this a sample of so many is taken, or as many as fit into a share of the memory left, but no fewer than the
-/// least.
-pub(super) const MANY_ROWS: usize = 50_000;
-const SAMPLE: usize = 20_000;
+/// Rows of the sample that stands for all, and from how many of them on it does. A smaller one, or that of fewer rows, leads tens
+/// of nats lower.
+const SAMPLE: usize = 50_000;
+const MANY_ROWS: usize = 100_000;
+/// The same of that for want of time.
+const HASTY_SAMPLE: usize = 20_000;
+const HASTY_ROWS: usize = 50_000;
+/// It takes as many rows as fit into a share of the memory left, but no fewer than these.
 const LEAST_SAMPLE: usize = 5000;
 const MEMORY_SHARE: u64 = 4;
 /// Numbers per row beside its inputs.
 const VECTORS: usize = 28;
-/// Share of the time left that it may take.
+/// Share of the time left that each may take.
 const SHARE: f64 = 0.5;
 
-/// The model of a sample; nothing where the rows are not so many, or the search is not free to begin anywhere.
-pub(super) fn fit(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Model, Report)>> {
-    if !suits(rvm, table) {
-        return Ok(None);
-    }
-    let n = table.height();
-    let room = table.memory_limit.saturating_sub(table.taken);
+/// The model to begin at.
+pub(super) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<Model>> {
+    let fitted = if table.height() > MANY_ROWS { fit(rvm, table, SAMPLE, true, watch)? } else { None };
+    Ok(fitted.map(|(model, _)| model))
+}
+
+/// The model for want of another, if the time is limited.
+pub(super) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Model, Report)>> {
+    let asked = watch.left().is_some() && table.height() > HASTY_ROWS;
+    if asked { fit(rvm, table, HASTY_SAMPLE, false, watch) } else { Ok(None) }
+}
+
+/// The model of so many rows, which may count for all; nothing where the search is not free to begin anywhere.
+fn fit(rvm: &Rvm, table: &Table, size: usize, for_all: bool, watch: &Watch) -> Result<Option<(Model, Report)>> {
+    let free = matches!(&rvm.inference, Inference::Sequential(scheme) if scheme.start == Start::Auto);
+    let moves = !rvm.likelihood.as_dyn().constant_curvature();
+    let (n, room) = (table.height(), table.memory_limit.saturating_sub(table.taken));
     let row_bytes = 8 * (2 * table.rows.ncols() + VECTORS) as u64;
-    let size = SAMPLE.min((room / MEMORY_SHARE / row_bytes) as usize);
-    if size < LEAST_SAMPLE {
+    let size = size.min((room / MEMORY_SHARE / row_bytes) as usize);
+    if !(free && moves) || table.outputs > 1 || table.bias_only || size < LEAST_SAMPLE {
         return Ok(None);
     }
     let sample = table.sample(&table.dictionary(), &Landmarks::any(n, size, rvm.seed), room)?;
@@ -42,27 +57,24 @@ pub(super) fn fit(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Mod
     if weighty.all(|(target, _)| Some(*target) == first) {
         return Ok(None);
     }
+    let each = if for_all { n as f64 / size as f64 } else { 1.0 };
     let left = watch.left().map(|left| (SHARE * left.as_secs_f64()).max(f64::MIN_POSITIVE));
     let (own, start) = (Rvm { time_limit: left, ..rvm.clone() }, Instant::now());
     let sample = Table {
         rvm: &own,
+        weights: sample.weights.iter().map(|c| each * c).collect(),
+        count: each * sample.count,
         taken: size as u64 * row_bytes,
         interrupt: table.interrupt.for_one_fit(own.deadline(start)),
         repairs: Repairs { left_out_rows: n - size, ..table.repairs.clone() },
         ..sample
     };
-    match own.learn(&sample, None, &mut own.watch(&mut silent, &sample.interrupt, start)) {
+    match own.search_from(&sample, None, None, None, false, &mut own.watch(&mut silent, &sample.interrupt, start)) {
         Ok(fitted) => Ok(Some(fitted)),
         // Then all rows have to do without.
         Err(Error::Singular { .. } | Error::Memory { .. }) => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-fn suits(rvm: &Rvm, table: &Table) -> bool {
-    let free = matches!(&rvm.inference, Inference::Sequential(scheme) if scheme.start == Start::Auto);
-    let moves = !rvm.likelihood.as_dyn().constant_curvature();
-    free && moves && table.outputs == 1 && !table.bias_only && table.height() > MANY_ROWS
 }
 
 #[cfg(test)]
@@ -154,7 +166,7 @@ mod tests {
         let labels = labels(&x);
         let rvm = Rvm { time_limit: Some(1e-9), ..machine() };
         let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
-        assert_eq!((model.n_rows, report.repairs.left_out_rows), (SAMPLE, N - SAMPLE));
+        assert_eq!((model.n_rows, report.repairs.left_out_rows), (HASTY_SAMPLE, N - HASTY_SAMPLE));
         assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit));
         assert!(report.certificate.reason.contains("no time for all rows"), "{}", report.certificate.reason);
         assert!(model.predict_mean(x.view()).unwrap().iter().all(|p| p.is_finite()));
@@ -167,17 +179,20 @@ mod tests {
         let labels = labels(&x);
         let rare: Vec<usize> = (0..N).map(|i| usize::from(i == 0)).collect();
         let none = |rvm: &Rvm, labels: &[usize]| {
-            with_table(rvm, &x, &Targets::classes(labels, 2), |table, watch| assert!(fit(rvm, table, watch).unwrap().is_none()));
+            with_table(rvm, &x, &Targets::classes(labels, 2), |table, watch| {
+                assert!(start(rvm, table, watch).unwrap().is_none())
+            });
         };
         none(&machine(), &rare);
-        none(&Rvm { memory_limit: Some(21_500_000), ..machine() }, &labels);
+        none(&Rvm { memory_limit: Some(42_000_000), ..machine() }, &labels);
         none(&Rvm { inference: Sequential { start: Start::Empty, ..Sequential::default() }.into(), ..machine() }, &labels);
         none(&Rvm { inference: crate::rvm::MacKay::default().into(), ..machine() }, &labels);
         with_table(&machine(), &x, &Targets::classes(&labels, 2), |table, watch| {
             let some = Landmarks::any(N, MANY_ROWS, 0);
             let rvm = machine();
-            assert!(fit(&rvm, &table.with_rows(&rvm, &some), watch).unwrap().is_none());
-            assert!(fit(&rvm, table, watch).unwrap().is_some());
+            assert!(start(&rvm, &table.with_rows(&rvm, &some), watch).unwrap().is_none());
+            assert!(start(&rvm, table, watch).unwrap().is_some());
+            assert!(hasty(&rvm, table, watch).unwrap().is_none(), "there is time");
         });
     }
 }
