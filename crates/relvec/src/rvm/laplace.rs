@@ -28,7 +28,7 @@ const LITTLE_ROWS: usize = 2048;
 /// Columns of a model are kept for the next if they take at most this part of the memory left.
 const KEPT_SHARE: u64 = 8;
 /// More bytes of them are never kept: fresh memory takes longer to touch than kernels take to make.
-const MOST_KEPT: u64 = 1 << 28;
+const MOST_KEPT: u64 = 1 << 26;
 /// Halvings of one step at most.
 const MAX_HALVINGS: usize = 40;
 /// From so many entries of Phi_A a curvature, and what the steps since tell of it, serves for more than one step, as long as each
