@@ -13,14 +13,14 @@ use crate::report::Interrupt;
 /// Rows of a block; a tile of K between two of them (512 KB) is used up in the cache of the thread that made it.
 const BLOCK: usize = 256;
 
-/// With K = k(x_i, x_j) of all rows `x`, [N, D]: the squared norms of its columns weighted by `weights`, `[N]`; and
-/// `left` K, [R, N], for `left`, [R, N].
+/// With K = k(x_i, x_j) of all rows `x`, [N, D]: the squared norms of its columns weighted by `weights`, `[N]`, if they are
+/// given; and `left` K, [R, N], for `left`, [R, N].
 ///
 /// Once interrupted, it passes over the rest, and what it returns is incomplete.
 pub(crate) fn products(
     kernel: &Kernel,
     x: ArrayView2<f64>,
-    weights: &[f64],
+    weights: Option<&[f64]>,
     left: ArrayView2<f64>,
     interrupt: &Interrupt,
 ) -> (Vec<f64>, Array2<f64>) {
@@ -29,17 +29,20 @@ pub(crate) fn products(
     let block = |start: usize| {
         let rows = start..(start + size).min(n);
         let x = x.slice(s![rows.clone(), ..]);
-        let sums = Mutex::new(Sums { products: Array2::zeros((r, rows.len())), squares: vec![0.0; rows.len()] });
-        Block { x, fill: kernel.at(x), weights: &weights[rows.clone()], left: left.slice(s![.., rows]), sums }
+        let squares = vec![0.0; weights.map_or(0, |_| rows.len())];
+        let sums = Mutex::new(Sums { products: Array2::zeros((r, rows.len())), squares });
+        let weights = weights.map(|all| &all[rows.clone()]);
+        Block { x, fill: kernel.at(x), weights, left: left.slice(s![.., rows]), sums }
     };
     let blocks: Vec<Block> = (0..n).step_by(size).map(block).collect();
     let go_on = |_: &_| !interrupt.is_raised();
-    (0..blocks.len()).into_par_iter().filter(go_on).for_each(|i| blocks[i].with_itself());
+    let room = || Array2::zeros((size, size));
+    (0..blocks.len()).into_par_iter().filter(go_on).for_each_init(room, |room, i| blocks[i].with_itself(room));
     // Of the pairs that are made side by side none has a block of another: sums are in one order whatever the threads.
     for apart in 1..blocks.len() {
         for half in [0, 1] {
             let firsts: Vec<usize> = (0..blocks.len() - apart).filter(|i| i / apart % 2 == half).collect();
-            firsts.into_par_iter().filter(go_on).for_each(|i| blocks[i].with(&blocks[i + apart]));
+            firsts.into_par_iter().filter(go_on).for_each_init(room, |room, i| blocks[i].with(&blocks[i + apart], room));
         }
     }
     let (mut squares, mut out) = (Vec::with_capacity(n), Array2::zeros((r, n)));
@@ -58,7 +61,7 @@ struct Block<'a> {
     /// Makes these columns, of any rows.
     fill: Fill<'a>,
     /// `[B]`.
-    weights: &'a [f64],
+    weights: Option<&'a [f64]>,
     /// [R, B].
     left: ArrayView2<'a, f64>,
     sums: Mutex<Sums>,
@@ -67,31 +70,32 @@ struct Block<'a> {
 struct Sums {
     /// [R, B].
     products: Array2<f64>,
-    /// `[B]`.
+    /// `[B]`, of weighted rows.
     squares: Vec<f64>,
 }
 
 impl Block<'_> {
-    /// Adds what these rows give to their own columns.
-    fn with_itself(&self) {
-        let tile = self.tile(self);
-        self.add(self, tile.view());
+    /// Adds what these rows give to their own columns; `room` is for a tile.
+    fn with_itself(&self, room: &mut Array2<f64>) {
+        self.add(self, self.tile(self, room));
     }
 
     /// Adds what these rows give to the columns of another block, and the other way round.
-    fn with(&self, other: &Block) {
-        let tile = self.tile(other);
-        other.add(self, tile.view());
+    fn with(&self, other: &Block, room: &mut Array2<f64>) {
+        let tile = self.tile(other, room);
+        other.add(self, tile);
         let mut sums = self.sums.lock().expect("no thread panicked");
         linalg::product_alone(true, other.left, tile.t(), sums.products.view_mut());
-        vector::run(AddRowSquares { w: other.weights, phi: tile.view(), out: &mut sums.squares });
+        if let Some(w) = other.weights {
+            vector::run(AddRowSquares { w, phi: tile, out: &mut sums.squares });
+        }
     }
 
     /// K between these rows and the columns of `other`.
-    fn tile(&self, other: &Block) -> Array2<f64> {
-        let mut tile = Array2::zeros((self.x.nrows(), other.x.nrows()));
-        (other.fill)(self.x, tile.view_mut());
-        tile
+    fn tile<'t>(&self, other: &Block, room: &'t mut Array2<f64>) -> ArrayView2<'t, f64> {
+        let place = s![..self.x.nrows(), ..other.x.nrows()];
+        (other.fill)(self.x, room.slice_mut(place));
+        room.slice(place)
     }
 
     /// Adds what `rows` give to these columns, whose values there `tile` has.
@@ -99,8 +103,10 @@ impl Block<'_> {
         let mut sums = self.sums.lock().expect("no thread panicked");
         let Sums { products, squares } = &mut *sums;
         linalg::product_alone(true, rows.left, tile, products.view_mut());
-        let ones = vec![1.0; squares.len()];
-        vector::run(AddSquares { w: rows.weights, phi: tile, unit: &ones, out: squares });
+        if let Some(w) = rows.weights {
+            let ones = vec![1.0; squares.len()];
+            vector::run(AddSquares { w, phi: tile, unit: &ones, out: squares });
+        }
     }
 }
 
@@ -122,7 +128,7 @@ mod tests {
             for kernel in &kernels {
                 let mut k = Array2::zeros((n, n));
                 kernel.at(x.view())(x.view(), k.view_mut());
-                let all = || products(kernel, x.view(), &weights, left.view(), &Interrupt::default());
+                let all = || products(kernel, x.view(), Some(&weights), left.view(), &Interrupt::default());
                 let (squares, out) = all();
                 let apart = |a: &[f64], b: &[f64]| {
                     let largest = b.iter().fold(0.0f64, |m, v| m.max(v.abs()));
@@ -133,6 +139,8 @@ mod tests {
                 assert!(apart(&squares, &expected) < 1e-14, "{n} {kernel:?}");
                 let expected = left.dot(&k);
                 assert!(apart(out.as_slice().unwrap(), expected.as_slice().unwrap()) < 1e-13, "{n} {kernel:?}");
+                let without = products(kernel, x.view(), None, left.view(), &Interrupt::default());
+                assert_eq!(without, (Vec::new(), out.clone()));
                 for threads in [1, 3] {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                     assert_eq!(pool.install(all), (squares.clone(), out.clone()), "{n} {threads}");
@@ -147,7 +155,7 @@ mod tests {
         let interrupt = Interrupt::default();
         interrupt.raise();
         let kernel = Rbf { gamma: 0.7.into() }.into();
-        let (squares, _) = products(&kernel, x.view(), &[1.0; 600], Array2::ones((1, 600)).view(), &interrupt);
+        let (squares, _) = products(&kernel, x.view(), Some(&[1.0; 600]), Array2::ones((1, 600)).view(), &interrupt);
         assert!(squares.iter().all(|s| *s == 0.0));
     }
 }

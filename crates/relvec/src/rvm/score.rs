@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
+use rayon::prelude::*;
 
 use super::all_sums::{AllSums, Products};
 use super::gain::{Candidate, Noise, Profile, Seen, by_noise};
@@ -18,6 +19,8 @@ use crate::{linalg, mutual};
 
 /// Candidates at a time: a block of them, and their products with the model, are all that is kept.
 const TILE: usize = 4096;
+/// Of these a thread judges so many in a row, at least.
+const AT_ONCE: usize = 256;
 /// As in the factor: a candidate with a smaller share outside the span of the model is never added.
 const SPAN_FLOOR: f64 = 1e-11;
 
@@ -34,6 +37,8 @@ const PIECED: usize = 8;
 pub(crate) struct Passes {
     /// Of columns of the model, by the place of the candidate (`None`: the bias).
     products: BTreeMap<Option<usize>, Kept>,
+    /// phi'B phi of the candidates, `[P]`, once they are known; kept where the curvature is constant.
+    squares: Vec<f64>,
     /// Instead of kernel values, where their rank is low.
     pub factor: Option<LowRank>,
     /// Or where the candidates are few.
@@ -71,38 +76,40 @@ impl Passes {
         let of_noise = |(noise, e): (&Noise, &f64)| noise.profile(*e, table.count, copies);
         let profiles: Vec<Profile> = table.noise.iter().zip(&energy).map(of_noise).collect();
         let held: Vec<Profile> = solution.beta.iter().map(|beta| Profile::Held { beta: held * beta, copies }).collect();
-        let mut out = Vec::with_capacity(candidates.len());
+        let nats = work.prior.nats;
         self.judge(work, solution, candidates, &energy, |square, candidate| {
             let outside = candidate.s > SPAN_FLOOR * square;
             let gain = |profile: &[Profile]| {
                 let best = candidate.best(profile, 0.0).filter(|_| outside);
-                best.map_or(0.0, |a| (candidate.contribution(a, profile) - work.prior.nats).max(0.0))
+                best.map_or(0.0, |a| (candidate.contribution(a, profile) - nats).max(0.0))
             };
-            out.push((gain(&profiles), gain(&held)));
-        })?;
-        Ok(out)
+            (gain(&profiles), gain(&held))
+        })
     }
 
-    /// Shows each of `candidates`, in their order, as the model sees it (S and Q), after its squared norm; `energy`: of each
-    /// noise.
-    fn judge(
+    /// What `of` says of each of `candidates`, in their order, as the model sees it (S and Q), after its squared norm; `energy`:
+    /// of each noise.
+    fn judge<T: Send>(
         &mut self,
         work: &Workspace,
         solution: &Solution,
         candidates: &[usize],
         energy: &[f64],
-        mut see: impl FnMut(f64, Candidate),
-    ) -> Result<()> {
+        of: impl Fn(f64, Candidate) -> T + Sync,
+    ) -> Result<Vec<T>> {
         let (outputs, noises) = (solution.outputs, energy.len());
+        let mut out = Vec::with_capacity(candidates.len());
         self.visit(work, solution, candidates, |mut products| {
             linalg::solve_lower(solution.lower.view(), products.with_model.view_mut());
             let inside = squares(products.with_model.view());
-            for (j, square) in products.square.into_iter().enumerate() {
+            let each = products.square.par_iter().zip(inside).enumerate().with_min_len(AT_ONCE);
+            out.par_extend(each.map(|(j, (square, inside))| {
                 let seen = |k: usize, q: f64| Seen { q, energy: energy[k] };
                 let seen = by_noise(noises, outputs, |r| products.with_residual[[r, j]], seen);
-                see(square, Candidate { s: square - inside[j], seen });
-            }
-        })
+                of(*square, Candidate { s: square - inside, seen })
+            }));
+        })?;
+        Ok(out)
     }
 
     /// The sums of the candidates `places`, the bias before them if there is one: of columns that have been in the model by
@@ -204,13 +211,23 @@ impl Passes {
         }
         let mut made = vec![Vec::new(); k];
         let mut seen = 0;
-        let mutual = if self.factor.is_none() { between_rows(table, candidates, &b, &left) } else { None };
+        if !problem.constant_curvature() {
+            self.squares.clear();
+        }
+        let unknown = self.squares.is_empty().then_some(b.as_slice());
+        let mutual = if self.factor.is_none() { between_rows(table, candidates, unknown, &left) } else { None };
+        table.interrupt.check()?;
+        let mutual = mutual.map(|(squares, all)| {
+            if unknown.is_some() {
+                self.squares = squares;
+            }
+            all
+        });
         for tile in candidates.chunks(TILE) {
             let range = seen..seen + tile.len();
             seen = range.end;
-            let of_rows = mutual
-                .as_ref()
-                .map(|(squares, all)| (squares[range.clone()].to_vec(), all.slice(s![.., range.clone()]).to_owned()));
+            let of_rows =
+                mutual.as_ref().map(|all| (self.squares[range.clone()].to_vec(), all.slice(s![.., range.clone()]).to_owned()));
             let short = || self.factor.as_ref().and_then(|factor| factor.products(&b, left.view(), &table.rows_of(tile)?.1));
             let (square, new) = of_rows.or_else(short).unwrap_or_else(|| {
                 let (rows, columns) = table.columns(tile);
@@ -242,8 +259,8 @@ impl Passes {
 }
 
 /// As [`Design::products`] of all candidates, from half of the kernel values where the candidates are the rows, each once, and
-/// memory allows.
-fn between_rows(table: &Table, candidates: &[usize], b: &[f64], left: &Array2<f64>) -> Option<(Vec<f64>, Array2<f64>)> {
+/// memory allows; the squares if `b` is given.
+fn between_rows(table: &Table, candidates: &[usize], b: Option<&[f64]>, left: &Array2<f64>) -> Option<(Vec<f64>, Array2<f64>)> {
     let (kernel, rows) = table.rows_of(candidates)?;
     let all_rows = rows.len() == table.rows.nrows() && rows.iter().enumerate().all(|(k, row)| k == *row);
     // The left side turned, its products by block, and all of them.
@@ -366,9 +383,8 @@ mod tests {
             let sizes = residual_sizes(&part, &solution);
             let mut passes = Passes::default();
             for _ in 0..2 {
-                let mut found = Vec::new();
-                let see = |square: f64, candidate| found.push((square, candidate));
-                passes.judge(&work, &solution, &rest, &solution.energy, see).unwrap();
+                let see = |square: f64, candidate| (square, candidate);
+                let found = passes.judge(&work, &solution, &rest, &solution.energy, see).unwrap();
                 assert_eq!(found.len(), rest.len());
                 for (place, (square, found)) in rest.iter().zip(&found) {
                     let column = all.column_of(*place).unwrap();
