@@ -2,6 +2,8 @@
 //!
 //! The only file that names the linear-algebra crates. Matrices are row-major.
 
+use std::ops::Range;
+
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
 use faer::linalg::matmul::matmul;
@@ -21,12 +23,19 @@ const PARALLEL_FLOPS: f64 = 1e7;
 /// Below this many, so are tasks of their own.
 const PARALLEL_TASKS: f64 = 3e6;
 /// Columns of one task: up to so many, and no fewer than so many only to have more tasks.
-const MOST_PART: usize = 256;
+const MOST_PART: usize = 192;
 const LEAST_PART: usize = 64;
+/// What the sides of parts are multiples of: the registers of a kernel hold so many neighbours, or twice as many.
+const STEP: usize = 24;
+/// Rows of a symmetric product that are summed at a time, so that what its parts share stays in the cache of a core;
+/// and multiply-adds, up to so many times those rows, after which the threads wait for each other.
+const FEW_ROWS: usize = 160;
+const SHARED_FLOPS: f64 = 3e7;
+const MOST_ROWS: f64 = 32.0;
 /// Products whose sides are all at least so long gain by packing what is scattered.
 const LEAST_PACKED: usize = 16;
 /// Squares on the diagonal of a symmetric product up to this size are made whole.
-const LEAST_SQUARE: usize = 48;
+const LEAST_SQUARE: usize = 24;
 
 /// Whether scattered factors are packed: faer's kernels for AVX-512 read both where they are at full speed. Those for AVX2
 /// lose a third where neighbours in the sum are far apart, as in a'b; the crate that faer uses on other processors, which
@@ -141,7 +150,7 @@ fn lower_multiply(accum: Accum, a: ArrayView2<f64>, b: ArrayView2<f64>, out: Arr
     if m <= LEAST_SQUARE {
         return multiply(accum, 1.0, a.t(), b, out);
     }
-    let half = (m / 2).next_multiple_of(8);
+    let half = (m / 2).next_multiple_of(STEP);
     let (first, rest) = (s![.., ..half], s![.., half..]);
     let (top, bottom) = out.split_at(Axis(0), half);
     let (left, right) = bottom.split_at(Axis(1), half);
@@ -174,19 +183,32 @@ pub(crate) fn add_gram(a: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
 /// until it is mirrored. `a`: [n, m], `out`: [m, m]. Fresh memory is best not kept: to read it before it is written takes
 /// as long again as to write it.
 pub(crate) fn lower_gram(keep: bool, a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
-    let accum = if keep { Accum::Add } else { Accum::Replace };
+    let m = a.ncols();
+    let few = (FEW_ROWS * m * m).max(1) as f64;
+    let together = FEW_ROWS * (2.0 * SHARED_FLOPS / few).ceil().min(MOST_ROWS) as usize;
+    for (accum, rows) in rows_in_turn(keep, a.nrows(), together) {
+        lower_gram_of(accum, a.slice(s![rows, ..]), out.view_mut());
+    }
+}
+
+/// `out = a' a`, or adds that, as [`lower_gram`], of rows that the threads take together.
+fn lower_gram_of(accum: Accum, a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     let m = a.ncols();
     let width = part(m);
     let columns = |k: usize, size: usize| a.slice_move(s![.., k * width..k * width + size]);
     let multiply_adds = 0.5 * a.nrows() as f64 * (m * m) as f64;
+    let keep = matches!(accum, Accum::Add);
     let row_of_parts = |(i, out): (usize, ArrayViewMut2<f64>)| {
         let left = columns(i, out.nrows());
         let until = i * width + out.nrows();
-        by_columns(out.slice_move(s![.., ..until]), width, multiply_adds, |j, out| {
+        by_columns(out.slice_move(s![.., ..until]), width, multiply_adds, |j, mut out| {
             let right = columns(j, out.ncols());
-            match i == j {
-                true => lower_multiply(accum, left, right, out),
-                false => multiply(accum, 1.0, left.t(), right, out),
+            for (accum, rows) in rows_in_turn(keep, a.nrows(), FEW_ROWS) {
+                let (left, right) = (left.slice(s![rows.clone(), ..]), right.slice(s![rows, ..]));
+                match i == j {
+                    true => lower_multiply(accum, left, right, out.view_mut()),
+                    false => multiply(accum, 1.0, left.t(), right, out.view_mut()),
+                }
             }
         });
     };
@@ -197,6 +219,16 @@ pub(crate) fn lower_gram(keep: bool, a: ArrayView2<f64>, mut out: ArrayViewMut2<
         // The longest first.
         rows.into_par_iter().enumerate().rev().for_each(row_of_parts);
     }
+}
+
+/// Ranges of `n` rows, at least one, equal and of at most `size`, each with what becomes of its product: the first replaces what is
+/// there unless that is kept, and the others are added.
+fn rows_in_turn(keep: bool, n: usize, size: usize) -> impl Iterator<Item = (Accum, Range<usize>)> {
+    let size = n.div_ceil(n.div_ceil(size).max(1)).max(1);
+    (0..n.max(1)).step_by(size).map(move |first| {
+        let accum = if keep || first > 0 { Accum::Add } else { Accum::Replace };
+        (accum, first..n.min(first + size))
+    })
 }
 
 /// `w' w`, [m, m], of lower triangular `w`: no product with what is above the diagonal.
@@ -212,15 +244,18 @@ pub(crate) fn gram_of_lower(w: ArrayView2<f64>) -> Array2<f64> {
 }
 
 /// As [`add_gram`], in the calling thread alone.
-pub(crate) fn add_gram_alone(a: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
-    lower_multiply(Accum::Add, a, a, out);
+pub(crate) fn add_gram_alone(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
+    for (accum, rows) in rows_in_turn(true, a.nrows(), FEW_ROWS) {
+        let rows = a.slice(s![rows, ..]);
+        lower_multiply(accum, rows, rows, out.view_mut());
+    }
 }
 
 /// Width of about equal parts of `columns` columns: wide enough for fast products, and at least four, so that
 /// threads have their share.
 fn part(columns: usize) -> usize {
     let parts = columns.div_ceil(MOST_PART).max(columns.div_ceil(LEAST_PART).min(4)).max(1);
-    columns.div_ceil(parts).next_multiple_of(8)
+    columns.div_ceil(parts).next_multiple_of(STEP)
 }
 
 /// Copies the lower triangle onto the upper one, by blocks that fit into the cache.
