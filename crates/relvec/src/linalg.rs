@@ -274,26 +274,10 @@ pub(crate) fn mirror(a: &mut Array2<f64>) {
     }
 }
 
-/// Moves the upper triangle below the diagonal, by blocks, and clears it.
-fn flip(a: &mut Array2<f64>) {
-    const BLOCK: usize = 32;
-    let n = a.nrows();
-    let entries = a.as_slice_mut().expect("matrices are row-major");
-    for top in (0..n).step_by(BLOCK) {
-        for left in (top..n).step_by(BLOCK) {
-            for i in top..(top + BLOCK).min(n) {
-                for j in left.max(i + 1)..(left + BLOCK).min(n) {
-                    entries[j * n + i] = std::mem::take(&mut entries[i * n + j]);
-                }
-            }
-        }
-    }
-}
-
 /// A lower Cholesky factor `R` with `R R' = A`, and the jitter it took.
 #[derive(Debug, Clone)]
 pub(crate) struct Cholesky {
-    /// [M, M], zero above the diagonal.
+    /// [M, M], zero above the diagonal; column-major, as it is made.
     pub lower: Array2<f64>,
     /// What was added to the diagonal, relative to the scale given.
     pub jitter: f64,
@@ -343,8 +327,8 @@ impl Cholesky {
                 llt::factor::cholesky_in_place(view_mut(&mut columns), Default::default(), parallel, stack, params).is_ok()
             };
             if done && a.diag().iter().all(|v| v.is_finite() && *v > 0.0) {
-                flip(&mut a);
-                return Ok(Cholesky { lower: a, jitter });
+                a.outer_iter_mut().enumerate().for_each(|(i, mut row)| row.slice_mut(s![..i]).fill(0.0));
+                return Ok(Cholesky { lower: a.reversed_axes(), jitter });
             }
             jitter = if jitter == 0.0 { 1e-14 } else { jitter * 10.0 };
             if jitter > MAX_JITTER * 1.001 || scale == 0.0 || !finite {
