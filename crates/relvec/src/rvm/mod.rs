@@ -643,6 +643,7 @@ impl Rvm {
         }
         let found = sampled::start(self, table, watch)
             .and_then(|sampled| self.search_from(table, sums, None, sampled.as_ref(), brief, watch));
+        let hasty = hasty.map(|(model, report)| (model, Report { seconds: watch.elapsed().as_secs_f64(), ..report }));
         match (found, hasty) {
             (Err(Error::Interrupted), Some(hasty)) if !table.interrupt.is_raised_by_hand() => Ok(in_time::of_sample(hasty)),
             // Of all rows there is but the first model, which has no basis function.

@@ -21,34 +21,45 @@ const MANY_ROWS: usize = 100_000;
 /// The same of that for want of time.
 const HASTY_SAMPLE: usize = 20_000;
 const HASTY_ROWS: usize = 50_000;
+/// Multiply-adds of a Newton step of that where a scheme takes all columns at once: its first mode takes dozens of steps.
+const HASTY_STEP: usize = 500_000_000;
 /// It takes as many rows as fit into a share of the memory left, but no fewer than these.
 const LEAST_SAMPLE: usize = 5000;
 const MEMORY_SHARE: u64 = 4;
 /// Numbers per row beside its inputs.
 const VECTORS: usize = 28;
-/// Share of the time left that each may take.
+/// Share of the time left that each may take; and that for want of time, where the scheme is slow to come to rest.
 const SHARE: f64 = 0.5;
+const SLOW_SHARE: f64 = 0.2;
 
 /// The model to begin at.
 pub(super) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<Model>> {
-    let fitted = if table.height() > MANY_ROWS { fit(rvm, table, SAMPLE, true, watch)? } else { None };
+    // Nothing where the search is not free to begin anywhere.
+    let free = matches!(&rvm.inference, Inference::Sequential(scheme) if scheme.start == Start::Auto);
+    let asked = free && table.height() > MANY_ROWS;
+    let fitted = if asked { fit(rvm, table, SAMPLE, true, SHARE, watch)? } else { None };
     Ok(fitted.map(|(model, _)| model))
 }
 
 /// The model for want of another, if the time is limited.
 pub(super) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Model, Report)>> {
-    let asked = watch.left().is_some() && table.height() > HASTY_ROWS;
-    if asked { fit(rvm, table, HASTY_SAMPLE, false, watch) } else { Ok(None) }
+    if watch.left().is_none() || table.height() <= HASTY_ROWS {
+        return Ok(None);
+    }
+    let (size, share) = match &rvm.inference {
+        Inference::Sequential(_) => (HASTY_SAMPLE, SHARE),
+        _ => (HASTY_SAMPLE.min(HASTY_STEP / table.dictionary_size().pow(2).max(1)), SLOW_SHARE),
+    };
+    fit(rvm, table, size.max(LEAST_SAMPLE), false, share, watch)
 }
 
-/// The model of so many rows, which may count for all; nothing where the search is not free to begin anywhere.
-fn fit(rvm: &Rvm, table: &Table, size: usize, for_all: bool, watch: &Watch) -> Result<Option<(Model, Report)>> {
-    let free = matches!(&rvm.inference, Inference::Sequential(scheme) if scheme.start == Start::Auto);
-    let moves = !rvm.likelihood.as_dyn().constant_curvature();
+/// The model of so many rows, which may count for all, in a share of the time left; nothing where the curvature of rows does
+/// not move.
+fn fit(rvm: &Rvm, table: &Table, size: usize, for_all: bool, share: f64, watch: &Watch) -> Result<Option<(Model, Report)>> {
     let (n, room) = (table.height(), table.memory_limit.saturating_sub(table.taken));
     let row_bytes = 8 * (2 * table.rows.ncols() + VECTORS) as u64;
     let size = size.min((room / MEMORY_SHARE / row_bytes) as usize);
-    if !(free && moves) || table.outputs > 1 || table.bias_only || size < LEAST_SAMPLE {
+    if rvm.likelihood.as_dyn().constant_curvature() || table.outputs > 1 || table.bias_only || size < LEAST_SAMPLE {
         return Ok(None);
     }
     let sample = table.sample(&table.dictionary(), &Landmarks::any(n, size, rvm.seed), room)?;
@@ -58,7 +69,7 @@ fn fit(rvm: &Rvm, table: &Table, size: usize, for_all: bool, watch: &Watch) -> R
         return Ok(None);
     }
     let each = if for_all { n as f64 / size as f64 } else { 1.0 };
-    let left = watch.left().map(|left| (SHARE * left.as_secs_f64()).max(f64::MIN_POSITIVE));
+    let left = watch.left().map(|left| (share * left.as_secs_f64()).max(f64::MIN_POSITIVE));
     let (own, start) = (Rvm { time_limit: left, ..rvm.clone() }, Instant::now());
     let sample = Table {
         rvm: &own,
@@ -86,7 +97,7 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::likelihood::{Bernoulli, Poisson};
     use crate::report::{Interrupt, Status};
-    use crate::rvm::{Centres, Dictionary, Sequential};
+    use crate::rvm::{Centres, Dictionary, Em, MacKay, Sequential, Variational};
     use crate::targets::Targets;
 
     const N: usize = MANY_ROWS / 2 * 3;
@@ -159,17 +170,29 @@ mod tests {
         }
     }
 
-    /// Where the time is up before all rows have told anything, the model is that of the sample.
+    /// Where the time is up before all rows have told anything, the model is that of the sample, by all schemes.
     #[test]
     fn a_sample_stands_in_for_all_rows() {
         let x = inputs();
         let labels = labels(&x);
-        let rvm = Rvm { time_limit: Some(1e-9), ..machine() };
-        let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
-        assert_eq!((model.n_rows, report.repairs.left_out_rows), (HASTY_SAMPLE, N - HASTY_SAMPLE));
-        assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit));
-        assert!(report.certificate.reason.contains("no time for all rows"), "{}", report.certificate.reason);
-        assert!(model.predict_mean(x.view()).unwrap().iter().all(|p| p.is_finite()));
+        let empty = Sequential { start: Start::Empty, ..Sequential::default() };
+        let schemes: [Inference; 5] = [
+            Sequential::default().into(),
+            empty.into(),
+            MacKay::default().into(),
+            Em::default().into(),
+            Variational::default().into(),
+        ];
+        for inference in schemes {
+            let name = format!("{inference:?}");
+            let rvm = Rvm { inference, time_limit: Some(1e-9), ..machine() };
+            let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+            assert_eq!((model.n_rows, report.repairs.left_out_rows), (HASTY_SAMPLE, N - HASTY_SAMPLE), "{name}");
+            assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit), "{name}");
+            assert!(report.certificate.reason.contains("no time for all rows"), "{name}: {}", report.certificate.reason);
+            assert!(model.relevance.len() > 3, "{name}");
+            assert!(model.predict_mean(x.view()).unwrap().iter().all(|p| p.is_finite()), "{name}");
+        }
     }
 
     /// Nothing where the sample could tell nothing, or has no room; where few rows are enough; or where the start is chosen.
@@ -186,7 +209,7 @@ mod tests {
         none(&machine(), &rare);
         none(&Rvm { memory_limit: Some(42_000_000), ..machine() }, &labels);
         none(&Rvm { inference: Sequential { start: Start::Empty, ..Sequential::default() }.into(), ..machine() }, &labels);
-        none(&Rvm { inference: crate::rvm::MacKay::default().into(), ..machine() }, &labels);
+        none(&Rvm { inference: MacKay::default().into(), ..machine() }, &labels);
         with_table(&machine(), &x, &Targets::classes(&labels, 2), |table, watch| {
             let some = Landmarks::any(N, MANY_ROWS, 0);
             let rvm = machine();
