@@ -47,7 +47,9 @@ pub(super) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(M
         return Ok(None);
     }
     let (size, share) = match &rvm.inference {
-        Inference::Sequential(_) => (HASTY_SAMPLE, SHARE),
+        Inference::Sequential(scheme) if scheme.start == Start::Auto => (HASTY_SAMPLE, SHARE),
+        // From nothing there is a first model at once, and the time is better spent on all rows.
+        Inference::Sequential(_) => return Ok(None),
         _ => (HASTY_SAMPLE.min(HASTY_STEP / table.dictionary_size().pow(2).max(1)), SLOW_SHARE),
     };
     fit(rvm, table, size.max(LEAST_SAMPLE), false, share, watch)
@@ -170,24 +172,25 @@ mod tests {
         }
     }
 
-    /// Where the time is up before all rows have told anything, the model is that of the sample, by all schemes.
+    /// Where the time is up before all rows have told anything, the model is that of the sample, by all schemes; of no more
+    /// rows than needed where all columns are taken at once.
     #[test]
     fn a_sample_stands_in_for_all_rows() {
         let x = inputs();
         let labels = labels(&x);
-        let empty = Sequential { start: Start::Empty, ..Sequential::default() };
-        let schemes: [Inference; 5] = [
-            Sequential::default().into(),
-            empty.into(),
-            MacKay::default().into(),
-            Em::default().into(),
-            Variational::default().into(),
+        let cases: [(Inference, usize, usize); 5] = [
+            (Sequential::default().into(), 40, HASTY_SAMPLE),
+            (MacKay::default().into(), 40, HASTY_SAMPLE),
+            (MacKay::default().into(), 300, HASTY_STEP / 300 / 300),
+            (Em::default().into(), 40, HASTY_SAMPLE),
+            (Variational::default().into(), 40, HASTY_SAMPLE),
         ];
-        for inference in schemes {
-            let name = format!("{inference:?}");
-            let rvm = Rvm { inference, time_limit: Some(1e-9), ..machine() };
+        for (inference, columns, rows) in cases {
+            let name = format!("{inference:?}, {columns}");
+            let dictionary = Dictionary::Size(columns);
+            let rvm = Rvm { inference, dictionary, time_limit: Some(1e-9), ..machine() };
             let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
-            assert_eq!((model.n_rows, report.repairs.left_out_rows), (HASTY_SAMPLE, N - HASTY_SAMPLE), "{name}");
+            assert_eq!((model.n_rows, report.repairs.left_out_rows), (rows, N - rows), "{name}");
             assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit), "{name}");
             assert!(report.certificate.reason.contains("no time for all rows"), "{name}: {}", report.certificate.reason);
             assert!(model.relevance.len() > 3, "{name}");
