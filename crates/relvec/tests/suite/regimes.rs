@@ -172,7 +172,7 @@ fn parts_end_within_ten_nats_of_the_whole() {
 fn few_kernels_of_many_rows_find_their_places() {
     for seed in [3, 8] {
         let sinc = |r: &[f64]| (r[0] - 10.0).sin() / (r[0] - 10.0);
-        let data = Data::new(seed, uniform(seed, 4000, 1, 20.0), 0.1, sinc);
+        let data = Data::new(seed, uniform(seed, 2000, 1, 20.0), 0.1, sinc);
         let rvm = all(0.1);
         let (model, report) = data.fit(&rvm);
         sound(&model, &report);

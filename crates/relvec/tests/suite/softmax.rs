@@ -374,12 +374,12 @@ fn the_scheme_of_two_classes_takes_them_one_by_one() {
 /// As many classes as rows: nothing can be learnt, and it does not take long to see.
 #[test]
 fn a_class_for_each_row() {
-    let n = 1000;
+    let n = 400;
     let x = Array2::from_shape_fn((n, 2), |(i, d)| ((i * (7 + 4 * d)) % n) as f64);
     let labels: Vec<usize> = (0..n).collect();
     let rvm = Rvm { max_iterations: 5, ..rule(MultiClass::Joint) };
     let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, n), &mut silent).unwrap();
-    // Moderation looks at all pairs of classes, a million for each row.
+    // Moderation looks at all pairs of classes, many thousands for each row.
     for (rows, moderation) in [(n, Moderation::PlugIn), (30, Moderation::Posterior)] {
         let p = model.predict_probability(x.slice(s![..rows, ..]), moderation).unwrap();
         assert!(p.sum_axis(Axis(1)).iter().all(|s| (s - 1.0).abs() < 1e-9));
