@@ -84,7 +84,6 @@ fn solve(
     warm: Option<&Solution>,
 ) -> Result<Solution> {
     let (outputs, m) = each.dim();
-    let by_class = outputs == contrasts.n_classes();
     let (phi, bytes) = laplace::phi(problem, active, warm);
     // Where each column was in the last model.
     let places: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
@@ -96,27 +95,69 @@ fn solve(
     let sweep = Sweep { problem, phi, classes: contrasts.n_classes(), contrasts, alpha: each };
     let known = warm.and_then(|s| s.joint.as_ref()).map(|j| Known { pairs: &j.pairs, places: &places });
     let (place, pairs, factor) = sweep.newton(start, known)?;
-
-    let log_det = factor.log_det();
     let sum_log_alpha: f64 = sweep.alpha.iter().filter(|a| a.is_finite()).map(|a| a.ln()).sum();
-    let log_evidence = place.value + 0.5 * sum_log_alpha - 0.5 * log_det;
-    let mut variance = variances(&factor.inverse(), (outputs, m));
-    variance.zip_mut_with(&sweep.alpha, |v, a| *v = if a.is_finite() { *v } else { 0.0 });
-    let total = variance.sum_axis(Axis(0)).to_vec();
-    // One output alone, at the mean of the curvature: what judges single basis functions.
-    let mut gram = Array2::zeros((m, m));
-    pairs.iter().for_each(|pair| gram += pair);
-    gram *= 2.0 / (sweep.classes - 1) as f64;
-    let mean_factor = Cholesky::of_sum(&gram, alpha)?;
+    let log_evidence = place.value + 0.5 * sum_log_alpha - 0.5 * factor.log_det();
     let kept = match sweep.phi {
         Phi::Kept(phi) if laplace::worth_keeping(problem, bytes) => Some(phi),
         _ => None,
     };
-    let mean = place.v.into_raw_vec_and_offset().0;
-    let by_class = by_class.then_some(ByClass { alpha: sweep.alpha, variance });
-    let (joint, jitter) = (Joint { lower: factor.lower, pairs, by_class }, factor.jitter);
-    let one = Solution::at_mode(active, alpha, mean, mean_factor, log_evidence, Some(Rc::new(gram)), kept);
-    Ok(one.with_outputs(outputs, total, joint, jitter))
+    let mode = Mode { v: place.v, pairs, factor, log_evidence };
+    mode.solution(active, alpha, sweep.alpha, &sweep.contrasts, kept)
+}
+
+/// The same mode with the columns at `order` in its place: all that is known of it, without a look at the rows.
+pub(crate) fn reordered(solution: &Solution, joint: &Joint, order: &[usize]) -> Result<Solution> {
+    let contrasts = solution.contrasts();
+    let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
+    let alpha: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
+    let each = match &joint.by_class {
+        Some(own) => Array2::from_shape_fn((solution.outputs, order.len()), |(k, i)| own.alpha[[k, order[i]]]),
+        None => Array2::from_shape_fn((solution.outputs, order.len()), |(_, i)| alpha[i]),
+    };
+    let (m, v) = (order.len(), solution.functions_for(&contrasts));
+    let v = Array2::from_shape_fn((solution.outputs, m), |(r, i)| v[[r, order[i]]]);
+    let of_pair = |pair: &Array2<f64>| Array2::from_shape_fn((m, m), |(i, j)| pair[[order[i], order[j]]]);
+    let pairs: Vec<_> = joint.pairs.iter().map(of_pair).collect();
+    let factor = hessian(&contrasts, &each, &pairs)?;
+    Mode { v, pairs, factor, log_evidence: solution.log_evidence }.solution(&active, &alpha, each, &contrasts, None)
+}
+
+/// A mode, and what is known there.
+struct Mode {
+    /// The weights, [R, M].
+    v: Array2<f64>,
+    /// Products of the pairs of classes.
+    pairs: Vec<Array2<f64>>,
+    /// Of the Hessian.
+    factor: Cholesky,
+    log_evidence: f64,
+}
+
+impl Mode {
+    /// The solution at precisions `each`, [R, M], that `alpha`, `[M]`, stand for.
+    fn solution(
+        self,
+        active: &[usize],
+        alpha: &[f64],
+        each: Array2<f64>,
+        contrasts: &Contrasts,
+        kept: Option<Rc<Array2<f64>>>,
+    ) -> Result<Solution> {
+        let (outputs, m) = each.dim();
+        let mut variance = variances(&self.factor.inverse(), (outputs, m));
+        variance.zip_mut_with(&each, |v, a| *v = if a.is_finite() { *v } else { 0.0 });
+        let total = variance.sum_axis(Axis(0)).to_vec();
+        // One output alone, at the mean of the curvature: what judges single basis functions.
+        let mut gram = Array2::zeros((m, m));
+        self.pairs.iter().for_each(|pair| gram += pair);
+        gram *= 2.0 / (contrasts.n_classes() - 1) as f64;
+        let mean_factor = Cholesky::of_sum(&gram, alpha)?;
+        let mean = self.v.iter().copied().collect();
+        let by_class = (outputs == contrasts.n_classes()).then_some(ByClass { alpha: each, variance });
+        let (joint, jitter) = (Joint { lower: self.factor.lower, pairs: self.pairs, by_class }, self.factor.jitter);
+        let one = Solution::at_mode(active, alpha, mean, mean_factor, self.log_evidence, Some(Rc::new(gram)), kept);
+        Ok(one.with_outputs(outputs, total, joint, jitter))
+    }
 }
 
 impl Sweep<'_> {
@@ -346,23 +387,27 @@ impl Sweep<'_> {
         problem.table.interrupt.check()
     }
 
-    /// Cholesky factor of minus the Hessian, [R M, R M], out of the products of pairs. A weight that is not in the model
-    /// has the row of a unit matrix.
     fn hessian(&self, pairs: &[Array2<f64>]) -> Result<Cholesky> {
-        let mut h = self.contrasts.curvature(pairs);
-        let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
-        for (i, a) in self.alpha.iter().enumerate() {
-            if a.is_finite() {
-                h[[i, i]] += a;
-                continue;
-            }
-            h.row_mut(i).fill(0.0);
-            h.column_mut(i).fill(0.0);
-            h[[i, i]] = 1.0;
-        }
-        linalg::mirror(&mut h);
-        Cholesky::new(h, scale)
+        hessian(&self.contrasts, &self.alpha, pairs)
     }
+}
+
+/// Cholesky factor of minus the Hessian, [R M, R M], out of the products of pairs, at precisions `alpha`, [R, M]. A weight that
+/// is not in the model has the row of a unit matrix.
+fn hessian(contrasts: &Contrasts, alpha: &Array2<f64>, pairs: &[Array2<f64>]) -> Result<Cholesky> {
+    let mut h = contrasts.curvature(pairs);
+    let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+    for (i, a) in alpha.iter().enumerate() {
+        if a.is_finite() {
+            h[[i, i]] += a;
+            continue;
+        }
+        h.row_mut(i).fill(0.0);
+        h.column_mut(i).fill(0.0);
+        h[[i, i]] = 1.0;
+    }
+    linalg::mirror(&mut h);
+    Cholesky::new(h, scale)
 }
 
 /// inv(H) g, [R, M].
@@ -379,4 +424,58 @@ fn variances(inverse: &Array2<f64>, shape: (usize, usize)) -> Array2<f64> {
         all.iter_mut().zip(row).take(i + 1).for_each(|(v, w)| *v += w * w);
     }
     all.into_shape_with_order(shape).expect("one of each weight")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Rbf;
+    use crate::likelihood::Softmax;
+    use crate::report::Interrupt;
+    use crate::rvm::Rvm;
+    use crate::rvm::table::Table;
+    use crate::rvm::workspace::Workspace;
+    use crate::targets::Targets;
+
+    /// Columns change places without another look at the rows, whether classes share precisions or not.
+    #[test]
+    fn reordered_is_the_mode_of_the_columns_in_that_order() {
+        let fraction = |i: usize, by: f64| ((i + 1) as f64 * by).fract();
+        let x = Array2::from_shape_fn((200, 2), |(i, j)| 4.0 * fraction(i, [0.618_033_988_75, 0.754_877_666_25][j]));
+        let labels: Vec<usize> = (0..200).map(|i| (x[[i, 0]] + 2.0 * fraction(i, 0.569_840_290_998)) as usize / 2).collect();
+        let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), likelihood: Softmax::default().into(), ..Rvm::default() };
+        let interrupt = Interrupt::default();
+        let table = Table::new(&rvm, x.view(), &Targets::classes(&labels, 3), &interrupt).unwrap();
+        let problem = Problem::new(&table, table.dictionary()).unwrap().0;
+        let active: Vec<usize> = (0..200).step_by(9).collect();
+        let m = active.len();
+        let alpha: Vec<f64> = (0..m).map(|i| [1e-2, 3.0, 0.4][i % 3]).collect();
+        let shared = mode(&problem, &active, &alpha, None).unwrap();
+        let each = |(k, i): (usize, usize)| if (k + i) % 4 == 3 { f64::INFINITY } else { alpha[i] * (k + 1) as f64 };
+        let own = mode_by_class(&problem, &active, Array2::from_shape_fn((3, m), each), &shared).unwrap();
+        let order: Vec<usize> = (0..m).map(|i| (7 * i + 3) % m).collect();
+        let work = Workspace::new(&problem, None);
+        for there in [&shared, &own] {
+            let moved = work.reordered(there, &order, &[]).unwrap();
+            let solved = match there.by_class() {
+                Some(own) => mode_by_class(&problem, &moved.active, own.alpha.select(Axis(1), &order), &shared),
+                None => mode(&problem, &moved.active, &moved.a, None),
+            };
+            let solved = solved.unwrap();
+            assert_eq!((&moved.a, moved.outputs), (&solved.a, solved.outputs));
+            assert!((moved.log_evidence - solved.log_evidence).abs() < 1e-9 * solved.log_evidence.abs());
+            let close = |what: &str, a: &[f64], b: &[f64]| {
+                let largest = b.iter().fold(0.0f64, |l, v| l.max(v.abs()));
+                assert_eq!(a.len(), b.len());
+                let off = a.iter().zip(b).fold(0.0f64, |off, (a, b)| off.max((a - b).abs()));
+                assert!(off < 1e-8 * largest, "{what} {}: {off} of {largest}", there.by_class().is_some());
+            };
+            close("means", &moved.mean, &solved.mean);
+            close("variances", &moved.variance, &solved.variance);
+            let lower = |s: &Solution| s.joint.as_ref().unwrap().lower.iter().copied().collect::<Vec<f64>>();
+            close("posterior", &lower(&moved), &lower(&solved));
+            let alone = |s: &Solution| s.lower.iter().copied().collect::<Vec<f64>>();
+            close("that of one output", &alone(&moved), &alone(&solved));
+        }
+    }
 }

@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use ndarray::Axis;
-
 use super::factor::Factor;
 use super::gain::{KernelPrior, Noise};
 use super::laplace::{self, Guess, Promising};
@@ -93,10 +91,10 @@ impl<'p> Workspace<'p> {
 
     /// The same model with the columns at `order` in its place.
     pub fn reordered(&self, solution: &Solution, order: &[usize], noise: &[Noise]) -> Result<Solution> {
-        let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
-        if let Some(own) = solution.by_class() {
-            return multinomial::mode_by_class(self.problem, &active, own.alpha.select(Axis(1), order), solution);
+        if let Some(joint) = &solution.joint {
+            return multinomial::reordered(solution, joint, order);
         }
+        let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
         let a: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
         if self.quadratic.is_none()
             && solution.outputs == 1
