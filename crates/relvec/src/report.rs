@@ -51,6 +51,11 @@ impl Interrupt {
         self.is_raised_by_hand() || self.deadline.as_ref().is_some_and(late)
     }
 
+    /// Whether it is too late for what may be left out, whether or not the deadline counts yet.
+    pub(crate) fn is_late(&self) -> bool {
+        self.is_raised_by_hand() || self.deadline.as_ref().is_some_and(|(at, _)| Instant::now() >= *at)
+    }
+
     /// Whether [`Interrupt::raise`] was called.
     pub(crate) fn is_raised_by_hand(&self) -> bool {
         self.raised.load(Ordering::Relaxed)
@@ -69,6 +74,19 @@ impl Interrupt {
     /// The deadline counts no more.
     pub(crate) fn disarm(&self) {
         self.deadline.iter().for_each(|(_, armed)| armed.store(false, Ordering::Relaxed));
+    }
+
+    /// `work` with a deadline that counts, whether or not it does before and after: where it passes, nothing.
+    pub(crate) fn in_time<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
+        let armed = self.deadline.iter().any(|(_, armed)| armed.swap(true, Ordering::Relaxed));
+        let done = work();
+        if !armed {
+            self.disarm();
+        }
+        match done {
+            Err(Error::Interrupted) if !self.is_raised_by_hand() => Ok(None),
+            done => done.map(Some),
+        }
     }
 
     /// # Errors

@@ -124,14 +124,9 @@ pub(crate) fn model(
     match problem.table.rvm.posterior {
         PosteriorRule::Averaged if !problem.constant_curvature() => average_curvature(problem, &ordered, &mut model)?,
         PosteriorRule::Auto if several_classes(problem) && status != Status::Stopped => {
-            let (laplace, interrupt) = (model.posterior.clone(), &problem.table.interrupt);
-            interrupt.arm();
-            let done = average_curvature(problem, &ordered, &mut model);
-            interrupt.disarm();
-            match done {
-                // Out of time.
-                Err(Error::Interrupted) if !interrupt.is_raised() => model.posterior = laplace,
-                done => done?,
+            let laplace = model.posterior.clone();
+            if problem.table.interrupt.in_time(|| average_curvature(problem, &ordered, &mut model))?.is_none() {
+                model.posterior = laplace;
             }
         }
         _ => {}

@@ -175,14 +175,22 @@ impl Landmarks {
         let n = x.nrows();
         let canonical = Canonical::new(x, &vec![0.0; n], &vec![1.0; n], None);
         let size = dictionary.size(canonical.origin.len());
-        let chosen = self.choose(canonical.rows.view(), &canonical.first, size, kernel, seed);
+        let chosen = self.choose(canonical.rows.view(), &canonical.first, size, kernel, seed, &|| false);
         let mut rows: Vec<usize> = chosen.into_iter().map(|k| canonical.origin[k]).collect();
         rows.sort_unstable();
         rows
     }
 
-    /// Places in `rows` (rows of `x`, all different) of `size` landmarks, ascending.
-    pub(crate) fn choose(&self, x: ArrayView2<f64>, rows: &[usize], size: usize, kernel: &Kernel, seed: u64) -> Vec<usize> {
+    /// Places in `rows` (rows of `x`, all different) of `size` landmarks, ascending; as good as they are once it `is_late`.
+    pub(crate) fn choose(
+        &self,
+        x: ArrayView2<f64>,
+        rows: &[usize],
+        size: usize,
+        kernel: &Kernel,
+        seed: u64,
+        is_late: &dyn Fn() -> bool,
+    ) -> Vec<usize> {
         if size >= rows.len() {
             return (0..rows.len()).collect();
         }
@@ -192,7 +200,7 @@ impl Landmarks {
             Landmarks::Kmedoids => {
                 let sample = index::sample(&mut random, rows.len(), SAMPLE.max(2 * size).min(rows.len())).into_vec();
                 let points = scaled(x, sample.iter().map(|k| rows[*k]).collect::<Vec<_>>().as_slice(), kernel);
-                medoids(&points, size, &mut random).into_iter().map(|k| sample[k]).collect()
+                medoids(&points, size, &mut random, is_late).into_iter().map(|k| sample[k]).collect()
             }
         };
         chosen.sort_unstable();
@@ -219,9 +227,12 @@ fn scaled(x: ArrayView2<f64>, rows: &[usize], kernel: &Kernel) -> Array2<f64> {
 }
 
 /// `size` different rows of `points` near the centres of k-means; the rows are in random order.
-fn medoids(points: &Array2<f64>, size: usize, random: &mut Pcg64) -> Vec<usize> {
-    let mut centres = points.select(Axis(0), &seeds(points, size, random));
+fn medoids(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn Fn() -> bool) -> Vec<usize> {
+    let mut centres = points.select(Axis(0), &seeds(points, size, random, is_late));
     for _ in 0..ROUNDS {
+        if is_late() {
+            break;
+        }
         let labels = nearest(points.view(), centres.view());
         let mut sums = Array2::<f64>::zeros(centres.dim());
         let mut counts = vec![0.0; size];
@@ -248,12 +259,16 @@ fn medoids(points: &Array2<f64>, size: usize, random: &mut Pcg64) -> Vec<usize> 
 
 /// First centres of k-means: each drawn with odds of its squared distance from those before it (k-means++),
 /// so that no clump of rows goes without.
-fn seeds(points: &Array2<f64>, size: usize, random: &mut Pcg64) -> Vec<usize> {
+fn seeds(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn Fn() -> bool) -> Vec<usize> {
     let features = points.t().as_standard_layout().into_owned();
     let mut far = vec![f64::INFINITY; points.nrows()];
     let mut distance = vec![0.0; points.nrows()];
     let mut out = vec![0];
     while out.len() < size {
+        if is_late() {
+            // The points are in random order, and any will do.
+            return (0..size).collect();
+        }
         let last = points.row(out[out.len() - 1]);
         vector::run(Nearer { features: &features, last, distance: &mut distance, far: &mut far });
         let total: f64 = far.iter().fold(0.0, |t, d| t + d);
@@ -354,10 +369,10 @@ mod tests {
         for landmarks in [Landmarks::Kmedoids, Landmarks::Uniform] {
             for kernel in [Kernel::from(Linear {}), Kernel::from(Rbf { gamma: vec![1.0, 1e-6].into() })] {
                 for size in [1, 7, 999, 1000, 5000] {
-                    let chosen = landmarks.choose(x.view(), &rows, size, &kernel, 3);
+                    let chosen = landmarks.choose(x.view(), &rows, size, &kernel, 3, &|| false);
                     assert_eq!(chosen.len(), size.min(1000));
                     assert!(chosen.windows(2).all(|w| w[0] < w[1]));
-                    assert_eq!(chosen, landmarks.choose(x.view(), &rows, size, &kernel, 3));
+                    assert_eq!(chosen, landmarks.choose(x.view(), &rows, size, &kernel, 3, &|| false));
                 }
             }
         }
@@ -370,7 +385,8 @@ mod tests {
         let rows: Vec<usize> = (0..500).collect();
         let kernel = Kernel::from(Rbf::default());
         let clumps = |landmarks: Landmarks, seed: u64| {
-            let mut clumps: Vec<usize> = landmarks.choose(x.view(), &rows, 30, &kernel, seed).iter().map(|k| k % 10).collect();
+            let mut clumps: Vec<usize> =
+                landmarks.choose(x.view(), &rows, 30, &kernel, seed, &|| false).iter().map(|k| k % 10).collect();
             clumps.sort_unstable();
             clumps.dedup();
             clumps.len()
@@ -384,7 +400,7 @@ mod tests {
         for unit in [1e-300, 1.0, 1e150] {
             let x = grid(600).mapv(|v| v * unit);
             let rows: Vec<usize> = (0..600).collect();
-            assert_eq!(Landmarks::Kmedoids.choose(x.view(), &rows, 20, &Kernel::from(Rbf::default()), 0).len(), 20);
+            assert_eq!(Landmarks::Kmedoids.choose(x.view(), &rows, 20, &Kernel::from(Rbf::default()), 0, &|| false).len(), 20);
         }
     }
 

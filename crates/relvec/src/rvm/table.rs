@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 
@@ -81,8 +82,8 @@ pub(crate) struct Table<'a> {
 /// Where the columns of candidates come from.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// Some of the rows, `[L]`.
-    Rows { kernel: Kernel, rows: Vec<usize> },
+    /// Some of the rows, `[L]`; and those candidates that may enter the model, once they are chosen.
+    Rows { kernel: Kernel, rows: Vec<usize>, chosen: OnceLock<Vec<usize>> },
     /// Given centres, [L, D].
     Centres { kernel: Kernel, centres: Array2<f64> },
     /// The columns of the rows themselves.
@@ -235,7 +236,7 @@ impl<'a> Table<'a> {
                         (0..centres.nrows()).map(|k| kept.iter().position(|c| *c == k).expect("each is kept once")).collect();
                     Source::Centres { kernel, centres }
                 }
-                _ => Source::Rows { kernel, rows: canonical.first },
+                _ => Source::Rows { kernel, rows: canonical.first, chosen: OnceLock::new() },
             }
         };
         Ok(Table {
@@ -332,9 +333,12 @@ impl<'a> Table<'a> {
     pub fn with<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, some: Option<&[usize]>) -> Table<'b> {
         let pick = |v: &[f64]| some.map_or_else(|| v.to_vec(), |some| some.iter().map(|n| v[*n]).collect());
         let source = match &self.source {
-            Source::Rows { rows, .. } => {
+            Source::Rows { kernel: own, rows, chosen } => {
                 let kept = |n: &usize| some.map_or(Some(*n), |some| some.binary_search(n).ok());
-                Source::Rows { kernel: kernel.clone(), rows: rows.iter().filter_map(kept).collect() }
+                let choice = |rvm: &Rvm| (rvm.dictionary, rvm.landmarks.clone(), rvm.seed);
+                let same = some.is_none() && kernel == own && choice(rvm) == choice(self.rvm);
+                let chosen = if same { chosen.clone() } else { OnceLock::new() };
+                Source::Rows { kernel: kernel.clone(), rows: rows.iter().filter_map(kept).collect(), chosen }
             }
             Source::Centres { centres, .. } => Source::Centres { kernel: kernel.clone(), centres: centres.clone() },
             Source::Given => Source::Given,
@@ -564,7 +568,7 @@ impl<'a> Table<'a> {
             Source::Centres { kernel, centres } => {
                 (self.rows.clone(), Columns::Kernel { kernel: kernel.clone(), centres: centres.select(Axis(0), places) })
             }
-            Source::Rows { kernel, rows } => {
+            Source::Rows { kernel, rows, .. } => {
                 let chosen: Vec<usize> = places.iter().map(|k| rows[*k]).collect();
                 let centres = self.rows.select(Axis(0), &chosen);
                 (self.rows.clone(), Columns::Kernel { kernel: kernel.clone(), centres })
@@ -575,7 +579,7 @@ impl<'a> Table<'a> {
     /// The kernel, and the rows behind some candidates; `None` where those are no rows.
     pub fn rows_of(&self, places: &[usize]) -> Option<(&Kernel, Vec<usize>)> {
         match &self.source {
-            Source::Rows { kernel, rows } => Some((kernel, places.iter().map(|k| rows[*k]).collect())),
+            Source::Rows { kernel, rows, .. } => Some((kernel, places.iter().map(|k| rows[*k]).collect())),
             Source::Centres { .. } | Source::Given => None,
         }
     }
@@ -604,9 +608,11 @@ impl<'a> Table<'a> {
     pub fn choose(&self, among: &[usize], size: usize) -> Vec<usize> {
         let seed = self.rvm.seed;
         match &self.source {
-            Source::Rows { kernel, rows } => {
+            Source::Rows { kernel, rows, .. } => {
                 let rows: Vec<usize> = among.iter().map(|k| rows[*k]).collect();
-                self.rvm.landmarks.choose(self.rows.view(), &rows, size, kernel, seed).into_iter().map(|k| among[k]).collect()
+                let (landmarks, is_late) = (&self.rvm.landmarks, || self.interrupt.is_late());
+                let chosen = landmarks.choose(self.rows.view(), &rows, size, kernel, seed, &is_late);
+                chosen.into_iter().map(|k| among[k]).collect()
             }
             _ => Landmarks::any(among.len(), size, seed).into_iter().map(|k| among[k]).collect(),
         }
@@ -622,8 +628,8 @@ impl<'a> Table<'a> {
     /// Candidates that may enter the model, ascending places: all, or the landmarks.
     pub fn dictionary(&self) -> Vec<usize> {
         let all: Vec<usize> = (0..self.origin.len()).collect();
-        match self.source {
-            Source::Rows { .. } => self.choose(&all, self.dictionary_size()),
+        match &self.source {
+            Source::Rows { chosen, .. } => chosen.get_or_init(|| self.choose(&all, self.dictionary_size())).clone(),
             _ => all,
         }
     }
