@@ -48,7 +48,7 @@ fn sums_take(table: &Table) -> Result<Duration> {
 /// A fit to a sample has not seen all that it was to see.
 pub(super) fn of_sample((model, report): (Model, Report)) -> (Model, Report) {
     let status = if report.status == Status::Converged { Status::TimeLimit } else { report.status };
-    let reason = format!("time_limit leaves no time for all rows; in the sample: {}", report.certificate.reason);
+    let reason = format!("time_limit leaves no time for all rows and candidates; of some: {}", report.certificate.reason);
     let certificate = Certificate { reason, ..report.certificate };
     (Model { status, ..model }, Report { status, certificate, ..report })
 }

@@ -148,8 +148,8 @@ pub struct Rvm {
     pub keep_statistics: bool,
     /// Largest number of iterations, >= 1.
     pub max_iterations: usize,
-    /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit. The best model so far is returned; where the sums
-    /// over all rows, which come before any model, would take too long, one of a sample of the rows.
+    /// Largest wall-clock time of a fit in seconds, > 0; `None`: no limit. The best model so far is returned; where the first
+    /// look at all rows, which comes before any model, would take too long, one of a sample of the rows, or of some candidates.
     pub time_limit: Option<f64>,
     /// Most memory that a fit may take, in bytes; `None`: a quarter of the machine's.
     pub memory_limit: Option<u64>,
@@ -643,6 +643,7 @@ impl Rvm {
         }
         let found = sampled::start(self, table, watch)
             .and_then(|sampled| self.search_from(table, sums, None, sampled.as_ref(), brief, watch));
+        table.interrupt.disarm();
         let hasty = hasty.map(|(model, report)| (model, Report { seconds: watch.elapsed().as_secs_f64(), ..report }));
         match (found, hasty) {
             (Err(Error::Interrupted), Some(hasty)) if !table.interrupt.is_raised_by_hand() => Ok(in_time::of_sample(hasty)),

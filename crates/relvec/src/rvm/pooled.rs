@@ -43,7 +43,8 @@ const SETTLED: f64 = 1e-2;
 const WORTHWHILE: f64 = 1e-5;
 
 /// The candidates that models of one class against the others need, ascending, and the precisions to begin at;
-/// nothing where the scheme or the classes leave no choice.
+/// nothing where the scheme or the classes leave no choice,
+/// or there is no time for it.
 pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Vec<usize>, Warm)>> {
     let Some(scheme) = suits(rvm, table) else { return Ok(None) };
     let places = pool(rvm, scheme, table, watch)?;
@@ -54,15 +55,14 @@ pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(V
     let work = Workspace::new(&problem, sums);
     let active = problem.usable();
     let alpha = problem.first_precisions(&active, 1.0 / (table.count * table.count));
-    let mut now = match work.solve(&active, &alpha, &table.noise, At::Best, None) {
-        Ok(first) => first,
+    let interrupt = &table.interrupt;
+    let mut now = match interrupt.in_time(|| work.solve(&active, &alpha, &table.noise, At::Best, None)) {
+        Ok(Some(first)) => first,
         // Then there is no such model to begin at.
-        Err(Error::Singular { .. }) => return Ok(None),
+        Ok(None) | Err(Error::Singular { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
-    while !watch.is_late()
-        && let Some(step) = SETTLE.step(&work, &table.noise, &now)?
-    {
+    while let Some(Some(step)) = interrupt.in_time(|| SETTLE.step(&work, &table.noise, &now))? {
         let gain = step.solution.log_evidence - now.log_evidence;
         now = step.solution;
         if step.change < SETTLED || gain < WORTHWHILE * table.count {

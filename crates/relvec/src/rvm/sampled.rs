@@ -18,68 +18,111 @@ use crate::report::{Repairs, Report};
 /// of nats lower.
 const SAMPLE: usize = 50_000;
 const MANY_ROWS: usize = 100_000;
-/// The same of that for want of time.
+/// Rows of that for want of time, for each function; and how many times as many there have to be, or all are taken.
 const HASTY_SAMPLE: usize = 20_000;
-const HASTY_ROWS: usize = 50_000;
-/// Multiply-adds of a Newton step of that where a scheme takes all columns at once: its first mode takes dozens of steps.
-const HASTY_STEP: usize = 500_000_000;
+const HASTY_TIMES: f64 = 2.5;
+/// Multiply-adds of a Newton step of that where a scheme takes all columns at once (its first mode takes dozens of steps), for
+/// each second left; of so many seconds at least and at most.
+const HASTY_STEP: f64 = 5e8;
+const HASTY_SECONDS: (f64, f64) = (0.1, 1.0);
 /// It takes as many rows as fit into a share of the memory left, but no fewer than these.
 const LEAST_SAMPLE: usize = 5000;
 const MEMORY_SHARE: u64 = 4;
 /// Numbers per row beside its inputs.
 const VECTORS: usize = 28;
-/// Share of the time left that each may take; and that for want of time, where the scheme is slow to come to rest.
+/// Share of the time left that each may take; and that for want of time, where it is slow to come to rest.
 const SHARE: f64 = 0.5;
 const SLOW_SHARE: f64 = 0.2;
 
+/// A sample and what is done with it.
+struct Plan {
+    rows: usize,
+    /// Candidates, of those there are.
+    columns: usize,
+    /// Whether its rows count for all.
+    for_all: bool,
+    /// Share of the time left.
+    share: f64,
+}
+
 /// The model to begin at.
 pub(super) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<Model>> {
-    // Nothing where the search is not free to begin anywhere.
+    // Nothing where the search is not free to begin anywhere; that of several classes has its own way to begin.
     let free = matches!(&rvm.inference, Inference::Sequential(scheme) if scheme.start == Start::Auto);
-    let asked = free && table.height() > MANY_ROWS;
-    let fitted = if asked { fit(rvm, table, SAMPLE, true, SHARE, watch)? } else { None };
-    Ok(fitted.map(|(model, _)| model))
+    if !free || table.height() <= MANY_ROWS || table.outputs > 1 {
+        return Ok(None);
+    }
+    let plan = Plan { rows: SAMPLE, columns: usize::MAX, for_all: true, share: SHARE };
+    Ok(fit(rvm, table, &plan, watch)?.map(|(model, _)| model))
 }
 
 /// The model for want of another, if the time is limited.
 pub(super) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Model, Report)>> {
-    if watch.left().is_none() || table.height() <= HASTY_ROWS {
-        return Ok(None);
-    }
-    let (size, share) = match &rvm.inference {
-        Inference::Sequential(scheme) if scheme.start == Start::Auto => (HASTY_SAMPLE, SHARE),
+    let Some(left) = watch.left() else { return Ok(None) };
+    let plan = match &rvm.inference {
+        Inference::Sequential(scheme) if scheme.start == Start::Auto => {
+            let share = if table.outputs > 1 { SLOW_SHARE } else { SHARE };
+            Plan { rows: HASTY_SAMPLE / table.outputs, columns: usize::MAX, for_all: false, share }
+        }
         // From nothing there is a first model at once, and the time is better spent on all rows.
         Inference::Sequential(_) => return Ok(None),
-        _ => (HASTY_SAMPLE.min(HASTY_STEP / table.dictionary_size().pow(2).max(1)), SLOW_SHARE),
+        _ => {
+            let step = (HASTY_STEP * left.as_secs_f64().clamp(HASTY_SECONDS.0, HASTY_SECONDS.1)) as usize;
+            let weights = (table.dictionary_size() * table.outputs).clamp(1, (step / LEAST_SAMPLE).isqrt());
+            let rows = HASTY_SAMPLE.min(step / weights.pow(2));
+            Plan { rows, columns: (weights / table.outputs).max(1), for_all: false, share: SLOW_SHARE }
+        }
     };
-    fit(rvm, table, size.max(LEAST_SAMPLE), false, share, watch)
+    let (n, rows) = (table.height(), plan.rows.max(LEAST_SAMPLE));
+    // All rows where most of them would be taken.
+    let plan = Plan { rows: if n as f64 > HASTY_TIMES * rows as f64 { rows } else { n }, ..plan };
+    if plan.rows == n && plan.columns >= table.dictionary_size() {
+        return Ok(None);
+    }
+    fit(rvm, table, &plan, watch)
 }
 
-/// The model of so many rows, which may count for all, in a share of the time left; nothing where the curvature of rows does
-/// not move.
-fn fit(rvm: &Rvm, table: &Table, size: usize, for_all: bool, share: f64, watch: &Watch) -> Result<Option<(Model, Report)>> {
+/// The model of a sample; nothing where the curvature of rows does not move.
+fn fit(rvm: &Rvm, table: &Table, plan: &Plan, watch: &Watch) -> Result<Option<(Model, Report)>> {
     let (n, room) = (table.height(), table.memory_limit.saturating_sub(table.taken));
-    let row_bytes = 8 * (2 * table.rows.ncols() + VECTORS) as u64;
-    let size = size.min((room / MEMORY_SHARE / row_bytes) as usize);
-    if rvm.likelihood.as_dyn().constant_curvature() || table.outputs > 1 || table.bias_only || size < LEAST_SAMPLE {
+    let row_bytes = 8 * (2 * table.rows.ncols() + VECTORS * table.outputs) as u64;
+    let size = plan.rows.min((room / MEMORY_SHARE / row_bytes) as usize);
+    if rvm.likelihood.as_dyn().constant_curvature() || table.bias_only || size < LEAST_SAMPLE.min(n) {
         return Ok(None);
     }
-    let sample = table.sample(&table.dictionary(), &Landmarks::any(n, size, rvm.seed), room)?;
-    let mut weighty = sample.targets.iter().zip(&sample.weights).filter(|(_, weight)| **weight > 0.0);
-    let first = weighty.next().map(|(target, _)| *target);
-    if weighty.all(|(target, _)| Some(*target) == first) {
+    let mut rows = Landmarks::any(n, size, rvm.seed);
+    if table.outputs > 1 && table.blocks.is_none() {
+        // Of classes that are not among them the first row.
+        let mut first = vec![None; table.outputs + 1];
+        let weighty = rows.iter().copied().chain(0..n).filter(|row| table.weights[*row] > 0.0);
+        weighty.for_each(|row| _ = first[table.targets[row] as usize].get_or_insert(row));
+        rows.extend(first.into_iter().flatten());
+        rows.sort_unstable();
+        rows.dedup();
+    }
+    let dictionary = table.dictionary();
+    let places = Landmarks::any(dictionary.len(), plan.columns.min(dictionary.len()), rvm.seed);
+    let places: Vec<usize> = places.into_iter().map(|k| dictionary[k]).collect();
+    let sample = table.sample(&places, &rows, room)?;
+    let mut seen: Vec<f64> = vec![];
+    for (target, _) in sample.targets.iter().zip(&sample.weights).filter(|(_, weight)| **weight > 0.0) {
+        if !seen.contains(target) && seen.len() <= table.outputs {
+            seen.push(*target);
+        }
+    }
+    if seen.len() <= table.outputs {
         return Ok(None);
     }
-    let each = if for_all { n as f64 / size as f64 } else { 1.0 };
-    let left = watch.left().map(|left| (share * left.as_secs_f64()).max(f64::MIN_POSITIVE));
+    let each = if plan.for_all { n as f64 / rows.len() as f64 } else { 1.0 };
+    let left = watch.left().map(|left| (plan.share * left.as_secs_f64()).max(f64::MIN_POSITIVE));
     let (own, start) = (Rvm { time_limit: left, ..rvm.clone() }, Instant::now());
     let sample = Table {
         rvm: &own,
         weights: sample.weights.iter().map(|c| each * c).collect(),
         count: each * sample.count,
-        taken: size as u64 * row_bytes,
+        taken: rows.len() as u64 * row_bytes,
         interrupt: table.interrupt.for_one_fit(own.deadline(start)),
-        repairs: Repairs { left_out_rows: n - size, ..table.repairs.clone() },
+        repairs: Repairs { left_out_rows: n - rows.len(), ..table.repairs.clone() },
         ..sample
     };
     match own.search_from(&sample, None, None, None, false, &mut own.watch(&mut silent, &sample.interrupt, start)) {
@@ -97,7 +140,8 @@ mod tests {
     use super::*;
     use crate::design::Basis;
     use crate::kernel::Rbf;
-    use crate::likelihood::{Bernoulli, Poisson};
+    use crate::likelihood::{Bernoulli, Poisson, Softmax};
+    use crate::model::Moderation;
     use crate::report::{Interrupt, Status};
     use crate::rvm::{Centres, Dictionary, Em, MacKay, Sequential, Variational};
     use crate::targets::Targets;
@@ -173,28 +217,40 @@ mod tests {
     }
 
     /// Where the time is up before all rows have told anything, the model is that of the sample, by all schemes; of no more
-    /// rows than needed where all columns are taken at once.
+    /// rows and candidates than there is time for where all columns are taken at once.
     #[test]
     fn a_sample_stands_in_for_all_rows() {
         let x = inputs();
-        let labels = labels(&x);
-        let cases: [(Inference, usize, usize); 5] = [
-            (Sequential::default().into(), 40, HASTY_SAMPLE),
-            (MacKay::default().into(), 40, HASTY_SAMPLE),
-            (MacKay::default().into(), 300, HASTY_STEP / 300 / 300),
-            (Em::default().into(), 40, HASTY_SAMPLE),
-            (Variational::default().into(), 40, HASTY_SAMPLE),
+        let two = labels(&x);
+        // One class has a single row.
+        let rare: Vec<usize> = two.iter().enumerate().map(|(i, k)| if i == N / 3 { 2 } else { *k }).collect();
+        let joint = || Rvm { likelihood: Softmax::default().into(), ..machine() };
+        let cases = [
+            (Inference::from(Sequential::default()), machine(), &two, N, 40, HASTY_SAMPLE),
+            (MacKay::default().into(), machine(), &two, N, 40, HASTY_SAMPLE),
+            (MacKay::default().into(), machine(), &two, N, 300, LEAST_SAMPLE),
+            (MacKay::default().into(), machine(), &two, 6000, 300, 6000),
+            (Em::default().into(), machine(), &two, N, 40, HASTY_SAMPLE),
+            (Variational::default().into(), machine(), &two, N, 40, HASTY_SAMPLE),
+            (Sequential::default().into(), joint(), &rare, N, 40, HASTY_SAMPLE / 2),
+            (MacKay::default().into(), joint(), &rare, N, 80, LEAST_SAMPLE),
         ];
-        for (inference, columns, rows) in cases {
-            let name = format!("{inference:?}, {columns}");
+        for (inference, rvm, labels, n, columns, rows) in cases {
+            let name = format!("{inference:?}, {n} rows, {columns}");
             let dictionary = Dictionary::Size(columns);
-            let rvm = Rvm { inference, dictionary, time_limit: Some(1e-9), ..machine() };
-            let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
-            assert_eq!((model.n_rows, report.repairs.left_out_rows), (rows, N - rows), "{name}");
+            let rvm = Rvm { inference, dictionary, time_limit: Some(1e-9), ..rvm };
+            let (x, labels) = (x.slice(ndarray::s![..n, ..]), &labels[..n]);
+            let classes = labels.iter().max().unwrap() + 1;
+            let (model, report) = rvm.fit(x, &Targets::classes(labels, classes), &mut silent).unwrap();
+            let rows = if classes == 3 { rows + 1 } else { rows };
+            assert_eq!((model.n_rows, report.repairs.left_out_rows), (rows, n - rows), "{name}");
+            let most = ((HASTY_STEP * HASTY_SECONDS.0 / LEAST_SAMPLE as f64).sqrt() as usize / (classes - 1)).min(columns);
+            assert!(report.candidates == if n < N || columns > 40 { most } else { columns }, "{name}: {}", report.candidates);
             assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit), "{name}");
             assert!(report.certificate.reason.contains("no time for all rows"), "{name}: {}", report.certificate.reason);
             assert!(model.relevance.len() > 3, "{name}");
-            assert!(model.predict_mean(x.view()).unwrap().iter().all(|p| p.is_finite()), "{name}");
+            let p = model.predict_probability(x.slice(ndarray::s![..99, ..]), Moderation::Posterior).unwrap();
+            assert!(p.iter().all(|p| p.is_finite()), "{name}");
         }
     }
 

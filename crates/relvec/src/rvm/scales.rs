@@ -226,6 +226,15 @@ impl<'a> Search<'a> {
         let mut evaluations = 0;
         let width = self.width(&scene, &mut evaluations)?;
         let (begin, end) = self.climb(&scene, &width, rule, &mut evaluations)?;
+        let (count, constant) = self.table.count_of(&self.rows);
+        let outside = |inner: f64| self.table.log_evidence_out(inner + constant, count);
+        let shared_log_evidence = Some([outside(begin), outside(end.log_evidence)]);
+        let learnt = scene.outside(&end.kernel)?;
+        if self.is_late() {
+            // There is no time to compare it.
+            let (kernel, trial) = only(self.trial(learnt)?);
+            return Ok((kernel, KernelTrial { shared_log_evidence, evaluations, ..trial }));
+        }
         // What the gradient finds on some rows, with a shared precision, has to hold in fits: the width of the rule
         // "scale", or the best single one, is kept unless another fit is better.
         let mut plain = kernel.with_gamma(Gamma::Rule(GammaRule::Scale)).resolve(&self.table.data_scale())?;
@@ -237,7 +246,6 @@ impl<'a> Search<'a> {
         if rule == GammaRule::EvidenceArd {
             best.replace_if_higher(self.trial(scene.outside(&width.kernel)?)?);
         }
-        let learnt = scene.outside(&end.kernel)?;
         let mut factor = self.multiplied(&learnt, &mut best)?.unwrap_or(1.0);
         let mut more_rows = None;
         if rule == GammaRule::EvidenceArd
@@ -247,10 +255,7 @@ impl<'a> Search<'a> {
             more_rows = Some(rows);
             factor = self.multiplied(&learnt, &mut best)?.unwrap_or(factor);
         }
-        let (count, constant) = self.table.count_of(&self.rows);
-        let outside = |inner: f64| self.table.log_evidence_out(inner + constant, count);
         let (kernel, trial) = only(best);
-        let shared_log_evidence = Some([outside(begin), outside(end.log_evidence)]);
         Ok((kernel, KernelTrial { start_log_evidence, shared_log_evidence, evaluations, more_rows, factor, ..trial }))
     }
 
@@ -302,7 +307,7 @@ impl<'a> Search<'a> {
         let scene = search.scene(kernel, GammaRule::EvidenceArd)?;
         let Some(begin) = scene.shared(&scene.inside(best), search.many, log_a, evaluations)? else { return Ok(None) };
         let climb = Climb { together: false, landmarks: search.many, most: MORE_EVALUATIONS };
-        let end = scene.ascend(&begin, &begin.kernel, climb, evaluations, &|| self.is_late())?;
+        let end = scene.ascend(&begin, &begin.kernel, climb, evaluations)?;
         Ok(Some((search.rows.len(), scene.outside(&end.kernel)?)))
     }
 
@@ -390,7 +395,11 @@ impl<'a> Search<'a> {
             let (mut worse, mut log_a) = (0, FIRST_PRECISION.ln());
             for k in ways {
                 let kernel = scene.first.times_gamma(2f64.powi(k));
-                let found = scene.shared(&kernel, self.few, log_a, evaluations)?;
+                let found = match &best {
+                    // There has to be one.
+                    None => scene.shared_at_last(&kernel, self.few, log_a, evaluations)?,
+                    Some(_) => scene.shared(&kernel, self.few, log_a, evaluations)?,
+                };
                 worse += 1;
                 if let Some(found) = found {
                     log_a = found.log_a;
@@ -405,7 +414,7 @@ impl<'a> Search<'a> {
         }
         let best = best.ok_or(Error::Singular { columns: self.few, jitter: linalg::MAX_JITTER })?;
         let climb = Climb { together: true, landmarks: self.few, most: EVALUATIONS };
-        scene.ascend(&best, &best.kernel, climb, evaluations, &|| self.is_late())
+        scene.ascend(&best, &best.kernel, climb, evaluations)
     }
 
     /// From the best single width up the gradient. Returns the log evidence at that width and what was found, both
@@ -414,7 +423,7 @@ impl<'a> Search<'a> {
         let ard = rule == GammaRule::EvidenceArd;
         let ascend_by = |start: &Found, landmarks: usize, most: usize, evaluations: &mut usize| {
             let climb = Climb { together: !ard, landmarks, most };
-            scene.ascend(start, &width.kernel, climb, evaluations, &|| self.is_late())
+            scene.ascend(start, &width.kernel, climb, evaluations)
         };
         let ascend =
             |start: &Found, landmarks: usize, evaluations: &mut usize| ascend_by(start, landmarks, EVALUATIONS, evaluations);
@@ -543,8 +552,13 @@ impl Fit {
 }
 
 impl Scene<'_> {
-    /// The best shared precision of a kernel, near `log_a`.
+    /// The best shared precision of a kernel, near `log_a`; nothing once the time is up.
     fn shared(&self, kernel: &Kernel, landmarks: usize, log_a: f64, evaluations: &mut usize) -> Result<Option<Found>> {
+        Ok(self.sample.interrupt.in_time(|| self.shared_at_last(kernel, landmarks, log_a, evaluations))?.flatten())
+    }
+
+    /// The same however long it takes.
+    fn shared_at_last(&self, kernel: &Kernel, landmarks: usize, log_a: f64, evaluations: &mut usize) -> Result<Option<Found>> {
         let centres = self.landmarks.slice(s![..landmarks.min(self.landmarks.nrows()), ..]);
         let Some(columns) = Columns::new(&self.sample, kernel, centres)? else { return Ok(None) };
         let peak = columns.shared(log_a, 0.1 * TOLERANCE * self.sample.count)?;
@@ -554,14 +568,7 @@ impl Scene<'_> {
 
     /// Up the gradient in the logs of the shared precision and of the kernel's parameters, within bounds about those
     /// of `middle`.
-    fn ascend(
-        &self,
-        start: &Found,
-        middle: &Kernel,
-        climb: Climb,
-        evaluations: &mut usize,
-        is_late: &dyn Fn() -> bool,
-    ) -> Result<Found> {
+    fn ascend(&self, start: &Found, middle: &Kernel, climb: Climb, evaluations: &mut usize) -> Result<Found> {
         let centres = self.landmarks.slice(s![..climb.landmarks.min(self.landmarks.nrows()), ..]);
         let logs = |kernel: &Kernel| kernel.parameters().into_iter().map(|(_, v)| v.ln()).collect::<Vec<f64>>();
         let gammas = start.kernel.gamma().map_or(0, |gamma| gamma.parameters().len());
@@ -575,7 +582,9 @@ impl Scene<'_> {
             };
             start.kernel.with_parameters(&logs.into_iter().map(f64::exp).collect::<Vec<_>>())
         };
-        let range = Columns::new(&self.sample, &start.kernel, centres)?.map_or((-20.0, 10.0), |columns| columns.range());
+        let interrupt = &self.sample.interrupt;
+        let columns = interrupt.in_time(|| Columns::new(&self.sample, &start.kernel, centres))?.flatten();
+        let range = columns.map_or((-20.0, 10.0), |columns| columns.range());
         let mut from = vec![start.log_a];
         let mut bounds = vec![range];
         for (k, (own, v)) in own.iter().zip(logs(middle)).enumerate().skip(if tied { gammas } else { 0 }) {
@@ -594,24 +603,24 @@ impl Scene<'_> {
         let (first, mut near) = (self.sample.first(), None);
         let peak = lbfgs::maximise(&from, &bounds, limits, |x| {
             // Once the time is up no step succeeds, which ends it.
-            if is_late() {
-                return Ok(None);
-            }
-            let kernel = kernel_at(x);
-            let Some(columns) = Columns::new(&self.sample, &kernel, centres)? else { return Ok(None) };
-            let Some(posterior) = columns.at(&columns.precisions(x[0]), near.as_ref())? else { return Ok(None) };
-            let gradient = columns.gradient(&posterior)?;
-            let mut slope = vec![gradient.log_a[first..].iter().sum()];
-            let (of_gammas, others) = gradient.log_parameters.split_at(gammas);
-            if tied {
-                slope.push(of_gammas.iter().sum());
-            } else {
-                slope.extend(of_gammas);
-            }
-            slope.extend(others);
-            let value = posterior.log_evidence;
-            near = Some(posterior.weights());
-            Ok(Some((value, slope)))
+            let point = interrupt.in_time(|| {
+                let kernel = kernel_at(x);
+                let Some(columns) = Columns::new(&self.sample, &kernel, centres)? else { return Ok(None) };
+                let Some(posterior) = columns.at(&columns.precisions(x[0]), near.as_ref())? else { return Ok(None) };
+                let gradient = columns.gradient(&posterior)?;
+                let mut slope = vec![gradient.log_a[first..].iter().sum()];
+                let (of_gammas, others) = gradient.log_parameters.split_at(gammas);
+                if tied {
+                    slope.push(of_gammas.iter().sum());
+                } else {
+                    slope.extend(of_gammas);
+                }
+                slope.extend(others);
+                let value = posterior.log_evidence;
+                near = Some(posterior.weights());
+                Ok(Some((value, slope)))
+            });
+            Ok(point?.flatten())
         })?;
         Ok(peak.map_or_else(
             || start.clone(),

@@ -339,6 +339,7 @@ fn limits_and_interrupts_hold() {
     let (model, report) = data.fit(&Rvm { time_limit: Some(1e-3), ..ard.clone() });
     assert_eq!(report.status, Status::TimeLimit);
     assert!(model.log_evidence.unwrap().is_finite() && trial(&report).evaluations < 10, "{report:?}");
+    assert_eq!(trial(&report).start_log_evidence, None, "no time to compare it with the first");
     let interrupt = Interrupt::default();
     interrupt.raise();
     let error = ard.fit_interruptible(data.x.view(), &targets, &mut |_| ControlFlow::Continue(()), &interrupt);

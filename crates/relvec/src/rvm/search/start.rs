@@ -37,7 +37,8 @@ impl<'p> Search<'p> {
             _ if entry.from.is_some() => {
                 let warm = entry.from.as_ref().expect("just asked");
                 let unit = typical(&warm.beta);
-                let phase = if warm.mean.is_some() { Phase::Found } else { Phase::Climb };
+                // Where a mode is dear to seek, what there is already is the first line of the trace.
+                let phase = if warm.mean.is_some() || warm.mode.is_some() { Phase::Found } else { Phase::Climb };
                 (warm.columns(work), warm.a.iter().map(|a| a * unit).collect(), warm.beta.clone(), phase)
             }
             Start::Given(hyperparameters) => {
@@ -75,9 +76,10 @@ impl<'p> Search<'p> {
         // The mode of several classes is far to seek, but for who has been there.
         let there = entry.from.as_ref().and_then(|warm| warm.mode.clone());
         let there = there.map(|mode| Solution::clone(&mode).renamed(active.clone(), None));
-        let now = match entry.from.as_ref().and_then(|warm| warm.mean.as_ref()) {
-            Some(mean) => work.solve_near(&active, &a, mean)?,
-            None => work.solve(&active, &a, &noise, at, there.as_ref())?,
+        let now = match (there, entry.from.as_ref().and_then(|warm| warm.mean.as_ref())) {
+            (Some(there), _) if there.a == a => there,
+            (_, Some(mean)) => work.solve_near(&active, &a, mean)?,
+            (there, None) => work.solve(&active, &a, &noise, at, there.as_ref())?,
         };
         let most = match entry.aim {
             Aim::Thorough | Aim::Exhaustive => settings.reheats,
