@@ -45,7 +45,7 @@ PACKAGES = ["relvec", "fastrvm", "sklearn-rvm", "scikit-learn", "numpy", "scipy"
 # fits to sums; rows, landmarks and threads of classes, and of counts; rows, seconds (if they are limited) and threads
 # of fits with every row a candidate; rows and threads of two such searches; rows and threads of predictions.
 SIZES: dict[str, list[tuple[int, ...]]] = {
-    "draws": [(10, 1)],
+    "draws": [(10, 2)],
     "landmarks": [(1_000_000, 1000, 2)],
     "solve": [(1000, 2), (2000, 2)],
     "classes": [(100_000, 300, 2)],
@@ -55,7 +55,7 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
     "predict": [(1_000_000, 1), (1_000_000, 2)],
 }
 QUICK_SIZES: dict[str, list[tuple[int, ...]]] = {
-    "draws": [(1, 1)],
+    "draws": [(1, 2)],
     "landmarks": [(50_000, 200, 2)],
     "solve": [(200, 2)],
     "classes": [(10_000, 50, 2)],
@@ -65,7 +65,7 @@ QUICK_SIZES: dict[str, list[tuple[int, ...]]] = {
     "predict": [(50_000, 1)],
 }
 TABLES: dict[str, tuple[str, Callable[..., str]]] = {
-    "draws": ("Error and evidence over several draws", draws),
+    "draws": ("Error, evidence and time over several draws", draws),
     "landmarks": ("A million rows", landmarks),
     "solve": ("From sums to a model", solve),
     "classes": ("Classes beside a regression", classes),
