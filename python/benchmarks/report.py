@@ -337,24 +337,18 @@ def draws(record: Record, count: int, threads: int) -> str:
                 f"{sum(w > 0 for w in worse)} of {count}",
                 number(mean(nats)),
                 *on,
-                *[spread([run["ratios"][k] for run in runs]) for k in range(2)],
+                *[spread([run["ratios"][k] or 0.0 for run in runs]) for k in range(2)],
             ]
         )
     title = (
         f"{count} draws of rows and noise, both learners on each, threads = {threads}. *Difference* is the error of "
         "relvec less that of fastrvm, its mean and standard error. *On* is relvec gone on from fastrvm's model: the "
         "evidence that it adds to it, its error, and in how many draws that is above fastrvm's. *Ratios* are of times, "
-        "fastrvm's to relvec's until it has its evidence, and of whole fits: the median, the least and the largest.\n\n"
+        "fastrvm's to relvec's until it has its evidence, and of whole fits: the median, the least (0 where it never gets there) and the largest.\n\n"
     )
     head = ["case", "fastrvm", "relvec", "difference", "relvec is worse in", "evidence of relvec less fastrvm's"]
     head += ["on: evidence", "on: error", "ratio to its evidence", "ratio of whole fits"]
     return title + table(head, lines)
-
-
-def spread(ratios: list[float | None]) -> str:
-    """Median, least and largest; 0 of a fit that never got there."""
-    some = [ratio or 0.0 for ratio in ratios]
-    return f"{number(median(some))} ({number(min(some))} to {number(max(some))})"
 
 
 def parts(record: Record, rows: int, threads: int) -> str:
