@@ -344,7 +344,8 @@ def draws(record: Record, count: int, threads: int) -> str:
         f"{count} draws of rows and noise, both learners on each, threads = {threads}. *Difference* is the error of "
         "relvec less that of fastrvm, its mean and standard error. *On* is relvec gone on from fastrvm's model: the "
         "evidence that it adds to it, its error, and in how many draws that is above fastrvm's. *Ratios* are of times, "
-        "fastrvm's to relvec's until it has its evidence, and of whole fits: the median, the least (0 where it never gets there) and the largest.\n\n"
+        "fastrvm's to relvec's until it has its evidence (0 where it never has) and of whole fits: the median, the "
+        "least and the largest.\n\n"
     )
     head = ["case", "fastrvm", "relvec", "difference", "relvec is worse in", "evidence of relvec less fastrvm's"]
     head += ["on: evidence", "on: error", "ratio to its evidence", "ratio of whole fits"]
