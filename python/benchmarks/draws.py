@@ -56,7 +56,7 @@ def compare(kind: str, data: Data, pair: tuple[Entry, ...]) -> dict[str, Any]:
         out[entry.learner] = [errors(kind, model, data)["error"], facts["evidence"]]
         if entry.learner == "fastrvm":
             theirs = facts | {"wall": wall}
-        else:
+        elif theirs:
             seconds = reached(facts | {"overhead": wall - facts["fit_seconds"]}, theirs["targets"])
             out["ratios"] = [theirs["wall"] / seconds if seconds else None, theirs["wall"] / wall]
         if entry.learner == "fastrvm" and kind == "regression":

@@ -126,12 +126,14 @@ def test_draws_are_compared_pair_by_pair():
     # Differences of 1 and 3: mean 2, standard error 1.
     runs = [
         {"kind": "regression", "fastrvm": [5.0, -9.0], "relvec": [5.0 + d, -7.0], "on": [4.0 + d, -8.0]}
+        | {"ratios": [6.0 if d > 1.0 else None, d]}
         for d in (1.0, 3.0)
     ]
     line = draws({"a": runs}, 2, 1).splitlines()[-1]
-    assert line == "| `a` | 5 | 7 | 2 +- 1 | 2 of 2 | 2 | 1 | 6, 1 of 2 |"
+    # An evidence that is never reached counts as 0.
+    assert line == "| `a` | 5 | 7 | 2 +- 1 | 2 of 2 | 2 | 1 | 6, 1 of 2 | 3 (0 to 6) | 2 (1 to 3) |"
     line = draws({"a": [{**run, "kind": "classes"} for run in runs]}, 2, 1).splitlines()[-1]
-    assert line.endswith("| 2 | - | - |")
+    assert line.endswith("| 2 | - | - | 3 (0 to 6) | 2 (1 to 3) |")
 
 
 def test_a_search_by_parts_is_that_of_all_candidates_where_those_are_few():

@@ -68,7 +68,8 @@ pub(super) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(M
         Inference::Sequential(_) => return Ok(None),
         _ => {
             let step = (HASTY_STEP * left.as_secs_f64().clamp(HASTY_SECONDS.0, HASTY_SECONDS.1)) as usize;
-            let weights = (table.dictionary_size() * table.outputs).clamp(1, (step / LEAST_SAMPLE).isqrt());
+            let most = (step / LEAST_SAMPLE.min(table.height()).max(1)).isqrt();
+            let weights = (table.dictionary_size() * table.outputs).clamp(1, most);
             let rows = HASTY_SAMPLE.min(step / weights.pow(2));
             Plan { rows, columns: (weights / table.outputs).max(1), for_all: false, share: SLOW_SHARE }
         }
