@@ -43,8 +43,7 @@ const SETTLED: f64 = 1e-2;
 const WORTHWHILE: f64 = 1e-5;
 
 /// The candidates that models of one class against the others need, ascending, and the precisions to begin at;
-/// nothing where the scheme or the classes leave no choice,
-/// or there is no time for it.
+/// nothing where the scheme or the classes leave no choice, or there is no time for it.
 pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Vec<usize>, Warm)>> {
     let Some(scheme) = suits(rvm, table) else { return Ok(None) };
     let places = pool(rvm, scheme, table, watch)?;
@@ -96,6 +95,8 @@ fn pool(rvm: &Rvm, scheme: &Sequential, table: &Table, watch: &Watch) -> Result<
         inference: Inference::Sequential(Sequential { tolerance: scheme.tolerance.max(TOLERANCE), ..scheme.clone() }),
         ..rvm.clone()
     };
+    // Chosen before there are members, whose time is shorter: they share the landmarks of the whole.
+    let _ = table.dictionary();
     // The largest weight of each candidate in any of them.
     let mut weight = vec![0.0f64; table.origin.len()];
     for class in 0..classes {
