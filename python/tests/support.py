@@ -1,14 +1,13 @@
 """Data, kernels in plain numpy, and reference values, for several test files."""
 
 import json
-import os
 from pathlib import Path
 
 import numpy as np
-import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 ROOT = Path(__file__).resolve().parents[2]
+GOLDEN = ROOT / "crates" / "relvec" / "tests" / "golden"
 
 
 class Called:
@@ -79,19 +78,8 @@ def matern(r, polynomial):
     return np.polynomial.polynomial.polyval(r, polynomial) * np.exp(-r)
 
 
-def shared(folder):
-    """A folder beside the repository; its absence fails the test where CI is set, and skips it elsewhere."""
-    path = ROOT.parent / "shared" / folder
-    if not path.is_dir():
-        if "CI" in os.environ:
-            pytest.fail(f"{path} is missing")
-        pytest.skip(f"{path} is missing")
-    return path
-
-
 def golden(name):
     """Rows, targets, test rows and values of a reference case."""
-    folder = shared("golden")
-    table = np.loadtxt(folder / f"{name}.csv", delimiter=",", skiprows=1, ndmin=2)
-    test = np.loadtxt(folder / f"{name}_test.csv", delimiter=",", skiprows=1, ndmin=2)
-    return table[:, :-1], table[:, -1], test, json.loads((folder / f"{name}.json").read_text())
+    table = np.loadtxt(GOLDEN / f"{name}.csv", delimiter=",", skiprows=1, ndmin=2)
+    test = np.loadtxt(GOLDEN / f"{name}_test.csv", delimiter=",", skiprows=1, ndmin=2)
+    return table[:, :-1], table[:, -1], test, json.loads((GOLDEN / f"{name}.json").read_text())

@@ -6,7 +6,7 @@ use ndarray::{Array1, Array2, s};
 use relvec::{Bernoulli, FittedBasis, Kernel, Label, Likelihood, Model, Rbf, Rvm, Targets, silent};
 use serde_json::Value;
 
-use super::support::{Folder, regression_table, shared};
+use super::support::{Folder, golden, regression_table};
 
 /// Columns of a table of numbers: the features, their names, and the last column.
 fn table(text: &str) -> (Array2<f64>, Vec<String>, Array1<f64>) {
@@ -19,7 +19,7 @@ fn table(text: &str) -> (Array2<f64>, Vec<String>, Array1<f64>) {
 
 #[test]
 fn the_command_and_the_library_write_the_same_model() {
-    let Some(golden) = shared("golden") else { return };
+    let golden = golden();
     let mut sets = 0;
     for (case, classes) in [
         ("reg_sinc_gauss_n40", false),

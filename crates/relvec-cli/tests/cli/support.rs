@@ -160,13 +160,12 @@ pub fn class_table(n: usize) -> String {
     text
 }
 
-/// A folder beside the repository; without it a test passes with a note, but never where CI is set.
-pub fn shared(folder: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
-    if path.is_dir() {
-        return Some(path);
-    }
-    assert!(std::env::var_os("CI").is_none(), "no folder `{}`, and this test must run in CI", path.display());
-    eprintln!("note: no folder `{}`; the test is skipped", path.display());
-    None
+/// The core crate's folder of golden reference values.
+pub fn golden() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../relvec/tests/golden")
+}
+
+/// The folder `RELVEC_DATA` of tables that are not ours to redistribute, for the tests that are ignored without it.
+pub fn tables() -> PathBuf {
+    std::env::var_os("RELVEC_DATA").expect("RELVEC_DATA names no folder: run `cargo xtask test tables FOLDER`").into()
 }

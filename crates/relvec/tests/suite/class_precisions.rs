@@ -39,7 +39,7 @@ fn shared(at: Vec<f64>, relevance: Vec<usize>) -> Hyperparameters {
 /// Everything at given precisions.
 #[test]
 fn golden_record_of_separate_precisions() {
-    let Some(case) = golden("softmax3_gauss_n30") else { return };
+    let case = golden("softmax3_gauss_n30");
     let record = &case.json["records"][1];
     let (active, alpha) = (indices(&record["active"]), floats(&record["alpha_class_major"]));
     let m = active.len();
@@ -233,7 +233,7 @@ fn at_rest_single_actions_gain_little() {
 /// Two classes have one function: what counts is the sum of the prior variances of its two weights.
 #[test]
 fn of_two_classes_nothing_is_gained() {
-    let Some(case) = golden("cls_2d_gauss_n50") else { return };
+    let case = golden("cls_2d_gauss_n50");
     let logistic = || Rvm { likelihood: Bernoulli::default().into(), ..by_class(case.kernel()) };
     let pairs: [[Option<f64>; 2]; 3] = [[Some(0.4), Some(1.2)], [None, Some(0.8)], [Some(2.0), None]];
     let sum = |pair: &[Option<f64>; 2]| 1.0 / pair.iter().flatten().map(|a| 1.0 / a).sum::<f64>();

@@ -86,7 +86,7 @@ fn tolerance(name: &str) -> f64 {
 #[test]
 fn fixed_precisions() {
     for name in REGRESSION.iter().chain(&CLASSES) {
-        let Some(case) = golden(name) else { return };
+        let case = golden(name);
         check_record(&case, "fixed", tolerance(name));
     }
 }
@@ -94,7 +94,7 @@ fn fixed_precisions() {
 #[test]
 fn stationary_points() {
     for name in REGRESSION.iter().chain(&CLASSES) {
-        let Some(case) = golden(name) else { return };
+        let case = golden(name);
         for record in ["stationary_mackay", "stationary_fast"] {
             if case.json.get(record).is_some() {
                 check_stationary(&case, record);
@@ -124,7 +124,7 @@ fn check_stationary(case: &crate::support::Case, name: &str) {
 #[test]
 fn predictions() {
     for name in REGRESSION.iter().chain(&CLASSES) {
-        let Some(case) = golden(name) else { return };
+        let case = golden(name);
         for record in ["fixed", "stationary_mackay", "stationary_fast"] {
             let Some(record) = case.json.get(record) else { continue };
             let got = case.with_targets(|x, t| settings(&case).evaluate(x, t, &hyper(record))).unwrap();
@@ -215,7 +215,7 @@ fn check_trace(case: &crate::support::Case, key: &str) {
 #[test]
 fn em_and_mackay_traces() {
     for name in REGRESSION.iter().chain(&CLASSES) {
-        let Some(case) = golden(name) else { return };
+        let case = golden(name);
         check_trace(&case, "em_trace");
         check_trace(&case, "mackay_trace");
     }
@@ -225,7 +225,7 @@ fn em_and_mackay_traces() {
 #[test]
 fn sequential_traces() {
     for name in REGRESSION.iter().chain(&CLASSES) {
-        let Some(case) = golden(name) else { return };
+        let case = golden(name);
         let trace = &case.json["fast_trace"];
         let start = match trace["start"].get("alpha") {
             Some(_) => Start::Given(hyper(&trace["start"])),
@@ -274,7 +274,7 @@ fn sequential_traces() {
 /// A fit against the best of several strategies on six sets: on average within 6 nats of the best, nowhere below
 /// what MacKay's fixed point reached.
 fn reach_the_targets(fit: impl Fn(&Rvm, ArrayView2<f64>, ArrayView1<f64>) -> (Model, Report)) {
-    let Some(folder) = crate::support::shared("golden") else { return };
+    let folder = crate::support::golden_folder();
     let text = std::fs::read_to_string(folder.join("evidence_targets.json")).unwrap();
     let json: Value = serde_json::from_str(&text).unwrap();
     let mut gaps = Vec::new();

@@ -17,6 +17,7 @@ mod laws;
 mod options;
 mod outputs;
 mod published;
+mod real_tables;
 mod regimes;
 mod robust;
 mod scales;

@@ -1,6 +1,5 @@
 //! The papers' results: Tipping 1999 (NIPS 12), section 4 and table 2; Tipping 2001 (JMLR 1).
 
-use crate::support::{read_csv, shared, split_target};
 use ndarray::{Array1, Array2};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
@@ -89,42 +88,4 @@ fn wide_kernels() {
         println!("gamma {gamma:.3}: median error {median:.4}, worst {:.4}", errors[7]);
         assert!(median <= most, "gamma {gamma}: median error {median}");
     }
-}
-
-/// Trains on one file of the data folder, counts errors on another.
-fn classify(train: &str, test: &str, gamma: f64, standardise: bool) -> Option<(usize, usize, Model)> {
-    let folder = shared("data")?;
-    let (x, t) = split_target(&read_csv(&folder.join(train)));
-    let (xs, ts) = split_target(&read_csv(&folder.join(test)));
-    let scaling = Scaling::of(x.view(), None);
-    let (x, xs) = if standardise { (scaling.apply(x.view()), scaling.apply(xs.view())) } else { (x, xs) };
-    let labels: Vec<usize> = t.iter().map(|t| *t as usize).collect();
-    let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::default() };
-    let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
-    assert_eq!(report.status, Status::Converged);
-    let p = model.predict_probability(xs.view(), Moderation::Posterior).unwrap();
-    let errors = p.column(1).iter().zip(&ts).filter(|(p, t)| (**p > 0.5) != (**t > 0.5)).count();
-    println!(
-        "{train}: {errors} errors of {}, {} vectors, evidence {:.3}",
-        ts.len(),
-        model.relevance.len(),
-        model.log_evidence.unwrap()
-    );
-    Some((errors, ts.len(), model))
-}
-
-/// Tipping 1999, table 2 and 2001, section 4: Ripley's synthetic data, width 0.5: 9.3 %, 4 kernels.
-#[test]
-fn ripley() {
-    let Some((errors, n, model)) = classify("ripley_synth_train.csv", "ripley_synth_test.csv", 4.0, false) else { return };
-    assert!(errors as f64 <= 0.097 * n as f64, "{errors} errors");
-    assert!(model.relevance.len() <= 8);
-}
-
-/// Tipping 1999, table 2: Pima diabetes, 65 errors of 332, 4 kernels.
-#[test]
-fn pima() {
-    let Some((errors, _, model)) = classify("pima_train.csv", "pima_test.csv", 0.02, true) else { return };
-    assert!(errors <= 68, "{errors} errors");
-    assert!(model.relevance.len() <= 10);
 }

@@ -6,15 +6,16 @@ use ndarray::{Array1, Array2, ArrayView2};
 use relvec::*;
 use serde_json::Value;
 
-/// A folder beside the repository; its absence fails the test where CI is set, and says so elsewhere.
-pub fn shared(folder: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(folder);
-    if path.is_dir() {
-        return Some(path);
-    }
-    assert!(std::env::var_os("CI").is_none(), "{} is missing", path.display());
-    eprintln!("not run: {} is missing", path.display());
-    None
+/// The folder of golden reference values: `README.md` there says how they were made.
+pub fn golden_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// The folder `RELVEC_DATA` of tables that are not ours to redistribute, for the tests that are ignored without it.
+pub fn tables() -> PathBuf {
+    let folder = std::env::var_os("RELVEC_DATA").expect("RELVEC_DATA names no folder: run `cargo xtask test tables FOLDER`");
+    assert!(Path::new(&folder).is_absolute(), "RELVEC_DATA is {}: expected an absolute path", folder.display());
+    folder.into()
 }
 
 /// One golden case: its training rows, its test rows, and its values.
@@ -40,12 +41,12 @@ pub fn split_target(table: &Array2<f64>) -> (Array2<f64>, Array1<f64>) {
     (table.slice(ndarray::s![.., ..d]).to_owned(), table.column(d).to_owned())
 }
 
-pub fn golden(name: &str) -> Option<Case> {
-    let folder = shared("golden")?;
+pub fn golden(name: &str) -> Case {
+    let folder = golden_folder();
     let (x, t) = split_target(&read_csv(&folder.join(format!("{name}.csv"))));
     let test = read_csv(&folder.join(format!("{name}_test.csv")));
     let json = std::fs::read_to_string(folder.join(format!("{name}.json"))).expect("the values");
-    Some(Case { name: name.into(), x, t, test, json: serde_json::from_str(&json).expect("JSON") })
+    Case { name: name.into(), x, t, test, json: serde_json::from_str(&json).expect("JSON") }
 }
 
 impl Case {
