@@ -16,6 +16,7 @@ mod known_noise;
 mod laws;
 mod options;
 mod outputs;
+mod pinned;
 mod published;
 mod real_tables;
 mod regimes;

@@ -1,0 +1,99 @@
+//! Model files of every kind, made by commit 0d1570f, which every later version must read with the same predictions.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ndarray::{Array1, Array2, Axis};
+use relvec::*;
+use serde_json::Value;
+
+use crate::support::close;
+
+/// Agreement of predictions, relative to the largest: products may be summed in another order.
+const TOLERANCE: f64 = 1e-11;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pinned")
+}
+
+/// All numbers of a nested list, row by row.
+fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(values) => values.iter().flat_map(numbers).collect(),
+        other => vec![other.as_f64().expect("a number")],
+    }
+}
+
+fn rows(value: &Value) -> Array2<f64> {
+    let n = value.as_array().expect("rows").len();
+    Array1::from(numbers(value)).into_shape_with_order((n, numbers(&value[0]).len())).expect("rows of equal length")
+}
+
+/// Means and standard deviations, [N, K] row by row: of new values, for counts of counts at exposure 1.
+fn mean_and_std(model: &Model, x: &Array2<f64>, kernel: &Array2<f64>) -> [Vec<f64>; 2] {
+    let found = match model.expansion.basis {
+        FittedBasis::External { .. } => {
+            vec![model.predict_from_basis(kernel.select(Axis(1), &model.relevance).view()).unwrap()]
+        }
+        _ => model.predict_outputs(x.view()).unwrap(),
+    };
+    let parts = |p: &Prediction| match model.is_of_counts() {
+        true => p.counts(None).map(|c| [c.mean.clone(), c.std()]).unwrap(),
+        false if matches!(model.likelihood, Some(Likelihood::StudentT(_))) => [p.mean.clone(), p.deviation()],
+        false => [p.mean.clone(), p.std()],
+    };
+    let parts: Vec<[Array1<f64>; 2]> = found.iter().map(parts).collect();
+    [0, 1].map(|part| (0..x.nrows()).flat_map(|n| parts.iter().map(move |p| p[part][n])).collect())
+}
+
+#[test]
+fn model_files_load_and_predict_as_when_they_were_written() {
+    let text = fs::read_to_string(folder().join("predictions.json")).unwrap();
+    let mut expected: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap();
+    let (x, kernel) = (rows(&expected.remove("rows").unwrap()), rows(&expected.remove("kernel_rows").unwrap()));
+    assert_eq!(expected.len(), 42);
+    for (name, expected) in &expected {
+        let file = fs::read_to_string(folder().join(format!("{name}.json"))).unwrap();
+        let model = Model::from_json(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
+        // Fields that a later version adds have defaults that are not written.
+        assert_eq!(model.to_json().unwrap(), file, "{name}");
+        let mut checked = 0;
+        let mut check = |key: &str, got: &[f64]| {
+            close(&format!("{name}: {key}"), got, &numbers(&expected[key]), TOLERANCE);
+            checked += 1;
+        };
+        if expected.get("mean").is_some() {
+            let [mean, std] = mean_and_std(&model, &x, &kernel);
+            check("mean", &mean);
+            check("std", &std);
+        }
+        if expected.get("plug_in").is_some() {
+            check("plug_in", model.predict_probability(x.view(), Moderation::PlugIn).unwrap().as_slice().unwrap());
+        }
+        if expected.get("probability").is_some() {
+            check("probability", model.predict_probability(x.view(), Moderation::Posterior).unwrap().as_slice().unwrap());
+        }
+        if model.margins.is_some() && model.multi_class().is_none() {
+            let key = if expected.get("decision").is_some() { "decision" } else { "prediction" };
+            check(key, model.decision_function(x.view()).unwrap().as_slice().unwrap());
+        }
+        assert!(checked > 0, "{name}: nothing was compared");
+        if !model.classes.is_empty() {
+            let labels: Vec<String> =
+                model.predict_class(x.view()).unwrap().iter().map(|k| model.classes[*k].to_string()).collect();
+            let expected = expected["prediction"].as_array().unwrap();
+            let expected: Vec<String> = expected.iter().map(|l| l.as_str().map_or_else(|| l.to_string(), String::from)).collect();
+            assert_eq!(labels, expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn statistics_load_as_they_were_written() {
+    let bytes = fs::read(folder().join("statistics.bin")).unwrap();
+    let statistics = Statistics::from_bytes(&bytes).unwrap();
+    assert_eq!((statistics.n_rows(), statistics.weight()), (24, 24.0));
+    assert_eq!(statistics.to_bytes(), bytes);
+    Rvm::default().fit_statistics(&statistics, &mut silent).unwrap();
+}

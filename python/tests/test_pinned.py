@@ -1,0 +1,63 @@
+"""Pickles and model files made by commit 0d1570f, which every later version must read."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import relvec
+from numpy.testing import assert_allclose
+from relvec import RVC, RVR
+from support import ROOT
+
+FOLDER = ROOT / "crates" / "relvec" / "tests" / "pinned"
+EXPECTED = json.loads((FOLDER / "predictions.json").read_text())
+ROWS, KERNEL_ROWS = (np.array(EXPECTED.pop(name)) for name in ("rows", "kernel_rows"))
+PICKLES = pickle.loads((FOLDER / "models.pickle").read_bytes())
+
+
+def check(name, model):
+    """Compare predictions with those of the version that made the model."""
+    rows = KERNEL_ROWS if name == "rvr_precomputed" else ROWS
+    if hasattr(model, "feature_names_in_"):
+        rows = pd.DataFrame(rows, columns=model.feature_names_in_)
+    expected = EXPECTED[name]
+    found = {}
+    if isinstance(model, RVR):
+        found["mean"], found["std"] = model.predict(rows, return_std=True)
+    else:
+        found["prediction"] = model.predict(rows)
+    if hasattr(model, "decision_function"):
+        found["decision"] = model.decision_function(rows)
+    if isinstance(model, RVC):
+        found["plug_in"] = model.predict_proba(rows, moderated=False)
+    if hasattr(model, "predict_proba"):
+        found["probability"] = model.predict_proba(rows)
+    assert found.keys() == expected.keys()
+    for key, values in found.items():
+        if values.dtype.kind == "f":
+            size = np.abs(expected[key]).max()
+            assert_allclose(values, expected[key], rtol=0.0, atol=1e-11 * size, err_msg=key)
+        else:
+            assert values.tolist() == expected[key], key
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_model_files_load(name):
+    kernel = "precomputed" if name == "rvr_precomputed" else None
+    check(name, relvec.load(FOLDER / f"{name}.json", kernel))
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED.keys() - {"command_scaled"}))
+def test_pickles_load(name):
+    check(name, PICKLES[name])
+    # What is pickled again is the same model.
+    check(name, pickle.loads(pickle.dumps(PICKLES[name])))
+
+
+def test_pickled_statistics_load():
+    sums = PICKLES["statistics"]
+    assert sums.to_bytes() == (FOLDER / "statistics.bin").read_bytes()
+    assert sums.n_rows == 24
+    sums.fit()
