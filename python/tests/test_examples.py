@@ -6,6 +6,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+# The documentation runs them as well.
+pytestmark = pytest.mark.slow
+
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
 
 

@@ -36,7 +36,7 @@ def settings():
         yield cls(kernel=Called())
         yield cls(basis="given")
         # The schemes of slow convergence need not go to the end to be checked.
-        slow = {"em": 0.1} if cls is RVC else {}
+        slow = {"em": 0.1, "variational": 1.0} if cls is RVC else {}
         yield from (cls(inference=scheme, tol=slow.get(scheme, 0.01)) for scheme in SCHEMES if scheme != "sequential")
         yield cls(dictionary=50, random_state=1)
         yield cls(dictionary=20, refresh=2)

@@ -1,14 +1,12 @@
 //! `cargo xtask VERB`: the one list of verbs. CI calls them and nothing else.
 
+mod checks;
 mod peers;
 mod python;
 mod venv;
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-
-use serde_json::Value;
 
 type Result<T = ()> = std::result::Result<T, String>;
 
@@ -17,13 +15,14 @@ type Verb = (&'static str, &'static str, fn() -> Result);
 
 const VERBS: &[Verb] = &[
     ("fmt", "format all code", format),
-    ("lint", "clippy on every target, warnings denied", lint),
-    ("test", "everything CI checks: formatting, lint, minimum Rust version, change log, tests, doctests, py, doc", test),
+    ("lint", "clippy on every target, warnings denied", checks::lint),
+    ("test", "everything CI checks: the parts that `cargo xtask test PART ...` runs alone", || checks::test(&[])),
     ("py", "build the Python package into target/venv and check it: style, types, tests", python::check),
     ("doc", "build the documentation, Rust (target/doc) and Python (target/docs/python), warnings denied", doc),
     ("bench", "run the benchmarks: times in Rust, memory in Python", bench),
 ];
 
+const FUZZ: &str = "fuzz [SECONDS]";
 const PEERS: &str = "bench peers [--quick | --again] [--data FOLDER] [--list] [CASE ...]";
 const CLASSES: &str = "bench classes [--data FOLDER] [--limit SECONDS] [--sets SET ...]";
 const SVM: &str = "bench svm [--data FOLDER] [--rows N] [--sets SET ...]";
@@ -36,6 +35,8 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words.as_slice() {
         [name] => VERBS.iter().find(|(verb, ..)| verb == name).map(|(.., run)| run()),
+        ["test", rest @ ..] => Some(checks::test(rest)),
+        ["fuzz", rest @ ..] => Some(checks::fuzz(rest)),
         ["bench", "peers", rest @ ..] => Some(peers::bench(rest)),
         ["bench", "classes", rest @ ..] => Some(peers::bench_classes(rest)),
         ["bench", "svm", rest @ ..] => Some(python::bench_svm(rest)),
@@ -51,6 +52,10 @@ fn main() -> ExitCode {
         }
         println!("cargo xtask VERB\n");
         VERBS.iter().for_each(|(name, what, _)| println!("    {name:<6} {what}"));
+        println!("    test PART ...");
+        checks::PARTS.iter().for_each(|(name, what, _)| println!("           {name:<8} {what}"));
+        println!("    {}\n           {}", checks::TABLES, checks::TABLES_HELP);
+        println!("    {FUZZ}\n           damaged tables, model files and checkpoints, so long for each kind (60 if not said)");
         println!("    {PEERS}\n           beside other packages, all that are installed; writes docs/benchmarks.md");
         println!("    {CLASSES}\n           more than two classes, beside fastrvm; writes docs/classes.md");
         println!("    {SVM}\n           support vector machines beside LIBSVM; writes docs/svm.md");
@@ -71,20 +76,6 @@ fn main() -> ExitCode {
 fn format() -> Result {
     cargo("fmt --all")?;
     python::format()
-}
-
-fn lint() -> Result {
-    cargo("clippy --workspace --all-targets -- -D warnings")
-}
-
-fn test() -> Result {
-    cargo("fmt --all --check")?;
-    change_log()?;
-    minimum_rust_version()?;
-    lint()?;
-    cargo("test --workspace")?;
-    python::check()?;
-    doc()
 }
 
 fn doc() -> Result {
@@ -123,56 +114,9 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace")
 }
 
-/// CHANGELOG.md must have a section for what is not released yet.
-fn change_log() -> Result {
-    let text = fs::read_to_string(root().join("CHANGELOG.md")).map_err(|e| format!("CHANGELOG.md: {e}"))?;
-    if text.lines().any(|l| l.trim() == "## [Unreleased]") {
-        return Ok(());
-    }
-    Err("CHANGELOG.md has no section `## [Unreleased]`".into())
-}
-
-/// `rust-version` of the workspace must be at least that of every package it is built from. That
-/// our own code asks for no more is clippy's affair (`incompatible_msrv`).
-fn minimum_rust_version() -> Result {
-    let rustc = output_of(Command::new("rustc").arg("-vV"))?;
-    let host = rustc.lines().find_map(|l| l.strip_prefix("host: ")).ok_or("`rustc -vV` names no host")?;
-    // For this platform alone: what others need has not been downloaded.
-    let metadata = output_of(Command::new("cargo").args(["metadata", "--format-version", "1", "--filter-platform", host]))?;
-    let metadata: Value = serde_json::from_str(&metadata).map_err(|e| format!("`cargo metadata`: {e}"))?;
-    let packages = metadata["packages"].as_array().ok_or("`cargo metadata` lists no packages")?;
-    let needs = |package: &Value| package["rust_version"].as_str().and_then(version);
-    let ours = packages.iter().find(|p| p["name"] == "relvec").and_then(needs).ok_or("relvec states no rust-version")?;
-    let newer: Vec<String> = packages
-        .iter()
-        .filter(|p| needs(p).is_some_and(|v| v > ours))
-        .map(|p| format!("{} {} needs {}", p["name"], p["version"], p["rust_version"]))
-        .collect();
-    if newer.is_empty() {
-        return Ok(());
-    }
-    Err(format!("rust-version in Cargo.toml is older than that of\n    {}", newer.join("\n    ")))
-}
-
-/// `1.89` or `1.89.1` as numbers that compare.
-fn version(text: &str) -> Option<[u32; 3]> {
-    let mut numbers = [0; 3];
-    for (number, part) in numbers.iter_mut().zip(text.split('.')) {
-        *number = part.parse().ok()?;
-    }
-    Some(numbers)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn versions_compare_as_numbers() {
-        assert!(version("1.89") > version("1.9.3"));
-        assert_eq!(version("1.89"), version("1.89.0"));
-        assert_eq!(version("nightly"), None);
-    }
 
     #[test]
     fn verbs_have_different_names() {

@@ -20,9 +20,19 @@ pub fn check() -> Result {
     VENV.tool("ruff", &["check", "python"])?;
     install()?;
     VENV.tool("mypy", &[])?;
-    // A process for each processor: most of the tests have small problems, which leave the others idle.
+    pytest("not slow")
+}
+
+/// Tests that are marked as slow.
+pub fn check_slow() -> Result {
+    install()?;
+    pytest("slow")
+}
+
+/// Tests with or without a mark, in a process for each processor: most have small problems, which leave the others idle.
+fn pytest(marks: &str) -> Result {
     let processes = std::thread::available_parallelism().map_or(1, usize::from).to_string();
-    VENV.python(&["-m", "pytest", "-n", &processes])
+    VENV.python(&["-m", "pytest", "-n", &processes, "-m", marks])
 }
 
 /// Peak memory of fits, and the pieces beside numpy.

@@ -150,6 +150,7 @@ fn rings(rows: usize) -> Data {
 }
 
 #[test]
+#[ignore = "half a minute: cargo xtask test slow"]
 fn more_rows_are_looked_at_where_few_misled() {
     let data = rings(6500);
     let fit = |data: &Data, likelihood: Likelihood, sparsity: f64| {

@@ -1,0 +1,157 @@
+//! The checks of a change, in parts: `cargo xtask test` runs those of CI and says how long each took.
+
+use std::fs;
+use std::process::Command;
+use std::time::Instant;
+
+use serde_json::Value;
+
+use crate::{Result, cargo, doc, output_of, python, root, run};
+
+/// A part: its name, what it checks, and the function that does so.
+type Part = (&'static str, &'static str, fn() -> Result);
+
+/// What CI checks. Together at most 20 minutes from a fresh clone on two cores.
+pub const PARTS: &[Part] = &[
+    ("style", "formatting, change log, minimum Rust version, clippy", style),
+    ("rust", "tests of the crates, doctests, the README's commands; a few seconds of fuzzing", rust),
+    ("py", "the Python package: style, types, tests", python::check),
+    ("doc", "documentation of both languages, its examples", doc),
+];
+
+/// Parts that CI runs as jobs of their own.
+const FURTHER: &[Part] = &[("slow", "tests of half a minute and more", slow)];
+
+pub const TABLES: &str = "test tables FOLDER";
+pub const TABLES_HELP: &str = "tests on real tables that are not in the repository";
+
+/// Module of the tests that need tables; all other tests that are ignored are slow.
+const TESTS_ON_TABLES: &str = "real_tables::";
+
+/// Runs the parts that are named, or all that CI runs, one after the other until one fails.
+pub fn test(names: &[&str]) -> Result {
+    if let ["tables", folder] = names {
+        return tables(folder);
+    }
+    let known = || PARTS.iter().chain(FURTHER);
+    let parts: Vec<&Part> = match names {
+        [] => PARTS.iter().collect(),
+        _ => names
+            .iter()
+            .map(|name| {
+                known().find(|part| part.0 == *name).ok_or_else(|| {
+                    let list: Vec<&str> = known().map(|part| part.0).collect();
+                    format!("no part `{name}`: expected {}, or `{TABLES}`", list.join(", "))
+                })
+            })
+            .collect::<Result<_>>()?,
+    };
+    let mut minutes = vec![];
+    let mut result = Ok(());
+    for (name, _, check) in parts {
+        let began = Instant::now();
+        result = check();
+        minutes.push(format!(
+            "{name:<8} {:5.1}{}",
+            began.elapsed().as_secs_f64() / 60.0,
+            if result.is_ok() { "" } else { "  failed" }
+        ));
+        if result.is_err() {
+            break;
+        }
+    }
+    println!("\nminutes of each part\n{}", minutes.join("\n"));
+    result
+}
+
+fn style() -> Result {
+    cargo("fmt --all --check")?;
+    change_log()?;
+    minimum_rust_version()?;
+    lint()
+}
+
+pub fn lint() -> Result {
+    cargo("clippy --workspace --all-targets -- -D warnings")
+}
+
+fn rust() -> Result {
+    // The extension module has no tests in Rust, and would be compiled once more for the package.
+    cargo("test --workspace --exclude relvec-python --no-fail-fast")
+}
+
+fn slow() -> Result {
+    cargo(&format!("test --workspace --exclude relvec-python -- --ignored --skip {TESTS_ON_TABLES}"))?;
+    python::check_slow()
+}
+
+fn tables(folder: &str) -> Result {
+    let folder = fs::canonicalize(folder).map_err(|e| format!("{folder}: {e}"))?;
+    let mut command = Command::new("cargo");
+    command.args(["test", "-p", "relvec", "-p", "relvec-cli", "--", "--ignored", TESTS_ON_TABLES]);
+    run(command.env("RELVEC_DATA", folder))
+}
+
+/// The fuzz targets, each for so many seconds.
+pub fn fuzz(arguments: &[&str]) -> Result {
+    let seconds = match arguments {
+        [] => "60",
+        [seconds] if seconds.parse::<u32>().is_ok_and(|s| s > 0) => seconds,
+        _ => return Err(format!("fuzz {}: expected a number of seconds", arguments.join(" "))),
+    };
+    let mut command = Command::new("cargo");
+    command.args(["test", "-p", "relvec-cli", "--test", "fuzz_tables", "--test", "fuzz_models", "--", "--nocapture"]);
+    run(command.env("RELVEC_FUZZ_SECONDS", seconds))
+}
+
+/// CHANGELOG.md must have a section for what is not released yet.
+fn change_log() -> Result {
+    let text = fs::read_to_string(root().join("CHANGELOG.md")).map_err(|e| format!("CHANGELOG.md: {e}"))?;
+    if text.lines().any(|l| l.trim() == "## [Unreleased]") {
+        return Ok(());
+    }
+    Err("CHANGELOG.md has no section `## [Unreleased]`".into())
+}
+
+/// `rust-version` of the workspace must be at least that of every package it is built from. That
+/// our own code asks for no more is clippy's affair (`incompatible_msrv`).
+fn minimum_rust_version() -> Result {
+    let rustc = output_of(Command::new("rustc").arg("-vV"))?;
+    let host = rustc.lines().find_map(|l| l.strip_prefix("host: ")).ok_or("`rustc -vV` names no host")?;
+    // For this platform alone: what others need has not been downloaded.
+    let metadata = output_of(Command::new("cargo").args(["metadata", "--format-version", "1", "--filter-platform", host]))?;
+    let metadata: Value = serde_json::from_str(&metadata).map_err(|e| format!("`cargo metadata`: {e}"))?;
+    let packages = metadata["packages"].as_array().ok_or("`cargo metadata` lists no packages")?;
+    let needs = |package: &Value| package["rust_version"].as_str().and_then(version);
+    let ours = packages.iter().find(|p| p["name"] == "relvec").and_then(needs).ok_or("relvec states no rust-version")?;
+    let newer: Vec<String> = packages
+        .iter()
+        .filter(|p| needs(p).is_some_and(|v| v > ours))
+        .map(|p| format!("{} {} needs {}", p["name"], p["version"], p["rust_version"]))
+        .collect();
+    if newer.is_empty() {
+        return Ok(());
+    }
+    Err(format!("rust-version in Cargo.toml is older than that of\n    {}", newer.join("\n    ")))
+}
+
+/// `1.89` or `1.89.1` as numbers that compare.
+fn version(text: &str) -> Option<[u32; 3]> {
+    let mut numbers = [0; 3];
+    for (number, part) in numbers.iter_mut().zip(text.split('.')) {
+        *number = part.parse().ok()?;
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_as_numbers() {
+        assert!(version("1.89") > version("1.9.3"));
+        assert_eq!(version("1.89"), version("1.89.0"));
+        assert_eq!(version("nightly"), None);
+    }
+}
