@@ -45,8 +45,9 @@ pub(crate) struct Program {
     pub start: Vec<f64>,
     /// Whether the sums over either sign are fixed on their own (the nu formulations).
     pub by_sign: bool,
-    /// Whether a are the nearest points of two convex hulls: the tolerance is then in units of half the squared
-    /// distance, as of the margin that follows.
+    /// Whether a are the nearest points of two convex hulls, reduced ones where bounds are finite, times a constant: the
+    /// tolerance is then in units of the margin that follows, which is half the squared distance of hulls that are not
+    /// reduced.
     pub hulls: bool,
 }
 
@@ -82,8 +83,18 @@ pub(crate) struct Solution {
     /// Largest violation of the optimality conditions.
     pub gap: f64,
     pub status: Status,
-    /// Distance of the hulls' points over the largest norm, where they touch.
+    /// Distance of the hulls' points over the largest norm, where they touch: there is no margin.
     pub touching: Option<f64>,
+}
+
+impl Solution {
+    /// Whether the hulls' points touch, or the margin is less than the violation that is left. A search that met a limit
+    /// before has any margin that is positive.
+    pub fn has_no_margin(&self, program: &Program) -> bool {
+        let ended = matches!(self.status, Status::Converged | Status::Singular);
+        let least = if ended { self.gap } else { 0.0 };
+        program.hulls && (self.touching.is_some() || !(0.5 * (self.level[1] - self.level[0]) > least))
+    }
 }
 
 /// Most variables of a working set where rows of so many points may take `room` numbers.
@@ -102,8 +113,10 @@ pub(crate) fn solve(
     tell: &mut dyn FnMut(&Step) -> ControlFlow<()>,
 ) -> Result<Solution> {
     let mut search = Search::new(program, points, rules);
-    let largest = points.diagonal().into_iter().fold(0.0, |largest: f64, k| largest.max(k.abs()));
+    let largest = points.largest();
     let (mut touching, mut stalled) = (None, false);
+    let total: f64 = program.start.iter().zip(&program.sign).filter(|(_, s)| **s > 0.0).map(|(a, _)| a).sum();
+    let reduced = program.bound.iter().any(|bound| bound.is_finite());
     for round in 1.. {
         let v = search.values();
         let extremes = search.extremes(&v);
@@ -111,9 +124,12 @@ pub(crate) fn solve(
         let mut tolerance = rules.tolerance;
         if program.hulls {
             let square = search.square();
-            let distance = (square.max(0.0) / largest.max(f64::MIN_POSITIVE)).sqrt();
+            let distance = (square.max(0.0) / largest.max(f64::MIN_POSITIVE)).sqrt() / total;
             touching = (distance < TOUCHING).then_some(distance);
-            tolerance *= 0.5 * square;
+            let least = 0.5 * square / total;
+            // Points of reduced hulls lie inside the margin as well. No tolerance is larger than that of other programs.
+            let margin = if reduced { least.max(margin(&extremes)).min(1.0) } else { least };
+            tolerance *= margin;
         }
         let enough = tolerance.max(search.rounding(&v, largest));
         let all = search.active.len() == program.point.len();
@@ -177,6 +193,11 @@ impl Extremes {
             (false, false) => 0.0,
         }
     }
+}
+
+/// Half of what the levels of the two groups differ by.
+fn margin(extremes: &[Extremes; 2]) -> f64 {
+    0.5 * (extremes[1].level() - extremes[0].level())
 }
 
 struct Search<'a> {
