@@ -284,9 +284,8 @@ impl Model {
         variance: Option<&str>,
     ) -> PyResult<Moments<'py>> {
         let rule = variance.map(Variance::from_name).transpose().map_err(exception)?;
-        let predict = move |model: &relvec::Model, x: ArrayView2<'_, f64>| {
-            of_rows(model).predict_with(x, rule.unwrap_or(model.variance))
-        };
+        let predict =
+            move |model: &relvec::Model, x: ArrayView2<'_, f64>| of_rows(model).predict_with(x, rule.unwrap_or(model.variance));
         let prediction = self.by_rows(py, &x, threads, predict)?;
         Ok((prediction.mean.to_pyarray(py), prediction.model_variance.to_pyarray(py), prediction.noise_variance))
     }
@@ -301,8 +300,7 @@ impl Model {
         memory_limit: Option<u64>,
     ) -> PyResult<Joint<'py>> {
         let rows = Rows::new(&x);
-        let predict =
-            move |model: &relvec::Model, _: &Interrupt| of_rows(model).predict_covariance(rows.view(), memory_limit);
+        let predict = move |model: &relvec::Model, _: &Interrupt| of_rows(model).predict_covariance(rows.view(), memory_limit);
         let (mean, covariance) = self.predicted(py, threads, predict)?;
         Ok((mean.to_pyarray(py), covariance.to_pyarray(py)))
     }

@@ -301,7 +301,9 @@ impl FormulationFunction for EpsilonSvr {
         let expected = format!(
             "a finite cost, or a larger epsilon than {}: no function of this kernel is that near to the targets of all \
              rows (after {} steps a row is off by {:.3e} more)",
-            self.epsilon, solution.iterations, 0.5 * solution.gap
+            self.epsilon,
+            solution.iterations,
+            0.5 * solution.gap
         );
         let found = self.c.is_finite() || solution.status != Status::Singular;
         require(found, || "formulation.epsilon_svr.c".into(), self.c, &expected)?;

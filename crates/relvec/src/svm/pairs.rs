@@ -16,8 +16,9 @@ const FLAT: f64 = 1e-12;
 /// Pairs moved for each variable between two Newton steps. Most programs are solved before the first; half or twice as
 /// many change the time of the others by less than a factor of 2.
 const NEWTON_EVERY: usize = 5;
-/// Multiply-adds of a pair for each variable of the working set, which Newton steps may take together as well.
-const PAIR_WORK: f64 = 3.0;
+/// Multiply-adds that Newton steps may take for each pair and variable of the working set: about as much time as the
+/// pair took, so that Newton steps never more than double a search.
+const PAIR_WORK: f64 = 10.0;
 /// Added to the diagonal of the free variables' kernel values, over its largest entry: the values are singular where
 /// there are more free variables than the kernel has dimensions. A thousandth of it is within rounding of 0; a
 /// thousand times as much slows the last steps down.
@@ -156,9 +157,11 @@ impl Inner {
     /// sums to 0 in each group; `None` where the kernel is not positive definite on them.
     fn direction(&self, free: &[usize]) -> Option<Vec<f64>> {
         let ridge = RIDGE * free.iter().map(|i| self.diagonal[*i].abs()).fold(f64::MIN_POSITIVE, f64::max);
-        let matrix = || Array2::from_shape_fn((free.len(), free.len()), |(p, q)| {
-            self.k[[free[p], free[q]]] + if p == q { ridge } else { 0.0 }
-        });
+        let matrix = || {
+            Array2::from_shape_fn((free.len(), free.len()), |(p, q)| {
+                self.k[[free[p], free[q]]] + if p == q { ridge } else { 0.0 }
+            })
+        };
         let factor = Cholesky::of(free.len(), 0.0, matrix).ok()?;
         let first = free.partition_point(|i| *i < self.groups[0].end);
         let groups: Vec<Range<usize>> = [0..first, first..free.len()].into_iter().filter(|g| !g.is_empty()).collect();
