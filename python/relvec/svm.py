@@ -477,7 +477,8 @@ class SVC(SupportVectorClassifier):
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         What `decision_function` returns of more than two classes.
     break_ties : bool, default=False
-        Whether `predict` decides between classes with as many votes by how clearly they win.
+        Whether `predict` decides between classes with as many votes by how clearly they win; not with
+        ``decision_function_shape="ovo"``.
     random_state : int or RandomState, default=None
         Seed of the cross-validation for probabilities; None is 0: the same fit every time.
     shape : float, default=1.0
@@ -621,6 +622,8 @@ class NuSVC(SupportVectorClassifier):
     ----------
     nu : float, default=0.5
         The share; at most twice that of the smaller class, in (0, 1]. Weights of classes and of rows count in it.
+        If the classes overlap, a small share leaves no margin: the machine is then the limit of larger shares,
+        which SVC with a large `C` finds, and a warning says so.
     kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
 "sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
         The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative: a
@@ -655,7 +658,8 @@ class NuSVC(SupportVectorClassifier):
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         What `decision_function` returns of more than two classes.
     break_ties : bool, default=False
-        Whether `predict` decides between classes with as many votes by how clearly they win.
+        Whether `predict` decides between classes with as many votes by how clearly they win; not with
+        ``decision_function_shape="ovo"``.
     random_state : int or RandomState, default=None
         Seed of the cross-validation for probabilities; None is 0: the same fit every time.
     shape : float, default=1.0
@@ -706,8 +710,8 @@ class NuSVC(SupportVectorClassifier):
         0 if the fit converged, else 1.
     report_ : dict
         How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
-        ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
-        ``merged_rows``, ``seconds``.
+        ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound, and
+        ``no_margin`` if `nu` leaves none), ``merged_rows``, ``seconds``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -299,8 +299,8 @@ impl FormulationFunction for EpsilonSvr {
     fn meaning(&self, solution: &Solution) -> Result<Meaning> {
         // Without a function inside the tube the multipliers grow until 64-bit numbers end that.
         let expected = format!(
-            "a finite cost, or a larger epsilon than {}: no function of this kernel is that near to the targets of all \
-             rows (after {} steps a row is off by {:.3e} more)",
+            "a finite cost, or a larger epsilon than {}: in 64-bit numbers no function of this kernel is that near to \
+             the targets of all rows (after {} steps a row is off by {:.2e} more)",
             self.epsilon,
             solution.iterations,
             0.5 * solution.gap
