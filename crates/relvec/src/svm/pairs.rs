@@ -19,6 +19,10 @@ const NEWTON_EVERY: usize = 5;
 /// Multiply-adds that Newton steps may take for each pair and variable of the working set: about as much time as the
 /// pair took, so that Newton steps never more than double a search.
 const PAIR_WORK: f64 = 10.0;
+/// Multiply-adds that Newton steps may take in advance, a tenth of a second. Each step that a bound ends leaves one free
+/// variable fewer, and pairs free as many again: some 200 variables have to become few in one go. A tenth of it is too
+/// little for that, ten times as many would delay the end of a time limit.
+const ADVANCE: f64 = 1e8;
 /// Added to the diagonal of the free variables' kernel values, over its largest entry: the values are singular where
 /// there are more free variables than the kernel has dimensions. A thousandth of it is within rounding of 0; a
 /// thousand times as much slows the last steps down.
@@ -129,13 +133,17 @@ impl Inner {
     }
 
     /// Newton steps on the free variables: each goes to the optimum of their face, or until one meets its bound and is
-    /// free no longer. Takes at most as many multiply-adds as `work_left`; returns those that remain.
+    /// free no longer. Takes as many multiply-adds as `work_left`, unless that is negative, and at most [`ADVANCE`] more;
+    /// returns those that remain.
     fn newton(&mut self, mut work_left: f64) -> f64 {
+        if work_left < 0.0 {
+            return work_left;
+        }
         loop {
             let free = self.free();
             let (n, size) = (free.len() as f64, self.sign.len() as f64);
             let work = n * n * n / 6.0 + 2.0 * n * size;
-            if free.is_empty() || work > work_left {
+            if free.is_empty() || work > work_left + ADVANCE {
                 return work_left;
             }
             work_left -= work;
