@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -29,6 +30,7 @@ class KernelMachine(BaseEstimator):
 
     kernel: Any
     n_jobs: int | None
+    dual_coef_: Float
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     _model: _core.Model
@@ -44,6 +46,21 @@ class KernelMachine(BaseEstimator):
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes for pickle, copy, joblib and skops: the model as the text of its file, and the version."""
+        state = {**super().__getstate__(), "_relvec_version": _core.__version__}
+        if "_model" in state:
+            state["_model"] = self._model.to_json()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        check_version(type(self).__name__, state.pop("_relvec_version", None))
+        # Version 0.1.0 pickled the model itself.
+        if isinstance(state.get("_model"), str):
+            state["_model"] = _core.Model(state["_model"])
+        super().__setstate__(state)
 
     def _forget(self) -> _core.Model | None:
         """Leave nothing of an earlier fit: one that fails must not look like it. What to go on from is returned."""
@@ -106,10 +123,17 @@ class KernelMachine(BaseEstimator):
             self.feature_names_in_ = np.array(model.features, dtype=object)
         self._take(model, {"status": model.status, "iterations": model.iterations})
 
-    def _check_linear(self) -> None:
+    def _coefficients(self, vectors: Float) -> Float:
+        """Weights of the features, (n_functions, n_features), from the `vectors`; linear kernel only.
+
+        The array is read-only: it follows from `dual_coef_`, and a change of it would change no prediction.
+        """
         check_is_fitted(self)
         if "linear" not in json.loads(self._model.kernel or "{}"):
             raise AttributeError("coef_ is only available when using a linear kernel")
+        weights: Float = self.dual_coef_ @ vectors
+        weights.flags.writeable = False
+        return weights
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that the command line, Rust and `relvec.load` read.
@@ -448,6 +472,19 @@ def _by_columns(report: dict[str, Any]) -> dict[str, Any]:
     for trial in report.get("kernel_search", {}).get("tried", []):
         trial["parameters"] = dict(trial["parameters"])
     return {"status": report.pop("status"), **traces, **report}
+
+
+def check_version(name: str, version: str | None) -> None:
+    """Warn if a pickle was written by a newer version; `None`: by 0.1.0, which did not say."""
+    if version is not None and _numbers(version) > _numbers(_core.__version__):
+        text = f"this pickle of {name} was written by relvec {version}, which is newer than {_core.__version__}"
+        text += f": it may fail to load or predict differently. Update relvec to {version}"
+        warnings.warn(text, UserWarning, stacklevel=3)
+
+
+def _numbers(version: str) -> list[int]:
+    """The numbers of a version, to be compared."""
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def target_names(y: Any) -> list[str]:

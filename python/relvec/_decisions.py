@@ -73,10 +73,9 @@ def costs_of(costs: Any, classes: NDArray[Any]) -> Float | None:
 
 
 def decide(
-    estimator: Any, X: Any, prior: Any, costs: Any, reject: float | None, reject_cost: float | None
+    estimator: Any, rows: Float, prior: Any, costs: Any, reject: float | None, reject_cost: float | None
 ) -> Decisions:
-    """Decide on rows by a fitted classifier."""
-    rows = estimator._rows(X)
+    """Decide by a fitted classifier on what it reads of validated rows."""
     classes: NDArray[Any] = estimator.classes_
     model: _core.Model = estimator._model
     numbers, probability, probabilities, rejected, expected_cost = model.decide(

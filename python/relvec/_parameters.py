@@ -186,8 +186,8 @@ def points(name: str, given: ArrayLike) -> NDArray[np.float64]:
     return rows
 
 
-def sample_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.float64] | None:
-    """Check sample weights, one per row or one for all; [N]."""
+def sample_weights(sample_weight: ArrayLike | None, rows: int, negative: bool = False) -> NDArray[np.float64] | None:
+    """Check sample weights, one per row or one for all; [N]. `negative`: whether those are allowed."""
     if sample_weight is None:
         return None
     try:
@@ -203,9 +203,10 @@ def sample_weights(sample_weight: ArrayLike | None, rows: int) -> NDArray[np.flo
         raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
     if len(weights) != rows:
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(rows,)}!")
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    bad = np.flatnonzero(~(np.isfinite(weights) & (negative | (weights >= 0))))
     if len(bad) > 0:
-        raise ValueError(f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be zero or positive, and finite")
+        expected = "finite" if negative else "zero or positive, and finite"
+        raise ValueError(f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be {expected}")
     return np.ascontiguousarray(weights)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from . import _core, _parameters
-from ._base import Float
+from ._base import Float, check_version
 from ._threads import threads
 from .rvr import RVR
 
@@ -340,9 +340,10 @@ class Statistics:
         return self.__copy__()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"sums": self.to_bytes(), "names": self._names}
+        return {"sums": self.to_bytes(), "names": self._names, "version": _core.__version__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
+        check_version("Statistics", state.get("version"))
         self._sums, self._names = _core.Statistics.from_bytes(state["sums"]), state["names"]
 
     def __repr__(self) -> str:

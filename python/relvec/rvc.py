@@ -367,9 +367,7 @@ default="kmedoids"
     @property
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
-        self._check_linear()
-        weights: Float = self.dual_coef_ @ self.relevance_vectors_
-        return weights
+        return self._coefficients(getattr(self, "relevance_vectors_", np.empty((0, 0))))
 
     def decision_function(self, X: ArrayLike) -> Float:
         """Log odds of the second class; of more classes a function for each.
@@ -450,7 +448,7 @@ default="kmedoids"
             A named tuple of ``labels``, their ``probability``, the ``probabilities`` of all classes, which rows are
             ``rejected``, and the ``expected_cost`` (None without `costs`).
         """
-        return decide(self, X, prior, costs, reject, reject_cost)
+        return decide(self, self._rows(X), prior, costs, reject, reject_cost)
 
     def predict_proba(self, X: ArrayLike, moderated: bool = True, prior: Any = None) -> Float:
         """Predict class probabilities.

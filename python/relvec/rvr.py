@@ -426,6 +426,7 @@ default="kmedoids"
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = self._several_outputs
+        tags.target_tags.positive_only = self.likelihood == "poisson"
         return tags
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
@@ -446,8 +447,7 @@ default="kmedoids"
     @property
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
-        self._check_linear()
-        weights: Float = self.dual_coef_ @ self.relevance_vectors_
+        weights = self._coefficients(getattr(self, "relevance_vectors_", np.empty((0, 0))))
         return weights if self.n_outputs_ > 1 else weights[0]
 
     @property

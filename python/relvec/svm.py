@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -89,14 +89,15 @@ class SupportVectorMachine(KernelMachine):
     @property
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
-        self._check_linear()
-        weights: Float = self.dual_coef_ @ self.support_vectors_
-        return weights
+        return self._coefficients(getattr(self, "support_vectors_", np.empty((0, 0))))
 
     def _warn(self) -> None:
-        """Say which limit was reached; and of a kernel that is not positive definite."""
+        """Say which limit was reached; of a kernel that is not positive definite; and of a share without a margin."""
+        functions = self.report_["functions"]
+        steps = max((f["iterations"] for f in functions if f["status"] == "iteration_limit"), default=0)
         limits = {
-            "iteration_limit": f"max_iter={self.max_iter} steps were made before the fit converged",
+            "iteration_limit": (f"max_iter={self.max_iter}" if self.max_iter != -1 else str(steps))
+            + " steps were made before the fit converged",
             "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
             "singular": "64-bit numbers allow no further step before tol is reached",
         }
@@ -106,6 +107,20 @@ class SupportVectorMachine(KernelMachine):
         if isinstance(self.kernel, str) and indefinite:
             text = f"the kernel {self.kernel} is not positive definite on these rows: this may be a local optimum"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=4)
+        if any(f.get("no_margin", False) for f in functions):
+            nu = getattr(self, "nu", None)
+            text = f"nu={nu} leaves no margin, since the classes overlap; the fit is the limit of those with a larger"
+            text += " nu, as SVC with a large C finds it. Raise nu, or use a kernel that separates more"
+            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=4)
+
+    def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
+        """Weights [N], checked; rows of negative weight are left out, as LIBSVM does it."""
+        weights = _parameters.sample_weights(sample_weight, rows, negative=True)
+        if weights is None:
+            return None
+        if not np.any(weights > 0):
+            raise ValueError("Every sample weight is zero or negative: there is no row to learn from")
+        return np.maximum(weights, 0.0)
 
     def _functions(self, X: ArrayLike) -> Float:
         """Values of the functions in the core's order, (n, n_functions)."""
@@ -142,7 +157,8 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights, zero or positive, that multiply `C` of each row: a weight of 2 equals the row twice.
+            Weights that multiply `C` of each row: a weight of 2 equals the row twice. Rows of zero or negative
+            weight are left out, as in LIBSVM.
 
         Returns
         -------
@@ -201,8 +217,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         y : array-like of shape (n_samples,)
             Classes: numbers, words or booleans, at least two of them.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights, zero or positive, that multiply the cost of an error on each row: a weight of 2 equals
-            the row twice.
+            Weights that multiply the cost of an error on each row: a weight of 2 equals the row twice. Rows of
+            zero or negative weight are left out, as in LIBSVM.
 
         Returns
         -------
@@ -215,8 +231,6 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         weights = self._weights(sample_weight, len(rows))
         classes, numbers = _parameters.class_numbers(labels, weights)
         _parameters.one_of("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         own = {
             "formulation": self._formulation(),
             "multi_class": _parameters.one_of("multi_class", self.multi_class, ["auto", "one_vs_one", "one_vs_rest"]),
@@ -306,6 +320,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             Classes; of several with as many votes the first, or with `break_ties` the one that wins most clearly.
         """
         check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
         if self.break_ties and self._model.n_classes > 2:
             clearest: NDArray[Any] = self.classes_[np.argmax(self.decision_function(X), axis=1)]
             return clearest
@@ -316,6 +332,15 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         if not self.probability:
             raise AttributeError("predict_proba is not available when probability=False")
         return True
+
+    def _rows_with_probabilities(self, X: ArrayLike) -> Float:
+        """What the model reads of new rows, if it was fitted with probabilities."""
+        check_is_fitted(self)
+        if len(self._model.sigmoids) == 0:
+            name = type(self).__name__
+            text = "probabilities are not available when fitted with probability=False"
+            raise NotFittedError(f"{text}: fit this {name} again, now that probability=True")
+        return self._rows(X)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def decide(
@@ -351,7 +376,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             A named tuple of ``labels``, their ``probability``, the ``probabilities`` of all classes, which rows are
             ``rejected``, and the ``expected_cost`` (None without `costs`).
         """
-        return decide(self, X, prior, costs, reject, reject_cost)
+        rows = self._rows_with_probabilities(X)
+        return decide(self, rows, prior, costs, reject, reject_cost)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike, prior: Any = None) -> Float:
@@ -381,7 +407,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         .. [2] T.-F. Wu, C.-J. Lin and R. C. Weng, "Probability estimates for multi-class classification by
            pairwise coupling", Journal of Machine Learning Research 5, 975-1005, 2004.
         """
-        rows = self._rows(X)
+        rows = self._rows_with_probabilities(X)
         return self._model.probability(rows, threads(self.n_jobs), False, False, prior_of(prior, self.classes_))
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
@@ -401,7 +427,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         ndarray of shape (n_samples, n_classes)
             Log probabilities, columns in the order of `classes_`.
         """
-        rows = self._rows(X)
+        rows = self._rows_with_probabilities(X)
         return self._model.probability(rows, threads(self.n_jobs), False, True, prior_of(prior, self.classes_))
 
 
@@ -451,7 +477,8 @@ class SVC(SupportVectorClassifier):
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         What `decision_function` returns of more than two classes.
     break_ties : bool, default=False
-        Whether `predict` decides between classes with as many votes by how clearly they win.
+        Whether `predict` decides between classes with as many votes by how clearly they win; not with
+        ``decision_function_shape="ovo"``.
     random_state : int or RandomState, default=None
         Seed of the cross-validation for probabilities; None is 0: the same fit every time.
     shape : float, default=1.0
@@ -595,6 +622,8 @@ class NuSVC(SupportVectorClassifier):
     ----------
     nu : float, default=0.5
         The share; at most twice that of the smaller class, in (0, 1]. Weights of classes and of rows count in it.
+        If the classes overlap, a small share leaves no margin: the machine is then the limit of larger shares,
+        which SVC with a large `C` finds, and a warning says so.
     kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
 "sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
         The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative: a
@@ -629,7 +658,8 @@ class NuSVC(SupportVectorClassifier):
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         What `decision_function` returns of more than two classes.
     break_ties : bool, default=False
-        Whether `predict` decides between classes with as many votes by how clearly they win.
+        Whether `predict` decides between classes with as many votes by how clearly they win; not with
+        ``decision_function_shape="ovo"``.
     random_state : int or RandomState, default=None
         Seed of the cross-validation for probabilities; None is 0: the same fit every time.
     shape : float, default=1.0
@@ -680,8 +710,8 @@ class NuSVC(SupportVectorClassifier):
         0 if the fit converged, else 1.
     report_ : dict
         How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
-        ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
-        ``merged_rows``, ``seconds``.
+        ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound, and
+        ``no_margin`` if `nu` leaves none), ``merged_rows``, ``seconds``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -789,7 +819,8 @@ class SVR(SupportVectorRegressor):
     tol : float, default=1e-3
         Largest violation of the optimality conditions at which the fit ends.
     C : float, default=1.0
-        Cost of an error beyond `epsilon`, for each unit of the target.
+        Cost of an error beyond `epsilon`, for each unit of the target; ``inf`` for a tube that no row leaves, which
+        is an error where there is none.
     epsilon : float, default=0.1
         Half the width of the tube within which errors cost nothing, in units of the target.
     cache_size : float, default=200
@@ -899,7 +930,7 @@ class SVR(SupportVectorRegressor):
 
     def _formulation(self) -> dict[str, Any]:
         return {
-            "epsilon_svr": {"c": _parameters.real("C", self.C), "epsilon": _parameters.real("epsilon", self.epsilon)}
+            "epsilon_svr": {"c": _parameters.cost("C", self.C), "epsilon": _parameters.real("epsilon", self.epsilon)}
         }
 
 

@@ -1,19 +1,71 @@
 //! A trained model as Python sees it.
 
-use ndarray::{Array1, Array2, ArrayView2};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
-use relvec::{Decision, FittedBasis, Label, Moderation, Prediction, Targets, Variance};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
+use relvec::{Decision, Error, FittedBasis, Interrupt, Label, Moderation, Prediction, Targets, Variance};
 
-use crate::fit::Target;
+use crate::fit::{Rows, Target};
+use crate::listen::listening;
 use crate::{exception, guarded, pool};
+
+/// Multiply-adds, about, of the rows that are predicted between two looks for an interrupt: a fraction of a second on
+/// one processor. Rows beyond the block at hand are not predicted once the caller is interrupted.
+const BLOCK_WORK: usize = 1 << 28;
+/// Rows of such a block: enough for every thread, and so few that the values of their basis functions cost little memory.
+const BLOCK_ROWS: Range<usize> = 1 << 9..1 << 16;
 
 /// A trained machine; it does not change.
 #[pyclass(frozen, module = "relvec._core")]
 pub(crate) struct Model {
-    model: relvec::Model,
+    /// Shared with predictions, which may end after their caller was interrupted.
+    model: Arc<relvec::Model>,
+}
+
+/// Predictions that consecutive blocks of rows have, to be joined.
+trait ByRows: Sized {
+    fn join(parts: Vec<Self>) -> Self;
+}
+
+impl ByRows for Array1<f64> {
+    fn join(parts: Vec<Self>) -> Self {
+        parts.into_iter().flatten().collect()
+    }
+}
+
+impl ByRows for Array2<f64> {
+    fn join(parts: Vec<Self>) -> Self {
+        let views: Vec<ArrayView2<'_, f64>> = parts.iter().map(|part| part.view()).collect();
+        ndarray::concatenate(Axis(0), &views).expect("blocks have the same columns")
+    }
+}
+
+impl ByRows for Prediction {
+    fn join(parts: Vec<Self>) -> Self {
+        let noise = parts.last().map(|last| (last.noise_variance, last.noise_degrees));
+        let (noise_variance, noise_degrees) = noise.expect("there is a block");
+        let (means, variances) = parts.into_iter().map(|part| (part.mean, part.model_variance)).unzip();
+        let (mean, model_variance) = (ByRows::join(means), ByRows::join(variances));
+        Prediction { mean, model_variance, noise_variance, noise_degrees }
+    }
+}
+
+/// Of several outputs one each.
+impl ByRows for Vec<Prediction> {
+    fn join(parts: Vec<Self>) -> Self {
+        let mut outputs: Vec<Vec<Prediction>> = vec![];
+        for part in parts {
+            outputs.resize_with(part.len(), Vec::new);
+            outputs.iter_mut().zip(part).for_each(|(output, one)| output.push(one));
+        }
+        outputs.into_iter().map(ByRows::join).collect()
+    }
 }
 
 /// Mean and model variance, `[N]` each, and the variance of the noise.
@@ -45,58 +97,92 @@ type Decided<'py> = (
 
 impl Model {
     pub fn new(model: relvec::Model) -> Model {
-        Model { model }
+        Model { model: Arc::new(model) }
     }
 
     pub fn core(&self) -> &relvec::Model {
         &self.model
     }
 
-    /// Runs `predict` on `threads` threads of its own.
-    fn on_threads<T: Send>(
+    /// Runs `predict` on `threads` threads of its own, while this one listens for Ctrl-C.
+    fn predicted<T: Send + 'static>(
         &self,
         py: Python<'_>,
         threads: usize,
-        predict: impl FnOnce(&relvec::Model) -> relvec::Result<T> + Send,
+        predict: impl FnOnce(&relvec::Model, &Interrupt) -> relvec::Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        py.detach(|| {
+        let (model, interrupt) = (Arc::clone(&self.model), Interrupt::default());
+        let switch = interrupt.clone();
+        let work = move || {
             let pool = pool(threads)?;
-            guarded(|| pool.install(|| predict(&self.model)))?.map_err(exception)
-        })
+            guarded(|| pool.install(|| predict(&model, &switch)))
+        };
+        listening(py, &interrupt, work)??.map_err(exception)
     }
 
-    /// On rows, or on basis values where the kernel is the caller's.
-    fn on_rows<T: Send>(
+    /// As [`Model::predicted`], of rows that may be predicted block by block: none more once interrupted.
+    fn by_rows<T: ByRows + Send + 'static>(
         &self,
         py: Python<'_>,
+        x: &PyReadonlyArray2<'_, f64>,
         threads: usize,
-        predict: impl FnOnce(&relvec::Model) -> relvec::Result<T> + Send,
+        predict: impl Fn(&relvec::Model, ArrayView2<'_, f64>) -> relvec::Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        self.on_threads(py, threads, |model| match model.expansion.basis {
-            FittedBasis::External { .. } => predict(&model.on_basis()),
-            _ => predict(model),
+        let rows = Rows::new(x);
+        self.predicted(py, threads, move |model, interrupt| {
+            let x = rows.view();
+            let vectors = model.relevance.len() + 1;
+            let block = BLOCK_WORK / (vectors * (vectors + x.ncols()));
+            let block = block.clamp(BLOCK_ROWS.start, BLOCK_ROWS.end);
+            let mut parts = vec![];
+            // Of no rows one block that is empty.
+            for start in (0..x.nrows().max(1)).step_by(block) {
+                if interrupt.is_raised() {
+                    return Err(Error::Interrupted);
+                }
+                let part = predict(model, x.slice(s![start..(start + block).min(x.nrows()), ..]));
+                parts.push(part.map_err(|error| in_table(error, start))?);
+            }
+            Ok(ByRows::join(parts))
         })
     }
 
-    fn prediction(&self, py: Python<'_>, x: ArrayView2<'_, f64>, threads: usize) -> PyResult<Prediction> {
-        self.on_rows(py, threads, |model| model.predict(x))
+    fn prediction(&self, py: Python<'_>, x: &PyReadonlyArray2<'_, f64>, threads: usize) -> PyResult<Prediction> {
+        self.by_rows(py, x, threads, |model, x| of_rows(model).predict(x))
     }
 
-    /// The mean of `prediction`, without the variance where the core makes the basis functions.
-    fn mean(&self, py: Python<'_>, x: ArrayView2<'_, f64>, threads: usize) -> PyResult<Array1<f64>> {
-        match self.model.expansion.basis {
-            FittedBasis::External { .. } => Ok(self.prediction(py, x, threads)?.mean),
-            _ => self.on_threads(py, threads, |model| model.predict_mean(x)),
-        }
+    /// The mean of `prediction`, without its variance.
+    fn mean(&self, py: Python<'_>, x: &PyReadonlyArray2<'_, f64>, threads: usize) -> PyResult<Array1<f64>> {
+        self.by_rows(py, x, threads, |model, x| of_rows(model).predict_mean(x))
+    }
+
+    /// Log probabilities of the classes, [N, K].
+    fn log_probability(
+        &self,
+        py: Python<'_>,
+        x: &PyReadonlyArray2<'_, f64>,
+        threads: usize,
+        moderation: Moderation,
+    ) -> PyResult<Array2<f64>> {
+        self.by_rows(py, x, threads, move |model, x| match model.expansion.basis {
+            FittedBasis::External { .. } => model.log_probability_from_basis(x, moderation),
+            _ => model.predict_log_probability(x, moderation),
+        })
     }
 }
 
 #[pymethods]
 impl Model {
     /// Reads the text of a model file.
+    #[new]
+    fn from_text(text: &str) -> PyResult<Model> {
+        Ok(Model::new(relvec::Model::from_json(text).map_err(exception)?))
+    }
+
+    /// Reads the text of a model file; pickles of version 0.1.0 name this function.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Model> {
-        Ok(Model { model: relvec::Model::from_json(text).map_err(exception)? })
+        Model::from_text(text)
     }
 
     /// The text of the model file.
@@ -104,8 +190,9 @@ impl Model {
         self.model.to_json().map_err(exception)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        Ok((slf.get_type().getattr("from_json")?, (slf.get().to_json()?,)))
+    /// A call of the type itself: what restores a pickle, and a file of skops.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (String,))> {
+        Ok((slf.get_type(), (slf.get().to_json()?,)))
     }
 
     /// The same model with the names that its training table has.
@@ -116,7 +203,7 @@ impl Model {
             true => (None, targets),
             false => (targets.into_iter().next(), vec![]),
         };
-        Ok(Model { model: relvec::Model { features, target, targets, classes, ..self.model.clone() } })
+        Ok(Model::new(relvec::Model { features, target, targets, classes, ..(*self.model).clone() }))
     }
 
     /// K of a model of several real outputs; 1 of any other.
@@ -127,7 +214,7 @@ impl Model {
 
     /// The model of one of several outputs alone.
     fn output(&self, k: usize) -> PyResult<Model> {
-        Ok(Model { model: self.model.output(k).map_err(exception)? })
+        Ok(Model::new(self.model.output(k).map_err(exception)?))
     }
 
     /// Names of several targets.
@@ -146,10 +233,12 @@ impl Model {
         variance: Option<&str>,
     ) -> PyResult<Outputs<'py>> {
         let rule = variance.map(Variance::from_name).transpose().map_err(exception)?;
-        let x = x.as_array();
-        let found = self.on_rows(py, threads, |model| model.predict_outputs_with(x, rule.unwrap_or(model.variance)))?;
+        let predict = move |model: &relvec::Model, x: ArrayView2<'_, f64>| {
+            of_rows(model).predict_outputs_with(x, rule.unwrap_or(model.variance))
+        };
+        let found = self.by_rows(py, &x, threads, predict)?;
         let columns = |of: &dyn Fn(&Prediction) -> &Array1<f64>| {
-            let mut out = Array2::zeros((x.nrows(), found.len()));
+            let mut out = Array2::zeros((x.as_array().nrows(), found.len()));
             out.columns_mut().into_iter().zip(&found).for_each(|(mut column, one)| column.assign(of(one)));
             out.to_pyarray(py)
         };
@@ -164,8 +253,7 @@ impl Model {
         x: PyReadonlyArray2<'py, f64>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let x = x.as_array();
-        Ok(self.on_rows(py, threads, |model| model.predict_output_means(x))?.to_pyarray(py))
+        Ok(self.by_rows(py, &x, threads, |model, x| of_rows(model).predict_output_means(x))?.to_pyarray(py))
     }
 
     /// What the variances of each of several outputs are over those of the first, `[K]`; empty of one.
@@ -183,7 +271,7 @@ impl Model {
         centres: Option<PyReadonlyArray2<'_, f64>>,
     ) -> Model {
         let centres = centres.map(|c| c.as_array().to_owned());
-        Model { model: self.model.clone().with_external_kernel(&relevance, n_features, centres.as_ref()) }
+        Model::new((*self.model).clone().with_external_kernel(&relevance, n_features, centres.as_ref()))
     }
 
     /// Mean, model variance and noise variance at rows (or at values of the basis functions, for an external kernel).
@@ -196,8 +284,9 @@ impl Model {
         variance: Option<&str>,
     ) -> PyResult<Moments<'py>> {
         let rule = variance.map(Variance::from_name).transpose().map_err(exception)?;
-        let x = x.as_array();
-        let prediction = self.on_rows(py, threads, |model| model.predict_with(x, rule.unwrap_or(model.variance)))?;
+        let predict =
+            move |model: &relvec::Model, x: ArrayView2<'_, f64>| of_rows(model).predict_with(x, rule.unwrap_or(model.variance));
+        let prediction = self.by_rows(py, &x, threads, predict)?;
         Ok((prediction.mean.to_pyarray(py), prediction.model_variance.to_pyarray(py), prediction.noise_variance))
     }
 
@@ -210,8 +299,9 @@ impl Model {
         threads: usize,
         memory_limit: Option<u64>,
     ) -> PyResult<Joint<'py>> {
-        let x = x.as_array();
-        let (mean, covariance) = self.on_rows(py, threads, |model| model.predict_covariance(x, memory_limit))?;
+        let rows = Rows::new(&x);
+        let predict = move |model: &relvec::Model, _: &Interrupt| of_rows(model).predict_covariance(rows.view(), memory_limit);
+        let (mean, covariance) = self.predicted(py, threads, predict)?;
         Ok((mean.to_pyarray(py), covariance.to_pyarray(py)))
     }
 
@@ -225,8 +315,9 @@ impl Model {
         noise: bool,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let x = x.as_array();
-        Ok(self.on_rows(py, threads, |model| model.draws(count, seed, noise)?.at(x))?.to_pyarray(py))
+        let rows = Rows::new(&x);
+        let predict = move |model: &relvec::Model, _: &Interrupt| of_rows(model).draws(count, seed, noise)?.at(rows.view());
+        Ok(self.predicted(py, threads, predict)?.to_pyarray(py))
     }
 
     /// Mean, variance and log density of the targets of training rows, each left out in turn.
@@ -242,13 +333,14 @@ impl Model {
         noise_variance: Option<PyReadonlyArray1<'py, f64>>,
         exposure: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<LeftOut<'py>> {
-        let (x, values) = (x.as_array(), target.values()?);
+        let (rows, values) = (Rows::new(&x), target.values()?);
         let [weights, noise, exposure] = [weights, noise_variance, exposure].map(|v| v.map(|v| v.as_array().to_owned()));
-        let found = self.on_rows(py, threads, |model| {
+        let (own_noise, own_exposure) = (noise.clone(), exposure.clone());
+        let found = self.predicted(py, threads, move |model, _| {
             let targets: Targets = values.targets(weights.as_ref());
-            let targets = noise.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
-            let targets = exposure.as_ref().map_or(targets, |e| targets.with_exposure(e.view()));
-            model.leave_one_out(x, &targets)
+            let targets = own_noise.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
+            let targets = own_exposure.as_ref().map_or(targets, |e| targets.with_exposure(e.view()));
+            of_rows(model).leave_one_out(rows.view(), &targets)
         })?;
         let own = found.prediction.ok_or_else(|| PyValueError::new_err("rows of several classes have no values"))?;
         let (mean, variance) = match self.model.is_of_counts() {
@@ -278,9 +370,11 @@ impl Model {
         weights: Option<PyReadonlyArray1<'py, f64>>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let (x, values) = (x.as_array(), target.values()?);
+        let (rows, values) = (Rows::new(&x), target.values()?);
         let weights = weights.map(|w| w.as_array().to_owned());
-        let found = self.on_rows(py, threads, |model| model.leave_one_out(x, &values.targets(weights.as_ref())))?;
+        let found = self.predicted(py, threads, move |model, _| {
+            of_rows(model).leave_one_out(rows.view(), &values.targets(weights.as_ref()))
+        })?;
         let log = found.log_probability.ok_or_else(|| PyValueError::new_err("a model of regression has no classes"))?;
         Ok(log.to_pyarray(py))
     }
@@ -318,7 +412,7 @@ impl Model {
         threads: usize,
         exposure: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<Pair<'py>> {
-        let prediction = self.prediction(py, x.as_array(), threads)?;
+        let prediction = self.prediction(py, &x, threads)?;
         let counts = prediction.counts(exposure.as_ref().map(|e| e.as_array())).map_err(exception)?;
         Ok((counts.mean.to_pyarray(py), counts.rate_variance.to_pyarray(py)))
     }
@@ -330,7 +424,7 @@ impl Model {
         x: PyReadonlyArray2<'py, f64>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(self.mean(py, x.as_array(), threads)?.to_pyarray(py))
+        Ok(self.mean(py, &x, threads)?.to_pyarray(py))
     }
 
     /// Log odds of the second class.
@@ -342,10 +436,10 @@ impl Model {
         moderated: bool,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
         if moderated {
-            return Ok(self.prediction(py, x.as_array(), threads)?.log_odds(Moderation::Posterior).to_pyarray(py));
+            return Ok(self.prediction(py, &x, threads)?.log_odds(Moderation::Posterior).to_pyarray(py));
         }
         // Without the posterior of the weights the log odds are the mean.
-        Ok(self.mean(py, x.as_array(), threads)?.to_pyarray(py))
+        Ok(self.mean(py, &x, threads)?.to_pyarray(py))
     }
 
     /// Values of the functions, [N, C].
@@ -355,13 +449,12 @@ impl Model {
         x: PyReadonlyArray2<'py, f64>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let x = x.as_array();
-        let external = matches!(self.model.expansion.basis, FittedBasis::External { .. });
-        let made = self.on_threads(py, threads, |model| match external {
-            true => model.decision_from_basis(x),
-            false => model.decision_function(x),
-        })?;
-        Ok(made.to_pyarray(py))
+        Ok(self
+            .by_rows(py, &x, threads, |model, x| match model.expansion.basis {
+                FittedBasis::External { .. } => model.decision_from_basis(x),
+                _ => model.decision_function(x),
+            })?
+            .to_pyarray(py))
     }
 
     /// The classes that values of the functions of a support vector machine, [N, C], vote for, `[N]`.
@@ -381,17 +474,16 @@ impl Model {
         log: bool,
         prior: Option<Vec<f64>>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let x = x.as_array();
         let moderation = if moderated { Moderation::Posterior } else { Moderation::PlugIn };
-        let made = self.on_threads(py, threads, |model| {
-            let logs = log_probability(model, x, moderation)?;
+        let logs = self.log_probability(py, &x, threads, moderation)?;
+        let made = py.detach(|| {
             let logs = match prior {
-                Some(prior) => model.shift_prior(logs, &prior)?,
+                Some(prior) => self.model.shift_prior(logs, &prior)?,
                 None => logs,
             };
             Ok(if log { logs } else { logs.mapv_into(f64::exp) })
-        })?;
-        Ok(made.to_pyarray(py))
+        });
+        Ok(made.map_err(exception)?.to_pyarray(py))
     }
 
     /// Labels, their probabilities, `[N]`, those of all classes, [N, K], which rows are rejected, and what is expected to be
@@ -409,9 +501,8 @@ impl Model {
         reject_cost: Option<f64>,
     ) -> PyResult<Decided<'py>> {
         let decision = Decision { prior, costs: costs.map(|c| c.as_array().to_owned()), reject, reject_cost };
-        let x = x.as_array();
-        let decided =
-            self.on_threads(py, threads, |model| model.decide_by(log_probability(model, x, Moderation::Posterior)?, &decision))?;
+        let logs = self.log_probability(py, &x, threads, Moderation::Posterior)?;
+        let decided = py.detach(|| self.model.decide_by(logs, &decision)).map_err(exception)?;
         let labels: Vec<i64> = decided.label.into_iter().map(|k| k as i64).collect();
         Ok((
             labels.to_pyarray(py),
@@ -683,11 +774,19 @@ impl Model {
     }
 }
 
-/// At rows, or at values of the basis functions for a kernel that is the caller's; [N, K].
-fn log_probability(model: &relvec::Model, x: ArrayView2<'_, f64>, moderation: Moderation) -> relvec::Result<Array2<f64>> {
+/// The model, of rows that are the values of its basis functions where the kernel is the caller's.
+fn of_rows(model: &relvec::Model) -> Cow<'_, relvec::Model> {
     match model.expansion.basis {
-        FittedBasis::External { .. } => model.log_probability_from_basis(x, moderation),
-        _ => model.predict_log_probability(x, moderation),
+        FittedBasis::External { .. } => Cow::Owned(model.on_basis()),
+        _ => Cow::Borrowed(model),
+    }
+}
+
+/// An error of a block of rows, in terms of the table that the block starts at row `start` of.
+fn in_table(error: Error, start: usize) -> Error {
+    match error {
+        Error::NotFinite { what, row, column, value } => Error::NotFinite { what, row: row + start, column, value },
+        other => other,
     }
 }
 

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from relvec import RVC, RVR
+from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
 from relvec._parameters import KERNELS
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
@@ -218,6 +218,18 @@ def test_log_probabilities_far_out_are_finite():
     assert np.all(np.isfinite(log_proba))
     assert log_proba.min() < -800.0
     assert_allclose(model.predict_proba(X * 1e6, moderated=False).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC, SVC, NuSVC, SVR, NuSVR])
+def test_coef_can_be_read_but_not_changed(cls):
+    X, y = two_classes(spread=0.5)
+    model = cls(kernel="linear").fit(X, y)
+    before = model.coef_.copy()
+    with pytest.raises(ValueError, match="read-only"):
+        model.coef_[...] = 0.0
+    with pytest.raises(AttributeError):
+        model.coef_ = before
+    assert_array_equal(model.coef_, before)
 
 
 def test_coef_of_a_linear_kernel():

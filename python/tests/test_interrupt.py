@@ -9,7 +9,7 @@ import threading
 
 import numpy as np
 import pytest
-from relvec import RVC, RVR
+from relvec import RVC, RVR, SVC
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
@@ -69,6 +69,55 @@ def test_ctrl_c(scheme, rows, dictionary, machine, delay):
     # The promise is half a second; a machine that is busy with other things gets more.
     assert float(lines["seconds"]) < 2.0
     assert lines["unfitted"] == "['n_features_in_']"
+
+
+# Predictions are interrupted from another thread; their share of the processor time of a whole one is printed. A busy
+# machine changes the time by the clock, but not the time of the processor.
+CTRL_C_IN_PREDICT = """
+import signal, threading, time, warnings
+import numpy as np
+from relvec import RVR, SVC, SVR
+
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X = rng.uniform(-2, 2, size=(500, 3))
+t = np.sin(3 * X).sum(axis=1) + 0.5 * rng.normal(size=500)
+svr, svc = SVR(C=0.1, epsilon=0.0).fit(X, t), SVC(C=0.1, probability=True).fit(X, t > 0)
+rvr = RVR(inference="mackay", max_iter=2).fit(X, t)
+many = np.ascontiguousarray(np.broadcast_to(X[:1], (2_000_000, 3)))
+for method in (svr.predict, svc.decide, lambda rows: rvr.predict(rows, return_std=True)):
+    start = time.process_time()
+    method(many[:100_000])
+    whole = 20 * (time.process_time() - start)
+    threading.Timer(0.1, signal.raise_signal, [signal.SIGINT]).start()
+    start = time.process_time()
+    try:
+        method(many)
+        print("not interrupted")
+    except KeyboardInterrupt:
+        print((time.process_time() - start) / whole)
+"""
+
+
+def test_ctrl_c_ends_a_prediction():
+    run = subprocess.run([sys.executable, "-c", CTRL_C_IN_PREDICT], capture_output=True, text=True, timeout=300)
+    shares = [float(line) for line in run.stdout.splitlines()]
+    assert len(shares) == 3 and max(shares) < 0.6, (run.stdout, run.stderr)
+
+
+def test_many_rows_are_predicted_as_few_are():
+    X, t = problem(rows=300)
+    new = np.random.default_rng(1).uniform(-2, 2, size=(70_000, 3))
+    model, y = RVR(gamma=1.0).fit(X, t), t > 0
+    for predict in (
+        lambda rows: np.column_stack(model.predict(rows, return_std=True)),
+        SVC(gamma=1.0, probability=True).fit(X, y).predict_proba,
+        RVC(gamma=1.0).fit(X, y).decision_function,
+        RVR(gamma=1.0).fit(X, np.column_stack([t, -t])).predict,
+    ):
+        # Blocks end elsewhere here.
+        parts = [predict(new[start : start + 9_999]) for start in range(0, 70_000, 9_999)]
+        np.testing.assert_array_equal(predict(new), np.concatenate(parts))
 
 
 def test_other_threads_go_on():

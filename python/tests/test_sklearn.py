@@ -1,22 +1,49 @@
 """The estimators among scikit-learn's tools."""
 
 import copy
+import io
 import pickle
+import warnings
+from pathlib import Path
 from unittest import SkipTest
 
+import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import relvec
 import sklearn
+import skops.io
 from numpy.testing import assert_allclose, assert_array_equal
-from relvec import RVC, RVR
+from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR, Statistics
 from relvec._parameters import KERNELS, RULES, SCHEMES
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import RFE
+from sklearn.frozen import FrozenEstimator
+from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    HalvingGridSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+)
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -94,6 +121,8 @@ def test_tags():
     assert get_tags(RVC()).classifier_tags.multi_class
     assert get_tags(RVR()).target_tags.multi_output
     assert not get_tags(RVR(likelihood="poisson")).target_tags.multi_output
+    assert get_tags(RVR(likelihood="poisson")).target_tags.positive_only
+    assert not get_tags(RVR()).target_tags.positive_only
     assert not get_tags(RVR()).input_tags.sparse
     assert get_tags(RVR(kernel="precomputed")).input_tags.pairwise
     assert not get_tags(RVR()).input_tags.pairwise
@@ -106,6 +135,126 @@ def test_clone_keeps_every_parameter():
         again = clone(model)
         assert repr(again.get_params()) == repr(model.get_params())
         assert not hasattr(again, "_model")
+
+
+def by_joblib(model):
+    file = io.BytesIO()
+    joblib.dump(model, file)
+    return joblib.load(file)
+
+
+def by_skops(model):
+    data = skops.io.dumps(model)
+    # Nothing but the estimators themselves has to be trusted.
+    assert all(
+        name.startswith(("relvec.rv", "relvec.svm.", "support.")) for name in skops.io.get_untrusted_types(data=data)
+    )
+    return skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+
+
+WAYS = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "joblib": by_joblib,
+    "pickle": lambda model: pickle.loads(pickle.dumps(model)),
+    "oldest pickle": lambda model: pickle.loads(pickle.dumps(model, protocol=0)),
+    "skops": by_skops,
+}
+MACHINES = [
+    RVR(),
+    RVR(likelihood="poisson"),
+    RVR(variance="healed", folds=3),
+    RVR(keep_statistics=True, dictionary=20),
+    RVR(kernel=Called()),
+    RVR(kernel="precomputed"),
+    RVC(),
+    RVC(multi_class="one_vs_rest"),
+    RVC(kernel=Called()),
+    SVC(probability=True),
+    SVC(kernel=Called()),
+    SVC(kernel="precomputed"),
+    NuSVC(nu=0.3),
+    SVR(),
+    NuSVR(),
+]
+
+
+@pytest.mark.parametrize("way", list(WAYS))
+@pytest.mark.parametrize("model", MACHINES, ids=repr)
+def test_every_machine_comes_back_from_every_way_to_keep_it(model, way):
+    X, y = two_classes(60)
+    if is_regressor(model):
+        y = np.round(2.0 * np.exp(0.5 * X[:, 0]))
+    elif "multi_class" in model.get_params() and model.multi_class == "one_vs_rest":
+        y = y + (X[:, 0] > X[:, 1])
+    X = rbf_kernel(X) if model.kernel == "precomputed" else X
+    fitted = clone(model).fit(X, y)
+    methods = [name for name in ("predict", "decision_function", "predict_proba", "sample_y") if hasattr(fitted, name)]
+    if isinstance(fitted, RVR) and fitted.likelihood == "poisson":
+        methods.remove("sample_y")
+    again = WAYS[way](fitted)
+    for name in methods:
+        assert_array_equal(getattr(again, name)(X), getattr(fitted, name)(X), err_msg=name)
+    assert {name for name in vars(again)} == {name for name in vars(fitted)}
+    # What came back can be fitted again, and what never was fitted comes back as well.
+    assert_array_equal(again.fit(X, y).predict(X), fitted.predict(X))
+    assert_array_equal(WAYS[way](clone(model)).fit(X, y).predict(X), fitted.predict(X))
+
+
+@pytest.mark.parametrize("way", list(WAYS))
+def test_statistics_come_back_from_every_way_to_keep_them(way):
+    X, t = sinc()
+    sums = Statistics(gamma=0.1, centres=X[::6]).update(X, t)
+    if way == "skops":
+        data = skops.io.dumps(sums)
+        again = skops.io.loads(data, trusted=skops.io.get_untrusted_types(data=data))
+    else:
+        again = WAYS[way](sums)
+    assert again == sums
+
+
+PICKLES = Path(__file__).parent / "pickles"
+
+
+def test_pickles_of_version_0_1_0_predict_what_they_did():
+    with open(PICKLES / "rvr_0.1.0.pickle", "rb") as file:
+        model = pickle.load(file)
+    mean, std = model.predict([[-3.0], [0.0], [5.0]], return_std=True)
+    assert_allclose(mean, [0.03687068, 1.01485082, -0.15735575], atol=1e-8)
+    assert_allclose(std, [0.10817567, 0.10854102, 0.10559946], atol=1e-8)
+    assert model.gamma == 0.1 and len(model.relevance_) == 5 and model.report_["status"] == "converged"
+    with open(PICKLES / "svc_0.1.0.pickle", "rb") as file:
+        classifier = pickle.load(file)
+    f = classifier.decision_function([[-3.0, 0.9], [0.0, 0.0], [5.0, 2.5]])
+    assert_allclose(f, [-0.85449029, 0.99183615, -0.99744374], atol=1e-8)
+    assert_array_equal(pickle.loads(pickle.dumps(classifier)).decision_function([[-3.0, 0.9]]), f[:1])
+
+
+@pytest.mark.parametrize("cls", [RVR, RVC, SVC, SVR, NuSVC, NuSVR])
+def test_pickles_carry_the_version_and_a_newer_one_is_a_warning(cls):
+    X, y = two_classes()
+    model = cls().fit(X, y)
+    state = model.__getstate__()
+    assert state["_relvec_version"] == relvec.__version__
+    assert not hasattr(model, "_relvec_version")
+    for version in ("0.0.9", relvec.__version__, None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            same = cls.__new__(cls)
+            same.__setstate__({**state, "_relvec_version": version})
+            assert_array_equal(same.predict(X), model.predict(X))
+    newer = cls.__new__(cls)
+    with pytest.warns(UserWarning, match=rf"pickle of {cls.__name__} was written by relvec 10\.2\.0.*Update relvec"):
+        newer.__setstate__({**state, "_relvec_version": "10.2.0"})
+    assert_array_equal(newer.predict(X), model.predict(X))
+
+
+def test_the_pickle_of_newer_statistics_is_a_warning():
+    X, t = sinc()
+    state = Statistics(gamma=0.1, centres=X[::6]).update(X, t).__getstate__()
+    assert state["version"] == relvec.__version__
+    with pytest.warns(UserWarning, match="pickle of Statistics was written by relvec 99.0"):
+        Statistics.__new__(Statistics).__setstate__({**state, "version": "99.0"})
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
@@ -256,6 +405,46 @@ def test_sample_weight_is_routed():
 def test_set_output_is_not_offered(cls):
     # Only transformers have it; a pipeline that ends in an estimator must not think otherwise.
     assert not hasattr(cls(), "transform")
+
+
+@pytest.mark.filterwarnings("ignore:.*leaves no margin:UserWarning")
+@pytest.mark.parametrize("cls", [RVR, RVC, SVR, NuSVR, SVC, NuSVC])
+def test_tools_that_wrap_estimators(cls):
+    X, y = surface()
+    if is_classifier(cls()):
+        y = np.where(y > np.median(y), "high", "low")
+        wrapped = [
+            BaggingClassifier(cls(), n_estimators=2, random_state=0),
+            StackingClassifier([("one", cls())], cv=3),
+            VotingClassifier([("one", cls()), ("two", cls(kernel="linear"))]),
+            CalibratedClassifierCV(FrozenEstimator(cls().fit(X, y))),
+            OneVsRestClassifier(cls()),
+        ]
+    else:
+        wrapped = [
+            BaggingRegressor(cls(), n_estimators=2, random_state=0),
+            StackingRegressor([("one", cls())], cv=3),
+            VotingRegressor([("one", cls()), ("two", cls(kernel="linear"))]),
+            TransformedTargetRegressor(cls(), transformer=StandardScaler()),
+            FrozenEstimator(cls().fit(X, y)),
+        ]
+    for tool in [
+        *wrapped,
+        RFE(cls(kernel="linear"), n_features_to_select=1),
+        HalvingGridSearchCV(cls(), {"gamma": [0.1, 1.0]}, cv=2, min_resources=30, error_score="raise", random_state=0),
+    ]:
+        fitted = tool.fit(X, y)
+        assert fitted.score(X, y) > (0.5 if not isinstance(tool, RFE) else 0.1), tool
+        assert_array_equal(pickle.loads(pickle.dumps(fitted)).predict(X), fitted.predict(X))
+    fitted = cls().fit(X, y)
+    assert permutation_importance(fitted, X, y, n_repeats=2, random_state=0).importances_mean.min() > 0.0
+    learning_curve(cls(), X, y, cv=2, train_sizes=[0.5, 1.0], shuffle=True, random_state=0, error_score="raise")
+    assert partial_dependence(fitted, X, [0], kind="average", grid_resolution=5)["average"].shape[-1] == 5
+    assert cross_val_predict(cls(), X, y, cv=3).shape == y.shape
+    weight = np.linspace(0.5, 1.5, 60)
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = cls().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        cross_validate(asked, X, y, params={"sample_weight": weight}, cv=2, error_score="raise")
 
 
 def test_a_failing_parameter_is_reported_by_grid_search():

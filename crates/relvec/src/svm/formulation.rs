@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::smo::{Program, Solution};
 use crate::error::{Result, require};
 use crate::registry::registry;
+use crate::report::Status;
 
-/// A margin narrower than one over this counts as none.
-const MOST_SCALE: f64 = 1e12;
+/// Cost of an error of nu-SVC where there is no margin, over the largest k(x, x). It stands for an infinite one: a
+/// larger cost changes few predictions and takes more steps, a tenth of it leaves more errors.
+const COST_WITHOUT_MARGIN: f64 = 1e4;
 
 registry! {
     /// What a support vector machine minimises; [`Formulation::NAMES`] lists them.
@@ -34,6 +36,9 @@ pub struct CSvc {
 
 /// nu-SVC, (M41): at most a share nu of the rows inside the margin, at least that share support vectors (Scholkopf et
 /// al. 2000).
+///
+/// Classes that overlap have no margin for a small nu. The machine is then the limit of those of larger nu, which is
+/// C-SVC with a large cost; [`SvmFunction::no_margin`](crate::SvmFunction::no_margin) tells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NuSvc {
@@ -45,7 +50,8 @@ pub struct NuSvc {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EpsilonSvr {
-    /// Cost of an error, > 0, finite.
+    /// Cost of an error, > 0; infinite (in settings `null` or `infinity`) for a tube that no row may leave.
+    #[serde(with = "cost")]
     pub c: f64,
     /// Half the width of the tube within which errors cost nothing, >= 0, in units of the target.
     pub epsilon: f64,
@@ -142,10 +148,15 @@ pub(crate) trait FormulationFunction {
     /// The quadratic program.
     fn program(&self, rows: &Examples) -> Result<Program>;
 
+    /// The formulation in its place where there is no margin; `largest`: the largest k(x, x). `None`: that is an error.
+    fn without_margin(&self, _largest: f64) -> Option<CSvc> {
+        None
+    }
+
     /// What its solution means.
     ///
     /// # Errors
-    /// There is no margin.
+    /// The program has no solution.
     fn meaning(&self, solution: &Solution) -> Result<Meaning> {
         Ok(Meaning { scale: 1.0, intercept: solution.level[0], objective: solution.objective })
     }
@@ -240,16 +251,15 @@ impl FormulationFunction for NuSvc {
         require(self.nu <= most * (1.0 + 1e-12), || "formulation.nu_svc.nu".into(), self.nu, &expected)?;
         let (sign, bound) = (rows.y.to_vec(), rows.weight.to_vec());
         let start = filled(&sign, &bound, total);
-        Ok(Program { point: rows.point.to_vec(), linear: vec![0.0; sign.len()], sign, bound, start, by_sign: true, hulls: false })
+        Ok(Program { point: rows.point.to_vec(), linear: vec![0.0; sign.len()], sign, bound, start, by_sign: true, hulls: true })
+    }
+
+    fn without_margin(&self, largest: f64) -> Option<CSvc> {
+        Some(CSvc { c: COST_WITHOUT_MARGIN / largest })
     }
 
     fn meaning(&self, solution: &Solution) -> Result<Meaning> {
-        let meaning = margin(solution);
-        // Means of such a share of the rows of either class coincide.
-        let expected = "another share, or another kernel: the margin of this one is 0";
-        let wide = meaning.scale > 0.0 && meaning.scale < MOST_SCALE;
-        require(wide, || "formulation.nu_svc.nu".into(), self.nu, expected)?;
-        Ok(meaning)
+        Ok(margin(solution))
     }
 }
 
@@ -272,7 +282,8 @@ fn tube(rows: &Examples, c: f64, epsilon: f64) -> Program {
 
 impl FormulationFunction for EpsilonSvr {
     fn check(&self) -> Result<()> {
-        check_cost("epsilon_svr", self.c)?;
+        let expected = "a number in (0, infinity], where infinity (null) asks for a tube that no row leaves";
+        require(self.c > 0.0, || "formulation.epsilon_svr.c".into(), self.c, expected)?;
         let good = self.epsilon >= 0.0 && self.epsilon.is_finite();
         require(good, || "formulation.epsilon_svr.epsilon".into(), self.epsilon, "a number in [0, infinity)")
     }
@@ -283,6 +294,20 @@ impl FormulationFunction for EpsilonSvr {
 
     fn program(&self, rows: &Examples) -> Result<Program> {
         Ok(tube(rows, self.c, self.epsilon))
+    }
+
+    fn meaning(&self, solution: &Solution) -> Result<Meaning> {
+        // Without a function inside the tube the multipliers grow until 64-bit numbers end that.
+        let expected = format!(
+            "a finite cost, or a larger epsilon than {}: in 64-bit numbers no function of this kernel is that near to \
+             the targets of all rows (after {} steps a row is off by {:.2e} more)",
+            self.epsilon,
+            solution.iterations,
+            0.5 * solution.gap
+        );
+        let found = self.c.is_finite() || solution.status != Status::Singular;
+        require(found, || "formulation.epsilon_svr.c".into(), self.c, &expected)?;
+        Ok(Meaning { scale: 1.0, intercept: solution.level[0], objective: solution.objective })
     }
 }
 

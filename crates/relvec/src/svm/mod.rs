@@ -511,8 +511,9 @@ impl Run<'_> {
         let weight: Vec<f64> = rows.iter().map(|n| table.weights[*n]).collect();
         let some = (present.len() < self.points.count()).then(|| self.points.select(&present));
         let points = some.as_ref().unwrap_or(self.points);
-        let formulation = svm.formulation.as_dyn();
-        let program = formulation.program(&Examples { point: &point, y, weight: &weight, classes })?;
+        let mut formulation = svm.formulation.as_dyn();
+        let examples = Examples { point: &point, y, weight: &weight, classes };
+        let mut program = formulation.program(&examples)?;
         let rules = Rules {
             tolerance: svm.tolerance,
             shrinking: svm.shrinking,
@@ -530,7 +531,20 @@ impl Run<'_> {
                 Err(_) => ControlFlow::Break(()),
             }
         };
-        let solution = smo::solve(&program, points, &rules, &mut tell)?;
+        let mut solution = smo::solve(&program, points, &rules, &mut tell)?;
+        // A cost, if there is one, is the limit of formulations whose margin vanishes.
+        let limit = match solution.has_no_margin(&program) {
+            true => formulation.without_margin(points.largest()),
+            false => None,
+        };
+        if let Some(limit) = &limit {
+            formulation = limit;
+            program = formulation.program(&examples)?;
+            let before = solution.iterations;
+            let rules = Rules { max_iterations: rules.max_iterations - before.min(rules.max_iterations), ..rules };
+            solution = smo::solve(&program, points, &rules, &mut tell)?;
+            solution.iterations += before;
+        }
         if let Some(distance) = solution.touching {
             return Err(Error::Inseparable { classes: classes.into(), iterations: solution.iterations, distance });
         }
@@ -549,6 +563,7 @@ impl Run<'_> {
             gap: solution.gap,
             vectors: beta.iter().filter(|b| **b != 0.0).count(),
             bounded: bounded.len(),
+            no_margin: limit.is_some(),
         };
         Ok(Function { beta, intercept: meaning.intercept, bounded, report, sigmoid: None })
     }

@@ -40,6 +40,10 @@ pub struct SvmFunction {
     pub vectors: usize,
     /// See `vectors`.
     pub bounded: usize,
+    /// Whether the classes overlap so far that the share of nu-SVC leaves no margin, and the machine is the limit of
+    /// those of larger shares: C-SVC with a large cost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_margin: bool,
 }
 
 /// How the fit of a support vector machine went.

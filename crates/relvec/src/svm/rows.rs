@@ -106,6 +106,11 @@ impl Points {
         }
     }
 
+    /// Largest |k(x, x)|.
+    pub fn largest(&self) -> f64 {
+        self.diagonal().into_iter().fold(0.0, |largest: f64, k| largest.max(k.abs()))
+    }
+
     /// sum_c beta_c k(a, c) at points `at`, over the points c whose beta is not 0; `beta`: `[L]`.
     pub fn times(&self, at: &[usize], beta: &[f64]) -> Vec<f64> {
         let centres: Vec<usize> = (0..beta.len()).filter(|c| beta[*c] != 0.0).collect();

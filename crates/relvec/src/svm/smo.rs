@@ -20,6 +20,9 @@ use crate::report::{Interrupt, Status};
 
 /// Most variables of a working set; rows of the cache that it may take, as a share.
 const WORKING_SET: usize = 512;
+/// Most variables that are all the working set, where rows of the cache allow the largest: parts of a program with a
+/// large cost undo each other's work. Kernel values of twice as many take four times the memory, now 13 MB.
+const WHOLE_SET: usize = 1280;
 const CACHE_SHARE: usize = 2;
 /// A working set is solved to this share of the gap that it was chosen at.
 const INNER_GAP: f64 = 0.1;
@@ -45,8 +48,9 @@ pub(crate) struct Program {
     pub start: Vec<f64>,
     /// Whether the sums over either sign are fixed on their own (the nu formulations).
     pub by_sign: bool,
-    /// Whether a are the nearest points of two convex hulls: the tolerance is then in units of half the squared
-    /// distance, as of the margin that follows.
+    /// Whether a are the nearest points of two convex hulls, reduced ones where bounds are finite, times a constant: the
+    /// tolerance is then in units of the margin that follows, which is half the squared distance of hulls that are not
+    /// reduced.
     pub hulls: bool,
 }
 
@@ -82,8 +86,18 @@ pub(crate) struct Solution {
     /// Largest violation of the optimality conditions.
     pub gap: f64,
     pub status: Status,
-    /// Distance of the hulls' points over the largest norm, where they touch.
+    /// Distance of the hulls' points over the largest norm, where they touch: there is no margin.
     pub touching: Option<f64>,
+}
+
+impl Solution {
+    /// Whether the hulls' points touch, or the margin is less than the violation that is left. A search that met a limit
+    /// before has any margin that is positive.
+    pub fn has_no_margin(&self, program: &Program) -> bool {
+        let ended = matches!(self.status, Status::Converged | Status::Singular);
+        let least = if ended { self.gap } else { 0.0 };
+        program.hulls && (self.touching.is_some() || !(0.5 * (self.level[1] - self.level[0]) > least))
+    }
 }
 
 /// Most variables of a working set where rows of so many points may take `room` numbers.
@@ -102,8 +116,10 @@ pub(crate) fn solve(
     tell: &mut dyn FnMut(&Step) -> ControlFlow<()>,
 ) -> Result<Solution> {
     let mut search = Search::new(program, points, rules);
-    let largest = points.diagonal().into_iter().fold(0.0, |largest: f64, k| largest.max(k.abs()));
+    let largest = points.largest();
     let (mut touching, mut stalled) = (None, false);
+    let total: f64 = program.start.iter().zip(&program.sign).filter(|(_, s)| **s > 0.0).map(|(a, _)| a).sum();
+    let reduced = program.bound.iter().any(|bound| bound.is_finite());
     for round in 1.. {
         let v = search.values();
         let extremes = search.extremes(&v);
@@ -111,9 +127,12 @@ pub(crate) fn solve(
         let mut tolerance = rules.tolerance;
         if program.hulls {
             let square = search.square();
-            let distance = (square.max(0.0) / largest.max(f64::MIN_POSITIVE)).sqrt();
+            let distance = (square.max(0.0) / largest.max(f64::MIN_POSITIVE)).sqrt() / total;
             touching = (distance < TOUCHING).then_some(distance);
-            tolerance *= 0.5 * square;
+            let least = 0.5 * square / total;
+            // Points of reduced hulls lie inside the margin as well. No tolerance is larger than that of other programs.
+            let margin = if reduced { least.max(margin(&extremes)).min(1.0) } else { least };
+            tolerance *= margin;
         }
         let enough = tolerance.max(search.rounding(&v, largest));
         let all = search.active.len() == program.point.len();
@@ -177,6 +196,11 @@ impl Extremes {
             (false, false) => 0.0,
         }
     }
+}
+
+/// Half of what the levels of the two groups differ by.
+fn margin(extremes: &[Extremes; 2]) -> f64 {
+    0.5 * (extremes[1].level() - extremes[0].level())
 }
 
 struct Search<'a> {
@@ -270,7 +294,8 @@ impl<'a> Search<'a> {
     /// The working set: of the violating variables those that violate most, and some of the set before.
     fn choose(&self, v: &[f64], extremes: &[Extremes; 2]) -> Vec<usize> {
         let size = self.rules.set;
-        if self.active.len() <= size {
+        let most = if size == WORKING_SET { WHOLE_SET } else { size };
+        if self.active.len() <= most {
             return self.active.clone();
         }
         let mut taken = vec![false; self.program.point.len()];
