@@ -150,6 +150,7 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
         actions.add(&report.actions);
         repairs.jitter = repairs.jitter.max(report.repairs.jitter);
         repairs.zero_columns = repairs.zero_columns.max(report.repairs.zero_columns);
+        repairs.small_weights = repairs.small_weights.or(report.repairs.small_weights);
         repairs.merged_rows = repairs.merged_rows.max(report.repairs.merged_rows);
         repairs.shared_columns = repairs.shared_columns.max(report.repairs.shared_columns);
         candidates = candidates.max(report.candidates);
