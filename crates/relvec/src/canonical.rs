@@ -1,4 +1,4 @@
-//! Rows in one order whatever theirs was, equal ones merged: the same problem bit for bit.
+//! Rows in one order whatever theirs was, equal ones merged: the same problem bit for bit. Their copies are dealt to folds.
 
 use std::cmp::Ordering;
 
