@@ -71,6 +71,8 @@ def run(check, estimator):
 
 @pytest.mark.filterwarnings("ignore:.*max_iter=100000 steps:sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:.*not positive definite on these rows:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*too few rows for a cross-validation of the probabilities:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*in cross-validation the classes are not told apart:UserWarning")
 @parametrize_with_checks(list(settings()))
 def test_checks(estimator, check):
     run(check, estimator)

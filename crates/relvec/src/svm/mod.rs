@@ -157,6 +157,16 @@ struct Part<'a> {
     classes: &'a str,
 }
 
+/// Values of functions at rows that they were not learnt from: one for each fold that has copies of a row.
+#[derive(Default)]
+struct HeldOut {
+    /// Places among the rows of all.
+    places: Vec<usize>,
+    values: Vec<f64>,
+    /// What the copies in the fold weigh.
+    weights: Vec<f64>,
+}
+
 /// A function of all points.
 struct Function {
     /// `[L]`.
@@ -586,8 +596,8 @@ impl Run<'_> {
             false => None,
         };
         let second = |rows: &[usize]| rows.iter().map(|i| all.y[*i] > 0.0).collect::<Vec<bool>>();
-        if let Some((rows, values, weights)) = held_out {
-            let sigmoid = platt::fit(&values, &second(&rows), &weights);
+        if let Some(HeldOut { places, values, weights }) = held_out {
+            let sigmoid = platt::fit(&values, &second(&places), &weights);
             let flat = sigmoid[0] == 0.0;
             return Ok((sigmoid, if flat { Probabilities::ClassFrequencies } else { Probabilities::CrossValidation }));
         }
@@ -598,12 +608,11 @@ impl Run<'_> {
         Ok(([slope, 0.0], Probabilities::TrainingRows))
     }
 
-    /// Places in the rows of a function, its value there by functions of the rows of other folds, and what the copies
-    /// weigh there; `None` where a fold has no function.
-    fn held_out(&self, number: usize, all: &Part) -> Result<Option<(Vec<usize>, Vec<f64>, Vec<f64>)>> {
+    /// Values at the rows of a function by functions of the rows of other folds; `None` where a fold has no function.
+    fn held_out(&self, number: usize, all: &Part) -> Result<Option<HeldOut>> {
         let table = self.table;
         let folds = table.copies.deal(all.rows, |i| all.y[i], true, FOLDS, self.svm.seed);
-        let (mut places, mut values, mut weights) = (vec![], vec![], vec![]);
+        let mut out = HeldOut::default();
         for (k, fold) in folds.iter().enumerate() {
             let kept = all_but(&folds, k);
             let rows: Vec<usize> = kept.iter().map(|(i, _)| all.rows[*i]).collect();
@@ -618,10 +627,10 @@ impl Run<'_> {
             };
             let at: Vec<usize> = fold.iter().map(|(i, _)| table.point[all.rows[*i]]).collect();
             let found = self.points.times(&at, &function.beta);
-            values.extend(found.into_iter().map(|f| f + function.intercept));
-            places.extend(fold.iter().map(|(i, _)| *i));
-            weights.extend(fold.iter().map(|(_, weight)| *weight));
+            out.values.extend(found.into_iter().map(|f| f + function.intercept));
+            out.places.extend(fold.iter().map(|(i, _)| *i));
+            out.weights.extend(fold.iter().map(|(_, weight)| *weight));
         }
-        Ok(Some((places, values, weights)))
+        Ok(Some(out))
     }
 }
