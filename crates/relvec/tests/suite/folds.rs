@@ -330,6 +330,19 @@ fn weights_that_count_as_few_rows_are_reported() {
     }
 }
 
+/// Two classes of three may count for little where all rows together do not.
+#[test]
+fn weights_of_a_pair_of_classes_may_be_small() {
+    let x = Array2::from_shape_fn((30, 1), |(i, _)| i as f64 / 8.0);
+    let labels: Vec<usize> = (0..30).map(|i| i % 3).collect();
+    let weights = Array1::from_shape_fn(30, |i| if i % 3 == 0 { 1000.0 } else { 1e-4 });
+    for multi_class in [MultiClass::OneVsOne, MultiClass::OneVsRest] {
+        let targets = Targets::classes(&labels, 3).with_weights(weights.view());
+        let (_, report) = Rvm { multi_class, ..classifier() }.fit(x.view(), &targets, &mut silent).unwrap();
+        assert_eq!(report.repairs.small_weights, None);
+    }
+}
+
 /// A weight of 1e300 is no number of rows: 43 seconds of a support vector machine, a sum that loses all other rows.
 #[test]
 fn weights_beyond_whole_numbers_are_refused() {
