@@ -374,6 +374,7 @@ class RelevanceVectorMachine(KernelMachine):
             text += " row near them; no other is of use, and the model is its intercept alone"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
         repairs = self.report_["repairs"]
+        _parameters.warn_of_small_weights(self, repairs.get("small_weights"), stacklevel=6)
         if repairs["noise_capped"] and not repairs["constant_target"]:
             text = "the target seems free of noise; the noise estimate was held at its lower bound"
             warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)

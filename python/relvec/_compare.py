@@ -73,7 +73,8 @@ def compare(
         What to learn. None: what the estimators do; without any, classes if `y` is no numbers or has exactly two
         different values, else values.
     cv : int, splitter or iterable, default=5
-        Number of folds, drawn at random with classes spread evenly; or any `cv` of scikit-learn.
+        Number of folds, drawn at random with classes spread evenly, whatever the order of the rows; or any `cv` of
+        scikit-learn.
     inner_cv : int, default=3
         Number of inner folds.
     grid : dict, default=None
@@ -234,11 +235,24 @@ def _splits(
         if smallest < cv:
             what = "the smallest class has" if classify else "there are"
             raise ValueError(f"cv={cv}: {what} {smallest} rows only")
-        cv = _folds(int(cv), classify, random_state)
+        # Folds that do not depend on the order of the rows, as far as features are numbers.
+        order = _order(X, y)
+        folds = _folds(int(cv), classify, random_state).split(order, y[order])
+        return [(order[train], order[test]) for train, test in folds]
     splits = list(check_cv(cv, y, classifier=classify).split(X, y))
     if len(splits) < 2:
         raise ValueError("cv: one fold has no standard error; expected two or more")
     return splits
+
+
+def _order(X: Any, y: NDArray[Any]) -> NDArray[np.intp]:
+    """The rows by their features, then by `y`; as they stand where features are no numbers."""
+    try:
+        features = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.arange(len(y))
+    columns = features.reshape(len(y), -1).T
+    return np.lexsort([np.unique(y, return_inverse=True)[1], *columns[::-1]])
 
 
 def _folds(count: int, classify: bool, random_state: int | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import numbers
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -208,6 +209,17 @@ def sample_weights(sample_weight: ArrayLike | None, rows: int, negative: bool = 
         expected = "finite" if negative else "zero or positive, and finite"
         raise ValueError(f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be {expected}")
     return np.ascontiguousarray(weights)
+
+
+def warn_of_small_weights(estimator: Any, small: dict[str, float] | None, stacklevel: int) -> None:
+    """Warn of weights that count as fewer than a tenth of the rows, if the report says so."""
+    if small is not None:
+        total, rows = small["total"], small["rows"]
+        text = (
+            f"the sample weights of {rows} rows sum to {total:.4g}. A weight of 1 counts as one row, so that this fit"
+        )
+        text += f" learns almost nothing; multiply the weights by {rows / total:.4g}"
+        warnings.warn(f"{type(estimator).__name__}: {text}", UserWarning, stacklevel=stacklevel)
 
 
 def known(name: str, values: ArrayLike | None, rows: int) -> NDArray[np.float64] | None:

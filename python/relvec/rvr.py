@@ -102,7 +102,9 @@ default="kmedoids"
         as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="sequential"``.
     folds : int, default=None
         Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
-        none, or 5 where something is chosen by it. The kernel is that of the fit to all rows.
+        none, or 5 where something is chosen by it, fewer for fewer rows. The kernel is that of the fit to all rows.
+        Equal rows are spread over the folds as other rows are. A row whose weight is a whole number w counts as w
+        rows; a row of any other weight stays whole.
     warm_start : bool, default=False
         Whether a further `fit` goes on from the model of the last: the same rows first, others may follow. For
         ``inference="sequential"`` and one model whose centres are training rows.
@@ -332,8 +334,8 @@ default="kmedoids"
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets; of several outputs, which share their relevance vectors, one in each column.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights, zero or positive, that multiply the rows' log-likelihoods: a weight of 2 equals
-            the row twice.
+            Weights, from 0 to 2^53, that multiply the rows' log-likelihoods: a weight of 2 equals the row
+            twice. Weights that sum to 1 count as one row in all.
         noise_variance : array-like of shape (n_samples,), default=None
             Variance of each row's noise where it is known, positive, in squared units of the target; for
             the likelihood ``"gaussian"`` whose own `noise_variance` is None.

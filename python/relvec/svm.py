@@ -20,6 +20,18 @@ from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback, observer, svm_line
 from ._threads import threads
 
+# What is said of probabilities that do not come from rows left out, by their source in the report.
+FALLBACKS = {
+    "training_rows": (
+        "there are too few rows for a cross-validation of the probabilities{}, which needs 5 of each class: they "
+        "follow the training rows and are rough; add rows of the small classes"
+    ),
+    "class_frequencies": (
+        "in cross-validation the classes are not told apart: the probabilities{} are class frequencies, which can "
+        "contradict predict; try another kernel, gamma or C"
+    ),
+}
+
 
 class SupportVectorMachine(KernelMachine):
     """Fit and attributes of all support vector machines."""
@@ -112,6 +124,12 @@ class SupportVectorMachine(KernelMachine):
             text = f"nu={nu} leaves no margin, since the classes overlap; the fit is the limit of those with a larger"
             text += " nu, as SVC with a large C finds it. Raise nu, or use a kernel that separates more"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=4)
+        _parameters.warn_of_small_weights(self, self.report_.get("small_weights"), stacklevel=5)
+        found = [function.get("probabilities") for function in self.report_["functions"]]
+        for source, text in FALLBACKS.items():
+            if source in found:
+                which = f" (of {found.count(source)} of {len(found)} functions)" if len(found) > 1 else ""
+                warnings.warn(f"{type(self).__name__}: {text.format(which)}", UserWarning, stacklevel=4)
 
     def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
         """Weights [N], checked; rows of negative weight are left out, as LIBSVM does it."""
@@ -157,8 +175,8 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights that multiply `C` of each row: a weight of 2 equals the row twice. Rows of zero or negative
-            weight are left out, as in LIBSVM.
+            Weights, at most 2^53, that multiply `C` of each row: a weight of 2 equals the row twice. Rows of
+            zero or negative weight are left out, as in LIBSVM.
 
         Returns
         -------
@@ -217,8 +235,8 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         y : array-like of shape (n_samples,)
             Classes: numbers, words or booleans, at least two of them.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights that multiply the cost of an error on each row: a weight of 2 equals the row twice. Rows of
-            zero or negative weight are left out, as in LIBSVM.
+            Weights, at most 2^53, that multiply the cost of an error on each row: a weight of 2 equals the
+            row twice. Rows of zero or negative weight are left out, as in LIBSVM.
 
         Returns
         -------
@@ -384,7 +402,10 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         """Predict class probabilities; with ``probability=True`` only.
 
         They are those of sigmoids of the functions [1]_, of several classes coupled [2]_, and may disagree with
-        `predict` where they are close.
+        `predict` where they are close. The sigmoids are fitted to rows left out in a cross-validation of 5 folds. For
+        fewer than 5 rows of a class they are fitted to the training rows and agree with `predict` for two classes. If
+        cross-validation does not tell the classes apart, they are the class frequencies. `fit` warns of both, and
+        ``report_["functions"]`` says it of each function under ``probabilities``.
 
         Parameters
         ----------

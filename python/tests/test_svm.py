@@ -69,6 +69,8 @@ def run(check, estimator):
 # Inner products leave no margin to some of their shares.
 @pytest.mark.filterwarnings("ignore:.*leaves no margin:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*not positive definite on these rows:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*too few rows for a cross-validation of the probabilities:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*in cross-validation the classes are not told apart:UserWarning")
 @parametrize_with_checks(list(settings()))
 def test_checks(estimator, check):
     run(check, estimator)

@@ -94,15 +94,15 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Formulation::NAMES))]
     pub formulation: Option<String>,
     /// Let a support vector classifier have probabilities, by sigmoids fitted in a cross-validation: six fits
-    /// instead of one
+    /// instead of one. With fewer than 5 rows of a class they follow the training rows
     #[arg(long)]
     pub probability: bool,
     /// Nats that each kernel must gain to be kept, or cv: what predicts rows left out best [default: 0, the evidence
     /// alone decides]
     #[arg(long, value_name = "NATS|cv", default_value = "0", hide_default_value = true, allow_negative_numbers = true)]
     pub sparsity: Sparsity,
-    /// Cross-validate with this many folds, the search repeated in each, and print the scores [default: none, or 5
-    /// where something is chosen by it]
+    /// Cross-validate with this many folds, the search repeated in each, and print the scores. A row whose weight is a
+    /// whole number w counts as w rows [default: none, or 5 where something is chosen by it, fewer for fewer rows]
     #[arg(long, value_name = "FOLDS", value_parser = at_least_two)]
     pub cv: Option<usize>,
     /// Multiply predictive variances by what cross-validation finds them to be too small by (regression)
@@ -136,7 +136,8 @@ pub(crate) struct FitArgs {
     /// Use the features as they are, not scaled to mean 0 and standard deviation 1
     #[arg(long)]
     pub no_standardize: bool,
-    /// Name of a column with the weight of each row, zero or positive
+    /// Name of a column with the weight of each row, from 0 to 2^53. A weight of 1 counts as one row: weights that sum to 1
+    /// count as one row in all
     #[arg(long, value_name = "NAME")]
     pub weights: Option<String>,
     /// Name of a column with the variance of each row's noise, positive: the noise is then known, not learnt, and std,

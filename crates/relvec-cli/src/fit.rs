@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    Centres, Dictionary, Error, KernelTrial, Landmarks, Likelihood, Model, Progress, Report, Scaling, Status, SvmProgress,
-    Targets, Validation,
+    Centres, Dictionary, Error, KernelTrial, Landmarks, Likelihood, Model, Probabilities, Progress, Report, Scaling,
+    SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
@@ -159,6 +159,8 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
     let mut reporter = Reporter::new();
     let (model, report) = svm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &SvmProgress| reporter.observe(p))?;
     drop(reporter);
+    report.small_weights.iter().for_each(warn_of_small_weights);
+    warn_of_probabilities(&report);
     let name = svm.kernel.name();
     if name == "sigmoid" || name == "linear_spline" && prepared.x.iter().any(|v| *v < 0.0) {
         eprintln!("warning: the kernel {name} is not positive definite on these rows: this may be a local optimum");
@@ -382,6 +384,40 @@ fn check_rows(rows: usize, weights: Option<ArrayView1<f64>>) -> Result<()> {
     Ok(())
 }
 
+/// Says that the weights are too small to learn from, and how to change that.
+fn warn_of_small_weights(small: &SmallWeights) {
+    let SmallWeights { total, rows, .. } = small;
+    let factor = significant(*rows as f64 / total, 4);
+    eprintln!(
+        "warning: the weights of {} sum to {}. A weight of 1 counts as one row, so that this fit learns almost nothing; \
+         multiply the weights by {factor}",
+        count(*rows, "row"),
+        significant(*total, 4)
+    );
+}
+
+/// Says which probabilities of a support vector classifier do not come from rows left out.
+fn warn_of_probabilities(report: &SvmReport) {
+    let of = |source| {
+        let all = report.functions.len();
+        let found = report.functions.iter().filter(|f| f.probabilities == Some(source)).count();
+        let text = if all > 1 { format!("the probabilities of {found} of {all} functions") } else { "the probabilities".into() };
+        (found > 0).then_some(text)
+    };
+    if let Some(which) = of(Probabilities::TrainingRows) {
+        eprintln!(
+            "warning: there are too few rows for a cross-validation of {which}, which needs 5 of each class: they follow the \
+             training rows and are rough; add rows of the small classes"
+        );
+    }
+    if let Some(which) = of(Probabilities::ClassFrequencies) {
+        eprintln!(
+            "warning: in cross-validation the classes are not told apart: {which} are class frequencies, which can contradict \
+             the predicted class; try another --kernel, --gamma or --formulation"
+        );
+    }
+}
+
 /// What the user should know of the data and of how the fit ended.
 fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     let rvm = &settings.rvm;
@@ -391,6 +427,7 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
             repairs.constant_features.iter().filter_map(|i| model.features.get(*i)).map(String::as_str).collect();
         eprintln!("warning: the same on every row, so of no use: {}", list(&names, NAMES_SHOWN));
     }
+    repairs.small_weights.iter().for_each(warn_of_small_weights);
     if repairs.constant_target {
         eprintln!("warning: the target is constant; the model is that constant");
     }

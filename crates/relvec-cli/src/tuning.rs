@@ -12,7 +12,8 @@ pub(crate) struct Fold {
     pub test: Vec<usize>,
 }
 
-/// `count` folds of `rows` rows, drawn at random; `labels`: each class is spread over the folds evenly.
+/// `count` folds of `rows` rows, drawn at random; `labels`: each class is spread over the folds evenly. Equal rows are drawn
+/// as other rows are.
 pub(crate) fn folds(rows: usize, labels: Option<&[usize]>, count: usize, seed: u64) -> Vec<Fold> {
     let mut order: Vec<usize> = (0..rows).collect();
     order.shuffle(&mut Pcg64::seed_from_u64(seed));

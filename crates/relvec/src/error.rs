@@ -42,8 +42,8 @@ pub enum Error {
     /// The targets do not suit the likelihood.
     #[error("{0}")]
     Targets(String),
-    /// A sample weight is negative.
-    #[error("sample weight of row {row} is {value}; weights must be zero or positive")]
+    /// A sample weight is negative, no number or too large.
+    #[error("sample weight of row {row} is {value:?}; a weight counts as so many equal rows: expected a number from 0 to 2^53")]
     Weight {
         /// 0-based row.
         row: usize,

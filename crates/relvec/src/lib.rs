@@ -39,12 +39,15 @@ pub use model::{
 };
 pub use report::{
     Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior,
-    Progress, Repairs, Report, SparsityTrial, Status, TracePoint, Validation,
+    Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint, Validation,
 };
 pub use rvm::{
     ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
     Inference, Landmarks, MacKay, Rvm, Sequential, Sparsity, SparsityRule, Start, Variational, silent,
 };
 pub use statistics::Statistics;
-pub use svm::{CSvc, ClassWeights, EpsilonSvr, Formulation, NuSvc, NuSvr, Svm, SvmFunction, SvmObserver, SvmProgress, SvmReport};
+pub use svm::{
+    CSvc, ClassWeights, EpsilonSvr, Formulation, NuSvc, NuSvr, Probabilities, Svm, SvmFunction, SvmObserver, SvmProgress,
+    SvmReport,
+};
 pub use targets::{ClassPrecisions, MultiClass, Targets};

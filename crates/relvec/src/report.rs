@@ -145,6 +145,29 @@ pub struct Certificate {
     pub reason: String,
 }
 
+/// Rows of positive weight count as fewer than this share of their number: nothing can be learnt of a few rows' worth of
+/// likelihood. Weights that are scaled to sum to 1 are below it from 11 rows on; sampling weights, whose mean is about 1,
+/// are far above it.
+const SMALL_MEAN_WEIGHT: f64 = 0.1;
+
+/// Sample weights that sum to less than a tenth of the number of rows. A weight of 1 counts as one row, so that a fit to
+/// such weights learns almost nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SmallWeights {
+    /// Sum of the weights.
+    pub total: f64,
+    /// Rows of positive weight. `rows / total` is what to multiply the weights by for a mean of 1.
+    pub rows: usize,
+}
+
+impl SmallWeights {
+    /// Of weights of positive sum `total`, if they are small.
+    pub(crate) fn of(total: f64, rows: usize) -> Option<SmallWeights> {
+        (total < SMALL_MEAN_WEIGHT * rows as f64).then_some(SmallWeights { total, rows })
+    }
+}
+
 /// What had to be repaired on the way. All zero or false for well-behaved data.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -169,6 +192,9 @@ pub struct Repairs {
     pub constant_outputs: Vec<usize>,
     /// Features (0-based) that are the same on every row.
     pub constant_features: Vec<usize>,
+    /// Sample weights that are too small to learn from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub small_weights: Option<SmallWeights>,
 }
 
 /// How many actions were taken.
@@ -370,7 +396,7 @@ pub struct SparsityTrial {
 pub struct Validation {
     /// Folds.
     pub folds: usize,
-    /// Different rows that were predicted, each once.
+    /// Rows that were predicted, each once; a row whose weight is a whole number w counts as w rows.
     pub rows: usize,
     /// Scores, at the chosen sparsity and with the factor on the variance if there is one.
     #[serde(flatten)]

@@ -5,6 +5,10 @@ use ndarray::{ArrayView1, ArrayView2, Axis};
 use crate::error::{Error, Result};
 use crate::registry::rules;
 
+/// The largest sample weight, 2^53. A weight counts as so many rows, and of larger numbers not all are exact: sums over the
+/// rows would lose other rows. Half or twice as much would do as well.
+const MOST_WEIGHT: f64 = 9_007_199_254_740_992.0;
+
 /// Targets of a fit, one per row, with optional sample weights, and what else is known of each row.
 #[derive(Debug, Clone, Copy)]
 pub struct Targets<'a> {
@@ -106,8 +110,8 @@ impl<'a> Targets<'a> {
         Targets { values: Values::Classes { labels, count }, weights: None, given: None }
     }
 
-    /// With sample weights `[N]`, zero or positive: they multiply the rows' log-likelihoods, so a
-    /// weight of 2 equals the row twice.
+    /// With sample weights `[N]`, from 0 to 2^53: they multiply the rows' log-likelihoods, so a weight of 2 equals the row
+    /// twice. Weights that sum to 1 count as one row, of which nothing can be learnt: see [`SmallWeights`](crate::SmallWeights).
     pub fn with_weights(mut self, weights: ArrayView1<'a, f64>) -> Self {
         self.weights = Some(weights);
         self
@@ -178,7 +182,7 @@ impl<'a> Targets<'a> {
             let found = format!("{}", weights.len());
             return Err(Error::Shape { what: "sample weights", expected: format!("{}, one per row", self.len()), found });
         }
-        if let Some((row, value)) = weights.iter().enumerate().find(|(_, w)| !(w.is_finite() && **w >= 0.0)) {
+        if let Some((row, value)) = weights.iter().enumerate().find(|(_, w)| !(0.0..=MOST_WEIGHT).contains(*w)) {
             return Err(Error::Weight { row, value: *value });
         }
         Ok(Some(weights.to_vec()))

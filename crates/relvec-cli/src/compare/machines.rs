@@ -1,5 +1,6 @@
 //! The machines of the table: how each is fitted to some rows, and measured on others.
 
+use std::cmp::Ordering;
 use std::time::Instant;
 
 use anyhow::Result;
@@ -38,6 +39,20 @@ impl Data {
             }
         };
         Data { x: self.x.select(Axis(0), rows), target }
+    }
+
+    /// All rows in the order of their features, then of their targets: folds of them, and sums over them, do not depend on
+    /// the order of the table.
+    pub fn in_order(self) -> Data {
+        let target = |i: usize| match &self.target {
+            Learnt::Real(values) => values[i],
+            Learnt::Classes { labels, .. } => labels[i] as f64,
+        };
+        let row = |i: usize| self.x.row(i).into_iter().copied().chain([target(i)]);
+        let compare = |i: &usize, j: &usize| row(*i).zip(row(*j)).map(|(a, b)| a.total_cmp(&b)).find(|o| o.is_ne());
+        let mut order: Vec<usize> = (0..self.x.nrows()).collect();
+        order.sort_by(|i, j| compare(i, j).unwrap_or(Ordering::Equal));
+        self.part(&order)
     }
 
     pub fn labels(&self) -> Option<&[usize]> {

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     let table = rows.collect()?;
     let name = || format!("`{}`", args.data.display());
     let task = table.target.settle(args.task).with_context(name)?;
-    let data = Data { x: table.x, target: table.target.learn(task).with_context(name)? };
+    let data = Data { x: table.x, target: table.target.learn(task).with_context(name)? }.in_order();
     check_folds(args, &data).with_context(name)?;
 
     let threads = args.threads.unwrap_or(0);

@@ -8,6 +8,7 @@ mod decisions;
 mod demo;
 mod files;
 mod floors;
+mod folds;
 mod formats;
 mod growth;
 mod library;

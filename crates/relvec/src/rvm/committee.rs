@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use super::Rvm;
 use crate::error::Result;
 use crate::model::{Committee, Expansion, FittedBasis, Model};
-use crate::report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, Status};
+use crate::report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, SmallWeights, Status};
 use crate::targets::{MultiClass, Targets};
 
 /// What one member tells apart.
@@ -71,7 +71,10 @@ pub(crate) fn fit(
     }
     let status = reports.iter().map(|r| r.status).find(|s| *s != Status::Converged).unwrap_or(Status::Converged);
     let model = assemble(rvm, x, members, status, done);
-    let report = summary(reports, status, done, start);
+    let mut report = summary(reports, status, done, start);
+    // By the rows of all classes: a pair of classes may count for little beside others.
+    let of_all = |w: &[f64]| SmallWeights::of(w.iter().sum(), w.iter().filter(|w| **w > 0.0).count());
+    report.repairs.small_weights = weights.and_then(of_all);
     Ok((model, report))
 }
 

@@ -4,6 +4,7 @@
 //! A block is a table in memory, and a problem of its own; sums over its rows are made as in any other.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Instant;
 
 use ndarray::{ArcArray2, ArrayView2, Axis};
@@ -18,7 +19,7 @@ use crate::error::{Error, Result, require};
 use crate::kernel::DataScale;
 use crate::memory::{self, afford};
 use crate::model::{Model, check_finite};
-use crate::report::{Interrupt, Observer, Repairs, Report};
+use crate::report::{Interrupt, Observer, Repairs, Report, SmallWeights};
 use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, absent, check_labels};
 
 /// Copies of a block that are alive at a time, and numbers per row beside.
@@ -244,13 +245,18 @@ impl<'a> Table<'a> {
             targets: vec![],
             outputs: rvm.likelihood.as_dyn().outputs(Values::Classes { labels: &[], count: classes }),
             weights: vec![],
+            copies: Arc::default(),
             factors: None,
             least_factor: 1.0,
             count: survey.weights.iter().sum(),
             known_noise: false,
             units: vec![Units { scale: 1.0, mean: 0.0 }],
             noise: vec![Noise::Fixed(1.0)],
-            repairs: Repairs { constant_features: survey.constant.clone(), ..Repairs::default() },
+            repairs: Repairs {
+                constant_features: survey.constant.clone(),
+                small_weights: SmallWeights::of(survey.weights.iter().sum(), survey.used),
+                ..Repairs::default()
+            },
             bias_only: false,
             n_rows: survey.n_rows,
             origin: (0..l).map(|k| kept.iter().position(|c| *c == k).expect("each is kept once")).collect(),

@@ -5,6 +5,7 @@ use ndarray::Axis;
 use super::Rvm;
 use super::landmarks::Landmarks;
 use super::table::Table;
+use crate::canonical::Fold;
 use crate::error::{Result, require};
 use crate::model::{KeptOutput, KeptRows, Model, Variance};
 
@@ -17,41 +18,41 @@ impl Rvm {
         self.keep_rows.is_some() || self.variance == Variance::Healed
     }
 
-    /// The model with the rows that it is to keep, out of `among` (ascending; `None`: all).
-    pub(super) fn with_kept_rows(&self, table: &Table, model: Model, among: Option<&[usize]>) -> Result<Model> {
+    /// The model with the rows that it is to keep, out of those of some folds (`None`: of all).
+    pub(super) fn with_kept_rows(&self, table: &Table, model: Model, among: Option<&Fold>) -> Result<Model> {
         let noises = model.output_noise_variances();
         if noises.is_empty() || !self.keeps_rows() {
             return Ok(model);
         }
         let expected = "posterior, and no rows to keep: the noise is given row by row";
         require(!table.known_noise, || "variance".into(), self.variance.name(), expected)?;
-        let all: Vec<usize> = among.map_or_else(|| (0..table.rows.nrows()).collect(), <[usize]>::to_vec);
+        let whole = || table.weights.iter().copied().enumerate().collect();
+        let all: Fold = among.map_or_else(whole, Fold::clone);
         let size = self.keep_rows.unwrap_or(MOST_ROWS).min(all.len());
         let complete = size == all.len();
-        let some: Vec<usize> = match complete {
+        let some: Fold = match complete {
             true => all.clone(),
             false => Landmarks::any(all.len(), size, self.seed).into_iter().map(|k| all[k]).collect(),
         };
         let targets = table.real_targets();
         let outputs = table.outputs;
-        let target = |n: &usize, k: usize| targets[n * outputs + k];
-        let weight = |n: &usize| table.weights[*n];
-        let total: f64 = all.iter().map(weight).sum();
+        let target = |n: usize, k: usize| targets[n * outputs + k];
+        let total: f64 = all.iter().map(|(_, weight)| weight).sum();
         // Each row of a sample stands for others as well.
-        let share = total / some.iter().map(weight).sum::<f64>();
-        let rows = table.rows.select(Axis(0), &some);
+        let share = total / some.iter().map(|(_, weight)| weight).sum::<f64>();
+        let rows = table.rows.select(Axis(0), &some.iter().map(|(n, _)| *n).collect::<Vec<usize>>());
         let fitted = model.predict_output_means(rows.view())?;
         let of_output = |k: usize| {
-            let mean = all.iter().map(|n| weight(n) * target(n, k)).sum::<f64>() / total;
-            let variance = all.iter().map(|n| weight(n) * (target(n, k) - mean).powi(2)).sum::<f64>() / total;
-            let residuals = some.iter().zip(fitted.column(k)).map(|(n, f)| target(n, k) - f).collect();
+            let mean = all.iter().map(|(n, weight)| weight * target(*n, k)).sum::<f64>() / total;
+            let variance = all.iter().map(|(n, weight)| weight * (target(*n, k) - mean).powi(2)).sum::<f64>() / total;
+            let residuals = some.iter().zip(fitted.column(k)).map(|((n, _), f)| target(*n, k) - f).collect();
             KeptOutput { residuals, prior_variance: (variance - noises[k]).max(0.0) }
         };
         let KeptOutput { residuals, prior_variance } = of_output(0);
         let kept = KeptRows {
             rows: rows.to_owned(),
             residuals,
-            weights: some.iter().map(|n| share * weight(n)).collect(),
+            weights: some.iter().map(|(_, weight)| share * weight).collect(),
             prior_variance,
             further: (1..outputs).map(of_output).collect(),
             complete,

@@ -134,7 +134,9 @@ pub struct Rvm {
     /// What each kernel must gain, in nats, or how that is chosen; other than 0 needs the scheme `sequential`.
     pub sparsity: Sparsity,
     /// Folds of a cross-validation whose scores go into the report, >= 2; `None`: none, or 5 where something is
-    /// chosen by it. The kernel is that of the fit to all rows.
+    /// chosen by it (fewer where there are fewer rows, or fewer rows of a class). The kernel is that of the fit to all
+    /// rows. Equal rows are spread over the folds as other rows are; a row whose weight is a whole number w counts as w
+    /// equal rows, and a row of any other weight stays whole.
     pub cv: Option<usize>,
     /// Whether predictive variances are multiplied by what cross-validation finds them to be too small by; regression.
     pub calibrate: bool,
@@ -259,7 +261,7 @@ impl Rvm {
             let name = || "centres".into();
             let expected =
                 "fixed, or neither cv, calibrate nor sparsity = cv: centres that have seen all rows tell nothing of new ones";
-            require(self.validation_folds().is_none(), name, "learned", expected)?;
+            require(!self.validates(), name, "learned", expected)?;
             require(self.basis == Basis::Kernel, name, "learned", "fixed: columns of a design matrix have no centres")?;
             require(rows, name, "learned", "fixed: the landmarks are given")?;
             require(self.refresh == 0, name, "learned", "fixed, or refresh = 0: landmarks are moved or replaced, not both")?;
@@ -330,9 +332,10 @@ impl Rvm {
         if rule == MultiClass::Joint {
             return self.joint().fit_interruptible(x, targets, observer, interrupt);
         }
-        let expected = "none where several models vote: validate them from outside, or take multi_class = joint";
-        let folds = self.validation_folds();
-        require(folds.is_none(), || "cv".into(), folds.unwrap_or(0), expected)?;
+        if self.validates() {
+            let reason = "cross-validation is not available where several models vote; multi_class = joint has it";
+            return Err(self.no_validation(reason));
+        }
         targets.check_rows(x)?;
         targets.refuse_given("a classifier")?;
         let weights = targets.checked_weights()?;
@@ -445,9 +448,9 @@ impl Rvm {
         // What says where columns come from does not apply.
         let own = Rvm { kernel: statistics.kernel().clone(), ..self.without_dictionary() };
         own.check()?;
-        let folds = own.validation_folds();
-        let expected = "none: rows are needed to validate on, and of these only the sums are known";
-        require(folds.is_none(), || "cv".into(), folds.unwrap_or(0), expected)?;
+        if own.validates() {
+            return Err(own.no_validation("cross-validation needs the rows, and only sums over them are known"));
+        }
         let expected = "posterior, and no rows to keep: of the rows only sums are known";
         require(!own.keeps_rows(), || "variance".into(), own.variance.name(), expected)?;
         let plain = own.likelihood.as_dyn().scale_mixture().is_none();
@@ -575,9 +578,19 @@ impl Rvm {
         Watch::new(observer, interrupt.clone(), start, self.max_iterations, limit)
     }
 
-    /// Folds of the cross-validation, if there is to be one.
-    fn validation_folds(&self) -> Option<usize> {
-        self.cv.or((self.chooses_sparsity() || self.calibrate).then_some(validation::FOLDS))
+    /// Whether there is to be a cross-validation.
+    fn validates(&self) -> bool {
+        self.cv.is_some() || self.chooses_sparsity() || self.calibrate
+    }
+
+    /// The error that cross-validation is not possible, by the parameter that asks for it.
+    fn no_validation(&self, reason: &str) -> Error {
+        let (name, found, instead) = match self.cv {
+            Some(folds) => ("cv", folds.to_string(), "null"),
+            None if self.chooses_sparsity() => ("sparsity", "\"cv\"".into(), "a number"),
+            None => ("calibrate", "true".into(), "false"),
+        };
+        Error::Parameter { name: name.into(), found, expected: format!("{instead}: {reason}") }
     }
 
     fn chooses_sparsity(&self) -> bool {
@@ -592,9 +605,9 @@ impl Rvm {
         interrupt: &Interrupt,
         start: Instant,
     ) -> Result<(Model, Report)> {
-        match self.validation_folds() {
-            Some(folds) => Validated { folds, observer, interrupt: interrupt.clone(), start }.fit(self, table),
-            None => self.learn(table, None, &mut self.watch(observer, interrupt, start)),
+        match self.validates() {
+            true => Validated { folds: self.cv, observer, interrupt: interrupt.clone(), start }.fit(self, table),
+            false => self.learn(table, None, &mut self.watch(observer, interrupt, start)),
         }
     }
 

@@ -76,7 +76,7 @@ impl Rvm {
     /// Whether a fit to sums over rows would not do: the kernel, or where its centres are, is to be learnt, or rows are
     /// to be validated on or kept.
     pub fn needs_rows(&self) -> bool {
-        self.learns_basis() || self.validation_folds().is_some() || self.keeps_rows()
+        self.learns_basis() || self.validates() || self.keeps_rows()
     }
 
     /// Whether the kernel, or where its centres are, is to be learnt.

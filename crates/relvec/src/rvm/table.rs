@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 
@@ -16,14 +16,14 @@ use super::in_blocks::InBlocks;
 use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
 use super::problem::{DENSE, at_once};
 use super::score::KEPT_SHARE;
-use crate::canonical::{Canonical, all_variance};
+use crate::canonical::{Canonical, Copies, Fold, all_variance};
 use crate::design::{Basis, Columns, Design};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::likelihood::NoiseModel;
 use crate::memory::{self, afford};
 use crate::model::check_finite;
-use crate::report::{Interrupt, Repairs};
+use crate::report::{Interrupt, Repairs, SmallWeights};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values, check_present};
@@ -49,6 +49,8 @@ pub(crate) struct Table<'a> {
     pub outputs: usize,
     /// What multiplies the log-likelihoods, `[N]`: sample weights, times the factors of rows if there are any.
     pub weights: Vec<f64>,
+    /// The user's rows behind each row; empty for a table of a part of the rows.
+    pub copies: Arc<Copies>,
     /// Those, if they are not all 1.
     pub factors: Option<Factors>,
     /// The least of them, and 1.
@@ -82,7 +84,8 @@ pub(crate) struct Table<'a> {
 /// Where the columns of candidates come from.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// Some of the rows, `[L]`; and those candidates that may enter the model, once they are chosen.
+    /// Each different input by the first of its rows, which stand side by side, `[L]`; and those candidates that may enter
+    /// the model, once they are chosen.
     Rows { kernel: Kernel, rows: Vec<usize>, chosen: OnceLock<Vec<usize>> },
     /// Given centres, [L, D].
     Centres { kernel: Kernel, centres: Array2<f64> },
@@ -146,6 +149,7 @@ impl<'a> Table<'a> {
         }
 
         let count = canonical.weights.iter().sum();
+        repairs.small_weights = SmallWeights::of(count, used);
         let (mut factors, mut typical) = (None, None);
         let (mut inner, sample_weights) = (canonical.targets, canonical.weights);
         match (&canonical.given, &targets.given) {
@@ -247,6 +251,7 @@ impl<'a> Table<'a> {
             targets: inner,
             count,
             weights,
+            copies: Arc::new(canonical.copies),
             least_factor: factors.as_ref().map_or(1.0, Factors::least),
             factors,
             noise: {
@@ -301,6 +306,7 @@ impl<'a> Table<'a> {
         let units = Units::new(rvm, moments.mean, moments.deviation)?;
         let sums = statistics.inner(rvm.bias, &moments, units.scale);
         let constant = moments.deviation == 0.0;
+        let small_weights = SmallWeights::of(statistics.weight(), statistics.n_rows());
         let (centres, kernel) = (statistics.centres().to_owned(), statistics.kernel().clone());
         let table = Table {
             rvm,
@@ -309,6 +315,7 @@ impl<'a> Table<'a> {
             targets: vec![],
             outputs: 1,
             weights: vec![],
+            copies: Arc::default(),
             factors: None,
             least_factor: statistics.least_factor().min(1.0),
             count: sums.count,
@@ -316,7 +323,7 @@ impl<'a> Table<'a> {
             units: vec![units],
             bias_only: constant && rvm.bias && rvm.likelihood.as_dyn().noise() == NoiseModel::Learnt && typical.is_none(),
             known_noise: typical.is_some(),
-            repairs: Repairs { constant_target: constant, ..Repairs::default() },
+            repairs: Repairs { constant_target: constant, small_weights, ..Repairs::default() },
             n_rows: statistics.n_rows(),
             origin: (0..l).collect(),
             candidate_of: (0..l).map(Some).collect(),
@@ -334,11 +341,11 @@ impl<'a> Table<'a> {
         let pick = |v: &[f64]| some.map_or_else(|| v.to_vec(), |some| some.iter().map(|n| v[*n]).collect());
         let source = match &self.source {
             Source::Rows { kernel: own, rows, chosen } => {
-                let kept = |n: &usize| some.map_or(Some(*n), |some| some.binary_search(n).ok());
                 let choice = |rvm: &Rvm| (rvm.dictionary, rvm.landmarks.clone(), rvm.seed);
                 let same = some.is_none() && kernel == own && choice(rvm) == choice(self.rvm);
                 let chosen = if same { chosen.clone() } else { OnceLock::new() };
-                Source::Rows { kernel: kernel.clone(), rows: rows.iter().filter_map(kept).collect(), chosen }
+                let kept = |some| left_of(rows, some).into_iter().map(|(_, first)| first).collect();
+                Source::Rows { kernel: kernel.clone(), rows: some.map_or_else(|| rows.clone(), kept), chosen }
             }
             Source::Centres { centres, .. } => Source::Centres { kernel: kernel.clone(), centres: centres.clone() },
             Source::Given => Source::Given,
@@ -365,6 +372,7 @@ impl<'a> Table<'a> {
             outputs: self.outputs,
             count: some.map_or(self.count, |_| over(&weights, factors.as_ref()).iter().sum()),
             weights,
+            copies: if some.is_some() { Arc::default() } else { self.copies.clone() },
             least_factor: factors.as_ref().map_or(self.least_factor, Factors::least),
             factors,
             known_noise: self.known_noise,
@@ -404,8 +412,8 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The same candidates for `n_rows` rows of which only sums, of weight `count`, are known.
-    pub fn of_sums<'b>(&self, rvm: &'b Rvm, places: &[usize], count: f64, n_rows: usize) -> Table<'b> {
+    /// The same candidates for rows of which only sums, of weight `count`, are known.
+    pub fn of_sums<'b>(&self, rvm: &'b Rvm, places: &[usize], count: f64) -> Table<'b> {
         let source = match self.columns(places).1 {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
             Columns::Given => Source::Given,
@@ -417,7 +425,7 @@ impl<'a> Table<'a> {
             targets: vec![],
             weights: vec![],
             count,
-            n_rows,
+            n_rows: self.rows_of_weight(count),
             origin: all.clone().collect(),
             candidate_of: all.map(Some).collect(),
             source,
@@ -431,7 +439,7 @@ impl<'a> Table<'a> {
         let left_out_rows = self.rows.nrows() - some.len();
         let repairs = Repairs { merged_rows: 0, left_out_rows, ..part.repairs.clone() };
         let Source::Rows { rows, .. } = &self.source else { return Table { repairs, ..part } };
-        let kept: Vec<usize> = (0..rows.len()).filter(|k| some.binary_search(&rows[*k]).is_ok()).collect();
+        let kept: Vec<usize> = left_of(rows, some).into_iter().map(|(candidate, _)| candidate).collect();
         let repairs = Repairs { shared_columns: some.len() - kept.len(), ..repairs };
         let place = |k: &Option<usize>| k.and_then(|k| kept.binary_search(&k).ok());
         Table {
@@ -440,6 +448,25 @@ impl<'a> Table<'a> {
             candidate_of: self.candidate_of.iter().map(place).collect(),
             ..part
         }
+    }
+
+    /// The rows of all folds but one, whose copies weigh less where others are in that fold.
+    pub fn with_copies<'b>(&self, rvm: &'b Rvm, kept: &Fold) -> Table<'b> {
+        let rows: Vec<usize> = kept.iter().map(|(row, _)| *row).collect();
+        let mut part = self.with(rvm, &self.kernel(), Some(&rows));
+        let all = self.sample_weights();
+        for (k, (row, weight)) in kept.iter().enumerate() {
+            let share = weight / all[*row];
+            part.weights[k] = weight * self.factors.as_ref().map_or(1.0, |factors| factors.factor[*row]);
+            part.factors.iter_mut().for_each(|factors| factors.constant[k] *= share);
+        }
+        let count = kept.iter().map(|(_, weight)| weight).sum();
+        Table { count, n_rows: self.rows_of_weight(count), ..part }
+    }
+
+    /// As many of the user's rows as weigh `count` on average.
+    pub fn rows_of_weight(&self, count: f64) -> usize {
+        (self.n_rows as f64 * (count / self.count)).ceil() as usize
     }
 
     /// Some of the candidates, and some of the rows, both ascending, in so many bytes.
@@ -671,6 +698,19 @@ fn first_noise(rvm: &Rvm, units: &Units, constant: bool, typical: Option<f64>) -
         }
         _ => Ok(noise),
     }
+}
+
+/// The candidates that have any of `some` rows (ascending), and the place there of the first that each has; `first`: the
+/// first of all rows of each candidate.
+fn left_of(first: &[usize], some: &[usize]) -> Vec<(usize, usize)> {
+    let mut out: Vec<(usize, usize)> = vec![];
+    for (place, row) in some.iter().enumerate() {
+        let candidate = first.partition_point(|first| first <= row) - 1;
+        if out.last().is_none_or(|(last, _)| *last != candidate) {
+            out.push((candidate, place));
+        }
+    }
+    out
 }
 
 /// Sample weights times the factors of rows.

@@ -7,12 +7,10 @@
 use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis};
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 
 use super::table::Table;
 use super::{Hyperparameters, Rvm};
+use crate::canonical::{Fold, all_but};
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::memory::afford;
@@ -20,8 +18,8 @@ use crate::model::{Model, Moderation};
 use crate::report::{HeldOutScores, Interrupt, Observer, Progress, Report, SparsityTrial, Status, Validation};
 use crate::sums::Sums;
 
-/// Folds where none are asked for but cross-validation is.
-pub(super) const FOLDS: usize = 5;
+/// Folds where none are asked for but cross-validation is, or as many as the rows allow if that is fewer.
+const FOLDS: usize = 5;
 /// The sparsities to choose among: from the evidence alone to what leaves at most one kernel in a hundred fits to noise.
 const SPARSITIES: [f64; 7] = [0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0];
 /// Of sparsities whose loss is within so many standard errors (of the difference) of the least, the sparsest is taken.
@@ -31,7 +29,7 @@ const LARGEST_LOG_RATE: f64 = 300.0;
 /// Half the width of the central 95 % of a normal distribution, in standard deviations.
 const NORMAL_95: f64 = 1.959_963_984_540_054;
 
-/// What is known of one fit's predictions of rows left out, by row of the table.
+/// What is known of one fit's predictions of rows left out: of the rows of the first fold, then of the second, and so on.
 struct HeldOut {
     /// Predictive mean and variance, of several outputs [N, K] by rows; empty for classes.
     mean: Array1<f64>,
@@ -47,10 +45,10 @@ struct HeldOut {
 }
 
 impl HeldOut {
-    fn new(table: &Table) -> HeldOut {
-        let n = table.weights.len();
+    /// Of `n` rows left out.
+    fn new(table: &Table, n: usize) -> HeldOut {
         let own = table.rvm.likelihood.as_dyn();
-        let (real, classes) = if table.is_real() { (table.targets.len(), 0) } else { (0, n) };
+        let (real, classes) = if table.is_real() { (n * table.outputs, 0) } else { (0, n) };
         HeldOut {
             mean: Array1::zeros(real),
             variance: Array1::zeros(real),
@@ -61,8 +59,8 @@ impl HeldOut {
         }
     }
 
-    /// Predictions of a model of the rows of a fold.
-    fn add(&mut self, table: &Table, model: &Model, fold: &[usize]) -> Result<()> {
+    /// Predictions of a model of the rows of a fold, whose first comes after `before` others.
+    fn add(&mut self, table: &Table, model: &Model, fold: &[usize], before: usize) -> Result<()> {
         let x = table.rows.select(Axis(0), fold);
         self.vectors += model.relevance.len();
         if table.rvm.likelihood.as_dyn().counts() {
@@ -70,32 +68,33 @@ impl HeldOut {
             let t: Array1<f64> = fold.iter().map(|n| table.real_target(*n)).collect();
             let e: Array1<f64> = fold.iter().map(|n| table.exposure(*n)).collect();
             let logs = found.count_log_probability(t.view(), Some(e.view()))?;
-            for (i, n) in fold.iter().enumerate() {
+            for i in 0..fold.len() {
                 // Of rates that nothing is known of the mean is beyond all numbers.
-                self.mean[*n] = e[i] * (found.mean[i] + 0.5 * found.model_variance[i]).min(LARGEST_LOG_RATE).exp();
-                self.log_density[*n] = logs[i];
+                let log_rate = found.mean[i] + 0.5 * found.model_variance[i];
+                self.mean[before + i] = e[i] * log_rate.min(LARGEST_LOG_RATE).exp();
+                self.log_density[before + i] = logs[i];
             }
             return Ok(());
         }
         if table.is_real() {
             let found = model.predict_outputs(x.view())?;
             for (k, found) in found.iter().enumerate() {
-                for ((n, mean), variance) in fold.iter().zip(&found.mean).zip(&found.variance()) {
-                    let place = n * table.outputs + k;
+                for (((i, n), mean), variance) in fold.iter().enumerate().zip(&found.mean).zip(&found.variance()) {
+                    let place = (before + i) * table.outputs + k;
                     (self.mean[place], self.variance[place]) = (*mean, *variance + table.known_variance(*n, k));
                 }
             }
             if !self.log_density.is_empty() {
                 let t: Array1<f64> = fold.iter().map(|n| table.real_target(*n)).collect();
-                fold.iter().zip(found[0].log_density(t.view())).for_each(|(n, density)| self.log_density[*n] = density);
+                self.log_density[before..].iter_mut().zip(found[0].log_density(t.view())).for_each(|(to, v)| *to = v);
             }
             return Ok(());
         }
         let logs: Array2<f64> = model.predict_log_probability(x.view(), Moderation::Posterior)?;
-        for (n, row) in fold.iter().zip(logs.outer_iter()) {
+        for (i, (n, row)) in fold.iter().zip(logs.outer_iter()).enumerate() {
             let own = table.targets[*n] as usize;
-            self.log_probability[*n] = row[own];
-            self.right[*n] = row.iter().enumerate().all(|(k, p)| k == own || *p < row[own]);
+            self.log_probability[before + i] = row[own];
+            self.right[before + i] = row.iter().enumerate().all(|(k, p)| k == own || *p < row[own]);
         }
         Ok(())
     }
@@ -156,75 +155,71 @@ fn mean(values: impl Iterator<Item = f64>, c: &[f64]) -> f64 {
 
 /// How the rows of a table are parted, and sums over each part where they say all.
 struct Folds {
-    /// Rows of each, ascending.
-    rows: Vec<Vec<usize>>,
+    parts: Vec<Fold>,
+    /// Copies of rows, in all folds.
+    copies: f64,
     /// The candidates, and sums over the rows of each fold of their columns as they are.
     sums: Option<(Vec<usize>, Vec<Sums>)>,
 }
 
 impl Folds {
-    /// Folds of rows whose targets are alike: of each `count` neighbours in the order of the targets one goes to each.
-    fn new(table: &Table, count: usize) -> Result<Folds> {
-        let n = table.weights.len();
-        let bad = |expected: String| Err(Error::Parameter { name: "cv".into(), found: count.to_string(), expected });
-        if count > n {
-            return bad(format!("at most as many folds as there are different rows, {n}"));
-        }
-        let mut order: Vec<usize> = (0..n).collect();
-        let mut random = Pcg64::seed_from_u64(table.rvm.seed);
-        order.shuffle(&mut random);
-        // Of several outputs those of the first.
-        let first = |row: usize| table.targets[row * (table.targets.len() / n)];
-        order.sort_by(|i, j| first(*i).total_cmp(&first(*j)));
-        if !table.is_real() {
-            let same = order.chunk_by(|i, j| table.targets[*i] == table.targets[*j]);
-            if let Some(class) = same.min_by_key(|rows| rows.len()).filter(|rows| rows.len() < count) {
-                let (k, n) = (table.targets[class[0]], class.len());
-                return bad(format!("at most as many folds as there are different rows of each class, {n} of class {k}"));
+    /// Folds of copies of rows whose targets are alike, of several outputs those of the first; `count`: if it is asked for.
+    fn new(table: &Table, count: Option<usize>) -> Result<Folds> {
+        let rows: Vec<usize> = (0..table.weights.len()).collect();
+        let copies = rows.iter().map(|row| table.copies.count(*row)).sum();
+        let most = Most::of(table, copies);
+        let count = match count {
+            Some(count) if count as f64 > most.folds => {
+                let expected = format!("at most as many folds as there are {} ({})", most.what, most.found);
+                return Err(Error::Parameter { name: "cv".into(), found: count.to_string(), expected });
             }
-        }
-        let mut rows = vec![Vec::new(); count];
-        let mut turn: Vec<usize> = (0..count).collect();
-        for (place, n) in order.into_iter().enumerate() {
-            if place % count == 0 {
-                turn.shuffle(&mut random);
+            Some(count) => count,
+            None if most.folds < 2.0 => {
+                let reason = format!("cross-validation needs at least 2 {} ({})", most.what, most.found);
+                return Err(table.rvm.no_validation(&reason));
             }
-            rows[turn[place % count]].push(n);
-        }
-        rows.iter_mut().for_each(|fold| fold.sort_unstable());
-        Ok(Folds { rows, sums: None })
+            None => FOLDS.min(most.folds as usize),
+        };
+        let outputs = table.targets.len() / rows.len();
+        let first = |row: usize| table.targets[row * outputs];
+        let parts = table.copies.deal(&rows, first, !table.is_real(), count, table.rvm.seed);
+        Ok(Folds { parts, copies, sums: None })
+    }
+
+    /// Rows of the folds, one fold after the other, and what their copies there weigh.
+    fn entries(&self) -> impl Iterator<Item = &(usize, f64)> {
+        self.parts.iter().flatten()
     }
 
     /// With sums over the rows of each where they say all and fit into memory.
     fn with_sums(mut self, table: &Table) -> Result<Folds> {
         let places = table.dictionary();
         let p = (places.len() + usize::from(table.rvm.bias)) as u64;
-        let bytes = 8 * p * p * (self.rows.len() as u64 + 2);
+        let bytes = 8 * p * p * (self.parts.len() as u64 + 2);
         if table.candidates_are_rows(places.len()) || !table.sums_say_all(places.len()) || bytes > table.memory_limit / 4 {
             return Ok(self);
         }
         afford("sums over the rows of each fold", table.taken + bytes, table.memory_limit)?;
         let outputs = table.outputs;
-        let mut fold_of = vec![0; table.weights.len()];
-        self.rows.iter().enumerate().for_each(|(k, fold)| fold.iter().for_each(|n| fold_of[*n] = k));
         let (rows, columns) = table.columns(&places);
         let design = Design::unscaled(rows, columns, table.rvm.bias, table.memory_limit, table.interrupt.clone());
-        let mut sums: Vec<Sums> = self.rows.iter().map(|_| Sums::new(design.n_columns(), outputs)).collect();
+        let mut sums: Vec<Sums> = self.parts.iter().map(|_| Sums::new(design.n_columns(), outputs)).collect();
+        let factor = |n: usize| table.factors.as_ref().map_or(1.0, |factors| factors.factor[n]);
         design.for_each_block(|range, phi| {
-            for (k, sums) in sums.iter_mut().enumerate() {
-                let own: Vec<usize> = range.clone().filter(|n| fold_of[*n] == k).collect();
-                let at: Vec<usize> = own.iter().map(|n| n - range.start).collect();
-                let targets = own.iter().flat_map(|n| &table.targets[n * outputs..(n + 1) * outputs]);
+            for (fold, sums) in self.parts.iter().zip(&mut sums) {
+                let up_to = |row: usize| fold.partition_point(|(n, _)| *n < row);
+                let own = &fold[up_to(range.start)..up_to(range.end)];
+                let at: Vec<usize> = own.iter().map(|(n, _)| n - range.start).collect();
+                let targets = own.iter().flat_map(|(n, _)| &table.targets[n * outputs..(n + 1) * outputs]);
                 let (targets, weights): (Vec<f64>, Vec<f64>) =
-                    (targets.copied().collect(), own.iter().map(|n| table.weights[*n]).collect());
+                    (targets.copied().collect(), own.iter().map(|(n, weight)| weight * factor(*n)).collect());
                 sums.accumulate(phi.select(Axis(0), &at).view(), &targets, &weights);
             }
         });
         table.interrupt.check()?;
         // The weights may hold factors.
-        let count = |fold: &Vec<usize>, sums: &Sums| if table.factors.is_some() { table.count_of(fold).0 } else { sums.count };
-        let finish = |(fold, sums): (&Vec<usize>, Sums)| Sums { count: count(fold, &sums), ..sums.finish() };
-        let sums = self.rows.iter().zip(sums).map(finish).collect();
+        let finish = |(fold, sums): (&Fold, Sums)| Sums { count: fold.iter().map(|(_, w)| w).sum(), ..sums.finish() };
+        let sums = self.parts.iter().zip(sums).map(finish).collect();
         self.sums = Some((places, sums));
         Ok(self)
     }
@@ -241,25 +236,37 @@ impl Folds {
     /// The table of all rows but those of a fold.
     fn table_without<'b>(&self, table: &Table, rvm: &'b Rvm, fold: usize) -> Table<'b> {
         match (&self.sums, self.sums_without(Some(fold))) {
-            (Some((places, _)), Some(sums)) => {
-                table.of_sums(rvm, places, sums.count, table.weights.len() - self.rows[fold].len())
-            }
-            _ => table.with(rvm, &table.kernel(), Some(&self.without(fold))),
+            (Some((places, _)), Some(sums)) => table.of_sums(rvm, places, sums.count),
+            _ => table.with_copies(rvm, &all_but(&self.parts, fold)),
         }
     }
+}
 
-    /// Rows of all folds but one, ascending.
-    fn without(&self, fold: usize) -> Vec<usize> {
-        let others = self.rows.iter().enumerate().filter(|(k, _)| *k != fold);
-        let mut rows: Vec<usize> = others.flat_map(|(_, rows)| rows.iter().copied()).collect();
-        rows.sort_unstable();
-        rows
+/// The largest number of folds that the rows of a table allow.
+struct Most {
+    folds: f64,
+    /// Rows of which each fold needs one, and how many there are, in words.
+    what: &'static str,
+    found: String,
+}
+
+impl Most {
+    /// `copies`: of all rows.
+    fn of(table: &Table, copies: f64) -> Most {
+        if table.is_real() {
+            return Most { folds: copies, what: "rows", found: format!("there are {copies}") };
+        }
+        let mut classes: Vec<f64> = vec![0.0; table.outputs + 1];
+        table.targets.iter().enumerate().for_each(|(n, k)| classes[*k as usize] += table.copies.count(n));
+        let (class, folds) = classes.into_iter().enumerate().fold((0, f64::INFINITY), |a, b| if b.1 < a.1 { b } else { a });
+        Most { folds, what: "rows of each class", found: format!("class {class} has {folds}") }
     }
 }
 
 /// A fit with cross-validation.
 pub(super) struct Validated<'o, 'f> {
-    pub folds: usize,
+    /// Number of folds, if it is asked for.
+    pub folds: Option<usize>,
     pub observer: &'o mut Observer<'f>,
     pub interrupt: Interrupt,
     pub start: Instant,
@@ -299,14 +306,20 @@ impl Validated<'_, '_> {
             let status = if stopped { Status::Stopped } else { Status::TimeLimit };
             return Ok((Model { status, ..first.0 }, Report { status, ..first.1 }));
         };
-        let (t, c) = (table.real_targets(), &*table.sample_weights());
+        let (real, outputs) = (table.real_targets(), table.outputs);
+        let t: Vec<f64> = match table.is_real() {
+            true => folds.entries().flat_map(|(n, _)| &real[n * outputs..(n + 1) * outputs]).copied().collect(),
+            false => vec![],
+        };
+        let c: &[f64] = &folds.entries().map(|(_, weight)| *weight).collect::<Vec<f64>>();
         // Those of one output in units of its target, of several in their standard deviations.
         let units: Vec<f64> = match &table.units[..] {
             [_] => vec![1.0],
             several => several.iter().map(|units| units.scale).collect(),
         };
         let factor = |k: usize| if rvm.calibrate { found[k].factor(&t, c) } else { 1.0 };
-        let chosen = choose(&found.iter().enumerate().map(|(k, h)| h.losses(&t, c.len(), factor(k))).collect::<Vec<_>>(), c);
+        let losses: Vec<Vec<f64>> = found.iter().enumerate().map(|(k, h)| h.losses(&t, c.len(), factor(k))).collect();
+        let chosen = choose(&losses, c, folds.copies);
         let (mut model, mut report) = first;
         for nats in &grid[1..=chosen] {
             let (next, after) = path.step(table, folds.sums_without(None), *nats, Some(&model), &mut observer)?;
@@ -317,15 +330,15 @@ impl Validated<'_, '_> {
         if let (Some(posterior), Some(factor)) = (&mut model.posterior, variance_factor) {
             posterior.variance_factor = Some(factor).filter(|f| *f != 1.0);
         }
-        let mean_vectors = |h: &HeldOut| h.vectors as f64 / folds.rows.len() as f64;
+        let mean_vectors = |h: &HeldOut| h.vectors as f64 / folds.parts.len() as f64;
         let trial = |(k, h): (usize, &HeldOut)| SparsityTrial {
             sparsity: grid[k],
             scores: h.scores(&t, c, &units, factor(k)),
             vectors: mean_vectors(h),
         };
         report.validation = Some(Validation {
-            folds: folds.rows.len(),
-            rows: table.weights.len(),
+            folds: folds.parts.len(),
+            rows: folds.copies as usize,
             scores: found[chosen].scores(&t, c, &units, factor(chosen)),
             vectors: mean_vectors(&found[chosen]),
             sparsity: grid[chosen],
@@ -369,8 +382,11 @@ impl Path<'_> {
 /// Predictions of the rows of each fold by fits to the others, for each sparsity of `grid`; nothing if one was cut
 /// short.
 fn held_out(path: &Path, table: &Table, folds: &Folds, grid: &[f64], observer: &mut Observer) -> Result<Option<Vec<HeldOut>>> {
-    let mut found: Vec<HeldOut> = grid.iter().map(|_| HeldOut::new(table)).collect();
-    for (k, fold) in folds.rows.iter().enumerate() {
+    let mut found: Vec<HeldOut> = grid.iter().map(|_| HeldOut::new(table, folds.entries().count())).collect();
+    let mut before = 0;
+    for (k, fold) in folds.parts.iter().enumerate() {
+        let rows: Vec<usize> = fold.iter().map(|(n, _)| *n).collect();
+        let others = all_but(&folds.parts, k);
         let part = folds.table_without(table, path.rvm, k);
         let mut last: Option<Model> = None;
         for (nats, found) in grid.iter().zip(&mut found) {
@@ -383,8 +399,9 @@ fn held_out(path: &Path, table: &Table, folds: &Folds, grid: &[f64], observer: &
                 last = Some(model);
             }
             let model = last.clone().expect("just fitted");
-            found.add(table, &path.rvm.with_kept_rows(table, model, Some(&folds.without(k)))?, fold)?;
+            found.add(table, &path.rvm.with_kept_rows(table, model, Some(&others))?, &rows, before)?;
         }
+        before += fold.len();
     }
     Ok(Some(found))
 }
@@ -397,14 +414,14 @@ fn on_from(before: Report, mut after: Report) -> Report {
     after
 }
 
-/// The sparsest fit whose mean loss is as good as the least, up to chance; `losses` by fit and row.
-fn choose(losses: &[Vec<f64>], c: &[f64]) -> usize {
+/// The sparsest fit whose mean loss is as good as the least, up to chance; `losses` by fit and row, of so many `copies`.
+fn choose(losses: &[Vec<f64>], c: &[f64], copies: f64) -> usize {
     let means: Vec<f64> = losses.iter().map(|l| mean(l.iter().copied(), c)).collect();
     let best = (0..means.len()).fold(0, |best, k| if means[k] < means[best] { k } else { best });
     let close = |k: usize| {
         let gap = means[k] - means[best];
         let spread = losses[k].iter().zip(&losses[best]).map(|(a, b)| (a - b - gap).powi(2));
-        let error = (mean(spread, c) / c.len() as f64).sqrt();
+        let error = (mean(spread, c) / copies).sqrt();
         gap <= STANDARD_ERRORS * error
     };
     (best..means.len()).rev().find(|k| *k == best || close(*k)).unwrap_or(best)
@@ -417,5 +434,116 @@ impl Table<'_> {
         let most = self.rvm.inference.as_dyn().most_columns(constant);
         let plain = self.rvm.likelihood.as_dyn().scale_mixture().is_none();
         constant && plain && self.rvm.refresh == 0 && most.is_none_or(|most| columns <= most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Array1;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+    use crate::kernel::Rbf;
+    use crate::likelihood::{Bernoulli, Likelihood, Poisson};
+    use crate::targets::Targets;
+
+    /// Rows of few distinct inputs, with targets of few distinct values and weights of all kinds.
+    fn table(seed: u64, n: usize) -> (Array2<f64>, Array1<f64>, Array1<f64>) {
+        let mut random = Pcg64::seed_from_u64(seed);
+        let x = Array2::from_shape_simple_fn((n, 1), || f64::from(random.random_range(0..12)));
+        let t = x.column(0).mapv(|v| (2.0 + 2.0 * v.sin() + f64::from(random.random_range(0..3))).round());
+        let c = Array1::from_shape_simple_fn(n, || [1.0, 1.0, 1.0, 2.0, 3.0, 0.5, 1.5][random.random_range(0..7)]);
+        (x, t, c)
+    }
+
+    /// The scores are those of a plain fit to the rows of all folds but one, for each fold, by the weights of the copies.
+    #[test]
+    fn fold_scores_are_those_of_plain_fits() {
+        let kernel = Rbf { gamma: 0.5.into() };
+        let plain = |likelihood: Likelihood| Rvm { kernel: kernel.clone().into(), likelihood, ..Rvm::default() };
+        let landmarks = Rvm { dictionary: 6.into(), ..Rvm::default() };
+        for (seed, rvm) in [
+            (1, plain(Rvm::default().likelihood)),
+            (2, Rvm { kernel: kernel.clone().into(), landmarks: crate::Landmarks::Uniform, ..landmarks }),
+            (3, plain(Bernoulli::default().into())),
+            (4, plain(Poisson::default().into())),
+        ] {
+            let (x, t, c) = table(seed, 90);
+            let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 2.0)).collect();
+            let classes = rvm.likelihood.is_for_classes();
+            let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
+            let table = Table::new(&rvm, x.view(), &targets.with_weights(c.view()), &Interrupt::default()).unwrap();
+            let folds = Folds::new(&table, Some(4)).unwrap();
+            let own = Rvm { cv: Some(4), ..rvm.clone() };
+            let fitted = own.fit(x.view(), &targets.with_weights(c.view()), &mut crate::silent).unwrap();
+            let scores = fitted.1.validation.unwrap().scores;
+            let real = table.real_targets();
+            let (mut square, mut loss) = (0.0, 0.0);
+            for (k, fold) in folds.parts.iter().enumerate() {
+                let rest = all_but(&folds.parts, k);
+                let pick = |rows: &Fold| table.rows.select(Axis(0), &rows.iter().map(|(n, _)| *n).collect::<Vec<usize>>());
+                let c: Array1<f64> = rest.iter().map(|(_, weight)| *weight).collect();
+                let t: Array1<f64> = rest.iter().map(|(n, _)| real[*n]).collect();
+                let labels: Vec<usize> = rest.iter().map(|(n, _)| table.targets[*n] as usize).collect();
+                let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
+                // The landmarks of all rows serve all folds.
+                let mut outside = rvm.clone();
+                if folds_share(&rvm) {
+                    let chosen: Vec<usize> = table.dictionary().iter().map(|k| table.rows_of(&[*k]).unwrap().1[0]).collect();
+                    outside.landmarks = crate::Landmarks::Given(crate::Centres(table.rows.select(Axis(0), &chosen)));
+                    outside.dictionary = Rvm::default().dictionary;
+                }
+                let (model, _) = outside.fit(pick(&rest).view(), &targets.with_weights(c.view()), &mut crate::silent).unwrap();
+                let held = pick(fold);
+                for (i, (n, weight)) in fold.iter().enumerate() {
+                    let row = held.select(Axis(0), &[i]);
+                    if classes {
+                        let logs = model.predict_log_probability(row.view(), Moderation::Posterior).unwrap();
+                        loss -= weight * logs[[0, table.targets[*n] as usize]];
+                        continue;
+                    }
+                    let found = model.predict(row.view()).unwrap();
+                    let t = Array1::from_elem(1, real[*n]);
+                    let counts = rvm.likelihood.as_dyn().counts();
+                    let mean = if counts { found.counts(None).unwrap().mean[0] } else { found.mean[0] };
+                    square += weight * (mean - real[*n]).powi(2);
+                    loss -= weight
+                        * if counts {
+                            found.count_log_probability(t.view(), None).unwrap()[0]
+                        } else {
+                            found.log_density(t.view())[0]
+                        };
+                }
+            }
+            let total = c.sum();
+            let same = |a: Option<f64>, b: f64| assert!((a.unwrap() - b).abs() < 1e-6 * b.abs(), "{seed}: {a:?} {b}");
+            if !classes {
+                same(scores.rmse, (square / total).sqrt());
+            }
+            same(scores.nlpd.or(scores.log_loss), loss / total);
+        }
+    }
+
+    fn folds_share(rvm: &Rvm) -> bool {
+        rvm.dictionary != Rvm::default().dictionary
+    }
+
+    /// An input stays a candidate as long as any row has it, whichever rows are left out.
+    #[test]
+    fn candidates_stay_where_any_copy_stays() {
+        let x = Array2::from_shape_fn((8, 1), |(i, _)| (i / 2) as f64);
+        let t: Array1<f64> = (0..8).map(f64::from).collect();
+        let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::default() };
+        let table = Table::new(&rvm, x.view(), &Targets::real(t.view()), &Interrupt::default()).unwrap();
+        for some in [vec![1, 3, 5, 7], vec![0, 3, 4, 7], vec![0, 1, 3, 4, 6]] {
+            let (_, rows) =
+                table.with(&rvm, &table.kernel(), Some(&some)).rows_of(&[0, 1, 2, 3]).unwrap_or_else(|| unreachable!());
+            let inputs: Vec<f64> = rows.iter().map(|row| x[[some[*row], 0]]).collect();
+            assert_eq!(inputs, [0.0, 1.0, 2.0, 3.0], "{some:?}");
+            assert_eq!(table.with_rows(&rvm, &some).origin.len(), 4, "{some:?}");
+        }
+        let part = table.with(&rvm, &table.kernel(), Some(&[1, 4, 5]));
+        assert_eq!(part.origin.len(), 2);
     }
 }

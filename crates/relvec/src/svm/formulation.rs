@@ -123,6 +123,8 @@ pub(crate) struct Examples<'a> {
     pub y: &'a [f64],
     /// What the cost of an error is multiplied by, > 0.
     pub weight: &'a [f64],
+    /// Whether they are some of the rows only, by which the others are to be predicted.
+    pub some: bool,
     /// The classes in words, for errors.
     pub classes: &'a str,
 }
@@ -244,11 +246,14 @@ impl FormulationFunction for NuSvc {
 
     fn program(&self, rows: &Examples) -> Result<Program> {
         let [positive, negative] = sums(rows);
-        let (all, total) = (positive + negative, 0.5 * self.nu * (positive + negative));
+        let all = positive + negative;
         let most = 2.0 * positive.min(negative) / all;
         // One rounding of the sums may not make a feasible share infeasible.
         let expected = format!("a number in (0, {most}]: twice the share of the smaller of {}", rows.classes);
-        require(self.nu <= most * (1.0 + 1e-12), || "formulation.nu_svc.nu".into(), self.nu, &expected)?;
+        let feasible = self.nu <= most * (1.0 + 1e-12);
+        require(feasible || rows.some, || "formulation.nu_svc.nu".into(), self.nu, &expected)?;
+        // What is feasible for all rows need not be so for some of them: the nearest share that is.
+        let total = 0.5 * self.nu.min(most) * all;
         let (sign, bound) = (rows.y.to_vec(), rows.weight.to_vec());
         let start = filled(&sign, &bound, total);
         Ok(Program { point: rows.point.to_vec(), linear: vec![0.0; sign.len()], sign, bound, start, by_sign: true, hulls: true })

@@ -12,25 +12,22 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use ndarray::{Array2, ArrayView2, Axis};
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use self::formulation::Examples;
 use self::rows::Points;
 use self::smo::{Rules, Step};
-use crate::canonical::{Canonical, all_variance};
+use crate::canonical::{Canonical, Copies, all_but, all_variance};
 use crate::design::Basis;
 use crate::error::{Error, Result, require, require_threads};
 use crate::kernel::{DataScale, Kernel};
 use crate::model::{Expansion, FittedBasis, Margins, Model, Variance, check_finite};
-use crate::report::{Interrupt, Status};
+use crate::report::{Interrupt, SmallWeights, Status};
 use crate::targets::{MultiClass, Targets, Values, check_present};
 
 pub use self::formulation::{CSvc, EpsilonSvr, Formulation, NuSvc, NuSvr};
-pub use self::report::{SvmFunction, SvmObserver, SvmProgress, SvmReport};
+pub use self::report::{Probabilities, SvmFunction, SvmObserver, SvmProgress, SvmReport};
 
 /// Parts that rows are cut into for the values that a sigmoid is fitted to.
 const FOLDS: usize = 5;
@@ -79,6 +76,7 @@ pub struct Svm {
     /// How errors on the rows of each class count.
     pub class_weights: ClassWeights,
     /// Whether a sigmoid of each function is fitted, by cross-validation, so that there are probabilities of classes.
+    /// [`Probabilities`] says when they come from something else.
     pub probability: bool,
     /// Whether variables that will stay at their bounds are left out until the rest has converged; the solution is the
     /// same.
@@ -142,6 +140,31 @@ struct Table {
     weights: Vec<f64>,
     /// The same without the weights of classes.
     sample_weights: Vec<f64>,
+    /// The user's rows behind each merged row.
+    copies: Copies,
+}
+
+/// Rows of one search, in the order of all.
+struct Part<'a> {
+    rows: &'a [usize],
+    /// Targets, or +1 for the second class and -1 for the first.
+    y: &'a [f64],
+    /// What multiplies the cost of an error of each.
+    weights: &'a [f64],
+    /// Whether they are some of the rows of a function only, to predict the others.
+    some: bool,
+    /// The classes in words.
+    classes: &'a str,
+}
+
+/// Values of functions at rows that they were not learnt from: one for each fold that has copies of a row.
+#[derive(Default)]
+struct HeldOut {
+    /// Places among the rows of all.
+    places: Vec<usize>,
+    values: Vec<f64>,
+    /// What the copies in the fold weigh.
+    weights: Vec<f64>,
 }
 
 /// A function of all points.
@@ -271,6 +294,7 @@ impl Svm {
             _ => None,
         };
         let merged_rows = canonical.merged;
+        let small_weights = SmallWeights::of(canonical.weights.iter().sum(), used);
         let table = self.table(x, canonical, classes)?;
         let tasks = tasks(&table.targets, classes, rule);
         let deadline = self.time_limit.and_then(|limit| start.checked_add(Duration::try_from_secs_f64(limit).ok()?));
@@ -304,6 +328,7 @@ impl Svm {
             iterations: functions.iter().map(|f| f.report.iterations).sum(),
             functions: functions.iter().map(|f| f.report.clone()).collect(),
             merged_rows,
+            small_weights,
             seconds: start.elapsed().as_secs_f64(),
         };
         let model = self.assemble(x, &table, &functions, classes, rule, &report)?;
@@ -374,7 +399,8 @@ impl Svm {
             None => sample_weights.clone(),
         };
         let classes = if classes.is_some() { order.iter().map(|p| class(rows.first[*p])).collect() } else { vec![] };
-        Ok(Table { points, origin, point, classes, targets, weights, sample_weights })
+        let copies = rows.copies.select(&merged);
+        Ok(Table { points, origin, point, classes, targets, weights, sample_weights, copies })
     }
 
     /// What the costs of errors of each class are multiplied by, `[K]`; empty: 1.
@@ -489,9 +515,12 @@ impl Run<'_> {
     /// Finds a function, and its sigmoid where probabilities are wanted.
     fn function(&self, number: usize, task: &Task) -> Result<Function> {
         let searches = self.count / self.tasks();
-        let mut function = self.search(number * searches, &task.rows, &task.y, &task.classes)?;
+        let weights: Vec<f64> = task.rows.iter().map(|n| self.table.weights[*n]).collect();
+        let part = Part { rows: &task.rows, y: &task.y, weights: &weights, some: false, classes: &task.classes };
+        let mut function = self.search(number * searches, &part)?;
         if self.svm.probability {
-            function.sigmoid = Some(self.sigmoid(number * searches + 1, task)?);
+            let (sigmoid, source) = self.sigmoid(number * searches + 1, &part, &function)?;
+            (function.sigmoid, function.report.probabilities) = (Some(sigmoid), Some(source));
         }
         Ok(function)
     }
@@ -501,18 +530,18 @@ impl Run<'_> {
     }
 
     /// Finds the function of some rows.
-    fn search(&self, number: usize, rows: &[usize], y: &[f64], classes: &str) -> Result<Function> {
+    fn search(&self, number: usize, part: &Part) -> Result<Function> {
         let (svm, table) = (self.svm, self.table);
+        let Part { rows, y, weights, some: is_some, classes } = *part;
         // The points of these rows alone.
         let mut present: Vec<usize> = rows.iter().map(|n| table.point[*n]).collect();
         present.dedup();
         let point: Vec<usize> =
             rows.iter().map(|n| present.binary_search(&table.point[*n]).expect("rows are in the order of points")).collect();
-        let weight: Vec<f64> = rows.iter().map(|n| table.weights[*n]).collect();
         let some = (present.len() < self.points.count()).then(|| self.points.select(&present));
         let points = some.as_ref().unwrap_or(self.points);
         let mut formulation = svm.formulation.as_dyn();
-        let examples = Examples { point: &point, y, weight: &weight, classes };
+        let examples = Examples { point: &point, y, weight: weights, some: is_some, classes };
         let mut program = formulation.program(&examples)?;
         let rules = Rules {
             tolerance: svm.tolerance,
@@ -564,37 +593,59 @@ impl Run<'_> {
             vectors: beta.iter().filter(|b| **b != 0.0).count(),
             bounded: bounded.len(),
             no_margin: limit.is_some(),
+            probabilities: None,
         };
         Ok(Function { beta, intercept: meaning.intercept, bounded, report, sigmoid: None })
     }
 
-    /// The sigmoid of a function, from values at rows that the function for them has not seen.
-    fn sigmoid(&self, number: usize, task: &Task) -> Result<[f64; 2]> {
-        let mut random = Pcg64::seed_from_u64(self.svm.seed);
-        let mut order: Vec<usize> = (0..task.rows.len()).collect();
-        order.shuffle(&mut random);
-        // Both classes are spread over the folds evenly.
-        order.sort_by_key(|i| task.y[*i] > 0.0);
-        let mut values = vec![0.0; task.rows.len()];
-        for fold in 0..FOLDS {
-            let mut out: Vec<usize> = order.iter().copied().skip(fold).step_by(FOLDS).collect();
-            out.sort_unstable();
-            let kept: Vec<usize> = (0..task.rows.len()).filter(|i| out.binary_search(i).is_err()).collect();
-            let y: Vec<f64> = kept.iter().map(|i| task.y[*i]).collect();
-            let first = y.first().copied().unwrap_or(0.0);
-            if y.iter().all(|v| *v == first) {
-                // One class is left, or none: it is all that can be told.
-                out.iter().for_each(|i| values[*i] = first);
-                continue;
-            }
-            let rows: Vec<usize> = kept.iter().map(|i| task.rows[*i]).collect();
-            let function = self.search(number + fold, &rows, &y, &task.classes)?;
-            let at: Vec<usize> = out.iter().map(|i| self.table.point[task.rows[*i]]).collect();
-            let found = self.points.times(&at, &function.beta);
-            out.iter().zip(found).for_each(|(i, f)| values[*i] = f + function.intercept);
+    /// The sigmoid of a function, and what it is fitted to: values at rows that the functions for them have not seen,
+    /// where each fold has rows of both classes.
+    fn sigmoid(&self, number: usize, all: &Part, function: &Function) -> Result<([f64; 2], Probabilities)> {
+        let table = self.table;
+        let copies = |second: bool| -> f64 {
+            let own = all.rows.iter().zip(all.y).filter(|(_, y)| (**y > 0.0) == second);
+            own.map(|(n, _)| table.copies.count(*n)).sum()
+        };
+        let held_out = match copies(true).min(copies(false)) >= FOLDS as f64 {
+            true => self.held_out(number, all)?,
+            false => None,
+        };
+        let second = |rows: &[usize]| rows.iter().map(|i| all.y[*i] > 0.0).collect::<Vec<bool>>();
+        if let Some(HeldOut { places, values, weights }) = held_out {
+            let sigmoid = platt::fit(&values, &second(&places), &weights);
+            let flat = sigmoid[0] == 0.0;
+            return Ok((sigmoid, if flat { Probabilities::ClassFrequencies } else { Probabilities::CrossValidation }));
         }
-        let second: Vec<bool> = task.y.iter().map(|y| *y > 0.0).collect();
-        let weight: Vec<f64> = task.rows.iter().map(|n| self.table.sample_weights[*n]).collect();
-        Ok(platt::fit(&values, &second, &weight))
+        let at: Vec<usize> = all.rows.iter().map(|n| table.point[*n]).collect();
+        let values: Vec<f64> = self.points.times(&at, &function.beta).into_iter().map(|f| f + function.intercept).collect();
+        let rows: Vec<usize> = (0..all.rows.len()).collect();
+        let slope = platt::through_zero(&values, &second(&rows), all.weights, copies(true).min(copies(false)));
+        Ok(([slope, 0.0], Probabilities::TrainingRows))
+    }
+
+    /// Values at the rows of a function by functions of the rows of other folds; `None` where a fold has no function.
+    fn held_out(&self, number: usize, all: &Part) -> Result<Option<HeldOut>> {
+        let table = self.table;
+        let folds = table.copies.deal(all.rows, |i| all.y[i], true, FOLDS, self.svm.seed);
+        let mut out = HeldOut::default();
+        for (k, fold) in folds.iter().enumerate() {
+            let kept = all_but(&folds, k);
+            let rows: Vec<usize> = kept.iter().map(|(i, _)| all.rows[*i]).collect();
+            let y: Vec<f64> = kept.iter().map(|(i, _)| all.y[*i]).collect();
+            let share = |i: usize, weight: f64| weight / table.sample_weights[all.rows[i]];
+            let costs: Vec<f64> = kept.iter().map(|(i, weight)| all.weights[*i] * share(*i, *weight)).collect();
+            let part = Part { rows: &rows, y: &y, weights: &costs, some: true, classes: all.classes };
+            let function = match self.search(number + k, &part) {
+                // Such a share of these rows leaves no margin.
+                Err(Error::Parameter { .. }) => return Ok(None),
+                other => other?,
+            };
+            let at: Vec<usize> = fold.iter().map(|(i, _)| table.point[all.rows[*i]]).collect();
+            let found = self.points.times(&at, &function.beta);
+            out.values.extend(found.into_iter().map(|f| f + function.intercept));
+            out.places.extend(fold.iter().map(|(i, _)| *i));
+            out.weights.extend(fold.iter().map(|(_, weight)| *weight));
+        }
+        Ok(Some(out))
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::report::Status;
+use crate::registry::rules;
+use crate::report::{SmallWeights, Status};
 
 /// What an [`SvmObserver`] sees, many times while a function is found.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +45,22 @@ pub struct SvmFunction {
     /// those of larger shares: C-SVC with a large cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_margin: bool,
+    /// What the probabilities of its two classes come from, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probabilities: Option<Probabilities>,
+}
+
+rules! {
+    /// What the probabilities of a function's two classes are fitted to.
+    pub enum Probabilities, "source of probabilities" {
+        /// Values at rows left out in a cross-validation of 5 folds.
+        CrossValidation = "cross_validation",
+        /// Values at the training rows, since a class has fewer than 5 rows or a fold has no margin: the probability of
+        /// the class that the function decides for is at least 1/2.
+        TrainingRows = "training_rows",
+        /// The class frequencies alone: in cross-validation larger values did not go with the second class.
+        ClassFrequencies = "class_frequencies",
+    }
 }
 
 /// How the fit of a support vector machine went.
@@ -58,6 +75,9 @@ pub struct SvmReport {
     pub functions: Vec<SvmFunction>,
     /// Rows merged into an equal one (same inputs, same target).
     pub merged_rows: usize,
+    /// Sample weights that are too small to learn from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub small_weights: Option<SmallWeights>,
     /// Wall-clock seconds.
     pub seconds: f64,
 }

@@ -387,7 +387,9 @@ fn what_cannot_be_is_refused() {
     assert_eq!(refused(committee.fit(x.view(), &Targets::classes(&kinds, 3), &mut silent)), "cv");
     let mut sums = Statistics::new(&rbf(1.0).kernel, x.view()).unwrap();
     sums.update(x.view(), &real).unwrap();
-    assert_eq!(refused(Rvm { calibrate: true, ..rbf(1.0) }.fit_statistics(&sums, &mut silent)), "cv");
+    // By the parameter that asks for the cross-validation.
+    assert_eq!(refused(Rvm { calibrate: true, ..rbf(1.0) }.fit_statistics(&sums, &mut silent)), "calibrate");
+    assert_eq!(refused(Rvm { calibrate: true, cv: Some(3), ..rbf(1.0) }.fit_statistics(&sums, &mut silent)), "cv");
 }
 
 /// Rows left out are scored with the noise that is known of them: where it is the same for all, as with a noise
