@@ -44,7 +44,8 @@ use args::{Args, Command};
 ///
 /// Data go to stdout; words, progress and the one error message to stderr.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let args = match Args::try_parse_from(args) {
+    let line: Vec<OsString> = args.into_iter().collect();
+    let args = match Args::try_parse_from(&line) {
         Ok(args) => args,
         Err(e) => {
             // `--help` and `--version` arrive here too, with exit code 0. A closed pipe is no news.
@@ -63,6 +64,6 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     };
     match done {
         Ok(()) => 0,
-        Err(e) => failure::report(&e),
+        Err(e) => failure::report(&e, &line),
     }
 }

@@ -27,6 +27,17 @@ pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
     if names.len() > most { format!("{shown}, ... ({} in all)", names.len()) } else { shown }
 }
 
+/// Characters of a text that are shown in a message.
+const TEXT_SHOWN: usize = 60;
+
+/// The beginning of a text that may be very long, for a message.
+pub(crate) fn cut(text: &str) -> String {
+    match text.char_indices().nth(TEXT_SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
 /// Whether the spelling of a whole number says more than its `value`: 007 and 07 are other names than 7, as are two
 /// long ones that 64-bit floating point takes for one.
 pub(crate) fn is_code(text: &str, value: f64) -> bool {
