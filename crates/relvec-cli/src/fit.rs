@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    Centres, Dictionary, Error, KernelTrial, Landmarks, Likelihood, Model, Progress, Report, Scaling, Status, SvmProgress,
-    Rvm, Targets, Validation, Variance,
+    Centres, Dictionary, Error, KernelTrial, Landmarks, Likelihood, Model, Progress, Report, Rvm, Scaling, Status, SvmProgress,
+    Targets, Validation, Variance,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
@@ -26,6 +26,9 @@ use crate::training::{self, Known, Roles, TrainingRows};
 const NAMES_SHOWN: usize = 10;
 /// Rows of positive weight that a fit needs.
 const LEAST_ROWS: usize = 2;
+
+/// Rows that a class should have on average: the rarest of fewer have one or two.
+const LEAST_ROWS_OF_CLASS: usize = 5;
 
 /// Why several targets are none of classes.
 const APART: &str = "classes are told apart one target at a time";
@@ -61,6 +64,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         Machine::Rvm(settings) => rvm(args, roles, settings, rows)?,
         Machine::Svm(settings) => svm(args, settings, rows)?,
     };
+    warn_of_classes(&model, &target);
     model.target = single.then_some(target);
 
     if let Some(path) = &args.output {
@@ -388,6 +392,18 @@ fn check_rows(rows: usize, weights: Option<ArrayView1<f64>>) -> Result<()> {
         return Err(Error::TooFewRows { found, least: LEAST_ROWS }.into());
     }
     Ok(())
+}
+
+/// Warns if there are so many classes that little can be learnt of each.
+fn warn_of_classes(model: &Model, target: &str) {
+    let (classes, rows) = (model.classes.len(), model.n_rows);
+    if LEAST_ROWS_OF_CLASS * classes > rows {
+        eprintln!(
+            "warning: `{target}` has {classes} classes in {}: with fewer than {LEAST_ROWS_OF_CLASS} rows a class, predictions of new rows are little \
+             more than guesses. If the target is a quantity, write it in numbers and say --task regress",
+            count(rows, "row")
+        );
+    }
 }
 
 /// What the user should know of the data and of how the fit ended.

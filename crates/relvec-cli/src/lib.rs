@@ -34,6 +34,7 @@ mod reproduce;
 mod score;
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::Parser;
 
@@ -66,4 +67,29 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(()) => 0,
         Err(e) => failure::report(&e, &line),
     }
+}
+
+/// Reads a table as a fit does, `most` rows at most, and returns how many rows and columns it has: for tests of what its
+/// readers make of damaged files.
+///
+/// # Errors
+/// The message of a file that cannot be read.
+#[doc(hidden)]
+pub fn read_table(path: &Path, most: usize) -> Result<(usize, usize), String> {
+    let read = || -> anyhow::Result<(usize, usize)> {
+        let mut table = table::Table::open(path)?;
+        let columns = table.columns().len();
+        let last = columns - 1;
+        let mut target = target::Target::new(&table.columns()[last], false);
+        while table.row() < most && table.advance()? {
+            // Cells that are no numbers, too, are read to the end.
+            (0..last).for_each(|column| drop(table.number(column)));
+            drop(target.push(&table, last));
+        }
+        let rows = table.row();
+        // Whether there is something to learn is another question.
+        drop(target.guess_task().and_then(|(task, _)| target.learn(task)));
+        Ok((rows, columns))
+    };
+    read().map_err(|e| format!("{e:#}"))
 }

@@ -9,7 +9,7 @@ use relvec::Label;
 use crate::args::Task;
 use crate::failure::Undecided;
 use crate::table::{Cell, Marks, Table, quantity};
-use crate::text::{cut, is_code, list};
+use crate::text::{cut, is_code};
 
 /// Most distinct values of a numeric target that may be classes, and least rows of each: digits, grades, cultivars. More are
 /// counts or measurements, and of fewer rows nothing could be learnt of the class.
@@ -86,7 +86,8 @@ impl Distinct {
         };
         let mut numbers: Vec<(f64, String)> = self.counts.iter().map(|(key, _)| number(key)).collect();
         numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
-        list(&numbers.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), VALUES_SHOWN)
+        let shown: Vec<String> = numbers.iter().take(VALUES_SHOWN).map(|(_, text)| text.clone()).collect();
+        if shown.len() < numbers.len() { format!("{}, ...", shown.join(", ")) } else { shown.join(", ") }
     }
 }
 

@@ -222,7 +222,9 @@ impl Table {
             Cell::Integer(value) => value as f64,
             Cell::Boolean(value) => f64::from(u8::from(value)),
             Cell::Text(text) => match self.marks.get(column) {
-                None => text.parse().map_err(|_| self.error(column, &format!("`{}` is not a number{}", cut(text), hint(text))))?,
+                None => {
+                    text.parse().map_err(|_| self.error(column, &format!("`{}` is not a number{}", cut(text), hint(text))))?
+                }
                 Some(marks) => {
                     let mut seen = marks.get();
                     let value = seen.read(text, self.row);
@@ -260,6 +262,8 @@ impl Table {
     /// `error` is returned where it is only a bad cell. Reads on, so the table is of no use afterwards.
     pub fn explain_text(&mut self, features: &[usize], error: anyhow::Error) -> anyhow::Error {
         let is_text = |table: &Table, column: usize| match table.cell(column) {
+            // The error says how such a number is to be written.
+            Cell::Text(text) if decimal_comma(text).is_some() || quantity(text).is_some() => false,
             Cell::Text(_) | Cell::Other(_) => table.number(column).is_err(),
             _ => false,
         };

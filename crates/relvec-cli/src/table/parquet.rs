@@ -22,7 +22,7 @@ use parquet::record::Field;
 use parquet::schema::types::{ColumnDescPtr, Type};
 
 use super::guard::contain;
-use super::thrift::{self, Fault, after_delta_stream};
+use super::thrift::{self, Fault, PageSizes, after_delta_stream};
 use super::{Cell, MOST_CELL, MOST_COLUMNS, Rows};
 
 /// First and last bytes of every such file.
@@ -37,6 +37,8 @@ const MOST_FOOTER: u64 = 1 << 28;
 /// Most bytes of a page when it is decompressed: a page is in memory as a whole. Writers make pages of about 1 MiB; the
 /// largest known hold a row group of 50 million doubles.
 const MOST_PAGE: i64 = 1 << 29;
+/// Most bytes of a decompressed page for each byte of the compressed one: zstd has blocks of 128 KiB in 4 bytes.
+const MOST_RATIO: i64 = 1 << 15;
 /// Most bytes of a page of distinct values, each of which takes 32 bytes in memory; writers stop at 1 MiB or so.
 const MOST_DICTIONARY: usize = 1 << 26;
 /// Most bytes of a page of texts that share their beginnings, [`CHUNK_OF_TEXTS`] of which may each be as long.
@@ -262,12 +264,12 @@ impl Column {
             }),
             Some(ColumnReader::FloatColumnReader(r)) => rows.read(r, bits, present, |v| Ok(f64::from(v).to_bits())),
             Some(ColumnReader::DoubleColumnReader(r)) => rows.read(r, bits, present, |v| Ok(v.to_bits())),
-            Some(ColumnReader::ByteArrayColumnReader(r)) if kind == ValueKind::Text => {
-                rows.read(r, texts, present, |v| match v.len() {
-                    size if size > MOST_CELL => Err(damaged(&format!("a text has {size} bytes; at most {MOST_CELL} can be read"))),
-                    _ => Ok(v),
-                })
-            }
+            Some(ColumnReader::ByteArrayColumnReader(r)) if kind == ValueKind::Text => rows.read(r, texts, present, |v| match v
+                .len()
+            {
+                size if size > MOST_CELL => Err(damaged(&format!("a text has {size} bytes; at most {MOST_CELL} can be read"))),
+                _ => Ok(v),
+            }),
             Some(ColumnReader::ByteArrayColumnReader(r)) => rows.read(r, bits, present, |v| of_bytes(v, kind, descriptor)),
             Some(ColumnReader::FixedLenByteArrayColumnReader(r)) => {
                 rows.read(r, bits, present, |v| of_bytes(v.into(), kind, descriptor))
@@ -421,12 +423,14 @@ impl ChunkReader for Chunks {
         loop {
             let bytes = self.bytes(start, length.min(rest))?;
             match thrift::page_sizes(&bytes) {
-                Ok(sizes) if [sizes.uncompressed, sizes.compressed].iter().all(|size| (0..=MOST_PAGE).contains(size)) => {
+                Ok(PageSizes { uncompressed, compressed }) => {
+                    let sizes = [uncompressed, compressed];
+                    if !sizes.iter().all(|size| (0..=MOST_PAGE).contains(size)) || uncompressed > compressed * MOST_RATIO {
+                        return Err(damaged(&format!(
+                            "a page says that it has {uncompressed} bytes, compressed {compressed}; at most {MOST_PAGE} can be read"
+                        )));
+                    }
                     return Ok(Cursor::new(bytes));
-                }
-                Ok(sizes) => {
-                    let size = sizes.uncompressed.max(sizes.compressed);
-                    return Err(damaged(&format!("a page has {size} bytes; at most {MOST_PAGE} can be read")));
                 }
                 Err(Fault::Short) if length < rest && length < MOST_HEADER => length *= 16,
                 Err(_) => return Err(damaged("the header of a page is damaged")),

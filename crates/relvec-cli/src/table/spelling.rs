@@ -22,7 +22,8 @@ impl Marks {
     pub fn read(&mut self, text: &str, row: usize) -> Result<f64, String> {
         let plain = text.parse().ok();
         let value = plain.or_else(|| decimal_comma(text)).ok_or_else(|| format!("is not a number{}", hint(text)))?;
-        let other = |has: &str, row, other: &str| format!("has a decimal {has}, and the column has a decimal {other} in row {row}");
+        let other =
+            |has: &str, row, other: &str| format!("has a decimal {has}, and the column has a decimal {other} in row {row}");
         match (plain.is_some(), self.comma, self.point) {
             (true, Some((row, _)), _) if text.contains('.') => return Err(other("point", row, "comma")),
             (false, _, Some(row)) => return Err(other("comma", row, "point")),
@@ -106,7 +107,7 @@ pub(crate) fn quantity(text: &str) -> Option<Quantity> {
         return None;
     }
     let readings = readings(number).unwrap_or_else(|| match unit {
-        "%" => format!("`{text}` is {plain} in percent and {} as a share", 0.01 * plain),
+        "%" => format!("`{text}` is {plain} in percent and {} as a share", plain / 100.0),
         _ => format!("`{text}` is {plain} as a plain number"),
     });
     let letters = unit.chars().any(char::is_alphabetic);
@@ -218,7 +219,8 @@ mod tests {
             assert_eq!(found.unit, unit, "{text}");
             assert!(found.readings.contains(readings), "{text}: {}", found.readings);
         }
-        for text in ["", "red", "5", "-0.5e3", "Q1", "class 3", "10-20", "2020-01-01", "1.2.3", "12:30", "3a4", "inf", "%", "a5%"] {
+        for text in ["", "red", "5", "-0.5e3", "Q1", "class 3", "10-20", "2020-01-01", "1.2.3", "12:30", "3a4", "inf", "%", "a5%"]
+        {
             assert_eq!(quantity(text), None, "{text}");
         }
     }
