@@ -164,9 +164,11 @@ impl Target {
                     }
                 }
                 Err(problem) => {
-                    let problem = table.error(column, &format!("`{}` {problem}", cut(text)));
                     self.note_quantity(text, table);
-                    self.first_text.get_or_insert(problem);
+                    if self.first_text.is_none() {
+                        let problem = problem.unwrap_or_else(|| format!("is not a number{}", table.hint(text)));
+                        self.first_text = Some(table.error(column, &format!("`{}` {problem}", cut(text))));
+                    }
                     TargetCell::Text(self.text(text))
                 }
             },
@@ -187,12 +189,14 @@ impl Target {
     }
 
     /// The number that a text is.
-    fn read(&mut self, table: &Table, text: &str) -> Result<f64, String> {
-        if table.has_decimal_commas() {
-            return self.marks.read(text, table.row());
+    ///
+    /// # Errors
+    /// It is none; what to say of it, where that is more than that.
+    fn read(&mut self, table: &Table, text: &str) -> Result<f64, Option<String>> {
+        match table.has_decimal_commas() {
+            true => self.marks.read(text, table.row()).map_err(Some),
+            false => text.parse().map_err(|_| None),
         }
-        // The table says what is wrong with it, and of a number whether it is finite.
-        text.parse().map_err(|_| format!("is not a number{}", table.hint(text)))
     }
 
     fn number(&mut self, value: f64) -> TargetCell {

@@ -343,17 +343,14 @@ fn parquet_files_with_one_changed_byte_are_read_or_refused() {
 #[test]
 #[ignore = "writes the Parquet files of the corpus again, which another version of the format's crate may do otherwise"]
 fn the_corpus_is_written() {
-    use parquet::basic::Compression as Codec;
+    use parquet::basic::{Compression as Codec, Encoding};
+    use parquet::file::properties::{WriterProperties, WriterVersion};
     let numbers = "message table { required double a; required float b; required int64 y; }";
     let mixed = "message table { optional double a; required boolean b; required int32 c (INTEGER(8,true));
         required int64 d (INTEGER(64,false)); required int32 e (DECIMAL(9,2)); optional binary kind (UTF8); }";
     let nested = "message table { required double a; optional group b (LIST) { repeated group list { optional int32 element; } }
         required int32 day (DATE); required fixed_len_byte_array(2) half (FLOAT16); required binary y (UTF8); }";
-    let writer = parquet::file::properties::WriterProperties::builder;
-    let version = |v2| match v2 {
-        true => parquet::file::properties::WriterVersion::PARQUET_2_0,
-        false => parquet::file::properties::WriterVersion::PARQUET_1_0,
-    };
+    let writer = WriterProperties::builder;
     let zstd = Codec::ZSTD(Default::default());
     let gzip = Codec::GZIP(Default::default());
     let plain = writer().set_dictionary_enabled(false);
@@ -362,19 +359,18 @@ fn the_corpus_is_written() {
         ("plain", numbers, plain.clone()),
         ("snappy", numbers, plain.set_compression(Codec::SNAPPY)),
         ("dictionary", mixed, writer().set_compression(Codec::SNAPPY)),
-        ("second", mixed, writer().set_writer_version(version(true)).set_compression(zstd).set_dictionary_enabled(false)),
         (
-            "lengths",
-            nested,
-            lengths(parquet::basic::Encoding::PLAIN)
-                .set_column_encoding("y".into(), parquet::basic::Encoding::DELTA_LENGTH_BYTE_ARRAY),
+            "second",
+            mixed,
+            writer().set_writer_version(WriterVersion::PARQUET_2_0).set_compression(zstd).set_dictionary_enabled(false),
         ),
+        ("lengths", nested, lengths(Encoding::PLAIN).set_column_encoding("y".into(), Encoding::DELTA_LENGTH_BYTE_ARRAY)),
         (
             "shared",
             mixed,
-            lengths(parquet::basic::Encoding::PLAIN)
-                .set_column_encoding("kind".into(), parquet::basic::Encoding::DELTA_BYTE_ARRAY)
-                .set_column_encoding("d".into(), parquet::basic::Encoding::DELTA_BINARY_PACKED)
+            lengths(Encoding::PLAIN)
+                .set_column_encoding("kind".into(), Encoding::DELTA_BYTE_ARRAY)
+                .set_column_encoding("d".into(), Encoding::DELTA_BINARY_PACKED)
                 .set_compression(gzip),
         ),
     ];
@@ -399,19 +395,18 @@ fn fill(column: &mut parquet::file::writer::SerializedColumnWriter<'_>, rows: us
     use parquet::column::writer::ColumnWriter;
     use parquet::data_type::{ByteArray, FixedLenByteArray};
     let whole = |i: usize| (i * i % 17) as i64 - 3;
-    let (descriptor, writer) = match column.untyped() {
-        ColumnWriter::BoolColumnWriter(w) => (w.get_descriptor().clone(), 0),
-        ColumnWriter::Int32ColumnWriter(w) => (w.get_descriptor().clone(), 1),
-        ColumnWriter::Int64ColumnWriter(w) => (w.get_descriptor().clone(), 2),
-        ColumnWriter::FloatColumnWriter(w) => (w.get_descriptor().clone(), 3),
-        ColumnWriter::DoubleColumnWriter(w) => (w.get_descriptor().clone(), 4),
-        ColumnWriter::ByteArrayColumnWriter(w) => (w.get_descriptor().clone(), 5),
-        ColumnWriter::FixedLenByteArrayColumnWriter(w) => (w.get_descriptor().clone(), 6),
+    let descriptor = match column.untyped() {
+        ColumnWriter::BoolColumnWriter(w) => w.get_descriptor().clone(),
+        ColumnWriter::Int32ColumnWriter(w) => w.get_descriptor().clone(),
+        ColumnWriter::Int64ColumnWriter(w) => w.get_descriptor().clone(),
+        ColumnWriter::FloatColumnWriter(w) => w.get_descriptor().clone(),
+        ColumnWriter::DoubleColumnWriter(w) => w.get_descriptor().clone(),
+        ColumnWriter::ByteArrayColumnWriter(w) => w.get_descriptor().clone(),
+        ColumnWriter::FixedLenByteArrayColumnWriter(w) => w.get_descriptor().clone(),
         ColumnWriter::Int96ColumnWriter(_) => panic!("no such column"),
     };
-    let _ = writer;
     let most = descriptor.max_def_level();
-    let is_there = |i: &usize| most == 0 || i % 7 != 0;
+    let is_there = |i: &usize| most == 0 || !i.is_multiple_of(7);
     let levels: Vec<i16> = (0..rows).map(|i| if is_there(&i) { most } else { 0 }).collect();
     let levels = (most > 0).then_some(&levels[..]);
     let repeated = vec![0; rows];

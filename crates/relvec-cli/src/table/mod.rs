@@ -201,7 +201,7 @@ impl Table {
         let more = self.rows.advance()?;
         self.row += usize::from(more);
         if !more && let Some((column, doubt)) = (0..).zip(&self.marks).find_map(|(k, marks)| Some((k, marks.get().doubt()?))) {
-            bail!("column `{}`: {doubt}; write the numbers without commas", self.columns[column]);
+            bail!("column `{}`: {doubt}; write the numbers without commas", cut(&self.columns[column]));
         }
         Ok(more)
     }
@@ -254,7 +254,7 @@ impl Table {
     /// An error at a cell of the present row.
     pub fn error(&self, column: usize, problem: &str) -> anyhow::Error {
         let line = self.rows.line().map_or(String::new(), |l| format!(" (line {l})"));
-        anyhow!("row {}{line}, column `{}`: {problem}", self.row, self.columns[column])
+        anyhow!("row {}{line}, column `{}`: {problem}", self.row, cut(&self.columns[column]))
     }
 
     /// Explains why the present row has text among `features`: names columns that are text all over.
@@ -322,7 +322,7 @@ fn check_header(columns: &[String]) -> Result<()> {
             bail!("column {} of the header has no name; if it holds row numbers, leave it out of the file", i + 1);
         }
         if let Some(first) = places.insert(name, i) {
-            bail!("the header names `{name}` twice (columns {} and {})", first + 1, i + 1);
+            bail!("the header names `{}` twice (columns {} and {})", cut(name), first + 1, i + 1);
         }
     }
     Ok(())

@@ -55,7 +55,7 @@ pub(super) fn decimal_comma(text: &str) -> Option<f64> {
     let whole = whole.trim_start_matches(['+', '-']);
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     let fits = digits(whole) && text.len() - rest.len() - whole.len() <= 2 && !rest.contains([',', '.']);
-    let fits = fits && !(whole.is_empty() && !rest.starts_with(|c: char| c.is_ascii_digit()));
+    let fits = fits && (!whole.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit()));
     if fits { text.replacen(',', ".", 1).parse().ok() } else { None }
 }
 

@@ -164,7 +164,8 @@ fn commas_that_may_separate_thousands_are_refused_with_both_readings() {
 #[test]
 fn quantities_with_units_are_no_classes_unless_it_is_said() {
     let fit = "fit d.csv --target y -o m.json";
-    let cases: [(&dyn Fn(usize) -> String, &[&str]); 5] = [
+    type Cells = &'static dyn Fn(usize) -> String;
+    let cases: [(Cells, &[&str]); 5] = [
         (&|i| format!("{}%", 5 + i), &["`5%` is 5 in percent and 0.05 as a share", "--task classify"]),
         (&|i| format!("${}.50", 5 + i), &["`$5.50` is 5.5", "--task classify"]),
         (&|i| format!("{}.50 €", 5 + i), &["`5.50 €` is 5.5"]),
