@@ -114,16 +114,18 @@ impl CsvRows {
         *cells = 0;
         *line = self.parser.line();
         let more = loop {
-            let input = self.input.fill_buf().map_err(|e| unreadable(&e))?;
+            let input = match self.input.fill_buf() {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                input => input.map_err(|e| unreadable(&e))?,
+            };
             let (result, taken, bytes_more, cells_more) =
                 self.parser.read_record(input, &mut bytes[length..], &mut ends[*cells..]);
             self.input.consume(taken);
             length += bytes_more;
             *cells += cells_more;
             let open = length - ends[..*cells].last().copied().unwrap_or(0);
-            let most_cells =
-                if self.row == 0 && self.columns == MOST_COLUMNS { MOST_COLUMNS } else { self.columns + CELLS_COUNTED };
-            if open > MOST_CELL || cells_more > 0 && has_long(&ends[..*cells], cells_more) {
+            let most_cells = if self.row == 0 { MOST_COLUMNS } else { self.columns + CELLS_COUNTED };
+            if open > MOST_CELL || has_long(&ends[..*cells], cells_more) {
                 bail!("{} has a cell of more than {MOST_CELL} bytes; is a quotation mark left open?", place(self.row, *line));
             }
             if length > MOST_RECORD {
