@@ -29,6 +29,8 @@ REGRESSION_PARAMETERS: dict[str, list[str]] = {
     "student_t": ["noise_degrees", "noise_variance"],
 }
 REGRESSIONS: list[str] = list(REGRESSION_PARAMETERS)
+# Rows that a class should have on average: the rarest of fewer have one or two.
+LEAST_ROWS_OF_CLASS = 5
 
 
 def one_of(name: str, value: Any, known: list[str]) -> str:
@@ -271,6 +273,14 @@ def class_numbers(labels: NDArray[Any], weights: NDArray[np.float64] | None) -> 
         (absent,) = classes[np.setdiff1d(np.arange(len(classes)), present)[:1]].tolist()
         raise ValueError(f"y has no row of positive weight of the class {absent!r}: leave its rows out")
     return classes, np.ascontiguousarray(found, dtype=np.int64)
+
+
+def warn_of_classes(estimator: str, classes: int, rows: int) -> None:
+    """Warn of more classes than a fifth of the rows: y may be a quantity."""
+    if LEAST_ROWS_OF_CLASS * classes > rows:
+        text = f"y has {classes} classes in {rows} rows: with fewer than {LEAST_ROWS_OF_CLASS} rows a class, predictions"
+        text += " of new rows are little more than guesses. If y is a quantity, use a regressor"
+        warnings.warn(f"{estimator}: {text}", UserWarning, stacklevel=3)
 
 
 def class_weights(given: Any, classes: list[Any]) -> str | list[float]:

@@ -334,6 +334,7 @@ default="kmedoids"
         check_classification_targets(labels)
         weights = self._weights(sample_weight, len(rows))
         classes, numbers = _parameters.class_numbers(labels, weights)
+        _parameters.warn_of_classes(type(self).__name__, len(classes), len(labels))
         self._fit(
             rows,
             numbers,

@@ -248,6 +248,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         check_classification_targets(labels)
         weights = self._weights(sample_weight, len(rows))
         classes, numbers = _parameters.class_numbers(labels, weights)
+        _parameters.warn_of_classes(type(self).__name__, len(classes), len(labels))
         _parameters.one_of("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
         own = {
             "formulation": self._formulation(),

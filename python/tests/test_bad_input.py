@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from relvec import RVC, RVR, load
+from relvec import RVC, RVR, SVC, NuSVC, load
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from support import put, sinc, surface, two_classes
 
@@ -499,9 +499,32 @@ def test_one_row_of_large_weight(tmp_path):
     check_alive(model, X, tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:RVC. y has 2 classes in 2 rows:UserWarning")
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_two_rows(cls, tmp_path):
     check_alive(cls().fit([[0.0], [1.0]], [0, 1]), [[0.5]], tmp_path)
+
+
+@pytest.mark.parametrize("cls", [RVC, SVC, NuSVC])
+def test_more_classes_than_a_fifth_of_the_rows_are_warned_of(cls):
+    rows, y = C[:30], np.arange(30)
+    with pytest.warns(UserWarning, match=rf"{cls.__name__}: y has 7 classes in 30 rows.* use a regressor") as caught:
+        cls().fit(rows, y % 7)
+    # The warning points at the call of fit.
+    assert [str(w.filename).endswith("test_bad_input.py") for w in caught] == [True]
+    # Six of them are not too many: any warning is an error here.
+    cls().fit(rows, y % 6)
+
+
+def test_whole_numbers_beyond_two_to_the_53_are_labels_of_their_own(tmp_path):
+    for first in [7, 2**53, -(2**53) - 1]:
+        y = first + (C[:, 0] > 0)
+        model = RVC().fit(C, y)
+        assert model.classes_.tolist() == [first, first + 1]
+        model.save(tmp_path / "m.json")
+        assert np.mean(load(tmp_path / "m.json").predict(C) == y) > 0.9
+    codes = np.where(C[:, 0] > 0, "007", "7")
+    assert RVC().fit(C, codes).classes_.tolist() == ["007", "7"]
 
 
 def test_one_row_against_all_others(tmp_path):

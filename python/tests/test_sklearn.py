@@ -101,6 +101,8 @@ GENERATED = [check for _, check in estimator_checks_generator(RVC(kernel="precom
 CHECKS = [check for check in GENERATED if check.func.__name__ != NOT_SQUARE]
 
 
+# Some of the checks make up a class for every row or two.
+@pytest.mark.filterwarnings("ignore:.* classes in .* rows:UserWarning")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.func.__name__)
 def test_checks_of_a_precomputed_classifier(check):
     run(check, RVC(kernel="precomputed"))

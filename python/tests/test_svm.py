@@ -81,6 +81,8 @@ NOT_SQUARE = "check_decision_proba_consistency"
 CHECKS = [c for _, c in estimator_checks_generator(SVC(kernel="precomputed")) if c.func.__name__ != NOT_SQUARE]
 
 
+# Some of the checks make up a class for every row or two.
+@pytest.mark.filterwarnings("ignore:.* classes in .* rows:UserWarning")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.func.__name__)
 def test_checks_of_a_precomputed_classifier(check):
     run(check, SVC(kernel="precomputed"))
@@ -368,6 +370,7 @@ def test_in_searches():
     assert_allclose(cross_val_score(SVR(kernel="precomputed", tol=1e-8), K, t, cv=cv), own, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.* classes in 3 rows:UserWarning")
 def test_hard_margin():
     X = np.array([[0.0, 0.0], [0.0, 1.0], [2.0, 0.5]])
     model = SVC(kernel="linear", C=np.inf, tol=1e-9).fit(X, [0, 0, 1])

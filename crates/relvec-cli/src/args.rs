@@ -35,6 +35,10 @@ pub(crate) enum Command {
 /// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last. All columns but
 /// the target, the weights, what else is known of each row and those in --drop are features and must be numeric.
 ///
+/// Numbers have decimal points. If a semicolon or tab separates the cells, they may have decimal commas, where every
+/// cell of the column fits. A table has at most 1,000,000 columns, a row of a CSV file at most 64 MiB and a text cell
+/// at most 1 MiB.
+///
 /// A table is read in blocks, twice, if a fit in memory would take more than half of memory_limit (a row
 /// takes 8 x (3 x features + 28) bytes; by default the limit is a quarter of the machine's memory), or with
 /// --stream. Memory then does not depend on the number of rows, and landmarks are chosen from 20,000 rows
@@ -65,8 +69,10 @@ pub(crate) struct FitArgs {
     #[arg(long, value_enum, default_value = "rvm")]
     pub machine: MachineKind,
     /// What to learn. Default: classify if the target is text or boolean, or has exactly two distinct
-    /// numbers, or if --multi-class is given; else regress. Classes are named by numbers if all are, however these are
-    /// written, unless one is a code such as 007
+    /// numbers, or if --multi-class is given; else regress. A numeric target of 3 to 20 distinct whole values, each in
+    /// three rows or more, stops the fit, unless something else decides (such as --likelihood): say whether these are
+    /// classes. So do quantities that are no plain numbers, such as 5% or 1,010. Classes are named by numbers if all are,
+    /// however these are written, unless one is a code such as 007 or a whole number beyond 2^53
     #[arg(long)]
     pub task: Option<Task>,
     /// How targets depend on the function: gaussian, or student_t where there are outliers; poisson for counts;

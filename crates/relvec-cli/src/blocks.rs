@@ -1,5 +1,6 @@
 //! The rows of a table that a model is to see, a block at a time.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -89,7 +90,8 @@ fn match_columns(model: &Model, table: &Table, target: Option<usize>) -> Result<
         return Ok(places);
     }
     let places = positions(table, &model.features, "the model")?;
-    let unused = |place: usize| !places.contains(&place) && Some(place) != target;
+    let used: HashSet<usize> = places.iter().copied().chain(target).collect();
+    let unused = |place: usize| !used.contains(&place);
     let extra: Vec<&String> = columns.iter().enumerate().filter(|(place, _)| unused(*place)).map(|(_, name)| name).collect();
     if !extra.is_empty() {
         eprintln!("note: ignored, since the model has no such feature: {}", list(&extra, NAMES_SHOWN));

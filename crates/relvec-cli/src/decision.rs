@@ -67,11 +67,14 @@ pub(crate) fn class_name(model: &Model, k: usize) -> String {
 /// # Errors
 /// A class that the model does not know: says which there are.
 pub(crate) fn class_of(model: &Model, name: &str) -> Result<usize> {
-    let number = name.parse::<f64>().ok();
+    // A code is no number: 007 is another name than 7.
+    let number = name.parse::<f64>().ok().filter(|v| !is_code(name, *v));
     let is = |label: &Label| match label {
         // Beside texts a number is the text of it.
-        Label::Text(text) => text == name || number.is_some_and(|v| !is_code(name, v) && *text == v.to_string()),
+        Label::Text(text) => text == name || number.is_some_and(|v| *text == v.to_string()),
         Label::Boolean(value) => value.to_string().eq_ignore_ascii_case(name),
+        // Beyond 2^53 other whole numbers are the same in 64-bit floating point.
+        Label::Integer(value) if value.unsigned_abs() > 1 << f64::MANTISSA_DIGITS => value.to_string() == name,
         Label::Integer(value) => number == Some(*value as f64),
         Label::Number(value) => number == Some(*value),
     };
@@ -85,11 +88,21 @@ pub(crate) fn class_of(model: &Model, name: &str) -> Result<usize> {
     })
 }
 
+/// The number of the class that the text `name` of a cell is, in a table whose commas may be decimal marks.
+///
+/// # Errors
+/// As [`class_of`].
+pub(crate) fn class_in(table: &Table, model: &Model, name: &str) -> Result<usize> {
+    let number = table.decimal_comma(name);
+    class_of(model, name).or_else(|e| number.map_or(Err(e), |number| class_of(model, &number.to_string())))
+}
+
 /// The text of a cell that names a class.
 pub(crate) fn class_cell(table: &Table, column: usize) -> Result<String> {
     match table.cell(column) {
         Cell::Text(text) => Ok(text.to_string()),
         Cell::Number(value) => Ok(value.to_string()),
+        Cell::Integer(value) => Ok(value.to_string()),
         Cell::Boolean(value) => Ok(value.to_string()),
         Cell::Missing => Err(table.missing(column)),
         Cell::Other(what) => Err(table.error(column, &format!("{what} are no names of classes"))),
@@ -141,7 +154,7 @@ fn tabled_costs(path: &Path, model: &Model, classes: usize) -> Result<Array2<f64
         for (place, class) in decided.iter().enumerate() {
             row[*class] = table.number(place + 1)?;
         }
-        let class = class_of(model, &name).map_err(|e| table.error(0, &e.to_string()))?;
+        let class = class_in(&table, model, &name).map_err(|e| table.error(0, &e.to_string()))?;
         put(&mut rows[class], row, || format!("the class `{name}` has two rows"))?;
     }
     if let Some(k) = (0..classes).find(|k| rows[*k].is_none()) {

@@ -1,5 +1,6 @@
 //! How a failure ends the program: one message on stderr, and the exit code.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 
@@ -17,21 +18,69 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// What only the user can say: whether classes or values are to be learnt.
+#[derive(Debug)]
+pub(crate) struct Undecided(pub String);
+
+impl fmt::Display for Undecided {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Undecided {}
+
 /// An error of exit code 2.
 pub(crate) fn usage(message: impl Into<String>) -> Error {
     Error::new(Usage(message.into()))
 }
 
-/// Prints the message and returns the exit code.
-pub(crate) fn report(error: &Error) -> u8 {
+/// Prints the message and returns the exit code; `line`: the words of the command line, the program's name first.
+pub(crate) fn report(error: &Error, line: &[OsString]) -> u8 {
     if closed_pipe(error) {
         // `relvec predict ... | head` has what it wanted.
         return 0;
     }
     eprintln!("error: {error:#}");
+    if error.is::<Undecided>() {
+        eprintln!("To learn classes, type");
+        eprintln!("  {}", with_task(line, "classify"));
+        eprintln!("and to learn values");
+        eprintln!("  {}", with_task(line, "regress"));
+    }
     if error.is::<Usage>() { 2 } else { 1 }
+}
+
+/// The command line with the option `--task`, as it is typed in a shell.
+fn with_task(line: &[OsString], task: &str) -> String {
+    let mut words: Vec<String> = line.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+    // Behind `--` there are no options.
+    let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    words.splice(end..end, ["--task".to_string(), task.to_string()]);
+    words.join(" ")
+}
+
+/// A word in quotation marks if a shell would take it for something else.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 fn closed_pipe(error: &Error) -> bool {
     error.chain().filter_map(|e| e.downcast_ref::<io::Error>()).any(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_completed_as_it_is_typed() {
+        let line = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let plain = line(&["relvec", "fit", "d.csv", "--target", "y"]);
+        assert_eq!(with_task(&plain, "classify"), "relvec fit d.csv --target y --task classify");
+        let odd = line(&["relvec", "fit", "--target", "it's a $", "--", "my d.csv"]);
+        assert_eq!(with_task(&odd, "regress"), r"relvec fit --target 'it'\''s a $' --task regress -- 'my d.csv'");
+        assert_eq!(quoted(""), "''");
+    }
 }

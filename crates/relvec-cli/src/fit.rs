@@ -1,12 +1,13 @@
 //! `relvec fit`: from a table to a model file.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    Centres, Dictionary, Error, KernelTrial, Landmarks, Likelihood, Model, Probabilities, Progress, Report, Scaling,
-    SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation,
+    Centres, Dictionary, Error, KernelTrial, Landmarks, Likelihood, Model, Probabilities, Progress, Report, Rvm, Scaling,
+    SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
@@ -25,6 +26,9 @@ use crate::training::{self, Known, Roles, TrainingRows};
 const NAMES_SHOWN: usize = 10;
 /// Rows of positive weight that a fit needs.
 const LEAST_ROWS: usize = 2;
+
+/// Rows that a class should have on average: the rarest of fewer have one or two.
+const LEAST_ROWS_OF_CLASS: usize = 5;
 
 /// Why several targets are none of classes.
 const APART: &str = "classes are told apart one target at a time";
@@ -60,6 +64,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         Machine::Rvm(settings) => rvm(args, roles, settings, rows)?,
         Machine::Svm(settings) => svm(args, settings, rows)?,
     };
+    warn_of_classes(&model, &target);
     model.target = single.then_some(target);
 
     if let Some(path) = &args.output {
@@ -109,7 +114,7 @@ fn grown(args: &FitArgs, path: &Path, settings: &Settings, rows: TrainingRows) -
     }
     let name = || format!("`{}`", args.data.display());
     let order = places(&model, &features, path).with_context(name)?;
-    let table = rows.collect()?;
+    let table = rows.collect(settings.rvm.memory_allowed())?;
     let x = table.x.select(Axis(1), &order);
     let Learnt::Real(values) = table.target.learn(Task::Regress).with_context(name)? else {
         return Err(usage("--add-to is for regression"));
@@ -134,9 +139,10 @@ fn places(model: &Model, features: &[String], path: &Path) -> Result<Vec<usize>>
     if model.features.is_empty() && features.len() == model.n_features {
         return Ok((0..features.len()).collect());
     }
-    let find = |name: &String| features.iter().position(|own| own == name);
-    let missing: Vec<&String> = model.features.iter().filter(|name| find(name).is_none()).collect();
-    let more: Vec<&String> = features.iter().filter(|name| !model.features.contains(name)).collect();
+    let there: HashMap<&String, usize> = features.iter().zip(0..).collect();
+    let known: HashSet<&String> = model.features.iter().collect();
+    let missing: Vec<&String> = model.features.iter().filter(|name| !there.contains_key(name)).collect();
+    let more: Vec<&String> = features.iter().filter(|name| !known.contains(name)).collect();
     if !missing.is_empty() || !more.is_empty() {
         bail!(
             "the features are not those of the model `{}`: missing {}; unknown to it (--drop leaves columns out) {}",
@@ -145,12 +151,12 @@ fn places(model: &Model, features: &[String], path: &Path) -> Result<Vec<usize>>
             if more.is_empty() { "none".into() } else { list(&more, NAMES_SHOWN) },
         );
     }
-    Ok(model.features.iter().filter_map(find).collect())
+    Ok(model.features.iter().filter_map(|name| there.get(name).copied()).collect())
 }
 
 /// A support vector machine.
 fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fitted> {
-    let prepared = Prepared::new(args, settings.task(), rows)?;
+    let prepared = Prepared::new(args, settings.task(), rows, Rvm::default().memory_allowed())?;
     let task = prepared.learnt.task();
     let Some(svm) = settings.machine(task) else {
         // A setting has ruled this task out before the target was seen.
@@ -241,7 +247,7 @@ fn in_blocks(
 /// The fit with the table in memory.
 fn in_memory(args: &FitArgs, settings: &Settings, rows: TrainingRows, centres: Option<Array2<f64>>) -> Result<(Model, Report)> {
     let mut rvm = settings.rvm.clone();
-    let prepared = Prepared::new(args, settings.task, rows)?;
+    let prepared = Prepared::new(args, settings.task, rows, rvm.memory_allowed())?;
     if settings.task.is_none() {
         rvm.likelihood = settings::likelihood(prepared.learnt.task());
     }
@@ -292,10 +298,10 @@ struct Prepared {
 }
 
 impl Prepared {
-    /// Reads the rows; without a `task` the target decides, and it is said.
-    fn new(args: &FitArgs, task: Option<Task>, rows: TrainingRows) -> Result<Prepared> {
+    /// Reads the rows, which may take `limit` bytes; without a `task` the target decides, and it is said.
+    fn new(args: &FitArgs, task: Option<Task>, rows: TrainingRows, limit: u64) -> Result<Prepared> {
         let (features, targets) = (rows.features().to_vec(), rows.targets());
-        let table = rows.collect()?;
+        let table = rows.collect(limit)?;
         check_rows(table.x.nrows(), table.weights.as_ref().map(|w| w.view()))?;
         let name = || format!("`{}`", args.data.display());
         let learnt = if table.further.is_empty() {
@@ -372,7 +378,13 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
     }
     let known = known.map(|(known, _, name)| (known, name.as_str()));
     let (target, further) = args.targets.split_first().ok_or_else(|| usage("--target NAME is needed"))?;
-    Ok(Roles { target, further, weights: args.weights.as_deref(), known, drop: &args.drop })
+    // Classes have none of these.
+    let values = args.calibrate
+        || args.keep_rows.is_some()
+        || args.keep_statistics
+        || args.variance != Variance::NAMES[0]
+        || args.checkpoint.is_some();
+    Ok(Roles { target, further, weights: args.weights.as_deref(), known, drop: &args.drop, values })
 }
 
 /// Before anything is worked out of the rows: a mean over none is no number.
@@ -414,6 +426,18 @@ fn warn_of_probabilities(report: &SvmReport) {
         eprintln!(
             "warning: in cross-validation the classes are not told apart: {which} are class frequencies, which can contradict \
              the predicted class; try another --kernel, --gamma or --formulation"
+        );
+    }
+}
+
+/// Warns if there are so many classes that little can be learnt of each.
+fn warn_of_classes(model: &Model, target: &str) {
+    let (classes, rows) = (model.classes.len(), model.n_rows);
+    if LEAST_ROWS_OF_CLASS * classes > rows {
+        eprintln!(
+            "warning: `{target}` has {classes} classes in {}: with fewer than {LEAST_ROWS_OF_CLASS} rows a class, predictions of new rows are little \
+             more than guesses. If the target is a quantity, write it in numbers and say --task regress",
+            count(rows, "row")
         );
     }
 }

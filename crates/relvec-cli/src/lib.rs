@@ -34,6 +34,7 @@ mod reproduce;
 mod score;
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::Parser;
 
@@ -44,7 +45,8 @@ use args::{Args, Command};
 ///
 /// Data go to stdout; words, progress and the one error message to stderr.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let args = match Args::try_parse_from(args) {
+    let line: Vec<OsString> = args.into_iter().collect();
+    let args = match Args::try_parse_from(&line) {
         Ok(args) => args,
         Err(e) => {
             // `--help` and `--version` arrive here too, with exit code 0. A closed pipe is no news.
@@ -63,6 +65,31 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     };
     match done {
         Ok(()) => 0,
-        Err(e) => failure::report(&e),
+        Err(e) => failure::report(&e, &line),
     }
+}
+
+/// Reads a table as a fit does, `most` rows at most, and returns how many rows and columns it has: for tests of what its
+/// readers make of damaged files.
+///
+/// # Errors
+/// The message of a file that cannot be read.
+#[doc(hidden)]
+pub fn read_table(path: &Path, most: usize) -> Result<(usize, usize), String> {
+    let read = || -> anyhow::Result<(usize, usize)> {
+        let mut table = table::Table::open(path)?;
+        let columns = table.columns().len();
+        let last = columns - 1;
+        let mut target = target::Target::new(&table.columns()[last], false);
+        while table.row() < most && table.advance()? {
+            // Cells that are no numbers, too, are read to the end.
+            (0..last).for_each(|column| drop(table.number(column)));
+            drop(target.push(&table, last));
+        }
+        let rows = table.row();
+        // Whether there is something to learn is another question.
+        drop(target.guess_task().and_then(|(task, _)| target.learn(task)));
+        Ok((rows, columns))
+    };
+    read().map_err(|e| format!("{e:#}"))
 }

@@ -13,7 +13,7 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::args::{Format, ScoreArgs, Task};
 use crate::blocks::Blocks;
-use crate::decision::{self, class_cell, class_name, class_of};
+use crate::decision::{self, class_cell, class_in, class_name};
 use crate::failure::usage;
 use crate::figures::{self, Figure, Series};
 use crate::metrics::{self, Ranking};
@@ -184,7 +184,7 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
         if let Some(k) = known.get(&name) {
             return Ok(*k);
         }
-        let k = class_of(model, &name).map_err(|e| table.error(column, &e.to_string()))?;
+        let k = class_in(table, model, &name).map_err(|e| table.error(column, &e.to_string()))?;
         known.insert(name, k);
         Ok(k)
     };

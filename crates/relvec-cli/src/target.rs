@@ -7,26 +7,89 @@ use ndarray::{Array1, Array2};
 use relvec::Label;
 
 use crate::args::Task;
-use crate::table::{Cell, Table};
-use crate::text::is_code;
+use crate::failure::Undecided;
+use crate::table::{Cell, Marks, Table, quantity};
+use crate::text::{cut, is_code};
+
+/// Most distinct values of a numeric target that may be classes, and least rows of each: digits, grades, cultivars. More are
+/// counts or measurements, and of fewer rows nothing could be learnt of the class.
+const MOST_CLASSES: usize = 20;
+const LEAST_ROWS: usize = 3;
+/// Distinct values shown in a message.
+const VALUES_SHOWN: usize = 5;
+/// Most bytes of the distinct texts of a target, which are all in memory: a thousand classes with names of 64 KiB.
+const MOST_TEXT: usize = 1 << 26;
 
 /// The target column.
 pub(crate) struct Target {
     name: String,
     cells: Vec<TargetCell>,
-    /// The distinct texts, in order of appearance, and their places in this list.
+    /// The distinct texts, in order of appearance, and their places in this list; their bytes.
     texts: Vec<String>,
     index: HashMap<String, usize>,
+    text_bytes: usize,
     /// What to say about the first cell that is no number.
     first_text: Option<anyhow::Error>,
+    /// Decimal marks of the cells gone by, if commas may be such.
+    marks: Marks,
+    /// Whether every cell that is no number is a quantity in one unit, and what to say of the first.
+    quantities: Quantities,
     /// Cells that are booleans.
     booleans: usize,
-    /// Up to three different numbers, those of cells gone by as well.
-    distinct: Vec<f64>,
+    /// Distinct numbers of the cells gone by.
+    distinct: Distinct,
+    /// Whether something else says that numbers are values, not names of classes.
+    values: bool,
 }
 
-/// Different numbers that are told apart: one more than classes.
-const DISTINCT: usize = 3;
+/// What cells that are no numbers have in common.
+#[derive(Debug, Default)]
+enum Quantities {
+    #[default]
+    None,
+    /// All are quantities, such as 5% or 12 kg, in this unit; what to say of the first.
+    All { unit: String, first: String },
+    /// Some are names.
+    Names,
+}
+
+/// Distinct numbers and the rows of each, up to one more number than classes.
+#[derive(Debug, Default)]
+struct Distinct {
+    counts: Vec<(Key, usize)>,
+    /// Whether one is no whole number.
+    fractions: bool,
+}
+
+impl Distinct {
+    fn see(&mut self, key: Key, value: f64) {
+        self.fractions |= value.fract() != 0.0;
+        match self.counts.iter().position(|(known, _)| *known == key) {
+            Some(place) => self.counts[place].1 += 1,
+            None if self.counts.len() <= MOST_CLASSES => self.counts.push((key, 1)),
+            None => {}
+        }
+    }
+
+    /// Whether there are as few numbers, in as many rows, as there would be classes.
+    fn may_be_classes(&self) -> bool {
+        (3..=MOST_CLASSES).contains(&self.counts.len())
+            && !self.fractions
+            && self.counts.iter().all(|(_, rows)| *rows >= LEAST_ROWS)
+    }
+
+    /// The numbers in their order.
+    fn shown(&self) -> String {
+        let number = |key: &Key| match key {
+            Key::Number(bits) => (f64::from_bits(*bits), f64::from_bits(*bits).to_string()),
+            Key::Text(text) => (text.replace(',', ".").parse().unwrap_or(f64::NAN), text.clone()),
+        };
+        let mut numbers: Vec<(f64, String)> = self.counts.iter().map(|(key, _)| number(key)).collect();
+        numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let shown: Vec<String> = numbers.iter().take(VALUES_SHOWN).map(|(_, text)| text.clone()).collect();
+        if shown.len() < numbers.len() { format!("{}, ...", shown.join(", ")) } else { shown.join(", ") }
+    }
+}
 
 #[derive(Debug, Clone, Copy)]
 enum TargetCell {
@@ -35,6 +98,8 @@ enum TargetCell {
     Text(usize),
     /// A number whose spelling tells it from others of the same value, see [`is_code`]: place in `texts`.
     Code(usize),
+    /// A number with a decimal comma, and its place in `texts`.
+    Comma(f64, usize),
 }
 
 /// The target of a fit.
@@ -57,15 +122,20 @@ impl Learnt {
 }
 
 impl Target {
-    pub fn new(name: &str) -> Target {
+    /// An empty column; `values`: whether something says that numbers are values, not names of classes.
+    pub fn new(name: &str, values: bool) -> Target {
         Target {
             name: name.to_string(),
             cells: Vec::new(),
             texts: Vec::new(),
             index: HashMap::new(),
+            text_bytes: 0,
             first_text: None,
+            marks: Marks::default(),
+            quantities: Quantities::None,
             booleans: 0,
-            distinct: Vec::new(),
+            distinct: Distinct::default(),
+            values,
         }
     }
 
@@ -73,40 +143,99 @@ impl Target {
     pub fn push(&mut self, table: &Table, column: usize) -> Result<()> {
         let cell = match table.cell(column) {
             Cell::Missing => return Err(table.missing(column)),
-            Cell::Text(text) if text.parse::<f64>().is_err() => {
-                if self.first_text.is_none() {
-                    self.first_text = table.number(column).err();
-                }
-                TargetCell::Text(self.text(text))
-            }
             Cell::Boolean(value) => {
                 self.booleans += 1;
                 if self.first_text.is_none() {
                     self.first_text = Some(table.error(column, "booleans are not numbers"));
                 }
+                self.quantities = Quantities::Names;
                 TargetCell::Text(self.text(if value { "true" } else { "false" }))
             }
-            cell => {
-                let value = table.number(column)? + 0.0;
-                if self.distinct.len() < DISTINCT && !self.distinct.contains(&value) {
-                    self.distinct.push(value);
+            Cell::Text(text) => match self.read(table, text) {
+                Ok(value) => {
+                    check_finite(table, column, value)?;
+                    match text.parse::<f64>() {
+                        Ok(_) if is_code(text, value) => self.code(text, value),
+                        Ok(_) => self.number(value),
+                        Err(_) => {
+                            self.distinct.see(Key::Number((value + 0.0).to_bits()), value);
+                            TargetCell::Comma(value + 0.0, self.text(text))
+                        }
+                    }
                 }
-                match cell {
-                    Cell::Text(text) if is_code(text, value) => TargetCell::Code(self.text(text)),
-                    _ => TargetCell::Number(value),
+                Err(problem) => {
+                    self.note_quantity(text, table);
+                    if self.first_text.is_none() {
+                        let problem = problem.unwrap_or_else(|| format!("is not a number{}", table.hint(text)));
+                        self.first_text = Some(table.error(column, &format!("`{}` {problem}", cut(text))));
+                    }
+                    TargetCell::Text(self.text(text))
                 }
+            },
+            Cell::Integer(value) => match (value.to_string(), value as f64) {
+                (text, value) if is_code(&text, value) => self.code(&text, value),
+                (_, value) => self.number(value),
+            },
+            _ => {
+                let value = table.number(column)?;
+                self.number(value)
             }
         };
         self.cells.push(cell);
+        if self.text_bytes > MOST_TEXT {
+            bail!("the different texts of the target `{}` have more than {MOST_TEXT} bytes: too many for classes", self.name);
+        }
         Ok(())
+    }
+
+    /// The number that a text is.
+    ///
+    /// # Errors
+    /// It is none; what to say of it, where that is more than that.
+    fn read(&mut self, table: &Table, text: &str) -> Result<f64, Option<String>> {
+        match table.has_decimal_commas() {
+            true => self.marks.read(text, table.row()).map_err(Some),
+            false => text.parse().map_err(|_| None),
+        }
+    }
+
+    fn number(&mut self, value: f64) -> TargetCell {
+        // Minus zero is zero.
+        let value = value + 0.0;
+        self.distinct.see(Key::Number(value.to_bits()), value);
+        TargetCell::Number(value)
+    }
+
+    fn code(&mut self, text: &str, value: f64) -> TargetCell {
+        self.distinct.see(Key::Text(text.to_string()), value);
+        TargetCell::Code(self.text(text))
+    }
+
+    /// Takes note of a cell that is no number: a quantity in some unit, or a name.
+    fn note_quantity(&mut self, text: &str, table: &Table) {
+        if matches!(self.quantities, Quantities::Names) {
+            return;
+        }
+        self.quantities = match (quantity(text), std::mem::take(&mut self.quantities)) {
+            (Some(one), Quantities::None) => {
+                let first = format!("{} (row {})", one.readings, table.row());
+                Quantities::All { unit: one.unit, first }
+            }
+            (Some(one), Quantities::All { unit, first }) if one.unit == unit => Quantities::All { unit, first },
+            _ => Quantities::Names,
+        };
     }
 
     /// The place of `text` in `texts`, where it is put if it is new.
     fn text(&mut self, text: &str) -> usize {
-        *self.index.entry(text.to_string()).or_insert_with(|| {
-            self.texts.push(text.to_string());
-            self.texts.len() - 1
-        })
+        if let Some(place) = self.index.get(text) {
+            return *place;
+        }
+        let place = self.texts.len();
+        self.texts.push(text.to_string());
+        self.index.insert(text.to_string(), place);
+        self.text_bytes += text.len();
+        place
     }
 
     /// N.
@@ -123,7 +252,13 @@ impl Target {
         self.cells.clear();
         self.texts.clear();
         self.index.clear();
+        self.text_bytes = 0;
         self.booleans = 0;
+    }
+
+    /// Bytes that the cells take in memory.
+    pub fn bytes(&self) -> u64 {
+        (size_of::<TargetCell>() * self.cells.capacity() + 2 * self.text_bytes) as u64
     }
 
     /// Whether a cell was no number.
@@ -134,15 +269,39 @@ impl Target {
     /// The task if the arguments did not say it, and why.
     ///
     /// # Errors
-    /// A column of numbers with a text in it: classes or a slip of the pen, who knows.
+    /// A column of numbers with a text in it, or of quantities such as 5%: classes or a slip of the pen, who knows. Few whole
+    /// numbers, each in several rows: classes or counts ([`Undecided`]).
     pub fn guess_task(&self) -> Result<(Task, &'static str)> {
-        let numbers = !self.distinct.is_empty();
-        match &self.first_text {
-            Some(problem) if numbers => Err(anyhow!("{problem}; for classes, say --task classify")),
-            Some(_) => Ok((Task::Classify, "is not numeric")),
-            None if self.distinct.len() == 2 => Ok((Task::Classify, "has exactly two distinct values")),
-            None => Ok((Task::Regress, "is numeric")),
+        let numbers = &self.distinct.counts;
+        match (&self.first_text, &self.quantities) {
+            (Some(problem), _) if !numbers.is_empty() => Err(anyhow!("{problem}; for classes, say --task classify")),
+            (Some(_), Quantities::All { first, .. }) => Err(anyhow!(
+                "the target `{}`: {first}; write numbers alone, without units and separators; if the cells are names of classes, \
+                 say --task classify",
+                self.name
+            )),
+            (Some(_), _) => Ok((Task::Classify, "is not numeric")),
+            (None, _) if self.marks.doubt().is_some() => Err(self.doubt()),
+            (None, _) if numbers.len() == 2 => Ok((Task::Classify, "has exactly two distinct values")),
+            (None, _) if self.distinct.may_be_classes() && !self.values => {
+                let (name, values) = (&self.name, self.distinct.shown());
+                Err(Undecided(format!(
+                    "the target `{name}` has {} distinct whole values ({values}): they may be names of classes or numbers",
+                    numbers.len()
+                ))
+                .into())
+            }
+            (None, _) => Ok((Task::Regress, "is numeric")),
         }
+    }
+
+    /// The error for commas that are decimal marks or separate thousands.
+    fn doubt(&self) -> anyhow::Error {
+        let doubt = self.marks.doubt().unwrap_or_default();
+        anyhow!(
+            "the target `{}`: {doubt}; write the numbers without commas; if the cells are names of classes, say --task classify",
+            self.name
+        )
     }
 
     /// The task that was asked for; else the target decides, and it is said.
@@ -165,8 +324,9 @@ impl Target {
     pub fn learn(mut self, task: Task) -> Result<Learnt> {
         match (task, self.first_text.take()) {
             (Task::Regress, Some(problem)) => Err(anyhow!("{problem}; for classes, say --task classify")),
+            (Task::Regress, None) if self.marks.doubt().is_some() => Err(self.doubt()),
             (Task::Regress, None) => Ok(Learnt::Real(self.numbers().collect())),
-            (Task::Classify, None) if !self.has_codes() => {
+            (Task::Classify, None) if !self.has_codes() && self.marks.doubt().is_none() => {
                 let mut distinct: Vec<f64> = self.numbers().collect();
                 distinct.sort_by(f64::total_cmp);
                 distinct.dedup();
@@ -195,7 +355,7 @@ impl Target {
     /// The cells that are numbers, minus zero as zero.
     pub fn numbers(&self) -> impl Iterator<Item = f64> {
         self.cells.iter().filter_map(|cell| match cell {
-            TargetCell::Number(value) => Some(*value),
+            TargetCell::Number(value) | TargetCell::Comma(value, _) => Some(*value),
             TargetCell::Code(place) => self.texts[*place].parse().ok(),
             TargetCell::Text(_) => None,
         })
@@ -212,7 +372,7 @@ impl Target {
         cells
             .into_iter()
             .map(|cell| match cell {
-                TargetCell::Text(place) | TargetCell::Code(place) => place,
+                TargetCell::Text(place) | TargetCell::Code(place) | TargetCell::Comma(_, place) => place,
                 TargetCell::Number(v) => self.text(&v.to_string()),
             })
             .collect()
@@ -234,7 +394,7 @@ pub(crate) struct Classes {
 }
 
 /// What tells a cell from others.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Number(u64),
     Text(String),
@@ -242,7 +402,7 @@ enum Key {
 
 impl Classes {
     pub fn new(name: &str) -> Classes {
-        Classes { target: Target::new(name), places: HashMap::new() }
+        Classes { target: Target::new(name, false), places: HashMap::new() }
     }
 
     /// Name of the target.
@@ -257,12 +417,15 @@ impl Classes {
 
     /// The numbers of the cells of `block`, `[B]`.
     pub fn see(&mut self, block: &Target) -> Vec<usize> {
+        self.target.marks = block.marks;
         // Booleans are so all over, or one text tells that they are not.
         let booleans = block.booleans == block.len();
         let mut number = |cell: &TargetCell| {
             let key = match cell {
                 TargetCell::Number(value) => Key::Number(value.to_bits()),
-                TargetCell::Text(place) | TargetCell::Code(place) => Key::Text(block.texts[*place].clone()),
+                TargetCell::Text(place) | TargetCell::Code(place) | TargetCell::Comma(_, place) => {
+                    Key::Text(block.texts[*place].clone())
+                }
             };
             let next = self.places.len();
             *self.places.entry(key).or_insert_with(|| {
@@ -271,6 +434,7 @@ impl Classes {
                     TargetCell::Number(value) => TargetCell::Number(*value),
                     TargetCell::Text(place) => TargetCell::Text(own.text(&block.texts[*place])),
                     TargetCell::Code(place) => TargetCell::Code(own.text(&block.texts[*place])),
+                    TargetCell::Comma(value, place) => TargetCell::Comma(*value, own.text(&block.texts[*place])),
                 };
                 own.cells.push(cell);
                 own.booleans += usize::from(booleans);
@@ -309,6 +473,13 @@ pub(crate) fn outputs(targets: Vec<Target>) -> Result<Array2<f64>> {
         column.iter_mut().zip(target.numbers()).for_each(|(to, value)| *to = value);
     }
     Ok(values)
+}
+
+fn check_finite(table: &Table, column: usize, value: f64) -> Result<()> {
+    match value.is_finite() {
+        true => Ok(()),
+        false => table.number(column).map(|_| ()),
+    }
 }
 
 /// A class named by a number: a whole one if 64-bit floating point tells it from its neighbours.

@@ -21,10 +21,22 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{plural}")
 }
 
-/// Joins names by commas; beyond `most`, says how many there are.
+/// Joins names by commas, long ones cut; beyond `most`, says how many there are.
 pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
-    let shown = names.iter().take(most).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(most).map(|name| cut(name.as_ref())).collect::<Vec<_>>().join(", ");
     if names.len() > most { format!("{shown}, ... ({} in all)", names.len()) } else { shown }
+}
+
+/// Characters of a text that are shown in a message: names in use are shorter, and a cell of a damaged table may hold a
+/// million.
+const TEXT_SHOWN: usize = 200;
+
+/// The beginning of a text that may be very long, for a message.
+pub(crate) fn cut(text: &str) -> String {
+    match text.char_indices().nth(TEXT_SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
+    }
 }
 
 /// Whether the spelling of a whole number says more than its `value`: 007 and 07 are other names than 7, as are two
@@ -62,5 +74,7 @@ mod tests {
     fn long_lists_are_cut() {
         assert_eq!(list(&["a", "b"], 2), "a, b");
         assert_eq!(list(&["a", "b", "c"], 2), "a, b, ... (3 in all)");
+        assert_eq!(cut(&"\u{e9}".repeat(TEXT_SHOWN)), "\u{e9}".repeat(TEXT_SHOWN));
+        assert_eq!(cut(&"\u{e9}".repeat(1 << 20)), format!("{}...", "\u{e9}".repeat(TEXT_SHOWN)));
     }
 }

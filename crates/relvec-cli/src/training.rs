@@ -1,10 +1,11 @@
 //! The table of a fit: which column does what, and its rows, some at a time or all.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use ndarray::{Array1, Array2, ArrayView1};
-use relvec::Targets;
+use relvec::{Error, Rvm, Targets};
 
 use crate::table::{Table, positions};
 use crate::target::Target;
@@ -22,6 +23,8 @@ pub(crate) struct Roles<'a> {
     pub weights: Option<&'a str>,
     pub known: Option<(Known, &'a str)>,
     pub drop: &'a [String],
+    /// Whether something asks for what only regression has, so that numbers are values.
+    pub values: bool,
 }
 
 /// What a column says of each row beside its weight.
@@ -69,7 +72,11 @@ pub(crate) struct TrainingRows {
     further: Vec<usize>,
     weights: Option<usize>,
     known: Option<(Known, usize)>,
+    values: bool,
 }
+
+/// Rows between two looks at the memory that they take.
+const ROWS_WATCHED: usize = 1 << 12;
 
 /// Some rows of it.
 pub(crate) struct Block {
@@ -83,6 +90,8 @@ pub(crate) struct Block {
     pub weights: Option<Vec<f64>>,
     /// `[B]`, positive.
     pub known: Option<(Known, Vec<f64>)>,
+    /// Most bytes that the rows may take.
+    limit: u64,
 }
 
 /// A table read for training.
@@ -97,6 +106,16 @@ pub(crate) struct TrainingTable {
     pub weights: Option<Array1<f64>>,
     /// `[N]`, positive.
     pub known: Option<(Known, Array1<f64>)>,
+}
+
+impl Block {
+    /// Bytes that the rows take.
+    fn bytes(&self) -> u64 {
+        let known = self.known.as_ref().map_or(0, |(_, values)| values.capacity());
+        let numbers = self.x.capacity() + self.weights.as_ref().map_or(0, Vec::capacity) + known;
+        let targets = std::iter::once(&self.target).chain(&self.further);
+        (size_of::<f64>() * numbers) as u64 + targets.map(Target::bytes).sum::<u64>()
+    }
 }
 
 impl TrainingRows {
@@ -126,14 +145,14 @@ impl TrainingRows {
         if let Some(target) = all.iter().find(|target| weights == Some(**target) || dropped.contains(target)) {
             bail!("the target `{}` is also the column of weights, or to be dropped", table.columns()[*target]);
         }
-        let other = |c: &usize| all.contains(c) || Some(*c) == weights || Some(*c) == place || dropped.contains(c);
-        let columns: Vec<usize> = (0..table.columns().len()).filter(|c| !other(c)).collect();
+        let others: HashSet<usize> = all.iter().copied().chain(weights).chain(place).chain(dropped).collect();
+        let columns: Vec<usize> = (0..table.columns().len()).filter(|c| !others.contains(c)).collect();
         if columns.is_empty() {
             bail!("there is no feature: the target `{}` is the only column left", roles.target);
         }
         let features = columns.iter().map(|c| table.columns()[*c].clone()).collect();
         table.only(&columns.iter().copied().chain(all).chain(weights).chain(place).collect::<Vec<_>>());
-        Ok(TrainingRows { table, name, features, columns, target, further, weights, known })
+        Ok(TrainingRows { table, name, features, columns, target, further, weights, known, values: roles.values })
     }
 
     /// Names of the features, `[D]`.
@@ -159,12 +178,14 @@ impl TrainingRows {
 
     /// A block for these rows, empty yet.
     pub fn block(&self) -> Block {
+        let target = |column: usize| Target::new(&self.table.columns()[column], self.values);
         Block {
             x: Vec::new(),
-            target: Target::new(self.target()),
-            further: self.further.iter().map(|column| Target::new(&self.table.columns()[*column])).collect(),
+            target: target(self.target),
+            further: self.further.iter().map(|column| target(*column)).collect(),
             weights: self.weights.map(|_| Vec::new()),
             known: self.known.map(|(known, _)| (known, Vec::new())),
+            limit: u64::MAX,
         }
     }
 
@@ -200,6 +221,10 @@ impl TrainingRows {
             if let (Some((known, column)), Some((_, values))) = (self.known, &mut block.known) {
                 values.push(known.read(&self.table, column)?);
             }
+            if block.target.len().is_multiple_of(ROWS_WATCHED) && block.bytes() > block.limit {
+                let what = format!("the table in memory, of which {} are read", count(block.target.len(), "row"));
+                return Err(Error::Memory { what, needed: block.bytes(), limit: block.limit }.into());
+            }
         }
         if self.table.row() == 0 {
             bail!("there are no rows below the header");
@@ -218,8 +243,11 @@ impl TrainingRows {
     }
 
     /// All rows.
-    pub fn collect(mut self) -> Result<TrainingTable> {
-        let mut block = self.block();
+    ///
+    /// # Errors
+    /// A cell that no fit could use; rows that take more than `limit` bytes.
+    pub fn collect(mut self, limit: u64) -> Result<TrainingTable> {
+        let mut block = Block { limit, ..self.block() };
         self.read(&mut block, usize::MAX)?;
         let x = Array2::from_shape_vec((block.target.len(), self.columns.len()), block.x)?;
         let known = block.known.map(|(known, values)| (known, Array1::from_vec(values)));
@@ -231,6 +259,7 @@ impl TrainingRows {
 /// The table of landmarks at `path`: the columns named as `features`, or of an .npy file all, [L, D], as they are.
 pub(crate) fn landmarks(path: &Path, features: &[String]) -> Result<Array2<f64>> {
     let mut table = Table::open(path)?;
+    let limit = Rvm::default().memory_allowed();
     let mut read = || -> Result<Array2<f64>> {
         if table.is_counted() && table.columns().len() != features.len() {
             // Without names, nothing says which of them are the features.
@@ -243,6 +272,10 @@ pub(crate) fn landmarks(path: &Path, features: &[String]) -> Result<Array2<f64>>
         while table.advance()? {
             for column in &columns {
                 values.push(table.number(*column)?);
+            }
+            let needed = (size_of::<f64>() * values.capacity()) as u64;
+            if needed > limit {
+                return Err(Error::Memory { what: format!("{} landmarks", table.row()), needed, limit }.into());
             }
         }
         if values.is_empty() {

@@ -10,7 +10,7 @@ mod table;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use relvec::Kernel;
+use relvec::{Kernel, Rvm};
 
 use self::grid::{Grid, Point};
 use self::machines::{Data, Row, Workshop};
@@ -32,10 +32,10 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
 
     let rows = TrainingRows::open(
         &args.data,
-        Roles { target: &args.target, further: &[], weights: None, known: None, drop: &args.drop },
+        Roles { target: &args.target, further: &[], weights: None, known: None, drop: &args.drop, values: asks_for_values(args) },
     )?;
     let target = rows.target().to_string();
-    let table = rows.collect()?;
+    let table = rows.collect(Rvm::default().memory_allowed())?;
     let name = || format!("`{}`", args.data.display());
     let task = table.target.settle(args.task).with_context(name)?;
     let data = Data { x: table.x, target: table.target.learn(task).with_context(name)? }.in_order();
@@ -68,6 +68,11 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
         Some(path) => output::write(path, text.as_bytes()),
         None => output::print(&text),
     }
+}
+
+/// Whether a grid is one of regression only.
+fn asks_for_values(args: &CompareArgs) -> bool {
+    args.grid.iter().any(|argument| argument.trim_start().starts_with("epsilon"))
 }
 
 /// What the arguments alone show wrong.

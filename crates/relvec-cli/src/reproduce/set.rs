@@ -45,8 +45,8 @@ impl Set {
 
     /// The table `file` of the folder of tables; its column `target` holds what is to be learnt.
     pub fn read(folder: &Path, file: &str, classes: usize) -> Result<Set> {
-        let roles = Roles { target: "target", further: &[], weights: None, known: None, drop: &[] };
-        let table = TrainingRows::open(&folder.join(file), roles)?.collect()?;
+        let roles = Roles { target: "target", further: &[], weights: None, known: None, drop: &[], values: false };
+        let table = TrainingRows::open(&folder.join(file), roles)?.collect(Rvm::default().memory_allowed())?;
         Ok(Set { x: table.x, t: table.target.numbers().collect(), classes })
     }
 

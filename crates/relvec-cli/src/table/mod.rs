@@ -1,17 +1,31 @@
 //! Tables in: one interface to the rows of a CSV, Parquet or .npy file, with errors that name the cell.
+//!
+//! Whatever the bytes of a file are, reading it ends with its rows or with an error: it neither panics nor takes more memory
+//! than the bytes that are there support (see [`MOST_COLUMNS`], [`MOST_CELL`], and the limits of each format).
 
 mod csv;
+mod guard;
 mod npy;
 mod parquet;
+mod spelling;
+mod thrift;
 
+use std::cell;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::text::{count, list};
+pub(crate) use self::spelling::{Marks, quantity};
+use self::spelling::{decimal_comma, hint};
+use crate::text::{count, cut, list};
 
+/// Most columns of a table: a header of a few bytes can claim any number of them. Tables of genomes have as many.
+pub(crate) const MOST_COLUMNS: usize = 1_000_000;
+/// Most bytes of a text cell. Names of classes are shorter, and a cell is in memory as a whole.
+pub(crate) const MOST_CELL: usize = 1 << 20;
 /// Names shown when a column is not found.
 const NAMES_SHOWN: usize = 30;
 /// Names shown of two lists.
@@ -26,9 +40,17 @@ pub(crate) enum Cell<'a> {
     Missing,
     Text(&'a str),
     Number(f64),
+    /// A whole number beyond 2^53, which 64-bit floating point does not tell from its neighbours.
+    Integer(i128),
     Boolean(bool),
     /// A type that is neither number nor text, such as a date.
     Other(&'static str),
+}
+
+impl Cell<'_> {
+    fn whole(value: i128) -> Cell<'static> {
+        if value.unsigned_abs() <= 1 << f64::MANTISSA_DIGITS { Cell::Number(value as f64) } else { Cell::Integer(value) }
+    }
 }
 
 /// What a file format does: one row after the other.
@@ -39,6 +61,10 @@ trait Rows {
     fn cell(&self, column: usize) -> Cell<'_>;
     /// Line of the present row in the file, where the format has lines.
     fn line(&self) -> Option<u64>;
+    /// Whether a comma in a cell may be a decimal mark.
+    fn has_decimal_commas(&self) -> bool {
+        false
+    }
     /// No cell of another column will be asked for. Called before the first row.
     fn only(&mut self, _columns: &[usize]) {}
     /// Rows of the file, where it says how many.
@@ -61,6 +87,8 @@ pub(crate) struct Table {
     rows: Box<dyn Rows>,
     /// The columns have no names of their own, but are counted from 0.
     counted: bool,
+    /// Decimal marks of the columns so far, where commas may be such; else empty.
+    marks: Vec<cell::Cell<Marks>>,
     /// Rows read so far: the 1-based number of the present row.
     row: usize,
 }
@@ -82,21 +110,27 @@ impl Table {
         let rewound = file.seek(SeekFrom::Start(0)).is_ok();
         let size = file.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
         let counted = magic == npy::MAGIC;
-        let (columns, rows): (_, Box<dyn Rows>) = if counted && !rewound {
-            bail!("an .npy file cannot be read from a pipe; save it first");
-        } else if counted {
-            let (columns, rows) = npy::open(file)?;
-            (columns, Box::new(rows))
-        } else if magic.starts_with(b"PAR1") {
-            let (columns, rows) = parquet::open(file)?;
-            (columns, Box::new(rows))
-        } else {
-            let before = if rewound { Vec::new() } else { magic.clone() };
-            let (columns, rows) = csv::open(std::io::Cursor::new(before).chain(file), magic.starts_with(&[0x1f, 0x8b]), size)?;
-            (columns, Box::new(rows))
+        let (columns, rows): (_, Box<dyn Rows>) = match (counted, magic.starts_with(parquet::MAGIC), size) {
+            (true, _, Some(size)) => {
+                let (columns, rows) = npy::open(file, size)?;
+                (columns, Box::new(rows))
+            }
+            (_, true, Some(size)) => {
+                let (columns, rows) = parquet::open(file, size)?;
+                (columns, Box::new(rows))
+            }
+            (true, ..) => bail!("an .npy file cannot be read from a pipe or a device; save it first"),
+            (_, true, _) => bail!("a Parquet file cannot be read from a pipe or a device; save it first"),
+            _ => {
+                let before = if rewound { Vec::new() } else { magic.clone() };
+                let stream = std::io::Cursor::new(before).chain(file);
+                let (columns, rows) = csv::open(stream, magic.starts_with(&[0x1f, 0x8b]), size)?;
+                (columns, Box::new(rows))
+            }
         };
         check_header(&columns)?;
-        Ok(Table { columns, rows, counted, row: 0 })
+        let marked = if rows.has_decimal_commas() { columns.len() } else { 0 };
+        Ok(Table { marks: vec![cell::Cell::default(); marked], columns, rows, counted, row: 0 })
     }
 
     /// The names in the header.
@@ -148,10 +182,27 @@ impl Table {
             .ok_or_else(|| anyhow!("there is no column `{name}` ({role}); the columns are: {}", list(&self.columns, NAMES_SHOWN)))
     }
 
+    /// Whether a comma in a cell may be a decimal mark.
+    pub fn has_decimal_commas(&self) -> bool {
+        self.rows.has_decimal_commas()
+    }
+
+    /// The value of a text with a decimal comma, if commas may be decimal marks.
+    pub fn decimal_comma(&self, text: &str) -> Option<f64> {
+        if self.has_decimal_commas() { decimal_comma(text) } else { None }
+    }
+
     /// Goes to the next row; `false` after the last one.
+    ///
+    /// # Errors
+    /// The file cannot be read; or it has ended, and the commas of a column that was read as numbers could be decimal marks
+    /// as well as separate thousands.
     pub fn advance(&mut self) -> Result<bool> {
         let more = self.rows.advance()?;
         self.row += usize::from(more);
+        if !more && let Some((column, doubt)) = (0..).zip(&self.marks).find_map(|(k, marks)| Some((k, marks.get().doubt()?))) {
+            bail!("column `{}`: {doubt}; write the numbers without commas", cut(&self.columns[column]));
+        }
         Ok(more)
     }
 
@@ -168,10 +219,18 @@ impl Table {
     pub fn number(&self, column: usize) -> Result<f64> {
         let value = match self.cell(column) {
             Cell::Number(value) => value,
+            Cell::Integer(value) => value as f64,
             Cell::Boolean(value) => f64::from(u8::from(value)),
-            Cell::Text(text) => match text.parse() {
-                Ok(value) => value,
-                Err(_) => return Err(self.error(column, &format!("`{text}` is not a number{}", hint(text)))),
+            Cell::Text(text) => match self.marks.get(column) {
+                None => {
+                    text.parse().map_err(|_| self.error(column, &format!("`{}` is not a number{}", cut(text), hint(text))))?
+                }
+                Some(marks) => {
+                    let mut seen = marks.get();
+                    let value = seen.read(text, self.row);
+                    marks.set(seen);
+                    value.map_err(|problem| self.error(column, &format!("`{}` {problem}", cut(text))))?
+                }
             },
             Cell::Missing => return Err(self.missing(column)),
             Cell::Other(what) => return Err(self.error(column, &format!("{what} are not numbers"))),
@@ -182,6 +241,11 @@ impl Table {
         Ok(value)
     }
 
+    /// What to do about a cell that is no number.
+    pub fn hint(&self, text: &str) -> String {
+        hint(text)
+    }
+
     /// The error for an empty cell of the present row.
     pub fn missing(&self, column: usize) -> anyhow::Error {
         self.error(column, "the cell is empty; fill in missing values or leave such rows out")
@@ -190,7 +254,7 @@ impl Table {
     /// An error at a cell of the present row.
     pub fn error(&self, column: usize, problem: &str) -> anyhow::Error {
         let line = self.rows.line().map_or(String::new(), |l| format!(" (line {l})"));
-        anyhow!("row {}{line}, column `{}`: {problem}", self.row, self.columns[column])
+        anyhow!("row {}{line}, column `{}`: {problem}", self.row, cut(&self.columns[column]))
     }
 
     /// Explains why the present row has text among `features`: names columns that are text all over.
@@ -198,8 +262,9 @@ impl Table {
     /// `error` is returned where it is only a bad cell. Reads on, so the table is of no use afterwards.
     pub fn explain_text(&mut self, features: &[usize], error: anyhow::Error) -> anyhow::Error {
         let is_text = |table: &Table, column: usize| match table.cell(column) {
-            Cell::Text(text) => text.parse::<f64>().is_err(),
-            Cell::Other(_) => true,
+            // The error says how such a number is to be written.
+            Cell::Text(text) if decimal_comma(text).is_some() || quantity(text).is_some() => false,
+            Cell::Text(_) | Cell::Other(_) => table.number(column).is_err(),
             _ => false,
         };
         if self.row != 1 {
@@ -218,7 +283,7 @@ impl Table {
             names => anyhow!(
                 "columns {} hold text, and features must be numbers: leave them out with --drop {}, or code them as numbers",
                 list(names, NAMES_SHOWN),
-                names.join(",")
+                if names.len() > NAMES_SHOWN { "A,B,...".to_string() } else { names.join(",") }
             ),
         }
     }
@@ -233,8 +298,8 @@ pub(crate) fn positions(table: &Table, features: &[String], whose: &str) -> Resu
     if table.counted && table.columns.len() == features.len() {
         return Ok((0..features.len()).collect());
     }
-    let position = |name: &String| table.columns.iter().position(|c| c == name);
-    let missing: Vec<&String> = features.iter().filter(|name| position(name).is_none()).collect();
+    let places: HashMap<&String, usize> = table.columns.iter().zip(0..).collect();
+    let missing: Vec<&String> = features.iter().filter(|name| !places.contains_key(name)).collect();
     if !missing.is_empty() {
         bail!(
             "{} of {whose} {} missing: {}; the columns are: {}",
@@ -244,28 +309,20 @@ pub(crate) fn positions(table: &Table, features: &[String], whose: &str) -> Resu
             list(&table.columns, FEW_NAMES)
         );
     }
-    Ok(features.iter().filter_map(position).collect())
-}
-
-/// A word on cells that are nearly numbers.
-fn hint(text: &str) -> &'static str {
-    let missing = ["na", "n/a", "null", "none", "?", "-", "."];
-    if missing.contains(&text.to_lowercase().as_str()) {
-        "; fill in missing values or leave such rows out"
-    } else if text.replace(',', ".").parse::<f64>().is_ok() {
-        " (a decimal point is expected, not a comma)"
-    } else {
-        ""
-    }
+    Ok(features.iter().filter_map(|name| places.get(name).copied()).collect())
 }
 
 fn check_header(columns: &[String]) -> Result<()> {
+    if columns.len() > MOST_COLUMNS {
+        bail!("the table has {} columns; at most {MOST_COLUMNS} can be read", columns.len());
+    }
+    let mut places = HashMap::with_capacity(columns.len());
     for (i, name) in columns.iter().enumerate() {
         if name.trim().is_empty() {
             bail!("column {} of the header has no name; if it holds row numbers, leave it out of the file", i + 1);
         }
-        if let Some(first) = columns[..i].iter().position(|c| c == name) {
-            bail!("the header names `{name}` twice (columns {} and {})", first + 1, i + 1);
+        if let Some(first) = places.insert(name, i) {
+            bail!("the header names `{}` twice (columns {} and {})", cut(name), first + 1, i + 1);
         }
     }
     Ok(())

@@ -8,10 +8,17 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use anyhow::{Context, Result, anyhow, bail};
 use npyz::{DType, Deserialize, NpyHeader, Order, TypeRead};
 
-use super::{Cell, Rows};
+use super::guard::contain;
+use super::{Cell, MOST_COLUMNS, Rows};
+use crate::text::count;
 
-/// Bytes decoded at a time.
+/// Bytes decoded at a time. More where columns are written one after the other: each has a piece of its own then, and many
+/// columns with short pieces would mean reading a few bytes at a time from all over the file.
 const CHUNK: usize = 1 << 20;
+const CHUNK_BY_COLUMNS: usize = 1 << 25;
+/// Most bytes of the header, as in the format's first version, and deepest nesting of what it holds.
+const MOST_HEADER: u64 = 1 << 16;
+const DEEPEST: usize = 16;
 
 /// First bytes of every such file.
 pub(super) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -21,7 +28,7 @@ pub(super) struct NpyRows {
     decode: Decode,
     /// Bytes of a number.
     width: usize,
-    boolean: bool,
+    kind: Kind,
     /// N, D, and whether columns (not rows) are written one after the other.
     shape: (usize, usize),
     by_columns: bool,
@@ -29,71 +36,113 @@ pub(super) struct NpyRows {
     start: u64,
     /// Rows gone by; rows decoded, [B, D]; the place of the present row among them.
     row: usize,
-    values: Vec<f64>,
+    values: Vec<u64>,
     place: usize,
 }
 
-/// The numbers in bytes.
-type Decode = Box<dyn Fn(&[u8], &mut dyn FnMut(f64)) -> std::io::Result<()> + Send>;
+/// What 64 bits of a value are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Float,
+    Signed,
+    Unsigned,
+    Boolean,
+}
 
-/// Reads the header. The columns are named by their places, from 0.
-pub(super) fn open(file: File) -> Result<(Vec<String>, NpyRows)> {
-    let size = file.metadata().context("cannot read the table")?.len();
+/// The numbers in bytes, as 64 bits.
+type Decode = Box<dyn Fn(&[u8], &mut dyn FnMut(u64)) -> std::io::Result<()> + Send>;
+
+/// Reads the header of a file of `size` bytes. The columns are named by their places, from 0.
+pub(super) fn open(file: File, size: u64) -> Result<(Vec<String>, NpyRows)> {
     let mut file = BufReader::new(file);
-    let header = NpyHeader::from_reader(&mut file).map_err(|e| anyhow!("cannot read the header of the .npy file: {e}"))?;
+    let header = header(&mut file)?;
     let start = file.stream_position().context("cannot read the table")?;
     let (n, d) = match header.shape() {
         [n, d] => (usize::try_from(*n)?, usize::try_from(*d)?),
-        shape => bail!("the .npy file holds an array of {} dimension(s); rows and columns are needed", shape.len()),
+        shape => bail!("the .npy file holds an array of {}; rows and columns are needed", count(shape.len(), "dimension")),
     };
     let dtype = header.dtype();
-    let (Some(width), Some(decode)) = (dtype.num_bytes(), decoder(&dtype)) else {
+    let (Some(width), Some((kind, decode))) = (dtype.num_bytes(), decoder(&dtype)) else {
         bail!("the .npy file holds values of type {}; numbers are needed", dtype.descr());
     };
+    if n == 0 || d == 0 {
+        bail!("the .npy file is empty: {} of {}", count(n, "row"), count(d, "number"));
+    }
+    if d > MOST_COLUMNS {
+        bail!("the .npy file has {d} columns; at most {MOST_COLUMNS} can be read");
+    }
     let expected = (n as u64).checked_mul(d as u64).and_then(|v| v.checked_mul(width as u64)?.checked_add(start));
     match expected {
         Some(expected) if expected <= size => {}
         _ => bail!("the .npy file is cut off: {size} bytes, and {n} rows of {d} numbers were announced"),
     }
     let columns = (0..d).map(|k| k.to_string()).collect();
-    let boolean = dtype.descr().contains('b');
     let by_columns = header.order() == Order::Fortran;
     let (values, row, place) = (Vec::new(), 0, 0);
-    Ok((columns, NpyRows { file, decode, width, boolean, shape: (n, d), by_columns, start, row, values, place }))
+    Ok((columns, NpyRows { file, decode, width, kind, shape: (n, d), by_columns, start, row, values, place }))
 }
 
-fn decoder(dtype: &DType) -> Option<Decode> {
-    fn of<T: Deserialize>(dtype: &DType, number: impl Fn(T) -> f64 + Send + 'static) -> Option<Decode>
+/// What the file says of itself. Its length and nesting are checked first: the crate makes room for the one and follows the
+/// other, however large they are.
+fn header(file: &mut BufReader<File>) -> Result<NpyHeader> {
+    let mut bytes = Vec::new();
+    file.by_ref().take(MOST_HEADER).read_to_end(&mut bytes).context("cannot read the table")?;
+    let version = bytes.get(MAGIC.len()).copied().unwrap_or(0);
+    let (prefix, length) = match (version, &bytes.get(8..)) {
+        (1, Some([low, high, ..])) => (10, u64::from(u16::from_le_bytes([*low, *high]))),
+        (2.., Some([a, b, c, d, ..])) => (12, u64::from(u32::from_le_bytes([*a, *b, *c, *d]))),
+        _ => bail!("the header of the .npy file is cut off"),
+    };
+    if prefix + length > MOST_HEADER {
+        bail!("the header of the .npy file has {length} bytes; at most {} can be read", MOST_HEADER - prefix);
+    }
+    let end = (prefix + length) as usize;
+    let Some(own) = bytes.get(..end) else { bail!("the header of the .npy file is cut off") };
+    let opened = own.iter().filter(|byte| b"([{".contains(byte)).count();
+    if opened > DEEPEST {
+        bail!("the header of the .npy file has {opened} opening brackets; at most {DEEPEST} can be read");
+    }
+    let mut rest = own;
+    let header = contain(|| NpyHeader::from_reader(&mut rest)).context("the header of the .npy file is damaged")?;
+    let header = header.map_err(|e| anyhow!("cannot read the header of the .npy file: {e}"))?;
+    file.seek(SeekFrom::Start(end as u64)).context("cannot read the table")?;
+    Ok(header)
+}
+
+fn decoder(dtype: &DType) -> Option<(Kind, Decode)> {
+    fn of<T: Deserialize>(dtype: &DType, kind: Kind, bits: impl Fn(T) -> u64 + Send + 'static) -> Option<(Kind, Decode)>
     where
         T::TypeReader: Send + 'static,
     {
         let reader = T::reader(dtype).ok()?;
-        Some(Box::new(move |mut bytes, each| {
+        let decode: Decode = Box::new(move |mut bytes, each| {
             while !bytes.is_empty() {
-                each(number(reader.read_one(&mut bytes)?));
+                each(bits(reader.read_one(&mut bytes)?));
             }
             Ok(())
-        }))
+        });
+        Some((kind, decode))
     }
-    of::<f64>(dtype, |v| v)
-        .or_else(|| of::<f32>(dtype, f64::from))
-        .or_else(|| of::<i64>(dtype, |v| v as f64))
-        .or_else(|| of::<i32>(dtype, f64::from))
-        .or_else(|| of::<i16>(dtype, f64::from))
-        .or_else(|| of::<i8>(dtype, f64::from))
-        .or_else(|| of::<u64>(dtype, |v| v as f64))
-        .or_else(|| of::<u32>(dtype, f64::from))
-        .or_else(|| of::<u16>(dtype, f64::from))
-        .or_else(|| of::<u8>(dtype, f64::from))
-        .or_else(|| of::<bool>(dtype, |v| f64::from(u8::from(v))))
+    of::<f64>(dtype, Kind::Float, f64::to_bits)
+        .or_else(|| of::<f32>(dtype, Kind::Float, |v| f64::from(v).to_bits()))
+        .or_else(|| of::<i64>(dtype, Kind::Signed, |v| v as u64))
+        .or_else(|| of::<i32>(dtype, Kind::Signed, |v| i64::from(v) as u64))
+        .or_else(|| of::<i16>(dtype, Kind::Signed, |v| i64::from(v) as u64))
+        .or_else(|| of::<i8>(dtype, Kind::Signed, |v| i64::from(v) as u64))
+        .or_else(|| of::<u64>(dtype, Kind::Unsigned, |v| v))
+        .or_else(|| of::<u32>(dtype, Kind::Unsigned, u64::from))
+        .or_else(|| of::<u16>(dtype, Kind::Unsigned, u64::from))
+        .or_else(|| of::<u8>(dtype, Kind::Unsigned, u64::from))
+        .or_else(|| of::<bool>(dtype, Kind::Boolean, u64::from))
 }
 
 impl NpyRows {
     /// Decodes the next rows.
     fn fill(&mut self) -> Result<()> {
         let (n, d) = self.shape;
-        let rows = (CHUNK / (self.width * d.max(1))).max(1).min(n - self.row);
-        self.values.resize(rows * d, 0.0);
+        let chunk = if self.by_columns { CHUNK_BY_COLUMNS } else { CHUNK };
+        let rows = (chunk / (self.width * d)).max(1).min(n - self.row);
+        self.values.resize(rows * d, 0);
         // By columns, a part of each lies in a place of its own; by rows, all is one piece.
         let (pieces, length) = if self.by_columns { (d, rows) } else { (1, rows * d) };
         let mut bytes = vec![0; length * self.width];
@@ -132,7 +181,12 @@ impl Rows for NpyRows {
 
     fn cell(&self, column: usize) -> Cell<'_> {
         let value = self.values[self.place * self.shape.1 + column];
-        if self.boolean { Cell::Boolean(value != 0.0) } else { Cell::Number(value) }
+        match self.kind {
+            Kind::Float => Cell::Number(f64::from_bits(value)),
+            Kind::Signed => Cell::whole(i128::from(value as i64)),
+            Kind::Unsigned => Cell::whole(i128::from(value)),
+            Kind::Boolean => Cell::Boolean(value != 0),
+        }
     }
 
     fn line(&self) -> Option<u64> {

@@ -1,134 +1,204 @@
-//! Rows of a Parquet file. Plain columns of numbers are decoded some thousand values at a time; all others
-//! (text, dates, decimals, nested ones) go through the row reader of the format's crate.
+//! Rows of a Parquet file. Columns of numbers and texts are decoded some thousand values at a time; all others (dates,
+//! raw bytes, nested values) are no features or targets whatever they hold, and are not read.
+//!
+//! A file may lie about itself. What it claims is checked before the format's crate acts on it, where a claim would take
+//! memory or the stack beyond what its bytes support; where the crate panics nevertheless, that is an error.
 
 use std::fs::File;
+use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use anyhow::{Result, anyhow};
-use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::DataType;
+use anyhow::{Context, Result, anyhow, bail};
+use bytes::Bytes;
+use parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use parquet::data_type::{ByteArray, DataType, Decimal};
 use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::reader::{ChunkReader, Length};
+use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::record::Field;
-use parquet::record::reader::RowIter;
-use parquet::schema::types::{Type, TypePtr};
+use parquet::schema::types::{ColumnDescPtr, Type};
 
-use super::{Cell, Rows};
+use super::guard::contain;
+use super::thrift::{self, Fault, PageSizes, after_delta_stream};
+use super::{Cell, MOST_CELL, MOST_COLUMNS, Rows};
 
-/// Rows decoded at a time.
+/// First and last bytes of every such file.
+pub(super) const MAGIC: &[u8] = b"PAR1";
+/// The length of the footer, and the magic bytes.
+const TAIL: u64 = 8;
+/// Rows decoded at a time. Fewer of texts: in one encoding each is made by itself, as long as all of its page.
 const CHUNK: usize = 8192;
+const CHUNK_OF_TEXTS: usize = 64;
+/// Most bytes of the footer, of which a thousand columns in a thousand parts take a fifth. In memory they take 20 times that.
+const MOST_FOOTER: u64 = 1 << 28;
+/// Most bytes of a page when it is decompressed: a page is in memory as a whole. Writers make pages of about 1 MiB; the
+/// largest known hold a row group of 50 million doubles.
+const MOST_PAGE: i64 = 1 << 29;
+/// Most bytes of a decompressed page for each byte of the compressed one: zstd has blocks of 128 KiB in 4 bytes.
+const MOST_RATIO: i64 = 1 << 15;
+/// Most bytes of a page of distinct values, each of which takes 32 bytes in memory; writers stop at 1 MiB or so.
+const MOST_DICTIONARY: usize = 1 << 26;
+/// Most bytes of a page of texts that share their beginnings, [`CHUNK_OF_TEXTS`] of which may each be as long.
+const MOST_SHARED: usize = 1 << 24;
+/// Bytes in which the header of a page is looked for: at first, and at most (it may hold the least and greatest text).
+const HEADER: u64 = 1 << 12;
+const MOST_HEADER: u64 = 1 << 24;
+/// Most digits behind the point of a decimal, and most bytes of one: 256 bits.
+const MOST_SCALE: i32 = 76;
+const MOST_DECIMAL: usize = 32;
 
 pub(super) struct ParquetRows {
-    file: File,
-    reader: SerializedFileReader<File>,
-    fields: Vec<TypePtr>,
+    file: Arc<Chunks>,
+    metadata: ParquetMetaData,
+    /// What can be read of each field.
+    kinds: Vec<Kind>,
     /// Where the cells of each field come from.
     sources: Vec<Source>,
-    /// Open once a row has been asked for.
-    others: Option<Others>,
     /// Row groups begun, and rows of the last one not yet decoded.
     groups: usize,
     left: usize,
-    /// Rows decoded, and the place of the present one among them.
+    /// Rows decoded, and the place of the present one among them; how many are decoded at a time.
     decoded: usize,
     place: usize,
+    chunk: usize,
     row: usize,
+}
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// A column of values that can be read.
+    Column { leaf: usize, values: ValueKind },
+    /// Anything else, by its name in messages.
+    Other(&'static str),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum ValueKind {
+    Boolean,
+    Signed,
+    Unsigned,
+    Float,
+    /// Of 16 bits.
+    Half,
+    Decimal {
+        precision: i32,
+        scale: i32,
+    },
+    Text,
 }
 
 enum Source {
     /// Nobody asks for it.
     Unused,
-    Plain(Box<PlainColumn>),
-    /// Place among the fields of the row reader.
-    Other(usize),
+    Column(Box<Column>),
+    Other(&'static str),
 }
 
-/// A column of numbers or booleans.
-struct PlainColumn {
+/// A column of values that can be read.
+struct Column {
     leaf: usize,
-    kind: Kind,
-    optional: bool,
+    kind: ValueKind,
+    descriptor: ColumnDescPtr,
     reader: Option<ColumnReader>,
-    /// Of the rows decoded.
-    values: Vec<f64>,
+    /// Of the rows decoded: bits of a 64-bit number, or texts, by the kind.
+    bits: Vec<u64>,
+    texts: Vec<ByteArray>,
     present: Vec<bool>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
-    Boolean,
-    Signed,
-    Unsigned,
-    Float,
-}
-
-/// Columns that only the row reader understands.
-struct Others {
-    rows: RowIter<'static>,
-    fields: Vec<Field>,
-}
-
-/// Reads the schema of a Parquet file.
-pub(super) fn open(file: File) -> Result<(Vec<String>, ParquetRows)> {
-    let again = file.try_clone()?;
-    let reader = SerializedFileReader::new(again).map_err(|e| anyhow!("cannot read the Parquet file: {}", explain(&e)))?;
-    let fields = reader.metadata().file_metadata().schema().get_fields().to_vec();
+/// Reads the schema of a Parquet file of `size` bytes.
+pub(super) fn open(file: File, size: u64) -> Result<(Vec<String>, ParquetRows)> {
+    let file = Chunks { file, size };
+    let metadata = footer(&file).map_err(|e| anyhow!("cannot read the Parquet file: {}", explain(&e)))?;
+    let schema = metadata.file_metadata().schema_descr();
+    let fields = metadata.file_metadata().schema().get_fields();
+    if fields.len() > MOST_COLUMNS {
+        bail!("the Parquet file has {} columns; at most {MOST_COLUMNS} can be read", fields.len());
+    }
     let columns: Vec<String> = fields.iter().map(|field| field.name().to_string()).collect();
-    let (sources, others) = (Vec::new(), None);
-    let mut rows = ParquetRows { file, reader, fields, sources, others, groups: 0, left: 0, decoded: 0, place: 0, row: 0 };
+    let mut leaves = vec![None; fields.len()];
+    (0..schema.num_columns()).rev().for_each(|leaf| leaves[schema.get_column_root_idx(leaf)] = Some(leaf));
+    let kinds = fields.iter().zip(leaves).map(|(field, leaf)| kind(field, leaf)).collect();
+    let mut rows = ParquetRows {
+        file: Arc::new(file),
+        metadata,
+        kinds,
+        sources: Vec::new(),
+        groups: 0,
+        left: 0,
+        decoded: 0,
+        place: 0,
+        chunk: CHUNK,
+        row: 0,
+    };
     rows.only(&(0..columns.len()).collect::<Vec<_>>());
     Ok((columns, rows))
 }
 
+/// What the file says of itself, at its end.
+fn footer(file: &Chunks) -> ParquetResult<ParquetMetaData> {
+    let start = file.size.checked_sub(TAIL).filter(|start| *start >= MAGIC.len() as u64);
+    let Some(start) = start else { return Err(damaged("it is too short")) };
+    let tail = file.bytes(start, TAIL)?;
+    let (length, magic) = tail.split_at(4);
+    if magic != MAGIC {
+        return Err(damaged(if magic == b"PARE" { "it is encrypted" } else { "its end is missing, or it is no Parquet file" }));
+    }
+    let length = length.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    let start = start.checked_sub(length).filter(|_| length <= MOST_FOOTER);
+    let Some(start) = start else { return Err(damaged(&format!("its footer has {length} bytes"))) };
+    let bytes = file.bytes(start, length)?;
+    thrift::check_footer(&bytes, 4 * MOST_COLUMNS).map_err(|_| damaged("its footer is damaged"))?;
+    let read = || ParquetMetaDataReader::decode_metadata(&bytes);
+    let metadata = contain(read).unwrap_or_else(|| Err(damaged("its footer is damaged")))?;
+    let leaves = metadata.file_metadata().schema_descr().num_columns();
+    if metadata.row_groups().iter().any(|group| group.num_columns() != leaves) {
+        return Err(damaged("a row group has another number of columns than the schema"));
+    }
+    Ok(metadata)
+}
+
 impl ParquetRows {
-    fn source(&self, field: usize, others: &mut usize) -> Source {
-        let schema = self.reader.metadata().file_metadata().schema_descr();
-        let leaf = (0..schema.num_columns()).find(|leaf| schema.get_column_root_idx(*leaf) == field);
-        match (kind(&self.fields[field]), leaf) {
-            (Some(kind), Some(leaf)) => Source::Plain(Box::new(PlainColumn {
+    fn source(&self, kind: Kind) -> Source {
+        match kind {
+            Kind::Other(what) => Source::Other(what),
+            Kind::Column { leaf, values } => Source::Column(Box::new(Column {
                 leaf,
-                kind,
-                optional: schema.column(leaf).max_def_level() > 0,
+                kind: values,
+                descriptor: self.metadata.file_metadata().schema_descr().column(leaf),
                 reader: None,
-                values: Vec::new(),
+                bits: Vec::new(),
+                texts: Vec::new(),
                 present: Vec::new(),
             })),
-            _ => {
-                *others += 1;
-                Source::Other(*others - 1)
-            }
         }
     }
 
-    /// The row reader for the columns that need it.
-    fn open_others(&self) -> ParquetResult<Others> {
-        let wanted = self.fields.iter().zip(&self.sources).filter(|(_, s)| matches!(s, Source::Other(_)));
-        let fields: Vec<TypePtr> = wanted.map(|(field, _)| Arc::clone(field)).collect();
-        let name = self.reader.metadata().file_metadata().schema().name().to_string();
-        let projection = Type::group_type_builder(&name).with_fields(fields).build()?;
-        let reader = SerializedFileReader::new(self.file.try_clone()?)?;
-        Ok(Others { rows: RowIter::from_file_into(Box::new(reader)).project(Some(projection))?, fields: Vec::new() })
-    }
-
-    /// Decodes the next rows of the plain columns; `false` if there are none.
+    /// Decodes the next rows; `false` if there are none.
     fn fill(&mut self) -> ParquetResult<bool> {
         while self.left == 0 {
-            if self.groups == self.reader.num_row_groups() {
+            if self.groups == self.metadata.num_row_groups() {
                 return Ok(false);
             }
-            let group = self.reader.get_row_group(self.groups)?;
-            self.left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+            let group = self.metadata.row_group(self.groups);
+            self.left = usize::try_from(group.num_rows()).unwrap_or(0);
             for source in &mut self.sources {
-                if let Source::Plain(column) = source {
-                    column.reader = Some(group.get_column_reader(column.leaf)?);
+                if let Source::Column(column) = source {
+                    let chunk = group.column(column.leaf);
+                    let pages = SerializedPageReader::new(Arc::clone(&self.file), chunk, self.left, None)?;
+                    let pages = Pages { pages, descriptor: Arc::clone(&column.descriptor) };
+                    column.reader = Some(get_column_reader(Arc::clone(&column.descriptor), Box::new(pages)));
                 }
             }
             self.groups += 1;
         }
-        self.decoded = CHUNK.min(self.left);
+        self.decoded = self.chunk.min(self.left);
         for source in &mut self.sources {
-            if let Source::Plain(column) = source {
+            if let Source::Column(column) = source {
                 column.fill(self.decoded)?;
             }
         }
@@ -136,121 +206,175 @@ impl ParquetRows {
         self.place = 0;
         Ok(true)
     }
-
-    fn next(&mut self) -> ParquetResult<bool> {
-        self.place += 1;
-        if self.place >= self.decoded && !self.fill()? {
-            return Ok(false);
-        }
-        if self.others.is_none() && self.sources.iter().any(|s| matches!(s, Source::Other(_))) {
-            self.others = Some(self.open_others()?);
-        }
-        if let Some(others) = &mut self.others {
-            let row = others.rows.next().unwrap_or_else(|| Err(ParquetError::General("the rows end early".into())))?;
-            others.fields = row.into_columns().into_iter().map(|(_, field)| field).collect();
-        }
-        Ok(true)
-    }
 }
 
-/// What a plain column of numbers or booleans holds; `None` for all others.
-fn kind(field: &Type) -> Option<Kind> {
-    if !field.is_primitive() || field.get_basic_info().repetition() == parquet::basic::Repetition::REPEATED {
-        return None;
-    }
-    let info = field.get_basic_info();
-    let signed = match (info.logical_type_ref(), info.converted_type()) {
-        (Some(LogicalType::Integer(integer)), _) => integer.is_signed,
-        (Some(_), _) => return None,
-        (None, ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64) => false,
-        (None, ConvertedType::INT_8 | ConvertedType::INT_16 | ConvertedType::INT_32 | ConvertedType::INT_64) => true,
-        (None, ConvertedType::NONE) => true,
-        (None, _) => return None,
+/// What a field holds; `leaf`: the place of its first column of values.
+fn kind(field: &Type, leaf: Option<usize>) -> Kind {
+    let leaf = match leaf {
+        Some(leaf) if field.is_primitive() && field.get_basic_info().repetition() != Repetition::REPEATED => leaf,
+        _ => return Kind::Other("nested values"),
     };
-    match field.get_physical_type() {
-        Physical::BOOLEAN => Some(Kind::Boolean),
-        Physical::INT32 | Physical::INT64 => Some(if signed { Kind::Signed } else { Kind::Unsigned }),
-        Physical::FLOAT | Physical::DOUBLE => Some(Kind::Float),
-        _ => None,
-    }
+    let info = field.get_basic_info();
+    let (precision, scale) = (field.get_precision(), field.get_scale());
+    let decimal = match (0..=MOST_SCALE).contains(&scale) && precision >= scale {
+        true => Ok(ValueKind::Decimal { precision, scale }),
+        false => Err("such decimals"),
+    };
+    let whole = |signed| if signed { ValueKind::Signed } else { ValueKind::Unsigned };
+    let values = match (field.get_physical_type(), info.logical_type_ref(), info.converted_type()) {
+        (Physical::INT96, ..) => Err("times"),
+        (_, Some(LogicalType::Time(_) | LogicalType::Timestamp(_)), _) => Err("times"),
+        (_, None, ConvertedType::TIME_MILLIS | ConvertedType::TIME_MICROS) => Err("times"),
+        (_, None, ConvertedType::TIMESTAMP_MILLIS | ConvertedType::TIMESTAMP_MICROS) => Err("times"),
+        (_, Some(LogicalType::Date), _) | (_, None, ConvertedType::DATE) => Err("dates"),
+        (Physical::BOOLEAN, ..) => Ok(ValueKind::Boolean),
+        (Physical::FLOAT | Physical::DOUBLE, ..) => Ok(ValueKind::Float),
+        (_, Some(LogicalType::Decimal(_)), _) | (_, None, ConvertedType::DECIMAL) => decimal,
+        (Physical::INT32 | Physical::INT64, Some(LogicalType::Integer(integer)), _) => Ok(whole(integer.is_signed)),
+        (Physical::INT32 | Physical::INT64, _, converted) => Ok(whole(!matches!(
+            converted,
+            ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64
+        ))),
+        (Physical::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Float16), _) => Ok(ValueKind::Half),
+        (Physical::BYTE_ARRAY, Some(LogicalType::String | LogicalType::Enum | LogicalType::Json), _) => Ok(ValueKind::Text),
+        (Physical::BYTE_ARRAY, None, ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::JSON) => Ok(ValueKind::Text),
+        _ => Err("raw bytes"),
+    };
+    values.map_or_else(Kind::Other, |values| Kind::Column { leaf, values })
 }
 
-impl PlainColumn {
+impl Column {
     fn fill(&mut self, rows: usize) -> ParquetResult<()> {
-        self.values.clear();
-        self.present.clear();
-        let (values, present, optional) = (&mut self.values, &mut self.present, self.optional);
-        let unsigned = self.kind == Kind::Unsigned;
-        match &mut self.reader {
-            Some(ColumnReader::BoolColumnReader(r)) => read(r, rows, optional, values, present, |v| f64::from(u8::from(v))),
-            Some(ColumnReader::Int32ColumnReader(r)) if unsigned => {
-                read(r, rows, optional, values, present, |v| f64::from(v as u32))
+        let Column { kind, descriptor, reader, bits, texts, present, .. } = self;
+        bits.clear();
+        texts.clear();
+        present.clear();
+        let kind = *kind;
+        let rows = Wanted { rows, optional: descriptor.max_def_level() > 0 };
+        match reader {
+            Some(ColumnReader::BoolColumnReader(r)) => rows.read(r, bits, present, |v| Ok(u64::from(v))),
+            Some(ColumnReader::Int32ColumnReader(r)) => rows.read(r, bits, present, |v| match kind {
+                ValueKind::Decimal { precision, scale } => decimal(Decimal::from_i32(v, precision, scale)),
+                ValueKind::Unsigned => Ok(u64::from(v as u32)),
+                _ => Ok(i64::from(v) as u64),
+            }),
+            Some(ColumnReader::Int64ColumnReader(r)) => rows.read(r, bits, present, |v| match kind {
+                ValueKind::Decimal { precision, scale } => decimal(Decimal::from_i64(v, precision, scale)),
+                _ => Ok(v as u64),
+            }),
+            Some(ColumnReader::FloatColumnReader(r)) => rows.read(r, bits, present, |v| Ok(f64::from(v).to_bits())),
+            Some(ColumnReader::DoubleColumnReader(r)) => rows.read(r, bits, present, |v| Ok(v.to_bits())),
+            Some(ColumnReader::ByteArrayColumnReader(r)) if kind == ValueKind::Text => rows.read(r, texts, present, |v| match v
+                .len()
+            {
+                size if size > MOST_CELL => Err(damaged(&format!("a text has {size} bytes; at most {MOST_CELL} can be read"))),
+                _ => Ok(v),
+            }),
+            Some(ColumnReader::ByteArrayColumnReader(r)) => rows.read(r, bits, present, |v| of_bytes(v, kind, descriptor)),
+            Some(ColumnReader::FixedLenByteArrayColumnReader(r)) => {
+                rows.read(r, bits, present, |v| of_bytes(v.into(), kind, descriptor))
             }
-            Some(ColumnReader::Int32ColumnReader(r)) => read(r, rows, optional, values, present, f64::from),
-            Some(ColumnReader::Int64ColumnReader(r)) if unsigned => read(r, rows, optional, values, present, |v| v as u64 as f64),
-            Some(ColumnReader::Int64ColumnReader(r)) => read(r, rows, optional, values, present, |v| v as f64),
-            Some(ColumnReader::FloatColumnReader(r)) => read(r, rows, optional, values, present, f64::from),
-            Some(ColumnReader::DoubleColumnReader(r)) => read(r, rows, optional, values, present, |v| v),
-            _ => Err(ParquetError::General("a column of numbers is of another type than the schema says".into())),
+            Some(ColumnReader::Int96ColumnReader(_)) | None => Err(damaged("a column is of another type than the schema says")),
         }
     }
 
     fn cell(&self, place: usize) -> Cell<'_> {
-        match (self.present[place], self.kind) {
-            (false, _) => Cell::Missing,
-            (true, Kind::Boolean) => Cell::Boolean(self.values[place] != 0.0),
-            (true, _) => Cell::Number(self.values[place]),
+        if !self.present[place] {
+            return Cell::Missing;
+        }
+        match self.kind {
+            ValueKind::Boolean => Cell::Boolean(self.bits[place] != 0),
+            ValueKind::Signed => Cell::whole(i128::from(self.bits[place] as i64)),
+            ValueKind::Unsigned => Cell::whole(i128::from(self.bits[place])),
+            ValueKind::Float | ValueKind::Half | ValueKind::Decimal { .. } => Cell::Number(f64::from_bits(self.bits[place])),
+            ValueKind::Text => {
+                std::str::from_utf8(self.texts[place].data()).map_or(Cell::Other("texts that are not UTF-8"), Cell::Text)
+            }
         }
     }
 }
 
-/// Reads `rows` values; those that are null leave a 0 that is not present.
-fn read<T: DataType>(
-    reader: &mut ColumnReaderImpl<T>,
-    rows: usize,
-    optional: bool,
-    out: &mut Vec<f64>,
-    present: &mut Vec<bool>,
-    number: impl Fn(T::T) -> f64,
-) -> ParquetResult<()> {
-    while out.len() < rows {
-        let (mut values, mut levels) = (Vec::new(), Vec::new());
-        let (records, _, _) = reader.read_records(rows - out.len(), optional.then_some(&mut levels), None, &mut values)?;
-        if records == 0 {
-            return Err(ParquetError::General("a column ends early".into()));
+/// The bits of a decimal as a number: its text is exact to the last digit.
+fn decimal(value: Decimal) -> ParquetResult<u64> {
+    let text = Field::Decimal(value).to_string();
+    text.parse().map(f64::to_bits).map_err(|_| damaged(&format!("`{text}` is no decimal")))
+}
+
+/// The bits of a decimal or of a number of 16 bits.
+fn of_bytes(value: ByteArray, kind: ValueKind, descriptor: &ColumnDescPtr) -> ParquetResult<u64> {
+    match kind {
+        ValueKind::Decimal { precision, scale } if value.len() <= MOST_DECIMAL => {
+            decimal(Decimal::from_bytes(value, precision, scale))
         }
-        let mut values = values.into_iter().map(&number);
-        let mut next = |is_there: bool| {
-            out.push(if is_there { values.next().unwrap_or(f64::NAN) } else { 0.0 });
-            present.push(is_there);
-        };
-        match optional {
-            true => levels.iter().for_each(|level| next(*level > 0)),
-            false => (0..records).for_each(|_| next(true)),
-        }
+        ValueKind::Half => match Field::convert_byte_array(descriptor, value)? {
+            Field::Float16(value) => Ok(value.to_f64().to_bits()),
+            _ => Err(damaged("a number of 16 bits is none")),
+        },
+        _ => Err(damaged(&format!("a decimal has {} bytes; at most {MOST_DECIMAL} can be read", value.len()))),
     }
-    Ok(())
+}
+
+/// Values to decode of a column.
+#[derive(Clone, Copy)]
+struct Wanted {
+    rows: usize,
+    /// Whether there may be nulls. These leave a value that is not present.
+    optional: bool,
+}
+
+impl Wanted {
+    fn read<T: DataType, V: Default>(
+        self,
+        reader: &mut ColumnReaderImpl<T>,
+        out: &mut Vec<V>,
+        present: &mut Vec<bool>,
+        convert: impl Fn(T::T) -> ParquetResult<V>,
+    ) -> ParquetResult<()> {
+        while out.len() < self.rows {
+            let (mut values, mut levels) = (Vec::new(), Vec::new());
+            let left = self.rows - out.len();
+            let (records, _, _) = reader.read_records(left, self.optional.then_some(&mut levels), None, &mut values)?;
+            if records == 0 || records > left {
+                return Err(damaged("a column has fewer values than the file has rows"));
+            }
+            let mut values = values.into_iter();
+            for row in 0..records {
+                let is_there = !self.optional || levels.get(row).is_some_and(|level| *level > 0);
+                let value = if is_there { values.next().map(&convert).transpose()? } else { Some(V::default()) };
+                out.push(value.ok_or_else(|| damaged("a column has fewer values than it says"))?);
+                present.push(is_there);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Rows for ParquetRows {
     fn only(&mut self, columns: &[usize]) {
-        let mut others = 0;
-        self.sources = (0..self.fields.len())
-            .map(|field| if columns.contains(&field) { self.source(field, &mut others) } else { Source::Unused })
-            .collect();
+        self.sources = (0..self.kinds.len()).map(|_| Source::Unused).collect();
+        columns.iter().for_each(|field| self.sources[*field] = self.source(self.kinds[*field]));
+        let is_text = |source: &Source| matches!(source, Source::Column(column) if column.kind == ValueKind::Text);
+        self.chunk = if self.sources.iter().any(is_text) { CHUNK_OF_TEXTS } else { CHUNK };
     }
 
     fn advance(&mut self) -> Result<bool> {
-        let more = self.next().map_err(|e| anyhow!("cannot read row {} of the Parquet file: {}", self.row + 1, explain(&e)))?;
-        self.row += usize::from(more);
-        Ok(more)
+        self.place += 1;
+        if self.place >= self.decoded {
+            let filled = contain(|| self.fill()).unwrap_or_else(|| Err(damaged("the file is damaged")));
+            let problem = || format!("cannot read row {} of the Parquet file", self.row + 1);
+            if !filled.map_err(|e| anyhow!(explain(&e))).with_context(problem)? {
+                return Ok(false);
+            }
+        }
+        self.row += 1;
+        Ok(true)
     }
 
     fn cell(&self, column: usize) -> Cell<'_> {
-        match (&self.sources[column], &self.others) {
-            (Source::Plain(column), _) => column.cell(self.place),
-            (Source::Other(place), Some(others)) => cell_of(&others.fields[*place]),
-            _ => Cell::Missing,
+        match &self.sources[column] {
+            Source::Column(column) => column.cell(self.place),
+            Source::Other(what) => Cell::Other(what),
+            Source::Unused => Cell::Missing,
         }
     }
 
@@ -259,35 +383,158 @@ impl Rows for ParquetRows {
     }
 
     fn count(&self) -> Option<usize> {
-        usize::try_from(self.reader.metadata().file_metadata().num_rows()).ok()
+        let rows = |group: &RowGroupMetaData| usize::try_from(group.num_rows()).unwrap_or(0);
+        Some(self.metadata.row_groups().iter().map(rows).fold(0, usize::saturating_add))
     }
 }
 
-fn cell_of(field: &Field) -> Cell<'_> {
-    match field {
-        Field::Null => Cell::Missing,
-        Field::Bool(v) => Cell::Boolean(*v),
-        Field::Byte(v) => Cell::Number(f64::from(*v)),
-        Field::Short(v) => Cell::Number(f64::from(*v)),
-        Field::Int(v) => Cell::Number(f64::from(*v)),
-        Field::Long(v) => Cell::Number(*v as f64),
-        Field::UByte(v) => Cell::Number(f64::from(*v)),
-        Field::UShort(v) => Cell::Number(f64::from(*v)),
-        Field::UInt(v) => Cell::Number(f64::from(*v)),
-        Field::ULong(v) => Cell::Number(*v as f64),
-        Field::Float16(v) => Cell::Number(v.to_f64()),
-        Field::Float(v) => Cell::Number(f64::from(*v)),
-        Field::Double(v) => Cell::Number(*v),
-        // Its text is the decimal number, exact to the last digit.
-        decimal @ Field::Decimal(_) => decimal.to_string().parse().map_or(Cell::Other("such decimals"), Cell::Number),
-        Field::Str(v) => Cell::Text(v),
-        Field::Bytes(_) => Cell::Other("raw bytes"),
-        Field::Date(_) => Cell::Other("dates"),
-        Field::TimeMillis(_) | Field::TimeMicros(_) | Field::TimestampMillis(_) | Field::TimestampMicros(_) => {
-            Cell::Other("times")
+/// The file, in pieces that lie inside it.
+struct Chunks {
+    file: File,
+    size: u64,
+}
+
+impl Chunks {
+    fn bytes(&self, start: u64, length: u64) -> ParquetResult<Vec<u8>> {
+        if start.checked_add(length).is_none_or(|end| end > self.size) {
+            return Err(damaged("a part of it lies beyond its end"));
         }
-        Field::Group(_) | Field::ListInternal(_) | Field::MapInternal(_) => Cell::Other("nested values"),
+        let mut bytes = vec![0; length as usize];
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut bytes)?;
+        Ok(bytes)
     }
+}
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = Cursor<Vec<u8>>;
+
+    /// The header of the page at `start`, whose sizes are checked.
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        let rest = self.size.saturating_sub(start);
+        let mut length = HEADER;
+        loop {
+            let bytes = self.bytes(start, length.min(rest))?;
+            match thrift::page_sizes(&bytes) {
+                Ok(PageSizes { uncompressed, compressed }) => {
+                    let sizes = [uncompressed, compressed];
+                    if !sizes.iter().all(|size| (0..=MOST_PAGE).contains(size)) || uncompressed > compressed * MOST_RATIO {
+                        return Err(damaged(&format!(
+                            "a page says that it has {uncompressed} bytes, compressed {compressed}; at most {MOST_PAGE} can be read"
+                        )));
+                    }
+                    return Ok(Cursor::new(bytes));
+                }
+                Err(Fault::Short) if length < rest && length < MOST_HEADER => length *= 16,
+                Err(_) => return Err(damaged("the header of a page is damaged")),
+            }
+        }
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        Ok(self.bytes(start, length as u64)?.into())
+    }
+}
+
+/// The pages of a column, each checked before its values are decoded.
+struct Pages {
+    pages: SerializedPageReader<Chunks>,
+    descriptor: ColumnDescPtr,
+}
+
+impl Pages {
+    fn check(&self, page: &Page) -> ParquetResult<()> {
+        match page {
+            Page::DictionaryPage { buf, num_values, .. } => {
+                let least = match self.descriptor.physical_type() {
+                    Physical::BOOLEAN => 1,
+                    Physical::INT32 | Physical::FLOAT | Physical::BYTE_ARRAY => 4,
+                    Physical::INT64 | Physical::DOUBLE => 8,
+                    Physical::INT96 => 12,
+                    Physical::FIXED_LEN_BYTE_ARRAY => usize::try_from(self.descriptor.type_length()).unwrap_or(0).max(1),
+                };
+                if buf.len() > MOST_DICTIONARY {
+                    let size = buf.len();
+                    return Err(damaged(&format!("a dictionary has {size} bytes; at most {MOST_DICTIONARY} can be read")));
+                }
+                if (*num_values as usize).saturating_mul(least) > buf.len() {
+                    return Err(damaged("a dictionary has fewer values than it says"));
+                }
+            }
+            Page::DataPage { buf, num_values, encoding, def_level_encoding, .. } if is_of_lengths(*encoding) => {
+                let levels = match (self.descriptor.max_def_level(), def_level_encoding) {
+                    (0, _) => Some(0),
+                    (_, Encoding::RLE) => {
+                        let length = buf.first_chunk::<4>().map(|length| u32::from_le_bytes(*length) as usize);
+                        length.and_then(|length| length.checked_add(4))
+                    }
+                    // One bit each: there are no deeper ones.
+                    _ => Some((*num_values as usize).div_ceil(8)),
+                };
+                check_lengths(buf, levels, *num_values, *encoding)?;
+            }
+            Page::DataPageV2 { buf, num_values, encoding, def_levels_byte_len, rep_levels_byte_len, .. }
+                if is_of_lengths(*encoding) =>
+            {
+                let levels = (*def_levels_byte_len as usize).checked_add(*rep_levels_byte_len as usize);
+                check_lengths(buf, levels, *num_values, *encoding)?;
+            }
+            Page::DataPage { .. } | Page::DataPageV2 { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+/// Whether values are encoded with a list of lengths, for which the format's crate makes room before it reads them.
+fn is_of_lengths(encoding: Encoding) -> bool {
+    matches!(encoding, Encoding::DELTA_LENGTH_BYTE_ARRAY | Encoding::DELTA_BYTE_ARRAY)
+}
+
+/// Whether the lists of lengths behind the first `levels` bytes are no longer than there are values.
+fn check_lengths(bytes: &[u8], levels: Option<usize>, values: u32, encoding: Encoding) -> ParquetResult<()> {
+    if encoding == Encoding::DELTA_BYTE_ARRAY && bytes.len() > MOST_SHARED {
+        let size = bytes.len();
+        return Err(damaged(&format!("a page of texts has {size} bytes; at most {MOST_SHARED} can be read in its encoding")));
+    }
+    let lists = if encoding == Encoding::DELTA_BYTE_ARRAY { 2 } else { 1 };
+    let start = levels.and_then(|levels| bytes.get(levels..));
+    let end = (0..lists).fold(start, |bytes, _| after_delta_stream(bytes?, u64::from(values)));
+    end.map(|_| ()).ok_or_else(|| damaged("a page of texts has fewer lengths than it says"))
+}
+
+impl Iterator for Pages {
+    type Item = ParquetResult<Page>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
+}
+
+impl PageReader for Pages {
+    fn get_next_page(&mut self) -> ParquetResult<Option<Page>> {
+        let page = self.pages.get_next_page()?;
+        page.iter().try_for_each(|page| self.check(page))?;
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> ParquetResult<Option<PageMetadata>> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> ParquetResult<()> {
+        self.pages.skip_next_page()
+    }
+}
+
+fn damaged(what: &str) -> ParquetError {
+    ParquetError::General(what.to_string())
 }
 
 /// The message without the crate's own "Parquet error:" in front of it.

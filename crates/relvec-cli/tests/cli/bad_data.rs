@@ -44,8 +44,8 @@ fn headers() {
     folder.fails(1, "fit d.csv --target a --drop b,c -o m.json", &["no feature"]);
     refused("a,y,a\n1,2,3\n", &["`a` twice", "1 and 3"]);
     refused(",a,y\n1,2,3\n", &["column 1", "no name"]);
-    refused("a;b;y\n1;2\n", &["row 1 (line 2)", "2 cell(s)", "3"]);
-    refused("a,y\n1,2\n3,4,5\n", &["row 2 (line 3)", "3 cell(s)", "2"]);
+    refused("a;b;y\n1;2\n", &["row 1 (line 2)", "2 cells", "3"]);
+    refused("a,y\n1,2\n3,4,5\n", &["row 2 (line 3)", "3 cells", "2"]);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn cells() {
     refused("a,y\n1,2\n1e999,4\n", &["column `a`", "inf", "finite"]);
     refused("a,y\n1,2\n3,nan\n", &["column `y`", "NaN", "finite"]);
     refused("a,y\n1,2\nNA,4\n", &["`NA`", "missing"]);
-    refused("a;y\n1;2\n1,5;4\n", &["`1,5`", "decimal point"]);
+    refused("a,y\n1,2\n\"1,5\",4\n", &["`1,5`", "decimal point"]);
     // One bad cell at the very top does not make a text column.
     refused("a,y\noops,2\n3,4\n5,6\n", &["row 1", "column `a`", "`oops`"]);
 }

@@ -1,0 +1,227 @@
+//! Numbers as people write them: decimal commas, thousands separators, units.
+
+/// Longest unit, in characters.
+const LONGEST_UNIT: usize = 12;
+
+/// Which of the two decimal marks the cells of a column have, read one after the other. Commas are decimal marks only if
+/// every cell of the column fits.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Marks {
+    /// Row and value of the first cell with a comma; row of the first with a point.
+    comma: Option<(usize, f64)>,
+    point: Option<usize>,
+    /// Whether a cell rules out that the commas separate thousands.
+    sure: bool,
+}
+
+impl Marks {
+    /// Reads the cell `text` of `row`.
+    ///
+    /// # Errors
+    /// It is no number, or has another decimal mark than a cell before: says so after the cell.
+    pub fn read(&mut self, text: &str, row: usize) -> Result<f64, String> {
+        let plain = text.parse().ok();
+        let value = plain.or_else(|| decimal_comma(text)).ok_or_else(|| format!("is not a number{}", hint(text)))?;
+        let other =
+            |has: &str, row, other: &str| format!("has a decimal {has}, and the column has a decimal {other} in row {row}");
+        match (plain.is_some(), self.comma, self.point) {
+            (true, Some((row, _)), _) if text.contains('.') => return Err(other("point", row, "comma")),
+            (false, _, Some(row)) => return Err(other("comma", row, "point")),
+            (true, ..) if text.contains('.') => self.point = self.point.or(Some(row)),
+            // Four digits in a row, or an exponent, where thousands would be separated.
+            (true, ..) => {
+                let unsigned = text.trim_start_matches(['+', '-']);
+                self.sure |= unsigned.len() > 3 || !unsigned.bytes().all(|b| b.is_ascii_digit());
+            }
+            (false, ..) => {
+                self.comma = self.comma.or(Some((row, value)));
+                self.sure |= grouped(text).is_none();
+            }
+        }
+        Ok(value)
+    }
+
+    /// What to say if every comma can be a decimal mark or separate thousands.
+    pub fn doubt(&self) -> Option<String> {
+        let (row, value) = self.comma.filter(|_| !self.sure)?;
+        let text = format!("{value:.3}").replace('.', ",");
+        Some(format!("{}, and no cell of the column says which (row {row})", readings(&text)?))
+    }
+}
+
+/// The value of a number with a decimal comma, such as 0,5 or -1,25e3.
+pub(super) fn decimal_comma(text: &str) -> Option<f64> {
+    let (whole, rest) = text.split_once(',')?;
+    let whole = whole.trim_start_matches(['+', '-']);
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    let fits = digits(whole) && text.len() - rest.len() - whole.len() <= 2 && !rest.contains([',', '.']);
+    let fits = fits && (!whole.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit()));
+    if fits { text.replacen(',', ".", 1).parse().ok() } else { None }
+}
+
+/// A number whose commas can separate thousands, without them: 1 to 3 digits, then groups of three. No such number
+/// begins with 0.
+fn grouped(text: &str) -> Option<String> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let mut groups = unsigned.split(',');
+    let first = groups.next().filter(|first| (1..=3).contains(&first.len()) && !first.starts_with('0'))?;
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    let rest: Vec<&str> = groups.collect();
+    let fits = digits(first) && !rest.is_empty() && rest.iter().all(|group| group.len() == 3 && digits(group));
+    fits.then(|| text.replace(',', ""))
+}
+
+/// Both readings of a number with commas that may separate thousands.
+fn readings(text: &str) -> Option<String> {
+    let thousands = grouped(text)?;
+    Some(match decimal_comma(text) {
+        Some(value) => format!("`{text}` is {value} with a decimal comma and {thousands} with a thousands separator"),
+        None => format!("`{text}` is {thousands} with thousands separators"),
+    })
+}
+
+/// What a cell that is a number to a reader, but not plain, may mean.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Quantity {
+    /// Letters behind the number; empty for signs such as % or $.
+    pub unit: String,
+    /// Its readings as numbers.
+    pub readings: String,
+}
+
+/// The quantity that `text` is, such as 5%, $5.50, 1,010 or 12 kg; `None` if it is a plain number or something else.
+pub(crate) fn quantity(text: &str) -> Option<Quantity> {
+    let is_sign = |c: char| "+-\u{2212}".contains(c);
+    let is_currency = |c: char| "$\u{a2}\u{a3}\u{a4}\u{a5}\u{20a0}".contains(c) || ('\u{20a0}'..='\u{20cf}').contains(&c);
+    let inner = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')).unwrap_or(text);
+    let body = inner.trim_start_matches(|c: char| is_sign(c) || is_currency(c) || c.is_whitespace());
+    let mark = |c: char| c.is_ascii_digit() || ".,'\u{2019}_".contains(c) || c.is_whitespace();
+    let end = body.find(|c| !mark(c)).unwrap_or(body.len());
+    let number = body[..end].trim();
+    let unit = body[end..].trim();
+    if unit.chars().count() > LONGEST_UNIT || unit.contains(|c: char| c.is_ascii_digit() || ",;:()-".contains(c)) {
+        return None;
+    }
+    let plain = plain(number)?;
+    if text.parse::<f64>().is_ok() {
+        return None;
+    }
+    let readings = readings(number).unwrap_or_else(|| match unit {
+        "%" => format!("`{text}` is {plain} in percent and {} as a share", plain / 100.0),
+        _ => format!("`{text}` is {plain} as a plain number"),
+    });
+    let letters = unit.chars().any(char::is_alphabetic);
+    Some(Quantity { unit: if letters { unit.to_string() } else { String::new() }, readings })
+}
+
+/// The value of digits with a decimal mark, or in groups of three.
+fn plain(number: &str) -> Option<f64> {
+    if !number.contains(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let value = number.parse().ok().or_else(|| decimal_comma(number)).or_else(|| grouped(number)?.parse().ok());
+    value.or_else(|| {
+        // Groups of three apart by one mark, then perhaps another mark and decimals.
+        let mark = number.chars().find(|c| !c.is_ascii_digit())?;
+        let last = number.chars().rev().find(|c| !c.is_ascii_digit())?;
+        let (whole, decimals) = if last == mark { (number, "") } else { number.rsplit_once(last)? };
+        let groups: Vec<&str> = whole.split(mark).collect();
+        let digits = |part: &&str| part.bytes().all(|b| b.is_ascii_digit());
+        let fits = ".,".contains(last) || last == mark;
+        let fits = fits && (1..=3).contains(&groups[0].len()) && groups[1..].iter().all(|group| group.len() == 3);
+        let fits = fits && groups.iter().all(digits) && digits(&decimals);
+        if fits { format!("{}.{decimals}", groups.concat()).parse().ok() } else { None }
+    })
+}
+
+/// What to do about a cell that is no number, after "is not a number".
+pub(super) fn hint(text: &str) -> String {
+    let missing = ["na", "n/a", "null", "none", "?", "-", "."];
+    if missing.contains(&text.to_lowercase().as_str()) {
+        return "; fill in missing values or leave such rows out".to_string();
+    }
+    if let Some(readings) = readings(text) {
+        return format!(": {readings}; write the number without commas");
+    }
+    if decimal_comma(text).is_some() {
+        return " (a decimal point is expected, not a comma)".to_string();
+    }
+    match quantity(text) {
+        Some(quantity) => format!(": {}; write numbers alone, without units and separators", quantity.readings),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimal_commas_are_read() {
+        let cases = [("0,124", 0.124), ("-1,5", -1.5), ("+12,", 12.0), (",5", 0.5), ("1,5e-3", 0.0015), ("1234,5", 1234.5)];
+        for (text, value) in cases {
+            assert_eq!(decimal_comma(text), Some(value), "{text}");
+        }
+        for text in ["", ",", "-,", "1,2,3", "1.000,5", "a,5", "1,a", "--1,5", "1,+5", "1 ,5", "inf,5"] {
+            assert_eq!(decimal_comma(text), None, "{text}");
+        }
+    }
+
+    fn read(cells: &[&str]) -> (Result<Vec<f64>, String>, Option<String>) {
+        let mut marks = Marks::default();
+        let values = cells.iter().enumerate().map(|(row, text)| marks.read(text, row + 1)).collect();
+        (values, marks.doubt())
+    }
+
+    #[test]
+    fn commas_are_decimal_marks_if_every_cell_fits_and_one_is_no_thousand() {
+        let fits = [
+            (&["0,124", "0,311"][..], vec![0.124, 0.311]),
+            (&["1,010", "0,5"], vec![1.01, 0.5]),
+            (&["1,010", "1200"], vec![1.01, 1200.0]),
+            (&["1,010", "1e5"], vec![1.01, 1e5]),
+            (&["7", "8"], vec![7.0, 8.0]),
+            (&["7.5", "8.123"], vec![7.5, 8.123]),
+        ];
+        for (cells, values) in fits {
+            assert_eq!(read(cells), (Ok(values), None), "{cells:?}");
+        }
+        for cells in [&["1,010"][..], &["7", "1,010"], &["-123,456", "999"]] {
+            assert!(read(cells).1.is_some(), "{cells:?}");
+        }
+        let (_, doubt) = read(&["7", "1,010"]);
+        let expected = "`1,010` is 1.01 with a decimal comma and 1010 with a thousands separator, and no cell of the column says \
+                        which (row 2)";
+        assert_eq!(doubt.as_deref(), Some(expected));
+        for cells in [&["0,5", "1.5"][..], &["1.5", "0,5"], &["0,5", "1,234,567"], &["0,5", "x"]] {
+            assert!(read(cells).0.is_err(), "{cells:?}");
+        }
+    }
+
+    #[test]
+    fn quantities_are_told_from_names() {
+        let cases = [
+            ("5%", "", "5 in percent and 0.05 as a share"),
+            ("$5.50", "", "5.5 as a plain number"),
+            ("-$5.50", "", "5.5"),
+            ("(5.50)", "", "5.5"),
+            ("5,50 \u{20ac}", "", "5.5"),
+            ("1,010", "", "1.01 with a decimal comma and 1010 with"),
+            ("1,234,567", "", "1234567 with thousands"),
+            ("1.234,5", "", "1234.5"),
+            ("12 345", "", "12345"),
+            ("1'010.5", "", "1010.5"),
+            ("12 kg", "kg", "12 as"),
+            ("3.5km/h", "km/h", "3.5"),
+        ];
+        for (text, unit, readings) in cases {
+            let found = quantity(text).unwrap_or_else(|| panic!("{text}"));
+            assert_eq!(found.unit, unit, "{text}");
+            assert!(found.readings.contains(readings), "{text}: {}", found.readings);
+        }
+        for text in ["", "red", "5", "-0.5e3", "Q1", "class 3", "10-20", "2020-01-01", "1.2.3", "12:30", "3a4", "inf", "%", "a5%"]
+        {
+            assert_eq!(quantity(text), None, "{text}");
+        }
+    }
+}
