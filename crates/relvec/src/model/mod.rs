@@ -16,7 +16,6 @@ mod stored;
 use std::collections::BTreeSet;
 use std::f64::consts::PI;
 
-use libm::lgamma as ln_gamma;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -28,6 +27,7 @@ use crate::label::Label;
 use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
 use crate::report::Status;
+use crate::special::log_student_peak;
 
 pub(crate) use self::averaged::Learnt;
 pub use self::averaged::PosteriorRule;
@@ -314,9 +314,7 @@ impl Prediction {
         let variance = self.variance();
         let square = (&t - &self.mean).mapv(|r| r * r) / &variance;
         let shape = |square: f64| match self.noise_degrees {
-            Some(d) => {
-                ln_gamma(0.5 * (d + 1.0)) - ln_gamma(0.5 * d) - 0.5 * (d * PI).ln() - 0.5 * (d + 1.0) * (square / d).ln_1p()
-            }
+            Some(d) => log_student_peak(d) - 0.5 * ((2.0 * PI).ln() + (d + 1.0) * (square / d).ln_1p()),
             None => -0.5 * ((2.0 * PI).ln() + square),
         };
         square.mapv_into(shape) - variance.mapv_into(|v| 0.5 * v.ln())
@@ -330,15 +328,19 @@ impl Prediction {
 }
 
 impl Prediction {
-    /// Standard deviation of a new target, `[N]`: under Student-t noise its variance is degrees / (degrees - 2) of its
-    /// squared scale, and infinite for 2 degrees or fewer.
+    /// Standard deviation of a new target under Student-t noise, `[N]`: the noise variance is degrees / (degrees - 2)
+    /// of its squared scale, and infinite for 2 degrees or fewer.
     pub fn deviation(&self) -> Array1<f64> {
-        let wide = match self.noise_degrees {
-            Some(degrees) if degrees > 2.0 => degrees / (degrees - 2.0),
+        self.model_variance.mapv(|v| (v + self.student_variance()).sqrt())
+    }
+
+    /// The variance of Student-t noise.
+    fn student_variance(&self) -> f64 {
+        match self.noise_degrees {
+            Some(degrees) if degrees > 2.0 => degrees / (degrees - 2.0) * self.noise_variance,
             Some(_) => f64::INFINITY,
-            None => 1.0,
-        };
-        self.model_variance.mapv(|v| (v + wide * self.noise_variance).sqrt())
+            None => self.noise_variance,
+        }
     }
 }
 

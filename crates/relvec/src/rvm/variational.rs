@@ -3,7 +3,6 @@
 
 use std::f64::consts::PI;
 
-use libm::lgamma;
 use serde::{Deserialize, Serialize};
 
 use super::gain::{LEAST_PRECISION, Noise};
@@ -15,12 +14,10 @@ use super::workspace::Workspace;
 use crate::error::Result;
 use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
+use crate::special::{lgamma_rise, log_rise};
 
 /// A weight that the data determine less than this may be tried without.
 const USELESS: f64 = 0.5;
-/// From here on ln Gamma is differenced by its series, where three terms leave out less than rounding does:
-/// two values of ln Gamma(x) have no digits in common with their difference once x ln x is large.
-const SERIES_FROM: f64 = 64.0;
 
 /// Variational inference (Bishop & Tipping 2000). Every iteration raises the lower bound that takes the place of
 /// the log evidence. All weights stay in the model unless `prune` is set: which of them matter is told by how
@@ -279,23 +276,4 @@ fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Lo
 /// What a weight adds to the bound that touches no row, q(w) and q(alpha) at their best.
 fn spare(a: f64) -> f64 {
     lgamma_rise(a, 0.5) - a * log_rise(a, 0.5) - 0.5 * (a + 0.5).ln() + 0.5
-}
-
-/// ln Gamma(x + by) - ln Gamma(x), of positive numbers: no digits are lost where x is large.
-fn lgamma_rise(x: f64, by: f64) -> f64 {
-    if x < SERIES_FROM {
-        return lgamma(x + by) - lgamma(x);
-    }
-    // ln Gamma(x) = (x - 1/2) ln x - x + ln(2 pi) / 2 + tail(x).
-    let tail = |x: f64| {
-        let square = x * x;
-        (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * square)) / square) / x
-    };
-    by * (x + by).ln() + (x - 0.5) * log_rise(x, by) - by + tail(x + by) - tail(x)
-}
-
-/// ln(x + by) - ln x, of x > 0 and by >= 0.
-fn log_rise(x: f64, by: f64) -> f64 {
-    // Beyond that the quotient may overflow, and the difference is as good.
-    if by <= x { (by / x).ln_1p() } else { (x + by).ln() - x.ln() }
 }
