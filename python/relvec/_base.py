@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _parameters
+from . import _core, _labels, _parameters
 from ._progress import Callback, bound_line, line, observer
 from ._threads import threads
 
@@ -122,6 +122,8 @@ class KernelMachine(BaseEstimator):
         check_is_fitted(self)
         path = os.path.realpath(os.fspath(path))
         text = self._model.to_json()
+        if self._model.classifier:
+            text = _labels.add_to(text, self.classes_)
         handle, part = tempfile.mkstemp(prefix=".relvec-", suffix=".part", dir=os.path.dirname(path))
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
