@@ -355,6 +355,13 @@ class RelevanceVectorMachine(KernelMachine):
         if repairs["noise_capped"] and not repairs["constant_target"]:
             text = "the target seems free of noise; the noise estimate was held at its lower bound"
             warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
+        if "residual_over_noise" in repairs:
+            times = f"{repairs['residual_over_noise']:.3g}"
+            text = (
+                f"the given noise is too small to be reached: residuals are {times} times it, and predicted standard"
+                " deviations too small by about this factor; give a larger noise_variance, or None to learn it"
+            )
+            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
         # Of rules and of given landmarks all there are is what was asked for.
         size, found = self.dictionary, self.report_["candidates"]
         if not isinstance(size, str) and found < size and not left_out:
