@@ -49,6 +49,8 @@ const FORMAT: &str = "relvec-model";
 /// and most rows of a tile.
 const TILE_ENTRIES: usize = 1 << 16;
 const TILE_ROWS: usize = 512;
+/// Differences of two features up to here are half the largest number at most, and so are finite.
+const LARGEST_FEATURE: f64 = f64::MAX / 4.0;
 /// What is beyond these is in use.
 const WEIGHT_IN_USE: f64 = 1e-3;
 const DETERMINED_IN_USE: f64 = 0.5;
@@ -63,7 +65,8 @@ pub struct Expansion {
     /// classes one for each (one-versus-one: for each pair of them).
     #[serde(with = "stored::weights")]
     pub weights: Array2<f64>,
-    /// w_0 in units of the target, `[C]`; 0 if the bias was pruned or switched off.
+    /// w_0 in units of the target, `[C]`; 0 if the bias was pruned or switched off. Of counts in a model with a bias it has
+    /// the log of the mean rate, for an exposure of 1, in it: only that is left if the bias was pruned.
     #[serde(with = "stored::intercept")]
     pub intercept: Vec<f64>,
 }
@@ -420,7 +423,7 @@ impl Model {
         match &self.expansion.basis {
             FittedBasis::External { .. } => Err(Error::ExternalKernel),
             FittedBasis::Given {} => check_finite("rows to predict", x, self.relevance.iter().copied()),
-            FittedBasis::Kernel { .. } => check_finite("rows to predict", x, 0..x.ncols()),
+            FittedBasis::Kernel { .. } => check_features("rows to predict", x),
         }
     }
 
@@ -791,6 +794,18 @@ impl Scaling {
             }
         }
         out
+    }
+}
+
+/// Checks features of which a kernel takes differences: the first entry of `x` that is not finite, or too large to be
+/// subtracted from another, as an error.
+pub(crate) fn check_features(what: &'static str, x: ArrayView2<f64>) -> Result<()> {
+    check_finite(what, x, 0..x.ncols())?;
+    match x.indexed_iter().find(|(_, v)| v.abs() > LARGEST_FEATURE) {
+        Some(((row, column), value)) => {
+            Err(Error::Overflow { what: format!("a distance between {what} (row {row}, column {column} is {value:e})") })
+        }
+        None => Ok(()),
     }
 }
 
