@@ -82,20 +82,26 @@ fn outliers() {
 #[test]
 fn intervals_are_students_for_all_degrees_of_freedom() {
     let folder = Folder::with("d.csv", regression_table(40, ","));
-    // Half widths of the central 95 %, over the scale.
-    let half_widths =
-        [("0.3", 6582.0357), ("1.5", 6.0166631), ("2.5", 3.5746548), ("1e5", 1.9599877), ("1e8", 1.959964), ("1e300", 1.959964)];
-    for (degrees, half) in half_widths {
+    // Half widths of the central 95 % and of the central half, over the scale.
+    let half_widths = [
+        ("0.3", 6582.0356994, 3.0273369409),
+        ("1.5", 6.0166631044, 0.8725946625),
+        ("2.5", 3.5746548420, 0.7850136830),
+        ("1e5", 1.9599877075, 0.6744922036),
+        ("1e8", 1.9599640083, 0.6744897526),
+        ("1e300", 1.9599639845, 0.6744897502),
+    ];
+    for (degrees, outer, inner) in half_widths {
         let settings = format!("--set likelihood.noise_degrees={degrees} --set likelihood.noise_variance=0.04");
         folder.ok(&format!("fit d.csv --target y --likelihood student_t {settings} -o m.json"));
         let (_, wide) = folder.ok("predict m.json d.csv").csv();
-        let (mean, upper) = (numbers(&wide, 0), numbers(&wide, 3));
         let (_, middle) = folder.ok("predict m.json d.csv --level 0.5").csv();
         for i in 0..40 {
-            // Scale of the target: noise and what is not known of the weights.
-            let scale = (upper[i] - mean[i]) / half;
-            assert!((0.2..0.25).contains(&scale), "{degrees}: {scale}");
-            assert!(numbers(&middle, 3)[i] < upper[i], "{degrees}");
+            let half = |rows: &[Vec<String>]| numbers(rows, 3)[i] - numbers(rows, 0)[i];
+            // The scale of the target: noise, and what is not known of the weights.
+            assert!(half(&wide) > 0.2 * outer, "{degrees}");
+            let ratio = half(&wide) / half(&middle);
+            assert!((ratio / (outer / inner) - 1.0).abs() < 1e-6, "{degrees}: {ratio}");
         }
         folder.ok("score m.json d.csv --target y");
     }
