@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _parameters
+from . import _core, _labels, _parameters
 from ._progress import Callback, bound_line, line, observer
 from ._threads import threads
 
@@ -146,6 +146,8 @@ class KernelMachine(BaseEstimator):
         check_is_fitted(self)
         path = os.path.realpath(os.fspath(path))
         text = self._model.to_json()
+        if self._model.classifier:
+            text = _labels.add_to(text, self.classes_)
         handle, part = tempfile.mkstemp(prefix=".relvec-", suffix=".part", dir=os.path.dirname(path))
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
@@ -377,6 +379,13 @@ class RelevanceVectorMachine(KernelMachine):
         _parameters.warn_of_small_weights(self, repairs.get("small_weights"), stacklevel=6)
         if repairs["noise_capped"] and not repairs["constant_target"]:
             text = "the target seems free of noise; the noise estimate was held at its lower bound"
+            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
+        if "residual_over_noise" in repairs:
+            times = f"{repairs['residual_over_noise']:.3g}"
+            text = (
+                f"the given noise is too small to be reached: residuals are {times} times it, and predicted standard"
+                " deviations too small by about this factor; give a larger noise_variance, or None to learn it"
+            )
             warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
         # Of rules and of given landmarks all there are is what was asked for.
         size, found = self.dictionary, self.report_["candidates"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _core
+from . import _core, _labels
 from ._base import Kernel
 from .rvc import RVC
 from .rvr import RVR
@@ -93,7 +93,11 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         model.formulation or "rvc" if model.classifier else model.formulation or "rvr"
     ](**parameters)
     if model.classifier:
-        estimator.classes_ = np.array(model.classes if model.classes else range(model.n_classes))
+        labels = list(model.classes if model.classes else range(model.n_classes))
+        try:
+            estimator.classes_ = _labels.read(data.decode("utf-8"), labels)
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)!r}: {error}") from None
     estimator._adopt(model)
     return estimator
 

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from . import _core, _parameters
+from . import _core, _labels, _parameters
 from ._base import Float, Kernel, RelevanceVectorMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback
@@ -341,7 +341,7 @@ default="kmedoids"
             self._class_weights(classes.tolist(), numbers, weights),
             {"bernoulli": {}},
             target_names(y),
-            classes.tolist(),
+            _labels.for_file(classes),
             earlier=earlier,
         )
         self.classes_ = classes

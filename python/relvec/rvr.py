@@ -90,7 +90,7 @@ default="kmedoids"
         How the posterior of the weights is approximated for counts; with normal noise both are exact, and under
         Student-t noise there is no difference. ``"laplace"``: by the curvature of the likelihood at the mode.
         ``"averaged"``: by its mean under the posterior itself. Not for ``inference="variational"``. ``"auto"`` is
-        ``"laplace"`` here.
+        ``"laplace"`` here, unless that expects more than twice the counts that there are, as among many zeros.
     tol : float, default=None
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
@@ -532,7 +532,8 @@ default="kmedoids"
             `return_std`.
         return_cov : bool, default=False
             Whether to return the joint covariance of new observations instead of `return_std`: that of the model,
-            and of the noise on the diagonal. Not with a healed variance, which knows single rows only.
+            and of the noise on the diagonal. Not with a healed variance, which knows single rows only; for
+            ``"student_t"`` only if `noise_degrees_` is above 2, as the covariance is infinite otherwise.
         variance : {"posterior", "healed"}, default=None
             The variance, if not that of the constructor; ``"healed"`` needs a model that keeps rows. The mean belongs
             to it.
@@ -622,7 +623,8 @@ default="kmedoids"
             Seed of the draws.
         noise : bool, default=True
             Whether each value has noise of its own: draws of new observations, whose covariance is that of
-            ``predict(X, return_cov=True)``. Otherwise of the function.
+            ``predict(X, return_cov=True)``; the noise is Student-t for the likelihood ``"student_t"`` and normal
+            otherwise. Without it, draws of the function.
 
         Returns
         -------

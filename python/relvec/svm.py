@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _parameters
+from . import _core, _labels, _parameters
 from ._base import Float, Kernel, KernelMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback, observer, svm_line
@@ -257,7 +257,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             "probability": bool(self.probability),
             "seed": self._seed(self.random_state),
         }
-        self._fit(rows, numbers, weights, own, target_names(y), classes.tolist())
+        self._fit(rows, numbers, weights, own, target_names(y), _labels.for_file(classes))
         self.classes_ = classes
         self.class_weight_ = np.ones(len(classes))
         if isinstance(own["class_weights"], list):

@@ -1,6 +1,7 @@
 """Model files and pickles: everything comes back, and what is no model file is named."""
 
 import copy
+import datetime
 import json
 import math
 import os
@@ -15,7 +16,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
-from relvec import RVC, RVR, load
+from relvec import RVC, RVR, SVC, load
 from relvec._parameters import KERNELS
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
@@ -107,6 +108,17 @@ def test_a_noise_variance_that_was_given(tmp_path):
         # Beyond what 64-bit floats tell apart.
         np.array([2**60, 2**60 + 1]),
         np.array([0, 1], dtype=np.uint8),
+        np.array([-1, 1], dtype=np.int16),
+        np.array([7, 9], dtype=">i4"),
+        np.array([0, 2**62], dtype=np.uint64),
+        np.array([1.0, 3.0], dtype=np.float32),
+        np.array([-1.0, 1.0], dtype=np.float16),
+        np.array(["no", "yes"], dtype="<U9"),
+        np.array(["2020-01-01", "2021-06-30"], dtype="M8[D]"),
+        np.array(["2020-01-01T00:00:00.000000001", "2021-06-30"], dtype="M8[ns]"),
+        np.array(["2020", "2021"], dtype="M8[Y]"),
+        np.array([-3, 4], dtype="m8[h]"),
+        np.array([1, 10**18], dtype="m8[ns]"),
     ],
     ids=repr,
 )
@@ -115,12 +127,45 @@ def test_classes_come_back_as_what_they_were(names, tmp_path):
     file = tmp_path / "model.json"
     model.save(file)
     again = load(file)
+    assert again.classes_.dtype == names.dtype
     assert again.classes_.tolist() == names.tolist()
-    # The kind, if not the width, of each label.
+    assert again.predict(C).dtype == names.dtype
+    again.save(file)
+    assert load(file).classes_.dtype == names.dtype
     assert [type(label) for label in again.classes_.tolist()] == [type(label) for label in names.tolist()]
     assert again.predict(C).tolist() == model.predict(C).tolist()
     assert again.score(C, names[Y]) == model.score(C, names[Y])
     assert_array_equal(again.predict_proba(C), model.predict_proba(C))
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        # The first two by scikit-learn.
+        (np.array([datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)], dtype=object), "[Uu]nknown label type"),
+        (np.array([b"no", b"yes"]), "bytes"),
+        (np.array([0, 1], dtype=np.longdouble), "classes of type float|of type"),
+        (np.array(["2020-01-01", "NaT"], dtype="M8[D]"), "NaT"),
+        (np.array([0, 2**63], dtype=np.uint64), "9223372036854775808"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [RVC, SVC])
+def test_classes_that_a_file_cannot_hold_are_refused_by_name(estimator, names, says):
+    if names.dtype.itemsize <= 8 and names.dtype.kind == "f":
+        pytest.skip("long double is double here")
+    with pytest.raises((TypeError, ValueError), match=says):
+        estimator().fit(C, names[Y])
+
+
+def test_a_class_type_that_does_not_fit_the_classes_is_refused(tmp_path):
+    file = tmp_path / "model.json"
+    RVC().fit(C, np.array(["2020-01-01", "2021-06-30"], dtype="M8[D]")[Y]).save(file)
+    text = file.read_text()
+    assert "M8[D]" in text
+    for other in ("i8", "M8[Y]", "nonsense", "V3"):
+        file.write_text(text.replace("<M8[D]", other))
+        with pytest.raises(ValueError, match="class_dtype"):
+            load(file)
 
 
 @pytest.mark.parametrize("frames", [pd, pl])

@@ -8,6 +8,7 @@ from relvec import RVC, RVR, Statistics, load
 from scipy.optimize import minimize
 from scipy.special import gammaln
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.linear_model import PoissonRegressor
@@ -73,18 +74,22 @@ def test_counts_are_the_mode_of_the_posterior():
     model = RVR(gamma=0.05, likelihood="poisson").fit(X, COUNTS, exposure=DAYS)
     columns = np.exp(-0.05 * (X - model.relevance_vectors_[:, 0]) ** 2)
     weights, precisions = model.dual_coef_[0], model.alpha_
+    # The prior of the intercept is about the log of the mean rate.
+    middle = np.log((COUNTS.sum() + 0.5) / DAYS.sum())
     if np.isfinite(model.intercept_alpha_):
-        columns, weights = np.c_[np.ones(len(X)), columns], np.r_[model.intercept_, weights]
+        columns, weights = np.c_[np.ones(len(X)), columns], np.r_[model.intercept_ - middle, weights]
         precisions = np.r_[model.intercept_alpha_, precisions]
+    else:
+        assert_allclose(model.intercept_, middle)
 
     def loss(w):
-        f = columns @ w + np.log(DAYS)
+        f = columns @ w + middle + np.log(DAYS)
         value = np.sum(np.exp(f) - COUNTS * f + gammaln(COUNTS + 1)) + 0.5 * np.sum(precisions * w**2)
         return value, columns.T @ (np.exp(f) - COUNTS) + precisions * w
 
     best = minimize(loss, weights, jac=True, method="BFGS", options={"gtol": 1e-8})
     assert_allclose(loss(weights)[0], best.fun, rtol=1e-9)
-    rate = np.exp(columns @ weights)
+    rate = np.exp(columns @ weights + middle)
     hessian = np.diag(precisions) + (columns.T * (rate * DAYS)) @ columns
     evidence = -best.fun + 0.5 * np.sum(np.log(precisions)) - 0.5 * np.linalg.slogdet(hessian)[1]
     assert_allclose(model.log_evidence_, evidence, rtol=1e-7)
@@ -208,3 +213,40 @@ def test_bad_predictions():
     known = RVR(gamma=0.1).fit(X, UNEVEN, noise_variance=V)
     with pytest.raises(ValueError, match="one value per row"):
         known.predict(X, return_std=True, noise_variance=V[:3])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "degrees"),
+    [
+        ({"likelihood": "student_t", "noise_degrees": 7.0}, 7.0),
+        ({"likelihood": "student_t", "noise_degrees": 1e9}, 1e9),
+        ({"inference": "variational"}, None),
+    ],
+)
+def test_covariances_and_draws_agree_with_the_standard_deviation(parameters, degrees):
+    rows = np.linspace(-3, 3, 10)[:, np.newaxis]
+    model = RVR(gamma=0.3, **parameters).fit(rows, np.sin(rows[:, 0]) + 0.1 * np.cos(9 * rows[:, 0]))
+    mean, cov = model.predict(rows[:3], return_cov=True)
+    assert_allclose(np.sqrt(np.diag(cov)), model.predict(rows[:3], return_std=True)[1])
+    draws = model.sample_y(rows[:3], 50_000, random_state=1)
+    assert_allclose(draws.mean(axis=1), mean, atol=0.05 * np.sqrt(cov.max()))
+    assert_allclose(np.cov(draws), cov, atol=0.05 * cov.max())
+    if degrees is not None:
+        assert model.noise_degrees_ == degrees
+
+
+def test_no_covariance_with_two_degrees_of_freedom():
+    rows = np.linspace(-3, 3, 20)[:, np.newaxis]
+    model = RVR(likelihood="student_t", noise_degrees=2.0).fit(rows, np.sin(rows[:, 0]))
+    with pytest.raises(ValueError, match="2 degrees of freedom is infinite"):
+        model.predict(rows, return_cov=True)
+
+
+def test_noise_that_is_too_small_to_be_reached_warns():
+    rows = np.sort(np.random.default_rng(0).uniform(-3, 3, size=(30, 1)), axis=0)
+    target = np.sin(rows[:, 0])
+    with pytest.warns(ConvergenceWarning, match="noise is too small to be reached: residuals are"):
+        model = RVR(gamma=0.5, noise_variance=1e-18).fit(rows, target)
+    times = np.sqrt(np.mean((model.predict(rows) - target) ** 2)) / 1e-9
+    assert_allclose(model.report_["repairs"]["residual_over_noise"], times, rtol=1e-6)
+    assert "residual_over_noise" not in RVR(gamma=0.5, noise_variance=1e-2).fit(rows, target).report_["repairs"]

@@ -214,7 +214,7 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
     /// The interval of Student's t distribution, whose degrees of freedom say how well the noise is known: for
-    /// models of the variational scheme that have learnt it. std is then that distribution's
+    /// models of the variational scheme that have learnt it. std and samples are then that distribution's
     #[arg(long)]
     pub student_t: bool,
     /// The variance of the predictions, if not that of the model; healed needs a model that keeps rows

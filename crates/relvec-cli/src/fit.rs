@@ -468,6 +468,13 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
             repairs.constant_outputs.iter().filter_map(|k| model.targets.get(*k)).map(String::as_str).collect();
         eprintln!("warning: the same on every row: {}", list(&names, NAMES_SHOWN));
     }
+    if let Some(times) = repairs.residual_over_noise {
+        eprintln!(
+            "warning: the given noise is too small to be reached: residuals are {} times it, and predicted standard deviations \
+             too small by about this factor; give a larger noise variance, or leave it to be learnt",
+            significant(times, 3)
+        );
+    }
     if repairs.noise_capped {
         eprintln!("warning: the target seems free of noise; the noise estimate was held at its lower bound");
     }

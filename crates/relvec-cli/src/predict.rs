@@ -4,9 +4,11 @@ use std::io::{self, Write};
 
 use anyhow::{Context, Result, bail};
 use ndarray::{Array2, ArrayView1, ArrayView2};
+use rand::SeedableRng;
+use rand_distr::{ChiSquared, Distribution};
+use rand_pcg::Pcg64;
 use rayon::prelude::*;
 use relvec::{Decision, Draws, Likelihood, Model, Moderation, Prediction, Variance};
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::args::{PredictArgs, Task};
 use crate::blocks::Blocks;
@@ -14,7 +16,7 @@ use crate::decision::{self, class_name};
 use crate::model_file;
 use crate::output::{self, Output};
 use crate::progress::Pass;
-use crate::quantiles::CountDistribution;
+use crate::quantiles::{CountDistribution, half_width};
 use crate::summary::task;
 use crate::training::Known;
 
@@ -85,8 +87,10 @@ struct PredictionWriter<'a> {
     /// Whether the noise is Student's; if not, the standard deviation of what the quantile is of, over its scale.
     heavy: bool,
     spread: f64,
-    /// The same as a probability.
-    above: f64,
+    /// Probability of a value above `upper`.
+    tail: f64,
+    /// With `--student-t`: what the distance of each drawn function from the mean is multiplied by; else empty.
+    stretch: Vec<f64>,
     /// What is known of each row, and the name of its column.
     known: Option<(Known, &'a str)>,
 }
@@ -134,13 +138,13 @@ impl<'a> PredictionWriter<'a> {
             Some(count) => each.iter().enumerate().map(|one| draw(one, count)).collect::<relvec::Result<_>>()?,
             None => vec![],
         };
-        let above = 0.5 + args.level.unwrap_or(LEVEL) / 2.0;
+        let level = args.level.unwrap_or(LEVEL);
         let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
         let quantile = match (args.student_t || heavy, model.noise_degrees()) {
-            (false, _) => Normal::standard().inverse_cdf(above),
-            (true, Some(degrees)) if heavy || degrees > 2.0 => StudentsT::new(0.0, 1.0, degrees)?.inverse_cdf(above),
+            (false, _) => half_width(level, None),
+            (true, Some(degrees)) if heavy || degrees > 2.0 => half_width(level, Some(degrees)),
             // The target was constant.
-            (true, None) if heavy => Normal::standard().inverse_cdf(above),
+            (true, None) if heavy => half_width(level, None),
             (true, _) => bail!("--student-t is for regression by --inference variational, with the noise learnt"),
         };
         // 0 threads means one per processor.
@@ -151,7 +155,12 @@ impl<'a> PredictionWriter<'a> {
             (true, Some(degrees)) if degrees > 2.0 => (degrees / (degrees - 2.0)).sqrt(),
             _ => 1.0,
         };
-        Ok(PredictionWriter { model, pool, header, decision, variance, draws, quantile, heavy, spread, above, known })
+        let stretch = match (args.student_t && !heavy, model.noise_degrees(), args.samples) {
+            (true, Some(degrees), Some(count)) => stretch(degrees, count, args.seed)?,
+            _ => vec![],
+        };
+        let tail = 0.5 * (1.0 - level);
+        Ok(PredictionWriter { model, pool, header, decision, variance, draws, quantile, heavy, spread, tail, stretch, known })
     }
 
     /// `known`: what is known of each row, `[B]`, if anything is.
@@ -189,7 +198,9 @@ impl<'a> PredictionWriter<'a> {
                         let wider = |std: f64| known.get(n).map_or(std, |v| (std * std + v).sqrt());
                         let (mean, half) = (prediction.mean[n], self.quantile * wider(scale[n]));
                         cells.extend([mean, wider(std[n]), mean - half, mean + half]);
-                        cells.extend(drawn.get(k).iter().flat_map(|drawn| drawn.row(n).to_vec()));
+                        let by = |s: usize| self.stretch.get(s).copied();
+                        let stretched = |(s, value): (usize, &f64)| by(s).map_or(*value, |by| mean + by * (value - mean));
+                        cells.extend(drawn.get(k).iter().flat_map(|drawn| drawn.row(n).into_iter().enumerate().map(stretched)));
                     }
                     write(sink, &cells.into_iter().map(number).collect::<Vec<_>>())?;
                 }
@@ -236,10 +247,19 @@ impl<'a> PredictionWriter<'a> {
         let row = |n: usize| {
             let exposure = exposures.get(n).copied().unwrap_or(1.0);
             let new = CountDistribution::new(prediction.mean[n], prediction.model_variance[n], exposure);
-            [counts.mean[n], std[n], new.quantile(1.0 - self.above), new.quantile(self.above)]
+            [counts.mean[n], std[n], new.quantile(self.tail), new.quantile(1.0 - self.tail)]
         };
         Ok(self.pool.install(|| (0..prediction.mean.len()).into_par_iter().map(row).collect()))
     }
+}
+
+/// Factors that make normal draws about their mean, each the same at all rows, draws of a multivariate Student-t
+/// distribution with the same scale.
+fn stretch(degrees: f64, count: usize, seed: u64) -> Result<Vec<f64>> {
+    // Another stream of random numbers than that of the draws.
+    let mut random = Pcg64::seed_from_u64(!seed);
+    let square = ChiSquared::new(degrees).context("degrees of freedom")?;
+    Ok((0..count).map(|_| (degrees / square.sample(&mut random)).sqrt()).collect())
 }
 
 /// The column that says more of each row, if the model has a use for it.

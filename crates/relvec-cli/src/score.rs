@@ -9,7 +9,6 @@ use ndarray::{Array2, ArrayView1, Axis, concatenate};
 use relvec::{Decision, Decisions, Likelihood, Model, Moderation, Prediction, Targets};
 use serde::Serialize;
 use serde_json::{Map, Value};
-use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use crate::args::{Format, ScoreArgs, Task};
 use crate::blocks::Blocks;
@@ -19,6 +18,7 @@ use crate::figures::{self, Figure, Series};
 use crate::metrics::{self, Ranking};
 use crate::model_file;
 use crate::output;
+use crate::quantiles::half_width;
 use crate::summary::task;
 use crate::table::Table;
 use crate::text::{count, list, significant};
@@ -161,10 +161,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
         vec![measure("rmse", "RMSE", 1.0, metrics::rmse(&truth, &mean)), measure("mae", "MAE", 1.0, metrics::mae(&truth, &mean))];
     if !variance.is_empty() {
         let level = args.level.unwrap_or(LEVEL);
-        let half = match heavy {
-            Some(degrees) => StudentsT::new(0.0, 1.0, degrees)?.inverse_cdf(0.5 + level / 2.0),
-            None => Normal::standard().inverse_cdf(0.5 + level / 2.0),
-        };
+        let half = half_width(level, heavy);
         let density: f64 = density.iter().sum::<f64>() / truth.len() as f64;
         out.push(measure("negative_log_density", "NLPD [nats]", 1.0, -density));
         let coverage = metrics::coverage_within(half, &truth, &mean, &variance);

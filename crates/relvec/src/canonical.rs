@@ -238,16 +238,23 @@ pub(crate) fn plain(v: f64) -> f64 {
     v + 0.0
 }
 
-/// Variance of all entries taken together, by weight: what `gamma = "scale"` needs.
+/// Variance of all entries taken together, by weight: what `gamma = "scale"` needs. It is 0 only where all entries are the
+/// same: a variance below all numbers is the least of them, and one beyond them infinite.
 pub(crate) fn all_variance(rows: &ArrayView2<f64>, weights: &[f64]) -> f64 {
     let share = 1.0 / (weights.iter().sum::<f64>() * rows.ncols() as f64);
     let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
         rows.outer_iter().zip(weights).map(|(row, w)| w * share * row.iter().map(|v| f(*v)).sum::<f64>()).sum()
     };
     let mean = sum(&|v| v);
+    if !mean.is_finite() {
+        return f64::INFINITY;
+    }
     // Relative to the largest entry first, so that squares stay in range.
     let largest = rows.iter().map(|v| (v - mean).abs()).fold(0.0, f64::max);
-    if largest == 0.0 { 0.0 } else { largest * largest * sum(&|v| ((v - mean) / largest).powi(2)) }
+    match largest {
+        0.0 => 0.0,
+        _ => (largest * largest * sum(&|v| ((v - mean) / largest).powi(2))).max(f64::from_bits(1)),
+    }
 }
 
 #[cfg(test)]

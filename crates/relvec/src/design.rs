@@ -6,9 +6,10 @@ use ndarray::{ArcArray2, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2,
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use crate::canonical::all_variance;
 use crate::error::{Error, Result};
 use crate::kernel::vector::{self, AddSquares, AddSums, Largest, Scale};
-use crate::kernel::{Fill, Kernel};
+use crate::kernel::{DataScale, Fill, Kernel};
 use crate::linalg;
 use crate::report::Interrupt;
 
@@ -27,6 +28,44 @@ const TILE_COLUMNS: usize = 256;
 const CHUNK_COLUMNS: usize = 128;
 /// Tasks that a pass by tiles is cut into at least, so that every thread has its share; by sizes alone.
 const TASKS: usize = 16;
+
+/// The kernel for rows, [N, D], of weights `[N]`, every parameter a number.
+///
+/// # Errors
+/// Features in units in which its parameters, or its values, are not in the range of numbers: names the largest.
+pub(crate) fn resolve(kernel: &Kernel, rows: ArrayView2<f64>, weights: &[f64]) -> Result<Kernel> {
+    let scale = DataScale { features: rows.ncols(), variance: all_variance(&rows, weights) };
+    let kernel = kernel.resolve(&scale).map_err(|error| name_largest(error, rows))?;
+    let Some((row, _, largest)) = largest(rows) else { return Ok(kernel) };
+    let mut own = Array2::from_elem((1, 1), f64::NAN);
+    let row = rows.slice(s![row..=row, ..]);
+    kernel.block(row, row, own.view_mut());
+    // Products of features that are below all numbers would make every basis function zero; those beyond them, infinite.
+    match largest != 0.0 && !own[[0, 0]].is_normal() {
+        true => {
+            Err(name_largest(Error::Overflow { what: format!("the kernel value of a row and itself, {},", kernel.name()) }, rows))
+        }
+        false => Ok(kernel),
+    }
+}
+
+/// An error that a number left its range, with the largest feature of the rows.
+pub(crate) fn name_largest(error: Error, rows: ArrayView2<f64>) -> Error {
+    match (error, largest(rows)) {
+        (Error::Overflow { what }, Some((_, column, value))) => {
+            Error::Overflow { what: format!("{what} (the feature of the largest value is column {column}, {value:e})") }
+        }
+        (error, _) => error,
+    }
+}
+
+/// Row, column and value of the entry that is farthest from 0.
+fn largest(rows: ArrayView2<f64>) -> Option<(usize, usize, f64)> {
+    let mut entries = rows.indexed_iter();
+    let first = entries.next()?;
+    let ((row, column), value) = entries.fold(first, |best, one| if one.1.abs() > best.1.abs() { one } else { best });
+    Some((row, column, *value))
+}
 
 /// Where the basis functions come from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -19,6 +19,7 @@ mod quadratic;
 mod registry;
 mod report;
 mod rvm;
+mod special;
 mod statistics;
 mod sums;
 mod svm;

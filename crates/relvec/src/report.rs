@@ -185,6 +185,12 @@ pub struct Repairs {
     pub zero_columns: usize,
     /// The noise precision reached its cap of 1e6 / var(t).
     pub noise_capped: bool,
+    /// Where the noise was given and is too small to be reached: root of the mean squared residual, over the standard
+    /// deviation of the noise, above 2. Precisions of weights are at least 1e-12 of the noise precision (on columns of unit
+    /// norm), below which sums over the rows have no digits; weights held there are shrunk more than the evidence asks, and
+    /// standard deviations, which know of the given noise alone, are too small by about this factor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub residual_over_noise: Option<f64>,
     /// The target is constant: the model is the bias alone.
     pub constant_target: bool,
     /// Of several outputs those (0-based) whose target is constant.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::design::{Columns, Design};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
-use crate::model::{KeptStatistics, Model, NoiseSums, check_finite};
+use crate::model::{KeptStatistics, Model, NoiseSums, check_features};
 use crate::report::Interrupt;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values};
@@ -85,7 +85,7 @@ impl Statistics {
             let found = format!("{l} of {d} features");
             return Err(Error::Shape { what: "centres", expected: "at least 1, of at least 1 feature".into(), found });
         }
-        check_finite("centres", centres, 0..d)?;
+        check_features("centres", centres)?;
         let resolved = kernel.resolve(&DataScale { features: d, variance: 1.0 })?;
         if resolved != *kernel {
             return Err(Error::Parameter {
@@ -122,7 +122,7 @@ impl Statistics {
             let found = targets.len().to_string();
             return Err(Error::Shape { what: "targets", expected: format!("{n}, one per row"), found });
         }
-        check_finite("rows to train on", x, 0..d)?;
+        check_features("rows to train on", x)?;
         let Values::Real(t) = targets.values else {
             return Err(Error::Targets("statistics are sums over real targets, found classes".into()));
         };

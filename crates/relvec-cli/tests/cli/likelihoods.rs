@@ -78,6 +78,83 @@ fn outliers() {
     assert!(numbers(&rows, 1).iter().all(|std| *std == f64::INFINITY) && numbers(&rows, 3).iter().all(|v| v.is_finite()));
 }
 
+/// Of all degrees of freedom that can be given: predictions end, and intervals are Student's.
+#[test]
+fn intervals_are_students_for_all_degrees_of_freedom() {
+    let folder = Folder::with("d.csv", regression_table(40, ","));
+    // Half widths of the central 95 % and of the central half, over the scale.
+    let half_widths = [
+        ("0.3", 6582.0356994, 3.0273369409),
+        ("1.5", 6.0166631044, 0.8725946625),
+        ("2.5", 3.5746548420, 0.7850136830),
+        ("1e5", 1.9599877075, 0.6744922036),
+        ("1e8", 1.9599640083, 0.6744897526),
+        ("1e300", 1.9599639845, 0.6744897502),
+    ];
+    for (degrees, outer, inner) in half_widths {
+        let settings = format!("--set likelihood.noise_degrees={degrees} --set likelihood.noise_variance=0.04");
+        folder.ok(&format!("fit d.csv --target y --likelihood student_t {settings} -o m.json"));
+        let (_, wide) = folder.ok("predict m.json d.csv").csv();
+        let (_, middle) = folder.ok("predict m.json d.csv --level 0.5").csv();
+        for i in 0..40 {
+            let half = |rows: &[Vec<String>]| numbers(rows, 3)[i] - numbers(rows, 0)[i];
+            // The scale of the target: noise, and what is not known of the weights.
+            assert!(half(&wide) > 0.2 * outer, "{degrees}");
+            let ratio = half(&wide) / half(&middle);
+            assert!((ratio / (outer / inner) - 1.0).abs() < 1e-6, "{degrees}: {ratio}");
+        }
+        folder.ok("score m.json d.csv --target y");
+    }
+}
+
+/// With --student-t the drawn functions have the standard deviation that is written beside them; else that of normal noise.
+#[test]
+fn samples_have_the_standard_deviation_of_the_prediction() {
+    let folder = Folder::with("d.csv", regression_table(8, ","));
+    folder.ok("fit d.csv --target y --inference variational -o m.json");
+    for flag in ["", "--student-t"] {
+        let (_, rows) = folder.ok(&format!("predict m.json d.csv --samples 4000 {flag}")).csv();
+        let ratio: f64 = rows
+            .iter()
+            .map(|row| {
+                let values: Vec<f64> = row.iter().map(|v| v.parse().unwrap()).collect();
+                let square: f64 = values[4..].iter().map(|v| (v - values[0]).powi(2)).sum::<f64>() / 4000.0;
+                square / (values[1] * values[1]) / 8.0
+            })
+            .sum();
+        // 8 degrees of freedom: the variance would be 8 / 6 of itself otherwise.
+        assert!((ratio - 1.0).abs() < 0.1, "{flag}: {ratio}");
+    }
+}
+
+/// Neither the unit of the exposure nor a lone count among zeros matters to what is predicted.
+#[test]
+fn exposures_in_any_unit_and_a_lone_count() {
+    let scaled = |by: f64| {
+        let line = |line: &str| {
+            let cells: Vec<&str> = line.split(',').collect();
+            format!("{},{},{}\n", cells[0], by * cells[1].parse::<f64>().unwrap(), cells[2])
+        };
+        format!("x,days,visits\n{}", visits(60).lines().skip(1).map(line).collect::<String>())
+    };
+    let lone: String = (0..60).map(|i| format!("{i},{}\n", if i == 20 { 100_000 } else { 0 })).collect();
+    let folder = Folder::with("d.csv", scaled(1.0)).add("e.csv", scaled(1e12)).add("lone.csv", format!("x,n\n{lone}"));
+    let predicted = |table: &str| {
+        folder.ok(&format!("fit {table} --target visits --likelihood poisson --exposure days -o m.json"));
+        folder.ok(&format!("predict m.json {table} --exposure days")).csv().1
+    };
+    let (one, other) = (predicted("d.csv"), predicted("e.csv"));
+    for column in 0..4 {
+        for (a, b) in numbers(&one, column).iter().zip(numbers(&other, column)) {
+            assert!((a - b).abs() <= 1e-8 * a.abs(), "{column}: {a} {b}");
+        }
+    }
+    folder.ok("fit lone.csv --target n --likelihood poisson -o m.json");
+    let (_, rows) = folder.ok("predict m.json lone.csv").csv();
+    let mean = numbers(&rows, 0);
+    assert!((mean[20] / 1e5 - 1.0).abs() < 0.1 && mean.iter().sum::<f64>() < 1.2e5, "{mean:?}");
+}
+
 #[test]
 fn known_noise() {
     let line = |i: usize| {

@@ -1,7 +1,7 @@
 //! Posteriors by the mean of the likelihood's curvature under themselves, where Laplace's approximation takes that at the
 //! mode, (M65).
 
-use ndarray::{Array1, Array2, ArrayViewMut2, s};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, s};
 use rayon::prelude::*;
 
 use super::{Model, Posterior};
@@ -16,15 +16,17 @@ rules! {
     /// noise both are exact.
     #[derive(Default)]
     pub enum PosteriorRule, "approximation of the posterior" {
-        /// `averaged` where three classes or more have one model, else `laplace`; that too of a fit which was stopped, or has
-        /// no time left, and of [`Rvm::evaluate`](crate::Rvm::evaluate).
+        /// `averaged` where three classes or more have one model, and for counts where `laplace` expects more than twice the
+        /// counts that there are at the training rows (rows of zeros, about whose rate it knows next to nothing); else
+        /// `laplace`. That too of a fit which was stopped, or has no time left, and of
+        /// [`Rvm::evaluate`](crate::Rvm::evaluate).
         #[default]
         Auto = "auto",
         /// By the curvature at the mode (Tipping 1999): where rows are classified with certainty there is next to none, so
         /// that functions are taken to be far more uncertain than they are.
         Laplace = "laplace",
         /// By the mean of the curvature under the posterior itself: the covariance that is nearest in Kullback and
-        /// Leibler's sense (Opper & Archambeau 2009), about the same mode. Counts whose mean rate is infinite keep `laplace`.
+        /// Leibler's sense (Opper & Archambeau 2009), about the same mode.
         Averaged = "averaged",
     }
 }
@@ -38,6 +40,28 @@ const FIRST_STEP: f64 = 0.5;
 const GROWTH: f64 = 1.25;
 /// And no further than this: the curvature of counts is exponential in their variance.
 const FURTHEST: f64 = 1.5;
+/// Newton steps for counts at most; 5 are usual, 100 have been seen where rates cover 100,000 orders of magnitude.
+const MOST_COUNT_STEPS: usize = 300;
+/// They end where a step gains no more than this, or than so much of the objective, and no mean rate is above that of the
+/// posterior by more than the last, in counts: variances of the log rate are then right to four digits.
+const LEAST_STEP: f64 = 1e-9;
+const ROUNDING: f64 = 1e-15;
+const LEAST_RATE: f64 = 1e-6;
+/// What is left of a mean rate in a step at least, and below which share of a variance curvatures may be raised at once.
+const KEPT_RATE: f64 = 0.05;
+const IDLE: f64 = 0.1;
+/// Conjugate gradients of a step at most, and the square of the residual that ends them, relative to the first.
+const MOST_PRODUCTS: usize = 60;
+const SOLVED: f64 = 1e-8;
+/// Logarithms of mean rates stay between these.
+const LOG_RATES: (f64, f64) = (-650.0, 650.0);
+/// Doublings of rates at most in the end: from where all rows together tell next to nothing 50 are enough.
+const MOST_RAISES: usize = 200;
+/// Halvings of one step at most.
+const MOST_HALVINGS: usize = 30;
+/// What `Auto` lets Laplace's posterior expect, over the counts at the mode. Twice: a variance of 1.4 of the log rate, at
+/// which the two approximations differ by as much as either does from the truth.
+const MOST_EXPECTED: f64 = 2.0;
 /// Rows at a time.
 const BLOCK_ROWS: usize = 4096;
 
@@ -114,6 +138,99 @@ impl Model {
         Ok(())
     }
 
+    /// Whether Laplace's posterior of counts expects more of the training rows than it should: [`PosteriorRule::Auto`].
+    pub(crate) fn expects_too_much<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&self, rows: &Learnt<F>) -> Result<bool> {
+        let variance = rows.variances(&self.posterior()?.half())?;
+        let rates = |share: f64| -> f64 {
+            let one = |((f, v), c): ((&f64, &f64), &f64)| c * (f + share * v).exp();
+            rows.functions.iter().zip(&variance).zip(rows.weights).map(one).sum()
+        };
+        // Infinite, too.
+        Ok(!(rates(0.5) <= MOST_EXPECTED * rates(0.0)))
+    }
+
+    /// As [`Model::average_curvature`] for counts, whose mean curvature is exponential in the variance and covers more orders
+    /// of magnitude than numbers do. The mean rates b of the rows, times what these count for, are where
+    ///
+    /// log |A + Phi'B Phi| / 2 - sum b (log b - log c - f) + sum b
+    ///
+    /// is highest: it is concave, and its slope is zero at log b = log c + f + v / 2. Newton's method finds them, with
+    /// products of the second derivatives, (phi_i'Sigma phi_j)^2 / 2 and 1 / b on the diagonal, in conjugate gradients.
+    pub(crate) fn average_counts<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()> {
+        let Some(mut posterior) = self.posterior.clone() else { return Ok(()) };
+        let prior = self.unit_precisions(&posterior);
+        if prior.is_empty() {
+            posterior.averaged = true;
+            self.posterior = Some(posterior);
+            return Ok(());
+        }
+        let ((low, high), all) = (LOG_RATES, rows.weights.len() as f64);
+        let log: Vec<f64> = rows.functions.iter().zip(rows.weights).map(|(f, c)| f + c.ln()).collect();
+        let factor = |rate: &[f64]| {
+            let precision = rows.gram_of(prior.len(), rate)? + Array2::from_diag(&prior);
+            let scale = precision.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+            Cholesky::new(precision, scale)
+        };
+        let value = |rate: &[f64], factor: &Cholesky| {
+            let row = |(b, log): (&f64, &f64)| b * (b.ln() - log - 1.0);
+            0.5 * factor.log_det() - rate.iter().zip(&log).map(row).sum::<f64>()
+        };
+        let mut rate: Vec<f64> = log.iter().map(|l| l.clamp(LEAST_RATE.ln(), high).exp()).collect();
+        let mut known = factor(&rate)?;
+        let mut best = value(&rate, &known);
+        for _ in 0..MOST_COUNT_STEPS {
+            let half = known.inverse();
+            let (covariance, variance) = (half.t().dot(&half), rows.variances(&half)?);
+            let expected: Vec<f64> = log.iter().zip(&variance).map(|(l, v)| (l + 0.5 * v).clamp(low, high).exp()).collect();
+            let slope: Vec<f64> =
+                rate.iter().zip(&log).zip(&variance).map(|((b, l), v)| (l + 0.5 * v).max(low) - b.ln()).collect();
+            let step = newton(rows, &covariance, &rate, &variance, &slope)?;
+            let gain: f64 = slope.iter().zip(&step).map(|(g, d)| g * d).sum();
+            let short = rate.iter().zip(&expected).fold(0.0, |m: f64, (b, e)| m.max((e - b) / (1.0 + b)));
+            if gain <= LEAST_STEP + ROUNDING * best.abs() && short <= LEAST_RATE {
+                break;
+            }
+            let mut length = 1.0;
+            let mut next = rate.clone();
+            for _ in 0..MOST_HALVINGS {
+                next = rate.iter().zip(&step).map(|(b, d)| (b + length * d).max(KEPT_RATE * b)).collect();
+                known = factor(&next)?;
+                if value(&next, &known) >= best - 10.0 * ROUNDING * best.abs() {
+                    break;
+                }
+                length *= 0.5;
+            }
+            // Steps only multiply. Where all rows together would tell nothing of the variance yet, more can be made up at once.
+            let idle = |n: usize| IDLE / (variance[n] * all);
+            for n in (0..rate.len()).filter(|n| slope[*n] > 1.0) {
+                next[n] = next[n].max(expected[n].min(idle(n)));
+            }
+            rate = next.into_iter().map(|b| b.max(low.exp())).collect();
+            known = factor(&rate)?;
+            best = value(&rate, &known);
+        }
+        // Where the steps have run out before the end, curvatures are raised until no row expects more than twice its rate.
+        for _ in 0..MOST_RAISES {
+            let variance = rows.variances(&known.inverse())?;
+            let mut raised = false;
+            for (n, b) in rate.iter_mut().enumerate() {
+                let expected = (log[n] + 0.5 * variance[n]).clamp(low, high).exp();
+                if expected > 2.0 * *b && expected > LEAST_RATE {
+                    *b = (2.0 * *b).max(expected.min(IDLE / (variance[n] * all)));
+                    raised = true;
+                }
+            }
+            if !raised {
+                break;
+            }
+            known = factor(&rate)?;
+        }
+        posterior.factor = known.lower.outer_iter().enumerate().map(|(i, row)| row.slice(s![..=i]).to_vec()).collect();
+        posterior.averaged = true;
+        self.posterior = Some(posterior);
+        Ok(())
+    }
+
     /// Prior precisions in the units of the posterior's factor, and in its order.
     fn unit_precisions(&self, posterior: &Posterior) -> Array1<f64> {
         let shared: Vec<f64> = self.intercept_alpha.iter().chain(&self.alpha).copied().collect();
@@ -168,4 +285,89 @@ impl Model {
             self.present().iter().enumerate().flat_map(|(r, own)| own.iter().map(move |i| r * m + i)).collect();
         Array2::from_shape_fn((places.len(), places.len()), |(i, j)| all[[places[i], places[j]]])
     }
+}
+
+impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
+    /// Calls `each` with rows of the columns, and the number of the first.
+    fn for_each_block(&self, columns: usize, mut each: impl FnMut(usize, ArrayView2<f64>)) -> Result<()> {
+        let n = self.weights.len();
+        for start in (0..n).step_by(BLOCK_ROWS) {
+            self.interrupt.check()?;
+            let mut phi = Array2::zeros((BLOCK_ROWS.min(n - start), columns));
+            (self.fill)(start, phi.view_mut());
+            each(start, phi.view());
+        }
+        Ok(())
+    }
+
+    /// |half phi|^2 of the rows, `[N]`, the variances of their one function, as predictions have them.
+    fn variances(&self, half: &Array2<f64>) -> Result<Vec<f64>> {
+        let mut out = Vec::with_capacity(self.weights.len());
+        self.for_each_block(half.nrows(), |_, phi| {
+            let product = linalg::times(phi, half.t());
+            out.extend(product.outer_iter().map(|row| row.dot(&row)));
+        })?;
+        Ok(out)
+    }
+
+    /// phi'S phi of the rows, `[N]`, for symmetric S, [M, M].
+    fn squares(&self, s: &Array2<f64>) -> Result<Vec<f64>> {
+        let mut out = Vec::with_capacity(self.weights.len());
+        self.for_each_block(s.nrows(), |_, phi| {
+            let product = linalg::times(phi, s.view());
+            out.extend(product.outer_iter().zip(phi.outer_iter()).map(|(a, b)| a.dot(&b)));
+        })?;
+        Ok(out)
+    }
+
+    /// Phi'diag(w) Phi, [M, M], of any numbers `w`, `[N]`.
+    fn gram_of(&self, columns: usize, w: &[f64]) -> Result<Array2<f64>> {
+        let mut sum = Array2::zeros((columns, columns));
+        self.for_each_block(columns, |start, phi| {
+            let mut weighted = phi.to_owned();
+            weighted.outer_iter_mut().zip(&w[start..]).for_each(|(mut row, w)| row *= *w);
+            sum += &linalg::times(phi.t(), weighted.view());
+        })?;
+        Ok(sum)
+    }
+}
+
+/// The Newton step of mean rates `b`, see [`Model::average_counts`]: (1 / B + K / 2) step = slope, where K has the squares of the
+/// entries of Phi Sigma Phi'.
+fn newton<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
+    rows: &Learnt<F>,
+    covariance: &Array2<f64>,
+    b: &[f64],
+    variance: &[f64],
+    slope: &[f64],
+) -> Result<Vec<f64>> {
+    let root: Vec<f64> = b.iter().map(|b| b.sqrt()).collect();
+    let times = |x: &[f64], y: &[f64]| -> Vec<f64> { x.iter().zip(y).map(|(x, y)| x * y).collect() };
+    let dot = |x: &[f64], y: &[f64]| -> f64 { x.iter().zip(y).map(|(x, y)| x * y).sum() };
+    // In units of the roots of b: 1 + root K root / 2.
+    let product = |x: &[f64]| -> Result<Vec<f64>> {
+        let gram = rows.gram_of(covariance.nrows(), &times(&root, x))?;
+        let k = rows.squares(&covariance.dot(&gram).dot(covariance))?;
+        Ok((0..x.len()).map(|n| x[n] + 0.5 * root[n] * k[n]).collect())
+    };
+    let scale: Vec<f64> = b.iter().zip(variance).map(|(b, v)| 1.0 / (1.0 + 0.5 * b * v * v)).collect();
+    let mut left = times(&root, slope);
+    let mut out = vec![0.0; left.len()];
+    let mut along = times(&scale, &left);
+    let mut size = dot(&left, &along);
+    let first = size;
+    for _ in 0..MOST_PRODUCTS {
+        if !(size > SOLVED * first) {
+            break;
+        }
+        let there = product(&along)?;
+        let length = size / dot(&along, &there);
+        out.iter_mut().zip(&along).for_each(|(y, p)| *y += length * p);
+        left.iter_mut().zip(&there).for_each(|(r, q)| *r -= length * q);
+        let scaled = times(&scale, &left);
+        let next = dot(&left, &scaled);
+        along.iter_mut().zip(&scaled).for_each(|(p, z)| *p = z + next / size * *p);
+        size = next;
+    }
+    Ok(times(&root, &out))
 }

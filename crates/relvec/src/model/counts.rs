@@ -40,15 +40,27 @@ impl Prediction {
     /// Another number of exposures than rows; one that is not positive; counts beyond the range of numbers.
     pub fn counts(&self, exposures: Option<ArrayView1<f64>>) -> Result<Counts> {
         check_exposures(exposures, self.mean.len())?;
-        let exposure = |n: usize| exposures.map_or(1.0, |e| e[n]);
-        let rate = |n: usize| exposure(n) * (self.mean[n] + 0.5 * self.model_variance[n]).exp();
-        let mean: Array1<f64> = (0..self.mean.len()).map(rate).collect();
-        let rate_variance: Array1<f64> = mean.iter().zip(&self.model_variance).map(|(m, v)| m * m * v.exp_m1()).collect();
+        // Logarithms first: neither the exposure nor the rate of an exposure of 1 need be in the range of numbers.
+        let log = |n: usize| exposures.map_or(0.0, |e| e[n].ln()) + self.mean[n] + 0.5 * self.model_variance[n];
+        let mean: Array1<f64> = (0..self.mean.len()).map(|n| log(n).exp()).collect();
+        let rate_variance: Array1<f64> =
+            mean.iter().zip(&self.model_variance).map(|(m, v)| m * m * relative_variance(*v)).collect();
         match mean.iter().zip(&rate_variance).position(|(m, v)| !(m.is_finite() && v.is_finite())) {
             Some(row) => Err(Error::Overflow { what: format!("the expected count of row {row}, or its variance,") }),
             None => Ok(Counts { mean, rate_variance }),
         }
     }
+}
+
+/// Up to this variance of its log a rate is taken to be log-normal: a factor of e^2 either way in a standard deviation.
+const LARGEST_LOG_VARIANCE: f64 = 4.0;
+
+/// Variance of a rate over the square of its mean, if its log has the variance `v`. Beyond [`LARGEST_LOG_VARIANCE`] the tail
+/// of a log-normal distribution, exp(v), is no rate's that counts tell of: it grows as for the Gamma distribution whose
+/// log has that variance, as sqrt(v).
+fn relative_variance(v: f64) -> f64 {
+    let inside = v.min(LARGEST_LOG_VARIANCE);
+    inside.exp_m1() + (v.sqrt() - inside.sqrt())
 }
 
 /// Nodes of an integral over log rates, and the fall of the logarithm of what is integrated at which it ends.
@@ -67,22 +79,23 @@ impl Prediction {
         }
         check_exposures(exposures, t.len())?;
         Poisson {}.targets(Values::Real(t))?;
-        let one = |n: usize| log_probability(t[n], exposures.map_or(1.0, |e| e[n]), self.mean[n], self.model_variance[n]);
+        let log_rate = |n: usize| exposures.map_or(0.0, |e| e[n].ln()) + self.mean[n];
+        let one = |n: usize| log_probability(t[n], log_rate(n), self.model_variance[n]);
         Ok((0..t.len()).map(one).collect())
     }
 }
 
-/// log of the integral of Poisson(t | e exp f) N(f | m, v) over f, by the trapezoid rule, which converges geometrically
+/// log of the integral of Poisson(t | exp f) N(f | m, v) over f, by the trapezoid rule, which converges geometrically
 /// for what is smooth and falls on both sides.
-fn log_probability(t: f64, e: f64, m: f64, v: f64) -> f64 {
-    let poisson = |f: f64| t * (f + e.ln()) - e * f.exp() - lgamma(t + 1.0);
+fn log_probability(t: f64, m: f64, v: f64) -> f64 {
+    let poisson = |f: f64| t * f - f.exp() - lgamma(t + 1.0);
     if !(v > 0.0) {
         return poisson(m);
     }
     let value = |f: f64| poisson(f) - 0.5 * (f - m).powi(2) / v;
     // The mode: its slope falls in f, between the mean and where the rate is the count.
-    let slope = |f: f64| t - e * f.exp() - (f - m) / v;
-    let at_count = ((t + 0.5) / e).ln();
+    let slope = |f: f64| t - f.exp() - (f - m) / v;
+    let at_count = (t + 0.5).ln();
     let (mut low, mut high) = (m.min(at_count) - 1.0, m.max(at_count) + 1.0);
     while slope(low) < 0.0 {
         low -= 2.0 * (high - low);
@@ -94,7 +107,7 @@ fn log_probability(t: f64, e: f64, m: f64, v: f64) -> f64 {
     let mode = 0.5 * (low + high);
     let top = value(mode);
     let end = |sign: f64| {
-        let mut step = (e * mode.exp() + 1.0 / v).sqrt().recip();
+        let mut step = (mode.exp() + 1.0 / v).sqrt().recip();
         while value(mode + sign * step) > top - FALL {
             step *= 1.5;
         }
@@ -103,7 +116,8 @@ fn log_probability(t: f64, e: f64, m: f64, v: f64) -> f64 {
     let (from, to) = (end(-1.0), end(1.0));
     let width = (to - from) / NODES as f64;
     let sum: f64 = (0..=NODES).map(|k| (value(from + width * k as f64) - top).exp()).sum();
-    top + (sum * width).ln() - 0.5 * (2.0 * std::f64::consts::PI * v).ln()
+    // The probability of what is nearly certain is not above 1 for the sake of rounding.
+    (top + (sum * width).ln() - 0.5 * (2.0 * std::f64::consts::PI * v).ln()).min(0.0)
 }
 
 fn check_exposures(exposures: Option<ArrayView1<f64>>, rows: usize) -> Result<()> {

@@ -21,7 +21,10 @@ pub struct Draws<'a> {
 }
 
 impl Model {
-    /// Draws `count` functions; with `noise` each value at a row also has noise of its own.
+    /// Draws `count` functions; with `noise` each value at a row also has noise of its own. The covariance of the draws
+    /// is that of [`Model::predict_covariance`]. The noise is Student-t under the likelihood `student_t` alone: under
+    /// `gaussian` it is normal whatever the scheme, also where [`Posterior::noise_degrees`](crate::Posterior::noise_degrees)
+    /// is known.
     ///
     /// # Errors
     /// A classifier, a support vector machine.
@@ -40,16 +43,21 @@ impl Model {
         Ok(Draws { model: self, weights, noise: noise.then_some(random) })
     }
 
-    /// Means and the joint covariance of the targets at the rows of `x`, [N, N]: that of the model, and of the noise on
-    /// the diagonal; by the variance of the posterior, whatever that of the model.
+    /// Means and the joint covariance of the targets at the rows of `x`, [N, N]: the covariance of the function, and on
+    /// the diagonal the noise variance as well, both in squared units of the target; by the variance of the posterior,
+    /// whatever that of the model.
     ///
     /// # Errors
-    /// As [`Model::predict`]; a classifier; more rows than `memory_limit` bytes (`None`: a quarter of the machine's)
-    /// allow.
+    /// As [`Model::predict`]; a classifier; Student-t noise of 2 degrees of freedom or fewer, whose variance is infinite;
+    /// more rows than `memory_limit` bytes (`None`: a quarter of the machine's) allow.
     pub fn predict_covariance(&self, x: ArrayView2<f64>, memory_limit: Option<u64>) -> Result<(Array1<f64>, Array2<f64>)> {
         self.check_regression("a covariance")?;
-        if matches!(self.likelihood, Some(Likelihood::StudentT(_))) {
-            return Err(Error::Targets("a covariance under Student-t noise, which may have none: draws have its tails".into()));
+        let heavy = self.student_degrees();
+        if let Some(degrees) = heavy.filter(|degrees| !(*degrees > 2.0)) {
+            return Err(Error::Targets(format!(
+                "the covariance under Student-t noise of {degrees} degrees of freedom is infinite; it is finite above 2. \
+                 Drawn functions have the tails of the noise"
+            )));
         }
         self.check_rows(x)?;
         let n = x.nrows() as u64;
@@ -63,8 +71,9 @@ impl Model {
         linalg::solve_lower(posterior.factor().view(), half.view_mut());
         let mut out = linalg::gram(half.view());
         out *= self.variance_factor();
-        // The same numbers as without the others.
-        out.diag_mut().assign(&found.variance());
+        // On the diagonal the numbers that single rows have.
+        let noise = if heavy.is_some() { found.student_variance() } else { found.noise_variance };
+        out.diag_mut().assign(&(&found.model_variance + noise));
         check_predicted(found.mean.view(), None)?;
         Ok((found.mean, out))
     }
@@ -75,6 +84,11 @@ impl Model {
         let mut phi = Array2::ones((x.nrows(), bias + self.relevance.len()));
         self.maker()(x, phi.slice_mut(s![.., bias..]));
         phi
+    }
+
+    /// Degrees of freedom of the noise under the likelihood `student_t`; the noise of a constant target has none.
+    fn student_degrees(&self) -> Option<f64> {
+        self.noise_degrees().filter(|_| matches!(self.likelihood, Some(Likelihood::StudentT(_))))
     }
 
     fn check_regression(&self, what: &str) -> Result<()> {
@@ -101,7 +115,7 @@ impl Draws<'_> {
         if let Some(random) = &mut self.noise {
             let posterior = model.posterior()?;
             let spread = (model.variance_factor() * posterior.noise_variance.unwrap_or(0.0)).sqrt();
-            let tails = posterior.noise_degrees.and_then(|degrees| StudentT::new(degrees).ok());
+            let tails = model.student_degrees().and_then(|degrees| StudentT::new(degrees).ok());
             let mut draw = || -> f64 {
                 match tails {
                     Some(t) => t.sample(random),

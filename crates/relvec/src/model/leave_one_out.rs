@@ -58,13 +58,13 @@ impl Model {
         };
         let exposure = given.filter(|_| matches!(targets.given, Some(Given::Exposure(_))));
         let targets = likelihood.targets(targets.values)?;
-        // Counts per exposure, for as much exposure.
-        let e = |n: usize| exposure.as_ref().map_or(1.0, |e| e[n]);
-        let y: Vec<f64> = targets.iter().enumerate().map(|(n, t)| t / e(n)).collect();
         let found = self.predict_with(x, Variance::Posterior)?;
         let factor = self.variance_factor();
-        let f = found.mean.as_slice().expect("fresh arrays are contiguous");
-        let Working { residual, mut curvature, .. } = likelihood.working(&y, f);
+        // Of counts the log of the rate over the exposure of the row.
+        let log_exposure = |n: usize| exposure.as_ref().map_or(0.0, |e| e[n].ln());
+        let f: Vec<f64> = found.mean.iter().enumerate().map(|(n, f)| f + log_exposure(n)).collect();
+        let y = targets.clone();
+        let Working { residual, mut curvature, .. } = likelihood.working(&y, &f);
         let (mut mean, mut variance) = (found.mean.clone(), found.model_variance.clone() / factor);
         if self.is_averaged() {
             for (n, own) in curvature.iter_mut().enumerate() {
@@ -75,7 +75,7 @@ impl Model {
         for n in 0..y.len() {
             // In units of the noise deviation, where there is noise.
             let beta = noise.as_ref().map_or(1.0, |noise| 1.0 / noise[n]);
-            let (mut slope, mut own) = (beta * weights[n] * e(n) * residual[n], beta * weights[n] * e(n) * curvature[n]);
+            let (mut slope, mut own) = (beta * weights[n] * residual[n], beta * weights[n] * curvature[n]);
             if let Some(degrees) = heavy {
                 // What the row counts for among Gaussian ones.
                 let square = beta * ((y[n] - f[n]).powi(2) + variance[n]);

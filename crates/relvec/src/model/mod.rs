@@ -16,7 +16,6 @@ mod stored;
 use std::collections::BTreeSet;
 use std::f64::consts::PI;
 
-use libm::lgamma as ln_gamma;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -28,6 +27,7 @@ use crate::label::Label;
 use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
 use crate::report::Status;
+use crate::special::log_student_peak;
 
 pub(crate) use self::averaged::Learnt;
 pub use self::averaged::PosteriorRule;
@@ -49,6 +49,8 @@ const FORMAT: &str = "relvec-model";
 /// and most rows of a tile.
 const TILE_ENTRIES: usize = 1 << 16;
 const TILE_ROWS: usize = 512;
+/// Differences of two features up to here are half the largest number at most, and so are finite.
+const LARGEST_FEATURE: f64 = f64::MAX / 4.0;
 /// What is beyond these is in use.
 const WEIGHT_IN_USE: f64 = 1e-3;
 const DETERMINED_IN_USE: f64 = 0.5;
@@ -63,7 +65,8 @@ pub struct Expansion {
     /// classes one for each (one-versus-one: for each pair of them).
     #[serde(with = "stored::weights")]
     pub weights: Array2<f64>,
-    /// w_0 in units of the target, `[C]`; 0 if the bias was pruned or switched off.
+    /// w_0 in units of the target, `[C]`; 0 if the bias was pruned or switched off. Of counts in a model with a bias it has
+    /// the log of the mean rate, for an exposure of 1, in it: only that is left if the bias was pruned.
     #[serde(with = "stored::intercept")]
     pub intercept: Vec<f64>,
 }
@@ -314,9 +317,7 @@ impl Prediction {
         let variance = self.variance();
         let square = (&t - &self.mean).mapv(|r| r * r) / &variance;
         let shape = |square: f64| match self.noise_degrees {
-            Some(d) => {
-                ln_gamma(0.5 * (d + 1.0)) - ln_gamma(0.5 * d) - 0.5 * (d * PI).ln() - 0.5 * (d + 1.0) * (square / d).ln_1p()
-            }
+            Some(d) => log_student_peak(d) - 0.5 * ((2.0 * PI).ln() + (d + 1.0) * (square / d).ln_1p()),
             None => -0.5 * ((2.0 * PI).ln() + square),
         };
         square.mapv_into(shape) - variance.mapv_into(|v| 0.5 * v.ln())
@@ -330,15 +331,19 @@ impl Prediction {
 }
 
 impl Prediction {
-    /// Standard deviation of a new target, `[N]`: under Student-t noise its variance is degrees / (degrees - 2) of its
-    /// squared scale, and infinite for 2 degrees or fewer.
+    /// Standard deviation of a new target under Student-t noise, `[N]`: the noise variance is degrees / (degrees - 2)
+    /// of its squared scale, and infinite for 2 degrees or fewer.
     pub fn deviation(&self) -> Array1<f64> {
-        let wide = match self.noise_degrees {
-            Some(degrees) if degrees > 2.0 => degrees / (degrees - 2.0),
+        self.model_variance.mapv(|v| (v + self.student_variance()).sqrt())
+    }
+
+    /// The variance of Student-t noise.
+    fn student_variance(&self) -> f64 {
+        match self.noise_degrees {
+            Some(degrees) if degrees > 2.0 => degrees / (degrees - 2.0) * self.noise_variance,
             Some(_) => f64::INFINITY,
-            None => 1.0,
-        };
-        self.model_variance.mapv(|v| (v + wide * self.noise_variance).sqrt())
+            None => self.noise_variance,
+        }
     }
 }
 
@@ -418,7 +423,7 @@ impl Model {
         match &self.expansion.basis {
             FittedBasis::External { .. } => Err(Error::ExternalKernel),
             FittedBasis::Given {} => check_finite("rows to predict", x, self.relevance.iter().copied()),
-            FittedBasis::Kernel { .. } => check_finite("rows to predict", x, 0..x.ncols()),
+            FittedBasis::Kernel { .. } => check_features("rows to predict", x),
         }
     }
 
@@ -789,6 +794,18 @@ impl Scaling {
             }
         }
         out
+    }
+}
+
+/// Checks features of which a kernel takes differences: the first entry of `x` that is not finite, or too large to be
+/// subtracted from another, as an error.
+pub(crate) fn check_features(what: &'static str, x: ArrayView2<f64>) -> Result<()> {
+    check_finite(what, x, 0..x.ncols())?;
+    match x.indexed_iter().find(|(_, v)| v.abs() > LARGEST_FEATURE) {
+        Some(((row, column), value)) => {
+            Err(Error::Overflow { what: format!("a distance between {what} (row {row}, column {column} is {value:e})") })
+        }
+        None => Ok(()),
     }
 }
 

@@ -103,7 +103,7 @@ pub(crate) fn model(
         relevance,
         expansion: Expansion {
             basis,
-            intercept: if has_intercept { weights.row(0).to_vec() } else { vec![0.0; weights.ncols()] },
+            intercept: if has_intercept { weights.row(0).to_vec() } else { vec![problem.table.log_rate; weights.ncols()] },
             weights: weights.slice(s![skip.., ..]).to_owned(),
         },
         alpha: alpha[skip..].to_vec(),
@@ -123,6 +123,11 @@ pub(crate) fn model(
     };
     match problem.table.rvm.posterior {
         PosteriorRule::Averaged if !problem.constant_curvature() => average_curvature(problem, &ordered, &mut model)?,
+        PosteriorRule::Auto if problem.table.rvm.likelihood.as_dyn().counts() && status != Status::Stopped => {
+            if model.expects_too_much(&self::learnt(problem, &ordered, 1))? {
+                average_curvature(problem, &ordered, &mut model)?;
+            }
+        }
         PosteriorRule::Auto if several_classes(problem) && status != Status::Stopped => {
             let laplace = model.posterior.clone();
             if problem.table.interrupt.in_time(|| average_curvature(problem, &ordered, &mut model))?.is_none() {
@@ -142,6 +147,9 @@ fn several_classes(problem: &Problem) -> bool {
 /// Puts the posterior of the mean curvature in the place of that at the mode, (M65).
 fn average_curvature(problem: &Problem, solution: &Solution, model: &mut Model) -> Result<()> {
     let outputs = model.outputs();
+    if problem.table.rvm.likelihood.as_dyn().counts() {
+        return model.average_counts(&learnt(problem, solution, outputs));
+    }
     if problem.table.blocks.is_none() {
         // The functions at the rows are the same in each round.
         let rows = learnt(problem, solution, outputs);
@@ -176,14 +184,17 @@ fn learnt<'a>(
     Learnt { fill: problem.design.filler(&solution.active), functions, weights: &table.weights, likelihood, interrupt }
 }
 
-/// Weights in the user's units, [M, C]: one for each class where the outputs are their contrasts.
+/// Weights in the user's units, [M, C]: one for each class where the outputs are their contrasts; of counts the bias with
+/// the log of the mean rate.
 pub(crate) fn weights(problem: &Problem, solution: &Solution) -> Array2<f64> {
     let (m, outputs) = (solution.active.len(), solution.outputs);
     let units = &problem.table.units;
     let unit = |i: usize, r: usize| units[r.min(units.len() - 1)].scale / problem.design.norms()[solution.active[i]];
     let own = |i: usize| -> Vec<f64> { (0..outputs).map(|r| solution.mean[r * m + i] * unit(i, r)).collect() };
     if !problem.table.rvm.likelihood.as_dyn().couples_classes() {
-        return Array2::from_shape_fn((m, outputs), |(i, r)| own(i)[r]);
+        let is_bias = |i: usize| problem.has_bias && solution.active[i] == 0;
+        let shift = |i: usize| if is_bias(i) { problem.table.log_rate } else { 0.0 };
+        return Array2::from_shape_fn((m, outputs), |(i, r)| own(i)[r] + shift(i));
     }
     let contrasts = solution.contrasts();
     let mut out = Array2::zeros((m, contrasts.n_classes()));

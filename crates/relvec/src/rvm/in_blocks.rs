@@ -18,7 +18,7 @@ use crate::design::{Basis, Design};
 use crate::error::{Error, Result, require};
 use crate::kernel::DataScale;
 use crate::memory::{self, afford};
-use crate::model::{Model, check_finite};
+use crate::model::{Model, check_features};
 use crate::report::{Interrupt, Observer, Repairs, Report, SmallWeights};
 use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, absent, check_labels};
 
@@ -57,7 +57,7 @@ impl InBlocks<'_> {
         if count != self.classes {
             return changed("classes", count, self.classes);
         }
-        check_finite("rows to train on", x, 0..features)?;
+        check_features("rows to train on", x)?;
         check_labels(labels, count, from)?;
         Ok(labels)
     }
@@ -178,7 +178,7 @@ impl Survey {
             let before = self.weights.len();
             return Err(Error::Targets(format!("{count} classes in a block, and {before} in those before it")));
         }
-        check_finite("rows to train on", x, 0..x.ncols())?;
+        check_features("rows to train on", x)?;
         if self.first.is_empty() {
             self.first = x.outer_iter().next().map_or(vec![], |row| row.to_vec());
         }
@@ -248,6 +248,7 @@ impl<'a> Table<'a> {
             copies: Arc::default(),
             factors: None,
             least_factor: 1.0,
+            log_rate: 0.0,
             count: survey.weights.iter().sum(),
             known_noise: false,
             units: vec![Units { scale: 1.0, mean: 0.0 }],

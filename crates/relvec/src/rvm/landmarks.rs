@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::kernel::vector::{self, Sweep};
 use crate::linalg;
-use crate::model::check_finite;
+use crate::model::check_features;
 
 use crate::canonical::{Canonical, plain};
 
@@ -78,7 +78,7 @@ impl Centres {
             let found = format!("{} of {} features", centres.nrows(), centres.ncols());
             return Err(Error::Shape { what: "landmarks", expected: format!("at least 1, of {features} features"), found });
         }
-        check_finite("landmarks", centres.view(), 0..features)?;
+        check_features("landmarks", centres.view())?;
         let mut firsts: HashMap<Vec<u64>, usize> = HashMap::new();
         let mut kept = Vec::new();
         let mut places = Vec::new();

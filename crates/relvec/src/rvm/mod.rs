@@ -837,6 +837,7 @@ impl Rvm {
         repairs.noise_capped = problem.noise_capped(&solution.beta);
         let trace = std::mem::take(&mut watch.trace);
         let model = finish::model(run.form().unwrap_or(work), solution, log_evidence, status, trace.len())?;
+        repairs.residual_over_noise = problem.residual_over_noise(solution, &model)?;
         let report = Report {
             status,
             iterations: trace.len(),

@@ -4,7 +4,7 @@ use ndarray::{Array1, ArrayView2};
 use rayon::prelude::*;
 
 use super::Rvm;
-use super::gain::Noise;
+use super::gain::{LEAST_PRECISION, Noise};
 use super::slopes::{self, Phi};
 use super::solution::{Solution, typical};
 use super::table::{Table, Units};
@@ -12,6 +12,7 @@ use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::likelihood::{NoiseModel, Working};
 use crate::memory::afford;
+use crate::model::Model;
 use crate::quadratic::Quadratic;
 use crate::sums::Sums;
 
@@ -46,6 +47,11 @@ pub(crate) fn at_once(rvm: &Rvm, rows: u64, columns: u64, outputs: u64, limit: u
     let keeps_phi = phi <= limit / 4 && (!keeps_sums || phi <= LITTLE);
     8 * DENSE * weights * weights + if keeps_sums { 8 * columns * columns } else { 0 } + if keeps_phi { phi } else { 0 }
 }
+
+/// A precision this near its least, relatively, is held there: searches end within their tolerance of it.
+const HELD: f64 = 1e-3;
+/// Residuals so many times the noise are out of its reach: of a right model the mean square of N is 1 + sqrt(2 / N) or so.
+const FAR_RESIDUAL: f64 = 2.0;
 
 /// What the inference schemes work on.
 #[derive(Debug)]
@@ -252,6 +258,9 @@ impl<'a> Problem<'a> {
     pub fn first_precisions(&self, columns: &[usize], alpha: f64) -> Vec<f64> {
         // A contrast of two classes at unit norm is their difference over sqrt(2).
         let alpha = if self.table.rvm.likelihood.as_dyn().couples_classes() { 2.0 * alpha } else { alpha };
+        // Columns are of unit norm with rows of counts that have the mean exposure.
+        let counts = self.table.rvm.likelihood.as_dyn().counts();
+        let alpha = if counts { alpha * self.table.count / self.table.weight() } else { alpha };
         let mean = self.table.units.iter().map(|units| units.mean.powi(2)).fold(1.0, f64::max);
         let bias = alpha / mean;
         columns.iter().map(|j| if *j == 0 && self.has_bias { bias } else { alpha }).collect()
@@ -304,6 +313,32 @@ impl<'a> Problem<'a> {
     pub fn noise_capped(&self, beta: &[f64]) -> bool {
         let capped = |(noise, beta): (&Noise, &f64)| matches!(noise, Noise::Learnt { cap, .. } if *beta >= 0.999 * cap);
         self.table.noise.iter().zip(beta).any(capped)
+    }
+
+    /// Root of the mean squared residual of `model` over the standard deviation of noise that was given, where weights of
+    /// `solution` at their least precision keep it above [`FAR_RESIDUAL`]; of rows that are held.
+    pub fn residual_over_noise(&self, solution: &Solution, model: &Model) -> Result<Option<f64>> {
+        let table = self.table;
+        let given = self.constant_curvature()
+            && table.rvm.likelihood.as_dyn().scale_mixture().is_none()
+            && table.noise.iter().all(|noise| !noise.is_learnt())
+            && !table.repairs.constant_target
+            && table.rows.nrows() > 0;
+        let held = |(j, a): (&usize, &f64)| !(*j == 0 && self.has_bias) && *a <= (1.0 + HELD) * LEAST_PRECISION;
+        if !given || !solution.active.iter().zip(&solution.a).any(held) {
+            return Ok(None);
+        }
+        let (targets, weights, outputs) = (table.real_targets(), table.sample_weights(), table.units.len());
+        let mut largest = 0.0f64;
+        for (k, beta) in solution.beta.iter().enumerate() {
+            let fitted = model.output(k)?.predict_mean(table.rows.view())?;
+            let factor = |n: usize| table.factors.as_ref().map_or(1.0, |factors| factors.factor[n]);
+            let square =
+                |n: usize| weights[n] * factor(n) * ((targets[n * outputs + k] - fitted[n]) / table.units[k].scale).powi(2);
+            let sum: f64 = (0..fitted.len()).map(square).sum();
+            largest = largest.max((beta * sum / table.count).sqrt());
+        }
+        Ok((largest > FAR_RESIDUAL).then_some(largest))
     }
 
     /// Columns that are not zero on every row.

@@ -1,7 +1,6 @@
 //! Likelihoods that are scale mixtures of Gaussians (Student-t noise): rounds of a search with the rows' factors held,
 //! and of the factors that its residuals ask for, (M51) to (M54). Each raises one lower bound of the evidence.
 
-use libm::lgamma;
 use ndarray::{ArrayView1, ArrayView2};
 
 use super::Rvm;
@@ -19,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::ScaleMixture;
 use crate::model::Model;
 use crate::report::{Report, Status};
+use crate::special::{lgamma_rise, log_rise, log_student_peak};
 
 /// Degrees of freedom between which they are learnt, and where learning begins.
 const DEGREES: (f64, f64) = (0.1, 1e4);
@@ -255,17 +255,17 @@ impl Scales {
     fn factors(&self, weights: &[f64]) -> Factors {
         let half = 0.5 * self.degrees;
         let shape = half + 0.5;
-        let fixed = shape - shape * shape.ln() + lgamma(shape) + half * half.ln() - lgamma(half);
-        let one = |(u, c): (&f64, &f64)| c * (0.5 * u.ln() + half * (u.ln() - u) + fixed);
+        // Differences first: with many degrees of freedom each of them is small, and its terms are huge.
+        let fixed = 0.5 + lgamma_rise(half, 0.5) - half * log_rise(half, 0.5) - 0.5 * shape.ln();
+        let one = |(u, c): (&f64, &f64)| c * (0.5 * u.ln() + half * ((u - 1.0).ln_1p() - (u - 1.0)) + fixed);
         Factors { factor: self.factor.clone(), constant: self.factor.iter().zip(weights).map(one).collect() }
     }
 }
 
 /// Sum of the log density of Student-t noise at squared distances, less what does not depend on the degrees, (M53).
 fn log_density(distance: &[f64], weights: &[f64], degrees: f64) -> f64 {
-    let half = 0.5 * degrees;
-    let each = lgamma(half + 0.5) - lgamma(half) - 0.5 * half.ln();
-    distance.iter().zip(weights).map(|(d, c)| c * (each - (half + 0.5) * (d / degrees).ln_1p())).sum()
+    let each = log_student_peak(degrees);
+    distance.iter().zip(weights).map(|(d, c)| c * (each - 0.5 * (degrees + 1.0) * (d / degrees).ln_1p())).sum()
 }
 
 /// The degrees of freedom at which the distances are likeliest.

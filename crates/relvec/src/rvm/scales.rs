@@ -10,7 +10,7 @@ use super::lbfgs::{self, Limits};
 use super::shared::{Columns, Sample};
 use super::table::Table;
 use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Sparsity, Start, silent};
-use crate::design::Basis;
+use crate::design::{Basis, name_largest};
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
 use crate::linalg;
@@ -363,7 +363,8 @@ impl<'a> Search<'a> {
             _ => Gamma::Value(gamma(mean)),
         };
         if !units.iter().all(|u| u.is_normal() && u.powi(power).is_normal()) {
-            return Err(Error::Overflow { what: "gamma for features of that spread, or its inverse,".into() });
+            let error = Error::Overflow { what: "gamma for features of that spread, or its inverse,".into() };
+            return Err(name_largest(error, self.table.rows.view()));
         }
         let inside = |x: Array2<f64>| {
             let mut x = x;

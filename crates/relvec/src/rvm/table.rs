@@ -17,12 +17,12 @@ use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
 use super::problem::{DENSE, at_once};
 use super::score::KEPT_SHARE;
 use crate::canonical::{Canonical, Copies, Fold, all_variance};
-use crate::design::{Basis, Columns, Design};
+use crate::design::{self, Basis, Columns, Design};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::likelihood::NoiseModel;
 use crate::memory::{self, afford};
-use crate::model::check_finite;
+use crate::model::{check_features, check_finite};
 use crate::report::{Interrupt, Repairs, SmallWeights};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
@@ -57,6 +57,9 @@ pub(crate) struct Table<'a> {
     pub(super) least_factor: f64,
     /// N, or the sum of the sample weights.
     pub count: f64,
+    /// For counts with a bias: the log of the mean rate, for an exposure of 1, which inner function values are relative
+    /// to; else 0.
+    pub log_rate: f64,
     /// Whether the noise of each row is known.
     pub known_noise: bool,
     /// Of each real output; else one for all.
@@ -106,7 +109,10 @@ impl<'a> Table<'a> {
     pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<Table<'a>> {
         let n = x.nrows();
         targets.check_rows(x)?;
-        check_finite("rows to train on", x, 0..x.ncols())?;
+        match rvm.basis {
+            Basis::Kernel => check_features("rows to train on", x)?,
+            Basis::Given => check_finite("rows to train on", x, 0..x.ncols())?,
+        }
         let likelihood = rvm.likelihood.as_dyn();
         let y = likelihood.targets(targets.values)?;
         if let Values::Classes { labels, count } = targets.values
@@ -152,14 +158,23 @@ impl<'a> Table<'a> {
         repairs.small_weights = SmallWeights::of(count, used);
         let (mut factors, mut typical) = (None, None);
         let (mut inner, sample_weights) = (canonical.targets, canonical.weights);
+        let mut log_rate = 0.0;
         match (&canonical.given, &targets.given) {
             (Some(known), Some(Given::Noise(_))) => {
                 let (own, variance) = Factors::of_noise(known, &sample_weights)?;
                 (factors, typical) = (Some(own), Some(variance));
             }
-            (Some(known), Some(Given::Exposure(_))) => {
-                factors = Some(Factors::of_exposure(known, &inner, &sample_weights)?);
-                inner.iter_mut().zip(known).for_each(|(t, e)| *t /= e);
+            (exposures, _) if likelihood.counts() && (rvm.bias || exposures.is_some()) => {
+                let own = match (exposures, rvm.bias) {
+                    (Some(exposures), false) => Factors::of_exposure(exposures, &inner, &sample_weights)?,
+                    (exposures, _) => {
+                        let (own, rate) = Factors::of_counts(exposures.as_deref(), &inner, &sample_weights)?;
+                        log_rate = rate;
+                        own
+                    }
+                };
+                inner.iter_mut().zip(&own.factor).for_each(|(t, e)| *t /= e);
+                factors = Some(own);
             }
             _ => {}
         }
@@ -230,8 +245,7 @@ impl<'a> Table<'a> {
             candidate_of = (0..d).map(Some).collect();
             Source::Given
         } else {
-            let variance = all_variance(&canonical.rows.view(), &sample_weights);
-            let kernel = rvm.kernel.resolve(&DataScale { features: d, variance })?;
+            let kernel = design::resolve(&rvm.kernel, canonical.rows.view(), &sample_weights)?;
             match &rvm.landmarks {
                 Landmarks::Given(centres) => {
                     let (centres, kept) = centres.distinct(d)?;
@@ -265,6 +279,7 @@ impl<'a> Table<'a> {
             },
             units,
             bias_only,
+            log_rate,
             known_noise: noise_is_known,
             repairs,
             n_rows: n,
@@ -322,6 +337,7 @@ impl<'a> Table<'a> {
             noise: vec![first_noise(rvm, &units, constant, typical)?],
             units: vec![units],
             bias_only: constant && rvm.bias && rvm.likelihood.as_dyn().noise() == NoiseModel::Learnt && typical.is_none(),
+            log_rate: 0.0,
             known_noise: typical.is_some(),
             repairs: Repairs { constant_target: constant, small_weights, ..Repairs::default() },
             n_rows: statistics.n_rows(),
@@ -375,6 +391,7 @@ impl<'a> Table<'a> {
             copies: if some.is_some() { Arc::default() } else { self.copies.clone() },
             least_factor: factors.as_ref().map_or(self.least_factor, Factors::least),
             factors,
+            log_rate: self.log_rate,
             known_noise: self.known_noise,
             units: self.units.clone(),
             noise: self.noise.clone(),
@@ -533,13 +550,20 @@ impl<'a> Table<'a> {
     /// The target of a row of one output in the user's units.
     pub fn real_target(&self, row: usize) -> f64 {
         match self.rvm.likelihood.as_dyn().counts() {
-            true => (self.targets[row] * self.exposure(row)).round(),
+            true => (self.targets[row] * self.factor(row)).round(),
             false => (self.targets[row] + self.units[0].mean) * self.units[0].scale,
         }
     }
 
-    /// What a count was gathered over; 1 unless it was given.
+    /// What a count was gathered over, in the user's units; 1 unless it was given.
     pub fn exposure(&self, row: usize) -> f64 {
+        match self.log_rate {
+            0.0 => self.factor(row),
+            log_rate => (self.factor(row).ln() - log_rate).exp(),
+        }
+    }
+
+    fn factor(&self, row: usize) -> f64 {
         self.factors.as_ref().map_or(1.0, |factors| factors.factor[row])
     }
 

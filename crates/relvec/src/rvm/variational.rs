@@ -3,11 +3,11 @@
 
 use std::f64::consts::PI;
 
-use libm::lgamma;
 use serde::{Deserialize, Serialize};
 
 use super::gain::{LEAST_PRECISION, Noise};
 use super::logistic::Logistic;
+use super::problem::Problem;
 use super::reestimation;
 use super::scheme::{Entry, Hyperpriors, Run, Scheme};
 use super::solution::{At, Solution};
@@ -15,12 +15,13 @@ use super::workspace::Workspace;
 use crate::error::Result;
 use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
+use crate::special::{lgamma_rise, log_rise};
 
+/// Rows whose features differ by no more than this share of the largest value of each feature are at one place: a few
+/// roundings of the numbers.
+const ROUNDING: f64 = 16.0 * f64::EPSILON;
 /// A weight that the data determine less than this may be tried without.
 const USELESS: f64 = 0.5;
-/// From here on ln Gamma is differenced by its series, where three terms leave out less than rounding does:
-/// two values of ln Gamma(x) have no digits in common with their difference once x ln x is large.
-const SERIES_FROM: f64 = 64.0;
 
 /// Variational inference (Bishop & Tipping 2000). Every iteration raises the lower bound that takes the place of
 /// the log evidence. All weights stay in the model unless `prune` is set: which of them matter is told by how
@@ -115,9 +116,37 @@ struct Next<'p> {
     bound: f64,
 }
 
+/// Positions of columns, ascending, whose centres differ from the centre of one before by no more than rounding.
+///
+/// Each weight that stays has a prior of its own, so that two columns for one make another model: without this, predictions
+/// from rows at distances of rounding would differ by a thousandth of the target from predictions from equal rows, which
+/// share a column.
+fn doubles(problem: &Problem, active: &[usize]) -> Vec<usize> {
+    let Some((_, centres)) = problem.design.kernel() else { return vec![] };
+    let first = usize::from(problem.has_bias);
+    let largest: Vec<f64> =
+        centres.columns().into_iter().map(|column| column.iter().fold(0.0, |m: f64, v| m.max(v.abs()))).collect();
+    let same = |i: usize, j: usize| {
+        let pairs = centres.row(i).into_iter().zip(centres.row(j)).zip(&largest);
+        pairs.into_iter().all(|((a, b), largest)| (a - b).abs() <= ROUNDING * largest)
+    };
+    let mut kept: Vec<usize> = vec![];
+    let mut out = vec![];
+    for (i, column) in active.iter().enumerate().filter(|(_, column)| **column >= first) {
+        match kept.iter().any(|other| same(*other, column - first)) {
+            true => out.push(i),
+            false => kept.push(column - first),
+        }
+    }
+    out
+}
+
 impl<'p> Factors<'p> {
     fn start(work: &Workspace<'p>, settings: &Variational) -> Result<Factors<'p>> {
-        let (active, a, beta) = reestimation::first(work, settings.initial_alpha, settings.initial_noise_variance)?;
+        let (mut active, mut a, beta) = reestimation::first(work, settings.initial_alpha, settings.initial_noise_variance)?;
+        let doubles = doubles(work.problem, &active);
+        let kept = |i: &usize| doubles.binary_search(i).is_err();
+        (active, a) = (0..active.len()).filter(kept).map(|i| (active[i], a[i])).unzip();
         let p = work.problem.design.n_columns() as u64;
         let logistic = if work.problem.constant_curvature() {
             None
@@ -279,23 +308,4 @@ fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Lo
 /// What a weight adds to the bound that touches no row, q(w) and q(alpha) at their best.
 fn spare(a: f64) -> f64 {
     lgamma_rise(a, 0.5) - a * log_rise(a, 0.5) - 0.5 * (a + 0.5).ln() + 0.5
-}
-
-/// ln Gamma(x + by) - ln Gamma(x), of positive numbers: no digits are lost where x is large.
-fn lgamma_rise(x: f64, by: f64) -> f64 {
-    if x < SERIES_FROM {
-        return lgamma(x + by) - lgamma(x);
-    }
-    // ln Gamma(x) = (x - 1/2) ln x - x + ln(2 pi) / 2 + tail(x).
-    let tail = |x: f64| {
-        let square = x * x;
-        (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / (1260.0 * square)) / square) / x
-    };
-    by * (x + by).ln() + (x - 0.5) * log_rise(x, by) - by + tail(x + by) - tail(x)
-}
-
-/// ln(x + by) - ln x, of x > 0 and by >= 0.
-fn log_rise(x: f64, by: f64) -> f64 {
-    // Beyond that the quotient may overflow, and the difference is as good.
-    if by <= x { (by / x).ln_1p() } else { (x + by).ln() - x.ln() }
 }

@@ -18,11 +18,11 @@ use serde::{Deserialize, Serialize};
 use self::formulation::Examples;
 use self::rows::Points;
 use self::smo::{Rules, Step};
-use crate::canonical::{Canonical, Copies, all_but, all_variance};
-use crate::design::Basis;
+use crate::canonical::{Canonical, Copies, all_but};
+use crate::design::{self, Basis};
 use crate::error::{Error, Result, require, require_threads};
-use crate::kernel::{DataScale, Kernel};
-use crate::model::{Expansion, FittedBasis, Margins, Model, Variance, check_finite};
+use crate::kernel::Kernel;
+use crate::model::{Expansion, FittedBasis, Margins, Model, Variance, check_features, check_finite};
 use crate::report::{Interrupt, SmallWeights, Status};
 use crate::targets::{MultiClass, Targets, Values, check_present};
 
@@ -343,7 +343,10 @@ impl Svm {
             let expected = format!("a value for each pair of rows, [{n}, {n}]");
             return Err(Error::Shape { what: "kernel values", expected, found: format!("[{n}, {}]", x.ncols()) });
         }
-        check_finite("rows to train on", x, 0..x.ncols())?;
+        match self.basis {
+            Basis::Kernel => check_features("rows to train on", x)?,
+            Basis::Given => check_finite("rows to train on", x, 0..x.ncols())?,
+        }
         let name = self.formulation.name();
         match (targets.values, self.formulation.as_dyn().classifies()) {
             (Values::Real(y), false) => match y.iter().position(|v| !v.is_finite()) {
@@ -380,8 +383,7 @@ impl Svm {
         let points = match self.basis {
             Basis::Given => Points::given(x.select(Axis(0), &origin).select(Axis(1), &origin)),
             Basis::Kernel => {
-                let variance = all_variance(&rows.rows.view(), &rows.weights);
-                let kernel = self.kernel.resolve(&DataScale { features: x.ncols(), variance })?;
+                let kernel = design::resolve(&self.kernel, rows.rows.view(), &rows.weights)?;
                 let first: Vec<usize> = order.iter().map(|p| rows.first[*p]).collect();
                 Points::Kernel { kernel, x: rows.rows.select(Axis(0), &first) }
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// Files and folders of `src`, from the ground up; those of one floor do not know each other.
 const FLOORS: &[&[&str]] = &[
-    &["error", "label", "canonical"],
+    &["error", "label", "canonical", "special"],
     &["report", "memory"],
     &["registry"],
     &["linalg"],

@@ -279,10 +279,10 @@ fn committees_have_it_and_the_variational_scheme_refuses() {
     assert_eq!(fit(AVERAGED), fit(PosteriorRule::Laplace));
 }
 
-/// Counts whose rate nothing bounds have no mean curvature: their posterior stays Laplace's. That is rare.
+/// However steep the rates are, the posterior of counts is found, and the counts that it expects are of the size of those
+/// that there are.
 #[test]
-fn counts_without_a_mean() {
-    let mut stayed = 0;
+fn steep_counts_have_a_mean_curvature() {
     for seed in 150..200 {
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
         let x = Array2::from_shape_fn((30, 1), |_| random.random_range(-3.0..3.0));
@@ -292,11 +292,8 @@ fn counts_without_a_mean() {
         let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), bias: seed % 2 == 0, ..of(Poisson::default()) };
         let fit = |rvm: &Rvm| rvm.fit(x.view(), &Targets::real(counts.view()), &mut silent).unwrap().0;
         let model = fit(&rvm);
-        if model.posterior_rule() == PosteriorRule::Laplace {
-            stayed += 1;
-            assert_eq!(model, fit(&Rvm { posterior: PosteriorRule::Laplace, ..rvm }));
-        }
-        assert!(model.predict(x.view()).unwrap().mean.iter().all(|v| v.is_finite()));
+        assert_eq!(model.posterior_rule(), PosteriorRule::Averaged);
+        let expected = model.predict(x.view()).unwrap().counts(None).unwrap().mean.sum();
+        assert!((expected / counts.sum() - 1.0).abs() < 0.5, "{seed}: {expected} {}", counts.sum());
     }
-    assert!((1..5).contains(&stayed), "{stayed} of 50");
 }

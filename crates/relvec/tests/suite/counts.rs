@@ -50,8 +50,9 @@ fn a_known_rate_is_recovered() {
         let prediction = model.predict(d.x.view()).unwrap();
         let truth = d.x.column(0).mapv(log_rate);
         let off = (&prediction.mean - &truth).mapv(|v| v * v).mean().unwrap().sqrt();
-        // em is not at rest by then.
-        assert!(off < if inference == "em" { 0.15 } else { 0.1 }, "{inference}: {off}");
+        // em and mackay are not at rest by then.
+        let most = [("sequential", 0.1), ("mackay", 0.11), ("em", 0.15)].iter().find(|m| m.0 == inference).unwrap().1;
+        assert!(off < most, "{inference}: {off}");
         let inside = (0..400).filter(|i| (prediction.mean[*i] - truth[*i]).powi(2) < 9.0 * prediction.model_variance[*i]).count();
         assert!(inside > 360, "{inference}: {inside}");
         let nothing = Hyperparameters { intercept_alpha: Some(1.0), ..Hyperparameters::default() };
@@ -68,8 +69,11 @@ fn the_evidence_is_near_the_integral() {
     let targets = Targets::real(d.t.view()).with_exposure(d.e.view());
     let found = poisson().evaluate(d.x.view(), &targets, &at).unwrap().log_evidence;
     let log_gamma = |n: f64| (2..=n as usize).map(|k| (k as f64).ln()).sum::<f64>();
+    // The prior of the bias is about the log of the mean rate.
+    let rate = (d.t.sum() + 0.5) / d.e.sum();
     let log_joint = |w: f64| {
-        let rows: f64 = d.t.iter().zip(&d.e).map(|(t, e)| t * (w + e.ln()) - e * w.exp() - log_gamma(*t)).sum();
+        let of_row = |(t, e): (&f64, &f64)| t * (w + (rate * e).ln()) - rate * e * w.exp() - log_gamma(*t);
+        let rows: f64 = d.t.iter().zip(&d.e).map(of_row).sum();
         rows - 0.25 * w * w + 0.5 * (0.5 / (2.0 * std::f64::consts::PI)).ln()
     };
     let grid: Vec<f64> = (0..20_001).map(|k| log_joint(-3.0 + 6.0 * k as f64 / 20_000.0)).collect();
@@ -209,15 +213,8 @@ fn odd_counts() {
     }
     let mut lone = Array1::zeros(30);
     lone[12] = 40.0;
-    // Among zeros the log rate is known from above only, which no Gaussian is: its mean may be beyond all numbers, and
-    // is refused then.
     let prediction = fit(&poisson(), &x, &lone).0.predict(x.view()).unwrap();
-    assert!(prediction.mean.iter().chain(&prediction.model_variance).all(|v| v.is_finite()));
     assert!((prediction.mean[12] - 40f64.ln()).abs() < 0.5);
-    match prediction.counts(None) {
-        Ok(counts) => assert!(counts.mean.iter().all(|m| m.is_finite() && *m >= 0.0)),
-        Err(error) => assert!(matches!(error, Error::Overflow { .. })),
-    }
 }
 
 /// A large dictionary, by parts; kernels learnt; centres moved.
@@ -278,4 +275,63 @@ fn what_is_refused() {
     assert!(prediction.counts(Some(short)).is_err());
     assert!(prediction.counts(Some(Array1::zeros(20).view())).is_err());
     assert!(model.predict_probability(d.x.view(), Moderation::Posterior).is_err());
+}
+
+/// The unit of the exposure is the user's affair: exposures times c have the same expected counts, and the same evidence,
+/// since the probability of a count does not depend on the unit.
+#[test]
+fn counts_and_evidence_do_not_depend_on_the_unit_of_the_exposure() {
+    let d = data(11, 80, true);
+    for inference in ["sequential", "mackay"] {
+        let rvm = Rvm { inference: Inference::from_name(inference).unwrap(), ..poisson() };
+        let of = |c: f64| {
+            let e = &d.e * c;
+            let targets = Targets::real(d.t.view()).with_exposure(e.view());
+            let (model, _) = rvm.fit(d.x.view(), &targets, &mut silent).unwrap();
+            let prediction = model.predict(d.x.view()).unwrap();
+            let counts = prediction.counts(Some(e.view())).unwrap();
+            let logs = prediction.count_log_probability(d.t.view(), Some(e.view())).unwrap();
+            let left = model.leave_one_out(d.x.view(), &targets).unwrap().log_density;
+            (model.log_evidence.unwrap(), counts, logs, left)
+        };
+        let one = of(1.0);
+        for c in [1e-300, 1e-12, 1e-3, 0.7, 1e3, 1e12, 1e300] {
+            let other = of(c);
+            assert!((one.0 - other.0).abs() < 1e-8, "{inference} {c}: {} {}", one.0, other.0);
+            close("counts", &other.1.mean.to_vec(), &one.1.mean.to_vec(), 1e-8);
+            close("variances", &other.1.variance().to_vec(), &one.1.variance().to_vec(), 1e-8);
+            close("log probabilities", &other.2.to_vec(), &one.2.to_vec(), 1e-8);
+            close("rows left out", &other.3.to_vec(), &one.3.to_vec(), 1e-8);
+        }
+    }
+}
+
+/// Exposures of 1 are no exposures.
+#[test]
+fn exposures_of_one_change_nothing() {
+    let (d, ones) = (data(12, 60, false), Array1::ones(60));
+    let (plain, _) = fit(&poisson(), &d.x, &d.t);
+    let targets = Targets::real(d.t.view()).with_exposure(ones.view());
+    assert_eq!(poisson().fit(d.x.view(), &targets, &mut silent).unwrap().0, plain);
+}
+
+/// One large count among zeros, of which the log rate is known from above only: Laplace's Gaussian would expect up to
+/// exp(1000) counts there. The expected counts are finite, and of the size of those that there are.
+#[test]
+fn a_lone_count_among_zeros_predicts_its_own_rows() {
+    for (rows, peak) in [(30, 40.0), (30, 1e5), (200, 40.0), (200, 1e5), (200, 1e9)] {
+        for inference in ["sequential", "mackay"] {
+            let rvm = Rvm { inference: Inference::from_name(inference).unwrap(), ..poisson() };
+            let x = Array2::from_shape_fn((rows, 1), |(i, _)| 10.0 * i as f64 / rows as f64);
+            let mut t = Array1::zeros(rows);
+            t[rows / 3] = peak;
+            let model = fit(&rvm, &x, &t).0;
+            let prediction = model.predict(x.view()).unwrap();
+            let name = format!("{rows} {peak} {inference}");
+            let counts = prediction.counts(None).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert!(counts.mean.sum() < 2.0 * peak + 10.0, "{name}: {} {}", counts.mean.sum(), counts.mean);
+            assert!(counts.std().iter().all(|s| *s < peak), "{name}: {}", counts.std());
+            assert!(prediction.count_log_probability(t.view(), None).unwrap().iter().all(|l| l.is_finite() && *l <= 0.0));
+        }
+    }
 }

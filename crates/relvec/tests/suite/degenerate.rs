@@ -358,3 +358,45 @@ fn out_of_range_is_said() {
     assert_eq!(plain.relevance, small.relevance);
     real(&x, &(&t * 1e-150), |_, _, _| {});
 }
+
+/// Features in any unit: the same predictions as in a usual one, or an error that names the largest feature. Never a constant,
+/// or a basis function for each row, in silence.
+#[test]
+fn features_in_any_unit_fit_alike_or_are_refused_by_name() {
+    let x = uniform(16, 30, 2);
+    let t = x.column(0).mapv(f64::sin) + noise(16, 30) * 0.1;
+    let targets = Targets::real(t.view());
+    let exponents = [-307, -300, -200, -165, -162, -155, -154, -150, -100, 100, 150, 153, 155, 200, 300, 306, 307];
+    for name in ["rbf", "matern32", "matern52", "rational_quadratic", "linear", "poly", "sigmoid"] {
+        let rvm = Rvm { kernel: Kernel::from_name(name).unwrap(), ..Rvm::default() };
+        let svm = Svm { kernel: Kernel::from_name(name).unwrap(), formulation: EpsilonSvr::default().into(), ..Svm::default() };
+        let learnt = |x: &Array2<f64>| rvm.fit(x.view(), &targets, &mut silent)?.0.predict_mean(x.view());
+        let supported = |x: &Array2<f64>| svm.fit(x.view(), &targets, &mut silent)?.0.predict_mean(x.view());
+        let one = [learnt(&x).unwrap(), supported(&x).unwrap()];
+        for exponent in exponents {
+            let rows = &x * 10f64.powi(exponent);
+            for (k, found) in [learnt(&rows), supported(&rows)].into_iter().enumerate() {
+                let name = format!("{name}, {}, 1e{exponent}", ["rvm", "svm"][k]);
+                match found {
+                    // The cost of a linear support vector machine is in units of the features, and the sigmoid's program has
+                    // several solutions.
+                    Ok(_) if k == 1 && (rvm.kernel.name() == "linear" || rvm.kernel.name() == "sigmoid") => {}
+                    Ok(mean) => {
+                        let off = (&mean - &one[k]).iter().fold(0.0, |m: f64, d| m.max(d.abs()));
+                        assert!(off < [1e-6, 1e-2][k], "{name}: off by {off}");
+                    }
+                    Err(Error::Overflow { what }) => {
+                        let named = what.contains("column") || exponent.abs() <= 200 && rvm.kernel.name() == "linear";
+                        assert!(named, "{name}: {what}");
+                    }
+                    Err(error) => panic!("{name}: {error}"),
+                }
+            }
+        }
+    }
+    // Rows to predict are looked at too.
+    let (model, _) = fit(&Rvm::default(), &x, &targets);
+    let far = array![[0.0, 0.0], [0.0, -1.7e308]];
+    let error = model.predict(far.view()).unwrap_err().to_string();
+    assert!(error.contains("row 1, column 1 is -1.7e308"), "{error}");
+}

@@ -376,3 +376,25 @@ fn a_constant_target() {
     let (model, _) = rvm().fit(d.x.view(), &targets, &mut silent).unwrap();
     assert!(model.predict_mean(d.x.view()).unwrap().iter().all(|m| (m - 7.0).abs() < 1e-3));
 }
+
+/// Residuals are of the size of noise that is given; or, where weights are held at their least precision, the report says how
+/// many times it they are.
+#[test]
+fn noise_that_is_too_small_to_be_reached_is_reported() {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(21);
+    let x = Array2::from_shape_simple_fn((30, 1), || random.random_range(-3.0..3.0));
+    for sigma in [1e-2, 1e-7, 1e-9, 1e-11] {
+        let t = x.column(0).mapv(f64::sin);
+        let v = Array1::from_elem(30, sigma * sigma);
+        let fixed = Rvm { likelihood: Gaussian { noise_variance: Some(sigma * sigma) }.into(), ..rvm() };
+        for (rvm, targets) in [(fixed, Targets::real(t.view())), (rvm(), Targets::real(t.view()).with_noise_variance(v.view()))] {
+            let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+            let left = &t - &model.predict_mean(x.view()).unwrap();
+            let times = (left.mapv(|r| r * r).sum() / 30.0).sqrt() / sigma;
+            match report.repairs.residual_over_noise {
+                None => assert!(times < 2.0, "{sigma}: {times}"),
+                Some(told) => assert!(sigma < 1e-6 && (told / times - 1.0).abs() < 1e-6, "{sigma}: {times} {told}"),
+            }
+        }
+    }
+}

@@ -127,6 +127,15 @@ fn many_degrees_are_gaussian_noise() {
     assert!((one.log_evidence.unwrap() - other.log_evidence.unwrap()).abs() < 1e-3);
     assert_eq!(one.relevance, other.relevance);
     close("mean", &one.predict_mean(d.x.view()).unwrap().to_vec(), &other.predict_mean(d.x.view()).unwrap().to_vec(), 1e-4);
+    // To the last of all numbers, in the evidence and in densities.
+    for degrees in [1e7, 1e13, 1e16, 1e300] {
+        let (model, _) = fit(&student(Some(degrees)), &d);
+        assert!((model.log_evidence.unwrap() - other.log_evidence.unwrap()).abs() < 1e-3, "{degrees}: {:?}", model.log_evidence);
+        let prediction = other.predict(d.x.view()).unwrap();
+        let normal = prediction.log_density(d.t.view()).to_vec();
+        let heavy = Prediction { noise_degrees: Some(degrees), ..prediction }.log_density(d.t.view()).to_vec();
+        close("density", &heavy, &normal, 1e-4);
+    }
     // And learnt they are many.
     let (learnt, _) = fit(&student(None), &d);
     assert!(learnt.noise_degrees().unwrap() > 10.0, "{:?}", learnt.noise_degrees());

@@ -181,6 +181,41 @@ fn draws_have_the_joint_covariance() {
     }
 }
 
+/// Whatever the noise and the scheme: the variance of a drawn observation is the predicted one, the square of `std`
+/// under normal noise, of `deviation` under Student-t noise.
+#[test]
+fn draws_have_the_predicted_covariance_under_every_noise() {
+    let (x, t) = gap(12);
+    let new = Array2::from_shape_fn((3, 1), |(i, _)| -9.0 + 3.0 * i as f64);
+    let kernel = || Rbf { gamma: 0.5.into() }.into();
+    let student = |degrees| StudentT { noise_degrees: Some(degrees), noise_variance: Some(0.02) }.into();
+    let variational = Rvm { inference: Variational::default().into(), kernel: kernel(), ..Rvm::default() };
+    // 12 rows, and so many degrees of freedom: Student-t noise would have 1.2 times the variance.
+    for (rvm, heavy) in [
+        (variational, false),
+        (Rvm { likelihood: student(7.0), kernel: kernel(), ..Rvm::default() }, true),
+        (Rvm { likelihood: student(1e12), kernel: kernel(), ..Rvm::default() }, true),
+    ] {
+        let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let (mean, covariance) = model.predict_covariance(new.view(), None).unwrap();
+        let found = model.predict(new.view()).unwrap();
+        let std = if heavy { found.deviation() } else { found.std() };
+        close("std", &covariance.diag().mapv(f64::sqrt).to_vec(), &std.to_vec(), 1e-12);
+        const S: usize = 40_000;
+        let draws = model.draws(S, 7, true).unwrap().at(new.view()).unwrap();
+        let centred = &draws - &mean.view().insert_axis(Axis(1));
+        let sampled = centred.dot(&centred.t()) / S as f64;
+        for ((i, j), expected) in covariance.indexed_iter() {
+            let size = (covariance[[i, i]] * covariance[[j, j]]).sqrt();
+            assert!((sampled[[i, j]] - expected).abs() < 0.04 * size, "{heavy} {i} {j}: {} {expected}", sampled[[i, j]]);
+        }
+    }
+    let wild = Rvm { likelihood: student(2.0), kernel: kernel(), ..Rvm::default() };
+    let (model, _) = wild.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let error = model.predict_covariance(new.view(), None).unwrap_err().to_string();
+    assert!(error.contains("2 degrees of freedom is infinite"), "{error}");
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let (x, t) = gap(30);

@@ -406,3 +406,37 @@ fn the_report_has_the_distributions_of_the_precisions() {
     let (_, report) = Rvm::default().fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
     assert_eq!(report.precisions, None);
 }
+
+/// Rows apart by no more than rounding have one basis function, as equal rows have: each of two would have a prior of its own.
+#[test]
+fn rows_apart_by_rounding_fit_as_equal_rows_do() {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(12);
+    let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
+    let half = Array2::from_shape_simple_fn((30, 2), &mut normal);
+    let t = Array1::from_shape_fn(60, |i| half[[i % 30, 0]].sin() + 0.1 * normal());
+    let equal = ndarray::concatenate![Axis(0), half, half];
+    let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
+    let gaussian = Rvm {
+        kernel: Rbf { gamma: 0.5.into() }.into(),
+        inference: Variational::default().into(),
+        max_iterations: 300,
+        ..Rvm::default()
+    };
+    let bernoulli = Rvm { likelihood: Bernoulli::default().into(), ..gaussian.clone() };
+    for (rvm, targets) in [(&gaussian, Targets::real(t.view())), (&bernoulli, Targets::classes(&labels, 2))] {
+        let fit = |x: &Array2<f64>| {
+            let model = rvm.fit(x.view(), &targets, &mut silent).unwrap().0;
+            (model.relevance.len(), model.predict_mean(half.view()).unwrap())
+        };
+        let (size, expected) = fit(&equal);
+        assert_eq!(size, 30);
+        for by in [1e-15, -1e-15] {
+            let mut apart = equal.clone();
+            apart.slice_mut(s![30.., ..]).mapv_inplace(|v| v + by * (1.0 + v.abs()));
+            let (found, mean) = fit(&apart);
+            assert_eq!(found, 30, "{by}");
+            // Equal rows of one class are one row of twice the weight, and these are not: rounding may differ.
+            close("mean", &mean.to_vec(), &expected.to_vec(), 1e-8);
+        }
+    }
+}
