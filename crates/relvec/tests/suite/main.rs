@@ -14,6 +14,7 @@ mod growth;
 mod kernels;
 mod known_noise;
 mod laws;
+mod mean;
 mod options;
 mod outputs;
 mod published;
