@@ -9,6 +9,7 @@ mod counts;
 mod decisions;
 mod degenerate;
 mod documents;
+mod empty;
 mod golden;
 mod growth;
 mod kernels;
