@@ -375,6 +375,8 @@ class RelevanceVectorMachine(KernelMachine):
             text = f"{refused} of {self.report_['candidates']} candidates are zero on every row, or landmarks with no"
             text += " row near them; no other is of use, and the model is its intercept alone"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
+        elif self.report_["nothing_found"]:
+            warnings.warn(f"{type(self).__name__}: {self._nothing_found()}", ConvergenceWarning, stacklevel=5)
         repairs = self.report_["repairs"]
         _parameters.warn_of_small_weights(self, repairs.get("small_weights"), stacklevel=6)
         if repairs["noise_capped"] and not repairs["constant_target"]:
@@ -392,6 +394,18 @@ class RelevanceVectorMachine(KernelMachine):
         if not isinstance(size, str) and found < size and not left_out:
             text = f"dictionary={size}, but there are only {found} different rows: all of them are candidates"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
+
+    def _nothing_found(self) -> str:
+        """What a model that has learned nothing is good for, and what to try."""
+        vectors = len(self.relevance_)
+        text = "no relevance vector was selected; the model predicts a constant"
+        if vectors:
+            text = f"{vectors} relevance vectors explain no more than a constant does"
+            text = text.replace("1 relevance vectors explain", "1 relevance vector explains") if vectors == 1 else text
+        width = (
+            'use another kernel width (gamma="evidence" learns it)' if hasattr(self, "gamma_") else "use another kernel"
+        )
+        return f"{text}. Standardise the features, {width}, or check that the features carry information."
 
     def _moments(self, X: ArrayLike, variance: str | None = None) -> tuple[Float, Float, Float]:
         """Mean and model variance at rows `X`, and the variance of the noise of each output."""

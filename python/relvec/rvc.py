@@ -194,7 +194,8 @@ default="kmedoids"
     report_ : dict
         How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std`` (NaN),
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
-        gain, and why it ended), ``repairs``, ``actions``, ``iterations``, ``seconds``. Where a kernel
+        gain, and why it ended), ``repairs``, ``nothing_found`` (the model predicts a constant, or next to
+        it; a warning says what to try), ``actions``, ``iterations``, ``seconds``. Where a kernel
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
         polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
         was followed on again, the factor on gamma), and the ``chosen`` one. Where

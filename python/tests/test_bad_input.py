@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from relvec import RVC, RVR, SVC, NuSVC, load
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics.pairwise import rbf_kernel
 from support import put, sinc, surface, two_classes
 
 X, T = sinc()
@@ -329,6 +330,7 @@ def test_a_constant_target_without_intercept(inference, value, tmp_path):
     check_alive(model, X, tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore:.*carry information")
 @pytest.mark.parametrize("external", [False, True])
 def test_pure_noise_gives_the_intercept_alone(external, tmp_path):
     rows, _ = surface(200)
@@ -530,3 +532,27 @@ def test_whole_numbers_beyond_two_to_the_53_are_labels_of_their_own(tmp_path):
 def test_one_row_against_all_others(tmp_path):
     model = RVC().fit(C, np.arange(80) == 0)
     check_alive(model, C, tmp_path)
+
+
+def test_the_mean_of_the_targets_survives_a_pruned_intercept():
+    v = np.random.default_rng(3).uniform(size=2000)[:500]
+    for variance in ["posterior", "healed"]:
+        with pytest.warns(ConvergenceWarning, match="free of noise"):
+            model = RVR(variance=variance).fit(v[:, np.newaxis], v)
+        assert model.intercept_ == 0.0
+        kernel = rbf_kernel(v[:, np.newaxis], model.relevance_vectors_, gamma=model.gamma_)
+        stacked = np.vstack([kernel / np.sqrt(model.noise_variance_), np.diag(np.sqrt(model.alpha_))])
+        q, r = np.linalg.qr(stacked)
+        target = np.concatenate([v / np.sqrt(model.noise_variance_), np.zeros(len(model.alpha_))])
+        expected = kernel @ np.linalg.solve(r, q.T @ target)
+        # A healed variance moves the mean by what one more basis function at the row does.
+        atol = 1e-8 if variance == "posterior" else 1e-4
+        assert_allclose(model.predict(v[:, np.newaxis]), expected, rtol=0, atol=atol * v.std())
+
+
+def test_nothing_found_is_warned_of_and_says_what_to_try():
+    for estimator, target in [(RVR(gamma=1e-18), X[:, 0]), (RVC(gamma=1e-18), Y)]:
+        with pytest.warns(ConvergenceWarning, match="constant.*Standardise the features") as told:
+            model = estimator.fit(X, target) if target is not Y else estimator.fit(C, Y)
+        assert len(told) == 1 and 'gamma="evidence"' in str(told[0].message)
+        assert model.report_["nothing_found"]

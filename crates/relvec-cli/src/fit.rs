@@ -442,6 +442,19 @@ fn warn_of_classes(model: &Model, target: &str) {
     }
 }
 
+/// What a model that has learned nothing is good for, and what to try.
+fn nothing_found(model: &Model) -> String {
+    let found = match model.relevance.len() {
+        0 => "no relevance vector was selected; the model predicts a constant".to_string(),
+        vectors => format!("{} explain no more than a constant does", count(vectors, "relevance vector")),
+    };
+    let width = match model.kernel().is_some_and(|kernel| kernel.gamma().is_some()) {
+        true => "use another kernel width (--gamma evidence learns it)",
+        false => "use another kernel",
+    };
+    format!("{found}. Standardise the features, {width}, or check that the features carry information.")
+}
+
 /// What the user should know of the data and of how the fit ended.
 fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     let rvm = &settings.rvm;
@@ -474,6 +487,9 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
              too small by about this factor; give a larger noise variance, or leave it to be learnt",
             significant(times, 3)
         );
+    }
+    if report.nothing_found {
+        eprintln!("warning: {}", nothing_found(model));
     }
     if repairs.noise_capped {
         eprintln!("warning: the target seems free of noise; the noise estimate was held at its lower bound");

@@ -11,7 +11,7 @@ use faer::linalg::qr::no_pivoting::factor;
 use faer::linalg::{triangular_inverse, triangular_solve};
 use faer::{Accum, MatMut, MatRef, Par};
 use gemm::Parallelism;
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, ShapeBuilder, s};
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, ShapeBuilder, s};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
@@ -379,27 +379,27 @@ pub(crate) fn solve_lower_transposed(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) 
     });
 }
 
-/// Least squares by QR: `x` with least |a x - b|, and lower triangular `R`, positive diagonal,
-/// with `R R' = a'a`. `a`: [n, m], n >= m, `b`: `[n]`.
-pub(crate) fn least_squares(a: &Array2<f64>, b: &Array1<f64>) -> (Array1<f64>, Array2<f64>) {
-    let (n, m) = a.dim();
-    // b rides along as a last column: R then holds Q'b there.
-    let mut work = Array2::zeros((n, m + 1).f());
-    work.slice_mut(s![.., ..m]).assign(a);
-    work.column_mut(m).assign(b);
-    let block = factor::recommended_block_size::<f64>(n, m + 1);
-    let mut coefficients = Array2::zeros((block, n.min(m + 1)).f());
-    let parallel = par((n * m * m) as f64);
+/// Least squares by QR: `x`, [M, K], whose columns have least |a x - b|, and lower triangular `R`, positive diagonal,
+/// with `R R' = a'a`. `a`: [n, M], n >= M, `b`: [n, K]. In the calling thread alone: parts of a reflection are summed in an
+/// order that depends on the number of threads.
+pub(crate) fn least_squares(a: ArrayView2<f64>, b: ArrayView2<f64>) -> (Array2<f64>, Array2<f64>) {
+    let ((n, m), k) = (a.dim(), b.ncols());
+    // b is appended as last columns: R then holds Q'b there.
+    let mut work = Array2::zeros((n, m + k).f());
+    work.slice_mut(s![.., ..m]).assign(&a);
+    work.slice_mut(s![.., m..]).assign(&b);
+    let block = factor::recommended_block_size::<f64>(n, m + k);
+    let mut coefficients = Array2::zeros((block, n.min(m + k)).f());
     let params = Default::default();
-    let mut buffer = MemBuffer::new(factor::qr_in_place_scratch::<f64>(n, m + 1, block, parallel, params));
+    let mut buffer = MemBuffer::new(factor::qr_in_place_scratch::<f64>(n, m + k, block, Par::Seq, params));
     {
         let (mut w, mut c) = (work.view_mut(), coefficients.view_mut());
-        factor::qr_in_place(view_mut(&mut w), view_mut(&mut c), parallel, MemStack::new(&mut buffer), params);
+        factor::qr_in_place(view_mut(&mut w), view_mut(&mut c), Par::Seq, MemStack::new(&mut buffer), params);
     }
     let lower = Array2::from_shape_fn((m, m), |(i, j)| if j > i { 0.0 } else { work[[j, i]] * work[[j, j]].signum() });
-    let mut x = Array2::from_shape_fn((m, 1), |(i, _)| work[[i, m]] * work[[i, i]].signum());
+    let mut x = Array2::from_shape_fn((m, k), |(i, j)| work[[i, m + j]] * work[[i, i]].signum());
     solve_lower_transposed(lower.view(), x.view_mut());
-    (x.column(0).to_owned(), lower)
+    (x, lower)
 }
 
 #[cfg(test)]

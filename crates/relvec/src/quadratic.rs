@@ -57,6 +57,12 @@ struct Screen {
     f: Vec<f64>,
 }
 
+/// Whether a bias at relative precision `a` on a unit column has the mean of the targets kept apart, (M9). A tightly held
+/// bias takes up little of the mean: about the mean, a m^2 would cancel.
+pub(crate) fn takes_up_mean(a: f64) -> bool {
+    a <= 1.0
+}
+
 /// One row of G, `[P]`.
 pub(crate) enum Row<'q> {
     Stored(ArrayView1<'q, f64>),
@@ -204,8 +210,7 @@ impl<'a> Quadratic<'a> {
         };
         for (k, (m, f)) in means.iter().zip(&mut f).enumerate() {
             match bias {
-                // A tightly held bias takes up little of the mean: about the mean, a m^2 would cancel.
-                Some(a) if a <= 1.0 => {
+                Some(a) if takes_up_mean(a) => {
                     f[0] -= a * m;
                     tt[k] += a * m * m;
                     bias_offset[k] = *m;

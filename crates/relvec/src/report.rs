@@ -439,6 +439,12 @@ pub struct Report {
     pub certificate: Certificate,
     /// What was repaired.
     pub repairs: Repairs,
+    /// Whether the fit converged to a model without a relevance vector, or with some whose log evidence is within 0.5 nats of
+    /// that: it predicts a constant, or next to it. The scheme `sequential` has then tried MacKay's fixed point from all
+    /// candidates as well. Standardise the features, use another kernel width (the gamma `evidence` learns it), or check that
+    /// the features carry information. `false` where the target is constant.
+    #[serde(default)]
+    pub nothing_found: bool,
     /// How many actions were taken.
     pub actions: Actions,
     /// How the kernel was learnt, if it was.

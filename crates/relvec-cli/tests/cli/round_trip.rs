@@ -418,6 +418,17 @@ fn a_weight_of_two_is_the_row_twice() {
 }
 
 #[test]
+fn models_that_found_nothing_are_warned_of() {
+    let folder = Folder::with("d.csv", regression_table(ROWS, ","));
+    let run = folder.ok("fit d.csv --target y --gamma 1e-18 -o m.json");
+    let text = "Standardise the features, use another kernel width (--gamma evidence learns it), or check that the features";
+    assert!(run.stderr.contains("than a constant does. ") || run.stderr.contains("predicts a constant. "), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: ") && run.stderr.contains(text), "{}", run.stderr);
+    let run = folder.ok("fit d.csv --target y -o m.json");
+    assert!(!run.stderr.contains(text), "{}", run.stderr);
+}
+
+#[test]
 fn constant_features_and_targets_are_warned_of() {
     let table: String = regression_table(ROWS, ",")
         .lines()

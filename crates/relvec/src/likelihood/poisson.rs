@@ -1,5 +1,7 @@
 //! Counts with the logarithmic link.
 
+use std::f64::consts::PI;
+
 use libm::lgamma;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +17,18 @@ const LARGEST: f64 = 700.0;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Poisson {}
+
+/// Beyond this log(y!) is that of Stirling's series, whose next term is below 1e-10.
+const LARGE: f64 = 256.0;
+
+/// y f - rate - log(y!), at f = log(rate). Of a large count the three nearly cancel, and what is left is told by how far the rate
+/// is from it.
+fn log_probability(y: f64, f: f64, rate: f64) -> f64 {
+    if y < LARGE {
+        return y * f - rate - lgamma(y + 1.0);
+    }
+    y * (f - y.ln()) - (rate - y) - 0.5 * (2.0 * PI * y).ln() - 1.0 / (12.0 * y) + 1.0 / (360.0 * y * y * y)
+}
 
 impl LikelihoodFunction for Poisson {
     fn check(&self) -> Result<()> {
@@ -43,7 +57,7 @@ impl LikelihoodFunction for Poisson {
     fn working(&self, y: &[f64], f: &[f64]) -> Working {
         let rate: Vec<f64> = f.iter().map(|f| f.min(LARGEST).exp()).collect();
         let one = |((y, f), rate): ((&f64, &f64), &f64)| match *f <= LARGEST {
-            true => y * f - rate - lgamma(y + 1.0),
+            true => log_probability(*y, *f, *rate),
             false => f64::NEG_INFINITY,
         };
         Working {

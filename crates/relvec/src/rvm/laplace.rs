@@ -29,8 +29,8 @@ const LITTLE_ROWS: usize = 2048;
 const KEPT_SHARE: u64 = 8;
 /// More bytes of them are never kept: fresh memory takes longer to touch than kernels take to make.
 const MOST_KEPT: u64 = 1 << 26;
-/// Halvings of one step at most.
-const MAX_HALVINGS: usize = 40;
+/// Halvings of one step at most: the first step towards counts of 1e14 is that long, and those of 1e18 take 60.
+const MAX_HALVINGS: usize = 80;
 /// From so many entries of Phi_A a curvature, and what the steps since tell of it, serves for more than one step, as long as each
 /// leaves less than this share of what the one before had left to gain.
 const FRUGAL_ENTRIES: usize = 20_000;

@@ -7,6 +7,7 @@ mod by_class;
 mod committee;
 mod conjugate;
 mod em;
+mod empty;
 mod evaluate;
 mod factor;
 mod factors;
@@ -55,9 +56,11 @@ use serde::{Deserialize, Serialize};
 
 use self::by_class::ClassSearch;
 use self::committee::Classes;
+use self::factors::Factors;
 use self::parts::{Parts, Warm};
 use self::problem::Problem;
 use self::scheme::{Aim, Entry, Run};
+use self::solution::Solution;
 use self::table::Table;
 use self::validation::Validated;
 use self::watch::Watch;
@@ -692,6 +695,8 @@ impl Rvm {
         let mut given = sums;
         let mut actions = Actions::default();
         let mut from = pooled.map(|(_, warm)| warm);
+        // A search that has led to nothing has another try, once.
+        let mut fallback = self.has_fallback(table, start.is_some());
         loop {
             // What there is to return if the time is up before this part is under way.
             let last = from.clone().or_else(|| parts.best()).filter(|_| table.height() > 0);
@@ -718,6 +723,22 @@ impl Rvm {
                 Err(error) => return self.cut_short(error, last, table, watch, &parts, actions),
             };
             let mut status = watch.drive(&mut *run, &work)?;
+            if status == Status::Converged && fallback && watch.spent().is_none() {
+                match empty::has_nothing(&work, run.best()) {
+                    Ok(true) => {
+                        fallback = false;
+                        let other;
+                        (other, status) = self.fallback(&work, run.best(), parts.aim(), watch)?;
+                        if let Some(other) = other {
+                            actions.add(&run.actions());
+                            run = other;
+                        }
+                    }
+                    Ok(false) => {}
+                    Err(Error::Interrupted) if watch.is_late() => status = Status::TimeLimit,
+                    Err(error) => return Err(error),
+                }
+            }
             if status == Status::Converged {
                 match parts.next(&work, run.best(), scheme.least_gain(table.count, run.best())) {
                     Ok(None) => {}
@@ -737,6 +758,47 @@ impl Rvm {
             }
             return self.conclude(&work, &*run, status, watch, &parts, actions);
         }
+    }
+
+    /// Whether a search that leads to nothing is followed by another scheme; `begun`: it begins at a model.
+    fn has_fallback(&self, table: &Table, begun: bool) -> bool {
+        let searches = matches!(self.inference, Inference::Sequential(_));
+        // Under Student-t noise rounds of searches follow each other, and the first takes outliers for ordinary rows.
+        let mixture = self.likelihood.as_dyn().scale_mixture().is_some();
+        searches && !(mixture && (begun || table.factors.as_ref().is_none_or(Factors::are_alike)))
+    }
+
+    /// The search that goes on from where another scheme leads, if that has a higher evidence than a search that has led to
+    /// `nothing`; and how the better one ended.
+    fn fallback<'p>(
+        &self,
+        work: &Workspace<'p>,
+        nothing: &Solution,
+        aim: Aim,
+        watch: &mut Watch,
+    ) -> Result<(Option<Box<dyn Run<'p> + 'p>>, Status)> {
+        let (warm, mut status) = match empty::other(work, nothing, watch) {
+            Err(Error::Interrupted) if watch.is_late() => (None, Status::TimeLimit),
+            other => other?,
+        };
+        let Some(warm) = warm else { return Ok((None, status)) };
+        let mut run = match self.inference.as_dyn().start(work, &Entry { from: Some(warm), aim }) {
+            Ok(run) => run,
+            Err(Error::Interrupted) if watch.is_late() => return Ok((None, Status::TimeLimit)),
+            Err(Error::Singular { .. }) => return Ok((None, status)),
+            Err(error) => return Err(error),
+        };
+        if status == Status::Converged {
+            status = match watch.spent() {
+                Some(status) => status,
+                None => watch.drive(&mut *run, work)?,
+            };
+        }
+        if run.best().log_evidence > nothing.log_evidence {
+            return Ok((Some(run), status));
+        }
+        let ended = matches!(status, Status::Stopped | Status::TimeLimit | Status::IterationLimit);
+        Ok((None, if ended { status } else { Status::Converged }))
     }
 
     /// Ends with the `last` model if it is the time that has ended the search between two parts.
@@ -812,6 +874,7 @@ impl Rvm {
         let problem = work.problem;
         actions.add(&run.actions());
         let (mut run, mut status) = (run, status);
+        let nothing_found = status == Status::Converged && empty::has_nothing(run.form().unwrap_or(work), run.best())?;
         let mut search = match self.by_class() {
             true => Some(ClassSearch::start(work, run.best())?),
             false => None,
@@ -845,6 +908,7 @@ impl Rvm {
             candidates: parts.n_candidates(),
             certificate,
             repairs,
+            nothing_found,
             actions,
             kernel_search: None,
             centre_search: None,

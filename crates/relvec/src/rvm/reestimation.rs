@@ -64,10 +64,21 @@ pub(crate) fn first(
     initial_alpha: Option<f64>,
     initial_noise_variance: Option<f64>,
 ) -> Result<(Vec<usize>, Vec<f64>, Vec<f64>)> {
+    let (active, alpha, beta) = first_precisions(work, initial_alpha, initial_noise_variance);
+    let (problem, p) = (work.problem, active.len() as u64);
+    problem.afford_at_once(&format!("re-estimating {p} basis functions at once"), problem.dense_bytes(p))?;
+    let unit = typical(&beta);
+    Ok((active, alpha.iter().map(|alpha| alpha / unit).collect(), beta))
+}
+
+/// The same, the precisions absolute, whatever memory they take.
+pub(crate) fn first_precisions(
+    work: &Workspace,
+    initial_alpha: Option<f64>,
+    initial_noise_variance: Option<f64>,
+) -> (Vec<usize>, Vec<f64>, Vec<f64>) {
     let problem = work.problem;
     let active = if problem.table.bias_only { vec![0] } else { problem.usable() };
-    let p = active.len() as u64;
-    problem.afford_at_once(&format!("re-estimating {p} basis functions at once"), problem.dense_bytes(p))?;
     let count = problem.table.count;
     let first_precision = |(noise, units): (&Noise, &Units)| match *noise {
         Noise::Fixed(beta) => beta,
@@ -77,12 +88,11 @@ pub(crate) fn first(
         }
     };
     let beta: Vec<f64> = problem.table.noise.iter().zip(&problem.table.units).map(first_precision).collect();
-    let unit = typical(&beta);
-    let first: Vec<f64> = match initial_alpha {
+    let alpha: Vec<f64> = match initial_alpha {
         Some(alpha) => active.iter().map(|j| alpha * problem.alpha_in(*j)).collect(),
         None => problem.first_precisions(&active, 1.0 / (count * count)),
     };
-    Ok((active, first.iter().map(|alpha| alpha / unit).collect(), beta))
+    (active, alpha, beta)
 }
 
 impl Reestimation {

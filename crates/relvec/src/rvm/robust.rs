@@ -11,7 +11,7 @@ use super::parts::Warm;
 use super::problem::Problem;
 use super::slopes::Phi;
 use super::solution::At;
-use super::table::Table;
+use super::table::{DEVIATION, Table};
 use super::watch::Watch;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
@@ -36,8 +36,6 @@ const STEPS: usize = 20;
 const RISE: f64 = 1e-3;
 const EXCURSION_RISE: f64 = 0.05;
 const MAX_EXCURSIONS: usize = 3;
-/// Standard deviations of Gaussian targets in their median distance from the median.
-const DEVIATION: f64 = 1.4826;
 /// Factors at given precisions are at rest when no logarithm moves by more, or, since degrees of freedom at the top of
 /// a flat curve have so many digits only, by less than the second and no less than before.
 const TIGHT: f64 = 1e-12;

@@ -28,10 +28,13 @@ use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values, check_present};
 
-/// The noise precision is at most this over var(t): a perfect fit must not divide by zero.
+/// The noise precision is at most this over var(t), under Student-t noise without outliers: a perfect fit must not divide
+/// by zero.
 const NOISE_CAP: f64 = 1e6;
 /// Least sum of squares of a column of a kernel that is 1 at its centre.
 const LEAST_SQUARE: f64 = 0.5;
+/// Standard deviations of Gaussian targets in their median distance from the median.
+pub(super) const DEVIATION: f64 = 1.4826;
 /// For a constant target, over its square.
 const CONSTANT_NOISE: f64 = 1e12;
 
@@ -187,8 +190,14 @@ impl<'a> Table<'a> {
             for k in 0..each {
                 let t: Vec<f64> = inner.iter().skip(k).step_by(each).copied().collect();
                 let same = t.iter().all(|v| *v == t[0]);
-                let m = if same { t[0] } else { mean(&t, &weights) };
-                let spread = if same { 0.0 } else { deviation(&t, m, &weights) };
+                let (m, spread) = match likelihood.scale_mixture() {
+                    _ if same => (t[0], 0.0),
+                    Some(_) => middle_and_spread(&t, &weights),
+                    None => {
+                        let m = mean(&t, &weights);
+                        (m, deviation(&t, m, &weights))
+                    }
+                };
                 let own = Units::new(rvm, m, spread)?;
                 let shift = if rvm.bias { m } else { 0.0 };
                 inner.iter_mut().skip(k).step_by(each).for_each(|t| *t = (*t - shift) / own.scale);
@@ -753,6 +762,33 @@ fn over<'w>(weights: &'w [f64], factors: Option<&Factors>) -> Cow<'w, [f64]> {
 fn mean(t: &[f64], c: &[f64]) -> f64 {
     let total: f64 = c.iter().sum();
     t.iter().zip(c).map(|(t, c)| t * (c / total)).sum()
+}
+
+/// Median, and the standard deviation that the median distance from it has under Gaussian noise: outliers, however far,
+/// say nothing of the unit in which the others are told apart, nor of the least noise. Where more than half of the targets are
+/// the same, mean and standard deviation.
+fn middle_and_spread(t: &[f64], c: &[f64]) -> (f64, f64) {
+    let middle = median(t, c);
+    let distance: Vec<f64> = t.iter().map(|t| (t - middle).abs()).collect();
+    let spread = DEVIATION * median(&distance, c);
+    if spread > 0.0 {
+        return (middle, spread);
+    }
+    let m = mean(t, c);
+    (m, deviation(t, m, c))
+}
+
+/// The least value that half of the weight is not above.
+fn median(values: &[f64], c: &[f64]) -> f64 {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_unstable_by(|i, j| values[*i].total_cmp(&values[*j]));
+    let half = 0.5 * c.iter().sum::<f64>();
+    let mut below = 0.0;
+    let reached = order.iter().find(|i| {
+        below += c[**i];
+        below >= half
+    });
+    values[*reached.unwrap_or(&order[order.len() - 1])]
 }
 
 /// Standard deviation about `m`, relative to the largest entry first, so that squares stay in range.

@@ -17,6 +17,8 @@ pub(crate) struct Watch<'o, 'f> {
     pub max_iterations: usize,
     time_limit: Option<Duration>,
     pub trace: Vec<TracePoint>,
+    /// Whether the observer wanted to stop when it was told last.
+    stopped: bool,
 }
 
 impl<'o, 'f> Watch<'o, 'f> {
@@ -28,13 +30,21 @@ impl<'o, 'f> Watch<'o, 'f> {
         max_iterations: usize,
         time_limit: Option<Duration>,
     ) -> Watch<'o, 'f> {
-        Watch { observer, interrupt, start, max_iterations, time_limit, trace: Vec::new() }
+        Watch { observer, interrupt, start, max_iterations, time_limit, trace: Vec::new(), stopped: false }
     }
 
     /// Allows `more` iterations at most from here on; returns how many there might be in all before.
     pub fn limit(&mut self, more: usize) -> usize {
         let most = self.trace.len().saturating_add(more).min(self.max_iterations);
         std::mem::replace(&mut self.max_iterations, most)
+    }
+
+    /// Why there is to be no further iteration, if the observer has asked to stop or none is left.
+    pub fn spent(&self) -> Option<Status> {
+        if self.stopped {
+            return Some(Status::Stopped);
+        }
+        (self.trace.len() >= self.max_iterations).then_some(Status::IterationLimit)
     }
 
     pub fn elapsed(&self) -> Duration {
@@ -64,22 +74,20 @@ impl<'o, 'f> Watch<'o, 'f> {
                 Err(Error::Singular { .. }) if !self.trace.is_empty() => return Ok(Status::Singular),
                 Err(error) => return Err(error),
             };
-            let told = self.tell(problem, run.objective(work), run.best());
+            self.tell(problem, run.objective(work), run.best());
             if let Some(status) = outcome {
                 // Once the time is up candidates are passed over: nothing found is no sign of rest.
                 return Ok(if self.interrupt.is_raised() { Status::TimeLimit } else { status });
-            } else if told {
-                return Ok(Status::Stopped);
-            } else if self.trace.len() >= self.max_iterations {
-                return Ok(Status::IterationLimit);
+            } else if let Some(status) = self.spent() {
+                return Ok(status);
             } else if self.is_late() {
                 return Ok(Status::TimeLimit);
             }
         }
     }
 
-    /// One line of the trace; whether the observer wants to stop.
-    fn tell(&mut self, problem: &Problem, log_evidence: f64, best: &Solution) -> bool {
+    /// One line of the trace.
+    fn tell(&mut self, problem: &Problem, log_evidence: f64, best: &Solution) {
         let point = TracePoint {
             log_evidence,
             noise_std: problem.noise_std(&best.beta),
@@ -98,6 +106,6 @@ impl<'o, 'f> Watch<'o, 'f> {
         };
         self.trace.push(point);
         self.interrupt.arm();
-        (self.observer)(&progress).is_break()
+        self.stopped = (self.observer)(&progress).is_break();
     }
 }

@@ -1,0 +1,208 @@
+//! Searches whose single steps find nothing: models are empty only where MacKay's fixed point finds nothing either, and the
+//! report says so.
+
+use ndarray::{Array1, Array2, Axis};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Poisson as Counts, StandardNormal};
+use relvec::*;
+
+struct Data {
+    x: Array2<f64>,
+    /// A linear function of the rows, of standard deviation about 1.
+    f: Array1<f64>,
+    noise: Array1<f64>,
+}
+
+fn data(n: usize) -> Data {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(n as u64);
+    let x = Array2::from_shape_simple_fn((n, 2), || random.random_range(-1.0..1.0));
+    let f = x.map_axis(Axis(1), |row| 2.0 * row[0] - row[1]);
+    let noise = Array1::from_shape_simple_fn(n, || StandardNormal.sample(&mut random));
+    Data { x, f, noise }
+}
+
+fn correlation(a: &Array1<f64>, b: &Array1<f64>) -> f64 {
+    let (a, b) = (a - a.mean().unwrap(), b - b.mean().unwrap());
+    a.dot(&b) / (a.dot(&a) * b.dot(&b)).sqrt()
+}
+
+fn linear() -> Kernel {
+    Linear::default().into()
+}
+
+fn poly() -> Kernel {
+    Poly { gamma: 1.0.into(), ..Poly::default() }.into()
+}
+
+fn rbf(gamma: f64) -> Kernel {
+    Rbf { gamma: gamma.into() }.into()
+}
+
+/// Kernels that are nearly constant over the rows: far from the origin, or wide.
+#[test]
+fn nearly_constant_kernels_find_the_structure() {
+    for n in [80, 200] {
+        let Data { x, f, noise } = data(n);
+        let t = &f + &(&noise * 0.3);
+        let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
+        let kinds: Vec<usize> = t.iter().map(|t| usize::from(*t > -0.7) + usize::from(*t > 0.7)).collect();
+        for (kernel, offset) in [(linear(), 10.0), (linear(), 300.0), (poly(), 100.0), (rbf(1e-4), 0.0)] {
+            let x = &x + offset;
+            let name = format!("{n} rows, {} at {offset}", kernel.name());
+            let rvm = Rvm { kernel, ..Rvm::default() };
+            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+            let found = correlation(&model.predict_mean(x.view()).unwrap(), &f);
+            assert!(!report.nothing_found && found > 0.9, "{name}: {found}");
+            let several = n == 80 && (offset == 10.0 || offset == 0.0);
+            for (labels, count) in [(&labels, 2), (&kinds, 3)].into_iter().take(1 + usize::from(several)) {
+                let classes = Rvm { likelihood: Bernoulli::default().into(), ..rvm.clone() };
+                let (model, report) = classes.fit(x.view(), &Targets::classes(labels, count), &mut silent).unwrap();
+                let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
+                let best = |row: ndarray::ArrayView1<f64>| (0..count).fold(0, |b, k| if row[k] > row[b] { k } else { b });
+                let wrong = p.outer_iter().zip(labels.iter()).filter(|(row, l)| best(row.view()) != **l).count();
+                // Of the polynomial the search finds a little by itself.
+                let most = if matches!(rvm.kernel, Kernel::Poly(_)) { n / 2 } else { n / 4 };
+                assert!(!report.nothing_found && wrong < most, "{name}, {count} classes: {wrong} wrong");
+            }
+        }
+    }
+}
+
+/// The model is at least as good as that of MacKay's scheme where the search alone would have ended with nothing.
+#[test]
+fn the_better_of_two_schemes_is_kept() {
+    let Data { x, f, noise } = data(120);
+    let t = &f + &(&noise * 0.3);
+    for (kernel, offset) in [(linear(), 1e3), (rbf(1e-4), 0.0), (rbf(1e-6), 0.0)] {
+        let x = &x + offset;
+        let fit = |inference: Inference| {
+            let rvm = Rvm { kernel: kernel.clone(), inference, ..Rvm::default() };
+            rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0.log_evidence.unwrap()
+        };
+        let (searched, mackay) = (fit(Sequential::default().into()), fit(MacKay::default().into()));
+        assert!(searched > mackay - 0.5, "{} {offset}: {searched} {mackay}", kernel.name());
+    }
+}
+
+/// Outliers say nothing of the unit of the others: ones of 1e4 times the signal, and sentinels.
+#[test]
+fn student_t_noise_finds_the_signal_beside_outliers() {
+    for n in [80, 200] {
+        let Data { x, noise, .. } = data(n);
+        let f = x.column(0).mapv(|x| (3.0 * x).sin());
+        let clean = &f + &(&noise * 0.1);
+        let (mut wild, mut missing) = (clean.clone(), clean.clone());
+        (0..n).step_by(20).for_each(|i| wild[i] += 1e4 * noise[(i + 1) % n]);
+        (0..4).for_each(|i| missing[7 * i] = -9999.0);
+        for (name, t) in [("wild", wild), ("sentinels", missing)] {
+            let rvm = Rvm { likelihood: StudentT::default().into(), kernel: rbf(1.0), ..Rvm::default() };
+            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+            let found = model.predict_mean(x.view()).unwrap();
+            let rms = (&found - &f).mapv(|r| r * r).mean().unwrap().sqrt();
+            assert!(!report.nothing_found && rms < 0.15, "{n} rows, {name}: {rms}");
+        }
+    }
+}
+
+/// Rates up to those of the largest whole numbers.
+#[test]
+fn poisson_finds_the_rates_of_huge_counts() {
+    let Data { x, f, .. } = data(60);
+    let mut random = rand_pcg::Pcg64::seed_from_u64(1);
+    for size in [1e4, 1e10, 1e14, 1e18] {
+        let counts: Array1<f64> = f.mapv(|f| match size * f.exp() {
+            rate if rate < 1e9 => Counts::new(rate).unwrap().sample(&mut random),
+            rate => rate.round(),
+        });
+        for bias in [true, false] {
+            let rvm = Rvm { likelihood: Poisson::default().into(), kernel: rbf(0.3), bias, ..Rvm::default() };
+            let (model, report) = rvm.fit(x.view(), &Targets::real(counts.view()), &mut silent).unwrap();
+            let logs = model.predict_mean(x.view()).unwrap();
+            let worst = logs.iter().zip(&counts).map(|(f, c)| (f - c.ln()).abs()).fold(0.0f64, f64::max);
+            assert!(!report.nothing_found && worst < if size < 1e6 { 0.3 } else { 5e-2 }, "{size:e} {bias}: {worst}");
+        }
+    }
+}
+
+/// However wide the kernel: a model finds the structure, or says that it has found nothing.
+#[test]
+fn no_width_leads_to_a_wrong_model_in_silence() {
+    let Data { x, f, noise } = data(90);
+    let t = &f + &(&noise * 0.3);
+    for exponent in 4..18 {
+        for likelihood in [Likelihood::from(Gaussian::default()), Bernoulli::default().into()] {
+            let rvm = Rvm { kernel: rbf(10f64.powi(-exponent)), likelihood, ..Rvm::default() };
+            let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
+            let targets = match rvm.likelihood.name() {
+                "gaussian" => Targets::real(t.view()),
+                _ => Targets::classes(&labels, 2),
+            };
+            let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+            let found = if report.nothing_found { 1.0 } else { correlation(&model.predict_mean(x.view()).unwrap(), &f) };
+            assert!(found > 0.8, "gamma 1e-{exponent}, {:?}: {found} {}", rvm.likelihood, model.relevance.len());
+        }
+    }
+}
+
+/// Targets that have nothing to do with the rows; and kernels that tell no rows apart.
+#[test]
+fn a_report_says_that_nothing_was_found() {
+    let Data { x, f, noise } = data(150);
+    let wide = Rvm { kernel: rbf(1e-17), ..Rvm::default() };
+    for scheme in ["sequential", "mackay", "em"] {
+        let rvm = Rvm { inference: Inference::from_name(scheme).unwrap(), ..wide.clone() };
+        let (_, report) = rvm.fit(x.view(), &Targets::real(f.view()), &mut silent).unwrap();
+        assert!(report.nothing_found, "{scheme}");
+    }
+    let labels: Vec<usize> = noise.iter().map(|v| usize::from(*v > 0.0)).collect();
+    let classes = Rvm { likelihood: Bernoulli::default().into(), multi_class: MultiClass::OneVsRest, ..wide.clone() };
+    let (_, report) = classes.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+    assert!(report.nothing_found);
+    let kinds: Vec<usize> = (0..150).map(|i| i % 3).collect();
+    for multi_class in [MultiClass::OneVsRest, MultiClass::Joint] {
+        let classes = Rvm { multi_class, ..classes.clone() };
+        let (_, report) = classes.fit(x.view(), &Targets::classes(&kinds, 3), &mut silent).unwrap();
+        assert!(report.nothing_found, "{multi_class:?}");
+    }
+    // A constant target is no matter of the kernel, and a model that was stopped says nothing.
+    let (_, report) = wide.fit(x.view(), &Targets::real(Array1::ones(150).view()), &mut silent).unwrap();
+    assert!(report.repairs.constant_target && !report.nothing_found);
+    let mut stop = |_: &Progress| std::ops::ControlFlow::Break(());
+    let (_, report) = wide.fit(x.view(), &Targets::real(f.view()), &mut stop).unwrap();
+    assert!(report.status == Status::Stopped && !report.nothing_found);
+    // Neither does one that has found something.
+    let (_, report) = Rvm { kernel: rbf(1.0), ..wide }.fit(x.view(), &Targets::real(f.view()), &mut silent).unwrap();
+    assert!(!report.nothing_found);
+}
+
+/// The other scheme counts its iterations, is told to the observer, and ends with the limits of the fit.
+#[test]
+fn limits_hold_for_the_other_scheme() {
+    let Data { x, f, noise } = data(120);
+    let t = &f + &(&noise * 0.3);
+    let rvm = Rvm { kernel: rbf(1e-4), ..Rvm::default() };
+    let mut calls = 0;
+    let mut counting = |_: &Progress| {
+        calls += 1;
+        std::ops::ControlFlow::Continue(())
+    };
+    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut counting).unwrap();
+    assert_eq!((calls, report.trace.len()), (report.iterations, report.iterations));
+    assert!(report.trace.windows(2).all(|pair| pair[1].log_evidence >= pair[0].log_evidence));
+    assert!(!model.relevance.is_empty());
+    for most in (1..report.iterations.min(60)).step_by(2) {
+        let limited = Rvm { max_iterations: most, ..rvm.clone() };
+        let (_, report) = limited.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        // The search alone may have come to its end with the last of them.
+        assert_eq!(report.iterations, most);
+        assert!(report.status == Status::IterationLimit || report.nothing_found, "{most}: {:?}", report.status);
+        let mut left = most;
+        let mut stop = |_: &Progress| {
+            left -= 1;
+            if left == 0 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+        };
+        let (_, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut stop).unwrap();
+        assert_eq!(report.iterations, most);
+        assert!(report.status == Status::Stopped || report.nothing_found, "{most}: {:?}", report.status);
+    }
+}
