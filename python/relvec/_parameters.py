@@ -278,8 +278,8 @@ def class_numbers(labels: NDArray[Any], weights: NDArray[np.float64] | None) -> 
 def warn_of_classes(estimator: str, classes: int, rows: int) -> None:
     """Warn of more classes than a fifth of the rows: y may be a quantity."""
     if LEAST_ROWS_OF_CLASS * classes > rows:
-        text = f"y has {classes} classes in {rows} rows: with fewer than {LEAST_ROWS_OF_CLASS} rows a class, predictions"
-        text += " of new rows are little more than guesses. If y is a quantity, use a regressor"
+        text = f"y has {classes} classes in {rows} rows: with fewer than {LEAST_ROWS_OF_CLASS} rows a class,"
+        text += " predictions of new rows are little more than guesses. If y is a quantity, use a regressor"
         warnings.warn(f"{estimator}: {text}", UserWarning, stacklevel=3)
 
 
