@@ -28,7 +28,7 @@ pub(crate) fn report(error: &Error) -> u8 {
         // `relvec predict ... | head` has what it wanted.
         return 0;
     }
-    eprintln!("error: {error:#}");
+    say!("error: {error:#}");
     if error.is::<Usage>() { 2 } else { 1 }
 }
 

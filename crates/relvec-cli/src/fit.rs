@@ -18,6 +18,7 @@ use crate::settings::{self, Machine, Settings, SvmSettings};
 use crate::stream::{self, Job, Outcome};
 use crate::summary::Summary;
 use crate::target::{self, Learnt};
+use crate::terminal;
 use crate::text::{count, list, significant};
 use crate::training::{self, Known, Roles, TrainingRows};
 
@@ -52,7 +53,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         && args.task.is_none()
         && args.likelihood.is_none()
     {
-        eprintln!("note: task classify, since {said} is for classes");
+        say!("note: task classify, since {said} is for classes");
     }
     let rows = TrainingRows::open(&args.data, roles)?;
     let (target, single) = (rows.target().to_string(), rows.targets().is_empty());
@@ -66,9 +67,9 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         output::write(path, model.to_json()?.as_bytes())?;
     }
     let summary = Summary::of(&model, Some(seconds), validation.as_ref());
-    eprint!("{}", summary.to_text());
+    terminal::tell(&summary.to_text());
     if let Some(path) = &args.output {
-        eprintln!("{:<20}{}", "model", path.display());
+        say!("{:<20}{}", "model", path.display());
     }
     if args.json {
         output::print(&(summary.to_json()? + "\n"))?;
@@ -125,7 +126,7 @@ fn grown(args: &FitArgs, path: &Path, settings: &Settings, rows: TrainingRows) -
         other => other.into(),
     })?;
     drop(reporter);
-    eprintln!("note: {} added to {}", count(x.nrows(), "row"), model.n_rows);
+    say!("note: {} added to {}", count(x.nrows(), "row"), model.n_rows);
     Ok(fitted)
 }
 
@@ -161,18 +162,18 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
     drop(reporter);
     let name = svm.kernel.name();
     if name == "sigmoid" || name == "linear_spline" && prepared.x.iter().any(|v| *v < 0.0) {
-        eprintln!("warning: the kernel {name} is not positive definite on these rows: this may be a local optimum");
+        say!("warning: the kernel {name} is not positive definite on these rows: this may be a local optimum");
     }
     match report.status {
         Status::Converged => {}
         Status::IterationLimit => {
             let more = report.functions.iter().map(|f| f.iterations).max().unwrap_or(1).saturating_mul(10);
-            eprintln!("warning: not converged; --set max_iterations={more} allows more");
+            say!("warning: not converged; --set max_iterations={more} allows more");
         }
-        status => eprintln!("warning: not converged: {}", status.name().replace('_', " ")),
+        status => say!("warning: not converged: {}", status.name().replace('_', " ")),
     }
     if report.merged_rows > 0 {
-        eprintln!("note: {} equal to another and merged with it", count(report.merged_rows, "row"));
+        say!("note: {} equal to another and merged with it", count(report.merged_rows, "row"));
     }
     Ok((prepared.complete(model), report.seconds, None))
 }
@@ -202,7 +203,7 @@ fn in_blocks(
     forced: bool,
 ) -> Result<Option<(Model, Report)>> {
     if !forced {
-        eprintln!("note: the table is large for the memory limit, and is read in blocks, twice (as with --stream)");
+        say!("note: the table is large for the memory limit, and is read in blocks, twice (as with --stream)");
     }
     let job = Job {
         path: &args.data,
@@ -232,7 +233,7 @@ fn in_blocks(
     let rows = TrainingRows::open(&args.data, roles)?;
     let about = rows.table().about().unwrap_or(0.0);
     stream::afford_in_memory(about, rows.features().len(), &settings.rvm).with_context(problem)?;
-    eprintln!("note: the target {reason}, so the table is held in memory");
+    say!("note: the target {reason}, so the table is held in memory");
     Ok(None)
 }
 
@@ -389,15 +390,15 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if !repairs.constant_features.is_empty() {
         let names: Vec<&str> =
             repairs.constant_features.iter().filter_map(|i| model.features.get(*i)).map(String::as_str).collect();
-        eprintln!("warning: the same on every row, so of no use: {}", list(&names, NAMES_SHOWN));
+        say!("warning: the same on every row, so of no use: {}", list(&names, NAMES_SHOWN));
     }
     if repairs.constant_target {
-        eprintln!("warning: the target is constant; the model is that constant");
+        say!("warning: the target is constant; the model is that constant");
     }
     if let Some(limit) = rvm.time_limit
         && repairs.left_out_rows > 0
     {
-        eprintln!(
+        say!(
             "warning: time_limit = {limit} s is not enough for all rows: {} left out, at random",
             count(repairs.left_out_rows, "row")
         );
@@ -405,32 +406,32 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if !repairs.constant_outputs.is_empty() && !repairs.constant_target {
         let names: Vec<&str> =
             repairs.constant_outputs.iter().filter_map(|k| model.targets.get(*k)).map(String::as_str).collect();
-        eprintln!("warning: the same on every row: {}", list(&names, NAMES_SHOWN));
+        say!("warning: the same on every row: {}", list(&names, NAMES_SHOWN));
     }
     if repairs.noise_capped {
-        eprintln!("warning: the target seems free of noise; the noise estimate was held at its lower bound");
+        say!("warning: the target seems free of noise; the noise estimate was held at its lower bound");
     }
     if repairs.jitter > 0.0 {
-        eprintln!("warning: nearly dependent basis functions; {} was added to the diagonal", significant(repairs.jitter, 2));
+        say!("warning: nearly dependent basis functions; {} was added to the diagonal", significant(repairs.jitter, 2));
     }
     match report.status {
         Status::Converged => {}
-        Status::IterationLimit => eprintln!(
+        Status::IterationLimit => say!(
             "warning: not converged after {}; --set max_iterations={} allows more",
             count(report.iterations, "iteration"),
             rvm.max_iterations.saturating_mul(10)
         ),
-        _ => eprintln!("warning: not converged: {}", report.certificate.reason),
+        _ => say!("warning: not converged: {}", report.certificate.reason),
     }
     let given = settings.centres.is_some() || matches!(rvm.landmarks, Landmarks::Given(_));
     match rvm.dictionary {
         _ if given || repairs.left_out_rows > 0 => {}
         Dictionary::Size(size) if size > model.n_rows => {
-            eprintln!("warning: --dictionary {size} is more than there are rows; all {} are candidates", model.n_rows);
+            say!("warning: --dictionary {size} is more than there are rows; all {} are candidates", model.n_rows);
         }
         _ if report.candidates < model.n_rows - repairs.merged_rows - repairs.shared_columns => {
             let hint = if streamed { "" } else { "; all of them with --dictionary all" };
-            eprintln!("note: {} chosen as candidates{hint}", count(report.candidates, "row"));
+            say!("note: {} chosen as candidates{hint}", count(report.candidates, "row"));
         }
         _ => {}
     }
@@ -439,18 +440,18 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     {
         let degree = |t: &KernelTrial| t.degree.map_or(String::new(), |degree| format!(" of degree {degree}"));
         let tried = search.tried.iter().map(|t| format!("{}{} {}", t.kernel, degree(t), significant(t.log_evidence, 7)));
-        eprintln!("note: log evidence of the kernels tried: {}", tried.collect::<Vec<_>>().join(", "));
+        say!("note: log evidence of the kernels tried: {}", tried.collect::<Vec<_>>().join(", "));
     }
     if let Some(search) = report.centre_search.as_ref().filter(|search| !search.kept) {
-        eprintln!(
+        say!(
             "note: the centres stay at their rows: moved, they reach a log evidence of {} only",
             significant(search.learned_log_evidence, 7)
         );
     }
     if repairs.merged_rows > 0 {
-        eprintln!("note: {} equal to another and merged with it", count(repairs.merged_rows, "row"));
+        say!("note: {} equal to another and merged with it", count(repairs.merged_rows, "row"));
     }
     if repairs.zero_columns > 0 {
-        eprintln!("note: {} zero on every row and left out", count(repairs.zero_columns, "basis function"));
+        say!("note: {} zero on every row and left out", count(repairs.zero_columns, "basis function"));
     }
 }

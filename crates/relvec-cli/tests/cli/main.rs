@@ -10,6 +10,7 @@ mod files;
 mod floors;
 mod formats;
 mod growth;
+mod hostile;
 mod library;
 mod likelihoods;
 mod outputs;
