@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -117,23 +116,16 @@ class KernelMachine(BaseEstimator):
         Parameters
         ----------
         path : str or path-like
-            Name of the file; it appears whole or not at all.
+            Name of the file; it appears whole or not at all, with the permissions of the file that it replaces.
+            Symbolic links, pipes and devices are written through.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; a file that is read-only is not replaced.
         """
         check_is_fitted(self)
-        path = os.path.realpath(os.fspath(path))
-        text = self._model.to_json()
-        handle, part = tempfile.mkstemp(prefix=".relvec-", suffix=".part", dir=os.path.dirname(path))
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-            # As any new file: the user's umask decides, not the privacy of temporary files.
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(part, 0o666 & ~umask)
-            os.replace(part, path)
-        except BaseException:
-            os.unlink(part)
-            raise
+        _core.save(os.fsdecode(path), self._model.to_json())
 
 
 class RelevanceVectorMachine(KernelMachine):

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
 use relvec::{Decision, FittedBasis, Label, Moderation, Prediction, Targets, Variance};
 
-use crate::fit::Target;
+use crate::fit::{Target, held};
 use crate::{exception, guarded, pool};
 
 /// A trained machine; it does not change.
@@ -146,6 +146,7 @@ impl Model {
         variance: Option<&str>,
     ) -> PyResult<Outputs<'py>> {
         let rule = variance.map(Variance::from_name).transpose().map_err(exception)?;
+        let _held = held(x.as_any());
         let x = x.as_array();
         let found = self.on_rows(py, threads, |model| model.predict_outputs_with(x, rule.unwrap_or(model.variance)))?;
         let columns = |of: &dyn Fn(&Prediction) -> &Array1<f64>| {
@@ -164,6 +165,7 @@ impl Model {
         x: PyReadonlyArray2<'py, f64>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let _held = held(x.as_any());
         let x = x.as_array();
         Ok(self.on_rows(py, threads, |model| model.predict_output_means(x))?.to_pyarray(py))
     }
@@ -196,6 +198,7 @@ impl Model {
         variance: Option<&str>,
     ) -> PyResult<Moments<'py>> {
         let rule = variance.map(Variance::from_name).transpose().map_err(exception)?;
+        let _held = held(x.as_any());
         let x = x.as_array();
         let prediction = self.on_rows(py, threads, |model| model.predict_with(x, rule.unwrap_or(model.variance)))?;
         Ok((prediction.mean.to_pyarray(py), prediction.model_variance.to_pyarray(py), prediction.noise_variance))
@@ -210,6 +213,7 @@ impl Model {
         threads: usize,
         memory_limit: Option<u64>,
     ) -> PyResult<Joint<'py>> {
+        let _held = held(x.as_any());
         let x = x.as_array();
         let (mean, covariance) = self.on_rows(py, threads, |model| model.predict_covariance(x, memory_limit))?;
         Ok((mean.to_pyarray(py), covariance.to_pyarray(py)))
@@ -225,6 +229,7 @@ impl Model {
         noise: bool,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let _held = held(x.as_any());
         let x = x.as_array();
         Ok(self.on_rows(py, threads, |model| model.draws(count, seed, noise)?.at(x))?.to_pyarray(py))
     }
@@ -242,7 +247,9 @@ impl Model {
         noise_variance: Option<PyReadonlyArray1<'py, f64>>,
         exposure: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<LeftOut<'py>> {
+        let _held = held(x.as_any());
         let (x, values) = (x.as_array(), target.values()?);
+        drop(target);
         let [weights, noise, exposure] = [weights, noise_variance, exposure].map(|v| v.map(|v| v.as_array().to_owned()));
         let found = self.on_rows(py, threads, |model| {
             let targets: Targets = values.targets(weights.as_ref());
@@ -278,7 +285,9 @@ impl Model {
         weights: Option<PyReadonlyArray1<'py, f64>>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let _held = held(x.as_any());
         let (x, values) = (x.as_array(), target.values()?);
+        drop(target);
         let weights = weights.map(|w| w.as_array().to_owned());
         let found = self.on_rows(py, threads, |model| model.leave_one_out(x, &values.targets(weights.as_ref())))?;
         let log = found.log_probability.ok_or_else(|| PyValueError::new_err("a model of regression has no classes"))?;
@@ -318,8 +327,10 @@ impl Model {
         threads: usize,
         exposure: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<Pair<'py>> {
+        let _held = held(x.as_any());
+        let exposure = exposure.map(|e| e.as_array().to_owned());
         let prediction = self.prediction(py, x.as_array(), threads)?;
-        let counts = prediction.counts(exposure.as_ref().map(|e| e.as_array())).map_err(exception)?;
+        let counts = prediction.counts(exposure.as_ref().map(|e| e.view())).map_err(exception)?;
         Ok((counts.mean.to_pyarray(py), counts.rate_variance.to_pyarray(py)))
     }
 
@@ -330,6 +341,7 @@ impl Model {
         x: PyReadonlyArray2<'py, f64>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let _held = held(x.as_any());
         Ok(self.mean(py, x.as_array(), threads)?.to_pyarray(py))
     }
 
@@ -341,6 +353,7 @@ impl Model {
         threads: usize,
         moderated: bool,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let _held = held(x.as_any());
         if moderated {
             return Ok(self.prediction(py, x.as_array(), threads)?.log_odds(Moderation::Posterior).to_pyarray(py));
         }
@@ -355,6 +368,7 @@ impl Model {
         x: PyReadonlyArray2<'py, f64>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let _held = held(x.as_any());
         let x = x.as_array();
         let external = matches!(self.model.expansion.basis, FittedBasis::External { .. });
         let made = self.on_threads(py, threads, |model| match external {
@@ -381,6 +395,7 @@ impl Model {
         log: bool,
         prior: Option<Vec<f64>>,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+        let _held = held(x.as_any());
         let x = x.as_array();
         let moderation = if moderated { Moderation::Posterior } else { Moderation::PlugIn };
         let made = self.on_threads(py, threads, |model| {
@@ -409,6 +424,7 @@ impl Model {
         reject_cost: Option<f64>,
     ) -> PyResult<Decided<'py>> {
         let decision = Decision { prior, costs: costs.map(|c| c.as_array().to_owned()), reject, reject_cost };
+        let _held = held(x.as_any());
         let x = x.as_array();
         let decided =
             self.on_threads(py, threads, |model| model.decide_by(log_probability(model, x, Moderation::Posterior)?, &decision))?;

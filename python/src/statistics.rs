@@ -79,8 +79,9 @@ impl Statistics {
         let now = self.now(py);
         let mut part = relvec::Statistics::new(now.kernel(), now.centres()).map_err(exception)?;
         drop(now);
-        let rows = Rows::new(&x);
+        let rows = Rows::new(x);
         let t = target.as_array().to_owned();
+        drop(target);
         let [weights, noise_variance] = [weights, noise_variance].map(|given| given.map(|v| v.as_array().to_owned()));
         let interrupt = Interrupt::default();
         let switch = interrupt.clone();
