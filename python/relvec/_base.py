@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -141,25 +140,19 @@ class KernelMachine(BaseEstimator):
         Parameters
         ----------
         path : str or path-like
-            Name of the file; it appears whole or not at all.
+            Name of the file; it appears whole or not at all, with the permissions of the file that it replaces.
+            Symbolic links, pipes and devices are written through.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written; a file that is read-only is not replaced.
         """
         check_is_fitted(self)
-        path = os.path.realpath(os.fspath(path))
         text = self._model.to_json()
         if self._model.classifier:
             text = _labels.add_to(text, self.classes_)
-        handle, part = tempfile.mkstemp(prefix=".relvec-", suffix=".part", dir=os.path.dirname(path))
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-                file.write(text)
-            # As any new file: the user's umask decides, not the privacy of temporary files.
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(part, 0o666 & ~umask)
-            os.replace(part, path)
-        except BaseException:
-            os.unlink(part)
-            raise
+        _core.save(os.fsdecode(path), text)
 
 
 class RelevanceVectorMachine(KernelMachine):

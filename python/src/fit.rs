@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use ndarray::{Array1, Array2, ArrayView2, Ix2, RawArrayView};
-use numpy::{PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyWeakrefReference};
 use relvec::{Centres, Interrupt, Landmarks, Observer, Progress, Rvm, Svm, SvmObserver, SvmProgress, Targets};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +21,20 @@ pub(crate) struct Rows {
     view: RawArrayView<f64, Ix2>,
     /// Keeps the memory alive.
     _owner: Py<PyAny>,
+    /// And where it is.
+    _held: Vec<Py<PyWeakrefReference>>,
+}
+
+/// Weak references to an array and the arrays that it is a view of: while there are any numpy refuses to resize these, and their
+/// memory stays where it is.
+pub(crate) fn held(array: &Bound<'_, PyAny>) -> Vec<Py<PyWeakrefReference>> {
+    let mut all = vec![];
+    let mut next = Some(array.clone());
+    while let Some(array) = next.filter(|array| array.cast::<PyUntypedArray>().is_ok()) {
+        all.extend(PyWeakrefReference::new(&array).map(Bound::unbind));
+        next = array.getattr("base").ok();
+    }
+    all
 }
 
 // SAFETY: the view only reads, and the array that owns the memory lives as long as it does.
@@ -28,11 +42,11 @@ unsafe impl Send for Rows {}
 
 impl Rows {
     pub fn new(x: &PyReadonlyArray2<'_, f64>) -> Rows {
-        Rows { view: x.as_array().raw_view(), _owner: x.as_any().clone().unbind() }
+        Rows { view: x.as_array().raw_view(), _owner: x.as_any().clone().unbind(), _held: held(x.as_any()) }
     }
 
     pub fn view(&self) -> ArrayView2<'_, f64> {
-        // SAFETY: the memory is alive (`_owner`); that nobody writes into it during a fit is the
+        // SAFETY: the memory is alive (`_owner`) and stays where it is (`_held`); that nobody writes into it during a fit is the
         // caller's promise, as with any function of numpy that runs without the lock.
         unsafe { self.view.deref_into_view() }
     }
@@ -163,6 +177,7 @@ pub(crate) fn fit(
     }
     let rows = Rows::new(&x);
     let values = target.values()?;
+    drop(target);
     let [weights, noise_variance, exposure] =
         [weights, noise_variance, exposure].map(|given| given.map(|values| values.as_array().to_owned()));
     learn(py, callback, move |observer: &mut Observer, interrupt| {
@@ -189,6 +204,7 @@ pub(crate) fn fit_more(
 ) -> PyResult<(Model, String)> {
     let rvm: Rvm = parameters(settings)?;
     let (rows, values, earlier) = (Rows::new(&x), target.values()?, model.get().core().clone());
+    drop(target);
     let [weights, noise_variance] = [weights, noise_variance].map(|given| given.map(|values| values.as_array().to_owned()));
     learn(py, callback, move |observer: &mut Observer, interrupt| {
         let targets = values.targets(weights.as_ref());
@@ -211,6 +227,7 @@ pub(crate) fn fit_svm(
     let svm: Svm = parameters(settings)?;
     let rows = Rows::new(&x);
     let values = target.values()?;
+    drop(target);
     let weights = weights.map(|w| w.as_array().to_owned());
     learn(py, callback, move |observer: &mut SvmObserver, interrupt| {
         svm.fit_interruptible(rows.view(), &values.targets(weights.as_ref()), observer, interrupt)

@@ -8,11 +8,12 @@ mod statistics;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rayon::{ThreadPool, ThreadPoolBuilder};
+use rayon::ThreadPool;
 use relvec::{CentreRule, Dictionary, Gamma, GammaRule, Inference, Kernel, Landmarks};
 
 /// Numerics of relvec, in Rust.
@@ -105,6 +106,12 @@ mod _core {
         Ok(dictionary.parse::<Dictionary>().map_err(exception)?.size(rows))
     }
 
+    /// Writes a text as a file, whole or not at all, as the command line does.
+    #[pyfunction]
+    fn save(py: Python<'_>, path: PathBuf, text: &str) -> PyResult<()> {
+        Ok(py.detach(|| guarded(|| relvec_cli::save(&path, text.as_bytes())))??)
+    }
+
     /// The command line; returns the exit code.
     #[pyfunction]
     fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {
@@ -139,7 +146,7 @@ fn linear_algebra_error(py: Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyTyp
 
 /// A pool of so many threads. None outlives the call that made it, so a forked process finds none that is dead.
 fn pool(threads: usize) -> PyResult<ThreadPool> {
-    ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| PyRuntimeError::new_err(e.to_string()))
+    relvec::thread_pool((threads > 0).then_some(threads)).map_err(exception)
 }
 
 /// Runs `work`; a panic, which would be a defect of ours, becomes an ordinary exception.

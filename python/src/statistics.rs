@@ -81,6 +81,7 @@ impl Statistics {
         drop(now);
         let rows = Rows::new(&x);
         let t = target.as_array().to_owned();
+        drop(target);
         let [weights, noise_variance] = [weights, noise_variance].map(|given| given.map(|v| v.as_array().to_owned()));
         let interrupt = Interrupt::default();
         let switch = interrupt.clone();

@@ -149,3 +149,26 @@ def test_zero_jobs_are_refused():
     X, t = sinc()
     with pytest.raises(ValueError, match="n_jobs == 0"):
         RVR(n_jobs=0).fit(X, t)
+
+
+def test_an_array_in_a_fit_cannot_be_resized():
+    """Its memory would go away beneath the fit; numpy refuses while somebody refers to the array."""
+    X = np.random.default_rng(0).standard_normal((200, 3))
+    y = X[:, 0] + 0.1 * X[:, 1]
+    refused = []
+
+    def resize(progress):
+        try:
+            X.resize((1, 1), refcheck=False)
+        except ValueError as error:
+            refused.append(str(error))
+        return True
+
+    model = RVR(gamma=0.5, callback=resize).fit(X, y)
+    assert refused
+    assert "cannot resize" in refused[0]
+    assert X.shape == (200, 3)
+    # Afterwards the array is the caller's again.
+    assert model.predict(X).shape == (200,)
+    X.resize((2, 3), refcheck=False)
+    assert X.shape == (2, 3)

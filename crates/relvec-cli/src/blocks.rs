@@ -30,18 +30,19 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Opens a table for `model`; `other`: the name of a column that is wanted beside the features, and what it is.
+    /// Opens a table for `model`; `other`: the name of a column that is wanted beside the features, and what it is; `more`:
+    /// numbers that are made of each row beside its prediction.
     ///
     /// # Errors
     /// No such table, features or column that it does not have, no row.
-    pub fn open(path: &Path, model: &Model, other: Option<(&str, &str)>) -> Result<(Blocks, Option<usize>)> {
+    pub fn open(path: &Path, model: &Model, other: Option<(&str, &str)>, more: usize) -> Result<(Blocks, Option<usize>)> {
         let name = format!("`{}`", path.display());
         let mut table = Table::open(path)?;
         let target = other.map(|(name, what)| table.find(name, what)).transpose().with_context(|| name.clone())?;
         let columns = match_columns(model, &table, target).with_context(|| name.clone())?;
         let wanted: Vec<usize> = columns.iter().copied().chain(target).collect();
         table.only(&wanted);
-        let most = BLOCK.min(BLOCK_NUMBERS / columns.len().max(1)).max(1);
+        let most = BLOCK.min(BLOCK_NUMBERS / columns.len().saturating_add(more).max(1)).max(1);
         let more = table.advance().with_context(|| name.clone())?;
         if !more {
             return Err(anyhow!("there are no rows below the header")).with_context(|| name.clone());
@@ -94,7 +95,7 @@ fn match_columns(model: &Model, table: &Table, target: Option<usize>) -> Result<
     let unused = |place: usize| !used.contains(&place);
     let extra: Vec<&String> = columns.iter().enumerate().filter(|(place, _)| unused(*place)).map(|(_, name)| name).collect();
     if !extra.is_empty() {
-        eprintln!("note: ignored, since the model has no such feature: {}", list(&extra, NAMES_SHOWN));
+        say!("note: ignored, since the model has no such feature: {}", list(&extra, NAMES_SHOWN));
     }
     Ok(places)
 }

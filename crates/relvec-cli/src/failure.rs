@@ -41,12 +41,12 @@ pub(crate) fn report(error: &Error, line: &[OsString]) -> u8 {
         // `relvec predict ... | head` has what it wanted.
         return 0;
     }
-    eprintln!("error: {error:#}");
+    say!("error: {error:#}");
     if error.is::<Undecided>() {
-        eprintln!("To learn classes, type");
-        eprintln!("  {}", with_task(line, "classify"));
-        eprintln!("and to learn values");
-        eprintln!("  {}", with_task(line, "regress"));
+        say!("To learn classes, type");
+        say!("  {}", with_task(line, "classify"));
+        say!("and to learn values");
+        say!("  {}", with_task(line, "regress"));
     }
     if error.is::<Usage>() { 2 } else { 1 }
 }

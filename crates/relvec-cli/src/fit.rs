@@ -19,6 +19,7 @@ use crate::settings::{self, Machine, Settings, SvmSettings};
 use crate::stream::{self, Job, Outcome};
 use crate::summary::Summary;
 use crate::target::{self, Learnt};
+use crate::terminal;
 use crate::text::{count, list, significant};
 use crate::training::{self, Known, Roles, TrainingRows};
 
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         && args.task.is_none()
         && args.likelihood.is_none()
     {
-        eprintln!("note: task classify, since {said} is for classes");
+        say!("note: task classify, since {said} is for classes");
     }
     let rows = TrainingRows::open(&args.data, roles)?;
     let (target, single) = (rows.target().to_string(), rows.targets().is_empty());
@@ -71,9 +72,9 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         output::write(path, model.to_json()?.as_bytes())?;
     }
     let summary = Summary::of(&model, Some(seconds), validation.as_ref());
-    eprint!("{}", summary.to_text());
+    terminal::tell(&summary.to_text());
     if let Some(path) = &args.output {
-        eprintln!("{:<20}{}", "model", path.display());
+        say!("{:<20}{}", "model", path.display());
     }
     if args.json {
         output::print(&(summary.to_json()? + "\n"))?;
@@ -130,7 +131,7 @@ fn grown(args: &FitArgs, path: &Path, settings: &Settings, rows: TrainingRows) -
         other => other.into(),
     })?;
     drop(reporter);
-    eprintln!("note: {} added to {}", count(x.nrows(), "row"), model.n_rows);
+    say!("note: {} added to {}", count(x.nrows(), "row"), model.n_rows);
     Ok(fitted)
 }
 
@@ -169,18 +170,18 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
     warn_of_probabilities(&report);
     let name = svm.kernel.name();
     if name == "sigmoid" || name == "linear_spline" && prepared.x.iter().any(|v| *v < 0.0) {
-        eprintln!("warning: the kernel {name} is not positive definite on these rows: this may be a local optimum");
+        say!("warning: the kernel {name} is not positive definite on these rows: this may be a local optimum");
     }
     match report.status {
         Status::Converged => {}
         Status::IterationLimit => {
             let more = report.functions.iter().map(|f| f.iterations).max().unwrap_or(1).saturating_mul(10);
-            eprintln!("warning: not converged; --set max_iterations={more} allows more");
+            say!("warning: not converged; --set max_iterations={more} allows more");
         }
-        status => eprintln!("warning: not converged: {}", status.name().replace('_', " ")),
+        status => say!("warning: not converged: {}", status.name().replace('_', " ")),
     }
     if report.merged_rows > 0 {
-        eprintln!("note: {} equal to another and merged with it", count(report.merged_rows, "row"));
+        say!("note: {} equal to another and merged with it", count(report.merged_rows, "row"));
     }
     Ok((prepared.complete(model), report.seconds, None))
 }
@@ -210,7 +211,7 @@ fn in_blocks(
     forced: bool,
 ) -> Result<Option<(Model, Report)>> {
     if !forced {
-        eprintln!("note: the table is large for the memory limit, and is read in blocks, twice (as with --stream)");
+        say!("note: the table is large for the memory limit, and is read in blocks, twice (as with --stream)");
     }
     let job = Job {
         path: &args.data,
@@ -240,7 +241,7 @@ fn in_blocks(
     let rows = TrainingRows::open(&args.data, roles)?;
     let about = rows.table().about().unwrap_or(0.0);
     stream::afford_in_memory(about, rows.features().len(), &settings.rvm).with_context(problem)?;
-    eprintln!("note: the target {reason}, so the table is held in memory");
+    say!("note: the target {reason}, so the table is held in memory");
     Ok(None)
 }
 
@@ -400,7 +401,7 @@ fn check_rows(rows: usize, weights: Option<ArrayView1<f64>>) -> Result<()> {
 fn warn_of_small_weights(small: &SmallWeights) {
     let SmallWeights { total, rows, .. } = small;
     let factor = significant(*rows as f64 / total, 4);
-    eprintln!(
+    say!(
         "warning: the weights of {} sum to {}. A weight of 1 counts as one row, so that this fit learns almost nothing; \
          multiply the weights by {factor}",
         count(*rows, "row"),
@@ -417,13 +418,13 @@ fn warn_of_probabilities(report: &SvmReport) {
         (found > 0).then_some(text)
     };
     if let Some(which) = of(Probabilities::TrainingRows) {
-        eprintln!(
+        say!(
             "warning: there are too few rows for a cross-validation of {which}, which needs 5 of each class: they follow the \
              training rows and are rough; add rows of the small classes"
         );
     }
     if let Some(which) = of(Probabilities::ClassFrequencies) {
-        eprintln!(
+        say!(
             "warning: in cross-validation the classes are not told apart: {which} are class frequencies, which can contradict \
              the predicted class; try another --kernel, --gamma or --formulation"
         );
@@ -434,7 +435,7 @@ fn warn_of_probabilities(report: &SvmReport) {
 fn warn_of_classes(model: &Model, target: &str) {
     let (classes, rows) = (model.classes.len(), model.n_rows);
     if LEAST_ROWS_OF_CLASS * classes > rows {
-        eprintln!(
+        say!(
             "warning: `{target}` has {classes} classes in {}: with fewer than {LEAST_ROWS_OF_CLASS} rows a class, predictions of new rows are little \
              more than guesses. If the target is a quantity, write it in numbers and say --task regress",
             count(rows, "row")
@@ -462,16 +463,16 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if !repairs.constant_features.is_empty() {
         let names: Vec<&str> =
             repairs.constant_features.iter().filter_map(|i| model.features.get(*i)).map(String::as_str).collect();
-        eprintln!("warning: the same on every row, so of no use: {}", list(&names, NAMES_SHOWN));
+        say!("warning: the same on every row, so of no use: {}", list(&names, NAMES_SHOWN));
     }
     repairs.small_weights.iter().for_each(warn_of_small_weights);
     if repairs.constant_target {
-        eprintln!("warning: the target is constant; the model is that constant");
+        say!("warning: the target is constant; the model is that constant");
     }
     if let Some(limit) = rvm.time_limit
         && repairs.left_out_rows > 0
     {
-        eprintln!(
+        say!(
             "warning: time_limit = {limit} s is not enough for all rows: {} left out, at random",
             count(repairs.left_out_rows, "row")
         );
@@ -479,42 +480,42 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if !repairs.constant_outputs.is_empty() && !repairs.constant_target {
         let names: Vec<&str> =
             repairs.constant_outputs.iter().filter_map(|k| model.targets.get(*k)).map(String::as_str).collect();
-        eprintln!("warning: the same on every row: {}", list(&names, NAMES_SHOWN));
+        say!("warning: the same on every row: {}", list(&names, NAMES_SHOWN));
     }
     if let Some(times) = repairs.residual_over_noise {
-        eprintln!(
+        say!(
             "warning: the given noise is too small to be reached: residuals are {} times it, and predicted standard deviations \
              too small by about this factor; give a larger noise variance, or leave it to be learnt",
             significant(times, 3)
         );
     }
     if report.nothing_found {
-        eprintln!("warning: {}", nothing_found(model));
+        say!("warning: {}", nothing_found(model));
     }
     if repairs.noise_capped {
-        eprintln!("warning: the target seems free of noise; the noise estimate was held at its lower bound");
+        say!("warning: the target seems free of noise; the noise estimate was held at its lower bound");
     }
     if repairs.jitter > 0.0 {
-        eprintln!("warning: nearly dependent basis functions; {} was added to the diagonal", significant(repairs.jitter, 2));
+        say!("warning: nearly dependent basis functions; {} was added to the diagonal", significant(repairs.jitter, 2));
     }
     match report.status {
         Status::Converged => {}
-        Status::IterationLimit => eprintln!(
+        Status::IterationLimit => say!(
             "warning: not converged after {}; --set max_iterations={} allows more",
             count(report.iterations, "iteration"),
             rvm.max_iterations.saturating_mul(10)
         ),
-        _ => eprintln!("warning: not converged: {}", report.certificate.reason),
+        _ => say!("warning: not converged: {}", report.certificate.reason),
     }
     let given = settings.centres.is_some() || matches!(rvm.landmarks, Landmarks::Given(_));
     match rvm.dictionary {
         _ if given || repairs.left_out_rows > 0 => {}
         Dictionary::Size(size) if size > model.n_rows => {
-            eprintln!("warning: --dictionary {size} is more than there are rows; all {} are candidates", model.n_rows);
+            say!("warning: --dictionary {size} is more than there are rows; all {} are candidates", model.n_rows);
         }
         _ if report.candidates < model.n_rows - repairs.merged_rows - repairs.shared_columns => {
             let hint = if streamed { "" } else { "; all of them with --dictionary all" };
-            eprintln!("note: {} chosen as candidates{hint}", count(report.candidates, "row"));
+            say!("note: {} chosen as candidates{hint}", count(report.candidates, "row"));
         }
         _ => {}
     }
@@ -523,18 +524,18 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     {
         let degree = |t: &KernelTrial| t.degree.map_or(String::new(), |degree| format!(" of degree {degree}"));
         let tried = search.tried.iter().map(|t| format!("{}{} {}", t.kernel, degree(t), significant(t.log_evidence, 7)));
-        eprintln!("note: log evidence of the kernels tried: {}", tried.collect::<Vec<_>>().join(", "));
+        say!("note: log evidence of the kernels tried: {}", tried.collect::<Vec<_>>().join(", "));
     }
     if let Some(search) = report.centre_search.as_ref().filter(|search| !search.kept) {
-        eprintln!(
+        say!(
             "note: the centres stay at their rows: moved, they reach a log evidence of {} only",
             significant(search.learned_log_evidence, 7)
         );
     }
     if repairs.merged_rows > 0 {
-        eprintln!("note: {} equal to another and merged with it", count(repairs.merged_rows, "row"));
+        say!("note: {} equal to another and merged with it", count(repairs.merged_rows, "row"));
     }
     if repairs.zero_columns > 0 {
-        eprintln!("note: {} zero on every row and left out", count(repairs.zero_columns, "basis function"));
+        say!("note: {} zero on every row and left out", count(repairs.zero_columns, "basis function"));
     }
 }

@@ -7,6 +7,7 @@ use crate::args::InspectArgs;
 use crate::model_file;
 use crate::output;
 use crate::summary::{self, Summary};
+use crate::terminal;
 use crate::text::{list, significant};
 
 /// Numbers of a line.
@@ -18,7 +19,7 @@ const NAMES_SHOWN: usize = 20;
 pub(crate) fn run(args: &InspectArgs) -> Result<()> {
     let model = model_file::read(&args.model)?;
     let summary = Summary::of(&model, None, None);
-    let text = if args.json { summary.to_json()? + "\n" } else { describe(&model, &summary) };
+    let text = if args.json { summary.to_json()? + "\n" } else { terminal::escaped(&describe(&model, &summary)).into_owned() };
     output::print(&text)
 }
 
@@ -33,7 +34,7 @@ fn describe(model: &Model, summary: &Summary) -> String {
     text += &summary.to_text();
     let mut line = |name: &str, value: String| text += &format!("{name:<20}{value}\n");
     if let Some(target) = &model.target {
-        line("target", target.clone());
+        line("target", terminal::name(target).into_owned());
     }
     if !model.features.is_empty() {
         line("feature names", list(&model.features, NAMES_SHOWN));

@@ -1,6 +1,13 @@
 //! The command line of relvec, as a library: the binary and the Python wheel call the same [`main`].
 
+/// Prints a line of words on stderr.
+macro_rules! say {
+    ($($words:tt)*) => { $crate::terminal::tell(&format!("{}\n", format_args!($($words)*))) };
+}
+
 // The floors: a file may use the groups above its own, never its own or one below (a test checks).
+mod terminal;
+
 mod args;
 mod failure;
 mod metrics;
@@ -34,6 +41,7 @@ mod reproduce;
 mod score;
 
 use std::ffi::OsString;
+use std::io;
 use std::path::Path;
 
 use clap::Parser;
@@ -92,4 +100,16 @@ pub fn read_table(path: &Path, most: usize) -> Result<(usize, usize), String> {
         Ok((rows, columns))
     };
     read().map_err(|e| format!("{e:#}"))
+}
+
+/// Writes the file `path` as the command does: whole or not at all, with the permissions of the file that it replaces, through
+/// links, into pipes and devices. On Linux nothing stays behind if the program is ended meanwhile.
+///
+/// # Errors
+/// What the system says, by its kind, with the path.
+pub fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    output::write(path, bytes).map_err(|e| {
+        let kind = e.chain().find_map(|e| e.downcast_ref::<io::Error>()).map_or(io::ErrorKind::Other, io::Error::kind);
+        io::Error::new(kind, format!("{e:#}"))
+    })
 }

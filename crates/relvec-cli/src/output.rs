@@ -1,93 +1,212 @@
-//! Data out. Files are written whole or not at all: under a temporary name in the same folder, then
-//! renamed.
+//! Data out. Files are written whole or not at all: without a name or under a temporary one in the same folder, then renamed.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use tempfile::TempPath;
+use anyhow::{Context, Result};
+use tempfile::{Builder, TempPath};
 
 use crate::failure::usage;
 
+/// Links that are followed: as many as Linux follows.
+const MOST_LINKS: usize = 40;
+
 /// A file that appears under its name only when [`Output::finish`] is called.
 pub(crate) struct Output {
-    path: PathBuf,
     /// The path as it was given, for messages.
     name: PathBuf,
     sink: Sink,
 }
 
 enum Sink {
-    /// Removed on drop unless finished. Not the file of the crate: its errors name a path that the user never gave.
-    Temporary(BufWriter<File>, TempPath),
+    Replacement(Box<Replacement>),
     /// A device or a pipe, such as /dev/null, which must not be replaced by a file.
     Direct(BufWriter<File>),
+}
+
+/// Where a path leads.
+enum Destination {
+    /// A device, a pipe, or what a program has open already.
+    Direct(PathBuf),
+    /// A file, which may be there already, in a folder that is.
+    File { path: PathBuf, folder: PathBuf, old: Option<Metadata> },
+}
+
+/// What will be a file.
+struct Replacement {
+    path: PathBuf,
+    folder: PathBuf,
+    old: Option<Metadata>,
+    buffer: BufWriter<File>,
+    /// Removed on drop unless renamed. On Linux there is mostly none: a file without a name leaves nothing behind, however the
+    /// program ends.
+    place: Option<TempPath>,
+}
+
+impl Destination {
+    /// Links are followed, one that leads to no file yet as well: what is replaced is the file, never the link.
+    fn of(path: &Path) -> io::Result<Destination> {
+        let refuse = |kind: ErrorKind, why: &str| Err(io::Error::new(kind, why.to_string()));
+        let old = match fs::metadata(path) {
+            Ok(found) if found.is_dir() => return refuse(ErrorKind::IsADirectory, "it is a folder"),
+            Ok(found) if !found.is_file() => return Ok(Destination::Direct(path.to_path_buf())),
+            Ok(found) if found.permissions().readonly() => return refuse(ErrorKind::PermissionDenied, "the file is read-only"),
+            Ok(found) => {
+                // A folder in which one may write lets one replace what others forbid to write.
+                File::options().append(true).open(path)?;
+                Some(found)
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
+        let mut path = path.to_path_buf();
+        for _ in 0..MOST_LINKS {
+            let Ok(link) = fs::read_link(&path) else { break };
+            path = path.parent().unwrap_or(Path::new("")).join(link);
+            if path.starts_with("/proc") || path.starts_with("/dev/fd") {
+                return Ok(Destination::Direct(path));
+            }
+        }
+        if path.file_name().is_none() {
+            return refuse(ErrorKind::InvalidInput, "this is no file name");
+        }
+        let folder = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        if !folder.is_dir() {
+            return refuse(ErrorKind::NotFound, &format!("there is no folder `{}`", folder.display()));
+        }
+        Ok(Destination::File { path, folder, old })
+    }
+
+    fn open(self) -> io::Result<Sink> {
+        match self {
+            Destination::Direct(path) => Ok(Sink::Direct(BufWriter::new(File::options().append(true).open(path)?))),
+            Destination::File { path, folder, old } => {
+                let (file, place) = match unnamed(&folder) {
+                    Some(file) => (file, None),
+                    None => named(&folder).map(|(file, place)| (file, Some(place)))?,
+                };
+                Ok(Sink::Replacement(Box::new(Replacement { path, folder, old, buffer: BufWriter::new(file), place })))
+            }
+        }
+    }
+}
+
+/// A file without a name in that folder, where the system has such files; as of any new file the user's umask decides who may
+/// read it.
+#[cfg(target_os = "linux")]
+fn unnamed(folder: &Path) -> Option<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666)).ok().map(File::from)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn unnamed(_folder: &Path) -> Option<File> {
+    None
+}
+
+/// Gives a file without a name one, if the file system can.
+#[cfg(target_os = "linux")]
+fn link(file: &File, place: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{AtFlags, CWD, linkat};
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, own, CWD, place, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_file: &File, _place: &Path) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+fn builder() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(".relvec-").suffix(".part");
+    builder
+}
+
+/// A file under a temporary name in that folder.
+fn named(folder: &Path) -> io::Result<(File, TempPath)> {
+    let mut builder = builder();
+    #[cfg(unix)]
+    {
+        // As any new file: the user's umask decides, not the privacy of temporary files.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(Permissions::from_mode(0o666));
+    }
+    // Not the error of the crate: it names a path that the user never gave.
+    Ok(builder.tempfile_in(folder).map_err(|e| io::Error::from(e.kind()))?.into_parts())
+}
+
+/// Owner, if the system lets us, and permissions of the file that is replaced.
+fn dress(file: &File, old: Option<&Metadata>) -> io::Result<()> {
+    let Some(old) = old else { return Ok(()) };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, fchown};
+        let new = file.metadata()?;
+        if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
+            let _ = fchown(file, Some(old.uid()), Some(old.gid()));
+        }
+    }
+    let permissions: Permissions = old.permissions();
+    file.set_permissions(permissions)
+}
+
+impl Replacement {
+    fn finish(self) -> io::Result<()> {
+        let mut file = self.buffer.into_inner().map_err(|e| e.into_error())?;
+        let place = match self.place {
+            Some(place) => place,
+            None => {
+                // Everything is on the disk before there is a name.
+                dress(&file, self.old.as_ref())?;
+                file.sync_all()?;
+                match builder().make_in(&self.folder, |place| link(&file, place)) {
+                    Ok(linked) => linked.into_temp_path(),
+                    Err(_) => {
+                        let (mut copy, place) = named(&self.folder)?;
+                        io::Seek::rewind(&mut file)?;
+                        io::copy(&mut file, &mut copy)?;
+                        file = copy;
+                        place
+                    }
+                }
+            }
+        };
+        dress(&file, self.old.as_ref())?;
+        // A disk that is full may say so only now; until then the old file stays.
+        file.sync_all()?;
+        drop(file);
+        place.persist(&self.path).map_err(|e| e.error)
+    }
 }
 
 impl Output {
     /// Opens a file for `path`; fails now rather than after the work if it cannot be written.
     pub fn create(path: &Path) -> Result<Output> {
-        let sink = Output::sink(path).with_context(|| cannot_write(path))?;
-        // A link is followed, so that the file it names is replaced and not the link.
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        Ok(Output { path: target, name: path.to_path_buf(), sink })
-    }
-
-    fn sink(path: &Path) -> Result<Sink> {
-        match fs::metadata(path) {
-            Ok(found) if found.is_dir() => bail!("it is a folder"),
-            Ok(found) if !found.is_file() => {
-                return Ok(Sink::Direct(BufWriter::new(File::options().write(true).open(path)?)));
-            }
-            Ok(found) if found.permissions().readonly() => bail!("the file is read-only"),
-            _ => {}
-        }
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        let folder = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        if target.file_name().is_none() {
-            bail!("this is no file name");
-        }
-        if !folder.is_dir() {
-            bail!("there is no folder `{}`", folder.display());
-        }
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".relvec-").suffix(".part");
-        #[cfg(unix)]
-        {
-            // As any new file: the user's umask decides, not the privacy of temporary files.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(fs::Permissions::from_mode(0o666));
-        }
-        // Not the error of the crate, again.
-        let (file, place) = builder.tempfile_in(folder).map_err(|e| io::Error::from(e.kind()))?.into_parts();
-        Ok(Sink::Temporary(BufWriter::new(file), place))
+        let sink = Destination::of(path).and_then(Destination::open).with_context(|| cannot_write(path))?;
+        Ok(Output { name: path.to_path_buf(), sink })
     }
 
     /// Gives the file its name.
     pub fn finish(self) -> Result<()> {
-        let context = || cannot_write(&self.name);
-        match self.sink {
-            Sink::Direct(mut file) => file.flush().with_context(context),
-            Sink::Temporary(buffer, place) => {
-                let file = buffer.into_inner().map_err(|e| e.into_error()).with_context(context)?;
-                // A disk that is full may say so only now; until then the old file stays.
-                file.sync_all().with_context(context)?;
-                drop(file);
-                place.persist(&self.path).map_err(|e| e.error).with_context(context)?;
-                Ok(())
-            }
-        }
+        let done = match self.sink {
+            Sink::Direct(mut file) => file.flush(),
+            Sink::Replacement(replacement) => replacement.finish(),
+        };
+        done.with_context(|| cannot_write(&self.name))
     }
-}
 
-impl Output {
     fn buffer(&mut self) -> &mut BufWriter<File> {
         match &mut self.sink {
-            Sink::Temporary(file, _) | Sink::Direct(file) => file,
+            Sink::Replacement(replacement) => &mut replacement.buffer,
+            Sink::Direct(file) => file,
         }
     }
 
@@ -125,9 +244,14 @@ pub(crate) fn apart(flag: &str, path: Option<&Path>, inputs: &[&Path]) -> Result
     }
 }
 
-/// Fails if `path` cannot be written; leaves nothing behind.
+/// Fails if `path` cannot be written; leaves nothing behind, and does not open a pipe, whose reader would see its end.
 pub(crate) fn check(path: &Path) -> Result<()> {
-    Output::create(path).map(drop)
+    let tried = Destination::of(path).and_then(|destination| match destination {
+        #[cfg(unix)]
+        Destination::Direct(path) => Ok(rustix::fs::access(&path, rustix::fs::Access::WRITE_OK)?),
+        other => other.open().map(drop),
+    });
+    tried.with_context(|| cannot_write(path))
 }
 
 /// Writes `bytes` as the file `path`.

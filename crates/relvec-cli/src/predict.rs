@@ -8,7 +8,7 @@ use rand::SeedableRng;
 use rand_distr::{ChiSquared, Distribution};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
-use relvec::{Decision, Draws, Likelihood, Model, Moderation, Prediction, Variance};
+use relvec::{Decision, Draws, Likelihood, Model, Moderation, Prediction, Rvm, Variance};
 
 use crate::args::{PredictArgs, Task};
 use crate::blocks::Blocks;
@@ -22,6 +22,8 @@ use crate::training::Known;
 
 /// Probability of the interval from lower to upper.
 const LEVEL: f64 = 0.95;
+/// What a draw takes in a row: the number, its text, its place in lists of them, and the name of its column.
+const DRAWN_BYTES: u64 = 128;
 
 pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     decision::check(&args.decision)?;
@@ -29,7 +31,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
     let model = model_file::read(&args.model)?;
     let output = args.output.as_deref().map(Output::create).transpose()?;
     if args.level.is_some() && (task(&model) == Task::Classify || model.posterior.is_none()) {
-        eprintln!("note: --level is for regression by a relevance vector machine; the model is another");
+        say!("note: --level is for regression by a relevance vector machine; the model is another");
     }
     let outputs: Vec<Model> = match model.has_several_outputs() {
         true => (0..model.outputs()).map(|k| model.output(k)).collect::<relvec::Result<_>>()?,
@@ -49,7 +51,7 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
 fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Write) -> Result<()> {
     let known = writer.known.map(|(_, column)| column);
     let named = writer.known.map(|(known, _)| format!("the {}", known.name()));
-    let (mut blocks, column) = Blocks::open(&args.data, writer.model, known.zip(named.as_deref()))?;
+    let (mut blocks, column) = Blocks::open(&args.data, writer.model, known.zip(named.as_deref()), args.samples.unwrap_or(0))?;
     let known = writer.known.map(|(known, _)| known).zip(column);
     let mut of_rows = Vec::new();
     // Beside predictions on the screen, a bar would be in the way.
@@ -123,6 +125,19 @@ impl<'a> PredictionWriter<'a> {
             // What the library would say of the first row, when the header has been written.
             model.predict_outputs_with(Array2::zeros((0, model.n_features)).view(), variance)?;
         }
+        let each = if outputs.is_empty() { std::slice::from_ref(model) } else { outputs };
+        // Given the noise precisions outputs are independent: each draws by a seed of its own. More draws than there is memory
+        // for are refused here, before anything is as long as they are many.
+        let drawn = (args.samples.unwrap_or(0) as u64).saturating_mul(each.len() as u64);
+        let (needed, limit) = (drawn.saturating_mul(DRAWN_BYTES), Rvm::default().memory_allowed());
+        if needed > limit {
+            return Err(relvec::Error::Memory { what: format!("rows of {drawn} draws (--samples)"), needed, limit }.into());
+        }
+        let draw = |(k, one): (usize, &'a Model), count| one.draws(count, args.seed.wrapping_add(k as u64), true);
+        let draws = match args.samples {
+            Some(count) => each.iter().enumerate().map(|one| draw(one, count)).collect::<relvec::Result<_>>()?,
+            None => vec![],
+        };
         header.extend((1..=args.samples.unwrap_or(0)).map(|k| format!("sample_{k}")));
         if !outputs.is_empty() {
             let of = |(k, one): (usize, &Model)| {
@@ -131,13 +146,6 @@ impl<'a> PredictionWriter<'a> {
             };
             header = outputs.iter().enumerate().flat_map(of).collect();
         }
-        let each = if outputs.is_empty() { std::slice::from_ref(model) } else { outputs };
-        // Given the noise precisions outputs are independent: each draws by a seed of its own.
-        let draw = |(k, one): (usize, &'a Model), count| one.draws(count, args.seed.wrapping_add(k as u64), true);
-        let draws = match args.samples {
-            Some(count) => each.iter().enumerate().map(|one| draw(one, count)).collect::<relvec::Result<_>>()?,
-            None => vec![],
-        };
         let level = args.level.unwrap_or(LEVEL);
         let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
         let quantile = match (args.student_t || heavy, model.noise_degrees()) {
@@ -147,9 +155,7 @@ impl<'a> PredictionWriter<'a> {
             (true, None) if heavy => half_width(level, None),
             (true, _) => bail!("--student-t is for regression by --inference variational, with the noise learnt"),
         };
-        // 0 threads means one per processor.
-        let pool =
-            rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build().context("cannot start threads")?;
+        let pool = relvec::thread_pool(args.threads)?;
         let known = known(model, args)?;
         let spread = match (args.student_t, model.noise_degrees()) {
             (true, Some(degrees)) if degrees > 2.0 => (degrees / (degrees - 2.0)).sqrt(),
@@ -247,7 +253,7 @@ impl<'a> PredictionWriter<'a> {
         let row = |n: usize| {
             let exposure = exposures.get(n).copied().unwrap_or(1.0);
             let new = CountDistribution::new(prediction.mean[n], prediction.model_variance[n], exposure);
-            [counts.mean[n], std[n], new.quantile(self.tail), new.quantile(1.0 - self.tail)]
+            [counts.mean[n], std[n], new.quantile(self.tail), new.upper_quantile(self.tail)]
         };
         Ok(self.pool.install(|| (0..prediction.mean.len()).into_par_iter().map(row).collect()))
     }

@@ -55,7 +55,7 @@ impl Reporter {
                 bar.tick();
             }
             None if progress.elapsed() >= self.next_line => {
-                eprintln!("{}", progress.line(self.evidence));
+                say!("{}", progress.line(self.evidence));
                 self.next_line = (progress.elapsed() + PAUSE).max(progress.elapsed().mul_f64(GROWTH));
             }
             None => {}

@@ -5,7 +5,7 @@ use std::f64::consts::{PI, SQRT_2};
 use statrs::distribution::{ContinuousCDF, Normal};
 use statrs::function::beta::beta_reg;
 use statrs::function::erf::{erf_inv, erfc_inv};
-use statrs::function::gamma::{gamma_ur, ln_gamma};
+use statrs::function::gamma::{gamma_lr, gamma_ur, ln_gamma};
 
 /// From so many degrees of freedom on a Student's t quantile is the series in 1 / degrees about the normal one. What it
 /// leaves out is below 1e-9 of the quantile here, for every level below 1 that a number can hold. Half as many degrees:
@@ -94,6 +94,16 @@ impl CountDistribution {
         self.rates.iter().map(|(rate, p)| p * self.poisson(count, *rate)).sum()
     }
 
+    /// Probability of more than `count`, which has digits where that of at most so many is next to 1.
+    fn beyond(&self, count: f64) -> f64 {
+        let one = |rate: f64| match rate {
+            0.0 => 0.0,
+            rate if rate < LARGE_RATE => gamma_lr(count + 1.0, rate),
+            rate => self.normal.cdf(-wilson_hilferty(count + 1.0, rate)),
+        };
+        self.rates.iter().map(|(rate, p)| p * one(*rate)).sum()
+    }
+
     fn poisson(&self, count: f64, rate: f64) -> f64 {
         let shape = count + 1.0;
         if rate == 0.0 {
@@ -102,25 +112,40 @@ impl CountDistribution {
         if rate < LARGE_RATE {
             return gamma_ur(shape, rate);
         }
-        self.normal.cdf(3.0 * shape.sqrt() * (1.0 - 1.0 / (9.0 * shape) - (rate / shape).cbrt()))
+        self.normal.cdf(wilson_hilferty(shape, rate))
     }
 
     /// The least count that is not exceeded with probability `level`.
     pub fn quantile(&self, level: f64) -> f64 {
-        let (mut low, mut high) = (-1.0, 1.0);
-        while self.below(high) < level && high < f64::MAX / 4.0 {
-            (low, high) = (high, 2.0 * high + 1.0);
-        }
-        // Beyond 2^53 not every whole number is there.
-        while high - low > 1.0 && high - low > 1e-15 * high {
-            let middle = (0.5 * (low + high)).floor();
-            if middle <= low || middle >= high {
-                break;
-            }
-            if self.below(middle) < level { low = middle } else { high = middle }
-        }
-        high
+        least(|count| self.below(count) >= level)
     }
+
+    /// The least count that is exceeded with probability `tail` at most.
+    pub fn upper_quantile(&self, tail: f64) -> f64 {
+        least(|count| self.beyond(count) <= tail)
+    }
+}
+
+/// The standard normal variable of a gamma variable.
+fn wilson_hilferty(shape: f64, rate: f64) -> f64 {
+    3.0 * shape.sqrt() * (1.0 - 1.0 / (9.0 * shape) - (rate / shape).cbrt())
+}
+
+/// The least count that is `enough`, as all larger ones are.
+fn least(enough: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (-1.0, 1.0);
+    while !enough(high) && high < f64::MAX / 4.0 {
+        (low, high) = (high, 2.0 * high + 1.0);
+    }
+    // Beyond 2^53 not every whole number is there.
+    while high - low > 1.0 && high - low > 1e-15 * high {
+        let middle = (0.5 * (low + high)).floor();
+        if middle <= low || middle >= high {
+            break;
+        }
+        if enough(middle) { high = middle } else { low = middle }
+    }
+    high
 }
 
 #[cfg(test)]
@@ -202,6 +227,15 @@ mod tests {
                     "{mean} {level} {k}"
                 );
             }
+        }
+        // Of a level of 1 less a rounding, the count that 1e-17 are beyond; by the level itself there is none.
+        for (mean, variance) in [(1.0, 0.0), (1.0, 0.1), (8.0, 0.0)] {
+            let counts = CountDistribution::new(mean, variance, 1.0);
+            for tail in [0.025, 1e-6] {
+                assert_eq!(counts.upper_quantile(tail), counts.quantile(1.0 - tail), "{mean} {variance} {tail}");
+            }
+            let (usual, far) = (counts.quantile(0.999), counts.upper_quantile(6e-17));
+            assert!(far > usual && far < 20.0 * usual, "{mean} {variance}: {far}");
         }
         let sure = CountDistribution::new(3.0, 0.0, 1.0);
         let unsure = CountDistribution::new(3.0, 0.5, 1.0);

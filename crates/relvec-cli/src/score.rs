@@ -21,6 +21,7 @@ use crate::output;
 use crate::quantiles::half_width;
 use crate::summary::task;
 use crate::table::Table;
+use crate::terminal;
 use crate::text::{count, list, significant};
 
 /// Probability of the interval whose share of rows is told.
@@ -85,10 +86,9 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     output::apart("-o", args.output.as_deref(), &[&args.data, &args.model])?;
     args.output.as_deref().map_or(Ok(()), output::check)?;
     if args.level.is_some() && (task == Task::Classify || model.posterior.is_none()) {
-        eprintln!("note: --level is for regression by a relevance vector machine; the model is another");
+        say!("note: --level is for regression by a relevance vector machine; the model is another");
     }
-    // 0 threads means one per processor.
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.unwrap_or(0)).build().context("cannot start threads")?;
+    let pool = relvec::thread_pool(args.threads)?;
     let (rows, measures) = match task {
         Task::Regress => {
             if args.figures.is_some() {
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
         }
     };
     let text = match args.format {
-        Format::Text => to_text(args, target, rows, &measures),
+        Format::Text => terminal::escaped(&to_text(args, target, rows, &measures)).into_owned(),
         Format::Csv => to_csv(&measures)?,
         Format::Json => {
             let level = (task == Task::Regress && model.posterior.is_some()).then(|| args.level.unwrap_or(LEVEL));
@@ -138,7 +138,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
         bail!("--student-t is for regression by --inference variational, with the noise learnt");
     }
     let heavy = model.noise_degrees().filter(|_| heavy || args.student_t);
-    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")))?;
+    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")), 0)?;
     let column = column.context("the target was found")?;
     let (mut truth, mut mean, mut variance, mut density) = (vec![], vec![], vec![], vec![]);
     while let Some(x) = blocks.next(|table| push(&mut truth, table.number(column)))? {
@@ -173,7 +173,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
 /// Predicts the classes of all rows.
 fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Decision>) -> Result<Classes> {
     let probabilities = model.margins.as_ref().is_none_or(|margins| !margins.sigmoids.is_empty());
-    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")))?;
+    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")), 0)?;
     let column = column.context("the target was found")?;
     let mut known = HashMap::new();
     let mut class = |table: &Table| -> Result<usize> {
@@ -339,7 +339,7 @@ fn draw(folder: &Path, model: &Model, own: &Classes) -> Result<()> {
     }
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder `{}`", folder.display()))?;
     if rankings.is_empty() {
-        eprintln!("note: the rows are of one class: there is no ROC curve, nor one of precision");
+        say!("note: the rows are of one class: there is no ROC curve, nor one of precision");
     } else {
         let curves = |points: fn(&Ranking) -> Vec<(f64, f64)>| -> Vec<(String, Vec<(f64, f64)>)> {
             rankings.iter().map(|(k, ranking)| (class_name(model, *k), thinned(points(ranking)))).collect()
@@ -376,7 +376,7 @@ fn save(folder: &Path, name: &str, figure: &Figure) -> Result<()> {
     for (extension, bytes) in [("svg", figure.svg.as_bytes()), ("png", &figure.png)] {
         let path = folder.join(format!("{name}.{extension}"));
         output::write(&path, bytes)?;
-        eprintln!("wrote {}", path.display());
+        say!("wrote {}", path.display());
     }
     Ok(())
 }

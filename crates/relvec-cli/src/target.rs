@@ -313,7 +313,7 @@ impl Target {
             return Ok(task);
         }
         let (task, reason) = self.guess_task()?;
-        eprintln!("note: task {}, since the target `{}` {reason} (--task decides otherwise)", task.name(), self.name);
+        say!("note: task {}, since the target `{}` {reason} (--task decides otherwise)", task.name(), self.name);
         Ok(task)
     }
 

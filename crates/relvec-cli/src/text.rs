@@ -1,5 +1,7 @@
 //! Numbers and lists as people read them. Files and JSON hold every digit; this is for the eye.
 
+use crate::terminal;
+
 /// `value` with `digits` significant digits, in exponent form where that is shorter to read.
 pub(crate) fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 || !value.is_finite() {
@@ -23,7 +25,7 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
 
 /// Joins names by commas, long ones cut; beyond `most`, says how many there are.
 pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
-    let shown = names.iter().take(most).map(|name| cut(name.as_ref())).collect::<Vec<_>>().join(", ");
+    let shown = names.iter().take(most).map(|name| cut(&terminal::name(name.as_ref()))).collect::<Vec<_>>().join(", ");
     if names.len() > most { format!("{shown}, ... ({} in all)", names.len()) } else { shown }
 }
 

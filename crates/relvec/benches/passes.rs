@@ -19,6 +19,8 @@ mod kernel;
 mod likelihood;
 #[path = "../src/linalg.rs"]
 mod linalg;
+#[path = "../src/memory.rs"]
+mod memory;
 #[path = "../src/quadratic.rs"]
 mod quadratic;
 #[path = "../src/registry.rs"]

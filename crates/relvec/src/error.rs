@@ -158,7 +158,7 @@ pub(crate) fn require_threads(threads: Option<usize>) -> Result<()> {
 
 /// Bytes as a person reads them, rounded up: the number that is read is enough.
 fn enough(bytes: u64) -> String {
-    size(if bytes < 1_000_000 { bytes } else { bytes.div_ceil(100_000) * 100_000 })
+    size(if bytes < 1_000_000 { bytes } else { bytes.div_ceil(100_000).saturating_mul(100_000) })
 }
 
 /// Bytes as a person reads them.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The name of a class as the model file keeps it; the core itself only numbers classes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected true, false, a number or text")]
 pub enum Label {
     /// True or false.
     Boolean(bool),

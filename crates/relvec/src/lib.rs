@@ -34,6 +34,7 @@ pub use kernel::{
 };
 pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
+pub use linalg::thread_pool;
 pub use model::{
     ClassFunctions, Committee, Counts, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptOutput,
     KeptRows, KeptStatistics, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction, Scaling, Variance,

@@ -3,6 +3,8 @@
 //! The only file that names the linear-algebra crates. Matrices are row-major.
 
 use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
 
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::cholesky::llt;
@@ -15,6 +17,7 @@ use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, ShapeBuilder, s};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::memory;
 
 /// The largest jitter, relative to a unit-norm diagonal; more would change the model.
 pub(crate) const MAX_JITTER: f64 = 1e-11;
@@ -48,6 +51,61 @@ fn packs() -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn packs() -> bool {
     true
+}
+
+/// Multiply-adds above which the matrix crate uses its workspace, with much to spare: sides of so many.
+const LARGE_SIDE: usize = 64;
+
+/// Starts threads for fits and predictions; `None`: as many as there are processors.
+///
+/// If the system limits the address space of the process (`ulimit -v`), the threads reserve here what matrix products will need,
+/// which otherwise would end the process in the middle of the work.
+///
+/// # Errors
+/// [`Error::Parameter`]: more threads than can be started; [`Error::Memory`]: more than the address space has room for.
+pub fn thread_pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
+    let count = threads.unwrap_or(0);
+    let start = || {
+        rayon::ThreadPoolBuilder::new().num_threads(count).build().map_err(|e| Error::Parameter {
+            name: "threads".into(),
+            found: count.to_string(),
+            expected: format!("a number of threads that the system can start ({e})"),
+        })
+    };
+    let Some(limit) = memory::address_space() else { return start() };
+    // Nobody else starts threads meanwhile, so that what was asked for is there.
+    let _alone = memory::one_at_a_time();
+    let pool = start()?;
+    // Each has taken what the allocator reserves for a thread.
+    on_each(&pool, || drop(std::hint::black_box(vec![0u8])));
+    let turn = Mutex::new(());
+    let refused = on_each(&pool, move || {
+        let _turn = turn.lock().unwrap_or_else(|e| e.into_inner());
+        memory::take_workspace(|| {
+            let a = Array2::zeros((LARGE_SIDE, LARGE_SIDE));
+            let mut out = a.clone();
+            matmul(view_mut(&mut out.view_mut()), Accum::Replace, view(&a.view()), view(&a.view()), 1.0, Par::Seq);
+        })
+    });
+    let refused = refused.into_iter().filter(|taken| !taken).count() as u64;
+    if refused == 0 {
+        return Ok(pool);
+    }
+    let threads = pool.current_num_threads();
+    let what = format!(
+        "matrix products of {threads} threads, within the address space that the system allows (ulimit -v); fewer threads \
+         (threads = 1) need less"
+    );
+    Err(Error::Memory { what, needed: memory::with_workspaces(refused), limit })
+}
+
+/// Runs `task` in each thread of a pool. A worker of another pool that waits here takes up no other work of its own.
+fn on_each<T: Send + 'static>(pool: &rayon::ThreadPool, task: impl Fn() -> T + Send + Sync + 'static) -> Vec<T> {
+    let (sender, receiver) = channel();
+    pool.spawn_broadcast(move |_| {
+        let _ = sender.send(task());
+    });
+    receiver.into_iter().collect()
 }
 
 fn par(multiply_adds: f64) -> Par {
@@ -458,6 +516,73 @@ mod tests {
             assert_eq!(alone, &expected * 2.0, "{m}");
             let lower = Array2::from_shape_fn((m, m), |(i, j)| if j <= i { ((i * 7 + j * 5) % 23) as f64 - 11.0 } else { 0.0 });
             assert_eq!(gram_of_lower(lower.view()), gram(lower.view()), "{m}");
+        }
+    }
+
+    /// The unsafe views stay inside their arrays: in frames of NaN, by every stride that a view can have, results are those of
+    /// plain sums (nothing beside was read), and the frames keep their bits (nothing beside was written).
+    #[test]
+    fn nothing_beside_a_view_is_read_or_written() {
+        const FRAME: u64 = 0x7ff8_dead_beef_0001;
+        type Slice = fn(&mut Array2<f64>, usize, usize) -> ArrayViewMut2<'_, f64>;
+        let layouts: [Slice; 5] = [
+            |a, n, m| a.slice_mut(s![1..1 + n, 2..2 + m]),
+            |a, n, m| a.slice_mut(s![1..1 + m, 2..2 + n]).reversed_axes(),
+            |a, n, m| a.slice_mut(s![1..1 + 2 * n;2, 2..2 + 3 * m;3]),
+            |a, n, m| a.slice_mut(s![1..1 + n;-1, 2..2 + m]),
+            |a, n, m| a.slice_mut(s![1..1 + 2 * m;-2, 2..2 + n;-1]).reversed_axes(),
+        ];
+        let frame = |layout: &Slice, n: usize, m: usize| {
+            let side = 3 * n.max(m) + 8;
+            let mut all = Array2::from_elem((side, side), f64::from_bits(FRAME));
+            let mut own = layout(&mut all, n, m);
+            own.indexed_iter_mut().for_each(|((i, j), v)| *v = ((i * 7 + j * 5) % 23) as f64 - 11.0);
+            all
+        };
+        let kept = |layout: &Slice, mut all: Array2<f64>, n: usize, m: usize| {
+            layout(&mut all, n, m).fill(f64::from_bits(FRAME));
+            all.iter().all(|v| v.to_bits() == FRAME)
+        };
+        for (n, m, k) in [(0, 3, 2), (1, 1, 1), (5, 3, 0), (7, 9, 4), (17, 19, 33), (49, 50, 60)] {
+            for (a, b, c) in (0..125).step_by(3).map(|i| (&layouts[i % 5], &layouts[i / 5 % 5], &layouts[i / 25])) {
+                let (mut left, mut right) = (frame(a, n, k), frame(b, k, m));
+                let (left, right) = (a(&mut left, n, k), b(&mut right, k, m));
+                let expected = Array2::from_shape_fn((n, m), |(i, j)| (0..k).map(|l| left[[i, l]] * right[[l, j]]).sum::<f64>());
+                type Make = fn(ArrayView2<f64>, ArrayView2<f64>, ArrayViewMut2<f64>);
+                let ways: [Make; 3] = [
+                    |a, b, out| multiply(Accum::Replace, 1.0, a, b, out),
+                    |a, b, out| packed(false, 1.0, a, b, out),
+                    |a, b, out| product(false, 1.0, a, b, out),
+                ];
+                for make in ways {
+                    let mut out = frame(c, n, m);
+                    make(left.view(), right.view(), c(&mut out, n, m));
+                    assert_eq!(c(&mut out, n, m), expected, "{n} {m} {k}");
+                    assert!(kept(c, out, n, m), "{n} {m} {k}");
+                }
+            }
+            for layout in &layouts {
+                // A triangle with ones on its diagonal: solutions are whole numbers too.
+                let lower =
+                    Array2::from_shape_fn(
+                        (n, n),
+                        |(i, j)| if i == j { 1.0 } else { f64::from(u8::from(j < i && (i + j) % 5 == 0)) },
+                    );
+                for transposed in [false, true] {
+                    let mut out = frame(layout, n, m);
+                    let before = layout(&mut out, n, m).to_owned();
+                    let solve = if transposed { solve_lower_transposed } else { solve_lower };
+                    solve(lower.view(), layout(&mut out, n, m));
+                    let found = layout(&mut out, n, m).to_owned();
+                    let again = if transposed { lower.t().dot(&found) } else { lower.dot(&found) };
+                    assert!(
+                        (&again - &before)
+                            .iter()
+                            .all(|d| d.abs() < 1e-6 * (1.0 + found.iter().fold(0.0f64, |m, v| m.max(v.abs()))))
+                    );
+                    assert!(kept(layout, out, n, m), "{n} {m}");
+                }
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::design::{Columns, Design};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
-use crate::model::{KeptStatistics, Model, NoiseSums, check_features};
+use crate::model::{KeptStatistics, Model, NoiseSums, Place, check_features};
 use crate::report::Interrupt;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values};
@@ -171,7 +171,7 @@ impl Statistics {
         for i in used {
             self.range = (self.range.0.min(t[i]), self.range.1.max(t[i]));
         }
-        self.n_rows += c.len();
+        self.n_rows = self.n_rows.saturating_add(c.len());
         Ok(())
     }
 
@@ -199,7 +199,7 @@ impl Statistics {
         sums.shift(other.about - self.about);
         self.sums.add(&sums);
         self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
-        self.n_rows += other.n_rows;
+        self.n_rows = self.n_rows.saturating_add(other.n_rows);
         Ok(())
     }
 
@@ -343,7 +343,8 @@ impl Statistics {
     /// What [`Statistics::to_bytes`] wrote.
     ///
     /// # Errors
-    /// [`Error::Statistics`]: bytes of something else, of another version, cut short or damaged.
+    /// [`Error::Statistics`]: bytes of something else, of another version, cut short or damaged; numbers that are no sums over
+    /// rows.
     pub fn from_bytes(bytes: &[u8]) -> Result<Statistics> {
         let bad = |why: &str| Error::Statistics(why.into());
         let rest = bytes.strip_prefix(MAGIC).or_else(|| bytes.strip_prefix(MAGIC_NOISE));
@@ -373,6 +374,7 @@ impl Statistics {
         let gram = (0..=l).map(|i| (0..=i).map(|_| next()).collect()).collect();
         let Header { kernel, n_rows, range, noise, .. } = header;
         let kept = KeptStatistics { landmarks: vec![], centres, n_rows, range, noise, about, tt, weight, f, gram };
+        kept.check(&Place::statistics(), &kernel)?;
         Statistics::from_kept(&kernel, &kept)
     }
 

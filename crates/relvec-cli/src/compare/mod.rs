@@ -19,6 +19,7 @@ use crate::args::{CompareArgs, Compared, Format, Task};
 use crate::failure::usage;
 use crate::output;
 use crate::target::Learnt;
+use crate::terminal;
 use crate::text::{count, significant};
 use crate::training::{Roles, TrainingRows};
 use crate::tuning::{self, Fold};
@@ -41,8 +42,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     let data = Data { x: table.x, target: table.target.learn(task).with_context(name)? }.in_order();
     check_folds(args, &data).with_context(name)?;
 
-    let threads = args.threads.unwrap_or(0);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start the threads")?;
+    let pool = relvec::thread_pool(args.threads)?;
     let workshop = Workshop { kernel, standardize: !args.no_standardize, threads: args.threads, seed: args.seed, pool };
     let lines = compare(args, &grid, &workshop, &data)?;
     let comparison = Comparison {
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
         lines,
     };
     let text = match args.format {
-        Format::Text => comparison.to_text(),
+        Format::Text => terminal::escaped(&comparison.to_text()).into_owned(),
         Format::Csv => comparison.to_csv()?,
         Format::Json => comparison.to_json()?,
     };
@@ -144,7 +144,7 @@ fn compare(args: &CompareArgs, grid: &Grid, workshop: &Workshop, data: &Data) ->
             let settings = chosen.point.to_text();
             let kernels = count(fitted.kernels(), "kernel");
             let comma = if settings.is_empty() { "" } else { ", " };
-            eprintln!("{}: {settings}{comma}{kernels}, {} s", name(), significant(chosen.seconds + fitted.seconds, 2));
+            say!("{}: {settings}{comma}{kernels}, {} s", name(), significant(chosen.seconds + fitted.seconds, 2));
             line.add(chosen, measures, &fitted, predicting / test.x.nrows() as f64);
         }
     }

@@ -108,7 +108,7 @@ impl Bench<'_> {
                 done.0 += 1;
                 if done.1.elapsed() >= PAUSE {
                     done.1 = Instant::now();
-                    eprintln!("{}: {what}: repeat {} of {n}", self.name, done.0);
+                    say!("{}: {what}: repeat {} of {n}", self.name, done.0);
                 }
             }
             Ok(result)
@@ -123,7 +123,7 @@ impl Bench<'_> {
     }
 
     fn say(&self, what: &str) {
-        eprintln!("{}: {what}", self.name);
+        say!("{}: {what}", self.name);
     }
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<()> {
 /// Runs one; what keeps it from its figures is told in its rows.
 fn perform(experiment: &Experiment, args: &ReproduceArgs) -> Outcome {
     let nothing = |why: String| {
-        eprintln!("{}: {why}", experiment.name);
+        say!("{}: {why}", experiment.name);
         Outcome { rows: vec![Row::nothing(why)], ..Outcome::default() }
     };
     if args.quick && experiment.long {
@@ -166,11 +166,11 @@ fn perform(experiment: &Experiment, args: &ReproduceArgs) -> Outcome {
         let whose = if args.data.is_some() { "not in the folder of --data" } else { "no --data" };
         return nothing(format!("missing: {} ({whose})", missing.join(", ")));
     }
-    eprintln!("{}: {}", experiment.name, experiment.title);
+    say!("{}: {}", experiment.name, experiment.title);
     let start = Instant::now();
     let threads = args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get));
     let outcome = (experiment.run)(&Bench { args, threads, name: experiment.name });
-    eprintln!("{}: {:.1} s", experiment.name, start.elapsed().as_secs_f64());
+    say!("{}: {:.1} s", experiment.name, start.elapsed().as_secs_f64());
     outcome.unwrap_or_else(|e| nothing(format!("failed: {e:#}")))
 }
 

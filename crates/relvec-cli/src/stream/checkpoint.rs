@@ -1,13 +1,14 @@
 //! The sums so far in a file, and what they are sums of: after a kill, the same command goes on from there.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use relvec::{Scaling, Statistics};
+use relvec::{Gamma, Kernel, Scaling, Statistics};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::output;
 
@@ -45,6 +46,47 @@ pub(super) struct Head {
     pub plan: Plan,
     /// Rows that the sums hold.
     pub done: usize,
+}
+
+impl Head {
+    /// Checks what the marks do not say against the sums, and a table of so many features; `standardize`: whether features are
+    /// to be scaled, `given`: whether landmarks are, which then count them and not rows.
+    pub fn check(&self, sums: &Statistics, kernel: &Kernel, features: usize, standardize: bool, given: bool) -> Result<()> {
+        let Plan { rows, scaling, constant, landmarks } = &self.plan;
+        let require = |good: bool, key: &str, found: String, expected: String| match good {
+            true => Ok(()),
+            false => Err(anyhow!("{key}: found {found}, expected {expected}; delete the file to begin anew")),
+        };
+        let done = self.done;
+        require(*rows > 0 && (1..=*rows).contains(&done), "done", done.to_string(), format!("from 1 to the {rows} rows"))?;
+        let held = sums.n_rows();
+        require(held <= done, "sums", format!("{held} rows"), format!("at most the {done} rows that are done"))?;
+        let found = if scaling.is_some() { "a scaling" } else { "none" };
+        require(scaling.is_some() == standardize, "plan.scaling", found.into(), "one where features are standardised".into())?;
+        for (key, list) in scaling.iter().flat_map(|s| [("mean", &s.mean), ("scale", &s.scale)]) {
+            let path = format!("plan.scaling.{key}");
+            require(list.len() == features, &path, format!("{} numbers", list.len()), format!("{features}, one per feature"))?;
+            let bad = list.iter().enumerate().find(|(_, v)| !(v.is_finite() && (key == "mean" || **v > 0.0)));
+            if let Some((i, v)) = bad {
+                let expected = if key == "mean" { "a finite number" } else { "a positive number" };
+                require(false, &format!("{path}[{i}]"), v.to_string(), expected.into())?;
+            }
+        }
+        let ascending = constant.windows(2).all(|pair| pair[0] < pair[1]) && constant.iter().all(|d| *d < features);
+        require(ascending, "plan.constant", format!("{constant:?}"), format!("some of the {features} features"))?;
+        let (l, own) = (sums.centres().nrows(), sums.n_features());
+        require(own == features, "sums", format!("{own} features"), format!("the {features} of the table"))?;
+        require(landmarks.len() == l, "plan.landmarks", landmarks.len().to_string(), format!("the {l} of the sums"))?;
+        let distinct: BTreeSet<usize> = landmarks.iter().copied().collect();
+        let good = distinct.len() == l && (given || distinct.last().is_none_or(|row| row < rows));
+        require(good, "plan.landmarks", short(&json!(landmarks)), format!("different ones of the {rows} rows"))?;
+        let asked = match (kernel.gamma(), sums.kernel().gamma()) {
+            (Some(Gamma::Rule(_)), Some(gamma)) => kernel.with_gamma(gamma.clone()),
+            _ => kernel.clone(),
+        };
+        let found = format!("the kernel {}", sums.kernel().name());
+        require(asked == *sums.kernel(), "sums", found, format!("{} with the parameters asked for", kernel.name()))
+    }
 }
 
 /// A checkpoint file while the sums are made.
@@ -94,7 +136,8 @@ impl Checkpoint {
         let read = || -> Result<(Head, Statistics)> {
             let bytes = fs::read(path)?;
             let (head, sums) = split(&bytes).ok_or_else(|| anyhow!("this is no checkpoint of relvec, or a damaged one"))?;
-            let head: Head = serde_json::from_slice(head)?;
+            let mut head = serde_json::Deserializer::from_slice(head);
+            let head: Head = serde_path_to_error::deserialize(&mut head).map_err(|e| anyhow!("{}: {}", e.path(), e.inner()))?;
             compare("data", &head.data, data)?;
             compare("parameters", &head.parameters, parameters)?;
             Ok((head, Statistics::from_bytes(sums)?))
@@ -136,8 +179,7 @@ fn short(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use ndarray::{Array2, s};
-    use relvec::{Kernel, Rbf, Targets};
-    use serde_json::json;
+    use relvec::{Rbf, Targets};
 
     use super::*;
 

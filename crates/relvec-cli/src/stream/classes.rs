@@ -17,7 +17,7 @@ pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str
     let rows = TrainingRows::open(job.path, job.roles)?;
     let (features, target) = (rows.features().to_vec(), rows.target().to_string());
     if let Some(reason) = reason {
-        eprintln!("note: task classify, since the target `{target}` {reason} (--task decides otherwise)");
+        say!("note: task classify, since the target `{target}` {reason} (--task decides otherwise)");
     }
     let sizes = job.sizes(&rows)?;
     let mut spill = Spill::new(&target, features.len(), job.roles.weights.is_some())?;

@@ -11,11 +11,12 @@ mod source;
 mod spill;
 mod survey;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
-use ndarray::{Array2, ArrayView1, ArrayView2};
+use anyhow::{Context, Result, anyhow};
+use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use relvec::{
     Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Status,
     Targets,
@@ -139,8 +140,11 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     let mut whole = true;
     let (head, mut statistics) = match saved {
         Some((head, statistics)) => {
-            eprintln!("note: going on after row {} of {}", head.done, head.plan.rows);
             sizes.afford(statistics.centres().nrows(), 0)?;
+            let name = || format!("checkpoint `{}`", job.checkpoint.unwrap_or(Path::new("")).display());
+            head.check(&statistics, &job.rvm.kernel, features.len(), job.standardize, has_given(job)).with_context(name)?;
+            check_landmarks(job, &head.plan, &statistics, block_rows).with_context(name)?;
+            say!("note: going on after row {} of {}", head.done, head.plan.rows);
             (head, statistics)
         }
         None => match Survey::take(rows, job.task, &sizes, job.rvm, &clock, None)? {
@@ -155,7 +159,7 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
                 source.check(job.path)?;
                 whole = survey.whole;
                 if let Some(reason) = survey.reason {
-                    eprintln!("note: task regress, since the target `{}` {reason} (--task decides otherwise)", job.roles.target);
+                    say!("note: task regress, since the target `{}` {reason} (--task decides otherwise)", job.roles.target);
                 }
                 let (plan, kernel, centres) = prepare(job, &survey, &sizes)?;
                 let statistics = Statistics::new(&kernel, centres.view())?;
@@ -261,6 +265,38 @@ fn given(job: &Job, scaling: Option<&Scaling>) -> Option<Centres> {
     }
 }
 
+fn has_given(job: &Job) -> bool {
+    job.centres.is_some() || matches!(job.rvm.landmarks, Landmarks::Given(_))
+}
+
+/// An error unless the sums of a checkpoint are at the landmarks that it names: given ones, or rows of the table.
+fn check_landmarks(job: &Job, plan: &Plan, statistics: &Statistics, block_rows: usize) -> Result<()> {
+    let centres = statistics.centres();
+    let others = |what: String| anyhow!("its sums are at other landmarks than {what}; delete the file to begin anew");
+    if let Some(given) = given(job, plan.scaling.as_ref()) {
+        let same = given.distinct(centres.ncols())?.0 == centres;
+        return if same { Ok(()) } else { Err(others("those given".into())) };
+    }
+    let wanted: BTreeMap<usize, usize> = plan.landmarks.iter().enumerate().map(|(k, row)| (*row, k)).collect();
+    let last = wanted.last_key_value().map_or(0, |(row, _)| *row);
+    let mut rows = TrainingRows::open(job.path, job.roles)?;
+    let mut block = rows.block();
+    let mut first = 0;
+    while first <= last && rows.read(&mut block, block_rows)? {
+        let count = block.target.len();
+        let x = ArrayView2::from_shape((count, centres.ncols()), &block.x)?;
+        for (row, k) in wanted.range(first..first + count) {
+            let own = x.slice(s![row - first..=row - first, ..]);
+            let scaled = plan.scaling.as_ref().map_or(own.to_owned(), |scaling| scaling.apply(own));
+            if scaled.row(0) != centres.row(*k) {
+                return Err(others(format!("row {row} of the table")));
+            }
+        }
+        first += count;
+    }
+    Ok(())
+}
+
 /// Landmarks from the sample, and their rows in the table.
 fn choose(rvm: &Rvm, survey: &Survey, scaling: Option<&Scaling>, kernel: &Kernel, sizes: &Sizes) -> (Array2<f64>, Vec<usize>) {
     let sample = survey.scaled(scaling);
@@ -269,7 +305,7 @@ fn choose(rvm: &Rvm, survey: &Survey, scaling: Option<&Scaling>, kernel: &Kernel
     if rvm.dictionary == Dictionary::Rule(DictionaryRule::Auto) && sizes.afford(chosen.len(), 0).is_err() {
         // In memory all rows would be candidates: a search by parts keeps no sums over all of them.
         let fewer = rvm.dictionary.size(usize::MAX);
-        eprintln!("note: sums over {} need more than the memory limit, and {fewer} are taken", count(chosen.len(), "candidate"));
+        say!("note: sums over {} need more than the memory limit, and {fewer} are taken", count(chosen.len(), "candidate"));
         chosen = pick(Dictionary::Size(fewer));
     }
     let rows = chosen.iter().map(|k| survey.sample.0[*k]).collect();
@@ -293,9 +329,7 @@ fn sum(second: &Second, mut done: usize, mut checkpoint: Option<Checkpoint>, sta
     if done == plan.rows {
         return Ok(done);
     }
-    // 0 threads means one per processor.
-    let pool =
-        rayon::ThreadPoolBuilder::new().num_threads(job.rvm.threads.unwrap_or(0)).build().context("cannot start threads")?;
+    let pool = relvec::thread_pool(job.rvm.threads)?;
     let mut rows = TrainingRows::open(job.path, job.roles)?;
     let d = rows.features().len();
     let pass = Pass::new("second pass");

@@ -11,6 +11,7 @@ mod floors;
 mod folds;
 mod formats;
 mod growth;
+mod hostile;
 mod hostile_tables;
 mod library;
 mod likelihoods;

@@ -24,24 +24,4 @@ impl Model {
         }
         (0..self.outputs()).map(|k| (0..active).filter(|i| self.class_alpha[*i][k].is_some()).collect()).collect()
     }
-
-    pub(super) fn check_class_precisions(&self) -> Result<(), &'static str> {
-        let rows = &self.class_alpha;
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let Some(posterior) = &self.posterior else {
-            return Err("there are precisions of classes, but no posterior");
-        };
-        if self.outputs() < 2 || !posterior.variance_ratios.is_empty() {
-            return Err("there are precisions of classes, but not several classes");
-        }
-        if rows.len() != posterior.scale.len() || rows.iter().any(|row| row.len() != self.outputs()) {
-            return Err("the precisions of classes are not one for each weight");
-        }
-        match rows.iter().flatten().flatten().all(|a| a.is_finite() && *a > 0.0) {
-            true => Ok(()),
-            false => Err("a precision of a class is no positive number"),
-        }
-    }
 }

@@ -4,7 +4,7 @@ use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axi
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{FittedBasis, Model, Moderation, Posterior};
+use super::{FittedBasis, Model, Moderation, Posterior, beyond, check_log_probability};
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, moderate, normalise};
 use crate::linalg;
@@ -47,26 +47,6 @@ impl Committee {
             MultiClass::OneVsOne => (1..=members + 1).find(|k| k * (k - 1) / 2 >= members).unwrap_or(2),
             _ => members,
         }
-    }
-
-    pub(super) fn check(&self, model: &Model) -> Result<()> {
-        let fail = |problem: &str| Err(Error::ModelFile(format!("in \"committee\": {problem}")));
-        if self.members.len() != model.outputs() || self.members.is_empty() {
-            return fail("the members are of another number than the functions");
-        }
-        for member in &self.members {
-            if member.committee.is_some() || member.outputs() != 1 || member.n_features != model.n_features {
-                return fail("a member is no classifier of two classes of the same features");
-            }
-            if member.kernel() != model.kernel() {
-                return fail("a member has another kernel");
-            }
-            if member.relevance.iter().any(|row| !model.relevance.contains(row)) {
-                return fail("a member has a relevance vector that the model does not list");
-            }
-            member.check()?;
-        }
-        Ok(())
     }
 }
 
@@ -133,9 +113,12 @@ impl Model {
         let mut covariance = Array3::zeros((x.nrows(), classes, classes));
         let by_row = covariance.as_slice_mut().expect("fresh arrays are contiguous");
         let mut rows: Vec<&mut [f64]> = by_row.chunks_mut(classes * classes).collect();
-        let mean = self.means(x);
+        let mean = self.finite_means(x)?;
         self.covariances(posterior, &posterior.half(), &self.unit_columns(x), &mut rows, |own, c| own.copy_from_slice(c));
-        Ok(ClassFunctions { mean, covariance })
+        match covariance.outer_iter().position(|c| !c.iter().all(|v| v.is_finite())) {
+            Some(row) => Err(beyond(row)),
+            None => Ok(ClassFunctions { mean, covariance }),
+        }
     }
 
     /// This model with its columns understood as those of a kernel that the caller computes, at training rows
@@ -170,19 +153,25 @@ impl Model {
         }
     }
 
-    /// [N, K], for rows that were checked.
+    /// [N, K], for rows that were checked; numbers, or minus infinity.
     fn log_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
+        let found = self.any_log_probability(x, moderation)?;
+        check_log_probability(&found)?;
+        Ok(found)
+    }
+
+    fn any_log_probability(&self, x: ArrayView2<f64>, moderation: Moderation) -> Result<Array2<f64>> {
         if let Some(committee) = &self.committee {
             let votes = self.votes(committee, x, moderation)?;
             return Ok(couple(committee.rule, committee.classes(), &votes));
         }
         if let Some(margins) = &self.margins {
-            return margins.log_probability(&self.means(x));
+            return margins.log_probability(&self.finite_means(x)?);
         }
         if self.outputs() == 1 {
             let odds = match moderation {
                 Moderation::Posterior => self.predict_tiles(x, self.maker())?.log_odds(moderation),
-                Moderation::PlugIn => self.means(x).column(0).to_owned(),
+                Moderation::PlugIn => self.finite_means(x)?.column(0).to_owned(),
             };
             return Ok(Array2::from_shape_fn((odds.len(), 2), |(i, k)| log_sigmoid(if k == 0 { -odds[i] } else { odds[i] })));
         }

@@ -168,16 +168,6 @@ impl Model {
             None => Ok(()),
         }
     }
-
-    /// What a damaged or hand-made file may break of the class frequencies.
-    pub(super) fn check_frequencies(&self) -> std::result::Result<(), &'static str> {
-        let frequencies = &self.class_frequencies;
-        let positive = frequencies.iter().all(|f| *f > 0.0);
-        match frequencies.is_empty() || (self.n_classes() == Some(frequencies.len()) && positive && sums_to_one(frequencies)) {
-            true => Ok(()),
-            false => Err("the class frequencies are not positive shares of 1, one for each class"),
-        }
-    }
 }
 
 fn check_prior(prior: &[f64], classes: usize) -> Result<()> {
@@ -190,7 +180,7 @@ fn check_prior(prior: &[f64], classes: usize) -> Result<()> {
     require(sums_to_one(prior), || "prior".into(), found, "a sum of 1 (within 1e-9)")
 }
 
-fn sums_to_one(shares: &[f64]) -> bool {
+pub(super) fn sums_to_one(shares: &[f64]) -> bool {
     (shares.iter().sum::<f64>() - 1.0).abs() <= PRIOR_SUM
 }
 

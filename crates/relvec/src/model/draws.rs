@@ -5,7 +5,7 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal, StudentT};
 use rand_pcg::Pcg64;
 
-use super::{Model, Variance, check_predicted};
+use super::{Model, Variance, beyond, check_predicted};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
 use crate::linalg;
@@ -27,10 +27,11 @@ impl Model {
     /// is known.
     ///
     /// # Errors
-    /// A classifier, a support vector machine.
+    /// A classifier, a support vector machine; more functions than a quarter of the machine's memory holds.
     pub fn draws(&self, count: usize, seed: u64, noise: bool) -> Result<Draws<'_>> {
         self.check_regression("draws")?;
         let posterior = self.posterior()?;
+        afford(count, posterior.scale.len().max(1))?;
         let bias = usize::from(self.intercept_alpha.is_some());
         let mut random = Pcg64::seed_from_u64(seed);
         let mut weights = Array2::from_shape_simple_fn((posterior.scale.len(), count), || StandardNormal.sample(&mut random));
@@ -74,8 +75,10 @@ impl Model {
         // On the diagonal the numbers that single rows have.
         let noise = if heavy.is_some() { found.student_variance() } else { found.noise_variance };
         out.diag_mut().assign(&(&found.model_variance + noise));
-        check_predicted(found.mean.view(), None)?;
-        Ok((found.mean, out))
+        match out.outer_iter().position(|row| !row.iter().all(|v| v.is_finite())) {
+            Some(row) => Err(beyond(row)),
+            None => Ok((found.mean, out)),
+        }
     }
 
     /// Basis functions at raw rows, the bias first if it is in the model, [N, M].
@@ -104,10 +107,11 @@ impl Draws<'_> {
     /// Values of all functions at the rows of `x`, [N, S]. Noise, if there is any, goes on from block to block.
     ///
     /// # Errors
-    /// As [`Model::predict`].
+    /// As [`Model::predict`]; more values than a quarter of the machine's memory holds.
     pub fn at(&mut self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
         let model = self.model;
         model.check_rows(x)?;
+        afford(self.weights.ncols(), x.nrows())?;
         let mut out = linalg::times(model.columns(x).view(), self.weights.view());
         if model.intercept_alpha.is_none() {
             out += model.expansion.intercept[0];
@@ -129,4 +133,10 @@ impl Draws<'_> {
         }
         Ok(out)
     }
+}
+
+/// An error if so many draws, of so many numbers each, are more than may stand in memory.
+fn afford(draws: usize, each: usize) -> Result<()> {
+    let needed = 8 * (draws as u64).saturating_mul(each as u64).min(u64::MAX / 8);
+    memory::afford(&format!("{draws} draws of {each} numbers each"), needed, memory::allowed(None))
 }

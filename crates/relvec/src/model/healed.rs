@@ -71,28 +71,6 @@ impl KeptRows {
         }
         KeptRows { further: vec![], ..own }
     }
-
-    pub(super) fn check(&self, model: &Model) -> std::result::Result<(), &'static str> {
-        let n = self.rows.nrows();
-        let further = self.further.iter().flat_map(|output| output.residuals.iter().chain([&output.prior_variance]));
-        let numbers = self.residuals.iter().chain(&self.weights).chain([&self.prior_variance]).chain(further);
-        let outputs = if model.has_several_outputs() { model.outputs() } else { 1 };
-        let each = self.further.len() + 1 == outputs && self.further.iter().all(|output| output.residuals.len() == n);
-        let sizes =
-            each && self.residuals.len() == n && self.weights.len() == n && n > 0 && self.rows.ncols() == model.n_features;
-        if !sizes
-            || !numbers.clone().all(|v| v.is_finite())
-            || !self.weights.iter().all(|w| *w > 0.0)
-            || self.prior_variance < 0.0
-            || self.further.iter().any(|output| output.prior_variance < 0.0)
-        {
-            return Err("the kept rows do not fit the model");
-        }
-        match (model.kernel(), model.noise_variance()) {
-            (Some(_), Some(_)) => Ok(()),
-            _ => Err("rows are kept for a model without kernel or noise"),
-        }
-    }
 }
 
 /// What does not depend on the rows that are predicted.
@@ -172,7 +150,7 @@ impl<'a> Healer<'a> {
             let scaled = model.scaling.as_ref().map(|s| s.apply(x));
             self.heal(scaled.as_ref().map_or(x, |x| x.view()), factor, mean, variance);
         });
-        check_predicted(mean.view(), Some(variance.view()))?;
+        check_predicted(mean.view(), Some((variance.view(), posterior.noise_variance)))?;
         Ok(Prediction { mean, model_variance: variance, ..posterior })
     }
 

@@ -3,8 +3,6 @@
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use super::Model;
-
 /// Sums over the rows that a model was learnt from, at its landmarks: what
 /// [`Statistics::of`](crate::Statistics::of) brings back to life.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,17 +37,4 @@ pub(crate) struct NoiseSums {
     pub log_precision: f64,
     /// The largest noise variance.
     pub largest: f64,
-}
-
-impl KeptStatistics {
-    pub(super) fn check(&self, model: &Model) -> Result<(), &'static str> {
-        let (l, d) = self.centres.dim();
-        let triangle = self.gram.len() == l + 1 && self.gram.iter().enumerate().all(|(i, row)| row.len() == i + 1);
-        let sizes = l > 0 && d == model.n_features && self.landmarks.len() == l && self.f.len() == l + 1 && triangle;
-        let known = model.relevance.iter().all(|row| self.landmarks.contains(row));
-        match sizes && known && model.kernel().is_some() {
-            true => Ok(()),
-            false => Err("the kept statistics do not fit the model"),
-        }
-    }
 }

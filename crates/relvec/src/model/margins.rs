@@ -35,26 +35,6 @@ pub struct Margins {
 }
 
 impl Margins {
-    /// Checks it against the numbers of vectors and of functions.
-    pub(super) fn check(&self, vectors: usize, functions: usize) -> std::result::Result<(), &'static str> {
-        let owned = self.classes.map_or(self.vector_classes.is_empty(), |k| {
-            self.vector_classes.len() == vectors && self.vector_classes.iter().all(|class| *class < k)
-        });
-        if !owned {
-            return Err("\"margins\" has classes of vectors that do not fit them");
-        }
-        let expected = match (self.classes, self.multi_class) {
-            (None | Some(2), None) => 1,
-            (Some(k), Some(MultiClass::OneVsOne)) if k > 2 => k * (k - 1) / 2,
-            (Some(k), Some(MultiClass::OneVsRest)) if k > 2 => k,
-            _ => return Err("\"margins\" has a number of classes that does not fit how they are told apart"),
-        };
-        match expected == functions && self.objective.len() == functions && [0, functions].contains(&self.sigmoids.len()) {
-            true => Ok(()),
-            false => Err("\"margins\" is of another number of functions than the weights"),
-        }
-    }
-
     /// Log probabilities of the classes, [N, K], from the values of the functions, [N, C].
     pub(super) fn log_probability(&self, f: &Array2<f64>) -> Result<Array2<f64>> {
         if self.sigmoids.is_empty() {
@@ -141,7 +121,7 @@ impl Model {
     pub(super) fn finite_means(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
         let f = self.means(x);
         match f.outer_iter().position(|row| row.iter().any(|v| !v.is_finite())) {
-            Some(row) => Err(Error::Overflow { what: format!("the prediction of row {row}") }),
+            Some(row) => Err(super::beyond(row)),
             None => Ok(f),
         }
     }

@@ -1,6 +1,7 @@
 //! The trained machine: predict, save, load. Needs no training code.
 
 mod averaged;
+mod check;
 mod class_precisions;
 mod classes;
 mod counts;
@@ -13,7 +14,7 @@ mod margins;
 mod outputs;
 mod stored;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::f64::consts::PI;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::kernel::vector::{self, Dot, Scale};
-use crate::kernel::{DataScale, Fill, Kernel};
+use crate::kernel::{Fill, Kernel};
 use crate::label::Label;
 use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
@@ -31,6 +32,7 @@ use crate::special::log_student_peak;
 
 pub(crate) use self::averaged::Learnt;
 pub use self::averaged::PosteriorRule;
+pub(crate) use self::check::Place;
 pub use self::classes::{ClassFunctions, Committee};
 pub use self::counts::Counts;
 pub use self::decisions::{Decision, Decisions};
@@ -144,27 +146,6 @@ impl Posterior {
     /// inv(L), so that the covariance of the weights is half' half.
     fn half(&self) -> Array2<f64> {
         linalg::inverse_lower(self.factor().view())
-    }
-
-    /// Checks it against the numbers of basis functions (the bias included), of functions, and of weights.
-    fn check(&self, active: usize, functions: usize, weights: usize) -> std::result::Result<(), &'static str> {
-        let several = !self.variance_ratios.is_empty();
-        if several && (self.variance_ratios.len() != functions || functions < 2) {
-            return Err("there are not as many variance ratios as outputs");
-        }
-        if !self.variance_ratios.iter().all(|r| r.is_finite() && *r > 0.0) {
-            return Err("a variance ratio is no positive number");
-        }
-        if self.scale.len() != active || self.factor.len() != weights {
-            return Err("the posterior has another size than the weights");
-        }
-        if self.variance_factor.is_some_and(|f| !(f.is_finite() && f > 0.0)) {
-            return Err("the variance factor is no positive number");
-        }
-        match self.factor.iter().enumerate().any(|(i, row)| row.len() != i + 1 || !(row[i] > 0.0)) {
-            true => Err("the posterior factor is not lower triangular with a positive diagonal"),
-            false => Ok(()),
-        }
     }
 }
 
@@ -341,7 +322,9 @@ impl Prediction {
     fn student_variance(&self) -> f64 {
         match self.noise_degrees {
             Some(degrees) if degrees > 2.0 => degrees / (degrees - 2.0) * self.noise_variance,
-            Some(_) => f64::INFINITY,
+            // Without noise its tails are no matter, however wide.
+            Some(_) if self.noise_variance > 0.0 => f64::INFINITY,
+            Some(_) => 0.0,
             None => self.noise_variance,
         }
     }
@@ -441,13 +424,26 @@ impl Model {
     /// The same model of rows that are the values of its basis functions, [N, M], without the bias: for a kernel that
     /// the caller computes.
     pub fn on_basis(&self) -> Model {
-        let m = self.relevance.len();
+        self.on_columns_of(&self.relevance)
+    }
+
+    /// The same of a table with a column for each of these relevance vectors, its own among them.
+    fn on_columns_of(&self, all: &[usize]) -> Model {
         let expansion = Expansion { basis: FittedBasis::Given {}, ..self.expansion.clone() };
-        let relevance = (0..m).collect();
+        let places: BTreeMap<usize, usize> = all.iter().enumerate().map(|(place, row)| (*row, place)).collect();
+        let relevance = match all == self.relevance {
+            true => (0..all.len()).collect(),
+            false => self.relevance.iter().map(|row| places[row]).collect(),
+        };
+        let of_members = |committee: &Committee| Committee {
+            members: committee.members.iter().map(|member| member.on_columns_of(all)).collect(),
+            ..committee.clone()
+        };
         Model {
+            committee: self.committee.as_ref().map(of_members),
             expansion,
             relevance,
-            n_features: m,
+            n_features: all.len(),
             features: vec![],
             scaling: None,
             kept_rows: None,
@@ -477,10 +473,10 @@ impl Model {
     fn predict_tiles(&self, x: ArrayView2<f64>, make: impl Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Sync) -> Result<Prediction> {
         let (mean, mut model_variance) = self.moments(x, make)?;
         let mean = mean.remove_axis(Axis(1));
-        check_predicted(mean.view(), Some(model_variance.view()))?;
         let (factor, posterior) = (self.variance_factor(), self.posterior()?);
         let noise_variance = factor * posterior.noise_variance.unwrap_or(0.0);
         model_variance *= factor;
+        check_predicted(mean.view(), Some((model_variance.view(), noise_variance)))?;
         Ok(Prediction { mean, model_variance, noise_variance, noise_degrees: posterior.noise_degrees })
     }
 
@@ -636,7 +632,9 @@ impl Model {
     /// Reads what [`Model::to_json`] wrote; every number comes back bit for bit.
     ///
     /// # Errors
-    /// [`Error::ModelFile`] says where and what: not a model file, a newer version, cut off, altered.
+    /// [`Error::ModelFile`] says where and what: not a model file, a newer version, cut off, altered; or contents that no fit
+    /// leaves behind, by their place in the JSON, what was found and what was expected. A model that comes back predicts
+    /// finite numbers for finite rows, or says that they leave the range of the numbers.
     pub fn from_json(text: &str) -> Result<Model> {
         let fail = |problem: String| Error::ModelFile(problem);
         let file: serde_json::Value = serde_json::from_str(text).map_err(|e| {
@@ -656,7 +654,10 @@ impl Model {
             None => return Err(fail("the key \"format_version\" is missing or no whole number".into())),
         }
         let body = file.get("model").ok_or_else(|| fail("the key \"model\" is missing".into()))?;
-        let mut model: Model = serde_json::from_value(body.clone()).map_err(|e| fail(format!("in \"model\": {e}")))?;
+        let mut model: Model = serde_path_to_error::deserialize(body).map_err(|e| match e.path().to_string().as_str() {
+            "." => fail(format!("model: {}", e.inner())),
+            path => fail(format!("model.{path}: {}", e.inner())),
+        })?;
         let again = serde_json::to_string(&model).map_err(|e| fail(e.to_string()))?;
         let checksum = format!("{:08x}", crc32fast::hash(again.as_bytes()));
         if file.get("checksum").and_then(|c| c.as_str()) != Some(checksum.as_str()) {
@@ -674,93 +675,27 @@ impl Model {
         }
         Ok(model)
     }
+}
 
-    /// Checks that shapes fit and numbers are finite; what a damaged or hand-made file may break.
-    fn check(&self) -> Result<()> {
-        let (m, functions) = (self.expansion.weights.nrows(), self.outputs());
-        let d = self.n_features;
-        let fail = |problem: &str| Err(Error::ModelFile(format!("in \"model\": {problem}")));
-        let wide = m > 0 && self.expansion.weights.ncols() != functions;
-        if functions == 0 || wide {
-            return fail("the weights are of another number of functions than the intercept");
-        }
-        let alphas = if self.posterior.is_none() { 0 } else { m };
-        if self.relevance.len() != m || self.alpha.len() != alphas {
-            return fail("relevance, alpha and weights differ in length");
-        }
-        if let Some(committee) = &self.committee {
-            committee.check(self)?;
-        }
-        if let Some(kept) = &self.kept_rows {
-            kept.check(self).or_else(fail)?;
-        }
-        if let Some(kept) = &self.statistics {
-            kept.check(self).or_else(fail)?;
-        }
-        if self.variance == Variance::Healed && self.kept_rows.is_none() {
-            return fail("the variance is healed, but no rows are kept for it");
-        }
-        if let Some(margins) = &self.margins {
-            margins.check(m, functions).or_else(fail)?;
-        }
-        self.check_frequencies().or_else(fail)?;
-        match &self.posterior {
-            Some(posterior) => {
-                self.check_class_precisions().or_else(fail)?;
-                let active = m + usize::from(self.intercept_alpha.is_some());
-                // Of the contrasts of K classes there are K - 1; several outputs share one factor.
-                let contrasts = if posterior.variance_ratios.is_empty() { (functions - 1).max(1) } else { 1 };
-                let own = self.class_alpha.iter().flatten().flatten().count();
-                let weights = if self.class_alpha.is_empty() { active * contrasts } else { own };
-                posterior.check(active, functions, weights).or_else(fail)?;
-            }
-            None if self.committee.is_none() && self.margins.is_none() => return fail("the posterior is missing"),
-            None => {}
-        }
-        match &self.expansion.basis {
-            FittedBasis::Kernel { kernel, centres } => {
-                // A kernel that resolving would change, or refuses, is none that a fit has left behind.
-                let resolved = kernel.resolve(&DataScale { features: d, variance: 1.0 });
-                if resolved.ok().as_ref() != Some(kernel) {
-                    return fail("the kernel's parameters are not all numbers that fit the features");
-                }
-                if centres.nrows() != m || (m > 0 && centres.ncols() != d) {
-                    return fail("the centres do not fit the weights and features");
-                }
-            }
-            FittedBasis::Given {} => {
-                if self.relevance.iter().any(|c| *c >= d) {
-                    return fail("a relevant column is beyond the design matrix");
-                }
-            }
-            FittedBasis::External { centres } => {
-                if centres.as_ref().is_some_and(|c| c.nrows() != m || (m > 0 && c.ncols() != d)) {
-                    return fail("the centres do not fit the weights and features");
-                }
-            }
-        }
-        if !self.targets.is_empty() && self.targets.len() != functions {
-            return fail("the names of the targets do not fit the number of functions");
-        }
-        if !self.features.is_empty() && self.features.len() != d {
-            return fail("the feature names do not fit the number of features");
-        }
-        if let Some(s) = &self.scaling
-            && (s.mean.len() != d || s.scale.len() != d || s.scale.iter().any(|v| !(*v > 0.0)))
-        {
-            return fail("the scaling does not fit the features");
-        }
-        Ok(())
+/// Refuses predictions that have left the range of numbers; the variance is that of the model, and of the noise.
+fn check_predicted(mean: ArrayView1<f64>, variance: Option<(ArrayView1<f64>, f64)>) -> Result<()> {
+    let bad = |v: ArrayView1<f64>, more: f64| v.iter().position(|v| !(v + more).is_finite());
+    match bad(mean, 0.0).into_iter().chain(variance.and_then(|(v, noise)| bad(v, noise))).min() {
+        Some(row) => Err(beyond(row)),
+        None => Ok(()),
     }
 }
 
-/// Refuses predictions that have left the range of numbers.
-fn check_predicted(mean: ArrayView1<f64>, variance: Option<ArrayView1<f64>>) -> Result<()> {
-    let bad = |v: ArrayView1<f64>| v.iter().position(|v| !v.is_finite());
-    match bad(mean).into_iter().chain(variance.and_then(bad)).min() {
-        Some(row) => Err(Error::Overflow { what: format!("the prediction of row {row}") }),
+/// Refuses log probabilities that are no numbers.
+fn check_log_probability(log_probability: &Array2<f64>) -> Result<()> {
+    match log_probability.outer_iter().position(|row| row.iter().any(|v| v.is_nan())) {
+        Some(row) => Err(beyond(row)),
         None => Ok(()),
     }
+}
+
+fn beyond(row: usize) -> Error {
+    Error::Overflow { what: format!("the prediction of row {row}") }
 }
 
 impl Scaling {

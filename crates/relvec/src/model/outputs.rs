@@ -36,9 +36,9 @@ impl Model {
         let (factor, noise) = (self.variance_factor(), posterior.noise_variance.unwrap_or(0.0));
         let one = |(k, ratio): (usize, &f64)| {
             let (mean, ratio) = (means.column(k).to_owned(), factor * ratio);
-            let model_variance = &variance * ratio;
-            check_predicted(mean.view(), Some(model_variance.view()))?;
-            Ok(Prediction { mean, model_variance, noise_variance: ratio * noise, noise_degrees: None })
+            let (model_variance, noise_variance) = (&variance * ratio, ratio * noise);
+            check_predicted(mean.view(), Some((model_variance.view(), noise_variance)))?;
+            Ok(Prediction { mean, model_variance, noise_variance, noise_degrees: None })
         };
         posterior.variance_ratios.iter().enumerate().map(one).collect()
     }

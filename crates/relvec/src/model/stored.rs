@@ -46,7 +46,7 @@ pub(crate) mod optional_rows {
 
 /// One number, or several.
 #[derive(Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number, or a list of numbers")]
 enum Numbers {
     One(f64),
     Several(Vec<f64>),

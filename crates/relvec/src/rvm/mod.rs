@@ -410,12 +410,7 @@ impl Rvm {
 
     /// Threads of our own: the caller's global pool is left alone.
     fn pool(&self) -> Result<rayon::ThreadPool> {
-        let threads = self.threads.unwrap_or(0);
-        rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| Error::Parameter {
-            name: "threads".into(),
-            found: threads.to_string(),
-            expected: format!("a number of threads that the system can start ({e})"),
-        })
+        crate::linalg::thread_pool(self.threads)
     }
 
     /// As [`Rvm::fit`] for rows of which only the sums are known. The kernel, its centres and so the

@@ -255,12 +255,7 @@ impl Svm {
     ) -> Result<(Model, SvmReport)> {
         self.check()?;
         let start = Instant::now();
-        let threads = self.threads.unwrap_or(0);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(|e| Error::Parameter {
-            name: "threads".into(),
-            found: threads.to_string(),
-            expected: format!("a number of threads that the system can start ({e})"),
-        })?;
+        let pool = crate::linalg::thread_pool(self.threads)?;
         let (model, report) = pool.install(|| self.run(x, targets, observer, interrupt, start))?;
         Ok((Model { class_frequencies: targets.class_frequencies(), ..model }, report))
     }

@@ -25,8 +25,10 @@ const ONLY_IN: &[(&str, &[&str])] = &[("faer::", &["linalg.rs"]), ("gemm::", &["
 /// What the core does not do: touch files, print, keep global state.
 const NEVER: &[&str] =
     &["std::fs", "std::path", "std::io", "println!", "eprintln!", "print!(", "dbg!", "LazyLock", "thread_local!"];
-/// But for telling the allocator once how to treat freed memory.
+/// But for telling the allocator once how to treat freed memory, for taking memory one thread at a time, and for asking the system
+/// how much of it there is.
 const MAY_HAVE_A_STATIC: &str = "memory.rs";
+const MAY_READ: (&str, &str) = ("memory.rs", "std::fs");
 
 fn source_files(folder: &Path) -> Vec<PathBuf> {
     let mut files = vec![];
@@ -165,7 +167,8 @@ fn libraries_stay_behind_one_file() {
 fn the_core_touches_no_files_and_prints_nothing() {
     for (file, code) in sources("relvec") {
         for name in NEVER {
-            assert!(!code.contains(name), "{file} names `{name}`: the core takes and gives values");
+            let may = (file.as_str(), *name) == MAY_READ;
+            assert!(may || !code.contains(name), "{file} names `{name}`: the core takes and gives values");
         }
         let item = |line: &str| line.trim_start().trim_start_matches("pub ").starts_with("static ");
         assert!(file == MAY_HAVE_A_STATIC || !code.lines().any(item), "{file} has a `static`: the core takes and gives values");

@@ -297,7 +297,7 @@ fn files() {
     assert_eq!(old.shift_prior(Array2::zeros((1, 2)), &[0.5, 0.5]), Err(Error::NoClassFrequencies));
     for broken in [vec![1.0], vec![0.5, 0.6], vec![0.0, 1.0], vec![-1.0, 2.0]] {
         let text = Model { class_frequencies: broken, ..model.clone() }.to_json().unwrap();
-        assert!(Model::from_json(&text).unwrap_err().to_string().contains("class frequencies"));
+        assert!(Model::from_json(&text).unwrap_err().to_string().contains("model.class_frequencies"));
     }
     let committee = classifiers().swap_remove(2).1;
     assert!(committee.committee.unwrap().members.iter().all(|member| member.class_frequencies.is_empty()));

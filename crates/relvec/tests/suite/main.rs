@@ -29,6 +29,7 @@ mod softmax;
 mod statistics;
 mod support;
 mod svm;
+mod threads;
 mod uncertainty;
 mod validation;
 mod variational;

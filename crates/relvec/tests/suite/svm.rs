@@ -627,13 +627,15 @@ fn files_come_back_and_damage_is_found() {
         change(&mut broken);
         Model::from_json(&broken.to_json().unwrap()).unwrap_err().to_string()
     };
-    assert!(refused(&|m| m.margins = None).contains("posterior is missing"));
-    assert!(refused(&|m| m.margins.as_mut().unwrap().classes = Some(2)).contains("in \"model\": \"margins\""));
-    assert!(refused(&|m| m.margins.as_mut().unwrap().classes = Some(4)).contains("number of functions"));
-    assert!(refused(&|m| m.margins.as_mut().unwrap().sigmoids = vec![[1.0, 0.0]]).contains("number of functions"));
-    assert!(refused(&|m| m.margins.as_mut().unwrap().objective.clear()).contains("number of functions"));
-    assert!(refused(&|m| m.margins.as_mut().unwrap().vector_classes[0] = 3).contains("classes of vectors"));
-    assert!(refused(&|m| m.expansion.intercept = vec![0.0]).contains("functions"));
+    assert!(refused(&|m| m.margins = None).contains("model.posterior, committee, margins: found none"));
+    assert!(refused(&|m| m.margins.as_mut().unwrap().classes = Some(2)).contains("model.margins.classes: found 2"));
+    assert!(refused(&|m| m.margins.as_mut().unwrap().classes = Some(4)).contains("number of functions, 3"));
+    assert!(
+        refused(&|m| m.margins.as_mut().unwrap().sigmoids = vec![[1.0, 0.0]]).contains("model.margins.sigmoids: found 1 entries")
+    );
+    assert!(refused(&|m| m.margins.as_mut().unwrap().objective.clear()).contains("model.margins.objective: found 0 entries"));
+    assert!(refused(&|m| m.margins.as_mut().unwrap().vector_classes[0] = 3).contains("model.margins.vector_classes[0]: found 3"));
+    assert!(refused(&|m| m.expansion.intercept = vec![0.0]).contains("model.expansion.weights: found rows of 3"));
     // Parameters come back from JSON, an infinite cost too.
     for c in [0.5, HARD] {
         let svm = Svm { probability: true, ..svc(c, 0.5) };

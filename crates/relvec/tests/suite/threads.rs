@@ -1,0 +1,124 @@
+//! What may go from thread to thread, and threads where the system is mean.
+
+use relvec::*;
+
+/// Every public type may be sent to another thread and shared with it.
+#[test]
+fn public_types_are_send_and_sync() {
+    fn both<T: Send + Sync>() {}
+    macro_rules! check {
+        ($($Type:ty),+ $(,)?) => { [$((stringify!($Type), both::<$Type> as fn())),+] };
+    }
+    let checked = check![
+        Actions,
+        ActionKind,
+        Basis,
+        Bernoulli,
+        CSvc,
+        CentreRule,
+        CentreSearch,
+        Centres,
+        Certificate,
+        ClassFunctions,
+        ClassPrecisions,
+        ClassWeights,
+        ColumnAction,
+        Committee,
+        Counts,
+        DataScale,
+        Decision,
+        Decisions,
+        Dictionary,
+        DictionaryRule,
+        Draws<'static>,
+        Em,
+        EpsilonSvr,
+        Error,
+        Evaluation,
+        Expansion,
+        FittedBasis,
+        Formulation,
+        Gamma,
+        GammaRule,
+        Gaussian,
+        HeldOutScores,
+        Hyperparameters,
+        Hyperpriors,
+        InUse,
+        Inference,
+        Interrupt,
+        Kernel,
+        KernelSearch,
+        KernelTrial,
+        KeptOutput,
+        KeptRows,
+        KeptStatistics,
+        Label,
+        Landmarks,
+        Laplacian,
+        LeaveOneOut,
+        Likelihood,
+        Linear,
+        LinearSpline,
+        MacKay,
+        Margins,
+        Matern32,
+        Matern52,
+        Model,
+        Moderation,
+        MultiClass,
+        NuSvc,
+        NuSvr,
+        Poisson,
+        Poly,
+        Posterior,
+        PosteriorRule,
+        PrecisionPosterior,
+        Prediction,
+        Progress,
+        RationalQuadratic,
+        Rbf,
+        Repairs,
+        Report,
+        Rvm,
+        Scaling,
+        Sequential,
+        Sigmoid,
+        Softmax,
+        Sparsity,
+        SparsityRule,
+        SparsityTrial,
+        Start,
+        Statistics,
+        Status,
+        StudentT,
+        Svm,
+        SvmFunction,
+        SvmProgress,
+        SvmReport,
+        Targets<'static>,
+        TracePoint,
+        Validation,
+        Variance,
+        Variational,
+    ];
+    // None is forgotten: those that the root names, but for traits, functions, constants and what a caller implements.
+    let lib = include_str!("../../src/lib.rs");
+    let names = lib.split("pub use ").skip(1).flat_map(|part| {
+        let list = part.split_once("::").map_or("", |(_, names)| names.split(';').next().unwrap_or(""));
+        list.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|n| n.starts_with(char::is_uppercase)).collect::<Vec<_>>()
+    });
+    let other = ["Blocks", "Observer", "SvmObserver", "Result", "FORMAT_VERSION", "MOST_THREADS"];
+    for name in names.filter(|name| !other.contains(name)) {
+        let known = |(checked, _): &(&str, fn())| checked.split('<').next() == Some(name);
+        assert!(checked.iter().any(known), "{name} is not checked");
+    }
+}
+
+#[test]
+fn pools_have_the_threads_that_are_asked_for() {
+    for threads in [1, 3] {
+        assert_eq!(thread_pool(Some(threads)).unwrap().current_num_threads(), threads);
+    }
+    assert!(thread_pool(None).unwrap().current_num_threads() >= 1);
+}
