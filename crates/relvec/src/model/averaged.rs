@@ -40,8 +40,9 @@ const FIRST_STEP: f64 = 0.5;
 const GROWTH: f64 = 1.25;
 /// And no further than this: the curvature of counts is exponential in their variance.
 const FURTHEST: f64 = 1.5;
-/// Newton steps for counts at most; 5 are usual, 100 have been seen where rates cover 100,000 orders of magnitude.
-const MOST_COUNT_STEPS: usize = 300;
+/// Newton steps for counts at most; 5 to 15 are usual, more than 100 would be needed where rates cover 100,000 orders of
+/// magnitude: the posterior is then a little narrower than at the end of the steps.
+const MOST_COUNT_STEPS: usize = 50;
 /// They end where a step gains no more than this, or than so much of the objective, and no mean rate is above that of the
 /// posterior by more than the last, in counts: variances of the log rate are then right to four digits.
 const LEAST_STEP: f64 = 1e-9;
@@ -51,7 +52,7 @@ const LEAST_RATE: f64 = 1e-6;
 const KEPT_RATE: f64 = 0.05;
 const IDLE: f64 = 0.1;
 /// Conjugate gradients of a step at most, and the square of the residual that ends them, relative to the first.
-const MOST_PRODUCTS: usize = 60;
+const MOST_PRODUCTS: usize = 30;
 const SOLVED: f64 = 1e-8;
 /// Logarithms of mean rates stay between these.
 const LOG_RATES: (f64, f64) = (-650.0, 650.0);

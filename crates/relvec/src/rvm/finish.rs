@@ -134,9 +134,7 @@ pub(crate) fn model(
     match problem.table.rvm.posterior {
         PosteriorRule::Averaged if !problem.constant_curvature() => average_curvature(problem, &ordered, &mut model)?,
         PosteriorRule::Auto if problem.table.rvm.likelihood.as_dyn().counts() && status != Status::Stopped => {
-            if model.expects_too_much(&self::learnt(problem, &ordered, 1))? {
-                average_curvature(problem, &ordered, &mut model)?;
-            }
+            bound_counts(problem, &ordered, &mut model)?;
         }
         PosteriorRule::Auto if several_classes(problem) && status != Status::Stopped => {
             let laplace = model.posterior.clone();
@@ -152,6 +150,18 @@ pub(crate) fn model(
 /// Whether one model has three classes or more.
 fn several_classes(problem: &Problem) -> bool {
     problem.table.outputs > 1 && problem.table.rvm.likelihood.as_dyn().couples_classes()
+}
+
+/// Takes the posterior of the mean curvature for counts of which Laplace's expects too much; Laplace's stays where that has
+/// no factor.
+fn bound_counts(problem: &Problem, solution: &Solution, model: &mut Model) -> Result<()> {
+    if !model.expects_too_much(&learnt(problem, solution, 1))? {
+        return Ok(());
+    }
+    match average_curvature(problem, solution, model) {
+        Err(Error::Singular { .. }) => Ok(()),
+        other => other,
+    }
 }
 
 /// Puts the posterior of the mean curvature in the place of that at the mode, (M65).
