@@ -180,6 +180,12 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
         }
         status => say!("warning: not converged: {}", status.name().replace('_', " ")),
     }
+    if report.functions.iter().any(|f| f.no_margin) {
+        eprintln!(
+            "warning: nu leaves no margin, since the classes overlap; the fit is the limit of those with a larger nu: \
+             raise --set formulation.nu, or use a kernel that separates more (larger --gamma)"
+        );
+    }
     if report.merged_rows > 0 {
         say!("note: {} equal to another and merged with it", count(report.merged_rows, "row"));
     }
