@@ -74,8 +74,8 @@ def test_counts_are_the_mode_of_the_posterior():
     model = RVR(gamma=0.05, likelihood="poisson").fit(X, COUNTS, exposure=DAYS)
     columns = np.exp(-0.05 * (X - model.relevance_vectors_[:, 0]) ** 2)
     weights, precisions = model.dual_coef_[0], model.alpha_
-    # The prior of the intercept is about the log of the mean rate.
-    middle = np.log((COUNTS.sum() + 0.5) / DAYS.sum())
+    # The prior of the intercept is about a rate of one count for the mean exposure.
+    middle = -np.log(DAYS.mean())
     if np.isfinite(model.intercept_alpha_):
         columns, weights = np.c_[np.ones(len(X)), columns], np.r_[model.intercept_ - middle, weights]
         precisions = np.r_[model.intercept_alpha_, precisions]

@@ -134,7 +134,7 @@ fn what_does_not_fit_is_refused() {
     fails("--formulation c_svc --task regress", &["c_svc", "regress"]);
     fails("--task regress --probability", &["probability", "classifiers"]);
     fails("--set formulation.c=0", &["formulation.c_svc.c", "(0, infinity]"]);
-    fails("--formulation epsilon_svr --set formulation.c=null", &["formulation.c=null"]);
+    fails("--formulation nu_svr --set formulation.c=null", &["formulation.c=null"]);
     fails("--set formulation.c_svc.c=large", &["formulation.c_svc.c=large", "infinity"]);
     fails("--formulation nu_svr --set formulation.nu=2", &["formulation.nu_svr.nu", "(0, 1]"]);
     fails("--set wide=1", &["--set wide", "formulation.c_svc.c", "formulation.epsilon_svr.epsilon"]);

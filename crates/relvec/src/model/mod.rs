@@ -67,8 +67,8 @@ pub struct Expansion {
     /// classes one for each (one-versus-one: for each pair of them).
     #[serde(with = "stored::weights")]
     pub weights: Array2<f64>,
-    /// w_0 in units of the target, `[C]`; 0 if the bias was pruned or switched off. Of counts in a model with a bias it has
-    /// the log of the mean rate, for an exposure of 1, in it: only that is left if the bias was pruned.
+    /// w_0 in units of the target, `[C]`; 0 if the bias was pruned or switched off. Of counts over exposures, in a model with
+    /// a bias, the log of a rate of one count for the mean exposure is added; if the bias was pruned, it alone is left.
     #[serde(with = "stored::intercept")]
     pub intercept: Vec<f64>,
 }

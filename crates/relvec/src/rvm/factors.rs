@@ -40,17 +40,19 @@ impl Factors {
         Ok(Factors { factor: exposures.to_vec(), constant: constant.collect() })
     }
 
-    /// As [`Factors::of_exposure`], of exposures (1 each unless they are given) times the mean rate, so that no result
-    /// depends on the unit of the exposures; and the log of that rate: (the sum of the counts + 1/2) over the sum of the
-    /// exposures, both by weight. The half, the least that tells of a rate where all counts are 0.
-    pub fn of_counts(exposures: Option<&[f64]>, counts: &[f64], weights: &[f64]) -> Result<(Factors, f64)> {
+    /// As [`Factors::of_exposure`], of exposures over their mean by weight, so that no result depends on their unit; and
+    /// the log of a rate of one count for the mean exposure, in the user's unit. No factors where all exposures are equal.
+    pub fn of_exposure_in_any_unit(exposures: &[f64], counts: &[f64], weights: &[f64]) -> Result<(Option<Factors>, f64)> {
         // Relative to the largest: no unit leaves the range of numbers.
-        let largest = exposures.map_or(1.0, |e| e.iter().fold(0.0, |m: f64, e| m.max(*e)));
-        let relative = |n: usize| exposures.map_or(1.0, |e| e[n] / largest);
-        let total: f64 = (0..counts.len()).map(|n| weights[n] * relative(n)).sum();
-        let rate = (counts.iter().zip(weights).map(|(t, c)| c * t).sum::<f64>() + 0.5) / total;
-        let scaled: Vec<f64> = (0..counts.len()).map(|n| rate * relative(n)).collect();
-        Ok((Factors::of_exposure(&scaled, counts, weights)?, rate.ln() - largest.ln()))
+        let largest = exposures.iter().fold(0.0, |m: f64, e| m.max(*e));
+        let total: f64 = exposures.iter().zip(weights).map(|(e, c)| c * (e / largest)).sum();
+        let mean = total / weights.iter().sum::<f64>();
+        let scaled: Vec<f64> = exposures.iter().map(|e| e / largest / mean).collect();
+        let factors = match scaled.iter().all(|e| *e == 1.0) {
+            true => None,
+            false => Some(Factors::of_exposure(&scaled, counts, weights)?),
+        };
+        Ok((factors, 0.0 - (largest.ln() + mean.ln())))
     }
 
     /// The least factor, and 1.

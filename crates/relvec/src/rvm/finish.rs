@@ -205,7 +205,7 @@ fn learnt<'a>(
 }
 
 /// Weights in the user's units, [M, C]: one for each class where the outputs are their contrasts; of counts the bias with
-/// the log of the mean rate.
+/// the log of a rate of one count for the mean exposure.
 pub(crate) fn weights(problem: &Problem, solution: &Solution) -> Array2<f64> {
     let (m, outputs) = (solution.active.len(), solution.outputs);
     let units = &problem.table.units;

@@ -60,8 +60,8 @@ pub(crate) struct Table<'a> {
     pub(super) least_factor: f64,
     /// N, or the sum of the sample weights.
     pub count: f64,
-    /// For counts with a bias: the log of the mean rate, for an exposure of 1, which inner function values are relative
-    /// to; else 0.
+    /// For counts over exposures, with a bias: the log of a rate of one count for the mean exposure, in the user's unit,
+    /// which inner function values are relative to; else 0.
     pub log_rate: f64,
     /// Whether the noise of each row is known.
     pub known_noise: bool,
@@ -167,17 +167,13 @@ impl<'a> Table<'a> {
                 let (own, variance) = Factors::of_noise(known, &sample_weights)?;
                 (factors, typical) = (Some(own), Some(variance));
             }
-            (exposures, _) if likelihood.counts() && (rvm.bias || exposures.is_some()) => {
-                let own = match (exposures, rvm.bias) {
-                    (Some(exposures), false) => Factors::of_exposure(exposures, &inner, &sample_weights)?,
-                    (exposures, _) => {
-                        let (own, rate) = Factors::of_counts(exposures.as_deref(), &inner, &sample_weights)?;
-                        log_rate = rate;
-                        own
-                    }
+            (Some(exposures), Some(Given::Exposure(_))) => {
+                (factors, log_rate) = match rvm.bias {
+                    true => Factors::of_exposure_in_any_unit(exposures, &inner, &sample_weights)?,
+                    false => (Some(Factors::of_exposure(exposures, &inner, &sample_weights)?), 0.0),
                 };
-                inner.iter_mut().zip(&own.factor).for_each(|(t, e)| *t /= e);
-                factors = Some(own);
+                let own = factors.iter().flat_map(|factors| &factors.factor);
+                inner.iter_mut().zip(own).for_each(|(t, e)| *t /= e);
             }
             _ => {}
         }
@@ -487,7 +483,26 @@ impl<'a> Table<'a> {
             part.factors.iter_mut().for_each(|factors| factors.constant[k] *= share);
         }
         let count = kept.iter().map(|(_, weight)| weight).sum();
-        Table { count, n_rows: self.rows_of_weight(count), ..part }
+        let n_rows = self.rows_of_weight(count);
+        if self.log_rate == 0.0 || self.factors.is_none() {
+            return Table { count, n_rows, ..part };
+        }
+        // The mean exposure is that of these rows, as in a fit to them alone.
+        let of = |value: &dyn Fn(usize) -> f64| -> Vec<f64> { rows.iter().map(|row| value(*row)).collect() };
+        let (exposures, mut targets) = (of(&|row| self.exposure(row)), of(&|row| self.real_target(row)));
+        let mut weights: Vec<f64> = kept.iter().map(|(_, weight)| *weight).collect();
+        match Factors::of_exposure_in_any_unit(&exposures, &targets, &weights) {
+            Ok((factors, log_rate)) => {
+                for (n, factor) in factors.iter().flat_map(|factors| factors.factor.iter().enumerate()) {
+                    targets[n] /= factor;
+                    weights[n] *= factor;
+                }
+                let least_factor = factors.as_ref().map_or(1.0, Factors::least);
+                Table { targets, weights, least_factor, factors, log_rate, count, n_rows, ..part }
+            }
+            // Out of the range of numbers, where the mean of all rows is not.
+            Err(_) => Table { count, n_rows, ..part },
+        }
     }
 
     /// As many of the user's rows as weigh `count` on average.

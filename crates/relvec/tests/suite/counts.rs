@@ -50,9 +50,8 @@ fn a_known_rate_is_recovered() {
         let prediction = model.predict(d.x.view()).unwrap();
         let truth = d.x.column(0).mapv(log_rate);
         let off = (&prediction.mean - &truth).mapv(|v| v * v).mean().unwrap().sqrt();
-        // em and mackay are not at rest by then.
-        let most = [("sequential", 0.1), ("mackay", 0.11), ("em", 0.15)].iter().find(|m| m.0 == inference).unwrap().1;
-        assert!(off < most, "{inference}: {off}");
+        // em is not at rest by then.
+        assert!(off < if inference == "em" { 0.15 } else { 0.1 }, "{inference}: {off}");
         let inside = (0..400).filter(|i| (prediction.mean[*i] - truth[*i]).powi(2) < 9.0 * prediction.model_variance[*i]).count();
         assert!(inside > 360, "{inference}: {inside}");
         let nothing = Hyperparameters { intercept_alpha: Some(1.0), ..Hyperparameters::default() };
@@ -69,8 +68,8 @@ fn the_evidence_is_near_the_integral() {
     let targets = Targets::real(d.t.view()).with_exposure(d.e.view());
     let found = poisson().evaluate(d.x.view(), &targets, &at).unwrap().log_evidence;
     let log_gamma = |n: f64| (2..=n as usize).map(|k| (k as f64).ln()).sum::<f64>();
-    // The prior of the bias is about the log of the mean rate.
-    let rate = (d.t.sum() + 0.5) / d.e.sum();
+    // The prior of the bias is about a rate of one count for the mean exposure.
+    let rate = 1.0 / d.e.mean().unwrap();
     let log_joint = |w: f64| {
         let of_row = |(t, e): (&f64, &f64)| t * (w + (rate * e).ln()) - rate * e * w.exp() - log_gamma(*t);
         let rows: f64 = d.t.iter().zip(&d.e).map(of_row).sum();
@@ -125,18 +124,20 @@ fn exposures() {
     let off = (&prediction.mean - &d.x.column(0).mapv(log_rate)).mapv(|v| v * v).mean().unwrap().sqrt();
     assert!(off < 0.12, "{off}");
 
-    // Counts of 3 and 5 at one row, and 8 over an exposure of 2.
+    // Counts of 3 and 5 at one row, and 8 over an exposure of 2. Without a bias rates are for an exposure of 1; with one they
+    // are relative to the mean exposure, which differs between the two tables.
+    let unbiased = Rvm { bias: false, ..poisson() };
     let (mut x, mut t) = (d.x.slice(s![..40, ..]).to_owned(), d.t.slice(s![..40]).mapv(|t| t.min(9.0)));
     (t[0], t[1]) = (3.0, 5.0);
     x[[1, 0]] = x[[0, 0]];
     let at = Hyperparameters { relevance: vec![0, 7, 20], alpha: vec![1.0, 0.5, 2.0], ..Hyperparameters::default() };
-    let apart = poisson().evaluate(x.view(), &Targets::real(t.view()), &at).unwrap();
+    let apart = unbiased.evaluate(x.view(), &Targets::real(t.view()), &at).unwrap();
     let together: Vec<usize> = (0..40).filter(|i| *i != 1).collect();
     let (x, mut t) = (x.select(Axis(0), &together), t.select(Axis(0), &together));
     let mut e = Array1::ones(39);
     (t[0], e[0]) = (8.0, 2.0);
     let at = Hyperparameters { relevance: vec![0, 6, 19], ..at };
-    let summed = poisson().evaluate(x.view(), &Targets::real(t.view()).with_exposure(e.view()), &at).unwrap();
+    let summed = unbiased.evaluate(x.view(), &Targets::real(t.view()).with_exposure(e.view()), &at).unwrap();
     close("weights", &summed.weights, &apart.weights, 1e-9);
     // 8! / (3! 5!) ways, each of probability 2^-8.
     let constant = (56f64 / 256.0).ln();

@@ -151,8 +151,8 @@ fn frequencies_count_weights() {
     let heavy = Svm { class_weights: ClassWeights::Given(vec![1.0, 5.0, 1.0]), ..svm() };
     let (model, _) = heavy.fit(x.view(), &targets, &mut silent).unwrap();
     assert!(model.class_frequencies.iter().zip(&shares).all(|(a, b)| (a - b).abs() < 1e-15));
-    // Rows of weight 0 do not count, and no share vanishes beside a huge one.
-    let mut extreme = Array1::from_elem(45, 1e300);
+    // Rows of weight 0 do not count, and no share vanishes beside the largest weights that there are.
+    let mut extreme = Array1::from_elem(45, 2f64.powi(53));
     extreme.iter_mut().take(20).for_each(|w| *w = 0.0);
     extreme[0] = 1e-300;
     let targets = Targets::classes(&labels, 3).with_weights(extreme.view());

@@ -145,8 +145,8 @@ fn what_is_refused() {
     assert!(more(&rvm(), &model, &wide).contains("2 columns"));
     let known = rvm().fit_more(&model, x.view(), &targets.with_noise_variance(t.view()), &mut silent);
     assert!(known.unwrap_err().to_string().contains("noise variance"));
-    for folds in [Rvm { cv: Some(3), ..rvm() }, Rvm { calibrate: true, ..rvm() }] {
-        assert!(more(&folds, &model, &x).contains("cv"));
+    for (folds, name) in [(Rvm { cv: Some(3), ..rvm() }, "cv"), (Rvm { calibrate: true, ..rvm() }, "calibrate")] {
+        assert!(more(&folds, &model, &x).contains(name));
     }
     let fit = |rvm: Rvm| rvm.fit(x.view(), &targets, &mut silent).map(|_| ()).unwrap_err().to_string();
     for bad in [
