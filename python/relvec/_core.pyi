@@ -24,6 +24,7 @@ __all__ = [
     "main",
     "multi_class_rules",
     "posterior_rules",
+    "save",
     "variance_rules",
 ]
 

@@ -513,7 +513,7 @@ def test_more_classes_than_a_fifth_of_the_rows_are_warned_of(cls):
     with pytest.warns(UserWarning, match=rf"{cls.__name__}: y has 7 classes in 30 rows.* use a regressor") as caught:
         cls().fit(rows, y % 7)
     # The warning points at the call of fit.
-    assert [str(w.filename).endswith("test_bad_input.py") for w in caught] == [True]
+    assert all(str(w.filename).endswith("test_bad_input.py") for w in caught)
     # Six of them are not too many: any warning is an error here.
     cls().fit(rows, y % 6)
 
