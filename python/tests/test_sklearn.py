@@ -4,7 +4,6 @@ import copy
 import io
 import pickle
 import warnings
-from pathlib import Path
 from unittest import SkipTest
 
 import joblib
@@ -214,23 +213,6 @@ def test_statistics_come_back_from_every_way_to_keep_them(way):
     else:
         again = WAYS[way](sums)
     assert again == sums
-
-
-PICKLES = Path(__file__).parent / "pickles"
-
-
-def test_pickles_of_version_0_1_0_predict_what_they_did():
-    with open(PICKLES / "rvr_0.1.0.pickle", "rb") as file:
-        model = pickle.load(file)
-    mean, std = model.predict([[-3.0], [0.0], [5.0]], return_std=True)
-    assert_allclose(mean, [0.03687068, 1.01485082, -0.15735575], atol=1e-8)
-    assert_allclose(std, [0.10817567, 0.10854102, 0.10559946], atol=1e-8)
-    assert model.gamma == 0.1 and len(model.relevance_) == 5 and model.report_["status"] == "converged"
-    with open(PICKLES / "svc_0.1.0.pickle", "rb") as file:
-        classifier = pickle.load(file)
-    f = classifier.decision_function([[-3.0, 0.9], [0.0, 0.0], [5.0, 2.5]])
-    assert_allclose(f, [-0.85449029, 0.99183615, -0.99744374], atol=1e-8)
-    assert_array_equal(pickle.loads(pickle.dumps(classifier)).decision_function([[-3.0, 0.9]]), f[:1])
 
 
 @pytest.mark.parametrize("cls", [RVR, RVC, SVC, SVR, NuSVC, NuSVR])
