@@ -5,6 +5,8 @@
 
 #![allow(dead_code, unused_imports, missing_docs, unreachable_pub)]
 
+#[path = "../src/canonical.rs"]
+mod canonical;
 #[path = "../src/design.rs"]
 mod design;
 #[path = "../src/error.rs"]
