@@ -17,7 +17,7 @@ rules! {
     #[derive(Default)]
     pub enum PosteriorRule, "approximation of the posterior" {
         /// `averaged` where three classes or more have one model, and for counts where `laplace` expects more than twice the
-        /// counts that there are at the training rows (rows of zeros, about whose rate it knows next to nothing); else
+        /// counts that there are at the training rows (rows of zeros, whose rate has almost no lower limit); else
         /// `laplace`. That too of a fit which was stopped, or has no time left, and of
         /// [`Rvm::evaluate`](crate::Rvm::evaluate).
         #[default]
@@ -56,7 +56,7 @@ const MOST_PRODUCTS: usize = 30;
 const SOLVED: f64 = 1e-8;
 /// Logarithms of mean rates stay between these.
 const LOG_RATES: (f64, f64) = (-650.0, 650.0);
-/// Doublings of rates at most in the end: from where all rows together tell next to nothing 50 are enough.
+/// Largest number of doublings of the rates after the steps. 50 are enough where the rows carry almost no information.
 const MOST_RAISES: usize = 200;
 /// Halvings of one step at most.
 const MOST_HALVINGS: usize = 30;

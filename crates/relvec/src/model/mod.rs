@@ -427,7 +427,7 @@ impl Model {
         self.on_columns_of(&self.relevance)
     }
 
-    /// The same of a table with a column for each of these relevance vectors, its own among them.
+    /// Returns a copy of the model for a table with a column for each of `all` relevance vectors, its own among them.
     fn on_columns_of(&self, all: &[usize]) -> Model {
         let expansion = Expansion { basis: FittedBasis::Given {}, ..self.expansion.clone() };
         let places: BTreeMap<usize, usize> = all.iter().enumerate().map(|(place, row)| (*row, place)).collect();

@@ -47,7 +47,7 @@ const BIAS: Batch = Batch {
 /// Whether a model has learned nothing: its log evidence is that of the empty model, or next to it.
 ///
 /// # Errors
-/// Those of [`Workspace::solve`].
+/// Returns the errors of [`Workspace::solve`].
 pub(super) fn has_nothing(work: &Workspace, model: &Solution) -> Result<bool> {
     let problem = work.problem;
     if problem.table.repairs.constant_target || problem.table.bias_only {

@@ -71,7 +71,8 @@ pub(crate) fn first(
     Ok((active, alpha.iter().map(|alpha| alpha / unit).collect(), beta))
 }
 
-/// The same, the precisions absolute, whatever memory they take.
+/// All columns that are not zero, their first absolute precisions, and the first noise precision; no limit of memory is
+/// checked.
 pub(crate) fn first_precisions(
     work: &Workspace,
     initial_alpha: Option<f64>,

@@ -434,7 +434,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The same candidates for rows of which only sums, of weight `count`, are known.
+    /// A table with the candidates of this one, for rows of which only sums are known; `count`: their weight.
     pub fn of_sums<'b>(&self, rvm: &'b Rvm, places: &[usize], count: f64) -> Table<'b> {
         let source = match self.columns(places).1 {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
@@ -779,9 +779,9 @@ fn mean(t: &[f64], c: &[f64]) -> f64 {
     t.iter().zip(c).map(|(t, c)| t * (c / total)).sum()
 }
 
-/// Median, and the standard deviation that the median distance from it has under Gaussian noise: outliers, however far,
-/// say nothing of the unit in which the others are told apart, nor of the least noise. Where more than half of the targets are
-/// the same, mean and standard deviation.
+/// Median, and the standard deviation that the median distance from it has under Gaussian noise: neither the
+/// unit of the targets nor the least noise depends on how far outliers are. If more than half of the targets are equal, mean and
+/// standard deviation.
 fn middle_and_spread(t: &[f64], c: &[f64]) -> (f64, f64) {
     let middle = median(t, c);
     let distance: Vec<f64> = t.iter().map(|t| (t - middle).abs()).collect();

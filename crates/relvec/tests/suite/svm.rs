@@ -491,7 +491,7 @@ fn a_tube_that_no_row_may_leave() {
 }
 
 /// Reduced hulls of classes that overlap touch: the machine is the limit of those of larger shares, C-SVC with a large
-/// cost. The same rows of both classes are told apart by no kernel.
+/// cost. No kernel separates classes that have equal rows.
 #[test]
 fn a_share_that_leaves_no_margin() {
     let (x, labels) = clouds(60, 2, 22);
