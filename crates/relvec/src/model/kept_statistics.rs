@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptStatistics {
-    /// What [`Model::relevance`] calls each of the landmarks, `[L]`.
+    /// What [`Model::relevance`](crate::Model::relevance) calls each of the landmarks, `[L]`.
     pub landmarks: Vec<usize>,
     /// The landmarks, [L, D], after scaling.
     #[serde(with = "super::stored::rows")]
