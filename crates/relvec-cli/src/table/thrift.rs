@@ -40,6 +40,8 @@ pub(super) fn page_sizes(bytes: &[u8]) -> Checked<PageSizes> {
     cursor.structure(0, &mut |cursor, id, kind| match (id, kind) {
         (2, I32) => cursor.signed().map(|size| sizes.uncompressed = size).map(|()| true),
         (3, I32) => cursor.signed().map(|size| sizes.compressed = size).map(|()| true),
+        // The format's crate reads a number of any kind there.
+        (2 | 3, _) => Err(Fault::Malformed),
         _ => Ok(false),
     })?;
     Ok(sizes)
@@ -49,8 +51,11 @@ pub(super) fn page_sizes(bytes: &[u8]) -> Checked<PageSizes> {
 pub(super) fn check_footer(bytes: &[u8], most: usize) -> Checked<()> {
     let mut cursor = Cursor { bytes };
     cursor.structure(0, &mut |cursor, id, kind| {
-        if (id, kind) != (2, LIST) {
+        if id != 2 {
             return Ok(false);
+        }
+        if kind != LIST {
+            return Err(Fault::Malformed);
         }
         let (nodes, kind) = cursor.list()?;
         if kind != STRUCT || nodes > most {
@@ -62,6 +67,7 @@ pub(super) fn check_footer(bytes: &[u8], most: usize) -> Checked<()> {
             let mut children = 0;
             cursor.structure(1, &mut |cursor, id, kind| match (id, kind) {
                 (5, I32) => cursor.signed().map(|n| children = n).map(|()| true),
+                (5, _) => Err(Fault::Malformed),
                 _ => Ok(false),
             })?;
             while open.last() == Some(&0) {
