@@ -25,8 +25,10 @@ const FURTHER: &[Part] = &[("slow", "tests of half a minute and more", slow)];
 pub const TABLES: &str = "test tables FOLDER";
 pub const TABLES_HELP: &str = "tests on real tables that are not in the repository";
 
-/// Module of the tests that need tables; all other tests that are ignored are slow.
+/// Module of the tests that need tables, and what is a test in form only: it writes a corpus. All other tests that are
+/// ignored are slow.
 const TESTS_ON_TABLES: &str = "real_tables::";
+const WRITES_A_CORPUS: &str = "the_corpus_is_written";
 
 /// Runs the parts that are named, or all that CI runs, one after the other until one fails.
 pub fn test(names: &[&str]) -> Result {
@@ -81,7 +83,7 @@ fn rust() -> Result {
 }
 
 fn slow() -> Result {
-    cargo(&format!("test --workspace --exclude relvec-python -- --ignored --skip {TESTS_ON_TABLES}"))?;
+    cargo(&format!("test --workspace --exclude relvec-python -- --ignored --skip {TESTS_ON_TABLES} --skip {WRITES_A_CORPUS}"))?;
     python::check_slow()
 }
 
