@@ -20,6 +20,7 @@ mod keep;
 mod landmarks;
 mod laplace;
 mod lbfgs;
+mod learn;
 mod logistic;
 mod low_rank;
 mod mackay;
