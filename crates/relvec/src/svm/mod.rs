@@ -481,7 +481,8 @@ impl Svm {
                 sigmoids: functions.iter().filter_map(|f| f.sigmoid).collect(),
             }),
             variance: Variance::Posterior,
-            kept_rows: None,
+            process: None,
+        kept_rows: None,
             statistics: None,
         })
     }
