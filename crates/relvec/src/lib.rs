@@ -41,7 +41,7 @@ pub use model::{
 };
 pub use report::{
     Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior,
-    Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint, Validation,
+    ProcessTrial, Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint, Validation,
 };
 pub use rvm::{
     ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,

@@ -248,6 +248,24 @@ pub struct TracePoint {
     pub seconds: f64,
 }
 
+/// A dense Gaussian process at the maximum of the posterior of its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProcessTrial {
+    /// Variance that the kernel is multiplied by, of each output in its squared units, `[R]`; of classes in those of their
+    /// standardised labels.
+    pub amplitude: Vec<f64>,
+    /// Variance of the noise, likewise, `[R]`.
+    pub noise_variance: Vec<f64>,
+    /// Nats of the log posterior above the log evidence of a constant with noise. Below 0.5 the features tell nothing of the
+    /// targets, and the model is a constant.
+    pub gain: f64,
+    /// Log evidence with the log priors of the parameters, what kernels are compared by.
+    pub log_posterior: f64,
+    /// Different inputs that it was learnt from.
+    pub rows: usize,
+}
+
 /// One kernel that was tried, with what was learnt of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -260,10 +278,14 @@ pub struct KernelTrial {
     /// Names and values of its positive continuous parameters.
     pub parameters: Vec<(String, f64)>,
     /// Log evidence of the trial fit, to all rows (or to [`KernelSearch::trial_rows`] of them) with at most 500
-    /// landmarks: what kernels are compared by.
+    /// landmarks: what kernels are compared by. Of a dense process that of the rows it was learnt from.
     pub log_evidence: f64,
-    /// Relevance vectors of that fit.
-    pub vectors: usize,
+    /// Relevance vectors of that fit; `None` for a dense process, which has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vectors: Option<usize>,
+    /// The dense process that the kernel was learnt from, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessTrial>,
     /// The same log evidence at the width of the rule `"scale"`; `None` if nothing was learnt.
     pub start_log_evidence: Option<f64>,
     /// Log evidence with one precision for all weights, on the rows that gradients were taken from: at the best
@@ -286,7 +308,7 @@ impl KernelTrial {
         degree: Option<u32>,
         parameters: Vec<(String, f64)>,
         log_evidence: f64,
-        vectors: usize,
+        vectors: Option<usize>,
     ) -> KernelTrial {
         KernelTrial {
             kernel: kernel.into(),
@@ -294,6 +316,7 @@ impl KernelTrial {
             parameters,
             log_evidence,
             vectors,
+            process: None,
             start_log_evidence: None,
             shared_log_evidence: None,
             evaluations: 0,

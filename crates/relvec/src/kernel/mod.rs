@@ -103,20 +103,10 @@ pub(crate) trait KernelFunction: Send + Sync {
 }
 
 impl Kernel {
-    /// The kernels that `"auto"` chooses among, with the given gamma where there is one: all that are positive
-    /// semidefinite on any rows, polynomials of degree 2 and 3 among them.
+    /// The kernels that `"auto"` chooses among, with the given gamma where there is one: rbf, Matern 5/2 and 3/2, which differ
+    /// in how smooth the functions are.
     pub fn candidates(gamma: &Gamma) -> Vec<Kernel> {
-        let poly = |degree| Kernel::from(Poly { degree, coef0: 1.0, ..Poly::default() });
-        let all = [
-            Rbf::default().into(),
-            Laplacian::default().into(),
-            Matern32::default().into(),
-            Matern52::default().into(),
-            RationalQuadratic::default().into(),
-            Linear::default().into(),
-            poly(2),
-            poly(3),
-        ];
+        let all = [Rbf::default().into(), Matern52::default().into(), Matern32::default().into()];
         all.into_iter().map(|kernel: Kernel| kernel.with_gamma(gamma.clone())).collect()
     }
 
@@ -176,8 +166,8 @@ impl Kernel {
         }
     }
 
-    /// Whether it is a covariance of functions at any rows (a linear spline at rows of features >= 0), so that a Gaussian
-    /// process has it.
+    /// Whether every matrix of its values at some rows is positive semidefinite, so that a Gaussian process can have it for a
+    /// covariance.
     pub(crate) fn is_covariance(&self) -> bool {
         match self {
             Kernel::Sigmoid(_) => false,
@@ -186,6 +176,7 @@ impl Kernel {
         }
     }
 
+<<<<<<< HEAD
     /// k(x_i, x_i) of each row of `x`, [n, D]: `[n]`. The kernel is resolved.
     pub(crate) fn diagonal(&self, x: ArrayView2<f64>) -> Array1<f64> {
         if self.is_local() {
@@ -199,11 +190,21 @@ impl Kernel {
         x.axis_chunks_iter(Axis(0), 1).map(own).collect()
     }
 
+=======
+>>>>>>> main
     /// The rule of gamma, where targets have a say in it.
     pub(crate) fn learnt_rule(&self) -> Option<GammaRule> {
         match self.gamma() {
             Some(Gamma::Rule(rule)) if rule.is_learnt() => Some(*rule),
             _ => None,
+        }
+    }
+
+    /// The same kernel with one width for all features, where its rule would choose between one and one for each.
+    pub(crate) fn with_one_width(&self) -> Kernel {
+        match self.learnt_rule() {
+            Some(GammaRule::Evidence) => self.with_gamma(Gamma::Rule(GammaRule::EvidenceOne)),
+            _ => self.clone(),
         }
     }
 
@@ -283,7 +284,7 @@ pub struct DataScale {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "gamma must be a positive number, a list of one per feature, \"scale\", \"auto\", \"evidence\" or \"evidence-ard\""
+    expecting = "gamma must be a positive number, a list of one per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\" or \"evidence-one\""
 )]
 pub enum Gamma {
     /// The same for every feature.
@@ -301,17 +302,20 @@ rules! {
         Scale = "scale",
         /// 1 / D.
         Auto = "auto",
-        /// One number, learnt by the gradient of the log evidence.
+        /// Learnt from the targets: one width for all features in units of their spread, or one for each where that is worth its
+        /// parameters.
         Evidence = "evidence",
         /// One number per feature, learnt so: features that say nothing of the target get next to none.
         EvidenceArd = "evidence-ard",
+        /// One width for all features in units of their spread, learnt so.
+        EvidenceOne = "evidence-one",
     }
 }
 
 impl GammaRule {
     /// Whether the targets have a say.
     pub(crate) fn is_learnt(self) -> bool {
-        matches!(self, GammaRule::Evidence | GammaRule::EvidenceArd)
+        matches!(self, GammaRule::Evidence | GammaRule::EvidenceArd | GammaRule::EvidenceOne)
     }
 }
 
@@ -339,7 +343,7 @@ impl Gamma {
             Err(Error::Parameter {
                 name: format!("kernel.{kernel}.gamma"),
                 found,
-                expected: "a positive, finite number, one such number per feature, \"scale\", \"auto\", \"evidence\" or \"evidence-ard\"".into(),
+                expected: "a positive, finite number, one such number per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\" or \"evidence-one\"".into(),
             })
         };
         let good = |v: &f64| v.is_finite() && *v > 0.0;

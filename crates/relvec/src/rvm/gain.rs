@@ -63,6 +63,14 @@ impl Noise {
         }
     }
 
+    /// A learnt precision no higher than `most`.
+    pub fn capped(&self, most: f64) -> Noise {
+        match *self {
+            Noise::Fixed(beta) => Noise::Fixed(beta),
+            Noise::Learnt { cap, c, d } => Noise::Learnt { cap: cap.min(most), c, d },
+        }
+    }
+
     /// The best precision at energy E, see (M7).
     pub fn precision(&self, energy: f64, count: f64) -> f64 {
         match *self {

@@ -60,6 +60,7 @@ use self::committee::Classes;
 use self::factors::Factors;
 use self::parts::{Parts, Warm};
 use self::problem::Problem;
+use self::scales::Settled;
 use self::scheme::{Aim, Entry, Run};
 use self::solution::Solution;
 use self::table::Table;
@@ -72,7 +73,7 @@ use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory;
 use crate::model::{Model, PosteriorRule, Variance};
-use crate::report::{Actions, CentreSearch, Interrupt, KernelSearch, Observer, PrecisionPosterior, Report, Status};
+use crate::report::{Actions, CentreSearch, Interrupt, Observer, PrecisionPosterior, Report, Status};
 use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, check_present};
@@ -352,10 +353,11 @@ impl Rvm {
         if self.basis == Basis::Kernel {
             // One kernel for all members, by the rows of all classes.
             let interrupt = interrupt.for_one_fit(self.deadline(start));
-            (own.kernel, kernel_search) = self.pool()?.install(|| {
+            let settled = self.pool()?.install(|| {
                 let (joint, plain) = (self.joint(), self.joint().with_stand_in());
                 joint.settle_kernel(&Table::new(&plain, x, targets, &interrupt)?, start)
             })?;
+            (own.kernel, kernel_search) = (settled.kernel, settled.search);
             own.kernels = vec![];
         }
         let classes = Classes { x, labels, count, weights };
@@ -371,10 +373,10 @@ impl Rvm {
     }
 
     /// The kernel for the rows of a table, every parameter a number, and how it was found if it was learnt.
-    fn settle_kernel(&self, table: &Table, start: Instant) -> Result<(Kernel, Option<KernelSearch>)> {
+    fn settle_kernel(&self, table: &Table, start: Instant) -> Result<Settled> {
         match self.learns_kernel() {
-            true => scales::choose(self, table, start).map(|(kernel, search)| (kernel, Some(search))),
-            false => Ok((self.kernel.resolve(&table.data_scale())?, None)),
+            true => scales::choose(self, table, start),
+            false => Ok(Settled { kernel: self.kernel.resolve(&table.data_scale())?, search: None, learnt: None }),
         }
     }
 
@@ -495,7 +497,7 @@ impl Rvm {
         }
         let plain = self.with_stand_in();
         let table = Table::new(&plain, x, targets, &interrupt)?;
-        let (kernel, kernel_search) = match self.likelihood.as_dyn().scale_mixture() {
+        let Settled { kernel, search: kernel_search, learnt } = match self.likelihood.as_dyn().scale_mixture() {
             // By rows that count for what they do in a fit with the kernel that learning begins from.
             Some(mixture) if self.learns_kernel() && !table.repairs.constant_target => {
                 let mut quiet = silent;
@@ -505,9 +507,12 @@ impl Rvm {
             _ => self.settle_kernel(&table, start)?,
         };
         let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
-        let table = table.with(&own, &kernel, None);
+        let table = table.with(&own, &kernel, None).as_learnt(&own, &kernel, learnt.as_ref());
         let (model, report) = own.learn_validated(&table, observer, &interrupt, start)?;
+        let nothing_found = report.nothing_found || learnt.is_some_and(|learnt| !learnt.has_structure());
+        let report = Report { nothing_found, ..report };
         let (model, report) = match self.centres {
+            _ if nothing_found => (model, report),
             CentreRule::Learned if report.status != Status::Stopped => {
                 let with_kernel = kernel_search.as_ref().is_some_and(|search| search.tried[search.chosen].evaluations > 0);
                 own.with_moved_centres(&table, (model, report), with_kernel, observer, &interrupt, start)?

@@ -7,6 +7,7 @@ use super::Rvm;
 use super::gain::{LEAST_PRECISION, Noise};
 use super::slopes::{self, Phi};
 use super::solution::{Solution, typical};
+use super::table::NOISE_CAP;
 use super::table::{Table, Units};
 use crate::design::Design;
 use crate::error::{Error, Result};
@@ -309,9 +310,10 @@ impl<'a> Problem<'a> {
         Quadratic::on_demand(&self.design, table.weights.clone(), pull, tt, table.count, mean, &[])
     }
 
-    /// Whether a learnt noise precision has reached its cap.
+    /// Whether a learnt noise precision has reached the cap of a perfect fit; a lower one is no sign of that.
     pub fn noise_capped(&self, beta: &[f64]) -> bool {
-        let capped = |(noise, beta): (&Noise, &f64)| matches!(noise, Noise::Learnt { cap, .. } if *beta >= 0.999 * cap);
+        let of_perfect = |cap: f64, beta: f64| cap >= NOISE_CAP && beta >= 0.999 * cap;
+        let capped = |(noise, beta): (&Noise, &f64)| matches!(*noise, Noise::Learnt { cap, .. } if of_perfect(cap, *beta));
         self.table.noise.iter().zip(beta).any(capped)
     }
 

@@ -7,6 +7,9 @@ use ndarray::{Array1, Array2, Axis, s};
 
 use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
+use super::learn::choice::{self, Choice};
+use super::learn::frame::Moments;
+use super::learn::kernel::Learnt;
 use super::shared::{Columns, Sample};
 use super::table::Table;
 use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Sparsity, Start, silent};
@@ -95,9 +98,23 @@ impl Rvm {
     }
 }
 
-/// The kernel of highest evidence, every parameter a number, and how it was found. `start`: when the fit began.
-pub(super) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<(Kernel, KernelSearch)> {
+/// The kernel of a fit, every parameter a number.
+pub(super) struct Settled {
+    pub kernel: Kernel,
+    /// How it was found, if it was learnt.
+    pub search: Option<KernelSearch>,
+    /// The dense process that it was learnt from, if it was.
+    pub learnt: Option<Learnt>,
+}
+
+/// The kernel of highest evidence, and how it was found. `start`: when the fit began.
+pub(super) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<Settled> {
     let begin = Instant::now();
+    if table.rows.nrows() <= choice::MOST_ROWS
+        && let Some(Choice { learnt, search }) = choice::by_process(rvm, table)?
+    {
+        return Ok(Settled { kernel: learnt.for_search.clone(), search: Some(search), learnt: Some(learnt) });
+    }
     let search = Search::new(rvm, table, start)?;
     let (mut tried, mut best): (Vec<KernelTrial>, Option<(Kernel, usize)>) = (vec![], None);
     for kernel in rvm.to_try() {
@@ -114,7 +131,8 @@ pub(super) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<(Kernel
     let (kernel, chosen) = best.expect("there is a kernel to try");
     let trial_rows = search.trial_rows.as_ref().map_or(table.rows.nrows(), Vec::len);
     let (rows, landmarks, seconds) = (search.rows.len(), search.many, begin.elapsed().as_secs_f64());
-    Ok((kernel, KernelSearch { tried, chosen, rows, landmarks, trial_rows, seconds }))
+    let search = KernelSearch { tried, chosen, rows, landmarks, trial_rows, seconds };
+    Ok(Settled { kernel, search: Some(search), learnt: None })
 }
 
 /// What all kernels are tried on.
@@ -129,13 +147,6 @@ struct Search<'a> {
     /// Rows of the table for trial fits; `None`: all.
     trial_rows: Option<Vec<usize>>,
     moments: Moments,
-}
-
-/// Of each feature, over all rows: mean, standard deviation, root mean square, `[D]`.
-struct Moments {
-    mean: Vec<f64>,
-    deviation: Vec<f64>,
-    size: Vec<f64>,
 }
 
 /// The rows and landmarks as one kernel sees them: features in units of about their spread, powers of 2.
@@ -213,7 +224,7 @@ impl<'a> Search<'a> {
     fn learn(&self, kernel: &Kernel) -> Result<(Kernel, KernelTrial)> {
         let only = |fit: Fit| {
             let (name, degree) = (kernel.name(), kernel.degree());
-            let trial = KernelTrial::new(name, degree, fit.kernel.parameters(), fit.log_evidence, fit.vectors);
+            let trial = KernelTrial::new(name, degree, fit.kernel.parameters(), fit.log_evidence, Some(fit.vectors));
             (fit.kernel, trial)
         };
         let Some(rule) = kernel.learnt_rule() else {
@@ -672,20 +683,6 @@ pub(super) fn feature_relevance(table: &Table, model: &Model) -> Vec<f64> {
 
 impl Moments {
     fn of(table: &Table) -> Moments {
-        let weights = table.sample_weights();
-        let total: f64 = weights.iter().sum();
-        let (mut mean, mut deviation, mut size) = (vec![], vec![], vec![]);
-        for column in table.rows.columns() {
-            // Relative to the largest entry, so that squares stay in range.
-            let largest = column.iter().fold(0.0f64, |m, v| m.max(v.abs()));
-            let unit = if largest > 0.0 { largest } else { 1.0 };
-            let sum = |f: &dyn Fn(f64) -> f64| column.iter().zip(&*weights).map(|(v, c)| c / total * f(v / unit)).sum::<f64>();
-            let m = sum(&|v| v);
-            let constant = column.iter().all(|v| *v == column[0]);
-            mean.push(m * unit);
-            deviation.push(if constant { 0.0 } else { unit * sum(&|v| (v - m).powi(2)).sqrt() });
-            size.push(unit * sum(&|v| v * v).sqrt());
-        }
-        Moments { mean, deviation, size }
+        Moments::new(table.rows.view(), &table.sample_weights())
     }
 }

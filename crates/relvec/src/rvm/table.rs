@@ -14,6 +14,7 @@ use super::factors::Factors;
 use super::gain::Noise;
 use super::in_blocks::InBlocks;
 use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
+use super::learn::kernel::Learnt;
 use super::problem::{DENSE, at_once};
 use super::score::KEPT_SHARE;
 use crate::canonical::{Canonical, Copies, Fold, all_variance};
@@ -30,7 +31,9 @@ use crate::targets::{Given, Targets, Values, check_present};
 
 /// The noise precision is at most this over var(t), under Student-t noise without outliers: a perfect fit must not divide
 /// by zero.
-const NOISE_CAP: f64 = 1e6;
+pub(super) const NOISE_CAP: f64 = 1e6;
+/// A search leaves at least this share of a dense process's noise: of 0.25, 0.5 and 1 the best held-out density.
+const LEAST_NOISE_SHARE: f64 = 0.5;
 /// Least sum of squares of a column of a kernel that is 1 at its centre.
 const LEAST_SQUARE: f64 = 0.5;
 /// Standard deviations of Gaussian targets in their median distance from the median.
@@ -411,6 +414,22 @@ impl<'a> Table<'a> {
             least: self.least,
             interrupt: self.interrupt.clone(),
         }
+    }
+
+    /// The same rows as a dense process has shown them to be: the noise no less than half of its, so that no sparse fit takes all
+    /// that is left for signal; and without candidates where the features tell nothing of the targets.
+    pub fn as_learnt<'b>(self, rvm: &'b Rvm, kernel: &Kernel, learnt: Option<&Learnt>) -> Table<'b>
+    where
+        'a: 'b,
+    {
+        let Some(learnt) = learnt.filter(|_| !self.repairs.constant_target) else { return self };
+        let most = 1.0 / (LEAST_NOISE_SHARE * learnt.hyper.log_noise.exp());
+        let noise = self.noise.iter().map(|noise| noise.capped(most)).collect();
+        let table = match learnt.has_structure() {
+            true => self,
+            false => self.with_centres(rvm, kernel, Array2::zeros((0, self.rows.ncols()))),
+        };
+        Table { noise, ..table }
     }
 
     /// The same rows for a machine of two classes: one of several, and all others.

@@ -1,4 +1,8 @@
 //! What a fit learns from a dense Gaussian process, which puts a prior on functions instead of weights: the kernel, and the
 //! weights' prior.
 
-mod rows;
+pub(super) mod choice;
+pub(super) mod dense;
+pub(super) mod frame;
+pub(super) mod kernel;
+pub(super) mod rows;

@@ -66,6 +66,11 @@ impl DistinctRows {
         DistinctRows::new(x.view(), t.view(), &sample_weights, &factors)
     }
 
+    /// The same rows with other inputs, [n, D'].
+    pub fn with_inputs(&self, x: Array2<f64>) -> DistinctRows {
+        DistinctRows { x, ..self.clone() }
+    }
+
     /// n, the number of different inputs.
     pub fn len(&self) -> usize {
         self.weights.len()

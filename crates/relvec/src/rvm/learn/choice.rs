@@ -1,0 +1,144 @@
+//! Which kernel a fit takes, by dense processes on at most 1,000 rows.
+
+use std::time::Instant;
+
+use ndarray::Array2;
+
+use super::dense::Hyper;
+use super::frame::{Frame, Moments};
+use super::kernel::{Learnt, Lesson};
+use super::rows::DistinctRows;
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::likelihood::{Likelihood, NoiseModel};
+use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
+use crate::rvm::Rvm;
+use crate::rvm::gain::Noise;
+use crate::rvm::landmarks::Landmarks;
+use crate::rvm::table::Table;
+
+/// Rows that a dense process is learnt from, at most: time grows with their cube.
+const ROWS: usize = 1000;
+/// Tables of more rows than this want widths that more rows tell than a process can take.
+pub(in crate::rvm) const MOST_ROWS: usize = 3000;
+/// A count of zero counts as this: the median of its rate's posterior is near it.
+const HALF: f64 = 0.5;
+
+/// A kernel by a dense process, and how it was found.
+pub(in crate::rvm) struct Choice {
+    pub learnt: Learnt,
+    pub search: KernelSearch,
+}
+
+/// Targets of a process: about 0, of unit variance, [N, R], with what a unit is to the user.
+struct Surrogate {
+    t: Array2<f64>,
+    /// Factors of the rows, `[N]`.
+    factors: Vec<f64>,
+    /// Standard deviation of each target in the user's units, `[R]`.
+    scale: Vec<f64>,
+    known_noise: Option<f64>,
+}
+
+/// The kernel of highest posterior among those to try. `None` where no process is at hand for the table: a kernel that is no
+/// covariance.
+///
+/// # Errors
+/// Those of [`Lesson::learn`].
+pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choice>> {
+    let begin = Instant::now();
+    if !rvm.to_try().iter().all(Kernel::is_covariance) {
+        return Ok(None);
+    }
+    let places = Landmarks::any(table.rows.nrows(), ROWS, rvm.seed);
+    let all = surrogate(table);
+    let outputs = all.t.ncols();
+    let weights = table.sample_weights();
+    let of = |v: &[f64]| -> Vec<f64> { places.iter().map(|n| v[*n]).collect() };
+    let x = table.rows.select(ndarray::Axis(0), &places);
+    let t = all.t.select(ndarray::Axis(0), &places);
+    let rows = DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&all.factors));
+    let moments = Moments::new(table.rows.view(), &weights);
+    let lesson = Lesson { rows: &rows, known_noise: all.known_noise, bias: rvm.bias, interrupt: &table.interrupt };
+    let (mut tried, mut best): (Vec<KernelTrial>, Option<(Learnt, usize)>) = (vec![], None);
+    for kernel in rvm.to_try() {
+        let own = if kernel.learnt_rule().is_some() { kernel.clone() } else { kernel.resolve(&table.data_scale())? };
+        let own = if table.is_real() { own } else { own.with_one_width() };
+        let learnt = lesson.learn(&own, &Frame::new(&own, &moments, table.rows.view())?)?;
+        tried.push(trial(&learnt, &rows, &all.scale));
+        if best.as_ref().is_none_or(|(best, _)| learnt.log_posterior > best.log_posterior) {
+            best = Some((learnt, tried.len() - 1));
+        }
+        if table.interrupt.is_late() {
+            break;
+        }
+    }
+    let (learnt, chosen) = best.expect("there is a kernel to try");
+    let seconds = begin.elapsed().as_secs_f64();
+    let search = KernelSearch { tried, chosen, rows: places.len(), landmarks: rows.len(), trial_rows: 0, seconds };
+    debug_assert_eq!(outputs, all.scale.len());
+    Ok(Some(Choice { learnt, search }))
+}
+
+/// A report of a process in the user's units; `scale`: of each target, `[R]`.
+fn trial(learnt: &Learnt, rows: &DistinctRows, scale: &[f64]) -> KernelTrial {
+    let Hyper { log_amplitude, log_noise } = learnt.hyper;
+    let log_evidence = learnt.log_evidence - scale.iter().map(|scale| rows.count * scale.ln()).sum::<f64>();
+    let out = |log: f64| scale.iter().map(|scale| log.exp() * scale * scale).collect();
+    let process = ProcessTrial {
+        amplitude: out(log_amplitude),
+        noise_variance: out(log_noise),
+        gain: learnt.gain,
+        log_posterior: learnt.log_posterior,
+        rows: rows.len(),
+    };
+    let kernel = &learnt.kernel;
+    KernelTrial {
+        process: Some(process),
+        evaluations: learnt.evaluations,
+        ..KernelTrial::new(kernel.name(), kernel.degree(), kernel.parameters(), log_evidence, None)
+    }
+}
+
+/// What a process is to learn of the targets of a table: real ones as they are, the labels of classes, the log rates of counts.
+fn surrogate(table: &Table) -> Surrogate {
+    let (n, weights) = (table.rows.nrows(), table.sample_weights());
+    let ones = || vec![1.0; n];
+    if table.rvm.likelihood.as_dyn().counts() {
+        let rate = |row: usize| ((table.real_target(row) + HALF) / table.exposure(row)).ln();
+        let factors = (0..n).map(|row| table.real_target(row) + HALF).collect();
+        let (t, scale) = standardised(Array2::from_shape_fn((n, 1), |(row, _)| rate(row)), &weights);
+        return Surrogate { t, factors, scale, known_noise: None };
+    }
+    if !table.is_real() {
+        // Of two classes one label says both.
+        let first = if matches!(table.rvm.likelihood, Likelihood::Softmax(_)) { 0 } else { 1 };
+        let label = |(row, k): (usize, usize)| f64::from(table.targets[row] == (first + k) as f64);
+        let columns = if first == 0 { table.outputs + 1 } else { 1 };
+        let (t, scale) = standardised(Array2::from_shape_fn((n, columns), label), &weights);
+        return Surrogate { t, factors: ones(), scale, known_noise: None };
+    }
+    let t = Array2::from_shape_fn((n, table.outputs), |(row, k)| table.targets[row * table.outputs + k]);
+    let fixed = table.noise.iter().map(|noise| match noise {
+        Noise::Fixed(beta) if table.known_noise || matches!(table.rvm.likelihood.as_dyn().noise(), NoiseModel::Fixed(_)) => {
+            Some(-beta.ln())
+        }
+        _ => None,
+    });
+    // Of several outputs the typical one.
+    let fixed: Option<Vec<f64>> = fixed.collect();
+    let known_noise = fixed.map(|logs| logs.iter().sum::<f64>() / logs.len() as f64);
+    let factors = table.factors.as_ref().map_or_else(ones, |factors| factors.factor.clone());
+    Surrogate { t, factors, scale: table.units.iter().map(|units| units.scale).collect(), known_noise }
+}
+
+/// Columns about their means, of unit variance, by weights `[N]`; and their standard deviations.
+fn standardised(mut t: Array2<f64>, weights: &[f64]) -> (Array2<f64>, Vec<f64>) {
+    let moments = Moments::new(t.view(), weights);
+    for (k, mut column) in t.columns_mut().into_iter().enumerate() {
+        let scale = if moments.deviation[k] > 0.0 { moments.deviation[k] } else { 1.0 };
+        column.mapv_inplace(|v| (v - moments.mean[k]) / scale);
+    }
+    let scale = moments.deviation.iter().map(|v| if *v > 0.0 { *v } else { 1.0 }).collect();
+    (t, scale)
+}

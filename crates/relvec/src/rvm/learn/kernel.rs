@@ -1,0 +1,265 @@
+//! A kernel from a dense process: its parameters, amplitude and noise at the maximum of the posterior (MAP), (M66) to (M68).
+//!
+//! Length scales have the log-normal prior of Hvarfner et al. (2024), whose median grows with the root of the number of
+//! features. Nothing is chosen by sparse fits, whose evidence is highest where they interpolate.
+
+use ndarray::{Array2, ArrayView1, Axis};
+
+use super::dense::{self, Evidence, Hyper};
+use super::frame::Frame;
+use super::rows::DistinctRows;
+use crate::error::{Error, Result};
+use crate::kernel::{Form, GammaRule, Kernel};
+use crate::report::Interrupt;
+use crate::rvm::lbfgs::{self, Limits};
+
+/// Calls of the evidence with one width, and with one for each feature; 80 are no better than 40 in held-out density.
+const EVALUATIONS: usize = 30;
+const EVALUATIONS_PER_FEATURE: usize = 40;
+/// The climb ends when two calls have gained less than this share of the objective: 1e-5 gives no better density.
+const TOLERANCE: f64 = 1e-4;
+/// Largest change of a logarithm in one step.
+const STEP: f64 = 2.0;
+/// Between these are the logs of the amplitude, of gamma (features of unit variance), and of the noise (targets of unit variance);
+/// other parameters are within this factor of where they began, in logs.
+const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
+const GAMMA: (f64, f64) = (-18.0, 6.0);
+const NOISE: (f64, f64) = (-14.0, 2.0);
+const OTHERS: f64 = 4.0;
+/// Noise to begin with, of targets of unit variance; the amplitude begins at 1.
+const FIRST_NOISE: f64 = 0.1;
+/// Prior variance of the constant, of targets of unit variance.
+const CONSTANT: f64 = 1.0;
+/// From so many rows on the priors are wide. Of fewer, wide priors find structure in pure noise.
+const WIDE_FROM: f64 = 60.0;
+/// Log prior odds of one width against one for each of D features: MARGIN + MARGIN_PER_FEATURE D nats, where priors are wide.
+const MARGIN: f64 = 1.0;
+const MARGIN_PER_FEATURE: f64 = 0.3;
+/// Nats by which a process must be above a constant with noise.
+const STRUCTURE: f64 = 0.5;
+/// Standard deviation of the logs of parameters other than gamma, about where they began.
+const OTHERS_SD: f64 = 2.0;
+/// A kernel is floored here for a sparse search: sum_d gamma_d (x_d - x'_d)^2 of two rows is at least this in the mean.
+/// Columns of wider ones are next to constant, and the search would leave out all of them.
+const LEAST_DISTANCE: f64 = 0.02;
+/// Mean absolute difference of two normal numbers in their standard deviation, 2 / sqrt(pi).
+const MEAN_DIFFERENCE: f64 = 1.128_379_167_095_512_6;
+
+/// Means and standard deviations of the logs.
+#[derive(Debug, Clone, Copy)]
+struct Priors {
+    length_sd: f64,
+    noise: (f64, f64),
+    amplitude: Option<(f64, f64)>,
+    /// Log prior odds against one width for each feature.
+    margin: f64,
+}
+
+impl Priors {
+    fn new(count: f64, features: usize) -> Priors {
+        if count < WIDE_FROM {
+            return Priors { length_sd: 0.75, noise: (-1.0, 1.0), amplitude: Some((0.0, 1.0)), margin: 0.0 };
+        }
+        let margin = MARGIN + MARGIN_PER_FEATURE * features as f64;
+        Priors { length_sd: 3f64.sqrt(), noise: (-2.0, 1.5), amplitude: None, margin }
+    }
+}
+
+/// The log density of a normal number, up to a constant, and its derivative.
+fn log_normal(x: f64, (mean, sd): (f64, f64)) -> (f64, f64) {
+    let z = (x - mean) / sd;
+    (-0.5 * z * z, -z / sd)
+}
+
+/// What a dense process has learnt.
+#[derive(Debug, Clone)]
+pub(crate) struct Learnt {
+    /// Every parameter a number, in the units of the user's features.
+    pub kernel: Kernel,
+    /// The same, no wider than a sparse search can use.
+    pub for_search: Kernel,
+    /// In the inner units of the targets.
+    pub hyper: Hyper,
+    /// Of the rows learnt from, in the inner units, without and with the log priors.
+    pub log_evidence: f64,
+    pub log_posterior: f64,
+    /// Nats of the log posterior above the log evidence of a constant with noise.
+    pub gain: f64,
+    pub evaluations: usize,
+}
+
+impl Learnt {
+    /// Whether the features tell anything of the targets.
+    pub fn has_structure(&self) -> bool {
+        self.gain >= STRUCTURE
+    }
+}
+
+/// What a kernel is learnt from.
+pub(in crate::rvm) struct Lesson<'a> {
+    /// Inputs in the user's units, targets of unit variance about 0.
+    pub rows: &'a DistinctRows,
+    /// Log of the noise variance, if it is known.
+    pub known_noise: Option<f64>,
+    /// Whether there is a constant.
+    pub bias: bool,
+    pub interrupt: &'a Interrupt,
+}
+
+/// A point of the climb.
+#[derive(Debug, Clone)]
+struct Peak {
+    kernel: Kernel,
+    hyper: Hyper,
+    log_evidence: f64,
+    log_posterior: f64,
+    evaluations: usize,
+}
+
+impl Lesson<'_> {
+    /// The parameters of `kernel` that its gamma asks to be learnt (all continuous ones, or none where gamma is a number), the
+    /// amplitude and the noise.
+    ///
+    /// # Errors
+    /// Features whose gamma would be out of the range of numbers; an interrupt before there is anything.
+    pub fn learn(&self, kernel: &Kernel, frame: &Frame) -> Result<Learnt> {
+        let rows = self.rows.with_inputs(frame.inside(self.rows.x.view()));
+        let constant = dense::constant_evidence(&rows);
+        let rule = kernel.learnt_rule();
+        let features = if rule.is_some() { frame.live.len() } else { 0 };
+        let priors = Priors::new(rows.count, features);
+        let mut peaks = vec![];
+        if features < 2 || rule != Some(GammaRule::EvidenceArd) {
+            peaks.push(self.climb(&rows, kernel, frame, &priors, false)?);
+        }
+        if features > 1 && rule != Some(GammaRule::EvidenceOne) {
+            peaks.push(self.climb(&rows, kernel, frame, &priors, true)?);
+        }
+        let evaluations = peaks.iter().map(|peak| peak.evaluations).sum();
+        let last = peaks.pop().expect("there is one climb at least");
+        let best = match peaks.pop() {
+            Some(one) if last.log_posterior <= one.log_posterior + priors.margin => one,
+            _ => last,
+        };
+        let gain = if features == 0 && rule.is_some() { f64::NEG_INFINITY } else { best.log_posterior - constant };
+        Ok(Learnt {
+            for_search: frame.outside(&floored(&best.kernel, frame))?,
+            kernel: frame.outside(&best.kernel)?,
+            hyper: best.hyper,
+            log_evidence: best.log_evidence,
+            log_posterior: best.log_posterior,
+            gain,
+            evaluations,
+        })
+    }
+
+    /// Up the gradient from the one start.
+    fn climb(&self, rows: &DistinctRows, kernel: &Kernel, frame: &Frame, priors: &Priors, per_feature: bool) -> Result<Peak> {
+        let learns = kernel.learnt_rule().is_some();
+        let features = frame.live.len().max(1);
+        let (gamma, prior) = gamma_prior(kernel, features, priors.length_sd);
+        let first = frame.kernel(kernel, gamma, per_feature);
+        let own: Vec<f64> = if learns { first.parameters().iter().map(|(_, v)| v.ln()).collect() } else { vec![] };
+        let gammas = first.gamma().map_or(0, |gamma| gamma.parameters().len()).min(own.len());
+        // The amplitude is that of a kernel that is 1 where rows are equal.
+        let size = mean_diagonal(&first, &rows.x).max(f64::MIN_POSITIVE).ln();
+        let learns_noise = self.known_noise.is_none();
+        let mut start = vec![-size];
+        start.extend(&own);
+        start.extend(learns_noise.then_some(FIRST_NOISE.ln()));
+        let mut bounds = vec![(AMPLITUDE.0 - size, AMPLITUDE.1 - size)];
+        bounds.extend(own.iter().enumerate().map(|(k, v)| if k < gammas { GAMMA } else { (v - OTHERS, v + OTHERS) }));
+        bounds.extend(learns_noise.then_some(NOISE));
+        let at = |x: &[f64]| {
+            let values: Vec<f64> = x[1..=own.len()].iter().map(|v| v.exp()).collect();
+            let kernel = if learns { first.with_parameters(&values) } else { first.clone() };
+            // Of known noise that is smaller than any that is learnt the matrix might have no factor.
+            let log_noise = self.known_noise.map_or_else(|| x[own.len() + 1], |known| known.max(NOISE.0));
+            (kernel, Hyper { log_amplitude: x[0], log_noise })
+        };
+        let prior_of = |k: usize, x: f64| match k {
+            0 => priors.amplitude.map(|prior| log_normal(x + size, prior)),
+            k if k <= gammas => Some(log_normal(x, prior)),
+            k if k <= own.len() => Some(log_normal(x, (own[k - 1], OTHERS_SD))),
+            _ => Some(log_normal(x, priors.noise)),
+        };
+        let constant = if self.bias { CONSTANT } else { 0.0 };
+        let outputs = rows.t.ncols() as f64;
+        let limits = Limits {
+            evaluations: if per_feature { EVALUATIONS_PER_FEATURE } else { EVALUATIONS },
+            tolerance: TOLERANCE * rows.count * outputs,
+            patience: 2,
+            step: STEP,
+        };
+        let mut best: Option<Peak> = None;
+        let peak = lbfgs::maximise(&start, &bounds, limits, |x| {
+            let (kernel, hyper) = at(x);
+            if self.interrupt.is_raised_by_hand() {
+                return Err(Error::Interrupted);
+            }
+            // Once the time is up no step succeeds, which ends it.
+            if best.is_some() && self.interrupt.is_late() {
+                return Ok(None);
+            }
+            let Some(Evidence { value, by_amplitude, by_noise, by_parameters }) =
+                dense::evidence(rows, &kernel, hyper, constant, learns)?
+            else {
+                return Ok(None);
+            };
+            let mut slope = vec![by_amplitude];
+            slope.extend(by_parameters);
+            slope.extend(learns_noise.then_some(by_noise));
+            let mut posterior = value;
+            for (k, slope) in slope.iter_mut().enumerate() {
+                if let Some((log, derivative)) = prior_of(k, x[k]) {
+                    posterior += log;
+                    *slope += derivative;
+                }
+            }
+            if best.as_ref().is_none_or(|best| posterior > best.log_posterior) {
+                best = Some(Peak { kernel, hyper, log_evidence: value, log_posterior: posterior, evaluations: 0 });
+            }
+            Ok(Some((posterior, slope)))
+        })?;
+        let best = best.ok_or(Error::Singular { columns: rows.len(), jitter: 0.0 })?;
+        Ok(Peak { evaluations: peak.map_or(1, |peak| peak.evaluations), ..best })
+    }
+}
+
+/// Where gamma begins, in units of the features' spread, and the mean and standard deviation of its log.
+///
+/// gamma = 1 / (2 l^2) for squared differences, 1 / l for absolute ones; products are of the size of the number of features.
+fn gamma_prior(kernel: &Kernel, features: usize, length_sd: f64) -> (f64, (f64, f64)) {
+    let d = features as f64;
+    let root2 = 2f64.sqrt();
+    match kernel.form() {
+        Form::Absolutes(_) => (1.0 / d, (-root2 - d.ln(), length_sd)),
+        Form::Products(_) => (1.0 / d, (-d.ln(), 2.0 * length_sd)),
+        Form::Squares(_) | Form::Other => (0.5 / d, (-2.0 * root2 - d.ln() - 2f64.ln(), 2.0 * length_sd)),
+    }
+}
+
+/// Mean of k(x, x) over rows `x`, [n, D].
+fn mean_diagonal(kernel: &Kernel, x: &Array2<f64>) -> f64 {
+    if kernel.is_local() {
+        return 1.0;
+    }
+    let mut own = Array2::zeros((1, 1));
+    let of_row = |row: ArrayView1<f64>| {
+        let row = row.insert_axis(Axis(0));
+        kernel.block(row, row, own.view_mut());
+        own[[0, 0]].abs()
+    };
+    x.outer_iter().map(of_row).sum::<f64>() / x.nrows().max(1) as f64
+}
+
+/// A kernel in the units of the frame that is no wider than a sparse search can use.
+fn floored(kernel: &Kernel, frame: &Frame) -> Kernel {
+    let gamma: f64 = kernel.gamma().map_or(0.0, |gamma| (0..frame.live.len()).map(|k| gamma.at(k)).sum());
+    let distance = match kernel.form() {
+        _ if !kernel.is_local() || gamma == 0.0 || gamma.is_nan() => return kernel.clone(),
+        Form::Absolutes(_) => MEAN_DIFFERENCE * gamma,
+        _ => 2.0 * gamma,
+    };
+    kernel.times_gamma((LEAST_DISTANCE / distance).max(1.0))
+}
