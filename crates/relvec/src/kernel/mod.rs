@@ -176,7 +176,6 @@ impl Kernel {
         }
     }
 
-<<<<<<< HEAD
     /// k(x_i, x_i) of each row of `x`, [n, D]: `[n]`. The kernel is resolved.
     pub(crate) fn diagonal(&self, x: ArrayView2<f64>) -> Array1<f64> {
         if self.is_local() {
@@ -190,8 +189,6 @@ impl Kernel {
         x.axis_chunks_iter(Axis(0), 1).map(own).collect()
     }
 
-=======
->>>>>>> main
     /// The rule of gamma, where targets have a say in it.
     pub(crate) fn learnt_rule(&self) -> Option<GammaRule> {
         match self.gamma() {

@@ -17,7 +17,7 @@
 
 use std::f64::consts::PI;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 
 use super::rows::DistinctRows;
 use crate::error::{Error, Result};
@@ -56,7 +56,8 @@ struct Solved {
     lambda: Vec<f64>,
     /// F' / sqrt(lambda), [P, n].
     scaled: Array2<f64>,
-    factor: Cholesky,
+    /// L, [P, P].
+    lower: Array2<f64>,
     mean: Array2<f64>,
     /// t - F m, [n, R].
     left: Array2<f64>,
@@ -79,16 +80,28 @@ impl Fitc<'_> {
         scaled.outer_iter_mut().for_each(|mut row| row *= &roots);
         let mut a = linalg::gram(scaled.t());
         a.diag_mut().slice_mut(s![first..]).mapv_inplace(|v| v + 1.0 / ratio);
-        let factor = match Cholesky::new(a, 0.0) {
-            Ok(factor) => factor,
-            Err(Error::Singular { .. }) => return Ok(None),
+        let targets = &self.rows.t * &roots.insert_axis(Axis(1));
+        let (mean, lower) = match Cholesky::new(a, 0.0) {
+            Ok(factor) => {
+                let mut mean = linalg::times(scaled.view(), targets.view());
+                factor.solve(mean.view_mut());
+                (mean, factor.lower)
+            }
+            // Where A has no factor in 64-bit numbers: by QR of its root, whose condition is the root of that of A.
+            Err(Error::Singular { .. }) => {
+                let mut prior = Array2::zeros((m, p));
+                prior.slice_mut(s![.., first..]).diag_mut().fill((1.0 / ratio).sqrt());
+                let stacked = concatenate![Axis(0), scaled.t(), prior];
+                let stacked_targets = concatenate![Axis(0), targets, Array2::zeros((m, targets.ncols()))];
+                linalg::least_squares(stacked.view(), stacked_targets.view())
+            }
             Err(error) => return Err(error),
         };
-        let targets = &self.rows.t * &roots.insert_axis(Axis(1));
-        let mut mean = linalg::times(scaled.view(), targets.view());
-        factor.solve(mean.view_mut());
+        if !lower.diag().iter().all(|v| v.is_finite() && *v > 0.0) {
+            return Ok(None);
+        }
         let left = self.left(&mean);
-        Ok(Some(Solved { lambda, scaled, factor, mean, left }))
+        Ok(Some(Solved { lambda, scaled, lower, mean, left }))
     }
 
     /// t - F m, [n, R].
@@ -104,12 +117,12 @@ impl Fitc<'_> {
     /// At rho = exp(`log_ratio`) and noise variances exp(`log_noise`), `[R]`; `None` where there is no value.
     pub fn evidence(&self, log_ratio: f64, log_noise: &[f64]) -> Result<Option<Evidence>> {
         let ratio = log_ratio.exp();
-        let Some(Solved { lambda, mut scaled, factor, mean, left }) = self.solve(ratio)? else { return Ok(None) };
+        let Some(Solved { lambda, mut scaled, lower, mean, left }) = self.solve(ratio)? else { return Ok(None) };
         let (m, n) = self.features.dim();
         let free = (n - self.first()) as f64;
-        let logs = lambda.iter().map(|v| v.ln()).sum::<f64>() + factor.log_det() + m as f64 * log_ratio;
+        let logs = lambda.iter().map(|v| v.ln()).sum::<f64>() + 2.0 * lower.diag().iter().map(|v| v.ln()).sum::<f64>() + m as f64 * log_ratio;
         // P_nn lambda_n = 1 - |inv(L) F_n|^2 / lambda_n.
-        linalg::solve_lower(factor.lower.view(), scaled.view_mut());
+        linalg::solve_lower(lower.view(), scaled.view_mut());
         let mut own = vec![1.0; n];
         scaled.outer_iter().for_each(|row| own.iter_mut().zip(row).for_each(|(own, v)| *own -= v * v));
         let noisy = |n: usize| 1.0 / (lambda[n] * self.rows.weights[n]);
@@ -131,7 +144,7 @@ impl Fitc<'_> {
     /// At rho = exp(`log_ratio`); `None` where A has no factor.
     pub fn weights(&self, log_ratio: f64) -> Result<Option<Weights>> {
         let ratio = log_ratio.exp();
-        let Some(Solved { lambda, factor, mut mean, left, .. }) = self.solve(ratio)? else { return Ok(None) };
+        let Some(Solved { lambda, lower, mut mean, left, .. }) = self.solve(ratio)? else { return Ok(None) };
         // One step from what the means leave: they have the digits of the rows then, not those of A.
         let first = self.first();
         let pull = &left / &Array1::from_vec(lambda).insert_axis(Axis(1));
@@ -139,8 +152,131 @@ impl Fitc<'_> {
         step.slice_mut(s![..first, ..]).assign(&pull.sum_axis(Axis(0)).insert_axis(Axis(0)).slice(s![..first, ..]));
         linalg::product(false, 1.0, self.features, pull.view(), step.slice_mut(s![first.., ..]));
         step.slice_mut(s![first.., ..]).scaled_add(-1.0 / ratio, &mean.slice(s![first.., ..]));
-        factor.solve(step.view_mut());
+        linalg::solve_lower(lower.view(), step.view_mut());
+        linalg::solve_lower_transposed(lower.view(), step.view_mut());
         mean += &step;
-        Ok(Some(Weights { factor: factor.lower, mean }))
+        Ok(Some(Weights { factor: lower, mean }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Kernel, Linear, Poly, Rbf};
+    use crate::report::Interrupt;
+    use crate::rvm::learn::pivots::Pivots;
+
+    const COUNT: usize = 30;
+
+    fn rows(outputs: usize) -> DistinctRows {
+        let wave = |i: usize, k: usize| (0.618_033_988_75 * (i * (k + 1) + 3 * k) as f64).fract();
+        let x = Array2::from_shape_fn((COUNT, 2), |(i, d)| 2.0 * wave(i, d) - 1.0);
+        let t = Array2::from_shape_fn((COUNT, outputs), |(i, k)| (3.0 * x[[i, 0]] + k as f64).sin() + 0.3 * wave(i, k + 5) + 2.0);
+        let weights: Vec<f64> = (0..COUNT).map(|i| 0.5 + wave(i, 7)).collect();
+        let factors: Vec<f64> = (0..COUNT).map(|i| 0.7 + wave(i, 9)).collect();
+        DistinctRows::new(x.view(), t.view(), &weights, &factors)
+    }
+
+    /// Log evidence of N x N covariances of the process with FITC's diagonal, and P t.
+    fn direct(rows: &DistinctRows, spanned: &Array2<f64>, d: &[f64], bias: bool, ratio: f64, noise: &[f64]) -> (f64, Array2<f64>) {
+        let mut s = spanned * ratio;
+        s.diag_mut().iter_mut().zip(d).zip(&rows.weights).for_each(|((s, d), c)| *s += ratio * d + 1.0 / c);
+        let factor = Cholesky::new(s, 0.0).unwrap();
+        let mut inverse = Array2::eye(rows.len());
+        factor.solve(inverse.view_mut());
+        let ones = Array2::ones((rows.len(), 1));
+        let solved = inverse.dot(&ones);
+        let g = solved.sum();
+        let p = if bias { &inverse - &solved.dot(&solved.t()) / g } else { inverse };
+        let pt = p.dot(&rows.t);
+        let free = rows.len() as f64 - f64::from(u8::from(bias));
+        let value = noise.iter().enumerate().map(|(k, noise)| {
+            let log = factor.log_det() + if bias { g.ln() } else { 0.0 };
+            let quad = rows.t.column(k).dot(&pt.column(k));
+            -0.5 * (free * (2.0 * PI * noise).ln() + log + quad / noise) + rows.rest(k, noise.ln()).0
+        });
+        (value.sum(), pt)
+    }
+
+    fn pivots<'a>(kernel: &'a Kernel, rows: &'a DistinctRows, most: usize) -> Pivots<'a> {
+        let all: Vec<usize> = (0..rows.len()).collect();
+        let mut pivots = Pivots::new(kernel, rows.x.view()).unwrap();
+        pivots.complete(&[], &all, most, |_| false, &Interrupt::default()).unwrap();
+        pivots
+    }
+
+    /// With all rows as centres it is the dense process itself; with few, one and none the low-rank one. Kernels of which
+    /// k(x, x) is not 1.
+    #[test]
+    fn evidence_and_means_are_those_of_n_by_n_matrices() {
+        let kernels: [Kernel; 3] =
+            [Rbf { gamma: 2.0.into() }.into(), Linear {}.into(), Poly { gamma: 1.0.into(), coef0: 1.0, degree: 3 }.into()];
+        for ((kernel, bias), outputs) in kernels.iter().zip([true, false, true]).zip([1, 3, 2]) {
+            let rows = rows(outputs);
+            let mut k = Array2::zeros((COUNT, COUNT));
+            kernel.block(rows.x.view(), rows.x.view(), k.view_mut());
+            for most in [COUNT, 5, 1, 0] {
+                let pivots = pivots(kernel, &rows, most);
+                let fitc = Fitc { rows: &rows, features: pivots.features(), residual: pivots.residual(), bias };
+                let spanned = pivots.features().t().dot(&pivots.features());
+                if most == COUNT {
+                    assert!((&spanned - &k).iter().all(|d| d.abs() < 1e-12));
+                }
+                for (log_ratio, noise) in [(2.0, [0.1, 0.3, 0.02]), (8.0, [1e-4, 1e-3, 2.0])] {
+                    let noise = &noise[..outputs];
+                    let (expected, pt) = direct(&rows, &spanned, pivots.residual(), bias, f64::exp(log_ratio), noise);
+                    let logs: Vec<f64> = noise.iter().map(|v| v.ln()).collect();
+                    let found = fitc.evidence(log_ratio, &logs).unwrap().unwrap();
+                    assert!((found.value - expected).abs() < 1e-10 * expected.abs().max(1.0), "{most}: {} {expected}", found.value);
+                    // inv(Lambda) (t - F m) = P t.
+                    let Weights { mean, .. } = fitc.weights(log_ratio).unwrap().unwrap();
+                    let lambda = pivots.residual().iter().zip(&rows.weights).map(|(d, c)| f64::exp(log_ratio) * d + 1.0 / c);
+                    let own = fitc.left(&mean) / &lambda.collect::<Array1<f64>>().insert_axis(Axis(1));
+                    let size = pt.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+                    assert!((&own - &pt).iter().all(|d| d.abs() < 1e-9 * size), "{most}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_differences() {
+        let kernel: Kernel = Rbf { gamma: 3.0.into() }.into();
+        let rows = rows(2);
+        for (most, bias) in [(COUNT, true), (6, true), (6, false), (0, true)] {
+            let pivots = pivots(&kernel, &rows, most);
+            let fitc = Fitc { rows: &rows, features: pivots.features(), residual: pivots.residual(), bias };
+            for at in [[1.0, -2.0, -1.0], [9.0, -7.0, -4.0]] {
+                let value = |k: usize, h: f64| {
+                    let mut x = at;
+                    x[k] += h;
+                    fitc.evidence(x[0], &x[1..]).unwrap().unwrap().value
+                };
+                let exact = fitc.evidence(at[0], &at[1..]).unwrap().unwrap();
+                let h = 1e-5;
+                for (k, got) in [exact.by_ratio, exact.by_noise[0], exact.by_noise[1]].into_iter().enumerate() {
+                    let expected = (value(k, h) - value(k, -h)) / (2.0 * h);
+                    assert!((got - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{most} {k}: {got} instead of {expected}");
+                }
+            }
+        }
+    }
+
+    /// Noise so small that A is beyond the condition that a Cholesky factor stands: the same by QR.
+    #[test]
+    fn tiny_noise_has_a_value() {
+        let kernel: Kernel = Rbf { gamma: 0.1.into() }.into();
+        let rows = rows(1);
+        let pivots = pivots(&kernel, &rows, COUNT);
+        let fitc = Fitc { rows: &rows, features: pivots.features(), residual: pivots.residual(), bias: true };
+        let values: Vec<f64> =
+            (0..12).map(|k| fitc.evidence(15.0 + 3.0 * k as f64, &[-20.0]).unwrap().unwrap().value).collect();
+        assert!(values.iter().all(|v| v.is_finite()), "{values:?}");
+        // Targets that noise of e^-20 does not explain: any amplitude more fits them better.
+        assert!(values.windows(2).all(|pair| pair[1] > pair[0]), "{values:?}");
+        // By numbers of 60 digits.
+        for (value, expected) in values.iter().zip([-50225723.17338062, -44789987.35659919, -35266257.84693948]) {
+            assert!((value - expected).abs() < 1e-4 * expected.abs(), "{value} instead of {expected}");
+        }
     }
 }

@@ -64,6 +64,11 @@ impl<'a> Pivots<'a> {
         self.features().select(Axis(1), &self.centres).reversed_axes()
     }
 
+    /// Mean of k(x, x).
+    pub fn mean_diagonal(&self) -> f64 {
+        self.diagonal.sum() / self.diagonal.len() as f64
+    }
+
     /// Mean over the first points of `weights` times their residuals.
     pub fn mean_residual(&self, weights: &[f64]) -> f64 {
         weights.iter().zip(&self.residual).map(|(c, d)| c * d).sum::<f64>() / weights.len() as f64
