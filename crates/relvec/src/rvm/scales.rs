@@ -54,6 +54,10 @@ const LEAST_LEAP: f64 = 4.0;
 const LEAPS: usize = 8;
 const LEAP_ROWS: usize = 1000;
 const LEAP_LANDMARKS: usize = 150;
+/// Where a dense process has switched a feature off there is no gradient left: no gamma of it (of features of unit variance) is
+/// below this in a start; and the start is the best of these factors on all of its gammas.
+const LEAST_PROCESS_GAMMA: f64 = 1e-4;
+const PROCESS_FACTORS: [f64; 3] = [1.0, 2.0, 4.0];
 /// With many kernels one start has no gamma below this share of the largest.
 const LIFTED: f64 = 0.05;
 /// Features with less than this share of the largest gamma are tried without, which is this share.
@@ -111,15 +115,18 @@ pub(super) struct Settled {
 /// The kernel of highest evidence, and how it was found. `start`: when the fit began.
 pub(super) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<Settled> {
     let begin = Instant::now();
-    if table.rows.nrows() <= choice::MOST_ROWS
-        && let Some(Choice { learnt, search }) = choice::by_process(rvm, table)?
+    let processes = choice::by_process(rvm, table)?;
+    if let Some(Choice { mut learnt, search }) = processes.clone()
+        && table.rows.nrows() <= choice::MOST_ROWS
     {
+        let learnt = learnt.swap_remove(search.chosen);
         return Ok(Settled { kernel: learnt.for_search.clone(), search: Some(search), learnt: Some(learnt) });
     }
     let search = Search::new(rvm, table, start)?;
     let (mut tried, mut best): (Vec<KernelTrial>, Option<(Kernel, usize)>) = (vec![], None);
-    for kernel in rvm.to_try() {
-        let (kernel, trial) = search.learn(kernel)?;
+    for (k, kernel) in rvm.to_try().iter().enumerate() {
+        let process = processes.as_ref().and_then(|choice| choice.learnt.get(k));
+        let (kernel, trial) = search.learn(kernel, process)?;
         let before = best.as_ref().map_or(f64::NEG_INFINITY, |(_, k)| tried[*k].log_evidence);
         if best.is_none() || trial.log_evidence > before {
             best = Some((kernel, tried.len()));
@@ -222,7 +229,9 @@ impl<'a> Search<'a> {
     }
 
     /// One kernel with its parameters learnt, if it asks for that, and its trial.
-    fn learn(&self, kernel: &Kernel) -> Result<(Kernel, KernelTrial)> {
+    ///
+    /// `process`: what a dense process has made of some rows, to begin from as well.
+    fn learn(&self, kernel: &Kernel, process: Option<&Learnt>) -> Result<(Kernel, KernelTrial)> {
         let only = |fit: Fit| {
             let (name, degree) = (kernel.name(), kernel.degree());
             let trial = KernelTrial::new(name, degree, fit.kernel.parameters(), fit.log_evidence, Some(fit.vectors));
@@ -231,13 +240,18 @@ impl<'a> Search<'a> {
         let Some(rule) = kernel.learnt_rule() else {
             return Ok(only(self.trial(kernel.resolve(&self.table.data_scale())?)?));
         };
-        let scene = self.scene(kernel, rule)?;
+        let rule = match (rule, process) {
+            (GammaRule::Evidence, Some(learnt)) if !learnt.per_feature => GammaRule::EvidenceOne,
+            (GammaRule::Evidence, _) => GammaRule::EvidenceArd,
+            (rule, _) => rule,
+        };
+        let scene = self.scene(kernel)?;
         if self.table.repairs.constant_target {
             return Ok(only(self.trial(scene.outside(&scene.first)?)?));
         }
         let mut evaluations = 0;
         let width = self.width(&scene, &mut evaluations)?;
-        let (begin, end) = self.climb(&scene, &width, rule, &mut evaluations)?;
+        let (begin, end) = self.climb(&scene, &width, process, rule, &mut evaluations)?;
         let (count, constant) = self.table.count_of(&self.rows);
         let outside = |inner: f64| self.table.log_evidence_out(inner + constant, count);
         let shared_log_evidence = Some([outside(begin), outside(end.log_evidence)]);
@@ -247,17 +261,10 @@ impl<'a> Search<'a> {
             let (kernel, trial) = only(self.trial(learnt)?);
             return Ok((kernel, KernelTrial { shared_log_evidence, evaluations, ..trial }));
         }
-        // What the gradient finds on some rows, with a shared precision, has to hold in fits: the width of the rule
-        // "scale", or the best single one, is kept unless another fit is better.
-        let mut plain = kernel.with_gamma(Gamma::Rule(GammaRule::Scale)).resolve(&self.table.data_scale())?;
-        if let (GammaRule::EvidenceArd, Some(Gamma::Value(gamma))) = (rule, plain.gamma()) {
-            plain = plain.with_gamma(vec![*gamma; self.table.rows.ncols()].into());
-        }
-        let mut best = self.trial(plain)?;
+        // What the gradient finds on some rows, with a shared precision, has to hold in fits: the best single width is kept
+        // unless another fit is better.
+        let mut best = self.trial(scene.outside(&width.kernel)?)?;
         let start_log_evidence = Some(best.log_evidence);
-        if rule == GammaRule::EvidenceArd {
-            best.replace_if_higher(self.trial(scene.outside(&width.kernel)?)?);
-        }
         let mut factor = self.multiplied(&learnt, &mut best)?.unwrap_or(1.0);
         let mut more_rows = None;
         if rule == GammaRule::EvidenceArd
@@ -316,7 +323,7 @@ impl<'a> Search<'a> {
             return Ok(None);
         }
         let search = Search::of(self.rvm, self.table, self.start, size, MORE_LANDMARKS)?;
-        let scene = search.scene(kernel, GammaRule::EvidenceArd)?;
+        let scene = search.scene(kernel)?;
         let Some(begin) = scene.shared(&scene.inside(best), search.many, log_a, evaluations)? else { return Ok(None) };
         let climb = Climb { together: false, landmarks: search.many, most: MORE_EVALUATIONS };
         let end = scene.ascend(&begin, &begin.kernel, climb, evaluations)?;
@@ -357,23 +364,19 @@ impl<'a> Search<'a> {
     }
 
     /// The rows as `kernel` sees them, and its first gamma.
-    fn scene(&self, kernel: &Kernel, rule: GammaRule) -> Result<Scene<'_>> {
+    fn scene(&self, kernel: &Kernel) -> Result<Scene<'_>> {
         let (table, moments) = (self.table, &self.moments);
         let products = matches!(kernel.form(), Form::Products(_));
         let spread = if products { &moments.size } else { &moments.deviation };
         let dead: Vec<bool> = spread.iter().map(|s| *s == 0.0).collect();
         let live = dead.iter().filter(|dead| !**dead).count().max(1) as f64;
         let power = if matches!(kernel.form(), Form::Absolutes(_)) { 1 } else { 2 };
-        let largest = spread.iter().fold(0.0f64, |m, s| m.max(*s));
-        let mean = largest * (spread.iter().map(|s| (s / largest).powi(2)).sum::<f64>() / live).sqrt();
-        // Of one gamma the unit is common to all features.
-        let common = |s: f64| if rule == GammaRule::EvidenceArd { s } else { mean };
-        let unit = |s: f64| if common(s) > 0.0 { 2f64.powi(common(s).log2().round() as i32) } else { 1.0 };
+        let unit = |s: f64| if s > 0.0 { 2f64.powi(s.log2().round() as i32) } else { 1.0 };
         let units: Array1<f64> = spread.iter().map(|s| unit(*s)).collect();
-        let gamma = |s: f64| if common(s) > 0.0 { (unit(s) / common(s)).powi(power) / live } else { 1.0 / live };
-        let gamma = match rule {
-            GammaRule::EvidenceArd => Gamma::PerFeature(spread.iter().map(|s| gamma(*s)).collect()),
-            _ => Gamma::Value(gamma(mean)),
+        let gamma = |s: f64| if s > 0.0 { (unit(s) / s).powi(power) / live } else { 1.0 / live };
+        let gamma = match spread[..] {
+            [s] => Gamma::Value(gamma(s)),
+            _ => Gamma::PerFeature(spread.iter().map(|s| gamma(*s)).collect()),
         };
         if !units.iter().all(|u| u.is_normal() && u.powi(power).is_normal()) {
             let error = Error::Overflow { what: "gamma for features of that spread, or its inverse,".into() };
@@ -433,7 +436,14 @@ impl<'a> Search<'a> {
 
     /// From the best single width up the gradient. Returns the log evidence at that width and what was found, both
     /// with all landmarks.
-    fn climb(&self, scene: &Scene, width: &Found, rule: GammaRule, evaluations: &mut usize) -> Result<(f64, Found)> {
+    fn climb(
+        &self,
+        scene: &Scene,
+        width: &Found,
+        process: Option<&Learnt>,
+        rule: GammaRule,
+        evaluations: &mut usize,
+    ) -> Result<(f64, Found)> {
         let ard = rule == GammaRule::EvidenceArd;
         let ascend_by = |start: &Found, landmarks: usize, most: usize, evaluations: &mut usize| {
             let climb = Climb { together: !ard, landmarks, most };
@@ -447,6 +457,9 @@ impl<'a> Search<'a> {
             let mut starts =
                 vec![width.clone(), Found { log_a: low, kernel: width.kernel.times_gamma((-WIDER).exp()), ..*width }];
             starts.extend((width.log_a > low).then(|| Found { log_a: low, ..width.clone() }));
+            if let Some(learnt) = process {
+                starts.extend(self.of_process(scene, learnt, width.log_a, evaluations)?);
+            }
             for start in starts {
                 let found = ascend(&start, self.few, evaluations)?;
                 if found.log_evidence > best.log_evidence {
@@ -488,6 +501,22 @@ impl<'a> Search<'a> {
             Some(begin) if begin.log_evidence > end.log_evidence => Ok((begin.log_evidence, begin)),
             begin => Ok((begin.map_or(f64::NAN, |b| b.log_evidence), end)),
         }
+    }
+
+    /// The kernel of a dense process, its features of no use given some of their own, and all gammas times the best of some
+    /// factors: a process on few rows wants wider kernels than many rows do.
+    fn of_process(&self, scene: &Scene, learnt: &Learnt, log_a: f64, evaluations: &mut usize) -> Result<Option<Found>> {
+        let kernel = scene.inside(&learnt.kernel);
+        let Some(Gamma::PerFeature(gammas)) = kernel.gamma() else { return Ok(None) };
+        let kernel = kernel.with_gamma(gammas.iter().map(|gamma| gamma.max(LEAST_PROCESS_GAMMA)).collect::<Vec<f64>>().into());
+        let mut best: Option<Found> = None;
+        for factor in PROCESS_FACTORS {
+            let Some(found) = scene.shared(&kernel.times_gamma(factor), self.few, log_a, evaluations)? else { break };
+            if best.as_ref().is_none_or(|best| found.log_evidence > best.log_evidence) {
+                best = Some(found);
+            }
+        }
+        Ok(best)
     }
 
     /// The same with next to no gamma for features that gain less than a parameter costs, half a log N nats: the

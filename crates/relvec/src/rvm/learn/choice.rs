@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ndarray::Array2;
+use ndarray::{Array2, Axis};
 
 use super::dense::Hyper;
 use super::frame::{Frame, Moments};
@@ -24,9 +24,10 @@ pub(in crate::rvm) const MOST_ROWS: usize = 3000;
 /// A count of zero counts as this: the median of its rate's posterior is near it.
 const HALF: f64 = 0.5;
 
-/// A kernel by a dense process, and how it was found.
+/// What dense processes have learnt of the kernels to try, and which is the best.
+#[derive(Clone)]
 pub(in crate::rvm) struct Choice {
-    pub learnt: Learnt,
+    pub learnt: Vec<Learnt>,
     pub search: KernelSearch,
 }
 
@@ -51,33 +52,32 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choi
         return Ok(None);
     }
     let places = Landmarks::any(table.rows.nrows(), ROWS, rvm.seed);
-    let all = surrogate(table);
-    let outputs = all.t.ncols();
+    let surrogate = Surrogate::of(table);
     let weights = table.sample_weights();
     let of = |v: &[f64]| -> Vec<f64> { places.iter().map(|n| v[*n]).collect() };
-    let x = table.rows.select(ndarray::Axis(0), &places);
-    let t = all.t.select(ndarray::Axis(0), &places);
-    let rows = DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&all.factors));
+    let x = table.rows.select(Axis(0), &places);
+    let t = surrogate.t.select(Axis(0), &places);
+    let rows = DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&surrogate.factors));
     let moments = Moments::new(table.rows.view(), &weights);
-    let lesson = Lesson { rows: &rows, known_noise: all.known_noise, bias: rvm.bias, interrupt: &table.interrupt };
-    let (mut tried, mut best): (Vec<KernelTrial>, Option<(Learnt, usize)>) = (vec![], None);
+    let lesson = Lesson { rows: &rows, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &table.interrupt };
+    let (mut tried, mut all_learnt): (Vec<KernelTrial>, Vec<Learnt>) = (vec![], vec![]);
     for kernel in rvm.to_try() {
         let own = if kernel.learnt_rule().is_some() { kernel.clone() } else { kernel.resolve(&table.data_scale())? };
         let own = if table.is_real() { own } else { own.with_one_width() };
-        let learnt = lesson.learn(&own, &Frame::new(&own, &moments, table.rows.view())?)?;
-        tried.push(trial(&learnt, &rows, &all.scale));
-        if best.as_ref().is_none_or(|(best, _)| learnt.log_posterior > best.log_posterior) {
-            best = Some((learnt, tried.len() - 1));
-        }
+        let mut learnt = lesson.learn(&own, &Frame::new(&own, &moments, table.rows.view())?)?;
+        // What some rows do not tell all may.
+        learnt.has_structure |= places.len() < table.rows.nrows();
+        tried.push(trial(&learnt, &rows, &surrogate.scale));
+        all_learnt.push(learnt);
         if table.interrupt.is_late() {
             break;
         }
     }
-    let (learnt, chosen) = best.expect("there is a kernel to try");
+    let by_posterior = |j: &usize, k: &usize| all_learnt[*j].log_posterior.total_cmp(&all_learnt[*k].log_posterior);
+    let chosen = (0..all_learnt.len()).rev().max_by(by_posterior).expect("there is a kernel to try");
     let seconds = begin.elapsed().as_secs_f64();
     let search = KernelSearch { tried, chosen, rows: places.len(), landmarks: rows.len(), trial_rows: 0, seconds };
-    debug_assert_eq!(outputs, all.scale.len());
-    Ok(Some(Choice { learnt, search }))
+    Ok(Some(Choice { learnt: all_learnt, search }))
 }
 
 /// A report of a process in the user's units; `scale`: of each target, `[R]`.
@@ -100,36 +100,38 @@ fn trial(learnt: &Learnt, rows: &DistinctRows, scale: &[f64]) -> KernelTrial {
     }
 }
 
-/// What a process is to learn of the targets of a table: real ones as they are, the labels of classes, the log rates of counts.
-fn surrogate(table: &Table) -> Surrogate {
-    let (n, weights) = (table.rows.nrows(), table.sample_weights());
-    let ones = || vec![1.0; n];
-    if table.rvm.likelihood.as_dyn().counts() {
-        let rate = |row: usize| ((table.real_target(row) + HALF) / table.exposure(row)).ln();
-        let factors = (0..n).map(|row| table.real_target(row) + HALF).collect();
-        let (t, scale) = standardised(Array2::from_shape_fn((n, 1), |(row, _)| rate(row)), &weights);
-        return Surrogate { t, factors, scale, known_noise: None };
-    }
-    if !table.is_real() {
-        // Of two classes one label says both.
-        let first = if matches!(table.rvm.likelihood, Likelihood::Softmax(_)) { 0 } else { 1 };
-        let label = |(row, k): (usize, usize)| f64::from(table.targets[row] == (first + k) as f64);
-        let columns = if first == 0 { table.outputs + 1 } else { 1 };
-        let (t, scale) = standardised(Array2::from_shape_fn((n, columns), label), &weights);
-        return Surrogate { t, factors: ones(), scale, known_noise: None };
-    }
-    let t = Array2::from_shape_fn((n, table.outputs), |(row, k)| table.targets[row * table.outputs + k]);
-    let fixed = table.noise.iter().map(|noise| match noise {
-        Noise::Fixed(beta) if table.known_noise || matches!(table.rvm.likelihood.as_dyn().noise(), NoiseModel::Fixed(_)) => {
-            Some(-beta.ln())
+impl Surrogate {
+    /// What a process is to learn of the targets of a table: real ones as they are, the labels of classes, the log rates of counts.
+    fn of(table: &Table) -> Surrogate {
+        let (n, weights) = (table.rows.nrows(), table.sample_weights());
+        let ones = || vec![1.0; n];
+        if table.rvm.likelihood.as_dyn().counts() {
+            let rate = |row: usize| ((table.real_target(row) + HALF) / table.exposure(row)).ln();
+            let factors = (0..n).map(|row| table.real_target(row) + HALF).collect();
+            let (t, scale) = standardised(Array2::from_shape_fn((n, 1), |(row, _)| rate(row)), &weights);
+            return Surrogate { t, factors, scale, known_noise: None };
         }
-        _ => None,
-    });
-    // Of several outputs the typical one.
-    let fixed: Option<Vec<f64>> = fixed.collect();
-    let known_noise = fixed.map(|logs| logs.iter().sum::<f64>() / logs.len() as f64);
-    let factors = table.factors.as_ref().map_or_else(ones, |factors| factors.factor.clone());
-    Surrogate { t, factors, scale: table.units.iter().map(|units| units.scale).collect(), known_noise }
+        if !table.is_real() {
+            // Of two classes one label says both.
+            let first = if matches!(table.rvm.likelihood, Likelihood::Softmax(_)) { 0 } else { 1 };
+            let label = |(row, k): (usize, usize)| f64::from(table.targets[row] == (first + k) as f64);
+            let columns = if first == 0 { table.outputs + 1 } else { 1 };
+            let (t, scale) = standardised(Array2::from_shape_fn((n, columns), label), &weights);
+            return Surrogate { t, factors: ones(), scale, known_noise: None };
+        }
+        let t = Array2::from_shape_fn((n, table.outputs), |(row, k)| table.targets[row * table.outputs + k]);
+        let fixed = table.noise.iter().map(|noise| match noise {
+            Noise::Fixed(beta) if table.known_noise || matches!(table.rvm.likelihood.as_dyn().noise(), NoiseModel::Fixed(_)) => {
+                Some(-beta.ln())
+            }
+            _ => None,
+        });
+        // Of several outputs the typical one.
+        let fixed: Option<Vec<f64>> = fixed.collect();
+        let known_noise = fixed.map(|logs| logs.iter().sum::<f64>() / logs.len() as f64);
+        let factors = table.factors.as_ref().map_or_else(ones, |factors| factors.factor.clone());
+        Surrogate { t, factors, scale: table.units.iter().map(|units| units.scale).collect(), known_noise }
+    }
 }
 
 /// Columns about their means, of unit variance, by weights `[N]`; and their standard deviations.

@@ -85,14 +85,11 @@ pub(crate) struct Learnt {
     pub log_posterior: f64,
     /// Nats of the log posterior above the log evidence of a constant with noise.
     pub gain: f64,
-    pub evaluations: usize,
-}
-
-impl Learnt {
     /// Whether the features tell anything of the targets.
-    pub fn has_structure(&self) -> bool {
-        self.gain >= STRUCTURE
-    }
+    pub has_structure: bool,
+    /// Whether the kernel has a width for each feature; else one, in units of their spread.
+    pub per_feature: bool,
+    pub evaluations: usize,
 }
 
 /// What a kernel is learnt from.
@@ -113,6 +110,7 @@ struct Peak {
     hyper: Hyper,
     log_evidence: f64,
     log_posterior: f64,
+    per_feature: bool,
     evaluations: usize,
 }
 
@@ -149,6 +147,8 @@ impl Lesson<'_> {
             log_evidence: best.log_evidence,
             log_posterior: best.log_posterior,
             gain,
+            has_structure: gain >= STRUCTURE,
+            per_feature: best.per_feature,
             evaluations,
         })
     }
@@ -217,7 +217,7 @@ impl Lesson<'_> {
                 }
             }
             if best.as_ref().is_none_or(|best| posterior > best.log_posterior) {
-                best = Some(Peak { kernel, hyper, log_evidence: value, log_posterior: posterior, evaluations: 0 });
+                best = Some(Peak { kernel, hyper, log_evidence: value, log_posterior: posterior, per_feature, evaluations: 0 });
             }
             Ok(Some((posterior, slope)))
         })?;
