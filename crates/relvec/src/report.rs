@@ -454,9 +454,10 @@ pub struct ProcessFit {
     pub centres: usize,
     /// Those of them that the search chose.
     pub searched: usize,
-    /// Mean of the prior's residual variance at the training rows over their noise variance.
+    /// Mean of the prior's residual variance at the training rows over their noise variance, by the amplitude and noise of the
+    /// dense process that the fit began with.
     pub residual: f64,
-    /// Whether that is what was asked for; if not, there was no room (`dictionary`, `memory_limit`) or no time for more centres,
+    /// Whether that is as low as was asked for; if not, there was no room (`dictionary`, `memory_limit`) or no time for more centres,
     /// or every other row is spanned by the centres.
     pub reached: bool,
     /// Evaluations of the log evidence.

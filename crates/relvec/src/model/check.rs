@@ -331,7 +331,12 @@ impl ProcessPrior {
         let keeps = model.kept_rows.is_some() || model.statistics.is_some();
         at.require(!keeps, "amplitude", "a process prior beside kept rows or statistics", "no such rows or statistics")?;
         let bias = model.intercept_alpha.unwrap_or(0.0);
-        at.require(bias == 0.0, "amplitude", format!("a process prior and intercept_alpha {bias}"), "a flat prior of the bias, 0")?;
+        at.require(
+            bias == 0.0,
+            "amplitude",
+            format!("a process prior and intercept_alpha {bias}"),
+            "a flat prior of the bias, 0",
+        )?;
         at.number("amplitude", self.amplitude, not_negative, NOT_NEGATIVE)?;
         at.number("residual", self.residual, not_negative, NOT_NEGATIVE)?;
         let some = m == 0 || self.amplitude > 0.0;

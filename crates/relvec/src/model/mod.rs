@@ -238,7 +238,7 @@ pub struct Model {
     #[serde(default, skip_serializing_if = "is_default")]
     pub variance: Variance,
     /// The process prior of the weights, which then have no precisions of their own: `alpha` is empty, and that of the bias,
-    /// whose prior is flat, is 0. The log evidence is that of the process with FITC's diagonal, (M70), which is not to be compared
+    /// whose prior is flat, is 0. The log evidence is that of the process with FITC's diagonal, (M72), which is not to be compared
     /// with that of a model with precisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessPrior>,

@@ -1,4 +1,4 @@
-//! The process prior: weights of a Gaussian process, and the part of the process that the centres do not span.
+//! The process prior: weights of a Gaussian process, and the part of the process that the centres do not span, (M70), (M73).
 //!
 //! With a the amplitude, K = k(Z, Z) of the centres Z and k = k(Z, x), the function is w'k + e(x): the weights have the prior
 //! covariance a inv(K), and e has the covariance a (k(x, x') - k'inv(K) k'), the residual of the prior. The posterior of the
@@ -39,7 +39,8 @@ pub struct ProcessPrior {
     pub factor: Vec<Vec<f64>>,
     /// The relevance vectors that the search chose, ascending; the other centres complete them.
     pub searched: Vec<usize>,
-    /// Mean of the prior's residual variance at the training rows over their noise variance.
+    /// Mean of the prior's residual variance at the training rows over their noise variance, by the amplitude and noise of the
+    /// dense process that the fit began with; 0 if the targets show no structure.
     pub residual: f64,
 }
 

@@ -196,7 +196,11 @@ impl Folds {
         let places = table.dictionary();
         let p = (places.len() + usize::from(table.rvm.bias)) as u64;
         let bytes = 8 * p * p * (self.parts.len() as u64 + 2);
-        if table.rvm.has_process(table)? || table.candidates_are_rows(places.len()) || !table.sums_say_all(places.len()) || bytes > table.memory_limit / 4 {
+        if table.rvm.has_process(table)?
+            || table.candidates_are_rows(places.len())
+            || !table.sums_say_all(places.len())
+            || bytes > table.memory_limit / 4
+        {
             return Ok(self);
         }
         afford("sums over the rows of each fold", table.taken + bytes, table.memory_limit)?;

@@ -482,7 +482,7 @@ impl Svm {
             }),
             variance: Variance::Posterior,
             process: None,
-        kept_rows: None,
+            kept_rows: None,
             statistics: None,
         })
     }

@@ -119,7 +119,8 @@ fn direct(model: &Model, x: &Array2<f64>, t: &Array1<f64>, c: &[f64], new: &Arra
 }
 
 fn agree(model: &Model, x: &Array2<f64>, t: &Array1<f64>, tolerance: f64) {
-    let new = concatenate![Axis(0), inputs(7, x.ncols()) * 1.3, x.slice(s![..5, ..])];
+    let between = (&x.slice(s![..9, ..]) + &x.slice(s![9..18, ..])) * 0.6;
+    let new = concatenate![Axis(0), between, x.slice(s![..5, ..])];
     let expected = direct(model, x, t, &vec![1.0; x.nrows()], &new);
     let found = model.predict(new.view()).unwrap();
     close("mean", found.mean.as_slice().unwrap(), expected.mean.as_slice().unwrap(), tolerance);
@@ -167,8 +168,7 @@ fn few_centres_predict_as_the_direct_expressions_say() {
         for bias in [true, false] {
             let (model, report) = fit(&Rvm { bias, ..process(kernel.clone()) }, x, &t);
             let fitted = report.process.unwrap();
-            let loose = fitted.residual > 0.35 && !matches!(kernel, Kernel::Linear(_));
-            assert!(fitted.reached && !loose, "{}: {fitted:?}", kernel.name());
+            assert!(fitted.reached && fitted.residual <= 0.3, "{}: {fitted:?}", kernel.name());
             assert!(fitted.centres > 0 && fitted.centres < 60, "{}: {fitted:?}", kernel.name());
             assert_eq!(model.intercept_alpha, bias.then_some(0.0));
             agree(&model, x, &t, 1e-6);
@@ -275,7 +275,7 @@ fn known_noise_of_each_row_is_used() {
     let noise: Array1<f64> = (0..60).map(|i| if i % 2 == 0 { 0.01 } else { 1.0 }).collect();
     let t: Array1<f64> = (0..60).map(|i| (2.0 * x[[i, 0]]).sin() + 3.0 * noise[i].sqrt() * (wave(i, 3) - 0.5)).collect();
     let rvm = process(rbf(0.8));
-    let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()).with_noise(noise.view()), &mut silent).unwrap();
+    let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()).with_noise_variance(noise.view()), &mut silent).unwrap();
     assert_eq!(model.noise_variance(), Some(0.0));
     // The same as equal noise s2 and weights s2 / noise, with noise held at that.
     let fixed = Rvm { likelihood: Gaussian { noise_variance: Some(0.25) }.into(), ..rvm };
@@ -321,10 +321,13 @@ fn files_bring_every_number_back_and_are_checked() {
     broken(&|model| model.alpha = vec![1.0; model.relevance.len()], "alpha");
     broken(&|model| model.intercept_alpha = Some(1.0), "process.amplitude");
     let sigmoid: Kernel = Sigmoid { gamma: 1.0.into(), ..Sigmoid::default() }.into();
-    broken(&|model| match &mut model.expansion.basis {
-        FittedBasis::Kernel { kernel, .. } => *kernel = sigmoid.clone(),
-        _ => unreachable!("the model has a kernel"),
-    }, "process.amplitude");
+    broken(
+        &|model| match &mut model.expansion.basis {
+            FittedBasis::Kernel { kernel, .. } => *kernel = sigmoid.clone(),
+            _ => unreachable!("the model has a kernel"),
+        },
+        "process.amplitude",
+    );
 }
 
 #[test]
@@ -434,7 +437,7 @@ fn folds_fit_the_process_too() {
             assert!(model.relevance.len() <= size, "{}", model.relevance.len());
         }
     }
-    let rvm = Rvm { sparsity: SparsityRule::Cv.into(), ..process(rbf(0.8)) };
+    let rvm = Rvm { sparsity: Sparsity::Rule(SparsityRule::Cv), ..process(rbf(0.8)) };
     let (model, report) = fit(&rvm, &x, &t);
     assert!(model.process.is_some() && report.validation.unwrap().tried.len() > 1);
 }
@@ -470,7 +473,8 @@ fn a_learnt_kernel_has_its_process() {
     let kernel = Rbf { gamma: Gamma::Rule(GammaRule::Evidence) };
     let (model, report) = fit(&process(kernel.into()), &x, &t);
     let new = inputs(30, 3) * &Array1::from_vec(vec![1.0, 1e3, 1e-3]);
-    let off = (&model.predict_mean(new.view()).unwrap() - &new.column(0).mapv(|x| (2.0 * x).sin())).mapv(|d| d * d).mean().unwrap();
+    let off =
+        (&model.predict_mean(new.view()).unwrap() - &new.column(0).mapv(|x| (2.0 * x).sin())).mapv(|d| d * d).mean().unwrap();
     assert!(off.sqrt() < 0.1 && report.process.unwrap().centres > 3, "{}", off.sqrt());
 }
 

@@ -1,6 +1,6 @@
 //! A Gaussian process on centres with FITC's diagonal: its log evidence, the exact gradient, and the posterior of the weights.
 //!
-//! Snelson & Ghahramani (2006). Everything is in units of the noise variance s2 of an output, rho = a / s2 being shared by the
+//! (M72), Snelson & Ghahramani (2006). Everything is in units of the noise variance s2 of an output, rho = a / s2 being shared by the
 //! outputs. With whitened features phi_n of n rows, what they leave d_n = k(x, x) - |phi_n|^2, and the noise s2 / c_n,
 //!
 //! ```text
@@ -120,7 +120,9 @@ impl Fitc<'_> {
         let Some(Solved { lambda, mut scaled, lower, mean, left }) = self.solve(ratio)? else { return Ok(None) };
         let (m, n) = self.features.dim();
         let free = (n - self.first()) as f64;
-        let logs = lambda.iter().map(|v| v.ln()).sum::<f64>() + 2.0 * lower.diag().iter().map(|v| v.ln()).sum::<f64>() + m as f64 * log_ratio;
+        let logs = lambda.iter().map(|v| v.ln()).sum::<f64>()
+            + 2.0 * lower.diag().iter().map(|v| v.ln()).sum::<f64>()
+            + m as f64 * log_ratio;
         // P_nn lambda_n = 1 - |inv(L) F_n|^2 / lambda_n.
         linalg::solve_lower(lower.view(), scaled.view_mut());
         let mut own = vec![1.0; n];
@@ -178,7 +180,14 @@ mod tests {
     }
 
     /// Log evidence of N x N covariances of the process with FITC's diagonal, and P t.
-    fn direct(rows: &DistinctRows, spanned: &Array2<f64>, d: &[f64], bias: bool, ratio: f64, noise: &[f64]) -> (f64, Array2<f64>) {
+    fn direct(
+        rows: &DistinctRows,
+        spanned: &Array2<f64>,
+        d: &[f64],
+        bias: bool,
+        ratio: f64,
+        noise: &[f64],
+    ) -> (f64, Array2<f64>) {
         let mut s = spanned * ratio;
         s.diag_mut().iter_mut().zip(d).zip(&rows.weights).for_each(|((s, d), c)| *s += ratio * d + 1.0 / c);
         let factor = Cholesky::new(s, 0.0).unwrap();
@@ -227,7 +236,11 @@ mod tests {
                     let (expected, pt) = direct(&rows, &spanned, pivots.residual(), bias, f64::exp(log_ratio), noise);
                     let logs: Vec<f64> = noise.iter().map(|v| v.ln()).collect();
                     let found = fitc.evidence(log_ratio, &logs).unwrap().unwrap();
-                    assert!((found.value - expected).abs() < 1e-10 * expected.abs().max(1.0), "{most}: {} {expected}", found.value);
+                    assert!(
+                        (found.value - expected).abs() < 1e-10 * expected.abs().max(1.0),
+                        "{most}: {} {expected}",
+                        found.value
+                    );
                     // inv(Lambda) (t - F m) = P t.
                     let Weights { mean, .. } = fitc.weights(log_ratio).unwrap().unwrap();
                     let lambda = pivots.residual().iter().zip(&rows.weights).map(|(d, c)| f64::exp(log_ratio) * d + 1.0 / c);
@@ -269,8 +282,7 @@ mod tests {
         let rows = rows(1);
         let pivots = pivots(&kernel, &rows, COUNT);
         let fitc = Fitc { rows: &rows, features: pivots.features(), residual: pivots.residual(), bias: true };
-        let values: Vec<f64> =
-            (0..12).map(|k| fitc.evidence(15.0 + 3.0 * k as f64, &[-20.0]).unwrap().unwrap().value).collect();
+        let values: Vec<f64> = (0..12).map(|k| fitc.evidence(15.0 + 3.0 * k as f64, &[-20.0]).unwrap().unwrap().value).collect();
         assert!(values.iter().all(|v| v.is_finite()), "{values:?}");
         // Targets that noise of e^-20 does not explain: any amplitude more fits them better.
         assert!(values.windows(2).all(|pair| pair[1] > pair[0]), "{values:?}");

@@ -1,5 +1,5 @@
 //! The process prior of the weights: the search's relevance vectors are completed to centres that span the process, whose
-//! amplitude and noise are fitted again, (M70), (M71).
+//! amplitude and noise are fitted again, (M70) to (M72).
 
 use std::time::Instant;
 
@@ -151,28 +151,29 @@ impl Rvm {
             let most = self.most_centres(table, points.x.nrows());
             pivots.complete(&first, &among, most, |pivots| left(pivots) <= self.residual, &table.interrupt)?;
         }
-        let reached = !prior.structure || left(&pivots) <= self.residual;
-        let residual = if prior.structure { pivots.residual()[..rows.len()].to_vec() } else { vec![0.0; rows.len()] };
+        // Without structure there is no process, and nothing left of it.
+        let (residual, own) = match prior.structure {
+            true => (left(&pivots), pivots.residual()[..rows.len()].to_vec()),
+            false => (0.0, vec![0.0; rows.len()]),
+        };
         let features = pivots.features();
-        let fitc = Fitc { rows: &rows, features: features.slice(s![.., ..rows.len()]), residual: &residual, bias: self.bias };
+        let fitc = Fitc { rows: &rows, features: features.slice(s![.., ..rows.len()]), residual: &own, bias: self.bias };
         let peak = climb(table, &fitc, &prior, pivots.mean_diagonal())?;
-        let weights = fitc.weights(peak.log_ratio)?.ok_or(Error::Singular { columns: residual.len(), jitter: 0.0 })?;
-        let centres: Vec<usize> = pivots.centres().iter().map(|point| point - points.first).collect();
-        let residual = peak.log_ratio.exp() * residual.iter().zip(&rows.weights).map(|(d, c)| d * c).sum::<f64>();
-        let residual = residual / rows.len() as f64;
+        let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
+        let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
         let found = Found { table, prior: &prior, points: &points, pivots: &pivots, peak: &peak, weights, residual };
         let model = found.model(model)?;
         let process = model.process.as_ref().map(|process| ProcessFit {
-            centres: centres.len(),
+            centres: model.relevance.len(),
             searched: process.searched.len(),
             residual,
-            reached,
+            reached: residual <= self.residual,
             evaluations: peak.evaluations,
             seconds: begin.elapsed().as_secs_f64(),
         });
         let capped = peak.log_noise.iter().zip(&table.noise).any(|(log, noise)| noise.is_learnt() && *log <= NOISE.0);
         let repairs = Repairs { jitter: 0.0, residual_over_noise: None, noise_capped: capped, ..report.repairs };
-        let nothing_found = centres.is_empty() && !table.repairs.constant_target;
+        let nothing_found = model.relevance.is_empty() && !table.repairs.constant_target;
         let seconds = report.seconds + begin.elapsed().as_secs_f64();
         Ok((model, Report { process, repairs, nothing_found, seconds, ..report }))
     }
@@ -182,7 +183,7 @@ impl Rvm {
         let of = |learnt: &Learnt| Prior {
             kernel: learnt.kernel.clone(),
             hyper: learnt.hyper,
-            structure: learnt.has_structure() && !table.bias_only,
+            structure: learnt.has_structure && !table.bias_only,
         };
         if let Some(learnt) = &table.learnt {
             return Ok(of(learnt));
@@ -191,7 +192,7 @@ impl Rvm {
         let Some(Choice { learnt, .. }) = choice::by_process(&given, table)? else {
             unreachable!("kernels that are no covariance have been refused");
         };
-        Ok(of(&learnt))
+        Ok(of(&learnt[0]))
     }
 
     /// Centres that there is room for, 1 at least, of so many points: the features as they grow and once more, and four triangles.
@@ -211,9 +212,7 @@ impl Points {
     fn of(table: &Table, rows: &DistinctRows) -> Points {
         let all: Vec<usize> = (0..table.origin.len()).collect();
         match (table.rows_of(&all), table.columns(&all).1) {
-            (None, Columns::Kernel { centres, .. }) => {
-                Points { x: concatenate![Axis(0), rows.x, centres], first: rows.len() }
-            }
+            (None, Columns::Kernel { centres, .. }) => Points { x: concatenate![Axis(0), rows.x, centres], first: rows.len() },
             _ => {
                 assert_eq!(all.len(), rows.len(), "each different input is a candidate");
                 Points { x: rows.x.clone(), first: 0 }
@@ -255,8 +254,7 @@ fn climb(table: &Table, fitc: &Fitc, prior: &Prior, size: f64) -> Result<Peak> {
         start.push(prior.hyper.log_noise);
         bounds.push(NOISE);
     }
-    let limits =
-        Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * rows.count * outputs as f64, patience: 2, step: STEP };
+    let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * rows.count * outputs as f64, patience: 2, step: STEP };
     let mut best: Option<(f64, Peak)> = None;
     let evaluations = lbfgs::maximise(&start, &bounds, limits, |x| {
         if table.interrupt.is_raised_by_hand() {
