@@ -94,7 +94,7 @@ fn few_degrees(level: f64, outside: f64, degrees: f64) -> f64 {
 }
 
 /// The sum of a variable of Student's t distribution and a normal one, at one central interval: a new value under
-/// Student-t noise, where what is not known of the function is normal, (M93).
+/// Student-t noise, where what is not known of the function is normal, (M76).
 #[derive(Debug)]
 pub(super) struct StudentPlusNormal {
     central: Central,
