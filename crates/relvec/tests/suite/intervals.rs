@@ -78,7 +78,8 @@ fn quantiles_of_noise_have_their_shares_of_draws() {
         assert_eq!(quantiles.column(2), prediction.mean);
         let (lower, upper) = model.interval(&prediction, 0.95, None).unwrap();
         let ends = model.quantiles(&prediction, &[0.025, 0.975], None).unwrap();
-        close("ends", &stack![Axis(1), lower, upper].into_raw_vec_and_offset().0, &ends.into_raw_vec_and_offset().0, 1e-12);
+        let listed = |ends: Array2<f64>| ends.iter().copied().collect::<Vec<_>>();
+        close("ends", &listed(stack![Axis(1), lower, upper]), &listed(ends), 1e-12);
         assert!(quantiles.outer_iter().all(|row| row.windows(2).into_iter().all(|pair| pair[0] < pair[1])));
         let again = Model::from_json(&model.to_json().unwrap()).unwrap();
         assert_eq!(again.quantiles(&prediction, &LEVELS, None).unwrap(), quantiles);
