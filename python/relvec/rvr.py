@@ -613,8 +613,10 @@ default="kmedoids"
 
         Returns
         -------
-        lower, upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            The ends of the interval, in units of the target.
+        lower : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The lower end of the interval, in units of the target.
+        upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The upper end.
 
         Examples
         --------
@@ -624,7 +626,7 @@ default="kmedoids"
         >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
         >>> lower, upper = RVR(gamma=0.1).fit(X, t).predict_interval(X, level=0.9)
         >>> print(f"{np.mean((lower < t) & (t < upper)):.0%}")
-        90%
+        93%
         """
         rule = self._rule(variance, noise_variance, exposure)
         if np.ndim(level) > 0:

@@ -32,7 +32,7 @@ const TOLERANCE: f64 = 1e-14;
 
 /// The probability of a central interval, and that of both its sides together: of the two the smaller one has all its
 /// digits.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Central {
     /// In (0, 1), or 0 for the median.
     pub inside: f64,

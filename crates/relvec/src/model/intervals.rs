@@ -1,6 +1,6 @@
 //! Intervals and quantiles of new targets, whatever the likelihood.
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis};
 use rayon::prelude::*;
 
 use super::count_quantiles::CountDistribution;
@@ -122,7 +122,10 @@ impl Model {
         let mut out = Array2::zeros((prediction.mean.len(), quantiles.len()));
         if let Shape::Counts = shape {
             check_exposures(known, prediction.mean.len())?;
-            fill(&mut out, |n, j| count(prediction, n, known.map_or(1.0, |e| e[n]), quantiles[j]));
+            fill(&mut out, |n, row| {
+                let exposure = known.map_or(1.0, |e| e[n]);
+                row.into_iter().zip(quantiles).for_each(|(out, quantile)| *out = count(prediction, n, exposure, *quantile));
+            });
             return match out.outer_iter().position(|row| row.iter().any(|count| count.is_infinite())) {
                 Some(row) => Err(Error::Overflow { what: format!("a quantile of the count of row {row}") }),
                 None => Ok(out),
@@ -130,10 +133,16 @@ impl Model {
         }
         self.check_noise(known, prediction.mean.len())?;
         let half_width = shape.half_widths(quantiles);
-        fill(&mut out, |n, j| {
+        fill(&mut out, |n, row| {
             let noise = known.map_or(prediction.noise_variance, |noise| noise[n]);
-            let half = half_width(j, prediction.model_variance[n], noise);
-            prediction.mean[n] + if quantiles[j].upper { half } else { -half }
+            let mut half = 0.0;
+            for (j, out) in row.into_iter().enumerate() {
+                // Both ends of an interval are as far from the mean.
+                if j == 0 || quantiles[j].central != quantiles[j - 1].central {
+                    half = half_width(j, prediction.model_variance[n], noise);
+                }
+                *out = prediction.mean[n] + if quantiles[j].upper { half } else { -half };
+            }
         });
         match out.outer_iter().position(|row| row.iter().any(|value| value.is_nan())) {
             Some(row) => Err(beyond(row)),
@@ -192,10 +201,9 @@ impl Shape {
     }
 }
 
-/// Fills [N, Q] by row and quantile, on all threads.
-fn fill(out: &mut Array2<f64>, value: impl Fn(usize, usize) -> f64 + Sync) {
-    let rows = out.axis_iter_mut(Axis(0)).into_par_iter().enumerate();
-    rows.for_each(|(n, row)| row.into_iter().enumerate().for_each(|(j, out)| *out = value(n, j)));
+/// Fills [N, Q] row by row, on all threads.
+fn fill(out: &mut Array2<f64>, row: impl Fn(usize, ArrayViewMut1<f64>) + Sync) {
+    out.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each(|(n, out)| row(n, out));
 }
 
 /// A quantile of the count of row n.
