@@ -199,6 +199,7 @@ pub(crate) struct FitArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec predict houses.json new_houses.csv -o prices.csv
+  relvec predict houses.json new_houses.csv --quantiles 0.05,0.5,0.95 -o prices.csv
   relvec predict cells.json cells.csv.gz | head
   relvec predict cells.json screening.csv --prior ill=0.01,well=0.99 --costs ill:well=50,well:ill=1
   relvec predict cells.json cells.csv --reject 0.9 -o sure.csv")]
@@ -213,8 +214,16 @@ pub(crate) struct PredictArgs {
     /// Probability that a new value lies between lower and upper (regression) [default: 0.95]
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
-    /// The interval of Student's t distribution, whose degrees of freedom say how well the noise is known: for
-    /// models of the variational scheme that have learnt it. std and samples are then that distribution's
+    /// Also write quantiles with these probabilities (regression)
+    ///
+    /// Columns quantile_0.05, quantile_0.5, ...: what a new value is below with that probability. For counts, the least
+    /// whole number that is not exceeded with that probability.
+    #[arg(long, value_name = "P,P", value_delimiter = ',', value_parser = probability)]
+    pub quantiles: Vec<f64>,
+    /// Write std and samples of Student's t distribution too
+    ///
+    /// For models of the variational scheme that have learnt the noise; the degrees of freedom say how well. lower, upper
+    /// and quantiles are of that distribution in any case.
     #[arg(long)]
     pub student_t: bool,
     /// The variance of the predictions, if not that of the model; healed needs a model that keeps rows
@@ -290,8 +299,7 @@ pub(crate) struct ScoreArgs {
     /// Probability of the interval whose share of rows is told (regression) [default: 0.95]
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
-    /// NLPD and coverage by Student's t distribution, as `predict --student-t` has it: for models of the variational
-    /// scheme that have learnt the noise
+    /// NLPD by Student's t distribution, as coverage is: for models of the variational scheme that have learnt the noise
     #[arg(long)]
     pub student_t: bool,
     /// The table is the one that the model was trained on: predict each row as if it had been left out, the precisions

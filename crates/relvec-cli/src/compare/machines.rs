@@ -21,6 +21,8 @@ pub(super) const MOST_VARIATIONAL: usize = 200;
 /// Nats of the bound by which its last iteration may rise: smaller by far than differences of rows to predict, and met
 /// ten to twenty times sooner than the default of the scheme.
 const VARIATIONAL_TOLERANCE: f64 = 1e-3;
+/// Probability of the intervals whose share of rows is a column of the table.
+const LEVEL: f64 = 0.95;
 
 /// Rows of a table.
 pub(super) struct Data {
@@ -205,7 +207,8 @@ impl Workshop {
             Learnt::Real(truth) => {
                 let prediction = self.pool.install(|| model.predict(x))?;
                 let seconds = start.elapsed().as_secs_f64();
-                Ok((of_values(truth, &prediction.mean, Some(&prediction)), seconds))
+                let ends = self.pool.install(|| model.interval(&prediction, LEVEL, None))?;
+                Ok((of_values(truth, &prediction.mean, Some((&prediction, ends))), seconds))
             }
             Learnt::Classes { labels, .. } => {
                 let log_probability = self.pool.install(|| model.predict_log_probability(x, Moderation::Posterior))?;
@@ -236,15 +239,19 @@ fn variational() -> Inference {
     Variational { prune: true, tolerance: VARIATIONAL_TOLERANCE, ..Variational::default() }.into()
 }
 
-fn of_values(truth: &Array1<f64>, mean: &Array1<f64>, prediction: Option<&Prediction>) -> Vec<Option<f64>> {
+/// The measures of values, by their prediction and the ends of their intervals if there are any.
+fn of_values(
+    truth: &Array1<f64>,
+    mean: &Array1<f64>,
+    prediction: Option<(&Prediction, (Array1<f64>, Array1<f64>))>,
+) -> Vec<Option<f64>> {
     let (truth, mean) = (truth.to_vec(), mean.to_vec());
-    let variance = prediction.map(|p| p.variance().to_vec());
-    let with_variance = |of: fn(&[f64], &[f64], &[f64]) -> f64| variance.as_ref().map(|v| of(&truth, &mean, v));
+    let density = |p: &Prediction| metrics::negative_log_density(&truth, &mean, &p.variance().to_vec());
     vec![
         Some(metrics::rmse(&truth, &mean)),
         Some(metrics::mae(&truth, &mean)),
-        with_variance(metrics::negative_log_density),
-        with_variance(metrics::coverage),
+        prediction.as_ref().map(|(p, _)| density(p)),
+        prediction.map(|(_, (lower, upper))| metrics::coverage(&truth, &lower.to_vec(), &upper.to_vec())),
     ]
 }
 

@@ -57,6 +57,8 @@ fn student_t_intervals() {
     for (plain, wide) in plain.iter().zip(&wide) {
         let number = |row: &Vec<String>, k: usize| row[k].parse::<f64>().unwrap();
         assert_eq!(plain[0], wide[0]);
+        // Intervals are of that distribution in any case.
+        assert_eq!(plain[2..], wide[2..]);
         // 12 + 2e-6 degrees of freedom: quantile 2.178813, standard deviation sqrt(12 / 10).
         let half = (number(wide, 3) - number(wide, 0)) / number(plain, 1);
         assert!((half - 2.178813).abs() < 1e-4, "{half}");
@@ -79,8 +81,12 @@ fn student_t_intervals() {
     let found = student["negative_log_density"].as_f64().unwrap();
     assert!((found + density / 12.0).abs() < 1e-4, "{found} {}", -density / 12.0);
     assert_ne!(normal["negative_log_density"], student["negative_log_density"]);
-    let inside = |width: &str| score(width)["coverage"].as_f64().unwrap();
-    assert!(inside("--level 0.5 --student-t") >= inside("--level 0.5"));
+    let inside = plain.iter().zip(regression_rows(12)).filter(|(row, truth)| {
+        let (lower, upper): (f64, f64) = (row[2].parse().unwrap(), row[3].parse().unwrap());
+        lower <= truth[2] && truth[2] <= upper
+    });
+    assert_eq!(normal["coverage"].as_f64().unwrap(), inside.count() as f64 / 12.0);
+    assert_eq!(normal["coverage"], student["coverage"]);
     folder.ok("fit d.csv --target y -o n.json");
     folder.fails(1, "predict n.json d.csv --student-t", &["--student-t", "variational"]);
     folder.fails(1, "score n.json d.csv --student-t", &["--student-t", "variational"]);

@@ -110,6 +110,8 @@ fn what_cannot_be_is_said() {
         ("fit wave.csv --target y --cv 3 --machine svm -o m.json", 2, "--cv"),
         ("predict kinds.json middle.csv --variance healed", 1, "--variance"),
         ("predict kinds.json middle.csv --samples 2", 1, "--samples"),
+        ("predict kinds.json middle.csv --quantiles 0.5", 1, "--quantiles"),
+        ("predict kinds.json middle.csv --quantiles 0.5,1", 2, "between 0 and 1"),
         ("predict kinds.json middle.csv --seed 2", 2, "--samples"),
     ] {
         let run = folder.run(line);
@@ -117,4 +119,32 @@ fn what_cannot_be_is_said() {
         assert!(run.stderr.contains(words), "{line}: {}", run.stderr);
         assert!(!folder.path("m.json").exists(), "{line}");
     }
+}
+
+/// Columns of their own before the samples, of each output; by the variance that is asked for.
+#[test]
+fn quantiles_are_written_in_columns_of_their_own() {
+    // The second output is the first, doubled.
+    let both = |line: &str| match line.split_once(',') {
+        Some((_, "y")) => "x,y,z\n".to_string(),
+        Some((_, y)) => format!("{line},{}\n", 2.0 * y.parse::<f64>().unwrap()),
+        None => panic!("{line}"),
+    };
+    let folder = folder().add("two.csv", wave().lines().map(both).collect::<String>());
+    assert_eq!(folder.run("fit wave.csv --target y --variance healed -o m.json").code, 0);
+    for variance in ["posterior", "healed"] {
+        let line = format!("predict m.json middle.csv --variance {variance} --quantiles 0.025,0.5,0.9 --samples 1");
+        let (header, rows) = folder.ok(&line).csv();
+        let names = ["prediction", "std", "lower", "upper", "quantile_0.025", "quantile_0.5", "quantile_0.9", "sample_1"];
+        assert_eq!(header, names);
+        for row in rows {
+            let v: Vec<f64> = row.iter().map(|cell| cell.parse().unwrap()).collect();
+            assert!((v[4] - v[2]).abs() < 1e-12 && v[5] == v[0], "{v:?}");
+            assert!((v[6] - v[0] - 1.281_551_565_544_600_4 * v[1]).abs() < 1e-12, "{v:?}");
+        }
+    }
+    assert_eq!(folder.run("fit two.csv --target y --target z -o two.json").code, 0);
+    let (header, rows) = folder.ok("predict two.json middle.csv --quantiles 0.5").csv();
+    assert_eq!(header[4..6], ["quantile_0.5_y", "prediction_z"]);
+    assert!(rows.iter().all(|row| row.len() == 10 && row[4] == row[0] && row[9] == row[5]));
 }
