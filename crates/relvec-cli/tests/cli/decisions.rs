@@ -74,10 +74,12 @@ fn costs_and_rejection_have_columns() {
 #[test]
 fn several_classes_and_other_machines() {
     let folder = Folder::with("d.csv", three_classes(90, ["1", "2", "3"]));
-    for (options, name) in
-        [("", "joint.json"), ("--multi-class one_vs_rest", "rest.json"), ("--machine svm --probability", "svm.json")]
-    {
-        folder.fit(&format!("d.csv --target kind --task classify {options} -o {name}"));
+    for (options, name) in [
+        ("--preset tipping2001", "joint.json"),
+        ("--preset tipping2001 --multi-class one_vs_rest", "rest.json"),
+        ("--machine svm --probability", "svm.json"),
+    ] {
+        folder.ok(&format!("fit d.csv --target kind --task classify {options} -o {name}"));
         let line = format!("predict {name} d.csv --prior 3=0.98,1.0=0.01,2=0.01 --reject 0.6");
         let (header, rows) = folder.ok(&line).csv();
         assert_eq!(header, ["prediction", "probability_1", "probability_2", "probability_3", "rejected"]);

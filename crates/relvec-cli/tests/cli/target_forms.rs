@@ -212,8 +212,9 @@ fn codes_and_whole_numbers_beyond_two_to_the_53_are_labels_of_their_own() {
     for names in [["007", "7"], ["9007199254740992", "9007199254740993"], ["-9007199254740993", "-9007199254740992"]] {
         let text = table(40, ",", |i| names[usize::from(noise(2 * i) > 0.0)].into());
         let folder = Folder::with("d.csv", &text);
-        for line in ["", "--stream --dictionary 9", "--machine svm --probability"] {
-            let run = folder.fit(&format!("d.csv --target y -o m.json --json {line}"));
+        let preset = "--preset tipping2001";
+        for line in [preset, &format!("{preset} --stream --dictionary 9"), "--machine svm --probability"] {
+            let run = folder.ok(&format!("fit d.csv --target y -o m.json --json {line}"));
             assert!(line.contains("svm") || run.stderr.contains("exactly two distinct values"), "{}", run.stderr);
             assert_eq!(run.json()["classes"].as_array().unwrap().len(), 2, "{names:?}");
             let found: Vec<String> = folder.ok("predict m.json d.csv").csv().1.into_iter().map(|row| row[0].clone()).collect();
