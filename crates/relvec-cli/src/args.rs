@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Sparsity, Variance};
+use relvec::{
+    CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Rvm, Sparsity, Variance,
+};
 
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
@@ -68,6 +70,10 @@ pub(crate) struct FitArgs {
     /// The kind of machine
     #[arg(long, value_enum, default_value = "rvm")]
     pub machine: MachineKind,
+    /// Start from the settings of this name instead of the defaults; other options win over them. tipping2001: the
+    /// settings of the papers on relevance vector machines, --gamma scale --sparsity 0 --variance posterior
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub preset: Option<Preset>,
     /// What to learn. Default: classify if the target is text or boolean, or has exactly two distinct
     /// numbers, or if --multi-class is given; else regress. A numeric target of 3 to 20 distinct whole values, each in
     /// three rows or more, stops the fit, unless something else decides (such as --likelihood): say whether these are
@@ -105,8 +111,8 @@ pub(crate) struct FitArgs {
     pub probability: bool,
     /// Nats that each kernel must gain to be kept, or cv: what predicts rows left out best [default: 0, the evidence
     /// alone decides]
-    #[arg(long, value_name = "NATS|cv", default_value = "0", hide_default_value = true, allow_negative_numbers = true)]
-    pub sparsity: Sparsity,
+    #[arg(long, value_name = "NATS|cv", allow_negative_numbers = true)]
+    pub sparsity: Option<Sparsity>,
     /// Cross-validate with this many folds, the search repeated in each, and print the scores. A row whose weight is a
     /// whole number w counts as w rows [default: none, or 5 where something is chosen by it, fewer for fewer rows]
     #[arg(long, value_name = "FOLDS", value_parser = at_least_two)]
@@ -115,9 +121,9 @@ pub(crate) struct FitArgs {
     #[arg(long)]
     pub calibrate: bool,
     /// The variance of predictions: of the posterior, or healed, which does not shrink away from the data (regression;
-    /// the model then keeps rows)
-    #[arg(long, default_value = "posterior", value_parser = PossibleValuesParser::new(Variance::NAMES))]
-    pub variance: String,
+    /// the model then keeps rows) [default: posterior]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Variance::NAMES))]
+    pub variance: Option<String>,
     /// Rows that the model keeps for the healed variance, a sample of more [default: 2000 with --variance healed]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub keep_rows: Option<usize>,
@@ -129,7 +135,7 @@ pub(crate) struct FitArgs {
     /// and scaling stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
         "init", "stream", "checkpoint", "dictionary", "landmarks", "kernel", "gamma", "no_standardize", "keep_statistics",
-        "machine", "centres", "cv", "calibrate", "variance", "keep_rows",
+        "machine", "preset", "centres", "cv", "calibrate", "variance", "keep_rows",
     ])]
     pub add_to: Option<PathBuf>,
     /// Begin the search at a model: of the same kernel and features, learnt from the first rows of the table
@@ -338,7 +344,7 @@ pub(crate) struct InspectArgs {
 /// The rows of the result: rvm, a relevance vector machine whose gamma is chosen by an inner cross-validation; rvm
 /// evidence, the same whose gamma is learnt by the evidence; vrvm, the variational scheme with the gamma of rvm, at
 /// most 200 candidates, a tolerance of 0.001 nats and useless weights pruned; svm, C-SVC or epsilon-SVR, whose c, gamma and epsilon are chosen by
-/// the inner cross-validation.
+/// the inner cross-validation. The other settings of relevance vector machines are those of `fit --preset tipping2001`.
 ///
 /// Every fold is predicted by machines that have seen the other folds only: within these the settings are chosen (the
 /// least squared error, or error rate; of equals the smoothest) and the features are standardised. Of real values:
@@ -485,6 +491,23 @@ pub(crate) enum MachineKind {
     Rvm,
     /// Support vector machine
     Svm,
+}
+
+/// Named settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preset {
+    /// Of Tipping (2001), and Tipping and Faul (2003)
+    #[value(name = "tipping2001")]
+    Tipping2001,
+}
+
+impl Preset {
+    /// The machine with these settings.
+    pub fn rvm(self) -> Rvm {
+        match self {
+            Preset::Tipping2001 => Rvm::tipping2001(),
+        }
+    }
 }
 
 /// What to learn.

@@ -42,7 +42,7 @@ fn labels(count: usize) -> Vec<usize> {
 /// A real model of every kind, by name.
 fn kinds() -> Vec<(String, Model)> {
     let (x, t) = (rows(), values());
-    let rvm = || Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), threads: Some(1), ..Rvm::default() };
+    let rvm = || Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), threads: Some(1), ..Rvm::tipping2001() };
     let real = Targets::real(t.view());
     let fit = |rvm: Rvm, targets: &Targets| rvm.fit(x.view(), targets, &mut silent).unwrap().0;
     let mut all: Vec<(String, Model)> = Kernel::NAMES
@@ -491,7 +491,7 @@ fn changed_statistics_are_refused_or_fit() {
             let Ok(mut sums) = Statistics::from_bytes(&bytes) else { return Ok(()) };
             let own = sums.clone();
             let _ = sums.merge(&own);
-            let rvm = Rvm { max_iterations: 5, threads: Some(1), ..Rvm::default() };
+            let rvm = Rvm { max_iterations: 5, threads: Some(1), ..Rvm::tipping2001() };
             let Ok((model, _)) = rvm.fit_statistics(&own, &mut silent) else { return Ok(()) };
             match model.predict(x.view()) {
                 Ok(found) => numbers("mean", found.mean.iter().chain(&found.model_variance)),
@@ -508,7 +508,8 @@ fn run_fit(folder: &Path) -> (u8, Option<String>) {
     let _ = fs::remove_file(&model);
     let path = |name: &str| folder.join(name).into_os_string();
     let words = ["relvec", "fit"].map(Into::into).into_iter().chain([path("d.csv")]);
-    let words = words.chain(["--target", "y", "--dictionary", "5", "--threads", "1", "--checkpoint"].map(Into::into));
+    let words = words.chain(["--target", "y", "--preset", "tipping2001", "--dictionary", "5"].map(Into::into));
+    let words = words.chain(["--threads", "1", "--checkpoint"].map(Into::into));
     let code = relvec_cli::main(words.chain([path("c"), "-o".into(), path("m.json")]));
     (code, fs::read_to_string(model).ok())
 }

@@ -158,10 +158,10 @@ impl Workshop {
         let (inference, dictionary) = match row {
             Row::Vrvm if data.x.nrows() > MOST_VARIATIONAL => (variational(), Dictionary::Size(MOST_VARIATIONAL)),
             Row::Vrvm => (variational(), Dictionary::default()),
-            _ => (Rvm::default().inference, Dictionary::default()),
+            _ => (Rvm::tipping2001().inference, Dictionary::default()),
         };
         let likelihood = likelihood(data.target.task());
-        Rvm { kernel, likelihood, inference, dictionary, threads: self.threads, seed: self.seed, ..Rvm::default() }
+        Rvm { kernel, likelihood, inference, dictionary, threads: self.threads, seed: self.seed, ..Rvm::tipping2001() }
     }
 
     fn svm(&self, kernel: Kernel, point: Point, data: &Data, probability: bool) -> Svm {

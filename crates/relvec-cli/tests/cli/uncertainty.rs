@@ -28,7 +28,7 @@ fn stds(text: &str) -> Vec<f64> {
 #[test]
 fn scores_of_rows_left_out_are_printed() {
     let folder = folder();
-    let run = folder.run("fit wave.csv --target y --sparsity cv --calibrate --cv 4 --json");
+    let run = folder.run("fit wave.csv --preset tipping2001 --target y --sparsity cv --calibrate --cv 4 --json");
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert!(run.stderr.contains("left out") && run.stderr.contains("(4 folds), sparsity"), "{}", run.stderr);
     let summary: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -37,14 +37,14 @@ fn scores_of_rows_left_out_are_printed() {
     assert!(validation["rmse"].as_f64().unwrap() < 0.2 && validation["tried"].as_array().unwrap().len() == 7);
     assert!(validation["variance_factor"].as_f64().unwrap() >= 1.0);
     // The same by --set, and none without.
-    let set = folder.run("fit wave.csv --target y --set sparsity=cv --set calibrate=true --set cv=4 --json");
+    let set = folder.fit("wave.csv --target y --set sparsity=cv --set calibrate=true --set cv=4 --json");
     let other: Value = serde_json::from_str(&set.stdout).unwrap();
     assert_eq!(other["validation"]["rmse"], validation["rmse"]);
-    let plain = folder.run("fit wave.csv --target y --json");
+    let plain = folder.run("fit wave.csv --preset tipping2001 --target y --json");
     assert!(!plain.stdout.contains("validation") && !plain.stderr.contains("left out"));
     let labelled = wave().replace(",-", ",low").replace(",0.", ",high").replace(",1.", ",high");
     let folder = folder.add("kinds.csv", labelled.lines().map(|l| l.to_string() + "\n").collect::<String>());
-    let run = folder.run("fit kinds.csv --target y --task regress --cv 3 -o m.json");
+    let run = folder.run("fit kinds.csv --preset tipping2001 --target y --task regress --cv 3 -o m.json");
     assert_ne!(run.code, 0, "words are no numbers");
 }
 
@@ -52,7 +52,7 @@ fn scores_of_rows_left_out_are_printed() {
 fn sparsity_leaves_fewer_vectors() {
     let folder = folder();
     let vectors = |flags: &str| {
-        let run = folder.run(&format!("fit wave.csv --target y --gamma 20 --json {flags}"));
+        let run = folder.run(&format!("fit wave.csv --preset tipping2001 --target y --gamma 20 --json {flags}"));
         let summary: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}", run.stderr));
         summary["n_vectors"].as_u64().unwrap()
     };
@@ -63,9 +63,9 @@ fn sparsity_leaves_fewer_vectors() {
 #[test]
 fn a_healed_model_file_predicts_wide_where_nothing_is_known() {
     let folder = folder();
-    assert_eq!(folder.run("fit wave.csv --target y --gamma 3 --variance healed -o healed.json").code, 0);
-    assert_eq!(folder.run("fit wave.csv --target y --gamma 3 --keep-rows 30 -o kept.json").code, 0);
-    assert_eq!(folder.run("fit wave.csv --target y --gamma 3 -o plain.json").code, 0);
+    assert_eq!(folder.run("fit wave.csv --preset tipping2001 --target y --gamma 3 --variance healed -o healed.json").code, 0);
+    assert_eq!(folder.run("fit wave.csv --preset tipping2001 --target y --gamma 3 --keep-rows 30 -o kept.json").code, 0);
+    assert_eq!(folder.run("fit wave.csv --preset tipping2001 --target y --gamma 3 -o plain.json").code, 0);
     let predict = |line: &str| stds(&folder.run(line).stdout);
     let (healed, plain) = (predict("predict healed.json middle.csv"), predict("predict plain.json middle.csv"));
     assert!(healed[0] > 1.3 * plain[0] && healed[2] > 2.0 * plain[2], "{healed:?} {plain:?}");
@@ -83,7 +83,7 @@ fn a_healed_model_file_predicts_wide_where_nothing_is_known() {
 #[test]
 fn samples_are_columns() {
     let folder = folder();
-    assert_eq!(folder.run("fit wave.csv --target y -o m.json").code, 0);
+    assert_eq!(folder.run("fit wave.csv --preset tipping2001 --target y -o m.json").code, 0);
     let run = folder.run("predict m.json middle.csv --samples 3 --seed 5");
     let lines: Vec<&str> = run.stdout.lines().collect();
     assert_eq!(lines[0], "prediction,std,lower,upper,sample_1,sample_2,sample_3");
@@ -95,7 +95,7 @@ fn samples_are_columns() {
 #[test]
 fn what_cannot_be_is_said() {
     let folder = folder().add("kinds.csv", "x,y\n0,a\n1,b\n2,a\n3,b\n4,a\n5,b\n");
-    assert_eq!(folder.run("fit kinds.csv --target y -o kinds.json").code, 0);
+    assert_eq!(folder.run("fit kinds.csv --preset tipping2001 --target y -o kinds.json").code, 0);
     for (line, code, words) in [
         ("fit wave.csv --target y --sparsity -1 -o m.json", 2, "sparsity = -1"),
         ("fit wave.csv --target y --sparsity much -o m.json", 2, "sparsity = much"),

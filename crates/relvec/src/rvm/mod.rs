@@ -29,6 +29,7 @@ mod multinomial;
 mod outputs;
 mod parts;
 mod pooled;
+mod presets;
 mod problem;
 mod reestimation;
 mod robust;

@@ -59,7 +59,7 @@ fn rbf(rule: GammaRule) -> Kernel {
 }
 
 fn rvm(kernel: Kernel) -> Rvm {
-    Rvm { kernel, ..Rvm::default() }
+    Rvm { kernel, ..Rvm::tipping2001() }
 }
 
 fn gammas(model: &Model) -> Vec<f64> {
@@ -151,7 +151,7 @@ fn rings(rows: usize) -> Data {
 fn more_rows_are_looked_at_where_few_misled() {
     let data = rings(6500);
     let fit = |data: &Data, likelihood: Likelihood, sparsity: f64| {
-        let settings = Rvm { likelihood, dictionary: Dictionary::Size(150), sparsity: sparsity.into(), ..Rvm::default() };
+        let settings = Rvm { likelihood, dictionary: Dictionary::Size(150), sparsity: sparsity.into(), ..Rvm::tipping2001() };
         let (model, report) = data.fit(&Rvm { kernel: rbf(GammaRule::EvidenceArd), ..settings });
         let (search, one) = (report.kernel_search.as_ref().unwrap(), trial(&report).clone());
         assert_eq!((search.rows, one.more_rows), (5000, Some(6500)), "{one:?}");
@@ -476,13 +476,13 @@ fn what_cannot_be_learnt_is_refused() {
         assert!(matches!(&error, Error::Parameter { name: found, .. } if found == name), "{error}");
         assert!(error.to_string().contains(text), "{error}");
     };
-    let learned = || Rvm { centres: CentreRule::Learned, ..Rvm::default() };
+    let learned = || Rvm { centres: CentreRule::Learned, ..Rvm::tipping2001() };
     refused(Rvm { kernel: LinearSpline {}.into(), ..learned() }, "centres", "linear_spline");
     refused(Rvm { kernels: vec![Rbf::default().into(), LinearSpline {}.into()], ..learned() }, "centres", "linear_spline");
     refused(Rvm { basis: Basis::Given, ..learned() }, "centres", "design matrix");
     refused(Rvm { landmarks: Landmarks::Given(Centres(Array2::zeros((2, 1)))), ..learned() }, "centres", "given");
     refused(Rvm { refresh: 1, dictionary: Dictionary::Size(50), ..learned() }, "centres", "refresh");
-    refused(Rvm { kernels: vec![Rbf { gamma: 0.0.into() }.into()], ..Rvm::default() }, "kernel.rbf.gamma", "0");
+    refused(Rvm { kernels: vec![Rbf { gamma: 0.0.into() }.into()], ..Rvm::tipping2001() }, "kernel.rbf.gamma", "0");
     for name in CentreRule::NAMES {
         let json = format!("\"{name}\"");
         assert_eq!(serde_json::from_str::<CentreRule>(&json).unwrap(), CentreRule::from_name(name).unwrap());
