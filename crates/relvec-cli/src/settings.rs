@@ -105,7 +105,7 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         sparsity: args.sparsity.unwrap_or(start.sparsity),
         cv: args.cv,
         calibrate: args.calibrate,
-        variance: variance.unwrap_or(start.variance),
+        variance: variance.or(start.variance),
         keep_rows: args.keep_rows,
         keep_statistics: args.keep_statistics,
         ..start
@@ -433,7 +433,7 @@ mod tests {
     fn options_win_over_the_preset() {
         let own = machine("--preset tipping2001 --gamma evidence --sparsity 2 --variance healed");
         let kernel = Kernel::Rbf(relvec::Rbf { gamma: Gamma::Rule(relvec::GammaRule::Evidence) });
-        assert_eq!(own, Rvm { kernel, sparsity: 2.0.into(), variance: Variance::Healed, ..Rvm::tipping2001() });
+        assert_eq!(own, Rvm { kernel, sparsity: 2.0.into(), variance: Some(Variance::Healed), ..Rvm::tipping2001() });
         let set = machine("--set sparsity=3 --set kernel.gamma=0.5 --preset tipping2001");
         let kernel = Kernel::Rbf(relvec::Rbf { gamma: 0.5.into() });
         assert_eq!(set, Rvm { kernel, sparsity: 3.0.into(), ..Rvm::tipping2001() });

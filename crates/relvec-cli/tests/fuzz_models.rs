@@ -61,13 +61,13 @@ fn kinds() -> Vec<(String, Model)> {
     add("student_t", fit(Rvm { likelihood: StudentT::default().into(), ..rvm() }, &real));
     let counts = t.mapv(|t| (2.0 + 2.0 * t).abs().round());
     add("poisson", fit(Rvm { likelihood: Poisson::default().into(), ..rvm() }, &Targets::real(counts.view())));
-    let healed = Rvm { variance: Variance::Healed, ..rvm() };
+    let healed = Rvm { variance: Some(Variance::Healed), ..rvm() };
     add("healed", fit(healed.clone(), &real));
     let mut calibrated = fit(healed, &real);
     calibrated.posterior.as_mut().unwrap().variance_factor = Some(1.5);
     add("calibrated", calibrated);
     let pair = Array2::from_shape_fn((ROWS, 2), |(i, k)| t[i] * (1.0 + k as f64) + 0.1 * wave(77 + 3 * i + k));
-    add("outputs", fit(Rvm { variance: Variance::Healed, ..rvm() }, &Targets::outputs(pair.view())));
+    add("outputs", fit(Rvm { variance: Some(Variance::Healed), ..rvm() }, &Targets::outputs(pair.view())));
     add("statistics", fit(Rvm { keep_statistics: true, dictionary: Dictionary::Size(6), ..rvm() }, &real));
     let noise = Array1::from_elem(ROWS, 0.04);
     let known = Targets::real(t.view()).with_noise_variance(noise.view());

@@ -1,6 +1,6 @@
 //! Named settings.
 
-use super::{Inference, Rvm, Sequential};
+use super::{Inference, Rvm, Sequential, WeightPrior};
 use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::model::Variance;
 
@@ -28,7 +28,8 @@ impl Rvm {
             bias: true,
             inference: Inference::Sequential(Sequential::default()),
             sparsity: 0.0.into(),
-            variance: Variance::Posterior,
+            variance: Some(Variance::Posterior),
+            weight_prior: WeightPrior::Ard,
             ..Rvm::default()
         }
     }
@@ -44,7 +45,7 @@ mod tests {
         rvm.check().unwrap();
         assert_eq!(rvm.kernel.gamma(), Some(&Gamma::Rule(GammaRule::Scale)));
         assert!(rvm.kernels.is_empty() && rvm.bias && !rvm.calibrate);
-        assert_eq!((rvm.sparsity.nats(), rvm.variance), (0.0, Variance::Posterior));
+        assert_eq!((rvm.nats(), rvm.variance, rvm.weight_prior), (0.0, Some(Variance::Posterior), WeightPrior::Ard));
         assert!(matches!(rvm.inference, Inference::Sequential(_)));
     }
 }

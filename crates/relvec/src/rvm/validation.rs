@@ -285,7 +285,7 @@ impl Validated<'_, '_> {
             return Err(Error::Parameter { name: "calibrate".into(), found: "true".into(), expected });
         }
         let folds = Folds::new(table, folds)?.with_sums(table)?;
-        let grid: Vec<f64> = if rvm.chooses_sparsity() { SPARSITIES.to_vec() } else { vec![rvm.sparsity.nats()] };
+        let grid: Vec<f64> = if rvm.chooses_sparsity() { SPARSITIES.to_vec() } else { vec![rvm.nats()] };
         let path = Path { rvm, start, interrupt };
         let first = path.step(table, folds.sums_without(None), grid[0], None, &mut observer)?;
         if first.1.status == Status::Stopped {

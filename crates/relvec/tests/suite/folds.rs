@@ -126,7 +126,7 @@ fn folds_do_not_depend_on_order_or_on_weights_for_copies() {
     let cases = [
         (1, base.clone()),
         (2, Rvm { dictionary: 8.into(), sparsity: Sparsity::Rule(SparsityRule::Cv), calibrate: true, ..base.clone() }),
-        (3, Rvm { variance: Variance::Healed, keep_rows: Some(9), cv: None, calibrate: true, ..base.clone() }),
+        (3, Rvm { variance: Some(Variance::Healed), keep_rows: Some(9), cv: None, calibrate: true, ..base.clone() }),
         (4, of(Bernoulli::default().into())),
         (5, of(Softmax::default().into())),
         (6, of(counts.clone())),

@@ -395,7 +395,7 @@ fn one_output_alone_and_files() {
 #[test]
 fn rows_left_out_and_healed_variances() {
     let (x, t) = data(11, 200);
-    let own = Rvm { cv: Some(4), variance: Variance::Healed, calibrate: true, sparsity: Sparsity::Nats(1.0), ..rvm() };
+    let own = Rvm { cv: Some(4), variance: Some(Variance::Healed), calibrate: true, sparsity: Sparsity::Nats(1.0), ..rvm() };
     let (model, report) = fit(&own, &x, &t);
     let validation = report.validation.unwrap();
     let scores = &validation.scores;

@@ -25,7 +25,7 @@ fn gap(rows: usize) -> (Array2<f64>, Array1<f64>) {
 
 fn healed() -> Rvm {
     let kernel = Rbf { gamma: 0.5.into() }.into();
-    Rvm { kernel, variance: Variance::Healed, ..Rvm::tipping2001() }
+    Rvm { kernel, variance: Some(Variance::Healed), ..Rvm::tipping2001() }
 }
 
 /// inv(a) b by elimination.
@@ -122,7 +122,7 @@ fn a_sample_of_the_rows_stands_for_all() {
         assert!((0.7..1.4).contains(&ratio), "row {i}: {ratio}");
     }
     // Rows that are kept do not change what the posterior says.
-    let kept = Rvm { variance: Variance::Posterior, keep_rows: Some(50), ..healed() };
+    let kept = Rvm { variance: Some(Variance::Posterior), keep_rows: Some(50), ..healed() };
     let (kept, _) = kept.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
     assert_eq!(kept.predict(new.view()).unwrap(), plain);
     assert!(kept.predict_with(new.view(), Variance::Healed).is_ok());
@@ -229,7 +229,7 @@ fn what_cannot_be_is_refused() {
     assert_eq!(name(model.predict_with(x.view(), Variance::Healed).map(drop)), "variance");
     assert_eq!(name(Rvm { keep_rows: Some(0), ..plain.clone() }.check()), "keep_rows");
     let classes = Rvm { likelihood: Bernoulli::default().into(), ..plain.clone() };
-    assert_eq!(name(Rvm { variance: Variance::Healed, ..classes.clone() }.check()), "variance");
+    assert_eq!(name(Rvm { variance: Some(Variance::Healed), ..classes.clone() }.check()), "variance");
     assert_eq!(name(Rvm { keep_rows: Some(5), ..classes.clone() }.check()), "keep_rows");
     assert_eq!(name(Rvm { basis: Basis::Given, ..healed() }.check()), "variance");
     match model.predict_covariance(x.view(), Some(1000)) {
