@@ -71,6 +71,9 @@ impl ByRows for Vec<Prediction> {
 /// Mean and model variance, `[N]` each, and the variance of the noise.
 type Moments<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, f64);
 
+/// Lower and upper ends of the intervals of one output, `[N]` each.
+type Interval = (Array1<f64>, Array1<f64>);
+
 /// Lower and upper ends of the intervals of each output, [N, K] each.
 type Ends<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
 
@@ -434,7 +437,7 @@ impl Model {
         known: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<Ends<'py>> {
         let ends = self.found(py, (x, threads, variance), known, move |model, one, known| model.interval(one, level, known))?;
-        let columns = |of: &dyn Fn(&(Array1<f64>, Array1<f64>)) -> &Array1<f64>| {
+        let columns = |of: &dyn Fn(&Interval) -> &Array1<f64>| {
             let views: Vec<_> = ends.iter().map(|one| of(one).view()).collect();
             ndarray::stack(Axis(1), &views).expect("outputs have the same rows").to_pyarray(py)
         };

@@ -24,6 +24,9 @@ const VARIATIONAL_TOLERANCE: f64 = 1e-3;
 /// Probability of the intervals whose share of rows is a column of the table.
 const LEVEL: f64 = 0.95;
 
+/// Lower and upper ends of intervals, `[N]` each.
+type Interval = (Array1<f64>, Array1<f64>);
+
 /// Rows of a table.
 pub(super) struct Data {
     /// As they are, [N, D].
@@ -240,11 +243,7 @@ fn variational() -> Inference {
 }
 
 /// The measures of values, by their prediction and the ends of their intervals if there are any.
-fn of_values(
-    truth: &Array1<f64>,
-    mean: &Array1<f64>,
-    prediction: Option<(&Prediction, (Array1<f64>, Array1<f64>))>,
-) -> Vec<Option<f64>> {
+fn of_values(truth: &Array1<f64>, mean: &Array1<f64>, prediction: Option<(&Prediction, Interval)>) -> Vec<Option<f64>> {
     let (truth, mean) = (truth.to_vec(), mean.to_vec());
     let density = |p: &Prediction| metrics::negative_log_density(&truth, &mean, &p.variance().to_vec());
     vec![
