@@ -1,7 +1,7 @@
 """Fits without settings: how good their predictions and intervals are, beside a dense process and other learners.
 
-    cargo xtask bench defaults --data FOLDER [--quick] [--only TABLE ...] [--sizes N ...] [--draws N] [--methods METHOD ...]
-                               [--big] [--million] [--work FOLDER] [--again] [--summary]
+    cargo xtask bench defaults --data FOLDER [--quick] [--only TABLES] [--sizes NUMBERS] [--draws NUMBER]
+        [--methods METHODS] [--big] [--million] [--work FOLDER] [--again] [--summary]
 
 Every result is a line of results.jsonl in the work folder, so that an interrupted run goes on where it stopped; a
 result is measured again if its method, its rows or the installed relvec have changed. The summary, plain text that two
@@ -57,10 +57,12 @@ class Results:
                 self.keep(json.loads(line))
 
     def keep(self, record: Record) -> None:
+        """In the place of an earlier one of the same version."""
         task = Task(*(record[name] for name in Task._fields))
         self.found[task, record["version"]] = record
 
     def add(self, record: Record) -> None:
+        """Kept and written."""
         self.keep(record)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
@@ -193,7 +195,7 @@ def parsed() -> argparse.Namespace:
 def main() -> None:
     """Measure, print the summary, write it and the page."""
     arguments = parsed()
-    # Of scikit-learn: limits of its optimisers, and parameters that it is about to rename; of relvec: of noise it says so.
+    # scikit-learn warns of limits of its optimisers and of deprecated parameters, relvec of tables without structure.
     warnings.simplefilter("ignore")
     results = Results(arguments.work)
     if not arguments.summary:

@@ -11,13 +11,15 @@ from defaults_tables import SIZES, TABLES, TEST_ROWS
 
 HEAD = f"""# Fits without settings
 
-Made by `cargo xtask bench defaults --data FOLDER`. `RVR()` and `RVC()` without a setting, beside a dense Gaussian process
-that learns its kernel from the same rows (python/benchmarks/dense_process.py) and other learners. Rows are drawn at
-random to learn from, up to {TEST_ROWS:,} others to predict. Features, and targets of a regression, are standardised by
-the training rows, so that an RMSE of 1 is that of the mean. NLPD is the mean negative log predictive density in nats,
-of classes it is the log loss; coverage is the share of targets in the central 95 % interval; centres are the rows that a
-prediction needs: relevance vectors, support vectors, or all of them. CPU seconds are those of the whole fit on one
-thread, cross-validation included. Figures are means over draws. No setting was chosen on these draws.
+Made by `cargo xtask bench defaults --data FOLDER`: `RVR()` and `RVC()` without a setting, beside other learners and
+a dense Gaussian process that learns its kernel from the same rows (python/benchmarks/dense_process.py). Training rows
+are drawn at random, and up to {TEST_ROWS:,} others to predict. Features, and targets of a regression, are standardised
+by the training rows, so that an RMSE of 1 is that of the mean.
+
+NLPD is the mean negative log predictive density in nats. Coverage is the share of test targets in the central 95 %
+interval. Centres are the rows that a prediction needs: relevance vectors, support vectors, or all of them. CPU seconds
+are those of the whole fit on one thread, cross-validation included. Figures are means over the draws. No setting was
+chosen on these draws.
 
 """
 

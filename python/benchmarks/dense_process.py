@@ -81,6 +81,7 @@ class Objective:
         return np.concatenate([[0.0], np.full(self.widths, -np.log(2.0 * self.X.shape[1])), [np.log(0.1)]])
 
     def bounds(self) -> list[tuple[float, float]]:
+        """Of the logarithms."""
         return [BOUNDS["amplitude"], *[BOUNDS["gamma"]] * self.widths, BOUNDS["noise"]]
 
     def parameters(self, theta: Array) -> tuple[float, Array, float]:
@@ -89,6 +90,7 @@ class Objective:
         return float(a), np.ones(self.X.shape[1]) * gamma, float(s2)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
+        """theta: [2 + D], or [3] for one width."""
         X, T = self.X, self.T
         (N, outputs), (a, gamma, s2) = T.shape, self.parameters(theta)
         K = a * kernel(X, X, gamma)
