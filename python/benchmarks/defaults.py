@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 from computer import ROOT
+from defaults_figures import frame
 from defaults_methods import METHODS, Fitted, Skipped, scores, version
 from defaults_page import page, summary
 from defaults_tables import BIG, TABLES, Draw, Table, draw
@@ -27,11 +28,9 @@ from threadpoolctl import threadpool_limits
 
 DRAWS = 3
 # Single tables come in sizes of their own: 20 (lines), 80 (spectra), 300 (classes).
-QUICK = {"sizes": (20, 80, 100, 200, 300), "draws": 2}
+QUICK = {"sizes": (20, 80, 100, 200, 300), "draws": 2, "methods": ["dense", "relvec", "svm"]}
 BIG_DRAWS = 5
 MILLION = 1_000_000
-BIG_METHODS = ("dense", "relvec")
-MILLION_METHODS = ("relvec", "scale")
 
 Record = dict[str, Any]
 
@@ -53,8 +52,11 @@ class Results:
         self.path = folder / "results.jsonl"
         self.found: dict[tuple[Task, str], Record] = {}
         if self.path.exists():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
-                self.keep(json.loads(line))
+            for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), 1):
+                try:
+                    self.keep(json.loads(line))
+                except (ValueError, KeyError) as problem:
+                    raise SystemExit(f"{self.path}, line {number}: expected a result, {problem!r}; delete it") from None
 
     def keep(self, record: Record) -> None:
         """In the place of an earlier one of the same version."""
@@ -75,7 +77,7 @@ class Results:
         """All records of methods as they are installed."""
         versions = {name: version(method) for name, method in METHODS.items()}
         records = [record for (task, own), record in self.found.items() if own == versions.get(task.method)]
-        return pd.DataFrame(records)
+        return frame(records)
 
 
 def fitting(method: str, table: Table) -> Any:
@@ -86,20 +88,18 @@ def tasks(arguments: argparse.Namespace) -> Iterator[Task]:
     """What the arguments ask for; methods that are compared run one after the other on the same rows."""
     for name in arguments.only:
         table = TABLES[name]
-        for size in table.sizes:
-            if arguments.sizes is not None and size not in arguments.sizes:
-                continue
-            for number in range(arguments.draws):
-                for method in arguments.methods:
-                    # Classes are judged beside an SVM, regressions beside the dense process.
-                    if arguments.quick and method not in ("relvec", "svm" if table.classes else "dense"):
-                        continue
-                    if fitting(method, table) and (number == 0 or size < METHODS[method].once_from):
-                        yield Task(name, size, number, method)
-        for number in range(BIG_DRAWS if arguments.big and table.big else 0):
-            yield from (Task(name, BIG, number, method) for method in BIG_METHODS)
+        sizes = [size for size in table.sizes if arguments.sizes is None or size in arguments.sizes]
+        draws = [(size, number) for size in sizes for number in range(arguments.draws)]
+        if arguments.big and table.big:
+            draws += [(BIG, number) for number in range(BIG_DRAWS)]
+        for size, number in draws:
+            for method in arguments.methods:
+                # Classes alone are judged beside a support vector machine.
+                left_out = arguments.quick and method == "svm" and not table.classes
+                if not left_out and fitting(method, table) and size <= METHODS[method].most_rows:
+                    yield Task(name, size, number, method)
     if arguments.million:
-        yield from (Task("friedman1", MILLION, 0, method) for method in MILLION_METHODS)
+        yield from (Task("friedman1", MILLION, 0, method) for method in ("relvec", "scale"))
 
 
 def measured(method: str, table: Table, own: Draw) -> Record:
@@ -114,11 +114,20 @@ def measured(method: str, table: Table, own: Draw) -> Record:
     return {"centres": fitted.centres, "cpu": fitted.cpu, **scores(own, table, fitted)}
 
 
-def run(arguments: argparse.Namespace, results: Results) -> bool:
-    """Measures what is not in the results; returns whether it has measured anything."""
+def warm_up(arguments: argparse.Namespace) -> None:
+    """Loads libraries by fits that are not timed."""
+    for name in ("friedman1", "iris"):
+        small = draw(TABLES[name], 60, 0, arguments.data)
+        assert small is not None
+        for method in {task.method for task in tasks(arguments) if fitting(task.method, TABLES[name])}:
+            measured(method, TABLES[name], small)
+
+
+def run(arguments: argparse.Namespace, results: Results) -> None:
+    """Measures what is not in the results."""
     before: tuple[str, int, int] | None = None
     own: Draw | None = None
-    news = False
+    warm = False
     for task in tasks(arguments):
         table = TABLES[task.table]
         if task[:3] != before:
@@ -126,22 +135,15 @@ def run(arguments: argparse.Namespace, results: Results) -> bool:
         known = results.get(task)
         if own is None or (known is not None and known["digest"] == own.digest and not arguments.again):
             continue
-        if not news:
-            news = True
-            for kind in ("friedman1", "iris"):
-                # Libraries are loaded by fits that are not timed.
-                small = draw(TABLES[kind], 60, 0, arguments.data)
-                assert small is not None
-                for method in {*arguments.methods, *BIG_METHODS}:
-                    if fitting(method, TABLES[kind]):
-                        measured(method, TABLES[kind], small)
+        if not warm:
+            warm_up(arguments)
+            warm = True
         head = {**task._asdict(), "version": version(METHODS[task.method]), "digest": own.digest, "rows": len(own.X)}
         record = {**head, **measured(task.method, table, own)}
         results.add(record)
         shown = [f"{name} {value:.4g}" for name, value in record.items() if isinstance(value, float)]
         words = [f"{name}: {record[name]}" for name in ("skipped", "failed") if name in record]
         print(*task, *shown, *words, flush=True)
-    return news
 
 
 def whole(arguments: argparse.Namespace, results: Results) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,11 @@ MIDDLE = (100, 200, 400)
 EARLIER: dict[str, tuple[float, float, float]] = {}
 
 
+MEASURES = ["rmse", "nlpd", "coverage", "r2", "error", "loss", "centres", "cpu"]
+WORDS = ["table", "size", "draw", "method", "skipped", "failed"]
+NOTHING = pd.Series(dtype=float, index=pd.MultiIndex.from_arrays([[], []], names=["table", "size"]))
+
+
 @dataclass(frozen=True)
 class Goal:
     """A figure, what it should be, and whether it is."""
@@ -26,20 +32,21 @@ class Goal:
     reached: bool | None
 
 
+def frame(records: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Records as a table, with NaN for what they have not measured."""
+    return pd.DataFrame(records, columns=WORDS + MEASURES).astype(dict.fromkeys(MEASURES, float))
+
+
 def means(found: pd.DataFrame, measure: str) -> pd.DataFrame:
     """Means over draws: tables and sizes by methods."""
-    if measure not in found:
-        return pd.DataFrame()
     return found.pivot_table(index=["table", "size"], columns="method", values=measure, sort=False)
 
 
 def above(found: pd.DataFrame, measure: str, method: str, other: str) -> pd.Series:
     """The mean difference on draws that both have, by table and size."""
-    if measure not in found:
-        return pd.Series(dtype=float)
     wide = found.pivot_table(index=["table", "size", "draw"], columns="method", values=measure, sort=False)
     if method not in wide or other not in wide:
-        return pd.Series(dtype=float)
+        return NOTHING
     return (wide[method] - wide[other]).dropna().groupby(level=["table", "size"], sort=False).mean()
 
 
@@ -50,8 +57,6 @@ def of(values: pd.Series, *sizes: int, general: bool = True, low_noise: bool = T
         table = TABLES[name]
         return (table.sizes == SIZES or not general) and not table.exact and (low_noise or not table.low_noise)
 
-    if values.empty:
-        return values
     tables, own = values.index.get_level_values("table"), values.index.get_level_values("size")
     return values[own.isin(sizes) & tables.map(kept).to_numpy(bool)]
 
@@ -112,12 +117,12 @@ def of_regression(found: pd.DataFrame) -> Iterator[Goal]:
     r2 = found[(found.method == "relvec") & found.table.map(lambda name: TABLES[name].exact)].r2.min()
     shown = "not measured" if np.isnan(r2) else f"{r2:.5f}"
     yield Goal("R2 of exact lines, least of any draw", "above 0.99", shown, None if np.isnan(r2) else bool(r2 > 0.99))
-    failed = found[(found.method == "relvec")].get("failed", pd.Series(dtype=object)).count()
+    failed = found[(found.method == "relvec")].failed.count()
     yield limit("default fits that failed", float(failed), 0, 0)
 
 
 def column(wide: pd.DataFrame, method: str) -> pd.Series:
-    return wide[method].dropna() if method in wide else pd.Series(dtype=float)
+    return wide[method].dropna() if method in wide else NOTHING
 
 
 def share(found: pd.DataFrame, method: str, size: int) -> float:

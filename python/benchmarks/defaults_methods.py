@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from defaults_tables import Draw, Table
+from defaults_tables import BIG, Draw, Table
 from dense_process import DenseClasses, DenseProcess
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
@@ -76,9 +76,9 @@ class Method:
     classes: Callable[[Draw], Fitted] | None = None
     # The modules whose change makes results out of date.
     modules: tuple[str, ...] = ("defaults_methods", "sklearn")
-    # Training rows from which only the first draw is run: the fits take minutes.
-    once_from: int = 10**9
-    # Runs only if it is named, or beside the large tables.
+    # More training rows take minutes.
+    most_rows: int = 1200
+    # Runs only if it is named, or beside 1,000,000 rows.
     extra: bool = False
 
 
@@ -226,26 +226,29 @@ def logistic(draw: Draw) -> Fitted:
 OURS = ("defaults_methods", "relvec")
 METHODS = {
     "dense": Method(
-        "the dense process of dense_process.py; of classes on their labels, with a temperature",
+        "the dense process, on 1,000 of the rows at most; of classes on their labels, with a temperature",
         dense_regression,
         dense_classes,
         modules=("dense_process",),
+        most_rows=BIG,
     ),
-    "relvec": Method("`RVR()`, `RVC()`", relvec_regression(), relvec_classes(), modules=OURS),
+    "relvec": Method("`RVR()`, `RVC()`", relvec_regression(), relvec_classes(), modules=OURS, most_rows=BIG),
     "ard": Method(
-        '`weight_prior="ard"`',
+        '`RVR(weight_prior="ard")`, `RVC(weight_prior="ard")`',
         relvec_regression(weight_prior="ard"),
         relvec_classes(weight_prior="ard"),
         modules=OURS,
+        most_rows=BIG,
     ),
-    "gp": Method("scikit-learn's GaussianProcessRegressor, one width per feature", sklearn_process, once_from=1000),
-    "svm": Method("SVR and SVC + Platt, tuned by 5-fold cross-validation", tuned_svr, tuned_svc, once_from=1000),
-    "trees": Method("HistGradientBoosting", trees_regression, trees_classes),
-    "linear": Method("BayesianRidge, LogisticRegression", linear_regression, logistic),
+    "gp": Method("scikit-learn's GaussianProcessRegressor, one width per feature", sklearn_process),
+    "svm": Method("SVR and SVC + Platt, tuned by 5-fold cross-validation", tuned_svr, tuned_svc),
+    "trees": Method("HistGradientBoosting", trees_regression, trees_classes, most_rows=BIG),
+    "linear": Method("BayesianRidge, LogisticRegression", linear_regression, logistic, most_rows=BIG),
     "evidence-ard": Method(
         '`RVR(gamma="evidence-ard", dictionary=1000)`',
         relvec_regression(gamma="evidence-ard", dictionary=1000),
         modules=OURS,
+        most_rows=BIG,
         extra=True,
     ),
     "scale": Method('`RVR(gamma="scale")`', relvec_regression(gamma="scale"), modules=OURS, extra=True),

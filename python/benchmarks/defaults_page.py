@@ -64,19 +64,19 @@ def summary(found: pd.DataFrame) -> str:
         (classes, "svm", ("loss", "error", "centres")),
     ):
         columns = {}
+        methods = ("dense", "relvec", "ard") if other == "dense" else ("svm", "dense", "relvec", "ard")
         for measure in measures:
-            for method in (other, "relvec", "ard"):
+            for method in methods:
                 columns[f"{method} {measure}"] = column(means(own, measure), method)
-                if method != other and measure == measures[0]:
+                if method not in (other, "dense") and measure == measures[0]:
                     columns[f"{method} above"] = above(own, measure, method, other)
         columns = {name: values for name, values in columns.items() if not values.empty}
         if columns:
             shown = pd.DataFrame(columns).reset_index()
             shown["table"] = pd.Categorical(shown.table, list(TABLES))
             parts.append(shown.sort_values(["size", "table"]).round(3).to_string(index=False))
-    if "failed" in found:
-        failed = found[found.failed.notna()]
-        parts += [" ".join(map(str, line)) for line in failed[["table", "size", "draw", "method", "failed"]].to_numpy()]
+    failed = found[found.failed.notna()]
+    parts += [" ".join(map(str, line)) for line in failed[["table", "size", "draw", "method", "failed"]].to_numpy()]
     parts.append("\n".join(f"{mark(goal.reached):<4}{goal.what}: {goal.found} ({goal.asked})" for goal in goals(found)))
     return "\n\n".join(parts) + "\n"
 
