@@ -106,12 +106,12 @@ def measured(method: str, table: Table, own: Draw) -> Record:
     """Scores and costs, or in words why there are none."""
     try:
         fitted: Fitted = fitting(method, table)(own)
+        return {"centres": fitted.centres, "cpu": fitted.cpu, **scores(own, table, fitted)}
     except Skipped as reason:
         return {"skipped": str(reason)}
     except Exception as problem:
         # A default fit that fails is a result as well, and the worst one.
         return {"failed": f"{type(problem).__name__}: {problem}"}
-    return {"centres": fitted.centres, "cpu": fitted.cpu, **scores(own, table, fitted)}
 
 
 def warm_up(arguments: argparse.Namespace) -> None:

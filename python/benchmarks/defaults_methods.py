@@ -1,7 +1,7 @@
 """What the benchmark of defaults compares: fits of one draw, and what they are scored by.
 
-A method learns from a draw and returns its predictions of the test rows, how many centres it keeps, and the CPU
-seconds of the fit. What has no density of its own gets a normal one, its variance the mean squared error of 5-fold
+A method learns from a draw and returns its predictions of the test rows, the number of centres, and the CPU seconds of
+the fit. A regression without a density of its own gets a normal one, whose variance is the mean squared error of 5-fold
 cross-validation on the training rows.
 """
 
@@ -33,16 +33,16 @@ Array = NDArray[np.float64]
 
 # A normal lies within so many standard deviations with a probability of 0.95.
 WITHIN_95 = 1.959964
-# Most rows and features for scikit-learn's process: its gradient holds N x N x D numbers.
+# Features above which scikit-learn's process has one width for all: its gradient holds N x N numbers for every width.
 MOST_WIDTHS = 50
-# Fewer rows than two leaves of 20, scikit-learn's least, make no tree.
+# Fewer rows make no tree, as a leaf holds at least 20 of the four fifths that cross-validation leaves.
 LEAST_ROWS_OF_TREES = 50
-# Grids of 5-fold cross-validation; gamma in units of 1 / (features x their mean variance).
+# Grids of 5-fold cross-validation; gamma in units of 1 / D, as features have unit variance.
 COSTS = (1.0, 10.0, 100.0)
 CLASS_COSTS = (0.1, 1.0, 10.0, 100.0)
 WIDTHS = (0.1, 0.3, 1.0, 3.0)
 TUBES = (0.01, 0.1, 0.3)
-# Probabilities are kept this far from 0 and 1.
+# Smaller probabilities of the true class count as this one, so that one row costs 35 nats at most.
 LEAST_PROBABILITY = 1e-15
 
 
@@ -69,45 +69,51 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Method:
-    """A name, what the page says of it, and the fits."""
+    """What the page says of a method, and its fits."""
 
     about: str
     regression: Callable[[Draw], Fitted] | None = None
     classes: Callable[[Draw], Fitted] | None = None
-    # The modules whose change makes results out of date.
+    # Modules; a change in one of them makes earlier results out of date.
     modules: tuple[str, ...] = ("defaults_methods", "sklearn")
-    # More training rows take minutes.
+    # With more training rows a fit takes minutes.
     most_rows: int = 1200
-    # Runs only if it is named, or beside 1,000,000 rows.
+    # Runs only if it is named, and "scale" at 1,000,000 rows.
     extra: bool = False
 
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float]:
+    """The result of a call, and its CPU seconds."""
     begin = time.process_time()
     found = call()
     return found, time.process_time() - begin
 
 
 def scores(draw: Draw, table: Table, fitted: Fitted) -> dict[str, float]:
-    """Regression: rmse, nlpd, coverage; classes: error, loss. Targets have unit variance."""
+    """Regression: rmse, nlpd, coverage, r2; classes: error, loss. A value that is not finite is an error."""
     y = draw.y_test
     if table.classes:
         classes = np.unique(draw.y)
         p = np.clip(np.asarray(fitted.predicted), LEAST_PROBABILITY, 1.0)
         own = (y[:, None] == classes).argmax(axis=1)
-        return {
+        found = {
             "error": float(np.mean(classes[p.argmax(axis=1)] != y)),
             "loss": float(-np.mean(np.log(p[np.arange(len(y)), own]))),
         }
-    assert isinstance(fitted.predicted, Normal)
-    mean, std = fitted.predicted.mean, fitted.predicted.std
-    z = (y - mean) / std
-    return {
-        "rmse": float(np.sqrt(np.mean((y - mean) ** 2))),
-        "nlpd": float(np.mean(0.5 * np.log(2.0 * np.pi * std**2) + 0.5 * z**2)),
-        "coverage": float(np.mean(np.abs(z) <= WITHIN_95)),
-        "r2": float(1.0 - np.mean((y - mean) ** 2) / y.var()),
-    }
+    else:
+        assert isinstance(fitted.predicted, Normal)
+        mean, std = fitted.predicted.mean, fitted.predicted.std
+        z = (y - mean) / std
+        found = {
+            "rmse": float(np.sqrt(np.mean((y - mean) ** 2))),
+            "nlpd": float(np.mean(0.5 * np.log(2.0 * np.pi * std**2) + 0.5 * z**2)),
+            "coverage": float(np.mean(np.abs(z) <= WITHIN_95)),
+            "r2": float(1.0 - np.mean((y - mean) ** 2) / y.var()),
+        }
+    wrong = [f"{name} = {value}" for name, value in found.items() if not np.isfinite(value)]
+    if wrong:
+        raise ArithmeticError(f"the scores are not finite: {', '.join(wrong)}")
+    return found
 
 
 def dense_regression(draw: Draw) -> Fitted:
@@ -122,7 +128,7 @@ def dense_classes(draw: Draw) -> Fitted:
 
 
 def accepted(machine: type, settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings, if the installed relvec has them all."""
+    """The settings, if the installed relvec has all of them."""
     missing = [name for name in settings if name not in inspect.signature(machine).parameters]
     if missing:
         raise Skipped(f"the installed relvec has no parameter {', '.join(missing)}")
@@ -159,7 +165,6 @@ def relvec_classes(**settings: Any) -> Callable[[Draw], Fitted]:
 
 def sklearn_process(draw: Draw) -> Fitted:
     D = draw.X.shape[1]
-    # One width where there are very many features: the gradient would hold N x N x D numbers.
     lengths = np.ones(D if D <= MOST_WIDTHS else 1)
     kernel = ConstantKernel(1.0, (1e-3, 1e3)) * RBF(lengths, (1e-2, 1e3)) + WhiteKernel(0.1, (1e-6, 1e1))
     process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=0)
@@ -173,13 +178,16 @@ def spread_of_errors(model: Any, draw: Draw) -> float:
 
 
 def grid(draw: Draw, **own: tuple[float, ...]) -> dict[str, list[float]]:
-    scale = 1.0 / (draw.X.shape[1] * draw.X.var())
-    return {"gamma": [scale * width for width in WIDTHS], **{name: list(values) for name, values in own.items()}}
+    """What is tried: gamma, and the parameters named."""
+    return {
+        "gamma": [width / draw.X.shape[1] for width in WIDTHS],
+        **{name: list(values) for name, values in own.items()},
+    }
 
 
 def tuned_svr(draw: Draw) -> Fitted:
     def fit() -> tuple[Any, float]:
-        # The tolerance of one iteration more or less; a limit, as C = 100 on noise takes for ever.
+        # The limit ends fits with C = 100 to noise, which would take minutes; others converge before it.
         search = GridSearchCV(
             SVR(max_iter=100_000), grid(draw, C=COSTS, epsilon=TUBES), cv=5, scoring="neg_mean_squared_error"
         )
@@ -251,7 +259,12 @@ METHODS = {
         most_rows=BIG,
         extra=True,
     ),
-    "scale": Method('`RVR(gamma="scale")`', relvec_regression(gamma="scale"), modules=OURS, extra=True),
+    "scale": Method(
+        '`RVR(gamma="scale", weight_prior="ard", sparsity=0, variance="posterior")`',
+        relvec_regression(gamma="scale", weight_prior="ard", sparsity=0.0, variance="posterior"),
+        modules=OURS,
+        extra=True,
+    ),
 }
 
 

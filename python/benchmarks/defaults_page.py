@@ -24,19 +24,19 @@ chosen on these draws.
 """
 
 
-# What the tables of regressions and of classes show: title, measure, factor, digits.
+# What the tables of regressions and of classes show: title, measure, factor, format.
 REGRESSION = [
-    ("NLPD", "nlpd", 1.0, 3),
-    ("RMSE", "rmse", 1.0, 3),
-    ("Coverage of 95 % intervals [%]", "coverage", 100.0, 1),
-    ("Centres", "centres", 1.0, 0),
-    ("CPU seconds", "cpu", 1.0, 2),
+    ("NLPD", "nlpd", 1.0, ".3f"),
+    ("RMSE", "rmse", 1.0, ".3f"),
+    ("Coverage of 95 % intervals [%]", "coverage", 100.0, ".1f"),
+    ("Centres", "centres", 1.0, ".0f"),
+    ("CPU seconds", "cpu", 1.0, ".3g"),
 ]
 CLASSES = [
-    ("Log loss", "loss", 1.0, 3),
-    ("Error rate [%]", "error", 100.0, 1),
-    ("Centres", "centres", 1.0, 0),
-    ("CPU seconds", "cpu", 1.0, 2),
+    ("Log loss", "loss", 1.0, ".3f"),
+    ("Error rate [%]", "error", 100.0, ".1f"),
+    ("Centres", "centres", 1.0, ".0f"),
+    ("CPU seconds", "cpu", 1.0, ".3g"),
 ]
 
 
@@ -91,23 +91,23 @@ def table(titles: list[str], rows: list[list[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("| --- ", "|---").replace("|---| ", "|---|")
 
 
-def by_table(own: pd.DataFrame, measure: str, factor: float, digits: int) -> str:
+def by_table(own: pd.DataFrame, measure: str, factor: float, form: str) -> str:
     wide = in_order(means(own, measure))
     rows = [
-        [name, f"{size:,}", *("-" if np.isnan(v) else f"{factor * v:.{digits}f}" for v in line)]
+        [name, f"{size:,}", *("-" if np.isnan(v) else f"{factor * v:{form}}" for v in line)]
         for (name, size), line in zip(wide.index, wide.to_numpy(), strict=True)
     ]
     return table(["table", "rows", *wide.columns], rows)
 
 
-def by_size(own: pd.DataFrame, measure: str, factor: float, digits: int) -> str:
+def by_size(own: pd.DataFrame, measure: str, factor: float, form: str) -> str:
     """Means over the tables that come in all sizes; of methods that have a result on each."""
     wide = in_order(means(own, measure))
     rows = []
     for size in SIZES:
         at = pd.DataFrame({name: of(wide[name], size) for name in wide})
         if at.notna().to_numpy().any():
-            values = [f"{factor * at[name].mean():.{digits}f}" if at[name].notna().all() else "-" for name in at]
+            values = [f"{factor * at[name].mean():{form}}" if at[name].notna().all() else "-" for name in at]
             rows.append([f"{size:,}", str(len(at)), *values])
     return table(["rows", "tables", *wide.columns], rows)
 
@@ -117,7 +117,10 @@ def page(found: pd.DataFrame) -> str:
     regression, classes = split(found)
     about = "".join(f"- {name}: {value}\n" for name, value in facts(["numpy", "scipy", "scikit-learn"]).items())
     parts = [HEAD, about, "\n## What is asked\n\n"]
-    lines = [[goal.what, goal.asked, goal.found, mark(goal.reached)] for goal in goals(found)]
+    every = goals(found)
+    reached, judged = sum(goal.reached is True for goal in every), sum(goal.reached is not None for goal in every)
+    parts.append(f"{reached} of {judged} figures are reached.\n\n")
+    lines = [[goal.what, goal.asked, goal.found, mark(goal.reached)] for goal in every]
     parts.append(table(["figure", "asked", "found", "reached"], lines))
     parts.append("\n## Methods\n\n")
     present = set(found.method)

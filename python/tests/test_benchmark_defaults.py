@@ -238,8 +238,8 @@ def test_figures_are_compared_table_by_table(monkeypatch):
     assert found["coverage of 95 % intervals below the dense process's, worst table"] == ("2.0 points (sinc)", True)
     assert found["CPU seconds beside scikit-learn's process, 200 rows"] == ("0.100", True)
     assert found["R2 of exact lines, least of any draw"] == ("0.98000", False)
-    noise = "centres of pure noise, most of 1 draws of 2 where the dense process finds none"
-    assert found[noise] == ("3", False)
+    noise = "centres of pure noise, most of the draws in which the dense process finds none"
+    assert found[noise] == ("3 (1 of 2 draws)", False)
     assert found["california, 10,000 rows, beside earlier learned widths: RMSE, ratio"] == ("1.200", False)
     assert found["california, 10,000 rows, beside earlier learned widths: CPU seconds, ratio"] == ("0.50", True)
     assert found["two classes: mean log loss beside SVC + Platt, ratio"] == ("0.500", True)
