@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Sparsity, Variance};
+use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Sparsity, Variance, WeightPrior};
 
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
@@ -114,6 +114,14 @@ pub(crate) struct FitArgs {
     /// Multiply predictive variances by what cross-validation finds them to be too small by (regression)
     #[arg(long)]
     pub calibrate: bool,
+    /// The prior of the weights: a precision for each (ard), or the covariance of a Gaussian process, whose variance
+    /// grows away from the data (regression); auto: that of a process up to 3000 rows where there is one
+    #[arg(long, default_value = "ard", value_parser = PossibleValuesParser::new(WeightPrior::NAMES))]
+    pub weight_prior: String,
+    /// Under a process prior: rows become centres until the variance that they leave of the process is this share of
+    /// the noise variance. Less takes more centres
+    #[arg(long, value_name = "SHARE", default_value_t = 0.3, allow_negative_numbers = true)]
+    pub residual: f64,
     /// The variance of predictions: of the posterior, or healed, which does not shrink away from the data (regression;
     /// the model then keeps rows)
     #[arg(long, default_value = "posterior", value_parser = PossibleValuesParser::new(Variance::NAMES))]
@@ -129,7 +137,7 @@ pub(crate) struct FitArgs {
     /// and scaling stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
         "init", "stream", "checkpoint", "dictionary", "landmarks", "kernel", "gamma", "no_standardize", "keep_statistics",
-        "machine", "centres", "cv", "calibrate", "variance", "keep_rows",
+        "machine", "centres", "cv", "calibrate", "variance", "keep_rows", "weight_prior", "residual",
     ])]
     pub add_to: Option<PathBuf>,
     /// Begin the search at a model: of the same kernel and features, learnt from the first rows of the table

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use relvec::{
     Bernoulli, CentreRule, ClassPrecisions, Dictionary, DictionaryRule, Formulation, Gamma, Gaussian, Inference, Kernel,
-    Landmarks, Likelihood, MultiClass, Rvm, Sparsity, Svm, Variance,
+    Landmarks, Likelihood, MultiClass, Rvm, Sparsity, Svm, Variance, WeightPrior,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -103,6 +103,8 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         sparsity: args.sparsity,
         cv: args.cv,
         calibrate: args.calibrate,
+        weight_prior: WeightPrior::from_name(&args.weight_prior).map_err(|e| usage(e.to_string()))?,
+        residual: args.residual,
         variance: Variance::from_name(&args.variance).map_err(|e| usage(e.to_string()))?,
         keep_rows: args.keep_rows,
         keep_statistics: args.keep_statistics,
@@ -132,6 +134,8 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         ("--sparsity", args.sparsity != Sparsity::default()),
         ("--cv", args.cv.is_some()),
         ("--calibrate", args.calibrate),
+        ("--weight-prior", args.weight_prior != WeightPrior::default().name()),
+        ("--residual", args.residual != Rvm::default().residual),
         ("--variance", args.variance != Variance::NAMES[0]),
         ("--keep-rows", args.keep_rows.is_some()),
         ("--keep-statistics", args.keep_statistics),
