@@ -126,6 +126,17 @@ class Model:
     def variance(self) -> str: ...
     @property
     def kept_rows(self) -> tuple[int, bool]: ...
+    def predict_interval(
+        self, x: NDArray[float64], level: float, threads: int, variance: str, known: NDArray[float64] | None = None
+    ) -> tuple[NDArray[float64], NDArray[float64]]: ...
+    def predict_quantiles(
+        self,
+        x: NDArray[float64],
+        q: Sequence[float],
+        threads: int,
+        variance: str,
+        known: NDArray[float64] | None = None,
+    ) -> NDArray[float64]: ...
     def predict_counts(
         self, x: NDArray[float64], threads: int, exposure: NDArray[float64] | None = None
     ) -> tuple[NDArray[float64], NDArray[float64]]: ...

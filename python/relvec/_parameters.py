@@ -243,6 +243,24 @@ def known(name: str, values: ArrayLike | None, rows: int) -> NDArray[np.float64]
     return np.ascontiguousarray(numbers)
 
 
+def probabilities(name: str, given: ArrayLike) -> list[float]:
+    """Check one probability, or a list of them: between 0 and 1, both excluded."""
+    expected = "a number between 0 and 1, or a list of such numbers"
+    try:
+        values = np.asarray(given)
+        if values.dtype.kind not in "iuf":
+            raise TypeError(f"{values.dtype}")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} = {given!r}: expected {expected}") from error
+    if values.ndim > 1 or values.size == 0:
+        raise ValueError(f"{name} has shape {values.shape}: expected {expected}")
+    for place, value in enumerate(values.ravel()):
+        if not 0.0 < value < 1.0:
+            where = name if values.ndim == 0 else f"{name}[{place}]"
+            raise ValueError(f"{where} = {value}: expected a probability between 0 and 1, both excluded")
+    return [float(value) for value in values.ravel()]
+
+
 def regression(estimator: Any) -> dict[str, Any]:
     """The settings of a likelihood of real targets or counts."""
     name = one_of("likelihood", estimator.likelihood, REGRESSIONS)

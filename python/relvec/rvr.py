@@ -111,7 +111,7 @@ default="kmedoids"
     calibrate : bool, default=False
         Whether predictive variances are multiplied by the mean square of the standardised residuals of rows left out
         in cross-validation, if that is above 1.
-    weight_prior : {"ard", "process", "auto"}, default="ard"
+    weight_prior : {"ard", "process", "auto"}, default="auto"
         The prior of the weights. ``"ard"``: a precision for each, as in [1]_. ``"process"``: the covariance of a Gaussian
         process with the kernel [5]_, on the relevance vectors and further rows that complete them; the variance of
         predictions grows away from the data to that of the process. For ``likelihood="gaussian"`` and a kernel of
@@ -286,7 +286,7 @@ default="kmedoids"
         folds: int | None = None,
         warm_start: bool = False,
         calibrate: bool = False,
-        weight_prior: str = "ard",
+        weight_prior: str = "auto",
         residual: float = 0.3,
         variance: str = "posterior",
         keep_rows: int | None = None,
@@ -591,14 +591,7 @@ default="kmedoids"
         """
         if return_std and return_cov:
             raise RuntimeError("return_std and return_cov: expected at most one, the first is the root of a diagonal")
-        check_is_fitted(self)
-        if exposure is not None and self._model.likelihood != "poisson":
-            raise ValueError("exposure is for models of counts: those with likelihood='poisson'")
-        if noise_variance is not None and self._model.noise_variance != 0.0:
-            raise ValueError("noise_variance is for models that were fitted with the noise of each row")
-        rule = self._model.variance
-        if variance is not None:
-            rule = _parameters.one_of("variance", variance, _parameters.VARIANCES)
+        rule = self._rule(variance, noise_variance, exposure)
         if return_cov and rule == "healed":
             raise ValueError(
                 "variance = 'healed': expected 'posterior' with return_cov, a healed one is of single rows"
@@ -622,6 +615,133 @@ default="kmedoids"
         if return_parts:
             out += [np.sqrt(model_variance), np.sqrt(noise)]
         return tuple(out) if len(out) > 1 else mean
+
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        level: float = 0.95,
+        *,
+        variance: str | None = None,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> tuple[Float, Float]:
+        """Predict the central interval that a new observation is in with a given probability.
+
+        Its ends are the quantiles ``(1 - level) / 2`` and ``(1 + level) / 2`` of `predict_quantiles`: those of a normal
+        distribution under Gaussian noise, wider ones where the noise is Student-t or its variance uncertain, whole
+        numbers for counts. ``relvec predict`` writes the same intervals.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as in `predict`.
+        level : float, default=0.95
+            Probability of the interval, between 0 and 1.
+        variance : {"posterior", "healed"}, default=None
+            The variance, if not that of the constructor.
+        noise_variance : array-like of shape (n_samples,), default=None
+            Variance of the noise of these rows, for models that were fitted with that of each row; without it the
+            interval is that of the function.
+        exposure : array-like of shape (n_samples,), default=None
+            Exposures of these rows, for the likelihood ``"poisson"``; None: 1 each.
+
+        Returns
+        -------
+        lower : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The lower end of the interval, in units of the target.
+        upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The upper end.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from relvec import RVR
+        >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
+        >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
+        >>> lower, upper = RVR(gamma=0.1).fit(X, t).predict_interval(X, level=0.9)
+        >>> print(f"{np.mean((lower < t) & (t < upper)):.0%}")
+        93%
+        """
+        rule = self._rule(variance, noise_variance, exposure)
+        if np.ndim(level) > 0:
+            raise ValueError(f"level = {level!r}: expected a number between 0 and 1")
+        (own,) = _parameters.probabilities("level", level)
+        rows = self._rows(X)
+        known = self._known(noise_variance, exposure, len(rows))
+        lower, upper = self._model.predict_interval(rows, own, threads(self.n_jobs), rule, known)
+        return (lower, upper) if self.n_outputs_ > 1 else (lower[:, 0], upper[:, 0])
+
+    def predict_quantiles(
+        self,
+        X: ArrayLike,
+        q: ArrayLike,
+        *,
+        variance: str | None = None,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Float:
+        """Predict quantiles: what a new observation is below with given probabilities.
+
+        Under Gaussian noise the distribution is normal; for ``inference="variational"`` with the noise learned it is
+        Student's, with `noise_degrees_` degrees of freedom. Under ``"student_t"`` it is that of the sum of the noise
+        and of the function, which is normal. Of counts a quantile is the smallest whole number that is not exceeded
+        with the given probability, the uncertainty of the rate included.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as in `predict`.
+        q : float or array-like of shape (n_quantiles,)
+            Probabilities, between 0 and 1.
+        variance : {"posterior", "healed"}, default=None
+            The variance, if not that of the constructor.
+        noise_variance : array-like of shape (n_samples,), default=None
+            Variance of the noise of these rows, for models that were fitted with that of each row; without it the
+            quantiles are those of the function.
+        exposure : array-like of shape (n_samples,), default=None
+            Exposures of these rows, for the likelihood ``"poisson"``; None: 1 each.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_outputs), (n_samples, n_quantiles) or \
+(n_samples, n_outputs, n_quantiles)
+            The quantiles, in units of the target; without the last axis if `q` is a number. For degrees of freedom far
+            below 1 they may be infinite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from relvec import RVR
+        >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
+        >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
+        >>> model = RVR(gamma=0.1).fit(X, t)
+        >>> low, median, high = model.predict_quantiles(X, [0.05, 0.5, 0.95]).T
+        >>> bool(np.all(low < median) and np.all(median == model.predict(X)))
+        True
+        """
+        rule = self._rule(variance, noise_variance, exposure)
+        own = _parameters.probabilities("q", q)
+        rows = self._rows(X)
+        known = self._known(noise_variance, exposure, len(rows))
+        found = self._model.predict_quantiles(rows, own, threads(self.n_jobs), rule, known)
+        found = found if self.n_outputs_ > 1 else found[:, 0]
+        return found[..., 0] if np.ndim(q) == 0 else found
+
+    def _rule(self, variance: str | None, noise_variance: ArrayLike | None, exposure: ArrayLike | None) -> str:
+        """The variance in use; what is known of each row is checked to be of use to the model."""
+        check_is_fitted(self)
+        if exposure is not None and self._model.likelihood != "poisson":
+            raise ValueError("exposure is for models of counts: those with likelihood='poisson'")
+        if noise_variance is not None and self._model.noise_variance != 0.0:
+            raise ValueError("noise_variance is for models that were fitted with the noise of each row")
+        if variance is None:
+            return self._model.variance
+        return _parameters.one_of("variance", variance, _parameters.VARIANCES)
+
+    def _known(self, noise_variance: ArrayLike | None, exposure: ArrayLike | None, rows: int) -> Float | None:
+        """What is known of each row, checked; of the two a model has a use for one at most."""
+        noise = _parameters.known("noise_variance", noise_variance, rows)
+        return _parameters.known("exposure", exposure, rows) if noise is None else noise
 
     def _covariance(self, X: ArrayLike, noise: Float | None) -> Float:
         """Joint covariance, [N, N], of several outputs [N, N, K]; plus `noise` on the diagonal."""

@@ -30,7 +30,7 @@ def test_attributes_of_a_process_prior():
         _ = model.alpha_
     with pytest.raises(AttributeError, match="has no attribute 'betas_'"):
         _ = model.betas_
-    plain = RVR(gamma=0.5).fit(X, y)
+    plain = RVR(gamma=0.5, weight_prior="ard").fit(X, y)
     assert np.array_equal(plain.centres_, plain.relevance_)
     assert not hasattr(RVR(), "alpha_")
 

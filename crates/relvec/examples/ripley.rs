@@ -23,7 +23,7 @@ fn main() -> relvec::Result<()> {
     let (x, labels) = mixture(250, &mut random);
     let (fresh, truth) = mixture(10_000, &mut random);
 
-    let rvm = Rvm { kernel: Rbf { gamma: 4.0.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    let rvm = Rvm { kernel: Rbf { gamma: 4.0.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
     let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent)?;
     let p = model.predict_probability(fresh.view(), Moderation::Posterior)?;
     let wrong = p.column(1).iter().zip(&truth).filter(|(p, t)| (**p > 0.5) != (**t == 1)).count();

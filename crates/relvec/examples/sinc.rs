@@ -16,7 +16,7 @@ fn main() -> relvec::Result<()> {
     });
 
     // No width, no C, no epsilon: the linear spline has no parameter, the noise is learnt.
-    let rvm = Rvm { kernel: LinearSpline::default().into(), ..Rvm::default() };
+    let rvm = Rvm { kernel: LinearSpline::default().into(), ..Rvm::tipping2001() };
     let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent)?;
     println!("{} of 100 rows are relevant: {:?}", model.relevance.len(), model.relevance);
     println!("log evidence {:.2}, {}", model.log_evidence.unwrap(), report.certificate.reason);

@@ -27,7 +27,7 @@ fn data(seed: u64, rows: usize, exposed: bool) -> Data {
 }
 
 fn poisson() -> Rvm {
-    Rvm { likelihood: Poisson::default().into(), kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::default() }
+    Rvm { likelihood: Poisson::default().into(), kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::tipping2001() }
 }
 
 fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>) -> (Model, Report) {
@@ -232,8 +232,10 @@ fn regimes() {
     let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into(), ..poisson() };
     let (model, report) = learnt.fit(d.x.view(), &targets, &mut silent).unwrap();
     let trial = &report.kernel_search.unwrap().tried[0];
-    assert!(trial.log_evidence >= trial.start_log_evidence.unwrap());
-    assert!(model.log_evidence.unwrap() >= trial.log_evidence - 1.0);
+    assert!(trial.process.as_ref().unwrap().gain > 0.5, "{trial:?}");
+    let rates = model.predict_mean(d.x.view()).unwrap() - d.x.column(0).mapv(log_rate);
+    let off = rates.mapv(|v| v * v).mean().unwrap().sqrt();
+    assert!(off < 0.25, "{off}");
     let moved = Rvm { centres: CentreRule::Learned, dictionary: Dictionary::Size(20), ..poisson() };
     assert!(moved.fit(d.x.view(), &targets, &mut silent).unwrap().1.centre_search.is_some());
 }
@@ -263,7 +265,7 @@ fn what_is_refused() {
     let short = d.e.slice(s![..19]);
     assert!(error(Targets::real(d.t.view()).with_exposure(short)).contains("exposure: expected 20, one per row, found 19"));
     assert!(error(Targets::real(d.t.view()).with_noise_variance(d.e.view())).contains("for the gaussian likelihood"));
-    let gaussian = Rvm::default().fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view()), &mut silent);
+    let gaussian = Rvm::tipping2001().fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view()), &mut silent);
     assert!(gaussian.unwrap_err().to_string().contains("for the poisson likelihood"));
     let variational = Rvm { inference: Inference::from_name("variational").unwrap(), ..poisson() };
     assert!(matches!(variational.check(), Err(Error::Parameter { name, .. }) if name == "inference"));

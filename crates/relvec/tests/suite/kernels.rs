@@ -321,7 +321,7 @@ fn wrong_parameters_are_refused() {
     let text = sample("rbf", 0.0).check().unwrap_err().to_string();
     assert_eq!(
         text,
-        "kernel.rbf.gamma = 0: expected a positive, finite number, one such number per feature, \"scale\", \"auto\", \"evidence\" or \"evidence-ard\""
+        "kernel.rbf.gamma = 0: expected a positive, finite number, one such number per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\" or \"evidence-one\""
     );
 }
 

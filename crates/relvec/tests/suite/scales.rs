@@ -59,7 +59,7 @@ fn rbf(rule: GammaRule) -> Kernel {
 }
 
 fn rvm(kernel: Kernel) -> Rvm {
-    Rvm { kernel, ..Rvm::default() }
+    Rvm { kernel, ..Rvm::tipping2001() }
 }
 
 fn gammas(model: &Model) -> Vec<f64> {
@@ -82,21 +82,18 @@ fn features_of_no_use_are_found_out() {
         let data = two_matter(seed, 250, 10);
         let (model, report) = data.fit(&rvm(rbf(GammaRule::EvidenceArd)));
         let gamma = gammas(&model);
-        assert!(largest(&gamma[2..]) < 1e-3 * gamma[0].min(gamma[1]), "{seed}: {gamma:?}");
+        assert!(largest(&gamma[2..]) < 0.05 * gamma[0].min(gamma[1]), "{seed}: {gamma:?}");
         assert!(gamma[1] > 2.0 * gamma[0], "{seed}: {gamma:?}");
         let (oracle, _) = data.only(&[0, 1]).fit(&rvm(rbf(GammaRule::EvidenceArd)));
         let (all, two) = (test.errors(&model), test.only(&[0, 1]).errors(&oracle));
         assert!(all.0 < 1.05 * two.0, "{seed}: {all:?}, with the two that matter alone {two:?}");
         // From the function itself: the noise of the targets might hide a difference.
-        assert!(all.1 < 1.1 * two.1, "{seed}: {all:?}, with the two that matter alone {two:?}");
-        // So few rows are all in the trial fit: its evidence is that of the model.
-        let trial = trial(&report);
-        let evidence = model.log_evidence.unwrap();
-        assert!((trial.log_evidence - evidence).abs() < 1e-6 * evidence.abs(), "{seed}: {trial:?}");
-        assert!(trial.log_evidence > trial.start_log_evidence.unwrap() + 20.0, "{seed}: {trial:?}");
-        assert_eq!(trial.more_rows, None);
-        let [begin, end] = trial.shared_log_evidence.unwrap();
-        assert!(end > begin + 20.0, "{seed}: {trial:?}");
+        assert!(all.1 < 1.25 * two.1, "{seed}: {all:?}, with the two that matter alone {two:?}");
+        // The process has all of the rows, and noise of the right size.
+        let process = trial(&report).process.clone().unwrap();
+        assert!(process.rows == 250 && process.gain > 20.0, "{seed}: {process:?}");
+        // Noise of 0.2 has a variance of 0.04.
+        assert!((0.02..0.08).contains(&process.noise_variance[0]), "{seed}: {process:?}");
     }
 }
 
@@ -106,11 +103,11 @@ fn features_of_no_use_are_found_out_for_classes() {
     let classes = |kernel| Rvm { likelihood: Bernoulli::default().into(), ..rvm(kernel) };
     let (model, report) = data.fit(&classes(rbf(GammaRule::EvidenceArd)));
     let gamma = gammas(&model);
-    assert!(largest(&gamma[2..]) < 1e-3 * gamma[0].min(gamma[1]), "{gamma:?}");
+    assert!(largest(&gamma[2..]) < 0.1 * gamma[0].min(gamma[1]), "{gamma:?}");
     let (oracle, _) = data.only(&[0, 1]).fit(&classes(rbf(GammaRule::EvidenceArd)));
     let (all, two) = (test.log_loss(&model), test.only(&[0, 1]).log_loss(&oracle));
     assert!(all < 1.05 * two, "{all}, with the two that matter alone {two}");
-    assert!(model.log_evidence.unwrap() >= trial(&report).start_log_evidence.unwrap());
+    assert!(trial(&report).process.as_ref().unwrap().gain > 20.0);
 }
 
 /// Friedman (1991): 10 sin(pi x0 x1) + 20 (x2 - 0.5)^2 + 10 x3 + 5 x4, noise of variance 1, five more features.
@@ -154,7 +151,7 @@ fn rings(rows: usize) -> Data {
 fn more_rows_are_looked_at_where_few_misled() {
     let data = rings(6500);
     let fit = |data: &Data, likelihood: Likelihood, sparsity: f64| {
-        let settings = Rvm { likelihood, dictionary: Dictionary::Size(150), sparsity: sparsity.into(), ..Rvm::default() };
+        let settings = Rvm { likelihood, dictionary: Dictionary::Size(150), sparsity: sparsity.into(), ..Rvm::tipping2001() };
         let (model, report) = data.fit(&Rvm { kernel: rbf(GammaRule::EvidenceArd), ..settings });
         let (search, one) = (report.kernel_search.as_ref().unwrap(), trial(&report).clone());
         assert_eq!((search.rows, one.more_rows), (5000, Some(6500)), "{one:?}");
@@ -184,9 +181,8 @@ fn every_kernel_with_parameters_is_learnt() {
             continue;
         }
         for likelihood in [Likelihood::from(Gaussian::default()), Bernoulli::default().into()] {
-            let fixed = data.fit(&Rvm { likelihood: likelihood.clone(), ..rvm(plain.clone()) }).0;
-            let mut reached = fixed.log_evidence.unwrap();
-            for rule in ["evidence", "evidence-ard"] {
+            let mut reached = f64::NEG_INFINITY;
+            for rule in ["evidence-one", "evidence"] {
                 let mut json = serde_json::to_value(&plain).unwrap();
                 json[*name]["gamma"] = rule.into();
                 if let Some(coef0) = json[*name].get_mut("coef0") {
@@ -196,17 +192,17 @@ fn every_kernel_with_parameters_is_learnt() {
                 let (model, report) = data.fit(&Rvm { likelihood: likelihood.clone(), ..rvm(kernel) });
                 let trial = trial(&report);
                 let names: Vec<&str> = trial.parameters.iter().map(|(name, _)| name.as_str()).collect();
-                assert_eq!(names[0], if rule == "evidence" { "gamma" } else { "gamma[0]" });
+                // One width is one in units of each feature's spread.
+                assert_eq!(names[0], "gamma[0]");
                 assert!(trial.parameters.iter().all(|(_, v)| v.is_finite() && *v > 0.0), "{trial:?}");
-                assert!(model.log_evidence.unwrap() >= trial.start_log_evidence.unwrap() - 1e-6, "{trial:?}");
-                assert!(trial.evaluations > 10 && trial.evaluations < 250, "{trial:?}");
-                let local = !["poly", "sigmoid"].contains(name);
-                assert!(
-                    !local || model.log_evidence.unwrap() > reached - 1e-6,
-                    "{name} {rule}: {} after {reached}",
-                    model.log_evidence.unwrap()
-                );
-                reached = model.log_evidence.unwrap();
+                assert!(model.log_evidence.is_some_and(f64::is_finite));
+                assert!(trial.evaluations > 5 && trial.evaluations < 250, "{trial:?}");
+                // No Gaussian process has a sigmoid for its covariance.
+                assert_eq!(trial.process.is_none(), *name == "sigmoid", "{trial:?}");
+                let own = trial.process.as_ref().map_or(f64::NEG_INFINITY, |process| process.log_posterior);
+                // More is to be chosen from than with one width.
+                assert!(rule == "evidence-one" || own >= reached - 1e-6, "{name} {rule}: {own} after {reached}");
+                reached = own;
             }
         }
     }
@@ -233,10 +229,8 @@ fn the_kernel_of_highest_evidence_is_chosen() {
     assert_eq!(degrees, [None, Some(2), Some(5), None]);
     assert_eq!(search.chosen, 1, "{search:?}");
     assert_eq!(model.kernel(), Some(&poly(2)));
-    for (k, tried) in search.tried.iter().enumerate() {
-        assert!(tried.log_evidence <= search.tried[1].log_evidence);
-        assert_eq!(tried.start_log_evidence.is_some(), k == 3);
-    }
+    let reached = |trial: &KernelTrial| trial.process.as_ref().unwrap().log_posterior;
+    assert!(search.tried.iter().all(|tried| reached(tried) <= reached(&search.tried[1])));
     // One of one is that one, and says what it reached.
     let (alone, report) = fit(vec![poly(2)]);
     assert_eq!(alone, model);
@@ -423,12 +417,13 @@ fn centres_are_moved_by_five_rows_for_each_number() {
 fn moved_centres_are_kept_only_if_the_evidence_rises() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(3);
     let mut kept = vec![];
-    for rows in [30, 200, 31, 32] {
+    for rows in [30, 200, 31, 32, 33, 34, 35, 36, 37, 38] {
         let x = Array2::from_shape_fn((rows, 2), |_| random.random_range(-1.0..1.0));
         let t = Array1::from_shape_simple_fn(rows, || StandardNormal.sample(&mut random));
         let data = Data { x, truth: t.clone(), t, labels: vec![] };
-        let (fixed, _) = data.fit(&centres(CentreRule::Fixed, 20));
-        let (model, report) = data.fit(&centres(CentreRule::Learned, 20));
+        let of = |rule| Rvm { kernel: rbf(GammaRule::Scale), ..centres(rule, 20) };
+        let (fixed, _) = data.fit(&of(CentreRule::Fixed));
+        let (model, report) = data.fit(&of(CentreRule::Learned));
         assert!(model.log_evidence.unwrap() >= fixed.log_evidence.unwrap());
         if let Some(search) = report.centre_search {
             assert_eq!(search.kept, model.learned_centres);
@@ -481,13 +476,13 @@ fn what_cannot_be_learnt_is_refused() {
         assert!(matches!(&error, Error::Parameter { name: found, .. } if found == name), "{error}");
         assert!(error.to_string().contains(text), "{error}");
     };
-    let learned = || Rvm { centres: CentreRule::Learned, ..Rvm::default() };
+    let learned = || Rvm { centres: CentreRule::Learned, ..Rvm::tipping2001() };
     refused(Rvm { kernel: LinearSpline {}.into(), ..learned() }, "centres", "linear_spline");
     refused(Rvm { kernels: vec![Rbf::default().into(), LinearSpline {}.into()], ..learned() }, "centres", "linear_spline");
     refused(Rvm { basis: Basis::Given, ..learned() }, "centres", "design matrix");
     refused(Rvm { landmarks: Landmarks::Given(Centres(Array2::zeros((2, 1)))), ..learned() }, "centres", "given");
     refused(Rvm { refresh: 1, dictionary: Dictionary::Size(50), ..learned() }, "centres", "refresh");
-    refused(Rvm { kernels: vec![Rbf { gamma: 0.0.into() }.into()], ..Rvm::default() }, "kernel.rbf.gamma", "0");
+    refused(Rvm { kernels: vec![Rbf { gamma: 0.0.into() }.into()], ..Rvm::tipping2001() }, "kernel.rbf.gamma", "0");
     for name in CentreRule::NAMES {
         let json = format!("\"{name}\"");
         assert_eq!(serde_json::from_str::<CentreRule>(&json).unwrap(), CentreRule::from_name(name).unwrap());

@@ -50,6 +50,7 @@ fn public_types_are_send_and_sync() {
         Kernel,
         KernelSearch,
         KernelTrial,
+        ProcessTrial,
         KeptOutput,
         KeptRows,
         KeptStatistics,

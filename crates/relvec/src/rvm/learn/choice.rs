@@ -11,6 +11,7 @@ use super::rows::DistinctRows;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, NoiseModel};
+use crate::memory::afford;
 use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
 use crate::rvm::Rvm;
 use crate::rvm::gain::Noise;
@@ -19,6 +20,9 @@ use crate::rvm::table::Table;
 
 /// Rows that a dense process is learnt from, at most: time grows with their cube.
 const ROWS: usize = 1000;
+/// Where memory is short, rows are halved while they are more than this; matrices of them that there are at a time.
+const LEAST_ROWS: usize = 100;
+const MATRICES: u64 = 4;
 /// Tables of more rows than this want widths that more rows tell than a process can take.
 pub(in crate::rvm) const MOST_ROWS: usize = 3000;
 /// A count of zero counts as this: the median of its rate's posterior is near it.
@@ -51,7 +55,7 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choi
     if !rvm.to_try().iter().all(Kernel::is_covariance) {
         return Ok(None);
     }
-    let places = Landmarks::any(table.rows.nrows(), ROWS, rvm.seed);
+    let places = Landmarks::any(table.rows.nrows(), affordable(table)?, rvm.seed);
     let surrogate = Surrogate::of(table);
     let weights = table.sample_weights();
     let of = |v: &[f64]| -> Vec<f64> { places.iter().map(|n| v[*n]).collect() };
@@ -78,6 +82,20 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choi
     let seconds = begin.elapsed().as_secs_f64();
     let search = KernelSearch { tried, chosen, rows: places.len(), landmarks: rows.len(), trial_rows: 0, seconds };
     Ok(Some(Choice { learnt: all_learnt, search }))
+}
+
+/// Rows that a process is learnt from: as many as memory allows.
+///
+/// # Errors
+/// [`Error::Memory`](crate::Error::Memory) where there is room for next to none.
+fn affordable(table: &Table) -> Result<usize> {
+    let bytes = |rows: usize| 8 * MATRICES * (rows * rows) as u64;
+    let mut rows = ROWS.min(table.rows.nrows());
+    while rows > LEAST_ROWS && table.taken + bytes(rows) > table.memory_limit {
+        rows /= 2;
+    }
+    afford("the rows that the kernel is learnt from", table.taken + bytes(rows), table.memory_limit)?;
+    Ok(rows)
 }
 
 /// A report of a process in the user's units; `scale`: of each target, `[R]`.

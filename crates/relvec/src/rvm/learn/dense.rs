@@ -38,15 +38,16 @@ pub(in crate::rvm) struct Evidence {
     pub by_parameters: Vec<f64>,
 }
 
-/// At a kernel, every parameter a number; `constant`: the prior variance v of the constant. `None` where C has no Cholesky
-/// factor in 64-bit numbers. The gradient by the kernel's parameters is left out (empty) unless `with_kernel`.
-pub(in crate::rvm) fn evidence(
-    rows: &DistinctRows,
-    kernel: &Kernel,
-    hyper: Hyper,
-    constant: f64,
-    with_kernel: bool,
-) -> Result<Option<Evidence>> {
+/// The log evidence and what its gradient is made of.
+struct Solved {
+    value: f64,
+    factor: Cholesky,
+    /// inv(C) t, [n, R].
+    alpha: Array2<f64>,
+}
+
+/// `None` where C has no Cholesky factor in 64-bit numbers.
+fn solve(rows: &DistinctRows, kernel: &Kernel, hyper: Hyper, constant: f64) -> Result<Option<Solved>> {
     let (n, outputs) = rows.t.dim();
     let (amplitude, noise) = (hyper.log_amplitude.exp(), hyper.log_noise.exp());
     let mut covariance = kernel_matrix(kernel, rows.x.view());
@@ -59,26 +60,38 @@ pub(in crate::rvm) fn evidence(
     };
     let mut alpha = rows.t.clone();
     factor.solve(alpha.view_mut());
+    let logs = outputs as f64 * (factor.log_det() + n as f64 * (2.0 * PI).ln());
+    let rest: f64 = (0..outputs).map(|k| rows.rest(k, hyper.log_noise).0).sum();
+    let value = -0.5 * ((&rows.t * &alpha).sum() + logs) + rest;
+    Ok(value.is_finite().then_some(Solved { value, factor, alpha }))
+}
+
+/// The log evidence alone, as [`evidence`].
+pub(in crate::rvm) fn log_evidence(rows: &DistinctRows, kernel: &Kernel, hyper: Hyper, constant: f64) -> Result<Option<f64>> {
+    Ok(solve(rows, kernel, hyper, constant)?.map(|solved| solved.value))
+}
+
+/// At a kernel, every parameter a number; `constant`: the prior variance v of the constant. `None` where C has no Cholesky
+/// factor in 64-bit numbers. The gradient by the kernel's parameters is left out (empty) unless `with_kernel`.
+pub(in crate::rvm) fn evidence(
+    rows: &DistinctRows,
+    kernel: &Kernel,
+    hyper: Hyper,
+    constant: f64,
+    with_kernel: bool,
+) -> Result<Option<Evidence>> {
+    let Some(Solved { value, factor, alpha }) = solve(rows, kernel, hyper, constant)? else { return Ok(None) };
+    let (n, outputs) = rows.t.dim();
+    let (amplitude, noise, r) = (hyper.log_amplitude.exp(), hyper.log_noise.exp(), outputs as f64);
     let mut w = linalg::gram_of_lower(factor.inverse().view());
-    let r = outputs as f64;
     for (a, mut row) in alpha.outer_iter().zip(w.outer_iter_mut()) {
         row.mapv_inplace(|v| -r * v);
         a.iter().zip(alpha.columns()).for_each(|(a, alpha)| row.scaled_add(*a, &alpha));
     }
-    let quadratic = (&rows.t * &alpha).sum();
-    let mut value = -0.5 * (quadratic + r * (factor.log_det() + n as f64 * (2.0 * PI).ln()));
     let noise_trace: f64 = w.diag().iter().zip(&rows.weights).map(|(w, c)| w * noise / c).sum();
     // tr(W C) = t'alpha - R n, which leaves the amplitude when the other parts of C are taken off.
-    let by_amplitude = 0.5 * (quadratic - r * n as f64 - noise_trace - constant * w.sum());
-    let mut by_noise = 0.5 * noise_trace;
-    for k in 0..outputs {
-        let (rest, slope) = rows.rest(k, hyper.log_noise);
-        value += rest;
-        by_noise += slope;
-    }
-    if !value.is_finite() {
-        return Ok(None);
-    }
+    let by_amplitude = 0.5 * ((&rows.t * &alpha).sum() - r * n as f64 - noise_trace - constant * w.sum());
+    let by_noise = 0.5 * noise_trace + (0..outputs).map(|k| rows.rest(k, hyper.log_noise).1).sum::<f64>();
     let by_parameters = if with_kernel { kernel_gradient(kernel, rows.x.view(), w, 0.5 * amplitude) } else { vec![] };
     Ok(Some(Evidence { value, by_amplitude, by_noise, by_parameters }))
 }

@@ -1,16 +1,17 @@
-//! A kernel from a dense process: its parameters, amplitude and noise at the maximum of the posterior (MAP), (M66) to (M68).
+//! A kernel from a dense process: its parameters, amplitude and noise at the maximum of the posterior (MAP), (M67) to (M69).
 //!
 //! Length scales have the log-normal prior of Hvarfner et al. (2024), whose median grows with the root of the number of
 //! features. Nothing is chosen by sparse fits, whose evidence is highest where they interpolate.
 
 use ndarray::{Array2, ArrayView1, Axis};
 
-use super::dense::{self, Evidence, Hyper};
+use super::dense::{self, Hyper};
 use super::frame::Frame;
 use super::rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
 use crate::report::Interrupt;
+use crate::rvm::landmarks::Landmarks;
 use crate::rvm::lbfgs::{self, Limits};
 
 /// Calls of the evidence with one width, and with one for each feature; 80 are no better than 40 in held-out density.
@@ -28,6 +29,14 @@ pub(super) const NOISE: (f64, f64) = (-14.0, 2.0);
 const OTHERS: f64 = 4.0;
 /// Noise to begin with, of targets of unit variance; the amplitude begins at 1.
 const FIRST_NOISE: f64 = 0.1;
+/// From where the gradient has led, each feature in turn is tried at these gammas if they are so many times its own, on so many
+/// rows, and the best that gains as many nats as a parameter's odds is a new start; so often.
+const LEAP_GAMMAS: [f64; 3] = [0.7, 6.0, 50.0];
+const LEAST_LEAP: f64 = 4.0;
+const LEAST_GAIN: f64 = 1.0;
+const LEAP_ROWS: usize = 250;
+const LEAP_SEED: u64 = 0;
+const LEAPS: usize = 4;
 /// Prior variance of the constant, of targets of unit variance.
 const CONSTANT: f64 = 1.0;
 /// From so many rows on the priors are wide. Of fewer, wide priors find structure in pure noise.
@@ -103,11 +112,13 @@ pub(in crate::rvm) struct Lesson<'a> {
     pub interrupt: &'a Interrupt,
 }
 
-/// A point of the climb.
+/// The highest point of a climb.
 #[derive(Debug, Clone)]
 struct Peak {
     kernel: Kernel,
     hyper: Hyper,
+    /// The logs that make up these, `[1 + parameters + 1]`.
+    x: Vec<f64>,
     log_evidence: f64,
     log_posterior: f64,
     per_feature: bool,
@@ -153,76 +164,153 @@ impl Lesson<'_> {
         })
     }
 
-    /// Up the gradient from the one start.
+    /// Up the gradient from the one start, and from where a leap leads while that is higher.
     fn climb(&self, rows: &DistinctRows, kernel: &Kernel, frame: &Frame, priors: &Priors, per_feature: bool) -> Result<Peak> {
+        let hill = Hill::new(self, rows, kernel, frame, priors, per_feature);
+        let mut best = hill.ascend(&hill.start.clone())?.ok_or(Error::Singular { columns: rows.len(), jitter: 0.0 })?;
+        let few = rows.pick(&Landmarks::any(rows.len(), LEAP_ROWS, LEAP_SEED));
+        let small = Hill { rows: &few, ..hill.clone() };
+        for _ in 0..LEAPS {
+            let Some(start) = small.leap(&best.x)? else { break };
+            let Some(found) = hill.ascend(&start)? else { break };
+            let evaluations = best.evaluations + found.evaluations;
+            let higher = found.log_posterior > best.log_posterior + LEAST_GAIN;
+            best = Peak { evaluations, ..if higher { found } else { best } };
+            if !higher {
+                break;
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// The log posterior over the logs of the amplitude, the kernel's parameters and the noise.
+#[derive(Clone)]
+struct Hill<'a> {
+    lesson: &'a Lesson<'a>,
+    /// In the units of the frame.
+    rows: &'a DistinctRows,
+    kernel: Kernel,
+    start: Vec<f64>,
+    bounds: Vec<(f64, f64)>,
+    priors: Vec<Option<(f64, f64)>>,
+    /// Of the parameters, those that are gammas; and all.
+    gammas: usize,
+    parameters: usize,
+    per_feature: bool,
+}
+
+impl<'a> Hill<'a> {
+    fn new(
+        lesson: &'a Lesson<'a>,
+        rows: &'a DistinctRows,
+        kernel: &Kernel,
+        frame: &Frame,
+        priors: &Priors,
+        per_feature: bool,
+    ) -> Hill<'a> {
+        let (gamma, prior) = gamma_prior(kernel, frame.live.len().max(1), priors.length_sd);
         let learns = kernel.learnt_rule().is_some();
-        let features = frame.live.len().max(1);
-        let (gamma, prior) = gamma_prior(kernel, features, priors.length_sd);
-        let first = frame.kernel(kernel, gamma, per_feature);
-        let own: Vec<f64> = if learns { first.parameters().iter().map(|(_, v)| v.ln()).collect() } else { vec![] };
-        let gammas = first.gamma().map_or(0, |gamma| gamma.parameters().len()).min(own.len());
+        let kernel = frame.kernel(kernel, gamma, per_feature);
+        let own: Vec<f64> = if learns { kernel.parameters().iter().map(|(_, v)| v.ln()).collect() } else { vec![] };
+        let gammas = kernel.gamma().map_or(0, |gamma| gamma.parameters().len()).min(own.len());
         // The amplitude is that of a kernel that is 1 where rows are equal.
-        let size = mean_diagonal(&first, &rows.x).max(f64::MIN_POSITIVE).ln();
-        let learns_noise = self.known_noise.is_none();
+        let size = mean_diagonal(&kernel, &rows.x).max(f64::MIN_POSITIVE).ln();
         let mut start = vec![-size];
-        start.extend(&own);
-        start.extend(learns_noise.then_some(FIRST_NOISE.ln()));
         let mut bounds = vec![(AMPLITUDE.0 - size, AMPLITUDE.1 - size)];
-        bounds.extend(own.iter().enumerate().map(|(k, v)| if k < gammas { GAMMA } else { (v - OTHERS, v + OTHERS) }));
-        bounds.extend(learns_noise.then_some(NOISE));
-        let at = |x: &[f64]| {
-            let values: Vec<f64> = x[1..=own.len()].iter().map(|v| v.exp()).collect();
-            let kernel = if learns { first.with_parameters(&values) } else { first.clone() };
-            // Of known noise that is smaller than any that is learnt the matrix might have no factor.
-            let log_noise = self.known_noise.map_or_else(|| x[own.len() + 1], |known| known.max(NOISE.0));
-            (kernel, Hyper { log_amplitude: x[0], log_noise })
-        };
-        let prior_of = |k: usize, x: f64| match k {
-            0 => priors.amplitude.map(|prior| log_normal(x + size, prior)),
-            k if k <= gammas => Some(log_normal(x, prior)),
-            k if k <= own.len() => Some(log_normal(x, (own[k - 1], OTHERS_SD))),
-            _ => Some(log_normal(x, priors.noise)),
-        };
-        let constant = if self.bias { CONSTANT } else { 0.0 };
-        let outputs = rows.t.ncols() as f64;
+        let mut all_priors = vec![priors.amplitude.map(|(mean, sd)| (mean - size, sd))];
+        for (k, own) in own.iter().enumerate() {
+            let is_gamma = k < gammas;
+            start.push(*own);
+            bounds.push(if is_gamma { GAMMA } else { (own - OTHERS, own + OTHERS) });
+            all_priors.push(Some(if is_gamma { prior } else { (*own, OTHERS_SD) }));
+        }
+        if lesson.known_noise.is_none() {
+            start.push(FIRST_NOISE.ln());
+            bounds.push(NOISE);
+            all_priors.push(Some(priors.noise));
+        }
+        Hill { lesson, rows, kernel, start, bounds, priors: all_priors, gammas, parameters: own.len(), per_feature }
+    }
+
+    fn at(&self, x: &[f64]) -> (Kernel, Hyper) {
+        let values: Vec<f64> = x[1..=self.parameters].iter().map(|v| v.exp()).collect();
+        let kernel = if values.is_empty() { self.kernel.clone() } else { self.kernel.with_parameters(&values) };
+        // Of known noise that is smaller than any that is learnt the matrix might have no factor.
+        let log_noise = self.lesson.known_noise.map_or_else(|| x[self.parameters + 1], |known| known.max(NOISE.0));
+        (kernel, Hyper { log_amplitude: x[0], log_noise })
+    }
+
+    fn constant(&self) -> f64 {
+        if self.lesson.bias { CONSTANT } else { 0.0 }
+    }
+
+    fn log_prior(&self, x: &[f64]) -> f64 {
+        x.iter().zip(&self.priors).filter_map(|(x, prior)| prior.map(|prior| log_normal(*x, prior).0)).sum()
+    }
+
+    fn ascend(&self, start: &[f64]) -> Result<Option<Peak>> {
         let limits = Limits {
-            evaluations: if per_feature { EVALUATIONS_PER_FEATURE } else { EVALUATIONS },
-            tolerance: TOLERANCE * rows.count * outputs,
+            evaluations: if self.per_feature { EVALUATIONS_PER_FEATURE } else { EVALUATIONS },
+            tolerance: TOLERANCE * self.rows.count * self.rows.t.ncols() as f64,
             patience: 2,
             step: STEP,
         };
-        let mut best: Option<Peak> = None;
-        let peak = lbfgs::maximise(&start, &bounds, limits, |x| {
-            let (kernel, hyper) = at(x);
-            if self.interrupt.is_raised_by_hand() {
+        let interrupt = self.lesson.interrupt;
+        let (mut best, mut evaluations): (Option<Peak>, usize) = (None, 0);
+        lbfgs::maximise(start, &self.bounds, limits, |x| {
+            if interrupt.is_raised_by_hand() {
                 return Err(Error::Interrupted);
             }
             // Once the time is up no step succeeds, which ends it.
-            if best.is_some() && self.interrupt.is_late() {
+            if best.is_some() && interrupt.is_late() {
                 return Ok(None);
             }
-            let Some(Evidence { value, by_amplitude, by_noise, by_parameters }) =
-                dense::evidence(rows, &kernel, hyper, constant, learns)?
-            else {
+            evaluations += 1;
+            let (kernel, hyper) = self.at(x);
+            let Some(evidence) = dense::evidence(self.rows, &kernel, hyper, self.constant(), self.parameters > 0)? else {
                 return Ok(None);
             };
-            let mut slope = vec![by_amplitude];
-            slope.extend(by_parameters);
-            slope.extend(learns_noise.then_some(by_noise));
-            let mut posterior = value;
-            for (k, slope) in slope.iter_mut().enumerate() {
-                if let Some((log, derivative)) = prior_of(k, x[k]) {
-                    posterior += log;
-                    *slope += derivative;
+            let mut slope = vec![evidence.by_amplitude];
+            slope.extend(evidence.by_parameters);
+            slope.extend(self.lesson.known_noise.is_none().then_some(evidence.by_noise));
+            for ((slope, x), prior) in slope.iter_mut().zip(x).zip(&self.priors) {
+                *slope += prior.map_or(0.0, |prior| log_normal(*x, prior).1);
+            }
+            let log_posterior = evidence.value + self.log_prior(x);
+            if best.as_ref().is_none_or(|best| log_posterior > best.log_posterior) {
+                let log_evidence = evidence.value;
+                let (x, per_feature) = (x.to_vec(), self.per_feature);
+                best = Some(Peak { kernel, hyper, x, log_evidence, log_posterior, per_feature, evaluations: 0 });
+            }
+            Ok(Some((log_posterior, slope)))
+        })?;
+        Ok(best.map(|best| Peak { evaluations, ..best }))
+    }
+
+    /// A start as `x` but for one feature that is given a width at which it might matter, or, where all have one width, but for
+    /// that. A function of fine structure shows nothing at widths in between, so that no gradient leads there.
+    fn leap(&self, x: &[f64]) -> Result<Option<Vec<f64>>> {
+        let value = |x: &[f64]| -> Result<f64> {
+            let (kernel, hyper) = self.at(x);
+            let value = dense::log_evidence(self.rows, &kernel, hyper, self.constant())?;
+            Ok(value.map_or(f64::NEG_INFINITY, |value| value + self.log_prior(x)))
+        };
+        let mut best = (value(x)? + LEAST_GAIN, None);
+        for k in 1..=self.gammas {
+            for gamma in LEAP_GAMMAS.into_iter().filter(|gamma| gamma.ln() > x[k] + LEAST_LEAP.ln()) {
+                if self.lesson.interrupt.is_late() {
+                    return Ok(None);
+                }
+                let mut there = x.to_vec();
+                there[k] = gamma.ln();
+                let value = value(&there)?;
+                if value > best.0 {
+                    best = (value, Some(there));
                 }
             }
-            if best.as_ref().is_none_or(|best| posterior > best.log_posterior) {
-                best = Some(Peak { kernel, hyper, log_evidence: value, log_posterior: posterior, per_feature, evaluations: 0 });
-            }
-            Ok(Some((posterior, slope)))
-        })?;
-        let best = best.ok_or(Error::Singular { columns: rows.len(), jitter: 0.0 })?;
-        Ok(Peak { evaluations: peak.map_or(1, |peak| peak.evaluations), ..best })
+        }
+        Ok(best.1)
     }
 }
 

@@ -30,12 +30,12 @@ rules! {
     #[derive(Default)]
     pub enum WeightPrior, "prior of the weights" {
         /// A precision for each weight, learnt (automatic relevance determination): Tipping's model.
-        #[default]
         Ard = "ard",
         /// The covariance of a Gaussian process with the kernel, (M70): the variance of predictions grows away from the data.
         /// Regression with Gaussian noise. The search's relevance vectors are completed by other rows, [`Rvm::residual`].
         Process = "process",
         /// That of a process up to 3,000 rows, wherever there is one; else `ard`.
+        #[default]
         Auto = "auto",
     }
 }
@@ -80,7 +80,10 @@ impl Rvm {
                 kernel.is_some(),
                 format!("kernel = {}: it is the covariance of no process", kernel.map_or("", |kernel| kernel.name())),
             ),
-            (self.variance == Variance::Healed, "variance = healed: that of a process grows away from the data by itself".into()),
+            (
+                self.variance == Some(Variance::Healed),
+                "variance = healed: that of a process grows away from the data by itself".into(),
+            ),
             (self.keep_rows.is_some(), "keep_rows: the variance of a process needs no rows".into()),
             (self.keep_statistics, "keep_statistics: sums over rows do not give the posterior under a process prior".into()),
             (self.centres == CentreRule::Learned, "centres = learned: a process prior has centres at rows".into()),

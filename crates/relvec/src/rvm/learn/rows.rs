@@ -71,6 +71,14 @@ impl DistinctRows {
         DistinctRows { x, ..self.clone() }
     }
 
+    /// Some of the rows, without the constants of the evidence.
+    pub fn pick(&self, some: &[usize]) -> DistinctRows {
+        let weights: Vec<f64> = some.iter().map(|n| self.weights[*n]).collect();
+        let (count, scatter) = (some.len() as f64, vec![0.0; self.scatter.len()]);
+        let (x, t) = (self.x.select(Axis(0), some), self.t.select(Axis(0), some));
+        DistinctRows { x, t, weights, count, scatter, constant: 0.0 }
+    }
+
     /// n, the number of different inputs.
     pub fn len(&self) -> usize {
         self.weights.len()
