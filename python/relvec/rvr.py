@@ -112,13 +112,13 @@ default="kmedoids"
         Whether predictive variances are multiplied by the mean square of the standardised residuals of rows left out
         in cross-validation, if that is above 1.
     weight_prior : {"ard", "process", "auto"}, default="auto"
-        The prior of the weights. ``"ard"``: a precision for each, as in [1]_. ``"process"``: the covariance of a Gaussian
-        process with the kernel [5]_, on the relevance vectors and further rows that complete them; the variance of
-        predictions grows away from the data to that of the process. For ``likelihood="gaussian"`` and a kernel of
-        relvec other than ``"sigmoid"``. ``"auto"``: the process up to 3,000 rows, wherever there is one.
+        The prior of the weights. ``"ard"``: a precision for each, as in [1]_. ``"process"``: the covariance of a
+        Gaussian process with the kernel [5]_, on the relevance vectors and further rows that complete them; the
+        variance of predictions grows away from the data to that of the process. For ``likelihood="gaussian"`` and a
+        kernel of relvec other than ``"sigmoid"``. ``"auto"``: the process up to 3,000 rows, wherever there is one.
     residual : float, default=0.3
-        Under a process prior rows become centres until the variance of the process that the centres leave out is, in the
-        mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres.
+        Under a process prior rows become centres until the variance of the process that the centres leave out is, in
+        the mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres.
     variance : {"posterior", "healed"}, default="posterior"
         The variance of predictions. Away from all relevance vectors that of the posterior shrinks to that of the noise;
         ``"healed"`` adds a basis function at the row that is predicted [4]_, so that it grows there to about the
@@ -173,7 +173,8 @@ default="kmedoids"
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Not under a process
         prior, which has a covariance instead.
     intercept_alpha_ : float
-        Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior, where it is flat.
+        Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior, which leaves the
+        intercept free.
     well_determined_ : ndarray of shape (n_centres,)
         How far the data determine each weight: from 0, its prior alone does, to 1.
     covariance_ : ndarray of shape (n_weights, n_weights)
@@ -215,8 +216,8 @@ default="kmedoids"
         polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
         was followed on again, the factor on gamma), and the ``chosen`` one. Where
         centres were to be learnt ``centre_search``. Under a process prior ``process``: centres, those of them that were
-        searched, the ``residual`` and whether it was ``reached``. With `folds` ``validation``: scores of rows left out, and those of
-        each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row counts for, next to
+        searched, the ``residual`` and whether it was ``reached``. With `folds` ``validation``: scores of rows left out,
+        and those of each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row counts for, next to
         nothing if it is an outlier. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
@@ -660,7 +661,7 @@ default="kmedoids"
         >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
         >>> lower, upper = RVR(gamma=0.1).fit(X, t).predict_interval(X, level=0.9)
         >>> print(f"{np.mean((lower < t) & (t < upper)):.0%}")
-        93%
+        94%
         """
         rule = self._rule(variance, noise_variance, exposure)
         if np.ndim(level) > 0:
