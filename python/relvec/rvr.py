@@ -217,8 +217,8 @@ default="kmedoids"
         was followed on again, the factor on gamma), and the ``chosen`` one. Where
         centres were to be learnt ``centre_search``. Under a process prior ``process``: centres, those of them that were
         searched, the ``residual`` and whether it was ``reached``. With `folds` ``validation``: scores of rows left out,
-        and those of each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row counts for, next to
-        nothing if it is an outlier. Of
+        and those of each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row counts
+        for, next to nothing if it is an outlier. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
         ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
