@@ -59,7 +59,7 @@ def test_several_kernels(rows):
     assert (model.kernel_, model.gamma_) == ("rbf", 0.5)
     assert not hasattr(model, "degree_")
     assert all(trial["process"]["log_posterior"] <= tried[3]["process"]["log_posterior"] for trial in tried)
-    assert_array_equal(model.predict(X), rvr(gamma=0.5).fit(X, t).predict(X))
+    assert_array_equal(model.predict(X), rvr(["rbf"], gamma=0.5).fit(X, t).predict(X))
     auto = rvr("auto").fit(X, t)
     tried = auto.report_["kernel_search"]["tried"]
     assert [trial["kernel"] for trial in tried] == ["rbf", "matern52", "matern32"]
