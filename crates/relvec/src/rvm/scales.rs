@@ -92,8 +92,8 @@ impl Rvm {
         self.basis == Basis::Kernel && (self.learns_kernel() || self.centres == CentreRule::Learned)
     }
 
-    /// Whether the data have a say in the kernel.
-    pub(super) fn learns_kernel(&self) -> bool {
+    /// Whether the kernel is learned from the data: which one of several, or its gamma.
+    pub fn learns_kernel(&self) -> bool {
         !self.kernels.is_empty() || self.kernel.learnt_rule().is_some()
     }
 
