@@ -372,6 +372,8 @@ def _last(model: Any) -> Any:
 def _kernels(model: Any) -> float:
     """Relevance or support vectors; NaN where there is no such thing."""
     last = _last(model)
+    if hasattr(last, "centres_"):
+        return float(len(last.centres_))
     if hasattr(last, "relevance_"):
         return float(len(last.relevance_))
     # A selector of features has a `support_` as well, but no weights.

@@ -23,6 +23,7 @@ CLASS_PRECISIONS: list[str] = _core.class_precision_rules()
 POSTERIORS: list[str] = _core.posterior_rules()
 GAMMA_RULES: list[str] = _core.gamma_rules()
 VARIANCES: list[str] = _core.variance_rules()
+WEIGHT_PRIORS: list[str] = _core.weight_priors()
 REGRESSION_PARAMETERS: dict[str, list[str]] = {
     "gaussian": ["noise_variance"],
     "poisson": [],
@@ -395,6 +396,8 @@ def settings(
         own["centres"] = rule
     if hasattr(estimator, "calibrate"):
         own["calibrate"] = bool(estimator.calibrate)
+        own["weight_prior"] = one_of("weight_prior", estimator.weight_prior, WEIGHT_PRIORS)
+        own["residual"] = positive("residual", estimator.residual)
         own["variance"] = one_of("variance", estimator.variance, VARIANCES)
         own["keep_statistics"] = bool(estimator.keep_statistics)
         own["keep_rows"] = None if estimator.keep_rows is None else whole("keep_rows", estimator.keep_rows, 1)

@@ -12,15 +12,15 @@ from ._parameters import one_of
 def tipping2001(gamma: str | float | ArrayLike = "scale", *, task: str = "regress") -> dict[str, Any]:
     """Return the settings of the papers on relevance vector machines, for `RVR` or `RVC`.
 
-    The kernel is given, the evidence alone decides which relevance vectors stay (sparsity 0), and the variance of
-    predictions is that of the posterior.
+    The kernel is given, each weight has a precision of its own, the evidence alone decides which relevance vectors stay
+    (sparsity 0), and the variance of predictions is that of the posterior.
 
     Parameters
     ----------
     gamma : {"scale", "auto", "evidence", "evidence-ard"}, float or array-like of shape (n_features,), default="scale"
         Scale of the kernel, as in `RVR`. The papers choose it by cross-validation.
     task : {"regress", "classify"}, default="regress"
-        ``"classify"``: parameters of `RVC`, which has no `variance`.
+        ``"classify"``: parameters of `RVC`, which has neither `weight_prior` nor `variance`.
 
     Returns
     -------
@@ -52,11 +52,11 @@ def tipping2001(gamma: str | float | ArrayLike = "scale", *, task: str = "regres
     --------
     >>> from relvec import RVC, RVR, presets
     >>> presets.tipping2001(gamma=0.1)
-    {'gamma': 0.1, 'sparsity': 0.0, 'variance': 'posterior'}
+    {'gamma': 0.1, 'sparsity': 0.0, 'weight_prior': 'ard', 'variance': 'posterior'}
     >>> regressor = RVR("matern52", **presets.tipping2001(gamma=0.1))
     >>> classifier = RVC(**presets.tipping2001(task="classify"))
     """
     settings: dict[str, Any] = {"gamma": gamma, "sparsity": 0.0}
     if one_of("task", task, ["regress", "classify"]) == "regress":
-        settings["variance"] = "posterior"
+        settings |= {"weight_prior": "ard", "variance": "posterior"}
     return settings

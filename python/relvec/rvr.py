@@ -111,6 +111,14 @@ default="kmedoids"
     calibrate : bool, default=False
         Whether predictive variances are multiplied by the mean square of the standardised residuals of rows left out
         in cross-validation, if that is above 1.
+    weight_prior : {"ard", "process", "auto"}, default="auto"
+        The prior of the weights. ``"ard"``: a precision for each, as in [1]_. ``"process"``: the covariance of a Gaussian
+        process with the kernel [5]_, on the relevance vectors and further rows that complete them; the variance of
+        predictions grows away from the data to that of the process. For ``likelihood="gaussian"`` and a kernel of
+        relvec other than ``"sigmoid"``. ``"auto"``: the process up to 3,000 rows, wherever there is one.
+    residual : float, default=0.3
+        Under a process prior rows become centres until the variance of the process that the centres leave out is, in the
+        mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres.
     variance : {"posterior", "healed"}, default="posterior"
         The variance of predictions. Away from all relevance vectors that of the posterior shrinks to that of the noise;
         ``"healed"`` adds a basis function at the row that is predicted [4]_, so that it grows there to about the
@@ -148,21 +156,25 @@ default="kmedoids"
         them.
     relevance_vectors_ : ndarray of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
+    centres_ : ndarray of shape (n_centres,)
+        All basis functions of the model, numbered as in `relevance_`: the relevance vectors, and under a process prior
+        the rows that complete them.
     n_outputs_ : int
         Number of outputs. What follows has an axis for them in front if there are several; they share their relevance
         vectors, and the precisions of their weights relative to that of each one's noise.
-    dual_coef_ : ndarray of shape (n_outputs, n_relevance)
-        Weights, in the order of `relevance_vectors_`, in units of the target.
+    dual_coef_ : ndarray of shape (n_outputs, n_centres)
+        Weights, in the order of `centres_`, in units of the target.
     coef_ : ndarray of shape (n_features,)
         Weights of the features; linear kernel only.
     intercept_ : float
         Weight of the constant; 0 if it was pruned or switched off.
     alpha_ : ndarray of shape (n_relevance,)
         Precisions (inverse prior variances) of the weights, as in the RVM papers; also
-        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``.
+        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Not under a process
+        prior, which has a covariance instead.
     intercept_alpha_ : float
-        Precision of the intercept; infinite if it was pruned or switched off.
-    well_determined_ : ndarray of shape (n_relevance,)
+        Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior, where it is flat.
+    well_determined_ : ndarray of shape (n_centres,)
         How far the data determine each weight: from 0, its prior alone does, to 1.
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model.
@@ -190,7 +202,8 @@ default="kmedoids"
         over the training rows (its standard deviation for ``"laplacian"``). Only with one gamma per
         feature.
     log_evidence_ : float
-        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it.
+        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it. Under a process prior
+        that of another model, not to be compared with it.
     n_iter_ : int
         Iterations done.
     report_ : dict
@@ -201,7 +214,8 @@ default="kmedoids"
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
         polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
         was followed on again, the factor on gamma), and the ``chosen`` one. Where
-        centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
+        centres were to be learnt ``centre_search``. Under a process prior ``process``: centres, those of them that were
+        searched, the ``residual`` and whether it was ``reached``. With `folds` ``validation``: scores of rows left out, and those of
         each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row counts for, next to
         nothing if it is an outlier. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
@@ -230,6 +244,8 @@ default="kmedoids"
        Artificial Intelligence, 2000.
     .. [4] C. E. Rasmussen and J. Quinonero-Candela, "Healing the relevance vector machine through
        augmentation", International Conference on Machine Learning, 2005.
+    .. [5] E. Snelson and Z. Ghahramani, "Sparse Gaussian processes using pseudo-inputs", Advances in Neural Information
+       Processing Systems 18, 2006.
 
     Examples
     --------
@@ -270,6 +286,8 @@ default="kmedoids"
         folds: int | None = None,
         warm_start: bool = False,
         calibrate: bool = False,
+        weight_prior: str = "auto",
+        residual: float = 0.3,
         variance: str = "posterior",
         keep_rows: int | None = None,
         keep_statistics: bool = False,
@@ -312,6 +330,8 @@ default="kmedoids"
         self.noise_variance = noise_variance
         self.noise_degrees = noise_degrees
         self.calibrate = calibrate
+        self.weight_prior = weight_prior
+        self.residual = residual
         self.variance = variance
         self.keep_rows = keep_rows
         self.keep_statistics = keep_statistics
@@ -437,8 +457,14 @@ default="kmedoids"
         self.n_outputs_ = model.n_outputs
         several = self.n_outputs_ > 1
         self.intercept_: float | Float = model.intercept if several else float(model.intercept[0])
+        self.centres_ = model.relevance
+        if model.process is not None:
+            del self.alpha_
+            _, self.relevance_, _ = model.process
+            self.relevance_vectors_ = self.relevance_vectors_[np.searchsorted(self.centres_, self.relevance_)]
         if several:
-            self.alpha_ = model.alpha / model.variance_ratios[:, np.newaxis]
+            if model.process is None:
+                self.alpha_ = model.alpha / model.variance_ratios[:, np.newaxis]
             self.intercept_alpha_ = model.intercept_alpha / model.variance_ratios
         if model.noise_variance is not None:
             self.noise_variance_: float | Float = model.noise_variance
@@ -447,10 +473,18 @@ default="kmedoids"
         self.noise_degrees_ = model.noise_degrees
         self.variance_factor_ = model.variance_factor
 
+    def __getattr__(self, name: str) -> Any:
+        """Say why a fitted attribute is missing; only called where there is none of that name."""
+        if name == "alpha_" and "_model" in vars(self):
+            raise AttributeError("alpha_: the weights have a process prior, and no precisions; see covariance_")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     @property
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
-        weights = self._coefficients(getattr(self, "relevance_vectors_", np.empty((0, 0))))
+        check_is_fitted(self)
+        centres = self._model.centres
+        weights = self._coefficients(np.empty((0, 0)) if centres is None else centres)
         return weights if self.n_outputs_ > 1 else weights[0]
 
     @property

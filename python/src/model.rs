@@ -764,6 +764,14 @@ impl Model {
         self.model.alpha.to_pyarray(py)
     }
 
+    /// Of a process prior its amplitude, the relevance vectors that the search chose, and the residual; else `None`.
+    #[getter]
+    fn process<'py>(&self, py: Python<'py>) -> Option<(f64, Bound<'py, PyArray1<i64>>, f64)> {
+        let process = self.model.process.as_ref()?;
+        let searched: Vec<i64> = process.searched.iter().map(|row| *row as i64).collect();
+        Some((process.amplitude, searched.to_pyarray(py), process.residual))
+    }
+
     /// Infinite if the bias was pruned or switched off.
     #[getter]
     fn intercept_alpha(&self) -> f64 {

@@ -67,7 +67,7 @@ def round_trip(model, rows, path, kernel=None):
     # What loading knows of the parameters makes the same kernel in a new fit.
     for name in ("kernel", "gamma", *PARAMETERS, "basis", "inference"):
         known = getattr(clone(again), name)
-        if name in KERNELS.get(model.kernel if isinstance(model.kernel, str) else "", []):
+        if model.basis == "kernel" and name in KERNELS.get(model.kernel if isinstance(model.kernel, str) else "", []):
             assert np.all(known == getattr(model, f"{name}_", getattr(model, name))), name
         elif name in ("kernel", "basis", "inference") and (model.basis, name) != ("given", "kernel"):
             assert known == getattr(model, name), name
@@ -463,7 +463,8 @@ def test_fitting_what_was_loaded_gives_the_same_model(tmp_path):
     X, t = sinc()
     model = rvr(gamma=0.1).fit(X, t)
     model.save(tmp_path / "model.json")
-    again = load(tmp_path / "model.json")
+    # The file does not hold the sparsity.
+    again = load(tmp_path / "model.json").set_params(sparsity=0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again.fit(X, t)

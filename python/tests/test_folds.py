@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import relvec
 from relvec import RVC, SVC, SVR, NuSVC
+from sklearn.base import clone
 from sklearn.ensemble import AdaBoostRegressor
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
@@ -120,9 +121,7 @@ def test_weights_that_count_as_one_row_are_warned_of() -> None:
             model.fit(X, target, sample_weight=np.full(200, 1 / 200))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            type(model)().fit(
-                X[:50], target[:50] if target is y else np.arange(50) > 25, sample_weight=np.full(50, 0.5)
-            )
+            clone(model).fit(X[:50], target[:50] if target is y else np.arange(50) > 25, sample_weight=np.full(50, 0.5))
     # Boosting draws rows by weights that sum to 1, and does not pass them on.
     with warnings.catch_warnings():
         warnings.simplefilter("error")

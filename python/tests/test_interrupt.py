@@ -219,12 +219,12 @@ def test_predict_in_a_forked_process():
     from relvec import RVR
     warnings.simplefilter("ignore", DeprecationWarning)
     X = np.linspace(-3, 3, 50)[:, None]
-    model = rvr(n_jobs=2).fit(X, np.sin(X[:, 0]))
+    model = RVR(gamma="scale", sparsity=0.0, n_jobs=2).fit(X, np.sin(X[:, 0]))
     model.predict(X)
     child = os.fork()
     if child == 0:
         model.predict(X)
-        rvr(n_jobs=2).fit(X, np.cos(X[:, 0]))
+        RVR(gamma="scale", sparsity=0.0, n_jobs=2).fit(X, np.cos(X[:, 0]))
         os._exit(7)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """

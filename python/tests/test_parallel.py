@@ -28,7 +28,7 @@ if __name__ == "__main__":
 VALIDATE = """
 import json, numpy as np
 from sklearn.model_selection import cross_val_score
-from relvec import RVR, RVC
+from support import rvc, rvr
 def main():
     X = np.linspace(-10, 10, 120)[:, np.newaxis]
     t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(120)
@@ -48,7 +48,7 @@ if __name__ == "__main__":
 # A process forked after a fit, as multiprocessing's does on Linux.
 FORK = """
 import multiprocessing, numpy as np, json, warnings
-from relvec import RVR
+from support import rvr
 # Python warns of any fork beside threads; that it works is what is asked.
 warnings.simplefilter("ignore", DeprecationWarning)
 X = np.linspace(-10, 10, 50)[:, np.newaxis]

@@ -6,6 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
 use relvec::{
     CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Rvm, Sparsity, Variance,
+    WeightPrior,
 };
 
 /// What --landmarks takes.
@@ -120,6 +121,14 @@ pub(crate) struct FitArgs {
     /// Multiply predictive variances by what cross-validation finds them to be too small by (regression)
     #[arg(long)]
     pub calibrate: bool,
+    /// The prior of the weights: a precision for each (ard), or the covariance of a Gaussian process, whose variance
+    /// grows away from the data (regression); auto: that of a process up to 3000 rows where there is one [default: auto]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(WeightPrior::NAMES))]
+    pub weight_prior: Option<String>,
+    /// Under a process prior: rows become centres until the variance that they leave of the process is this share of
+    /// the noise variance. Less takes more centres [default: 0.3]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub residual: Option<f64>,
     /// The variance of predictions: of the posterior, or healed, which does not shrink away from the data (regression;
     /// the model then keeps rows) [default: posterior]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Variance::NAMES))]
@@ -135,7 +144,7 @@ pub(crate) struct FitArgs {
     /// and scaling stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
         "init", "stream", "checkpoint", "dictionary", "landmarks", "kernel", "gamma", "no_standardize", "keep_statistics",
-        "machine", "preset", "centres", "cv", "calibrate", "variance", "keep_rows",
+        "machine", "preset", "centres", "cv", "calibrate", "weight_prior", "residual", "variance", "keep_rows",
     ])]
     pub add_to: Option<PathBuf>,
     /// Begin the search at a model: of the same kernel and features, learnt from the first rows of the table

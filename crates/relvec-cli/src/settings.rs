@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use relvec::{
     Bernoulli, CentreRule, ClassPrecisions, Dictionary, DictionaryRule, Formulation, Gamma, Gaussian, Inference, Kernel,
-    Landmarks, Likelihood, MultiClass, Rvm, Svm, Variance,
+    Landmarks, Likelihood, MultiClass, Rvm, Svm, Variance, WeightPrior,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -88,6 +88,7 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
     };
     let start = args.preset.map_or_else(Rvm::default, Preset::rvm);
     let (kernel, kernels) = kernels(args, &start.kernel)?;
+    let weight_prior = args.weight_prior.as_deref().map(WeightPrior::from_name).transpose().map_err(|e| usage(e.to_string()))?;
     let variance = args.variance.as_deref().map(Variance::from_name).transpose().map_err(|e| usage(e.to_string()))?;
     let rvm = Rvm {
         kernel,
@@ -105,6 +106,8 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         sparsity: args.sparsity.unwrap_or(start.sparsity),
         cv: args.cv,
         calibrate: args.calibrate,
+        weight_prior: weight_prior.unwrap_or(start.weight_prior),
+        residual: args.residual.unwrap_or(start.residual),
         variance: variance.or(start.variance),
         keep_rows: args.keep_rows,
         keep_statistics: args.keep_statistics,
@@ -135,6 +138,8 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         ("--sparsity", args.sparsity.is_some()),
         ("--cv", args.cv.is_some()),
         ("--calibrate", args.calibrate),
+        ("--weight-prior", args.weight_prior.is_some()),
+        ("--residual", args.residual.is_some()),
         ("--variance", args.variance.is_some()),
         ("--keep-rows", args.keep_rows.is_some()),
         ("--keep-statistics", args.keep_statistics),

@@ -69,6 +69,9 @@ fn kinds() -> Vec<(String, Model)> {
     let pair = Array2::from_shape_fn((ROWS, 2), |(i, k)| t[i] * (1.0 + k as f64) + 0.1 * wave(77 + 3 * i + k));
     add("outputs", fit(Rvm { variance: Some(Variance::Healed), ..rvm() }, &Targets::outputs(pair.view())));
     add("statistics", fit(Rvm { keep_statistics: true, dictionary: Dictionary::Size(6), ..rvm() }, &real));
+    let process = || Rvm { weight_prior: WeightPrior::Process, ..rvm() };
+    add("process", fit(process(), &real));
+    add("process outputs", fit(process(), &Targets::outputs(pair.view())));
     let noise = Array1::from_elem(ROWS, 0.04);
     let known = Targets::real(t.view()).with_noise_variance(noise.view());
     add("known noise", fit(rvm(), &known));

@@ -121,6 +121,30 @@ fn what_cannot_be_is_said() {
     }
 }
 
+/// The process prior by flags: a standard deviation that grows away from the data, draws that agree with it, and what is printed.
+#[test]
+fn a_process_prior_predicts_wide_where_nothing_is_known() {
+    let folder = folder();
+    let fit = "fit wave.csv --target y --gamma 3";
+    let summary = folder.ok(&format!("{fit} --weight-prior process -o process.json --json")).json();
+    let (all, searched) = (summary["n_vectors"].as_u64().unwrap(), summary["process"]["searched"].as_u64().unwrap());
+    assert!(searched > 0 && searched < all && all < 69, "{summary}");
+    assert!(summary["process"]["residual"].as_f64().unwrap() <= 0.3, "{summary}");
+    let finer = folder.ok(&format!("{fit} --weight-prior auto --residual 0.01 --json")).json();
+    assert!(finer["n_vectors"].as_u64().unwrap() > all, "{finer}");
+    let found = stds(&folder.ok("predict process.json middle.csv").stdout);
+    assert!(found[2] > 2.0 * found[1] && found[0] > 1.2 * found[1], "{found:?}");
+    let draws = folder.ok("predict process.json middle.csv --samples 3");
+    assert_eq!(draws.stdout, folder.ok("predict process.json middle.csv --samples 3").stdout);
+    let text = folder.ok("inspect process.json").stdout;
+    assert!(text.contains("process prior") && text.contains("of them by the search") && !text.contains("alpha"), "{text}");
+    assert!(!folder.ok(&format!("{fit} --weight-prior ard --json")).stdout.contains("process"));
+    folder.fails(2, &format!("{fit} --weight-prior process --kernel sigmoid"), &["weight_prior", "sigmoid"]);
+    folder.fails(2, &format!("{fit} --weight-prior process --variance healed"), &["weight_prior", "variance = healed"]);
+    folder.fails(2, &format!("{fit} --residual 0"), &["residual = 0", "a positive number"]);
+    folder.fails(2, &format!("{fit} --machine svm --weight-prior process"), &["--weight-prior"]);
+}
+
 /// Columns of their own before the samples, of each output; by the variance that is asked for.
 #[test]
 fn quantiles_are_written_in_columns_of_their_own() {

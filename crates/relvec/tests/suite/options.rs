@@ -462,7 +462,7 @@ fn repairs() {
 
 #[test]
 fn parameters_out_of_range_are_named() {
-    let d = Rvm::default;
+    let d = Rvm::tipping2001;
     let check = |name: &str, rvm: Rvm| assert_eq!(refused(rvm.check()), name);
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         check("time_limit", Rvm { time_limit: Some(bad), ..d() });

@@ -20,7 +20,6 @@ use crate::model::{Expansion, FittedBasis, Model, Posterior, PosteriorRule, Proc
 use crate::registry::rules;
 use crate::report::{ProcessFit, Repairs, Report};
 use crate::rvm::gain::Noise;
-use crate::rvm::landmarks::Dictionary;
 use crate::rvm::lbfgs::{self, Limits};
 use crate::rvm::table::Table;
 use crate::rvm::variational::Variational;
@@ -118,8 +117,7 @@ impl Rvm {
     /// # Errors
     /// Rows for which a process that was asked for does not exist.
     pub(in crate::rvm) fn has_process(&self, table: &Table) -> Result<bool> {
-        let negative = table.rows.iter().any(|v| *v < 0.0);
-        let spline = matches!(table.kernel(), Kernel::LinearSpline(_)) && negative;
+        let spline = matches!(table.kernel(), Kernel::LinearSpline(_)) && table.rows.iter().any(|v| *v < 0.0);
         match self.weight_prior {
             WeightPrior::Ard => Ok(false),
             WeightPrior::Process if spline => {
@@ -203,11 +201,7 @@ impl Rvm {
         let n = points as f64;
         let numbers = table.memory_limit.saturating_sub(table.taken) as f64 / 8.0;
         let room = ((16.0 * n * n + 32.0 * numbers).sqrt() - 4.0 * n) / 16.0;
-        let most = match self.dictionary {
-            Dictionary::Size(size) => size,
-            Dictionary::Rule(_) => points,
-        };
-        most.min(room as usize).max(1)
+        self.dictionary.size(points).min(room as usize).max(1)
     }
 }
 
