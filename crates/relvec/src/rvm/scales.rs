@@ -97,8 +97,8 @@ impl Rvm {
         !self.kernels.is_empty() || self.kernel.learnt_rule().is_some()
     }
 
-    /// The kernels to choose among.
-    pub(super) fn to_try(&self) -> &[Kernel] {
+    /// The kernels to choose among: `kernels`, or `kernel` alone where these are empty.
+    pub fn to_try(&self) -> &[Kernel] {
         if self.kernels.is_empty() { std::slice::from_ref(&self.kernel) } else { &self.kernels }
     }
 }
