@@ -18,13 +18,13 @@ const ROWS: usize = 3000;
 const NAMES: [&str; 3] = ["a", "b", "y"];
 
 /// The text of a table; numbers come back as they are.
-fn text(names: [&str; 3], rows: &[[f64; 3]]) -> String {
+pub fn text(names: [&str; 3], rows: &[[f64; 3]]) -> String {
     let mut text = names.join(",") + "\n";
     rows.iter().for_each(|r| text += &(r.map(|v| v.to_string()).join(",") + "\n"));
     text
 }
 
-fn model(folder: &Folder, name: &str) -> Model {
+pub fn model(folder: &Folder, name: &str) -> Model {
     Model::from_json(&folder.read(name)).unwrap()
 }
 
@@ -646,7 +646,7 @@ fn landmarks_where_sums_over_all_rows_are_too_large() {
 }
 
 /// Bytes that the message says are needed.
-fn needed(message: &str) -> u64 {
+pub fn needed(message: &str) -> u64 {
     let words: Vec<&str> = message.split("error: ").nth(1).unwrap().split(' ').collect();
     let number: f64 = words[0].parse().unwrap();
     if words[1] == "MB" { (1e6 * number).round() as u64 } else { number as u64 }
