@@ -471,12 +471,18 @@ fn checkpoints_of_something_else() {
         folder.fails(1, &format!("{line} --checkpoint c"), fragments);
         assert!(fs::read(folder.path("c")).unwrap() == before);
     };
-    refused("fit other.csv --target y --dictionary 20 -o m.json", &["checkpoint `c`", "other data", "bytes", "delete it"]);
-    refused("fit d.csv --target b --dictionary 20 -o m.json", &["other parameters", "target", "\"y\" there and \"b\" here"]);
+    refused(
+        "fit other.csv --preset tipping2001 --target y --dictionary 20 -o m.json",
+        &["checkpoint `c`", "other data", "bytes", "delete it"],
+    );
+    refused(
+        "fit d.csv --preset tipping2001 --target b --dictionary 20 -o m.json",
+        &["other parameters", "target", "\"y\" there and \"b\" here"],
+    );
     refused(&format!("{fit} --kernel matern52"), &["other parameters", "kernel"]);
     refused(&format!("{fit} --no-standardize"), &["standardize is true there and false here"]);
     refused(&format!("{fit} --set seed=3"), &["seed is 0 there and 3 here"]);
-    refused("fit d.csv --target y --dictionary 21 -o m.json", &["dictionary is 20 there and 21 here"]);
+    refused("fit d.csv --preset tipping2001 --target y --dictionary 21 -o m.json", &["dictionary is 20 there and 21 here"]);
     refused(&format!("{fit} --landmarks d.csv"), &["landmarks"]);
     folder.fails(1, &format!("{fit} --checkpoint text.csv"), &["checkpoint `text.csv`", "no checkpoint"]);
     folder.fails(1, &format!("{fit} --checkpoint none/c"), &["cannot write `none/c`", "no folder"]);
