@@ -122,9 +122,9 @@ def kernel(estimator: Any) -> dict[str, Any]:
 
 
 def learns(estimator: Any, names: list[str]) -> None:
-    """Check that a gamma to be learnt belongs to one of the kernels."""
+    """Check that a gamma whose form is asked for belongs to one of the kernels; the default does where there is one."""
     asked = estimator.gamma
-    if isinstance(asked, str) and asked.startswith("evidence") and not any("gamma" in KERNELS[name] for name in names):
+    if isinstance(asked, str) and asked.startswith("evidence-") and not any("gamma" in KERNELS[name] for name in names):
         which = f"the kernel {names[0]} has" if len(names) == 1 else "these kernels have"
         raise ValueError(f"gamma = {asked!r}: {which} no continuous parameters that could be learnt")
 
@@ -357,10 +357,10 @@ def inference(estimator: Any, start: dict[str, Any] | None = None) -> dict[str, 
 def sparsity(value: Any) -> str | float:
     """Check what a kernel must gain: nats, or how they are chosen."""
     if isinstance(value, str):
-        return one_of("sparsity", value, ["cv"])
+        return one_of("sparsity", value, ["auto", "cv"])
     number = real("sparsity", value)
     if number < 0.0:
-        raise ValueError(f"sparsity = {value!r}: expected zero or a positive number of nats, or 'cv'")
+        raise ValueError(f"sparsity = {value!r}: expected zero or a positive number of nats, 'auto' or 'cv'")
     return number
 
 
@@ -387,7 +387,7 @@ def settings(
     }
     if not given:
         own |= kernel(estimator)
-    elif estimator.basis != "given" and isinstance(estimator.gamma, str) and estimator.gamma.startswith("evidence"):
+    elif estimator.basis != "given" and isinstance(estimator.gamma, str) and estimator.gamma.startswith("evidence-"):
         raise ValueError(
             f"gamma = {estimator.gamma!r}: expected a kernel that relvec computes, to learn its parameters"
         )
@@ -398,7 +398,8 @@ def settings(
         own["calibrate"] = bool(estimator.calibrate)
         own["weight_prior"] = one_of("weight_prior", estimator.weight_prior, WEIGHT_PRIORS)
         own["residual"] = positive("residual", estimator.residual)
-        own["variance"] = one_of("variance", estimator.variance, VARIANCES)
+        variance = one_of("variance", estimator.variance, ["auto", *VARIANCES])
+        own["variance"] = None if variance == "auto" else variance
         own["keep_statistics"] = bool(estimator.keep_statistics)
         own["keep_rows"] = None if estimator.keep_rows is None else whole("keep_rows", estimator.keep_rows, 1)
     if hasattr(estimator, "multi_class"):

@@ -16,6 +16,15 @@ from ._progress import Callback
 from ._threads import threads
 
 
+class _Precisions:
+    """Says why a fitted model has no `alpha_`; one that has holds it itself."""
+
+    def __get__(self, estimator: RVR | None, owner: type[RVR]) -> Float:
+        if estimator is None or "_model" not in vars(estimator):
+            raise AttributeError(f"{owner.__name__!r} object has no attribute 'alpha_'")
+        raise AttributeError("alpha_: the weights have a process prior, and no precisions; see covariance_")
+
+
 class RVR(RegressorMixin, RelevanceVectorMachine):
     """Relevance vector regression: a sparse kernel model with error bars.
 
@@ -29,19 +38,20 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 "sigmoid", "linear_spline", "auto", "precomputed"}, list of str or callable, default="rbf"
         The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
         square in `fit`, rows against the training rows in `predict`, where only the columns
-        `relevance_` are read. Of a list of names the kernel of the highest evidence is taken; ``"auto"``
-        is a list of the kernels that are positive semidefinite, with polynomials of degree 2 and 3; see
-        ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
+        `relevance_` are read. Of a list of names the kernel of the highest posterior is taken; ``"auto"``
+        is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
         (n, m).
-    gamma : {"scale", "auto", "evidence", "evidence-ard"}, float or array-like of shape (n_features,), \
-default="scale"
+    gamma : {"evidence", "evidence-ard", "evidence-one", "scale", "auto"}, float or array-like of shape \
+(n_features,), default="evidence"
         Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
-        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"scale"`` is
-        1 / (n_features * X.var()), ``"auto"`` 1 / n_features. ``"evidence"`` learns it, and what other
-        continuous parameters the kernel has (`shape`, a positive `coef0`), by the gradient of the
-        evidence, ``"evidence-ard"`` one for each feature: those of features of no use fall to next to
-        nothing. It takes some seconds, and the evidence is never lower than with ``"scale"`` (in fits
-        with at most 500 landmarks, by which that is decided).
+        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
+        other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
+        most 1,000 rows, and beyond 3,000 rows by the gradient of the evidence on more:
+        one width for all features in units of their spread, or one for each where that is worth its
+        parameters.
+        ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
+        the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
+        Kernels without a scale, precomputed ones and callables take none.
     degree : int or list of int, default=3
         Power of the polynomial kernel; several where kernels are chosen from a list.
     coef0 : float, default=0.0
@@ -95,8 +105,9 @@ default="kmedoids"
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
         change of a log precision); None: its default.
-    sparsity : float or "cv", default=0.0
-        Nats that each kernel must gain: log prior odds against it. With 0 the evidence alone decides, as in [1]_ [2]_;
+    sparsity : float, "auto" or "cv", default="auto"
+        Nats that each kernel must gain: log prior odds against it. ``"auto"``: 1, or 0 for other schemes than
+        ``"sequential"`` and where hyperparameters have priors. With 0 the evidence alone decides, as in [1]_ [2]_;
         it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
         is paid for by intervals that are too narrow. ``"cv"`` takes the sparsest that predicts rows left out
         as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="sequential"``.
@@ -119,8 +130,9 @@ default="kmedoids"
     residual : float, default=0.3
         Under a process prior rows become centres until the variance of the process that the centres leave out is, in the
         mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres.
-    variance : {"posterior", "healed"}, default="posterior"
-        The variance of predictions. Away from all relevance vectors that of the posterior shrinks to that of the noise;
+    variance : {"auto", "posterior", "healed"}, default="auto"
+        The variance of predictions. Under a process prior there is one, that of the process; else ``"auto"`` is
+        ``"healed"`` for Gaussian noise and a kernel of relvec, and ``"posterior"`` elsewhere. Away from all relevance vectors that of the posterior shrinks to that of the noise;
         ``"healed"`` adds a basis function at the row that is predicted [4]_, so that it grows there to about the
         variance of the target. The model then keeps rows, and predicting costs more.
     keep_rows : int, default=None
@@ -261,11 +273,13 @@ default="kmedoids"
     True
     """
 
+    alpha_ = _Precisions()  # type: ignore[assignment]
+
     def __init__(
         self,
         kernel: str | list[str] | Kernel = "rbf",
         *,
-        gamma: str | float | ArrayLike = "scale",
+        gamma: str | float | ArrayLike = "evidence",
         degree: int | list[int] = 3,
         coef0: float = 0.0,
         shape: float = 1.0,
@@ -282,13 +296,13 @@ default="kmedoids"
         inference_params: dict[str, Any] | None = None,
         posterior: str = "auto",
         tol: float | None = None,
-        sparsity: float | str = 0.0,
+        sparsity: float | str = "auto",
         folds: int | None = None,
         warm_start: bool = False,
         calibrate: bool = False,
         weight_prior: str = "auto",
         residual: float = 0.3,
-        variance: str = "posterior",
+        variance: str = "auto",
         keep_rows: int | None = None,
         keep_statistics: bool = False,
         max_iter: int = 10_000,
@@ -472,12 +486,6 @@ default="kmedoids"
                 self.noise_variance_ = model.noise_variance * model.variance_ratios
         self.noise_degrees_ = model.noise_degrees
         self.variance_factor_ = model.variance_factor
-
-    def __getattr__(self, name: str) -> Any:
-        """Say why a fitted attribute is missing; only called where there is none of that name."""
-        if name == "alpha_" and "_model" in vars(self):
-            raise AttributeError("alpha_: the weights have a process prior, and no precisions; see covariance_")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def coef_(self) -> Float:

@@ -92,7 +92,8 @@ def test_attributes_are_those_of_a_fit(cls):
     X, y = two_classes()
     frame = pd.DataFrame(X, columns=["a", "b"])
     # Only some kernels have the one, only the linear one has the other.
-    one, other = cls(gamma="evidence-ard").fit(frame, y), cls(kernel="linear").fit(frame, y)
+    own = {"weight_prior": "ard"} if cls is RVR else {}
+    one, other = cls(gamma="evidence-ard", **own).fit(frame, y), cls(kernel="linear").fit(frame, y)
     more = [cls(kernel=kernel, coef0=1.0, degree=2).fit(frame, y) for kernel in ("poly", "rational_quadratic")]
     assert described == {name for name in vars(one) if name.endswith("_")} | {
         "coef0_",

@@ -523,7 +523,8 @@ impl Rvm {
         let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
         let table = table.with(&own, &kernel, None).as_learnt(&own, &kernel, learnt.as_ref());
         let (model, report) = own.learn_validated(&table, observer, &interrupt, start)?;
-        let nothing_found = report.nothing_found || learnt.is_some_and(|learnt| !learnt.has_structure);
+        let nothing_found =
+            report.nothing_found || !self.keep_statistics && learnt.is_some_and(|learnt| !learnt.has_structure);
         let report = Report { nothing_found, ..report };
         let (model, report) = match self.centres {
             _ if nothing_found => (model, report),
