@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::args::{FitArgs, MachineKind, Preset, Task};
 use crate::failure::usage;
+use crate::stream;
 
 /// The machine that the arguments ask for.
 #[derive(Debug)]
@@ -258,10 +259,10 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
     if all && !given {
         return Err(usage(format!("{flag} and --dictionary all: name a number of rows, such as --dictionary 1000")));
     }
-    if rvm.needs_rows() {
+    if stream::needs_rows(rvm) {
         return Err(usage(format!(
-            "{flag} and a kernel or centres to be learnt, a cross-validation or rows to be kept: that needs the table in \
-             memory; learn from some of the rows, and give what was found with --gamma, --landmarks and --sparsity"
+            "{flag} and centres to be learned, a process prior, a cross-validation or rows to be kept: that needs the table in \
+             memory; learn from some of the rows, and give what was found with --landmarks and --sparsity"
         )));
     }
     if rvm.refresh > 0 {

@@ -86,7 +86,6 @@ fn what_cannot_be_learnt() {
     fails("--gamma 0", &["kernel.rbf.gamma", "0"]);
     fails("--centres free", &["free", "learned"]);
     fails("--kernel linear_spline --centres learned", &["centres", "linear_spline"]);
-    fails("--stream --dictionary 10 --gamma evidence", &["--stream", "memory"]);
-    fails("--stream --dictionary 10 --kernel auto", &["--stream", "memory"]);
+    fails("--stream --dictionary 10 --weight-prior process", &["--stream", "process", "memory"]);
     fails("--checkpoint c --dictionary 10 --centres learned", &["--checkpoint", "memory"]);
 }

@@ -82,6 +82,7 @@ use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, check_present
 pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
 pub use self::landmarks::{Centres, Dictionary, DictionaryRule, Landmarks};
+pub use self::learn::learned::LearnedKernel;
 pub use self::learn::process::WeightPrior;
 pub use self::mackay::MacKay;
 pub use self::moved::CentreRule;

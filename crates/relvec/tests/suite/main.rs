@@ -17,6 +17,7 @@ mod intervals;
 mod kernels;
 mod known_noise;
 mod laws;
+mod learned_kernel;
 mod mean;
 mod options;
 mod outputs;

@@ -6,6 +6,7 @@ pub(super) mod dense;
 mod fitc;
 pub(super) mod frame;
 pub(super) mod kernel;
+pub(super) mod learned;
 mod pivots;
 pub(super) mod process;
 pub(super) mod rows;
