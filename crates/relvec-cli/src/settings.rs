@@ -475,7 +475,7 @@ mod tests {
         let message = |setting: &str| apply(&Rvm::default(), setting).unwrap_err().to_string();
         assert!(message("kernel.rbf.sigma=1").contains("known: kernel.rbf.gamma"));
         assert!(message("kernel.poly.degree=3").contains("--kernel"));
-        assert!(message("seeds=1").contains("max_iterations, memory_limit, multi_class, posterior, refresh, seed"));
+        assert!(message("seeds=1").contains("max_iterations, memory_limit, multi_class, posterior, refresh, residual, seed"));
         assert!(message("kernel=rbf").contains("group of settings"));
         assert!(message("seed").contains("PATH=VALUE"));
         assert!(message("seed=-1").contains("seed=-1"));
