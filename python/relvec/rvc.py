@@ -218,7 +218,8 @@ default="kmedoids"
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ.
+    A learnt `gamma` is in units of each feature's spread. A given one, ``"scale"`` and ``"auto"`` take the features as
+    they are: put a StandardScaler in front if their units differ.
 
     References
     ----------
