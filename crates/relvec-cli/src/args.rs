@@ -42,18 +42,22 @@ pub(crate) enum Command {
 /// cell of the column fits. A table has at most 1,000,000 columns, a row of a CSV file at most 64 MiB and a text cell
 /// at most 1 MiB.
 ///
-/// A table is read in blocks, twice, if a fit in memory would take more than half of memory_limit (a row
-/// takes 8 x (3 x features + 28) bytes; by default the limit is a quarter of the machine's memory), or with
-/// --stream. Memory then does not depend on the number of rows, and landmarks are chosen from 20,000 rows
-/// drawn at random. Rows of classes are copied once to a temporary file, 8 bytes a number, from which the fit reads them
+/// No setting is needed: the kernel is learned, and up to 3,000 rows a regression has the prior of a Gaussian process.
+///
+/// If the kernel is given (such as by --gamma scale), a table is read in blocks, twice, with --stream, or if a fit in
+/// memory would take more than half of memory_limit (a row takes 8 x (3 x features + 28) bytes; by default the limit is a
+/// quarter of the machine's memory). Memory then does not depend on the number of rows, and landmarks are chosen from
+/// 20,000 rows drawn at random. Rows of classes are copied once to a temporary file, 8 bytes a number, from which the fit reads them
 /// as often as it has to.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec fit houses.csv --target price -o houses.json
-  relvec fit cells.csv --target kind --drop id,date --set kernel.rbf.gamma=0.1 -o cells.json
+  relvec fit houses.csv --target price --weight-prior ard -o few-kernels.json
+  relvec fit houses.csv --target price --preset tipping2001 --gamma 0.1 -o papers.json
+  relvec fit cells.csv --target kind --drop id,date -o cells.json
   relvec fit houses.csv --target price --gamma evidence-ard --kernel rbf,matern52 -o houses.json
   relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json
-  relvec fit flights.parquet --target delay --dictionary 1000 --checkpoint flights.sums -o flights.json
+  relvec fit flights.parquet --target delay --gamma scale --dictionary 1000 --checkpoint flights.sums -o flights.json
   relvec fit table.npy --target -1 --landmarks centres.csv -o table.json
   relvec fit visits.csv --target visits --likelihood poisson --exposure days -o visits.json
   relvec fit wind.csv --target east --target north -o wind.json
