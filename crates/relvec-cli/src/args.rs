@@ -34,6 +34,8 @@ pub(crate) enum Command {
 
 /// Train a machine on a table and save it as a model file
 ///
+/// No setting is needed: the kernel is learned, and up to 3,000 rows a regression has the prior of a Gaussian process.
+///
 /// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip), a Parquet file, or an .npy file
 /// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last. All columns but
 /// the target, the weights, what else is known of each row and those in --drop are features and must be numeric.
@@ -42,13 +44,11 @@ pub(crate) enum Command {
 /// cell of the column fits. A table has at most 1,000,000 columns, a row of a CSV file at most 64 MiB and a text cell
 /// at most 1 MiB.
 ///
-/// No setting is needed: the kernel is learned, and up to 3,000 rows a regression has the prior of a Gaussian process.
-///
 /// If the kernel is given (such as by --gamma scale), a table is read in blocks, twice, with --stream, or if a fit in
 /// memory would take more than half of memory_limit (a row takes 8 x (3 x features + 28) bytes; by default the limit is a
 /// quarter of the machine's memory). Memory then does not depend on the number of rows, and landmarks are chosen from
-/// 20,000 rows drawn at random. Rows of classes are copied once to a temporary file, 8 bytes a number, from which the fit reads them
-/// as often as it has to.
+/// 20,000 rows drawn at random. Rows of classes are copied once to a temporary file, 8 bytes a number, from which the fit
+/// reads them as often as it has to.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec fit houses.csv --target price -o houses.json
