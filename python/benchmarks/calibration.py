@@ -37,13 +37,14 @@ LEARNERS = ["RVC, moderated", "RVC, plug-in", "SVC", "Gaussian process"]
 HEAD = """# Calibration of class probabilities
 
 Made by `cargo xtask bench calibration --data FOLDER`: the first {splits} splits of each set, features standardised by
-the training rows. All machines have the kernel rbf with the same gamma in all splits of a set: that of the highest
-evidence (`RVC(gamma="evidence")`) on the training rows of the first. Moderated probabilities are averaged over the
+the training rows. All machines have the kernel rbf with the same gamma in all splits of a set: that which
+`RVC(gamma="evidence")` learns from the training rows of the first. All other settings of the RVC are those of the
+papers (`relvec.presets.tipping2001`), which are not the defaults. Moderated probabilities are averaged over the
 posterior of the weights, plug-in ones (`moderated=False`) take the weights for certain: two predictions of one fit.
-SVC is scikit-learn's with `probability=True`, its C of {costs} by 5-fold cross-validation (accuracy). The
-Gaussian process is scikit-learn's classifier, its amplitude learnt by its evidence, trained on the first {gaussian}
-rows at most. SVC's probabilities are fitted to values at held-out rows, those of the others to the training rows; and
-the width suits the RVC, by which it was chosen, not the Gaussian process. Means over the splits.
+SVC is scikit-learn's with `probability=True`, its C of {costs} by 5-fold cross-validation (accuracy). The Gaussian
+process is scikit-learn's classifier, its amplitude learnt by its evidence, trained on the first {gaussian} rows at
+most. SVC's probabilities are fitted to values at held-out rows, those of the others to the training rows; and the
+width suits the RVC, by which it was chosen, not the Gaussian process. Means over the splits.
 
 Expected calibration error (ECE): how far, over {bins} bins of the probability of the predicted class, its mean is from
 the share of rows that are right; means over the bins by their rows, so what chance alone makes of it is larger in small

@@ -33,11 +33,12 @@ LEARNERS = ["joint", "laplace", "per_class", "one_vs_rest", "one_vs_one", "fastr
 HEAD = """# More than two classes
 
 Made by `cargo xtask bench classes --data FOLDER` ({made}).
-Means over the test folds. The log loss of relvec is of moderated probabilities and, behind the stroke, of those at
+Means over the test folds. relvec has the settings of the papers but for what is named (`relvec.presets.tipping2001`),
+which are not the defaults. The log loss of relvec is of moderated probabilities and, behind the stroke, of those at
 the mean of the weights (`moderated=False`); that of fastrvm is of its softmax of one against the rest. Vectors:
-different training rows that the models need, and their sum over the models of two classes; `per_class` is `joint` with
-`class_precisions="per_class"`, and behind its vectors are the weights of classes that are left; `laplace` is `joint`
-with `posterior="laplace"`, which is what a fit that ran out of time has as well. Times are of fits.
+different training rows that the models need, and their sum over the models of two classes; `per_class` is `joint`
+with `class_precisions="per_class"`, and behind its vectors are the weights of classes that are left; `laplace` is
+`joint` with `posterior="laplace"`, which is what a fit that ran out of time has as well. Times are of fits.
 
 {facts}
 

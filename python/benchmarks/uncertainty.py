@@ -56,15 +56,18 @@ HEAD = """# Whether stated uncertainty is true
 Made by `cargo xtask bench uncertainty --data FOLDER`. Rows are drawn at random to learn from, others to predict;
 features and targets are standardised, so that an RMSE of 1 is that of the mean; NLPD is the mean negative log
 predictive density in nats, coverage the share of targets in the central 95 % interval. Means over {seeds} draws. RVR
-with an rbf kernel of gamma = "scale" (noise: 2), all rows as candidates. `sparsity` is in nats per kernel; `cv` chooses
-it. The Gaussian process is scikit-learn's, one width, amplitude and noise learnt, all rows kept.
+with an rbf kernel of gamma = "scale" (noise: 2), a precision for each weight (`weight_prior = "ard"`) and all rows as
+candidates. `sparsity` is in nats per kernel; `cv` chooses it. The Gaussian process is scikit-learn's, one width,
+amplitude and noise learnt, all rows kept.
 """
 
 TAIL = """
-The defaults stay those of the papers, sparsity 0 and the variance of the posterior: the least error, one fit instead
-of six, and true error bars where few of the rows become kernels. Where many do, error bars need more: recommended is
-`sparsity = 1, variance = "healed", calibrate = true`, which is a smaller model, found sooner. Without the sparsity, or
-with that of cross-validation, the density is a little higher still.
+No fit of this page has the default settings. These learn the kernel, and up to 3,000 rows give the weights the prior
+of a Gaussian process: [defaults.md](defaults.md) measures them. The page is about a precision for each weight and a
+given width. There the settings of the papers, sparsity 0 and the variance of the posterior, have true error bars if
+few of the rows become kernels. If many do, error bars need `sparsity = 1, variance = "healed"`, the defaults with
+`weight_prior = "ard"`, and `calibrate = true`: a smaller model, found sooner. Without the sparsity, or with that of
+cross-validation, the density is a little higher still, after calibration.
 """
 
 

@@ -404,6 +404,9 @@ class RelevanceVectorMachine(KernelMachine):
         if vectors:
             text = f"{vectors} relevance vectors explain no more than a constant does"
             text = text.replace("1 relevance vectors explain", "1 relevance vector explains") if vectors == 1 else text
+        if "kernel_search" in self.report_:
+            advice = "check that the features carry information, or add rows"
+            return f"{text}. The kernel was learned from the data: {advice}."
         width = (
             'use another kernel width (gamma="evidence" learns it)' if hasattr(self, "gamma_") else "use another kernel"
         )

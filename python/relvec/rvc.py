@@ -30,15 +30,15 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
         square in `fit`, rows against the training rows in `predict`, where only the columns
         `relevance_` are read. Of a list of names the kernel of the highest posterior is taken; ``"auto"``
-        is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
-        (n, m).
+        is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows,
+        (n, D) and (m, D), and returns (n, m).
     gamma : {"evidence", "evidence-ard", "evidence-one", "scale", "auto"}, float or array-like of shape \
 (n_features,), default="evidence"
         Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
         ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
         other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
-        most 1,000 rows, and beyond 3,000 rows by the gradient of the evidence on more:
-        one width for all features in units of their spread.
+        most 1,000 rows, and beyond 3,000 rows by the gradient of the evidence on more: one width for all features in
+        units of their spread.
         ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
         the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
         Kernels without a scale, precomputed ones and callables take none.
@@ -218,7 +218,8 @@ default="kmedoids"
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ.
+    A learnt `gamma` is in units of each feature's spread. A given one, ``"scale"`` and ``"auto"`` take the features as
+    they are: put a StandardScaler in front if their units differ.
 
     References
     ----------

@@ -28,9 +28,11 @@ class _Precisions:
 class RVR(RegressorMixin, RelevanceVectorMachine):
     """Relevance vector regression: a sparse kernel model with error bars.
 
-    The prediction is an expansion in kernels at a few training rows, the relevance vectors. Which
-    rows, how strongly each weight is held at zero, and the noise are learnt by maximising the evidence
-    (marginal likelihood) [1]_ [2]_: there is no C and no epsilon to cross-validate.
+    The prediction is an expansion in kernels at some training rows, the centres. The kernel, the centres
+    and the noise are learnt by maximising the evidence (marginal likelihood) [1]_ [2]_: no setting is needed,
+    and there is no C and no epsilon to cross-validate. Up to 3,000 rows the weights have the prior of a Gaussian
+    process [5]_. Above, and with ``weight_prior="ard"``, each has a precision of its own, and few kernels stay.
+    `relvec.presets.tipping2001` has the settings of [1]_.
 
     Parameters
     ----------
@@ -39,16 +41,15 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
         square in `fit`, rows against the training rows in `predict`, where only the columns
         `relevance_` are read. Of a list of names the kernel of the highest posterior is taken; ``"auto"``
-        is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
-        (n, m).
+        is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows,
+        (n, D) and (m, D), and returns (n, m).
     gamma : {"evidence", "evidence-ard", "evidence-one", "scale", "auto"}, float or array-like of shape \
 (n_features,), default="evidence"
         Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
         ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
         other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
-        most 1,000 rows, and beyond 3,000 rows by the gradient of the evidence on more:
-        one width for all features in units of their spread, or one for each where that is worth its
-        parameters.
+        most 1,000 rows, and beyond 3,000 rows by the gradient of the evidence on more: one width for all features in
+        units of their spread, or one for each where that is worth its parameters.
         ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
         the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
         Kernels without a scale, precomputed ones and callables take none.
@@ -81,7 +82,8 @@ default="kmedoids"
         once the search among the present ones is at rest. For a `dictionary` of less than 1,000 rows by
         number and the scheme ``"sequential"``.
     fit_intercept : bool, default=True
-        Whether there is a constant basis function. It has a precision of its own and may be pruned.
+        Whether there is a constant basis function. Under a process prior it stays; else it has a precision of its own
+        and may be pruned.
     likelihood : {"gaussian", "student_t", "poisson"}, default="gaussian"
         How targets depend on the function. ``"student_t"``: outliers are no surprise, and do not bend the
         function. ``"poisson"``: targets are counts, and the function is the log of their rate.
@@ -123,21 +125,23 @@ default="kmedoids"
         Whether predictive variances are multiplied by the mean square of the standardised residuals of rows left out
         in cross-validation, if that is above 1.
     weight_prior : {"ard", "process", "auto"}, default="auto"
-        The prior of the weights. ``"ard"``: a precision for each, as in [1]_. ``"process"``: the covariance of a Gaussian
-        process with the kernel [5]_, on the relevance vectors and further rows that complete them; the variance of
-        predictions grows away from the data to that of the process. For ``likelihood="gaussian"`` and a kernel of
-        relvec other than ``"sigmoid"``. ``"auto"``: the process up to 3,000 rows, wherever there is one.
+        The prior of the weights. ``"ard"``: a precision for each, as in [1]_; few kernels stay. ``"process"``: the
+        covariance of a Gaussian process with the kernel [5]_, on the relevance vectors and further rows that complete
+        them; the variance of predictions grows away from the data to that of the process. For
+        ``likelihood="gaussian"`` and a kernel of relvec other than ``"sigmoid"``. ``"auto"``: the process up to 3,000
+        rows, wherever there is one.
     residual : float, default=0.3
-        Under a process prior rows become centres until the variance of the process that the centres leave out is, in the
-        mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres.
+        Under a process prior rows become centres until the variance of the process that the centres leave out is, in
+        the mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres.
     variance : {"auto", "posterior", "healed"}, default="auto"
         The variance of predictions. Under a process prior there is one, that of the process; else ``"auto"`` is
-        ``"healed"`` for Gaussian noise and a kernel of relvec, and ``"posterior"`` elsewhere. Away from all relevance vectors that of the posterior shrinks to that of the noise;
-        ``"healed"`` adds a basis function at the row that is predicted [4]_, so that it grows there to about the
-        variance of the target. The model then keeps rows, and predicting costs more.
+        ``"healed"`` for Gaussian noise and a kernel of relvec, and ``"posterior"`` elsewhere. Away from all relevance
+        vectors that of the posterior shrinks to that of the noise; ``"healed"`` adds a basis function at the row that
+        is predicted [4]_, so that it grows there to about the variance of the target. The model then keeps rows, and
+        predicting costs more.
     keep_rows : int, default=None
         Training rows that the model keeps for the healed variance, a sample if there are more, which leaves means
-        as they are; None: at most 2,000 if `variance` asks for them.
+        as they are; None: at most 2,000 where that variance is used.
     keep_statistics : bool, default=False
         Whether the model keeps sums over its rows, to which `partial_fit` adds further rows without these. For a
         `dictionary` given as a number, or given `landmarks`; the sums are as many as the square of that.
@@ -185,7 +189,8 @@ default="kmedoids"
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Not under a process
         prior, which has a covariance instead.
     intercept_alpha_ : float
-        Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior, where it is flat.
+        Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior, which is flat
+        there.
     well_determined_ : ndarray of shape (n_centres,)
         How far the data determine each weight: from 0, its prior alone does, to 1.
     covariance_ : ndarray of shape (n_weights, n_weights)
@@ -227,9 +232,9 @@ default="kmedoids"
         polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
         was followed on again, the factor on gamma), and the ``chosen`` one. Where
         centres were to be learnt ``centre_search``. Under a process prior ``process``: centres, those of them that were
-        searched, the ``residual`` and whether it was ``reached``. With `folds` ``validation``: scores of rows left out, and those of
-        each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row counts for, next to
-        nothing if it is an outlier. Of
+        searched, the ``residual`` and whether it was ``reached``. With `folds` ``validation``: scores of rows left
+        out, and those of each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row
+        counts for, next to nothing if it is an outlier. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
         ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
@@ -241,10 +246,12 @@ default="kmedoids"
     See Also
     --------
     RVC : Relevance vector classification.
+    relvec.presets.tipping2001 : The settings of the papers.
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ.
+    A learnt `gamma` is in units of each feature's spread. A given one, ``"scale"`` and ``"auto"`` take the features as
+    they are: put a StandardScaler in front if their units differ.
 
     References
     ----------
@@ -265,11 +272,11 @@ default="kmedoids"
     >>> from relvec import RVR
     >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
     >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
-    >>> model = RVR(gamma=0.1).fit(X, t)
+    >>> model = RVR().fit(X, t)
     >>> mean, std = model.predict([[0.0], [3.0]], return_std=True)
     >>> bool(np.all(np.abs(mean - [1.0, 0.047]) < 2 * std))
     True
-    >>> len(model.relevance_) < 15
+    >>> len(model.centres_) < 15
     True
     """
 
@@ -666,9 +673,9 @@ default="kmedoids"
         >>> from relvec import RVR
         >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
         >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
-        >>> lower, upper = RVR(gamma=0.1).fit(X, t).predict_interval(X, level=0.9)
+        >>> lower, upper = RVR().fit(X, t).predict_interval(X, level=0.9)
         >>> print(f"{np.mean((lower < t) & (t < upper)):.0%}")
-        93%
+        94%
         """
         rule = self._rule(variance, noise_variance, exposure)
         if np.ndim(level) > 0:
@@ -722,7 +729,7 @@ default="kmedoids"
         >>> from relvec import RVR
         >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
         >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
-        >>> model = RVR(gamma=0.1).fit(X, t)
+        >>> model = RVR().fit(X, t)
         >>> low, median, high = model.predict_quantiles(X, [0.05, 0.5, 0.95]).T
         >>> bool(np.all(low < median) and np.all(median == model.predict(X)))
         True

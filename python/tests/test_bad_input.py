@@ -556,3 +556,11 @@ def test_nothing_found_is_warned_of_and_says_what_to_try():
             model = estimator.fit(X, target) if target is not Y else estimator.fit(C, Y)
         assert len(told) == 1 and 'gamma="evidence"' in str(told[0].message)
         assert model.report_["nothing_found"]
+
+
+def test_nothing_found_with_a_learned_kernel_does_not_advise_to_learn_it():
+    rng = np.random.default_rng(0)
+    with pytest.warns(ConvergenceWarning, match="predicts a constant. The kernel was learned from the data") as told:
+        model = RVR().fit(rng.uniform(size=(60, 2)), rng.standard_normal(60))
+    assert len(told) == 1 and "gamma" not in str(told[0].message)
+    assert model.report_["nothing_found"] and len(model.centres_) == 0

@@ -14,7 +14,7 @@ import relvec
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR, Statistics
-from support import ROOT, two_classes
+from support import ROOT, papers, two_classes
 
 SVMS = [SVC, SVR, NuSVC, NuSVR]
 PUBLIC = [
@@ -91,11 +91,12 @@ def test_attributes_are_those_of_a_fit(cls):
     described = {entry.name for entry in NumpyDocString(inspect.getdoc(cls))["Attributes"]}
     X, y = two_classes()
     frame = pd.DataFrame(X, columns=["a", "b"])
-    # Only some kernels have the one, only the linear one has the other.
-    own = {"weight_prior": "ard"} if cls is RVR else {}
-    one, other = cls(gamma="evidence-ard", **own).fit(frame, y), cls(kernel="linear").fit(frame, y)
+    # Only some kernels have the one, only the linear one has the other; a process prior has no precisions.
+    one, other = cls(gamma="evidence-ard").fit(frame, y), cls(kernel="linear").fit(frame, y)
     more = [cls(kernel=kernel, coef0=1.0, degree=2).fit(frame, y) for kernel in ("poly", "rational_quadratic")]
+    more.append(papers(cls).fit(frame, y))
     assert described == {name for name in vars(one) if name.endswith("_")} | {
+        "alpha_",
         "coef0_",
         "coef_",
         "covariance_",

@@ -14,6 +14,7 @@ def test_the_examples_of_the_readme(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "sinc.json").exists()
     mean, std = names["mean"], names["std"]
     assert abs(mean[0] - 1.0) < 2 * std[0] and 0.09 < std[0] < 0.12
+    assert names["lower"][0] < mean[0] < names["upper"][0]
     assert "of 100 rows kept" in capsys.readouterr().out
     names = {}
     exec(blocks[1], names)

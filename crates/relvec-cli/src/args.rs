@@ -34,6 +34,8 @@ pub(crate) enum Command {
 
 /// Train a machine on a table and save it as a model file
 ///
+/// No setting is needed: the kernel is learned, and up to 3,000 rows a regression has the prior of a Gaussian process.
+///
 /// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip), a Parquet file, or an .npy file
 /// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last. All columns but
 /// the target, the weights, what else is known of each row and those in --drop are features and must be numeric.
@@ -50,10 +52,12 @@ pub(crate) enum Command {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec fit houses.csv --target price -o houses.json
-  relvec fit cells.csv --target kind --drop id,date --set kernel.rbf.gamma=0.1 -o cells.json
+  relvec fit houses.csv --target price --weight-prior ard -o few-kernels.json
+  relvec fit houses.csv --target price --preset tipping2001 --gamma 0.1 -o papers.json
+  relvec fit cells.csv --target kind --drop id,date -o cells.json
   relvec fit houses.csv --target price --gamma evidence-ard --kernel rbf,matern52 -o houses.json
   relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json
-  relvec fit flights.parquet --target delay --dictionary 1000 --checkpoint flights.sums -o flights.json
+  relvec fit flights.parquet --target delay --gamma scale --dictionary 1000 --checkpoint flights.sums -o flights.json
   relvec fit table.npy --target -1 --landmarks centres.csv -o table.json
   relvec fit visits.csv --target visits --likelihood poisson --exposure days -o visits.json
   relvec fit wind.csv --target east --target north -o wind.json
@@ -72,7 +76,8 @@ pub(crate) struct FitArgs {
     #[arg(long, value_enum, default_value = "rvm")]
     pub machine: MachineKind,
     /// Start from the settings of this name instead of the defaults; other options win over them. tipping2001: the
-    /// settings of the papers on relevance vector machines, --gamma scale --sparsity 0 --variance posterior
+    /// settings of the papers on relevance vector machines, --gamma scale --weight-prior ard --sparsity 0 --variance
+    /// posterior
     #[arg(long, value_enum, value_name = "NAME")]
     pub preset: Option<Preset>,
     /// What to learn. Default: classify if the target is text or boolean, or has exactly two distinct
@@ -89,11 +94,12 @@ pub(crate) struct FitArgs {
     /// How the precisions are learnt
     #[arg(long, default_value = "sequential", value_parser = PossibleValuesParser::new(Inference::NAMES))]
     pub inference: String,
-    /// The kernel; of several, or with auto, the one of the highest evidence
+    /// The kernel. Of several the one of the highest posterior is taken; auto tries rbf, matern52 and matern32
     #[arg(long, value_name = "NAME[,NAME]", default_value = "rbf", value_delimiter = ',', value_parser = kernels())]
     pub kernel: Vec<String>,
-    /// Scale of the kernel: a number, scale (1 / (features x variance)), auto (1 / features), or learnt by the
-    /// gradient of the evidence: evidence, evidence-ard (one for each feature) [default: scale]
+    /// Scale of the kernel: a number, scale (1 / (features x variance)), auto (1 / features), or learnt from a Gaussian
+    /// process on at most 1000 rows, beyond 3000 rows from more: evidence-one (one width), evidence-ard (one for each
+    /// feature), evidence (for values whichever suits them, for classes one) [default: evidence]
     #[arg(long, value_name = "VALUE")]
     pub gamma: Option<String>,
     /// Whether candidates stay at their rows, or the gradient of the evidence moves them
@@ -110,9 +116,9 @@ pub(crate) struct FitArgs {
     /// instead of one. With fewer than 5 rows of a class they follow the training rows
     #[arg(long)]
     pub probability: bool,
-    /// Nats that each kernel must gain to be kept, or cv: what predicts rows left out best [default: 0, the evidence
-    /// alone decides]
-    #[arg(long, value_name = "NATS|cv", allow_negative_numbers = true)]
+    /// Penalty for each kernel, in nats of log evidence. With 0 the evidence alone decides, cv chooses by cross-validation;
+    /// auto: 1, or 0 for other schemes than sequential [default: auto]
+    #[arg(long, value_name = "NATS|auto|cv", allow_negative_numbers = true)]
     pub sparsity: Option<Sparsity>,
     /// Cross-validate with this many folds, the search repeated in each, and print the scores. A row whose weight is a
     /// whole number w counts as w rows [default: none, or 5 where something is chosen by it, fewer for fewer rows]
@@ -121,19 +127,21 @@ pub(crate) struct FitArgs {
     /// Multiply predictive variances by what cross-validation finds them to be too small by (regression)
     #[arg(long)]
     pub calibrate: bool,
-    /// The prior of the weights: a precision for each (ard), or the covariance of a Gaussian process, whose variance
-    /// grows away from the data (regression); auto: that of a process up to 3000 rows where there is one [default: auto]
+    /// The prior of the weights: a precision for each (ard: few kernels), or the covariance of a Gaussian process, whose
+    /// variance grows away from the data (process; values with Gaussian noise, and a kernel that is a covariance); auto:
+    /// process up to 3000 rows where there is one, else ard [default: auto]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(WeightPrior::NAMES))]
     pub weight_prior: Option<String>,
-    /// Under a process prior: rows become centres until the variance that they leave of the process is this share of
-    /// the noise variance. Less takes more centres [default: 0.3]
+    /// Under a process prior: rows become centres until the variance of the process that they do not span is, in the mean
+    /// over the rows, at most this share of the noise variance. Less takes more centres [default: 0.3]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub residual: Option<f64>,
-    /// The variance of predictions: of the posterior, or healed, which does not shrink away from the data (regression;
-    /// the model then keeps rows) [default: posterior]
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Variance::NAMES))]
+    /// The variance of predictions: of the posterior, or healed, which does not shrink away from the data (values with
+    /// Gaussian noise; the model then keeps rows); auto: that of the process under a process prior, else healed where
+    /// possible [default: auto]
+    #[arg(long, value_name = "NAME", value_parser = variances())]
     pub variance: Option<String>,
-    /// Rows that the model keeps for the healed variance, a sample of more [default: 2000 with --variance healed]
+    /// Rows that the model keeps for the healed variance, a sample of more [default: 2000 where that variance is used]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub keep_rows: Option<usize>,
     /// Let the model keep sums over its rows at its landmarks, so that rows can be added with --add-to (regression, with
@@ -541,6 +549,11 @@ impl Task {
 /// What --kernel takes.
 fn kernels() -> PossibleValuesParser {
     PossibleValuesParser::new(Kernel::NAMES.iter().copied().chain(["auto"]))
+}
+
+/// What --variance of a fit takes.
+fn variances() -> PossibleValuesParser {
+    PossibleValuesParser::new(Variance::NAMES.iter().copied().chain(["auto"]))
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -389,7 +389,7 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
     let values = args.calibrate
         || args.keep_rows.is_some()
         || args.keep_statistics
-        || args.variance.as_ref().is_some_and(|name| name != Variance::NAMES[0])
+        || args.variance.as_deref() == Some(Variance::Healed.name())
         || args.checkpoint.is_some();
     Ok(Roles { target, further, weights: args.weights.as_deref(), known, drop: &args.drop, values })
 }
@@ -449,12 +449,15 @@ fn warn_of_classes(model: &Model, target: &str) {
     }
 }
 
-/// What a model that has learned nothing is good for, and what to try.
-fn nothing_found(model: &Model) -> String {
+/// What a model that has learned nothing is good for, and what to try; `learnt`: whether the kernel was learnt.
+fn nothing_found(model: &Model, learnt: bool) -> String {
     let found = match model.relevance.len() {
         0 => "no relevance vector was selected; the model predicts a constant".to_string(),
         vectors => format!("{} explain no more than a constant does", count(vectors, "relevance vector")),
     };
+    if learnt {
+        return format!("{found}. The kernel was learned from the data: check that the features carry information, or add rows.");
+    }
     let width = match model.kernel().is_some_and(|kernel| kernel.gamma().is_some()) {
         true => "use another kernel width (--gamma evidence learns it)",
         false => "use another kernel",
@@ -496,7 +499,7 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
         );
     }
     if report.nothing_found {
-        say!("warning: {}", nothing_found(model));
+        say!("warning: {}", nothing_found(model, report.kernel_search.is_some()));
     }
     if repairs.noise_capped {
         say!("warning: the target seems free of noise; the noise estimate was held at its lower bound");

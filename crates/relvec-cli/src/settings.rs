@@ -90,7 +90,11 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
     let start = args.preset.map_or_else(Rvm::default, Preset::rvm);
     let (kernel, kernels) = kernels(args, &start.kernel)?;
     let weight_prior = args.weight_prior.as_deref().map(WeightPrior::from_name).transpose().map_err(|e| usage(e.to_string()))?;
-    let variance = args.variance.as_deref().map(Variance::from_name).transpose().map_err(|e| usage(e.to_string()))?;
+    let variance = match args.variance.as_deref() {
+        None => start.variance,
+        Some("auto") => None,
+        Some(name) => Some(Variance::from_name(name).map_err(|e| usage(e.to_string()))?),
+    };
     let rvm = Rvm {
         kernel,
         kernels,
@@ -109,7 +113,7 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         calibrate: args.calibrate,
         weight_prior: weight_prior.unwrap_or(start.weight_prior),
         residual: args.residual.unwrap_or(start.residual),
-        variance: variance.or(start.variance),
+        variance,
         keep_rows: args.keep_rows,
         keep_statistics: args.keep_statistics,
         ..start
@@ -440,6 +444,8 @@ mod tests {
         let own = machine("--preset tipping2001 --gamma evidence --sparsity 2 --variance healed");
         let kernel = Kernel::Rbf(relvec::Rbf { gamma: Gamma::Rule(relvec::GammaRule::Evidence) });
         assert_eq!(own, Rvm { kernel, sparsity: 2.0.into(), variance: Some(Variance::Healed), ..Rvm::tipping2001() });
+        let auto = machine("--preset tipping2001 --variance auto");
+        assert_eq!(auto, Rvm { variance: None, ..Rvm::tipping2001() });
         let set = machine("--set sparsity=3 --set kernel.gamma=0.5 --preset tipping2001");
         let kernel = Kernel::Rbf(relvec::Rbf { gamma: 0.5.into() });
         assert_eq!(set, Rvm { kernel, sparsity: 3.0.into(), ..Rvm::tipping2001() });

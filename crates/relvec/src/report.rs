@@ -484,8 +484,9 @@ pub struct Report {
     pub repairs: Repairs,
     /// Whether the fit converged to a model without a relevance vector, or with some whose log evidence is within 0.5 nats of
     /// that: it predicts a constant, or next to it. The scheme `sequential` has then tried MacKay's fixed point from all
-    /// candidates as well. Standardise the features, use another kernel width (the gamma `evidence` learns it), or check that
-    /// the features carry information. `false` where the target is constant.
+    /// candidates as well. True as well if a dense process finds that the features tell nothing of the targets, (M69): the
+    /// model is then a constant. If the kernel was given, standardise the features or learn its width (the gamma `evidence`);
+    /// else check that the features carry information. `false` where the target is constant.
     #[serde(default)]
     pub nothing_found: bool,
     /// How many actions were taken.

@@ -93,14 +93,16 @@ pub use self::variational::Variational;
 
 /// A relevance vector machine to be trained.
 ///
+/// The defaults learn the kernel. Regression with Gaussian noise on at most 3,000 rows has the prior of a Gaussian process;
+/// elsewhere each weight has a precision of its own. [`Rvm::tipping2001`] has the settings of the papers.
+///
 /// ```
 /// use ndarray::{Array1, Array2};
-/// use relvec::{Kernel, Rbf, Rvm, Targets};
+/// use relvec::{Rvm, Targets};
 ///
 /// let x = Array2::from_shape_fn((50, 1), |(i, _)| -10.0 + 0.4 * i as f64);
 /// let t: Array1<f64> = x.column(0).mapv(|x| if x == 0.0 { 1.0 } else { x.sin() / x });
-/// let rvm = Rvm { kernel: Kernel::Rbf(Rbf { gamma: 0.1.into() }), ..Rvm::default() };
-/// let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut relvec::silent)?;
+/// let (model, report) = Rvm::default().fit(x.view(), &Targets::real(t.view()), &mut relvec::silent)?;
 /// let prediction = model.predict(x.view())?;
 /// assert!((prediction.mean[25] - t[25]).abs() < 0.05);
 /// # Ok::<(), relvec::Error>(())
@@ -110,7 +112,8 @@ pub use self::variational::Variational;
 pub struct Rvm {
     /// The kernel; not used with [`Basis::Given`].
     pub kernel: Kernel,
-    /// Kernels to choose among by their evidence, instead of `kernel`; empty: only that one.
+    /// Kernels to choose among by their posterior (above 3,000 rows by their evidence), instead of `kernel`; empty: only that
+    /// one.
     pub kernels: Vec<Kernel>,
     /// Where the basis functions come from.
     pub basis: Basis,
@@ -158,7 +161,7 @@ pub struct Rvm {
     /// prior its own, else `healed` where that is possible.
     pub variance: Option<Variance>,
     /// Training rows that the model keeps for a healed variance (of more, a sample, which leaves means as they are),
-    /// >= 1; `None`: at most 2,000 if `variance` asks for them.
+    /// >= 1; `None`: at most 2,000 where that variance is used.
     pub keep_rows: Option<usize>,
     /// Whether the model keeps sums over its rows at the landmarks, to which further rows can be added, see
     /// [`Rvm::fit_more`]; regression, and a dictionary of a given size, or given landmarks.
