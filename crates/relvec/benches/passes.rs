@@ -304,6 +304,7 @@ fn model(m: usize) -> relvec::Model {
         committee: None,
         margins: None,
         variance: relvec::Variance::Posterior,
+        process: None,
         kept_rows: None,
         statistics: None,
     }

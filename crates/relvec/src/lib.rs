@@ -37,15 +37,16 @@ pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT
 pub use linalg::thread_pool;
 pub use model::{
     ClassFunctions, Committee, Counts, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptOutput,
-    KeptRows, KeptStatistics, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction, Scaling, Variance,
+    KeptRows, KeptStatistics, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction, ProcessPrior,
+    Scaling, Variance,
 };
 pub use report::{
     Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior,
-    ProcessTrial, Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint, Validation,
+    ProcessFit, ProcessTrial, Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint, Validation,
 };
 pub use rvm::{
     ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
-    Inference, Landmarks, MacKay, Rvm, Sequential, Sparsity, SparsityRule, Start, Variational, silent,
+    Inference, Landmarks, MacKay, Rvm, Sequential, Sparsity, SparsityRule, Start, Variational, WeightPrior, silent,
 };
 pub use statistics::Statistics;
 pub use svm::{

@@ -460,6 +460,13 @@ pub(crate) fn least_squares(a: ArrayView2<f64>, b: ArrayView2<f64>) -> (Array2<f
     (x, lower)
 }
 
+/// The lower triangular factor, positive diagonal, of L L' with its rows and columns in another order: `lower`, [M, M], `order`,
+/// `[M]`. By QR, whatever the condition; in the calling thread alone.
+pub(crate) fn reordered_factor(lower: ArrayView2<f64>, order: &[usize]) -> Array2<f64> {
+    let root = lower.select(Axis(0), order).reversed_axes();
+    least_squares(root.view(), Array2::zeros((root.nrows(), 0)).view()).1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -446,6 +446,26 @@ pub struct Validation {
     pub seconds: f64,
 }
 
+/// How the process prior of the weights was fitted to the centres, (M71).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProcessFit {
+    /// Centres of the model.
+    pub centres: usize,
+    /// Those of them that the search chose.
+    pub searched: usize,
+    /// Mean of the prior's residual variance at the training rows over their noise variance, by the amplitude and noise of the
+    /// dense process that the fit began with.
+    pub residual: f64,
+    /// Whether that is as low as was asked for; if not, there was no room (`dictionary`, `memory_limit`) or no time for more centres,
+    /// or every other row is spanned by the centres.
+    pub reached: bool,
+    /// Evaluations of the log evidence.
+    pub evaluations: usize,
+    /// Wall-clock seconds, the search left out.
+    pub seconds: f64,
+}
+
 /// How the fit went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -476,6 +496,9 @@ pub struct Report {
     /// What became of the centres, if they were to be learnt and there was time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub centre_search: Option<CentreSearch>,
+    /// How the process prior was fitted, if the weights have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessFit>,
     /// Under Student-t noise what each of the user's rows counts for, (M53), `[N]`: an ordinary row a little more than
     /// 1, an outlier next to nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

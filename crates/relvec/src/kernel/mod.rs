@@ -14,7 +14,7 @@ mod rbf;
 mod sigmoid;
 pub(crate) mod vector;
 
-use ndarray::{Array1, ArrayView2, ArrayViewMut2};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -174,6 +174,19 @@ impl Kernel {
             Kernel::Poly(poly) => poly.coef0 >= 0.0,
             _ => true,
         }
+    }
+
+    /// k(x_i, x_i) of each row of `x`, [n, D]: `[n]`. The kernel is resolved.
+    pub(crate) fn diagonal(&self, x: ArrayView2<f64>) -> Array1<f64> {
+        if self.is_local() {
+            return Array1::ones(x.nrows());
+        }
+        let own = |row: ArrayView2<f64>| {
+            let mut value = Array2::zeros((1, 1));
+            self.as_dyn().block(row, row, value.view_mut());
+            value[[0, 0]]
+        };
+        x.axis_chunks_iter(Axis(0), 1).map(own).collect()
     }
 
     /// The rule of gamma, where targets have a say in it.

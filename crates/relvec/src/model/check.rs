@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::{Committee, FittedBasis, KeptRows, KeptStatistics, Margins, Model, Posterior, Variance};
+use super::{Committee, FittedBasis, KeptRows, KeptStatistics, Margins, Model, Posterior, ProcessPrior, Variance};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::likelihood::Likelihood;
@@ -122,7 +122,8 @@ impl Model {
         at.numbers("expansion.weights", &self.expansion.weights, any, FINITE)?;
         at.numbers("expansion.intercept", &self.expansion.intercept, any, FINITE)?;
         at.length("relevance", self.relevance.len(), m, "weight")?;
-        at.length("alpha", self.alpha.len(), if self.posterior.is_some() { m } else { 0 }, "weight of a posterior")?;
+        let precisions = if self.posterior.is_some() && self.process.is_none() { m } else { 0 };
+        at.length("alpha", self.alpha.len(), precisions, "weight of a posterior without a process prior")?;
         at.numbers("alpha", &self.alpha, not_negative, NOT_NEGATIVE)?;
         at.numbers("intercept_alpha", &self.intercept_alpha, not_negative, NOT_NEGATIVE)?;
         at.numbers("log_evidence", &self.log_evidence, any, FINITE)?;
@@ -137,6 +138,9 @@ impl Model {
         self.check_class_precisions(at)?;
         if let Some(posterior) = &self.posterior {
             posterior.check(&at.inside("posterior"), self)?;
+        }
+        if let Some(process) = &self.process {
+            process.check(&at.inside("process"), self)?;
         }
         if let Some(committee) = &self.committee {
             committee.check(&at.inside("committee"), self)?;
@@ -313,14 +317,50 @@ impl Posterior {
         let contrasts = if self.variance_ratios.is_empty() { (functions - 1).max(1) } else { 1 };
         let own = model.class_alpha.iter().flatten().flatten().count();
         let weights = if model.class_alpha.is_empty() { active * contrasts } else { own };
-        at.length("factor", self.factor.len(), weights, "weight of the posterior")?;
-        for (i, row) in self.factor.iter().enumerate() {
-            at.length(format!("factor[{i}]"), row.len(), i + 1, "column of a lower triangle")?;
-            at.numbers(&format!("factor[{i}]"), row, any, FINITE)?;
-            at.require(row[i] > 0.0, format!("factor[{i}][{i}]"), row[i], "a positive diagonal")?;
-        }
-        Ok(())
+        check_triangle(at, &self.factor, weights, "weight of the posterior")
     }
+}
+
+impl ProcessPrior {
+    fn check(&self, at: &Place, model: &Model) -> Result<()> {
+        let m = model.relevance.len();
+        let gaussian = matches!(model.likelihood, Some(Likelihood::Gaussian(_))) && model.posterior.is_some();
+        at.require(gaussian, "amplitude", "a process prior", "none but of a posterior of Gaussian noise")?;
+        let covariance = model.kernel().is_some_and(Kernel::is_covariance);
+        at.require(covariance, "amplitude", "a process prior", "none without a kernel that is positive semidefinite")?;
+        let keeps = model.kept_rows.is_some() || model.statistics.is_some();
+        at.require(!keeps, "amplitude", "a process prior beside kept rows or statistics", "no such rows or statistics")?;
+        let bias = model.intercept_alpha.unwrap_or(0.0);
+        at.require(
+            bias == 0.0,
+            "amplitude",
+            format!("a process prior and intercept_alpha {bias}"),
+            "a flat prior of the bias, 0",
+        )?;
+        at.number("amplitude", self.amplitude, not_negative, NOT_NEGATIVE)?;
+        at.number("residual", self.residual, not_negative, NOT_NEGATIVE)?;
+        let some = m == 0 || self.amplitude > 0.0;
+        at.require(some, "amplitude", self.amplitude, "a positive number where there are centres")?;
+        check_triangle(at, &self.factor, m, "centre")?;
+        let centres: BTreeSet<usize> = model.relevance.iter().copied().collect();
+        let ascending = self.searched.windows(2).all(|pair| pair[0] < pair[1]);
+        at.require(ascending, "searched", "rows out of order", "ascending rows")?;
+        match self.searched.iter().find(|row| !centres.contains(row)) {
+            Some(row) => at.require(false, "searched", row, "relevance vectors of the model"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A lower triangle of `size` rows with a positive diagonal, one row for each of something.
+fn check_triangle(at: &Place, factor: &[Vec<f64>], size: usize, of: &str) -> Result<()> {
+    at.length("factor", factor.len(), size, of)?;
+    for (i, row) in factor.iter().enumerate() {
+        at.length(format!("factor[{i}]"), row.len(), i + 1, "column of a lower triangle")?;
+        at.numbers(&format!("factor[{i}]"), row, any, FINITE)?;
+        at.require(row[i] > 0.0, format!("factor[{i}][{i}]"), row[i], "a positive diagonal")?;
+    }
+    Ok(())
 }
 
 impl Committee {

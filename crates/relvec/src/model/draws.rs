@@ -5,6 +5,7 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal, StudentT};
 use rand_pcg::Pcg64;
 
+use super::process::ResidualDraws;
 use super::{Model, Variance, beyond, check_predicted};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
@@ -17,6 +18,8 @@ pub struct Draws<'a> {
     model: &'a Model,
     /// [M, S], the bias first if it is in the model.
     weights: Array2<f64>,
+    /// What the prior leaves beside the weights, under a process prior.
+    residual: Option<ResidualDraws<'a>>,
     noise: Option<Pcg64>,
 }
 
@@ -41,7 +44,8 @@ impl Model {
         for ((mut row, scale), mean) in weights.outer_iter_mut().zip(&posterior.scale).zip(mean) {
             row.mapv_inplace(|z| mean + spread * scale * z);
         }
-        Ok(Draws { model: self, weights, noise: noise.then_some(random) })
+        let residual = self.residual()?.map(|residual| ResidualDraws::new(residual, seed));
+        Ok(Draws { model: self, weights, residual, noise: noise.then_some(random) })
     }
 
     /// Means and the joint covariance of the targets at the rows of `x`, [N, N]: the covariance of the function, and on
@@ -62,15 +66,21 @@ impl Model {
         }
         self.check_rows(x)?;
         let n = x.nrows() as u64;
-        let needed = 8 * n.saturating_mul(n + 2 * self.relevance.len() as u64 + 2);
+        let columns = if self.process.is_some() { 4 } else { 2 } * self.relevance.len() as u64;
+        let needed = 8 * n.saturating_mul(n + columns + 2);
         memory::afford(&format!("the covariance of {n} rows"), needed, memory::allowed(memory_limit))?;
         let found = self.predict_with(x, Variance::Posterior)?;
         let posterior = self.posterior()?;
         let mut half = self.columns(x);
+        let bias = usize::from(self.intercept_alpha.is_some());
+        let phi = self.process.as_ref().map(|_| half.slice(s![.., bias..]).to_owned());
         half.columns_mut().into_iter().zip(&posterior.scale).for_each(|(mut column, s)| column *= *s);
         let mut half = half.reversed_axes().as_standard_layout().into_owned();
         linalg::solve_lower(posterior.factor().view(), half.view_mut());
         let mut out = linalg::gram(half.view());
+        if let (Some(residual), Some(phi)) = (self.residual()?, phi) {
+            residual.add_covariance(x, phi.view(), out.view_mut());
+        }
         out *= self.variance_factor();
         // On the diagonal the numbers that single rows have.
         let noise = if heavy.is_some() { found.student_variance() } else { found.noise_variance };
@@ -107,12 +117,22 @@ impl Draws<'_> {
     /// Values of all functions at the rows of `x`, [N, S]. Noise, if there is any, goes on from block to block.
     ///
     /// # Errors
-    /// As [`Model::predict`]; more values than a quarter of the machine's memory holds.
+    /// As [`Model::predict`]; more values, or under a process prior a covariance of more rows in all, than a quarter of the
+    /// machine's memory holds.
     pub fn at(&mut self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
         let model = self.model;
         model.check_rows(x)?;
         afford(self.weights.ncols(), x.nrows())?;
-        let mut out = linalg::times(model.columns(x).view(), self.weights.view());
+        let phi = model.columns(x);
+        let mut out = linalg::times(phi.view(), self.weights.view());
+        if let Some(residual) = &mut self.residual {
+            // Each row is drawn given all before it.
+            let held = (residual.held() + x.nrows()) as u64;
+            let needed = 4 * held.saturating_mul(held + 2 * (model.relevance.len() + self.weights.ncols()) as u64);
+            memory::afford(&format!("draws of a process at {held} rows"), needed, memory::allowed(None))?;
+            let bias = usize::from(model.intercept_alpha.is_some());
+            residual.add(x, phi.slice(s![.., bias..]), model.variance_factor().sqrt(), out.view_mut());
+        }
         if model.intercept_alpha.is_none() {
             out += model.expansion.intercept[0];
         }

@@ -94,7 +94,7 @@ impl Model {
     /// As [`Model::predict`], with the variance asked for.
     ///
     /// # Errors
-    /// As [`Model::predict`]; and a healed variance of a model that keeps no rows for it.
+    /// As [`Model::predict`]; and a healed variance of a model that keeps no rows for it, or under a process prior.
     pub fn predict_with(&self, x: ArrayView2<f64>, variance: Variance) -> Result<Prediction> {
         self.check_single()?;
         self.check_rows(x)?;
@@ -107,6 +107,8 @@ impl Model {
 
 impl<'a> Healer<'a> {
     fn new(model: &'a Model) -> Result<Healer<'a>> {
+        let expected = "posterior: the variance under a process prior grows away from the data by itself";
+        model.refuse_process("variance", "healed", expected)?;
         let (Some(kept), FittedBasis::Kernel { kernel, .. }) = (&model.kept_rows, &model.expansion.basis) else {
             let expected = "posterior; for healed, a regression model with a kernel, fitted to keep rows (keep_rows)";
             return Err(Error::Parameter { name: "variance".into(), found: "healed".into(), expected: expected.into() });

@@ -33,10 +33,12 @@ impl Model {
     /// posterior, whatever that of the model. Some of the rows will do: each is left out by itself.
     ///
     /// # Errors
-    /// As [`Model::predict`]; targets that do not suit the model; several models of two classes.
+    /// As [`Model::predict`]; targets that do not suit the model; several models of two classes; a process prior.
     pub fn leave_one_out(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<LeaveOneOut> {
         targets.check_rows(x)?;
         let own = self.likelihood.as_ref().ok_or(Error::NoPosterior)?;
+        let expected = "ard for a model whose rows are left out one at a time; cross-validation (cv) serves any";
+        self.refuse_process("weight_prior", "process", expected)?;
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
         if self.outputs() > 1 && own.is_for_classes() {
             return self.classes_left_out(x, targets, &weights);

@@ -12,6 +12,7 @@ mod kept_statistics;
 mod leave_one_out;
 mod margins;
 mod outputs;
+mod process;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,8 @@ pub use self::kept_statistics::KeptStatistics;
 pub(crate) use self::kept_statistics::NoiseSums;
 pub use self::leave_one_out::LeaveOneOut;
 pub use self::margins::Margins;
+use self::process::NEEDS_KERNEL;
+pub use self::process::ProcessPrior;
 pub(crate) use self::stored::rows;
 
 /// Version of the model file that this crate writes, and the newest that it reads.
@@ -198,7 +201,7 @@ pub struct Model {
     pub expansion: Expansion,
     /// Weight precisions alpha_m, `[M]`, in the order of the weights, in inverse squared units of them; under the
     /// softmax each that of the weights of all classes, or the least of those in `class_alpha`. Of a committee none:
-    /// its members have them; of a support vector machine none.
+    /// its members have them; of a support vector machine, and under a process prior, none.
     pub alpha: Vec<f64>,
     /// Precision of the bias; `None` if it was pruned (infinite precision) or switched off.
     pub intercept_alpha: Option<f64>,
@@ -234,6 +237,11 @@ pub struct Model {
     /// The variance that predictions have.
     #[serde(default, skip_serializing_if = "is_default")]
     pub variance: Variance,
+    /// The process prior of the weights, which then have no precisions of their own: `alpha` is empty, and that of the bias,
+    /// whose prior is flat, is 0. The log evidence is that of the process with FITC's diagonal, (M72), which is not to be compared
+    /// with that of a model with precisions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessPrior>,
     /// Training rows that a healed variance needs, if they were to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_rows: Option<KeptRows>,
@@ -261,8 +269,8 @@ pub struct InUse {
 pub struct Prediction {
     /// phi'mu, `[N]`, in units of the target.
     pub mean: Array1<f64>,
-    /// phi'Sigma phi, `[N]`: variance from not knowing the weights; like that of the noise times
-    /// [`Posterior::variance_factor`], if there is one.
+    /// phi'Sigma phi, `[N]`: variance from not knowing the weights, under a process prior with its residual; like that of the
+    /// noise times [`Posterior::variance_factor`], if there is one.
     pub model_variance: Array1<f64>,
     /// Variance of the noise, of Student-t noise its squared scale; 0 for classification, for counts, and where the
     /// noise of each training row was given, for that of a new row is the caller's to add.
@@ -414,10 +422,12 @@ impl Model {
     /// bias: for a kernel that the caller computes.
     ///
     /// # Errors
-    /// Another number of columns than there are weights; a value that is not finite.
+    /// Another number of columns than there are weights; a value that is not finite; a process prior, whose variance needs the
+    /// kernel.
     pub fn predict_from_basis(&self, phi: ArrayView2<f64>) -> Result<Prediction> {
         self.check_single()?;
         self.check_basis(phi)?;
+        self.refuse_process("basis", "values of basis functions", NEEDS_KERNEL)?;
         self.predict_tiles(phi, |rows, mut out| out.assign(&rows))
     }
 
@@ -487,7 +497,7 @@ impl Model {
         make: impl Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Sync,
     ) -> Result<(Array2<f64>, Array1<f64>)> {
         let n = x.nrows();
-        let posterior = self.posterior()?;
+        let (posterior, residual) = (self.posterior()?, self.residual()?);
         let bias = usize::from(self.intercept_alpha.is_some());
         let mut mean = Array2::zeros((n, self.outputs()));
         let mut variance = Array1::zeros(n);
@@ -500,6 +510,7 @@ impl Model {
                 let mut tile = tile.slice_mut(s![..rows.nrows(), ..]);
                 let mut phi = tile.slice_mut(s![.., bias..]);
                 make(rows, phi.view_mut());
+                let left = residual.as_ref().map(|residual| residual.variances(rows, phi.view()));
                 self.tile_means(phi, mean);
                 tile.slice_mut(s![.., ..bias]).fill(1.0);
                 vector::each_row(tile.view_mut(), |_, out| vector::run(Scale { times: &posterior.scale, out }));
@@ -507,6 +518,7 @@ impl Model {
                 vector::each_row(tile, |i, half| {
                     vector::run(Dot { a: half, b: half, out: &mut variance[i] });
                 });
+                left.iter().for_each(|left| variance += left);
             },
         );
         Ok((mean, variance))
@@ -569,10 +581,15 @@ impl Model {
     }
 
     /// gamma_i = 1 - alpha_i Sigma_ii (M4) of the basis functions, `[M]`, the bias left out: how far the data
-    /// determine a weight, from 0 (its prior alone does) to 1. Under the softmax the mean of its weights; of a
-    /// committee and of a support vector machine none.
+    /// determine a weight, from 0 (its prior alone does) to 1. Under a process prior 1 / alpha_i is the prior variance of the
+    /// weight. Under the softmax the mean of its weights; of a committee and of a support vector machine none.
     pub fn well_determined(&self) -> Vec<f64> {
         let skip = usize::from(self.intercept_alpha.is_some());
+        if self.process.is_some() {
+            let variances = self.weight_covariance().diag().to_vec();
+            let pairs = variances[skip..].iter().zip(self.process_variances());
+            return pairs.map(|(after, before)| (1.0 - after / before).clamp(0.0, 1.0)).collect();
+        }
         let (variances, present) = (self.weight_covariance().diag().to_vec(), self.present());
         let (mut sums, mut counts) = (vec![0.0; self.alpha.len() + skip], vec![0; self.alpha.len() + skip]);
         let weights = present.iter().enumerate().flat_map(|(k, of_function)| of_function.iter().map(move |i| (k, *i)));

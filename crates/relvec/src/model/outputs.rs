@@ -78,6 +78,7 @@ impl Model {
         one.expansion.intercept = vec![self.expansion.intercept[k]];
         one.alpha.iter_mut().for_each(|alpha| *alpha /= ratio);
         one.intercept_alpha = self.intercept_alpha.map(|alpha| alpha / ratio);
+        one.process.iter_mut().for_each(|process| process.amplitude *= ratio);
         one.kept_rows = self.kept_rows.as_ref().map(|kept| kept.output(k));
         one.target = self.targets.get(k).cloned();
         one.targets = vec![];
@@ -85,7 +86,8 @@ impl Model {
         Ok(one)
     }
 
-    /// Precisions of the weights of each output, [M, K]: [`Model::alpha`] over each one's ratio; of one output [M, 1].
+    /// Precisions of the weights of each output, [M, K]: [`Model::alpha`] over each one's ratio; of one output [M, 1]. Under a
+    /// process prior [0, K].
     pub fn output_alpha(&self) -> Array2<f64> {
         let ratios = self.posterior.as_ref().map_or(&[][..], |posterior| &posterior.variance_ratios);
         let ratio = |k: usize| ratios.get(k).copied().unwrap_or(1.0);

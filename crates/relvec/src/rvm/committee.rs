@@ -177,6 +177,7 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
         members: reports,
         kernel_search: None,
         centre_search: None,
+        process: None,
         row_weights: vec![],
         precisions: None,
         validation: None,

@@ -128,6 +128,7 @@ pub(crate) fn model(
         committee: None,
         margins: None,
         variance: Variance::Posterior,
+        process: None,
         kept_rows: None,
         statistics: None,
     };

@@ -263,6 +263,7 @@ impl<'a> Table<'a> {
             origin: (0..l).map(|k| kept.iter().position(|c| *c == k).expect("each is kept once")).collect(),
             candidate_of: kept.iter().map(|k| Some(*k)).collect(),
             source: Source::Centres { kernel, centres },
+            learnt: None,
             memory_limit,
             taken: taken(memory_limit),
             least,

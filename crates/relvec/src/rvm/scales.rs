@@ -10,6 +10,7 @@ use super::lbfgs::{self, Limits};
 use super::learn::choice::{self, Choice};
 use super::learn::frame::Moments;
 use super::learn::kernel::Learnt;
+use super::learn::process::WeightPrior;
 use super::shared::{Columns, Sample};
 use super::table::Table;
 use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Sparsity, Start, silent};
@@ -354,6 +355,7 @@ impl<'a> Search<'a> {
             posterior: PosteriorRule::Laplace,
             // Held against kernels it would choose wide ones, of which few are needed.
             sparsity: Sparsity::default(),
+            weight_prior: WeightPrior::Ard,
             ..self.rvm.clone()
         };
         let table = self.table.with(&rvm, &kernel, self.trial_rows.as_deref());

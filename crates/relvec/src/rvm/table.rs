@@ -82,6 +82,8 @@ pub(crate) struct Table<'a> {
     /// The candidate that each of the user's rows stands for; `None` for rows of weight 0.
     pub candidate_of: Vec<Option<usize>>,
     pub(super) source: Source,
+    /// The dense process that the kernel was learnt from, if it was: that of all rows, also where these are some of them.
+    pub learnt: Option<Learnt>,
     /// Bytes that the fit may take, and that the rows and blocks take.
     pub memory_limit: u64,
     pub taken: u64,
@@ -294,6 +296,7 @@ impl<'a> Table<'a> {
             origin,
             candidate_of,
             source,
+            learnt: None,
             memory_limit,
             taken,
             least,
@@ -352,6 +355,7 @@ impl<'a> Table<'a> {
             origin: (0..l).collect(),
             candidate_of: (0..l).map(Some).collect(),
             source: Source::Centres { kernel, centres },
+            learnt: None,
             memory_limit,
             taken,
             least,
@@ -409,6 +413,7 @@ impl<'a> Table<'a> {
             origin,
             candidate_of,
             source,
+            learnt: self.learnt.clone(),
             memory_limit: self.memory_limit,
             taken: self.taken,
             least: self.least,
@@ -429,7 +434,7 @@ impl<'a> Table<'a> {
             true => self,
             false => self.with_centres(rvm, kernel, Array2::zeros((0, self.rows.ncols()))),
         };
-        Table { noise, ..table }
+        Table { noise, learnt: Some(learnt.clone()), ..table }
     }
 
     /// The same rows for a machine of two classes: one of several, and all others.

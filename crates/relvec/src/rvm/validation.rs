@@ -196,7 +196,11 @@ impl Folds {
         let places = table.dictionary();
         let p = (places.len() + usize::from(table.rvm.bias)) as u64;
         let bytes = 8 * p * p * (self.parts.len() as u64 + 2);
-        if table.candidates_are_rows(places.len()) || !table.sums_say_all(places.len()) || bytes > table.memory_limit / 4 {
+        if table.rvm.has_process(table)?
+            || table.candidates_are_rows(places.len())
+            || !table.sums_say_all(places.len())
+            || bytes > table.memory_limit / 4
+        {
             return Ok(self);
         }
         afford("sums over the rows of each fold", table.taken + bytes, table.memory_limit)?;
@@ -370,7 +374,8 @@ impl Path<'_> {
     ) -> Result<(Model, Report)> {
         let own = Rvm { sparsity: nats.into(), ..self.rvm.clone() };
         let table = table.with(&own, &table.kernel(), None);
-        let from = from.map(Hyperparameters::of);
+        // A model with a process prior has no precisions to go on from.
+        let from = from.filter(|model| model.process.is_none()).map(Hyperparameters::of);
         own.learn_from(&table, sums, from.as_ref(), &mut own.watch(observer, &self.interrupt, self.start))
     }
 

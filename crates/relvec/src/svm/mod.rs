@@ -481,6 +481,7 @@ impl Svm {
                 sigmoids: functions.iter().filter_map(|f| f.sigmoid).collect(),
             }),
             variance: Variance::Posterior,
+            process: None,
             kept_rows: None,
             statistics: None,
         })

@@ -20,6 +20,7 @@ mod mean;
 mod options;
 mod outputs;
 mod pinned;
+mod process;
 mod published;
 mod real_tables;
 mod regimes;

@@ -15,17 +15,17 @@ use crate::rvm::landmarks::Landmarks;
 use crate::rvm::lbfgs::{self, Limits};
 
 /// Calls of the evidence with one width, and with one for each feature; 80 are no better than 40 in held-out density.
-const EVALUATIONS: usize = 30;
+pub(super) const EVALUATIONS: usize = 30;
 const EVALUATIONS_PER_FEATURE: usize = 40;
 /// The climb ends when two calls have gained less than this share of the objective: 1e-5 gives no better density.
-const TOLERANCE: f64 = 1e-4;
+pub(super) const TOLERANCE: f64 = 1e-4;
 /// Largest change of a logarithm in one step.
-const STEP: f64 = 2.0;
+pub(super) const STEP: f64 = 2.0;
 /// Between these are the logs of the amplitude, of gamma (features of unit variance), and of the noise (targets of unit variance);
 /// other parameters are within this factor of where they began, in logs.
-const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
+pub(super) const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
 const GAMMA: (f64, f64) = (-18.0, 6.0);
-const NOISE: (f64, f64) = (-14.0, 2.0);
+pub(super) const NOISE: (f64, f64) = (-14.0, 2.0);
 const OTHERS: f64 = 4.0;
 /// Noise to begin with, of targets of unit variance; the amplitude begins at 1.
 const FIRST_NOISE: f64 = 0.1;
@@ -56,16 +56,16 @@ const MEAN_DIFFERENCE: f64 = 1.128_379_167_095_512_6;
 
 /// Means and standard deviations of the logs.
 #[derive(Debug, Clone, Copy)]
-struct Priors {
+pub(super) struct Priors {
     length_sd: f64,
-    noise: (f64, f64),
-    amplitude: Option<(f64, f64)>,
+    pub noise: (f64, f64),
+    pub amplitude: Option<(f64, f64)>,
     /// Log prior odds against one width for each feature.
     margin: f64,
 }
 
 impl Priors {
-    fn new(count: f64, features: usize) -> Priors {
+    pub fn new(count: f64, features: usize) -> Priors {
         if count < WIDE_FROM {
             return Priors { length_sd: 0.75, noise: (-1.0, 1.0), amplitude: Some((0.0, 1.0)), margin: 0.0 };
         }
@@ -75,7 +75,7 @@ impl Priors {
 }
 
 /// The log density of a normal number, up to a constant, and its derivative.
-fn log_normal(x: f64, (mean, sd): (f64, f64)) -> (f64, f64) {
+pub(super) fn log_normal(x: f64, (mean, sd): (f64, f64)) -> (f64, f64) {
     let z = (x - mean) / sd;
     (-0.5 * z * z, -z / sd)
 }

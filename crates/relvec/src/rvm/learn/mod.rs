@@ -3,6 +3,9 @@
 
 pub(super) mod choice;
 pub(super) mod dense;
+mod fitc;
 pub(super) mod frame;
 pub(super) mod kernel;
+mod pivots;
+pub(super) mod process;
 pub(super) mod rows;

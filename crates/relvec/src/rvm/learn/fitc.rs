@@ -1,0 +1,294 @@
+//! A Gaussian process on centres with FITC's diagonal: its log evidence, the exact gradient, and the posterior of the weights.
+//!
+//! (M72), Snelson & Ghahramani (2006). Everything is in units of the noise variance s2 of an output, rho = a / s2 being shared by the
+//! outputs. With whitened features phi_n of n rows, what they leave d_n = k(x, x) - |phi_n|^2, and the noise s2 / c_n,
+//!
+//! ```text
+//! lambda_n = rho d_n + 1 / c_n      F = [1 Phi]      A = F' inv(Lambda) F + diag(0, 1 / rho)
+//! m = inv(A) F' inv(Lambda) t       alpha = inv(Lambda) (t - F m) = P t
+//! quad = sum_n (t_n - F_n m)^2 / lambda_n + |m_phi|^2 / rho = t'P t
+//! log p(t) = -1/2 [(n - 1) log(2 pi s2) + sum log lambda_n + log|A| + M log rho + quad / s2] + (rest)
+//! d log p / d log rho = -1/2 [n - 1 - sum P_nn / c_n] + 1/2 [quad - sum alpha_n^2 / c_n] / s2
+//! ```
+//!
+//! with P = inv(S) less its projection on the constant, S = rho (Phi Phi' + D) + diag(1 / c), whose flat prior has been integrated
+//! out; without a constant n - 1 is n and F is Phi. quad is a sum of squares that is least at m, so that the rounding of m enters it
+//! squared. The rest is [`DistinctRows::rest`].
+
+use std::f64::consts::PI;
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
+
+use super::rows::DistinctRows;
+use crate::error::{Error, Result};
+use crate::linalg::{self, Cholesky};
+
+/// Rows, and the features of the centres there.
+pub(in crate::rvm) struct Fitc<'a> {
+    pub rows: &'a DistinctRows,
+    /// phi, [M, n].
+    pub features: ArrayView2<'a, f64>,
+    /// d, `[n]`, none negative.
+    pub residual: &'a [f64],
+    /// Whether there is a constant, of a flat prior.
+    pub bias: bool,
+}
+
+/// The log evidence, summed over the outputs, and its derivatives.
+pub(in crate::rvm) struct Evidence {
+    pub value: f64,
+    /// By log rho.
+    pub by_ratio: f64,
+    /// By log s2 of each output, `[R]`.
+    pub by_noise: Vec<f64>,
+}
+
+/// The posterior of the constant (if there is one) and the whitened weights.
+pub(in crate::rvm) struct Weights {
+    /// L, L L' = A: the covariance is s2 inv(A), [P, P].
+    pub factor: Array2<f64>,
+    /// m, [P, R].
+    pub mean: Array2<f64>,
+}
+
+/// All that A says at a ratio rho.
+struct Solved {
+    lambda: Vec<f64>,
+    /// F' / sqrt(lambda), [P, n].
+    scaled: Array2<f64>,
+    /// L, [P, P].
+    lower: Array2<f64>,
+    mean: Array2<f64>,
+    /// t - F m, [n, R].
+    left: Array2<f64>,
+}
+
+impl Fitc<'_> {
+    fn first(&self) -> usize {
+        usize::from(self.bias)
+    }
+
+    /// `None` where A has no Cholesky factor in 64-bit numbers.
+    fn solve(&self, ratio: f64) -> Result<Option<Solved>> {
+        let (m, n) = self.features.dim();
+        let (first, p) = (self.first(), self.first() + m);
+        let lambda: Vec<f64> = self.residual.iter().zip(&self.rows.weights).map(|(d, c)| ratio * d + 1.0 / c).collect();
+        let roots: Array1<f64> = lambda.iter().map(|v| 1.0 / v.sqrt()).collect();
+        let mut scaled = Array2::zeros((p, n));
+        scaled.slice_mut(s![..first, ..]).fill(1.0);
+        scaled.slice_mut(s![first.., ..]).assign(&self.features);
+        scaled.outer_iter_mut().for_each(|mut row| row *= &roots);
+        let mut a = linalg::gram(scaled.t());
+        a.diag_mut().slice_mut(s![first..]).mapv_inplace(|v| v + 1.0 / ratio);
+        let targets = &self.rows.t * &roots.insert_axis(Axis(1));
+        let (mean, lower) = match Cholesky::new(a, 0.0) {
+            Ok(factor) => {
+                let mut mean = linalg::times(scaled.view(), targets.view());
+                factor.solve(mean.view_mut());
+                (mean, factor.lower)
+            }
+            // Where A has no factor in 64-bit numbers: by QR of its root, whose condition is the root of that of A.
+            Err(Error::Singular { .. }) => {
+                let mut prior = Array2::zeros((m, p));
+                prior.slice_mut(s![.., first..]).diag_mut().fill((1.0 / ratio).sqrt());
+                let stacked = concatenate![Axis(0), scaled.t(), prior];
+                let stacked_targets = concatenate![Axis(0), targets, Array2::zeros((m, targets.ncols()))];
+                linalg::least_squares(stacked.view(), stacked_targets.view())
+            }
+            Err(error) => return Err(error),
+        };
+        if !lower.diag().iter().all(|v| v.is_finite() && *v > 0.0) {
+            return Ok(None);
+        }
+        let left = self.left(&mean);
+        Ok(Some(Solved { lambda, scaled, lower, mean, left }))
+    }
+
+    /// t - F m, [n, R].
+    fn left(&self, mean: &Array2<f64>) -> Array2<f64> {
+        let mut left = self.rows.t.clone();
+        linalg::product(true, -1.0, self.features.t(), mean.slice(s![self.first().., ..]), left.view_mut());
+        if self.bias {
+            left -= &mean.slice(s![..1, ..]);
+        }
+        left
+    }
+
+    /// At rho = exp(`log_ratio`) and noise variances exp(`log_noise`), `[R]`; `None` where there is no value.
+    pub fn evidence(&self, log_ratio: f64, log_noise: &[f64]) -> Result<Option<Evidence>> {
+        let ratio = log_ratio.exp();
+        let Some(Solved { lambda, mut scaled, lower, mean, left }) = self.solve(ratio)? else { return Ok(None) };
+        let (m, n) = self.features.dim();
+        let free = (n - self.first()) as f64;
+        let logs = lambda.iter().map(|v| v.ln()).sum::<f64>()
+            + 2.0 * lower.diag().iter().map(|v| v.ln()).sum::<f64>()
+            + m as f64 * log_ratio;
+        // P_nn lambda_n = 1 - |inv(L) F_n|^2 / lambda_n.
+        linalg::solve_lower(lower.view(), scaled.view_mut());
+        let mut own = vec![1.0; n];
+        scaled.outer_iter().for_each(|row| own.iter_mut().zip(row).for_each(|(own, v)| *own -= v * v));
+        let noisy = |n: usize| 1.0 / (lambda[n] * self.rows.weights[n]);
+        let trace: f64 = own.iter().enumerate().map(|(n, own)| own * noisy(n)).sum();
+        let mut out = Evidence { value: 0.0, by_ratio: 0.0, by_noise: vec![] };
+        for (k, (left, mean)) in left.columns().into_iter().zip(mean.columns()).enumerate() {
+            let (log_noise, noise) = (log_noise[k], log_noise[k].exp());
+            let weights = mean.slice(s![self.first()..]);
+            let quad = left.iter().zip(&lambda).map(|(r, v)| r * r / v).sum::<f64>() + weights.dot(&weights) / ratio;
+            let squares: f64 = left.iter().zip(&lambda).enumerate().map(|(n, (r, v))| r * r / v * noisy(n)).sum();
+            let (rest, slope) = self.rows.rest(k, log_noise);
+            out.value += -0.5 * (free * ((2.0 * PI).ln() + log_noise) + logs + quad / noise) + rest;
+            out.by_ratio += 0.5 * (trace - free + (quad - squares) / noise);
+            out.by_noise.push(0.5 * (quad / noise - free) + slope);
+        }
+        Ok(out.value.is_finite().then_some(out))
+    }
+
+    /// At rho = exp(`log_ratio`); `None` where A has no factor.
+    pub fn weights(&self, log_ratio: f64) -> Result<Option<Weights>> {
+        let ratio = log_ratio.exp();
+        let Some(Solved { lambda, lower, mut mean, left, .. }) = self.solve(ratio)? else { return Ok(None) };
+        // One step from what the means leave: they have the digits of the rows then, not those of A.
+        let first = self.first();
+        let pull = &left / &Array1::from_vec(lambda).insert_axis(Axis(1));
+        let mut step = Array2::zeros(mean.dim());
+        step.slice_mut(s![..first, ..]).assign(&pull.sum_axis(Axis(0)).insert_axis(Axis(0)).slice(s![..first, ..]));
+        linalg::product(false, 1.0, self.features, pull.view(), step.slice_mut(s![first.., ..]));
+        step.slice_mut(s![first.., ..]).scaled_add(-1.0 / ratio, &mean.slice(s![first.., ..]));
+        linalg::solve_lower(lower.view(), step.view_mut());
+        linalg::solve_lower_transposed(lower.view(), step.view_mut());
+        mean += &step;
+        Ok(Some(Weights { factor: lower, mean }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Kernel, Linear, Poly, Rbf};
+    use crate::report::Interrupt;
+    use crate::rvm::learn::pivots::Pivots;
+
+    const COUNT: usize = 30;
+
+    fn rows(outputs: usize) -> DistinctRows {
+        let wave = |i: usize, k: usize| (0.618_033_988_75 * (i * (k + 1) + 3 * k) as f64).fract();
+        let x = Array2::from_shape_fn((COUNT, 2), |(i, d)| 2.0 * wave(i, d) - 1.0);
+        let t = Array2::from_shape_fn((COUNT, outputs), |(i, k)| (3.0 * x[[i, 0]] + k as f64).sin() + 0.3 * wave(i, k + 5) + 2.0);
+        let weights: Vec<f64> = (0..COUNT).map(|i| 0.5 + wave(i, 7)).collect();
+        let factors: Vec<f64> = (0..COUNT).map(|i| 0.7 + wave(i, 9)).collect();
+        DistinctRows::new(x.view(), t.view(), &weights, &factors)
+    }
+
+    /// Log evidence of N x N covariances of the process with FITC's diagonal, and P t.
+    fn direct(
+        rows: &DistinctRows,
+        spanned: &Array2<f64>,
+        d: &[f64],
+        bias: bool,
+        ratio: f64,
+        noise: &[f64],
+    ) -> (f64, Array2<f64>) {
+        let mut s = spanned * ratio;
+        s.diag_mut().iter_mut().zip(d).zip(&rows.weights).for_each(|((s, d), c)| *s += ratio * d + 1.0 / c);
+        let factor = Cholesky::new(s, 0.0).unwrap();
+        let mut inverse = Array2::eye(rows.len());
+        factor.solve(inverse.view_mut());
+        let ones = Array2::ones((rows.len(), 1));
+        let solved = inverse.dot(&ones);
+        let g = solved.sum();
+        let p = if bias { &inverse - &solved.dot(&solved.t()) / g } else { inverse };
+        let pt = p.dot(&rows.t);
+        let free = rows.len() as f64 - f64::from(u8::from(bias));
+        let value = noise.iter().enumerate().map(|(k, noise)| {
+            let log = factor.log_det() + if bias { g.ln() } else { 0.0 };
+            let quad = rows.t.column(k).dot(&pt.column(k));
+            -0.5 * (free * (2.0 * PI * noise).ln() + log + quad / noise) + rows.rest(k, noise.ln()).0
+        });
+        (value.sum(), pt)
+    }
+
+    fn pivots<'a>(kernel: &'a Kernel, rows: &'a DistinctRows, most: usize) -> Pivots<'a> {
+        let all: Vec<usize> = (0..rows.len()).collect();
+        let mut pivots = Pivots::new(kernel, rows.x.view()).unwrap();
+        pivots.complete(&[], &all, most, |_| false, &Interrupt::default()).unwrap();
+        pivots
+    }
+
+    /// With all rows as centres it is the dense process itself; with few, one and none the low-rank one. Kernels of which
+    /// k(x, x) is not 1.
+    #[test]
+    fn evidence_and_means_are_those_of_n_by_n_matrices() {
+        let kernels: [Kernel; 3] =
+            [Rbf { gamma: 2.0.into() }.into(), Linear {}.into(), Poly { gamma: 1.0.into(), coef0: 1.0, degree: 3 }.into()];
+        for ((kernel, bias), outputs) in kernels.iter().zip([true, false, true]).zip([1, 3, 2]) {
+            let rows = rows(outputs);
+            let mut k = Array2::zeros((COUNT, COUNT));
+            kernel.block(rows.x.view(), rows.x.view(), k.view_mut());
+            for most in [COUNT, 5, 1, 0] {
+                let pivots = pivots(kernel, &rows, most);
+                let fitc = Fitc { rows: &rows, features: pivots.features(), residual: pivots.residual(), bias };
+                let spanned = pivots.features().t().dot(&pivots.features());
+                if most == COUNT {
+                    assert!((&spanned - &k).iter().all(|d| d.abs() < 1e-12));
+                }
+                for (log_ratio, noise) in [(2.0, [0.1, 0.3, 0.02]), (8.0, [1e-4, 1e-3, 2.0])] {
+                    let noise = &noise[..outputs];
+                    let (expected, pt) = direct(&rows, &spanned, pivots.residual(), bias, f64::exp(log_ratio), noise);
+                    let logs: Vec<f64> = noise.iter().map(|v| v.ln()).collect();
+                    let found = fitc.evidence(log_ratio, &logs).unwrap().unwrap();
+                    assert!(
+                        (found.value - expected).abs() < 1e-10 * expected.abs().max(1.0),
+                        "{most}: {} {expected}",
+                        found.value
+                    );
+                    // inv(Lambda) (t - F m) = P t.
+                    let Weights { mean, .. } = fitc.weights(log_ratio).unwrap().unwrap();
+                    let lambda = pivots.residual().iter().zip(&rows.weights).map(|(d, c)| f64::exp(log_ratio) * d + 1.0 / c);
+                    let own = fitc.left(&mean) / &lambda.collect::<Array1<f64>>().insert_axis(Axis(1));
+                    let size = pt.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+                    assert!((&own - &pt).iter().all(|d| d.abs() < 1e-9 * size), "{most}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_differences() {
+        let kernel: Kernel = Rbf { gamma: 3.0.into() }.into();
+        let rows = rows(2);
+        for (most, bias) in [(COUNT, true), (6, true), (6, false), (0, true)] {
+            let pivots = pivots(&kernel, &rows, most);
+            let fitc = Fitc { rows: &rows, features: pivots.features(), residual: pivots.residual(), bias };
+            for at in [[1.0, -2.0, -1.0], [9.0, -7.0, -4.0]] {
+                let value = |k: usize, h: f64| {
+                    let mut x = at;
+                    x[k] += h;
+                    fitc.evidence(x[0], &x[1..]).unwrap().unwrap().value
+                };
+                let exact = fitc.evidence(at[0], &at[1..]).unwrap().unwrap();
+                let h = 1e-5;
+                for (k, got) in [exact.by_ratio, exact.by_noise[0], exact.by_noise[1]].into_iter().enumerate() {
+                    let expected = (value(k, h) - value(k, -h)) / (2.0 * h);
+                    assert!((got - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{most} {k}: {got} instead of {expected}");
+                }
+            }
+        }
+    }
+
+    /// Noise so small that A is beyond the condition that a Cholesky factor stands: the same by QR.
+    #[test]
+    fn tiny_noise_has_a_value() {
+        let kernel: Kernel = Rbf { gamma: 0.1.into() }.into();
+        let rows = rows(1);
+        let pivots = pivots(&kernel, &rows, COUNT);
+        let fitc = Fitc { rows: &rows, features: pivots.features(), residual: pivots.residual(), bias: true };
+        let values: Vec<f64> = (0..12).map(|k| fitc.evidence(15.0 + 3.0 * k as f64, &[-20.0]).unwrap().unwrap().value).collect();
+        assert!(values.iter().all(|v| v.is_finite()), "{values:?}");
+        // Targets that noise of e^-20 does not explain: any amplitude more fits them better.
+        assert!(values.windows(2).all(|pair| pair[1] > pair[0]), "{values:?}");
+        // By numbers of 60 digits.
+        for (value, expected) in values.iter().zip([-50225723.17338062, -44789987.35659919, -35266257.84693948]) {
+            assert!((value - expected).abs() < 1e-4 * expected.abs(), "{value} instead of {expected}");
+        }
+    }
+}

@@ -1,0 +1,385 @@
+//! The process prior of the weights: the search's relevance vectors are completed to centres that span the process, whose
+//! amplitude and noise are fitted again, (M70) to (M72).
+
+use std::time::Instant;
+
+use ndarray::{Array2, Axis, concatenate, s};
+
+use super::choice::{self, Choice};
+use super::dense::Hyper;
+use super::fitc::{Fitc, Weights};
+use super::kernel::{AMPLITUDE, EVALUATIONS, Learnt, NOISE, Priors, STEP, TOLERANCE, log_normal};
+use super::pivots::Pivots;
+use super::rows::DistinctRows;
+use crate::design::{Basis, Columns};
+use crate::error::{Error, Result, require};
+use crate::kernel::Kernel;
+use crate::likelihood::{Likelihood, NoiseModel};
+use crate::linalg;
+use crate::model::{Expansion, FittedBasis, Model, Posterior, PosteriorRule, ProcessPrior, Variance};
+use crate::registry::rules;
+use crate::report::{ProcessFit, Repairs, Report};
+use crate::rvm::gain::Noise;
+use crate::rvm::landmarks::Dictionary;
+use crate::rvm::lbfgs::{self, Limits};
+use crate::rvm::table::Table;
+use crate::rvm::variational::Variational;
+use crate::rvm::{CentreRule, Rvm};
+
+rules! {
+    /// The prior of the weights.
+    #[derive(Default)]
+    pub enum WeightPrior, "prior of the weights" {
+        /// A precision for each weight, learnt (automatic relevance determination): Tipping's model.
+        #[default]
+        Ard = "ard",
+        /// The covariance of a Gaussian process with the kernel, (M70): the variance of predictions grows away from the data.
+        /// Regression with Gaussian noise. The search's relevance vectors are completed by other rows, [`Rvm::residual`].
+        Process = "process",
+        /// That of a process up to 3,000 rows, wherever there is one; else `ard`.
+        Auto = "auto",
+    }
+}
+
+/// What the prior of a fit is before its centres are known.
+struct Prior {
+    /// Every parameter a number.
+    kernel: Kernel,
+    hyper: Hyper,
+    /// Whether the features tell anything of the targets.
+    structure: bool,
+}
+
+/// Where centres may be: the different inputs, and behind them given landmarks.
+struct Points {
+    /// [n, D].
+    x: Array2<f64>,
+    /// The first point that is a candidate.
+    first: usize,
+}
+
+/// The amplitude over the noise, and the noise, that were found.
+struct Peak {
+    log_ratio: f64,
+    /// `[R]`.
+    log_noise: Vec<f64>,
+    log_evidence: f64,
+    evaluations: usize,
+}
+
+impl Rvm {
+    /// What the settings are to be for a process prior; `None` where they are.
+    fn without_process(&self) -> Option<String> {
+        let kernel = self.to_try().iter().find(|kernel| !kernel.is_covariance());
+        let unless = [
+            (
+                !matches!(self.likelihood, Likelihood::Gaussian(_)),
+                format!("likelihood = {}: the process prior is for regression with Gaussian noise", self.likelihood.name()),
+            ),
+            (self.basis == Basis::Given, "basis = given: columns of a design matrix have no covariance between rows".into()),
+            (
+                kernel.is_some(),
+                format!("kernel = {}: it is the covariance of no process", kernel.map_or("", |kernel| kernel.name())),
+            ),
+            (self.variance == Variance::Healed, "variance = healed: that of a process grows away from the data by itself".into()),
+            (self.keep_rows.is_some(), "keep_rows: the variance of a process needs no rows".into()),
+            (self.keep_statistics, "keep_statistics: sums over rows do not give the posterior under a process prior".into()),
+            (self.centres == CentreRule::Learned, "centres = learned: a process prior has centres at rows".into()),
+            (self.posterior == PosteriorRule::Averaged, "posterior = averaged: it is exact under a process prior".into()),
+            (
+                self.inference.name() == Variational::NAME,
+                "inference = variational: that scheme has a distribution over precisions".into(),
+            ),
+        ];
+        unless.into_iter().find(|(found, _)| *found).map(|(_, reason)| reason)
+    }
+
+    /// Checks the parameters of the prior.
+    pub(in crate::rvm) fn check_weight_prior(&self) -> Result<()> {
+        let good = self.residual.is_finite() && self.residual > 0.0;
+        require(good, || "residual".into(), self.residual, "a positive number")?;
+        match self.without_process().filter(|_| self.weight_prior == WeightPrior::Process) {
+            Some(reason) => self.refuse_process(&reason),
+            None => Ok(()),
+        }
+    }
+
+    /// The error that a process prior cannot be combined with something.
+    pub(in crate::rvm) fn refuse_process(&self, reason: &str) -> Result<()> {
+        let expected = format!("ard; process cannot be combined with {reason}");
+        require(self.weight_prior != WeightPrior::Process, || "weight_prior".into(), self.weight_prior.name(), &expected)
+    }
+
+    /// Whether the weights of a fit to a table have a process prior.
+    ///
+    /// # Errors
+    /// Rows for which a process that was asked for does not exist.
+    pub(in crate::rvm) fn has_process(&self, table: &Table) -> Result<bool> {
+        let negative = table.rows.iter().any(|v| *v < 0.0);
+        let spline = matches!(table.kernel(), Kernel::LinearSpline(_)) && negative;
+        match self.weight_prior {
+            WeightPrior::Ard => Ok(false),
+            WeightPrior::Process if spline => {
+                self.refuse_process("kernel = linear_spline at negative features: it is a covariance at features >= 0")?;
+                Ok(false)
+            }
+            WeightPrior::Process => Ok(true),
+            WeightPrior::Auto => {
+                let rows = table.rows.nrows();
+                Ok(rows > 0 && rows <= choice::MOST_ROWS && !spline && self.without_process().is_none())
+            }
+        }
+    }
+
+    /// The model with the process prior in place of the precisions that the search has found, if the weights are to have it.
+    pub(in crate::rvm) fn with_process(&self, table: &Table, searched: (Model, Report)) -> Result<(Model, Report)> {
+        if !self.has_process(table)? {
+            return Ok(searched);
+        }
+        let begin = Instant::now();
+        let (model, report) = searched;
+        let rows = DistinctRows::of(table, &(0..table.rows.nrows()).collect::<Vec<_>>());
+        let prior = self.process_of(table)?;
+        let points = Points::of(table, &rows);
+        let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
+        let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
+        let left = |pivots: &Pivots| ratio * pivots.mean_residual(&rows.weights);
+        if prior.structure {
+            let candidates = model.relevance.iter().filter_map(|row| table.candidate_of.get(*row).copied().flatten());
+            let first: Vec<usize> = candidates.map(|candidate| points.first + candidate).collect();
+            let among: Vec<usize> = (points.first..points.x.nrows()).collect();
+            let most = self.most_centres(table, points.x.nrows());
+            pivots.complete(&first, &among, most, |pivots| left(pivots) <= self.residual, &table.interrupt)?;
+        }
+        // Without structure there is no process, and nothing left of it.
+        let (residual, own) = match prior.structure {
+            true => (left(&pivots), pivots.residual()[..rows.len()].to_vec()),
+            false => (0.0, vec![0.0; rows.len()]),
+        };
+        let features = pivots.features();
+        let fitc = Fitc { rows: &rows, features: features.slice(s![.., ..rows.len()]), residual: &own, bias: self.bias };
+        let peak = climb(table, &fitc, &prior, pivots.mean_diagonal())?;
+        let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
+        let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
+        let found = Found { table, prior: &prior, points: &points, pivots: &pivots, peak: &peak, weights, residual };
+        let model = found.model(model)?;
+        let process = model.process.as_ref().map(|process| ProcessFit {
+            centres: model.relevance.len(),
+            searched: process.searched.len(),
+            residual,
+            reached: residual <= self.residual,
+            evaluations: peak.evaluations,
+            seconds: begin.elapsed().as_secs_f64(),
+        });
+        let capped = peak.log_noise.iter().zip(&table.noise).any(|(log, noise)| noise.is_learnt() && *log <= NOISE.0);
+        let repairs = Repairs { jitter: 0.0, residual_over_noise: None, noise_capped: capped, ..report.repairs };
+        let nothing_found = model.relevance.is_empty() && !table.repairs.constant_target;
+        let seconds = report.seconds + begin.elapsed().as_secs_f64();
+        Ok((model, Report { process, repairs, nothing_found, seconds, ..report }))
+    }
+
+    /// The kernel, amplitude and noise of a dense process for a table.
+    fn process_of(&self, table: &Table) -> Result<Prior> {
+        let of = |learnt: &Learnt| Prior {
+            kernel: learnt.kernel.clone(),
+            hyper: learnt.hyper,
+            structure: learnt.has_structure && !table.bias_only,
+        };
+        if let Some(learnt) = &table.learnt {
+            return Ok(of(learnt));
+        }
+        let given = Rvm { kernel: table.kernel(), kernels: vec![], ..self.clone() };
+        let Some(Choice { learnt, .. }) = choice::by_process(&given, table)? else {
+            unreachable!("kernels that are no covariance have been refused");
+        };
+        Ok(of(&learnt[0]))
+    }
+
+    /// Centres that there is room for, 1 at least, of so many points: the features as they grow and once more, and four triangles.
+    fn most_centres(&self, table: &Table, points: usize) -> usize {
+        let n = points as f64;
+        let numbers = table.memory_limit.saturating_sub(table.taken) as f64 / 8.0;
+        let room = ((16.0 * n * n + 32.0 * numbers).sqrt() - 4.0 * n) / 16.0;
+        let most = match self.dictionary {
+            Dictionary::Size(size) => size,
+            Dictionary::Rule(_) => points,
+        };
+        most.min(room as usize).max(1)
+    }
+}
+
+impl Points {
+    fn of(table: &Table, rows: &DistinctRows) -> Points {
+        let all: Vec<usize> = (0..table.origin.len()).collect();
+        match (table.rows_of(&all), table.columns(&all).1) {
+            (None, Columns::Kernel { centres, .. }) => Points { x: concatenate![Axis(0), rows.x, centres], first: rows.len() },
+            _ => {
+                assert_eq!(all.len(), rows.len(), "each different input is a candidate");
+                Points { x: rows.x.clone(), first: 0 }
+            }
+        }
+    }
+}
+
+/// Amplitude and noise at the maximum of the posterior, from those of the dense process on.
+fn climb(table: &Table, fitc: &Fitc, prior: &Prior, size: f64) -> Result<Peak> {
+    let (outputs, rows) = (table.noise.len(), fitc.rows);
+    let priors = Priors::new(rows.count, 0);
+    let size = size.max(f64::MIN_POSITIVE).ln();
+    let held: Vec<Option<f64>> = table
+        .noise
+        .iter()
+        .map(|noise| match noise {
+            Noise::Fixed(beta) => Some(-beta.ln()),
+            Noise::Learnt { .. } => None,
+        })
+        .collect();
+    let log_noise_at = |x: &[f64]| -> Vec<f64> {
+        let mut free = x[1..].iter();
+        held.iter().map(|held| held.unwrap_or_else(|| *free.next().expect("one for each output that learns its noise"))).collect()
+    };
+    let first: Vec<f64> = held.iter().map(|held| held.unwrap_or(prior.hyper.log_noise)).collect();
+    let (least, largest) = first.iter().zip(&held).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), (log, held)| {
+        let (own_low, own_high) = if held.is_some() { (*log, *log) } else { NOISE };
+        (low.min(own_low), high.max(own_high))
+    });
+    let mean_noise = first.iter().sum::<f64>() / outputs as f64;
+    let mut start = vec![prior.hyper.log_amplitude - mean_noise];
+    let mut bounds = vec![(AMPLITUDE.0 - size - largest, AMPLITUDE.1 - size - least)];
+    if !prior.structure {
+        // Of a process that is not there nothing is to be found.
+        (start[0], bounds[0]) = (0.0, (0.0, 0.0));
+    }
+    for _ in held.iter().filter(|held| held.is_none()) {
+        start.push(prior.hyper.log_noise);
+        bounds.push(NOISE);
+    }
+    let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * rows.count * outputs as f64, patience: 2, step: STEP };
+    let mut best: Option<(f64, Peak)> = None;
+    let evaluations = lbfgs::maximise(&start, &bounds, limits, |x| {
+        if table.interrupt.is_raised_by_hand() {
+            return Err(Error::Interrupted);
+        }
+        // Once the time is up no step succeeds, which ends it.
+        if best.is_some() && table.interrupt.is_late() {
+            return Ok(None);
+        }
+        let log_noise = log_noise_at(x);
+        let Some(found) = fitc.evidence(x[0], &log_noise)? else { return Ok(None) };
+        let mut posterior = found.value;
+        let free = found.by_noise.iter().zip(&held).filter(|(_, held)| held.is_none()).map(|(slope, _)| *slope);
+        let mut slope = vec![found.by_ratio];
+        slope.extend(free);
+        for (x, slope) in x[1..].iter().zip(&mut slope[1..]) {
+            let (log, derivative) = log_normal(*x, priors.noise);
+            posterior += log;
+            *slope += derivative;
+        }
+        if let Some(amplitude) = priors.amplitude.filter(|_| prior.structure) {
+            let (log, derivative) = log_normal(x[0] + log_noise.iter().sum::<f64>() / outputs as f64 + size, amplitude);
+            posterior += log;
+            slope[0] += derivative;
+            slope[1..].iter_mut().for_each(|slope| *slope += derivative / outputs as f64);
+        }
+        if best.as_ref().is_none_or(|(value, _)| posterior > *value) {
+            best = Some((posterior, Peak { log_ratio: x[0], log_noise, log_evidence: found.value, evaluations: 0 }));
+        }
+        Ok(Some((posterior, slope)))
+    })?
+    .map_or(1, |peak| peak.evaluations);
+    let (_, peak) = best.ok_or(Error::Singular { columns: fitc.features.nrows(), jitter: 0.0 })?;
+    Ok(Peak { evaluations, ..peak })
+}
+
+/// All that a model is made of.
+struct Found<'a, 'p> {
+    table: &'a Table<'p>,
+    prior: &'a Prior,
+    points: &'a Points,
+    pivots: &'a Pivots<'p>,
+    peak: &'a Peak,
+    weights: Weights,
+    residual: f64,
+}
+
+impl Found<'_, '_> {
+    /// The model in the user's units, its centres in the order of the user's rows; what else there is of it is that of the search.
+    fn model(&self, searched: Model) -> Result<Model> {
+        let (table, bias) = (self.table, usize::from(self.table.rvm.bias));
+        let origin: Vec<usize> = self.pivots.centres().iter().map(|point| table.origin[point - self.points.first]).collect();
+        let m = origin.len();
+        let mut order: Vec<usize> = (0..m).collect();
+        order.sort_unstable_by_key(|k| origin[*k]);
+        let relevance: Vec<usize> = order.iter().map(|k| origin[*k]).collect();
+        // The weights of the features are those of L'w: the factor of the precision of (b, w) is diag(1, L) times that of (b, L'w).
+        let lower = self.pivots.factor();
+        let mut joint = self.weights.factor.clone();
+        joint.slice_mut(s![bias.., ..]).assign(&linalg::times(lower.view(), self.weights.factor.slice(s![bias.., ..])));
+        let with_bias: Vec<usize> = (0..bias).chain(order.iter().map(|k| bias + k)).collect();
+        let mut weights = self.weights.mean.slice(s![bias.., ..]).to_owned();
+        linalg::solve_lower_transposed(lower.view(), weights.view_mut());
+        let mut weights = weights.select(Axis(0), &order);
+        let mut intercept = vec![0.0; table.units.len()];
+        for (k, units) in table.units.iter().enumerate() {
+            weights.column_mut(k).mapv_inplace(|w| w * units.scale);
+            if bias == 1 {
+                intercept[k] = (self.weights.mean[[0, k]] + units.mean) * units.scale;
+            }
+        }
+        let unit = table.units[0].scale;
+        let noise: Vec<f64> = self.peak.log_noise.iter().map(|log| log.exp()).collect();
+        let of_output = |k: usize| noise[k] * table.units[k].scale.powi(2);
+        let learnt = table.noise.iter().any(Noise::is_learnt) || table.repairs.constant_target;
+        let noise_variance = match table.rvm.likelihood.as_dyn().noise() {
+            // That of new rows is not.
+            _ if table.known_noise => 0.0,
+            NoiseModel::Fixed(variance) if !learnt => variance,
+            _ => of_output(0),
+        };
+        let outputs = table.units.len();
+        let posterior = Posterior {
+            factor: triangle(&linalg::reordered_factor(joint.view(), &with_bias)),
+            scale: vec![noise[0].sqrt() * unit; bias + m],
+            noise_variance: Some(noise_variance),
+            noise_degrees: None,
+            variance_factor: None,
+            averaged: false,
+            variance_ratios: if outputs > 1 { (0..outputs).map(|k| of_output(k) / of_output(0)).collect() } else { vec![] },
+        };
+        let amplitude = if self.prior.structure { self.peak.log_ratio.exp() * of_output(0) } else { 0.0 };
+        let searched_rows = searched.relevance.iter().copied().filter(|row| relevance.binary_search(row).is_ok()).collect();
+        let process = ProcessPrior {
+            amplitude,
+            factor: triangle(&linalg::reordered_factor(lower.view(), &order)),
+            searched: searched_rows,
+            residual: self.residual,
+        };
+        // A flat prior of the constant counts by the unit of the targets.
+        let flat: f64 = table.units.iter().map(|units| bias as f64 * units.scale.ln()).sum();
+        let log_evidence = table.log_evidence_out(self.peak.log_evidence, table.count) + flat;
+        let numbers = weights.iter().chain(&intercept).chain(&posterior.scale).chain(&posterior.variance_ratios);
+        if let Some(bad) = numbers.chain([&amplitude, &noise_variance, &log_evidence]).find(|v| !v.is_finite()) {
+            return Err(Error::Overflow { what: format!("a number of the trained model ({bad}) in the target's units") });
+        }
+        let centres = self.points.x.select(Axis(0), &order.iter().map(|k| self.pivots.centres()[*k]).collect::<Vec<_>>());
+        Ok(Model {
+            relevance,
+            expansion: Expansion {
+                basis: FittedBasis::Kernel { kernel: self.prior.kernel.clone(), centres },
+                intercept,
+                weights,
+            },
+            alpha: vec![],
+            intercept_alpha: table.rvm.bias.then_some(0.0),
+            posterior: Some(posterior),
+            log_evidence: Some(log_evidence),
+            process: Some(process),
+            ..searched
+        })
+    }
+}
+
+/// The rows of a lower triangle.
+fn triangle(lower: &Array2<f64>) -> Vec<Vec<f64>> {
+    lower.outer_iter().enumerate().map(|(i, row)| row.slice(s![..=i]).to_vec()).collect()
+}
