@@ -148,10 +148,11 @@ pub struct Rvm {
     pub calibrate: bool,
     /// The prior of the weights, (M4) or (M70).
     pub weight_prior: WeightPrior,
-    /// Under a process prior: rows become centres until the mean of the prior's residual variance at the rows is at most this
-    /// share of the noise variance, (M71), > 0. Of 0.3 predictions lose 0.02 nats to those of a process on all rows; 0.1 takes
-    /// a third more centres for half of that.
-    pub residual: f64,
+    /// Under a process prior: rows become centres until what they leave is at most this, > 0; `None`: 0.3 in regression, 0.005 for
+    /// classes. In regression it is the mean of the prior's residual variance at the rows over the noise variance, (M71): of 0.3
+    /// predictions lose 0.02 nats to those of a process on all rows; 0.1 takes a third more centres for half of that. For classes
+    /// it is the mean divergence of the probabilities from those of all rows in nats, (M85).
+    pub residual: Option<f64>,
     /// The variance that predictions of the model have; `healed` keeps rows. Regression with a kernel.
     pub variance: Variance,
     /// Training rows that the model keeps for a healed variance (of more, a sample, which leaves means as they are),
@@ -199,7 +200,7 @@ impl Default for Rvm {
             cv: None,
             calibrate: false,
             weight_prior: WeightPrior::Ard,
-            residual: 0.3,
+            residual: None,
             variance: Variance::Posterior,
             keep_rows: None,
             keep_statistics: false,
@@ -358,13 +359,14 @@ impl Rvm {
         let expected = "fixed, or multi_class = joint: where several models vote each would move them elsewhere";
         require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", expected)?;
         let start = Instant::now();
-        let mut own = Rvm { multi_class: rule, ..self.clone() };
+        self.refuse_process(&format!("multi_class = {}: regression on labels has one model of all classes", rule.name()))?;
+        let mut own = Rvm { multi_class: rule, weight_prior: WeightPrior::Ard, ..self.clone() };
         let mut kernel_search = None;
         if self.basis == Basis::Kernel {
             // One kernel for all members, by the rows of all classes.
             let interrupt = interrupt.for_one_fit(self.deadline(start));
             let settled = self.pool()?.install(|| {
-                let (joint, plain) = (self.joint(), self.joint().with_stand_in());
+                let (joint, plain) = (own.joint(), own.joint().with_stand_in());
                 joint.settle_kernel(&Table::new(&plain, x, targets, &interrupt)?, start)
             })?;
             (own.kernel, kernel_search) = (settled.kernel, settled.search);
@@ -621,7 +623,12 @@ impl Rvm {
         start: Instant,
     ) -> Result<(Model, Report)> {
         match self.validates() {
-            true => Validated { folds: self.cv, observer, interrupt: interrupt.clone(), start }.fit(self, table),
+            true => {
+                // The folds, which have fewer rows, have the prior of all.
+                let weight_prior = if self.has_process(table)? { WeightPrior::Process } else { WeightPrior::Ard };
+                let own = Rvm { weight_prior, ..self.clone() };
+                Validated { folds: self.cv, observer, interrupt: interrupt.clone(), start }.fit(&own, table)
+            }
             false => self.learn(table, None, &mut self.watch(observer, interrupt, start)),
         }
     }
@@ -639,6 +646,9 @@ impl Rvm {
         from: Option<&Hyperparameters>,
         watch: &mut Watch,
     ) -> Result<(Model, Report)> {
+        if self.regresses_labels(table)? {
+            return self.fit_labels(table, watch);
+        }
         memory::keep_freed();
         let known = sums.is_some() || from.is_some();
         let sample = self.rows_in_time(table, watch.left().filter(|_| !known))?;

@@ -15,6 +15,7 @@ mod golden;
 mod growth;
 mod kernels;
 mod known_noise;
+mod labels;
 mod laws;
 mod mean;
 mod options;
