@@ -573,7 +573,8 @@ impl Rvm {
                 seconds,
             })
         };
-        let own = Rvm { kernel: moved.kernel.clone(), ..self.without_dictionary() };
+        // Learnt centres have precisions.
+        let own = Rvm { kernel: moved.kernel.clone(), weight_prior: WeightPrior::Ard, ..self.without_dictionary() };
         let table = table.with_centres(&own, &moved.kernel, moved.centres.clone());
         let (model, report) = own.learn(&table, None, &mut own.watch(observer, interrupt, start))?;
         let learned = self.objective(&model);
