@@ -146,7 +146,7 @@ pub struct Rvm {
     pub cv: Option<usize>,
     /// Whether predictive variances are multiplied by what cross-validation finds them to be too small by; regression.
     pub calibrate: bool,
-    /// The prior of the weights, (M4) or (M70).
+    /// The prior of the weights, (M4), (M70), or of classes (M80).
     pub weight_prior: WeightPrior,
     /// Under a process prior: rows become centres until what they leave is at most this, > 0; `None`: 0.3 in regression, 0.005 for
     /// classes. In regression it is the mean of the prior's residual variance at the rows over the noise variance, (M71): of 0.3

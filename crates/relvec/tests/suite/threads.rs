@@ -78,6 +78,8 @@ fn public_types_are_send_and_sync() {
         PrecisionPosterior,
         Prediction,
         Probabilities,
+        ProcessFit,
+        ProcessPrior,
         Progress,
         RationalQuadratic,
         Rbf,
@@ -105,6 +107,7 @@ fn public_types_are_send_and_sync() {
         Validation,
         Variance,
         Variational,
+        WeightPrior,
     ];
     // None is forgotten: those that the root names, but for traits, functions, constants and what a caller implements.
     let lib = include_str!("../../src/lib.rs");

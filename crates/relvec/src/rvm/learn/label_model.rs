@@ -1,4 +1,4 @@
-//! A classifier from regression on labels: its link, the few centres that carry its probabilities, and their weights, (M83) to
+//! A classifier from regression on labels: its link, the few centres that carry its probabilities, and their weights, (M84) to
 //! (M86).
 
 use std::time::Instant;

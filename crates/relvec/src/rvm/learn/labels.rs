@@ -1,4 +1,4 @@
-//! Regression on the labels of classes under a process prior, judged by the classes of rows left out, (M80) to (M82).
+//! Regression on the labels of classes under a process prior, judged by the classes of rows left out, (M80) to (M83).
 //!
 //! Rows of equal inputs are one group g: weight n_gk of class k, c_g = sum_k n_gk, N = sum_g c_g. The targets are the shares
 //! T_gk = n_gk / c_g. Amplitude and noise count by their ratio rho alone; the constant has a flat prior:
@@ -192,7 +192,7 @@ impl Labels {
     /// Derivatives of a score of this kernel and rho, theta held, which is at its best; those by the kernel's parameters are left
     /// out (empty) unless `with_kernel`.
     ///
-    /// With the derivatives f of v by h over c^2 and eta by fit over -c: dv/dS = P diag(f) P - P eta alpha', made symmetric.
+    /// (M83), with the derivatives f of v by h over c^2 and eta by fit over -c: dv/dS = P diag(f) P - P eta alpha', made symmetric.
     pub(super) fn slopes(&self, score: &Score, kernel: &Kernel, log_ratio: f64, with_kernel: bool) -> Slopes {
         let (c, Dense { p, alpha, fit, .. }) = (&self.rows.weights, &score.dense);
         let mut eta = Array2::zeros(fit.dim());

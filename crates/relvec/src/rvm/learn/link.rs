@@ -1,4 +1,4 @@
-//! From left-out means to probabilities: softmax(theta A), then softmax(A W'), (M82) and (M83).
+//! From left-out means to probabilities: softmax(theta A), then softmax(A W'), (M82) and (M84).
 
 use ndarray::{Array2, ArrayView2, Axis};
 
