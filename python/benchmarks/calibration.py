@@ -86,16 +86,18 @@ def measures(truth: Array, probability: Array, classes: Array) -> list[float]:
 def best_gamma(X: Array, y: Array) -> float:
     """The gamma of the highest evidence."""
     from relvec import RVC
+    from relvec.presets import tipping2001
 
-    return float(RVC(gamma="evidence").fit(X, y).gamma_)
+    return float(RVC(**tipping2001("evidence", task="classify")).fit(X, y).gamma_)
 
 
 def run(split: Split, gamma: float) -> tuple[list[list[float]], int]:
     """The measures of each learner, and the vectors of the RVC."""
     from relvec import RVC
+    from relvec.presets import tipping2001
 
     X, y, test, truth = split
-    rvc = RVC(gamma=gamma).fit(X, y)
+    rvc = RVC(**tipping2001(gamma, task="classify")).fit(X, y)
     out = [measures(truth, rvc.predict_proba(test, moderated=moderated), rvc.classes_) for moderated in (True, False)]
     costs = GridSearchCV(SVC(gamma=gamma), {"C": COSTS}, cv=5).fit(X, y).best_params_
     svc = SVC(gamma=gamma, probability=True, random_state=0, **costs).fit(X, y)

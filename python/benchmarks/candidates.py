@@ -24,11 +24,13 @@ CENTRES, BLOCK = 250, 4096
 def main() -> None:
     rows, *limit, threads = map(int, sys.argv[1:])
     from relvec import RVR
+    from relvec.presets import tipping2001
 
     warnings.simplefilter("ignore")
     data = friedman_data(rows)
-    RVR(gamma=data.gamma, n_jobs=threads).fit(data.X[:20], data.t[:20])
-    model = RVR(gamma=data.gamma, dictionary="all", n_jobs=threads, time_limit=float(limit[0]) if limit else None)
+    RVR(**tipping2001(data.gamma), n_jobs=threads).fit(data.X[:20], data.t[:20])
+    seconds = float(limit[0]) if limit else None
+    model = RVR(**tipping2001(data.gamma), dictionary="all", n_jobs=threads, time_limit=seconds)
     # Once before and once after: the computer may not be the same all the time.
     rates = [prices(threads)]
     _, cost = measured(lambda: model.fit(data.X, data.t))
@@ -59,10 +61,11 @@ def prices(threads: int) -> tuple[float, float]:
     The former in a prediction, its product with a weight included.
     """
     from relvec import RVR
+    from relvec.presets import tipping2001
 
     X, f = friedman(200_000, np.random.default_rng(3))
     # One iteration leaves every kernel in the model.
-    model = RVR(gamma=0.03, inference="em", max_iter=1, n_jobs=threads).fit(X[:CENTRES], f[:CENTRES])
+    model = RVR(**tipping2001(0.03), inference="em", max_iter=1, n_jobs=threads).fit(X[:CENTRES], f[:CENTRES])
     K = np.random.default_rng(4).standard_normal((BLOCK, BLOCK))
     with threadpool_limits(threads):
         product = fastest(lambda: K @ K[:, :CENTRES]) / (2 * BLOCK**2 * CENTRES)

@@ -45,13 +45,13 @@ def simulated(rows: int) -> tuple[Array, Array, Array]:
 def beside(X: Array, t: Array, labels: Array, gamma: Any, size: int, threads: int) -> dict[str, Any]:
     """The cost of both, a tiny fit of each first."""
     from relvec import RVC, RVR
+    from relvec.presets import tipping2001
 
-    settings: dict[str, Any] = {"gamma": gamma, "n_jobs": threads}
-    RVR(**settings).fit(X[:20], X[:20, 0])
-    RVC(**settings).fit(X[:20], X[:20, 0] > np.median(X[:20, 0]))
+    RVR(**tipping2001(gamma), n_jobs=threads).fit(X[:20], X[:20, 0])
+    RVC(**tipping2001(gamma, task="classify"), n_jobs=threads).fit(X[:20], X[:20, 0] > np.median(X[:20, 0]))
     out: dict[str, Any] = {"rows": len(X), "landmarks": size}
-    for name, machine, target in [("regression", RVR, t), ("classes", RVC, labels)]:
-        model = machine(dictionary=size, **settings)
+    for name, machine, task, target in [("regression", RVR, "regress", t), ("classes", RVC, "classify", labels)]:
+        model = machine(**tipping2001(gamma, task=task), dictionary=size, n_jobs=threads)
         _, cost = measured(lambda model=model, target=target: model.fit(X, target))
         kernels, status = len(model.relevance_), model.report_["status"]
         out[name] = {"wall": cost.wall, "cpu": cost.cpu, "kernels": kernels, "status": status}

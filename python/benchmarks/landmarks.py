@@ -24,6 +24,7 @@ BLOCK = 4096
 def main() -> None:
     rows, landmarks, threads = map(int, sys.argv[1:])
     from relvec import RVR
+    from relvec.presets import tipping2001
 
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(1)
@@ -31,10 +32,10 @@ def main() -> None:
     t = f + rng.standard_normal(rows)
     center, scale = t.mean(), t.std()
     t = (t - center) / scale
-    RVR(gamma=GAMMA, n_jobs=threads).fit(X[:20], t[:20])
+    RVR(**tipping2001(GAMMA), n_jobs=threads).fit(X[:20], t[:20])
     # Once before and once after: the computer may not be the same all the time.
     products = [symmetric_product(X, landmarks, threads)]
-    model = RVR(gamma=GAMMA, dictionary=landmarks, n_jobs=threads)
+    model = RVR(**tipping2001(GAMMA), dictionary=landmarks, n_jobs=threads)
     _, cost = measured(lambda: model.fit(X, t))
     products.append(symmetric_product(X, landmarks, threads))
     X_test, truth = friedman(100_000, np.random.default_rng(2))

@@ -36,11 +36,13 @@ def learner(entry: Entry, kind: str, data: Data) -> Learner:
 
 def relvec(kind: str, entry: Entry, gamma: float, several: bool) -> Learner:
     from relvec import RVC, RVR
+    from relvec.presets import tipping2001
     from sklearn.multiclass import OneVsRestClassifier
 
     def make() -> Any:
         machine = RVR if kind == "regression" else RVC
-        model = machine(gamma=gamma, n_jobs=entry.threads, **entry.parameters)
+        settings = tipping2001(gamma, task="regress" if kind == "regression" else "classify")
+        model = machine(**{**settings, "n_jobs": entry.threads, **entry.parameters})
         return OneVsRestClassifier(model) if several else model
 
     def parts(model: Any) -> list[Any]:

@@ -28,9 +28,10 @@ def case(machine: str, dtype: str, limit: int) -> None:
     """Fit once and print what it took."""
     import numpy as np
     from relvec import RVC, RVR
+    from relvec.presets import tipping2001
     from sklearn.exceptions import ConvergenceWarning
 
-    RVR(n_jobs=2).fit(np.arange(20.0)[:, None], np.arange(20.0))  # everything is loaded now
+    RVR(**tipping2001(), n_jobs=2).fit(np.arange(20.0)[:, None], np.arange(20.0))  # everything is loaded now
     before = resident()
     rng = np.random.default_rng(0)
     X = np.empty((ROWS, FEATURES), dtype=dtype)
@@ -38,9 +39,12 @@ def case(machine: str, dtype: str, limit: int) -> None:
         row[:] = rng.uniform(-2, 2, FEATURES)
     t = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.standard_normal(ROWS)
     y = t > 0
-    options = {"gamma": 0.05, "dictionary": DICTIONARY, "memory_limit": limit, "n_jobs": 2}
+    options = {"dictionary": DICTIONARY, "memory_limit": limit, "n_jobs": 2}
     # Memory is the question here; a classifier would take many minutes to converge.
-    model = RVR(**options) if machine == "RVR" else RVC(time_limit=20.0, **options)
+    if machine == "RVR":
+        model = RVR(**tipping2001(0.05), **options)
+    else:
+        model = RVC(**tipping2001(0.05, task="classify"), time_limit=20.0, **options)
     warnings.simplefilter("ignore", ConvergenceWarning)
     start = time.perf_counter()
     model.fit(X, t if machine == "RVR" else y)

@@ -59,11 +59,14 @@ def data(rows: int, folder: str) -> tuple[Array, Array, Array, Any]:
 def fit(rows: int, size: int, threads: int, folder: str, kind: str) -> None:
     """What is counted."""
     from relvec import RVC, RVR
+    from relvec.presets import tipping2001
 
     warnings.simplefilter("ignore")
     X, t, labels, gamma = data(rows, folder)
-    machine = RVR if kind == "regression" else RVC
-    model = machine(gamma=gamma, dictionary=size, n_jobs=threads).fit(X, t if kind == "regression" else labels)
+    if kind == "regression":
+        model = RVR(**tipping2001(gamma), dictionary=size, n_jobs=threads).fit(X, t)
+    else:
+        model = RVC(**tipping2001(gamma, task="classify"), dictionary=size, n_jobs=threads).fit(X, labels)
     print(json.dumps({"kernels": len(model.relevance_), "evidence": model.log_evidence_}))
 
 

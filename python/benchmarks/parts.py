@@ -48,12 +48,17 @@ def tables(rows: int, folder: Path | None) -> Iterator[tuple[str, Data]]:
 def beside(data: Data, threads: int) -> dict[str, Any]:
     """Evidence and cost of both: the whole is a fit to sums over the rows, every row a centre."""
     from relvec import RVR, Statistics
+    from relvec.presets import tipping2001
 
     def whole(t: Array) -> Any:
-        return Statistics(gamma=data.gamma, centres=data.X).update(data.X, t).fit(n_jobs=threads, time_limit=LIMIT)
+        return (
+            Statistics(gamma=data.gamma, centres=data.X)
+            .update(data.X, t)
+            .fit(sparsity=0.0, n_jobs=threads, time_limit=LIMIT)
+        )
 
     def parts(t: Array) -> Any:
-        return RVR(gamma=data.gamma, dictionary="all", n_jobs=threads, time_limit=LIMIT).fit(data.X, t)
+        return RVR(**tipping2001(data.gamma), dictionary="all", n_jobs=threads, time_limit=LIMIT).fit(data.X, t)
 
     trials = [data.t + MOVED * np.random.default_rng(k).standard_normal(len(data.t)) for k in range(1, TRIALS)]
     out: dict[str, Any] = {}

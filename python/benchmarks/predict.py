@@ -24,13 +24,14 @@ KEPT, HEALED = 1000, 10_000
 def main() -> None:
     rows, threads = int(sys.argv[1]), int(sys.argv[2])
     from relvec import RVR
+    from relvec.presets import tipping2001
     from sklearn.svm import SVR
 
     warnings.simplefilter("ignore")
     X, f = friedman(rows, np.random.default_rng(0), FEATURES)
     Z, t = X[:KERNELS].copy(), f[:KERNELS]
     # One iteration leaves every kernel in the model; of an SVR without a margin every row is a vector.
-    model = RVR(gamma=GAMMA, inference="em", max_iter=1, n_jobs=threads).fit(Z, t)
+    model = RVR(**tipping2001(GAMMA), inference="em", max_iter=1, n_jobs=threads).fit(Z, t)
     svr = SVR(gamma=GAMMA, C=10.0, epsilon=0.0).fit(Z, t)
     calls: dict[str, Callable[[], object]] = {
         "mean": lambda: model.predict(X),
@@ -54,11 +55,12 @@ def main() -> None:
 def healed(threads: int) -> dict[str, object]:
     """A healed variance, beside that of the posterior and beside one product of kept rows, kernels and new rows."""
     from relvec import RVR
+    from relvec.presets import tipping2001
 
     random = np.random.default_rng(1)
     X, f = friedman(KEPT + HEALED, random, FEATURES)
     t = f[:KEPT] + random.standard_normal(KEPT)
-    model = RVR(gamma=0.05, keep_rows=KEPT, n_jobs=threads).fit(X[:KEPT], t)
+    model = RVR(**tipping2001(0.05), keep_rows=KEPT, n_jobs=threads).fit(X[:KEPT], t)
     new, kernels = X[KEPT:], len(model.relevance_)
     left, right = random.standard_normal((HEALED, KEPT)), random.standard_normal((KEPT, kernels))
     calls: dict[str, Callable[[], object]] = {

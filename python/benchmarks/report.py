@@ -41,7 +41,8 @@ in Laplace's approximation.
 LEARNERS = """
 ## Learners
 
-- relvec: defaults but for what its row says; `dictionary="auto"`, which is all rows or landmarks of them.
+- relvec: the settings of the papers (`relvec.presets.tipping2001`) but for what its row says; `dictionary="auto"`,
+  which is all rows or landmarks of them.
 - fastrvm: `fit_intercept=True`. sklearn-rvm: defaults.
 - SVR: C = 10, epsilon = 0.1; SVC: C = 10; their kernels are the support vectors.
 - GaussianProcessRegressor: the length scale that belongs to gamma, held; amplitude and noise learnt.

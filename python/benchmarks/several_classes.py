@@ -76,12 +76,13 @@ def fit(learner: str, split: Split, limit: float, answer: Any) -> None:
         ended = ""
     else:
         from relvec import RVC
+        from relvec.presets import tipping2001
 
         own = {
             "per_class": {"multi_class": "joint", "class_precisions": "per_class"},
             "laplace": {"multi_class": "joint", "posterior": "laplace"},
         }.get(learner, {"multi_class": learner})
-        model = RVC(gamma=gamma, time_limit=limit, **own).fit(X, y)
+        model = RVC(**tipping2001(gamma, task="classify"), time_limit=limit, **own).fit(X, y)
         seconds = time.perf_counter() - start
         losses = [log_loss(truth, model.predict_proba(test, moderated=moderated)) for moderated in (True, False)]
         vectors = [len(model.relevance_), int(np.sum(model.dual_coef_ != 0.0))][

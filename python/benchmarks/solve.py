@@ -52,13 +52,15 @@ def simulated() -> tuple[str, Array, Array, Any]:
 def solve(X: Array, t: Array, gamma: Any, size: int, threads: int) -> dict[str, Any]:
     """The pass over the rows, and several times the fit to its sums."""
     from relvec import RVR, Statistics
+    from relvec.presets import tipping2001
 
     # One iteration leaves every landmark in the model.
-    centres = RVR(gamma=gamma, dictionary=size, inference="em", max_iter=1, n_jobs=threads).fit(X, t).relevance_vectors_
+    first = RVR(**tipping2001(gamma), dictionary=size, inference="em", max_iter=1, n_jobs=threads)
+    centres = first.fit(X, t).relevance_vectors_
     sums, streaming = measured(lambda: Statistics(gamma=gamma, centres=centres).update(X, t))
     costs = []
     for _ in range(TIMES):
-        model, cost = measured(lambda: sums.fit(n_jobs=threads))
+        model, cost = measured(lambda: sums.fit(sparsity=0.0, n_jobs=threads))
         costs.append(cost)
     best = min(costs, key=lambda cost: cost.wall)
     return {

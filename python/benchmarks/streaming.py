@@ -98,7 +98,8 @@ def measure(relvec: str, format: str, rows: int, landmarks: int, classes: bool, 
     subprocess.run([sys.executable, __file__, "--write", str(table), "--rows", str(rows), *kind], check=True)
     size = table.stat().st_size / MB
     options = ["--target", str(FEATURES), "--dictionary", str(landmarks), "--stream", "--json", "-o", str(model)]
-    fit = run([relvec, "fit", str(table), "--task", "classify" if classes else "regress", *options])
+    options += ["--preset", "tipping2001", "--task", "classify" if classes else "regress"]
+    fit = run([relvec, "fit", str(table), *options])
     predict = run([relvec, "predict", str(model), str(table), "-o", str(folder / "predictions.csv")])
     vectors = json.loads(fit.output)["n_vectors"]
     print(

@@ -21,6 +21,7 @@ import pandas as pd
 from computer import ROOT, facts
 from numpy.typing import NDArray
 from relvec import RVR
+from relvec.presets import tipping2001
 from sklearn.datasets import make_friedman1
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -102,7 +103,7 @@ def scores(mean: Array, std: Array, y: Array) -> dict[str, float]:
 def estimator(name: str, **own: Any) -> RVR:
     """The machine for a set."""
     gamma = GAMMA.get(name, "scale")
-    return RVR(gamma=gamma, dictionary="all", **own)
+    return RVR(**{**tipping2001(gamma), "dictionary": "all", **own})
 
 
 def rows_of(name: str, folder: Path | None, seed: int) -> list[dict[str, Any]]:
@@ -172,7 +173,7 @@ def figure(path: Path) -> dict[str, float]:
 
     X, y = gap_data()
     grid = np.linspace(-16.0, 16.0, 400)[:, np.newaxis]
-    model = RVR(gamma=0.3, variance="healed").fit(X, y)
+    model = RVR(**{**tipping2001(0.3), "variance": "healed"}).fit(X, y)
     kernel = ConstantKernel(1.0) * RBF(1.0) + WhiteKernel(0.1)
     process = GaussianProcessRegressor(kernel, random_state=0).fit(X, y)
     panels = {

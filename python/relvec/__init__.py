@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._core import __version__
 
 if TYPE_CHECKING:
+    from . import presets
     from ._compare import compare
     from ._files import load
     from ._statistics import Statistics
@@ -26,6 +27,7 @@ __all__ = [
     "__version__",
     "compare",
     "load",
+    "presets",
 ]
 _MODULES = {
     "Statistics": "._statistics",
@@ -41,6 +43,8 @@ def __getattr__(name: str) -> Any:
     # The command, which needs no scikit-learn, starts a second sooner without it.
     if name in _MODULES:
         return getattr(import_module(_MODULES[name], __name__), name)
+    if name == "presets":
+        return import_module(".presets", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -298,6 +298,11 @@ class RelevanceVectorMachine(KernelMachine):
         outputs = target.shape[1] if target.ndim == 2 else 1
         if earlier.n_outputs != outputs:
             raise ValueError(f"warm_start: the earlier model has {earlier.n_outputs} outputs, y has {outputs}")
+        if earlier.process is not None:
+            raise ValueError(
+                "warm_start: the earlier model has a process prior, and no precisions to go on from: "
+                "expected weight_prior='ard' there, or warm_start=False"
+            )
         bias = earlier.intercept_alpha
         return {
             "relevance": earlier.relevance.tolist(),
@@ -364,7 +369,7 @@ class RelevanceVectorMachine(KernelMachine):
         if self._model.status in limits:
             warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=5)
         refused = self.report_["repairs"]["zero_columns"]
-        if refused and len(self.relevance_) == 0:
+        if refused and len(self._model.relevance) == 0:
             text = f"{refused} of {self.report_['candidates']} candidates are zero on every row, or landmarks with no"
             text += " row near them; no other is of use, and the model is its intercept alone"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
@@ -390,7 +395,7 @@ class RelevanceVectorMachine(KernelMachine):
 
     def _nothing_found(self) -> str:
         """What a model that has learned nothing is good for, and what to try."""
-        vectors = len(self.relevance_)
+        vectors = len(self._model.relevance)
         text = "no relevance vector was selected; the model predicts a constant"
         if vectors:
             text = f"{vectors} relevance vectors explain no more than a constant does"

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 
 from ._base import Float
+from .presets import tipping2001
 from .rvc import RVC
 from .rvr import RVR
 from .svm import SVC, SVR
@@ -67,8 +68,9 @@ def compare(
         ``"rvm"``: `RVR` or `RVC` with the gamma of the least squared error, or error rate, of the inner folds;
         ``"rvm evidence"``: with ``gamma="evidence"``; ``"vrvm"``: with ``inference="variational"``, at most 200
         candidates, useless weights pruned, and the gamma of ``"rvm"``; ``"svm"``: `SVR` or `SVC` with C, gamma and
-        epsilon of the least error of the inner folds. None: these four. Estimators are cloned and fitted as they
-        are: give a pipeline to have features scaled, or a search to have settings chosen.
+        epsilon of the least error of the inner folds. None: these four. The other settings of `RVR` and `RVC` are
+        those of `presets.tipping2001`. Estimators are cloned and fitted as they are: give a pipeline to have features
+        scaled, or a search to have settings chosen.
     task : {"regress", "classify"}, default=None
         What to learn. None: what the estimators do; without any, classes if `y` is no numbers or has exactly two
         different values, else values.
@@ -291,9 +293,9 @@ class _Fold:
             if self.classify:
                 settings = {**settings, "machine__probability": True}
         elif machine == "rvm evidence":
-            model = self._own((RVC if self.classify else RVR)(gamma="evidence"))
+            model = self._own(self._papers("evidence"))
         else:
-            model = self._own((RVC if self.classify else RVR)())
+            model = self._own(self._papers())
             if self.chosen is None:
                 self.chosen = self._choose(model, self._points(OWN["rvm"]))
             settings, choosing = self.chosen
@@ -310,8 +312,13 @@ class _Fold:
     def _own(self, machine: Any) -> Pipeline:
         return Pipeline([("scaler", StandardScaler()), ("machine", machine)])
 
+    def _papers(self, gamma: str = "scale", **own: Any) -> Any:
+        """A relevance vector machine with the settings of the papers, but for the ones given."""
+        settings = tipping2001(gamma, task="classify" if self.classify else "regress")
+        return (RVC if self.classify else RVR)(**settings, **own)
+
     def _variational(self) -> Any:
-        return (RVC if self.classify else RVR)(
+        return self._papers(
             inference="variational",
             inference_params={"prune": True},
             tol=VARIATIONAL_TOLERANCE,
@@ -365,6 +372,8 @@ def _last(model: Any) -> Any:
 def _kernels(model: Any) -> float:
     """Relevance or support vectors; NaN where there is no such thing."""
     last = _last(model)
+    if hasattr(last, "centres_"):
+        return float(len(last.centres_))
     if hasattr(last, "relevance_"):
         return float(len(last.relevance_))
     # A selector of features has a `support_` as well, but no weights.

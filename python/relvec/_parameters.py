@@ -23,6 +23,7 @@ CLASS_PRECISIONS: list[str] = _core.class_precision_rules()
 POSTERIORS: list[str] = _core.posterior_rules()
 GAMMA_RULES: list[str] = _core.gamma_rules()
 VARIANCES: list[str] = _core.variance_rules()
+WEIGHT_PRIORS: list[str] = _core.weight_priors()
 REGRESSION_PARAMETERS: dict[str, list[str]] = {
     "gaussian": ["noise_variance"],
     "poisson": [],
@@ -121,9 +122,9 @@ def kernel(estimator: Any) -> dict[str, Any]:
 
 
 def learns(estimator: Any, names: list[str]) -> None:
-    """Check that a gamma to be learnt belongs to one of the kernels."""
+    """Check that a gamma whose form is asked for belongs to one of the kernels; the default does where there is one."""
     asked = estimator.gamma
-    if isinstance(asked, str) and asked.startswith("evidence") and not any("gamma" in KERNELS[name] for name in names):
+    if isinstance(asked, str) and asked.startswith("evidence-") and not any("gamma" in KERNELS[name] for name in names):
         which = f"the kernel {names[0]} has" if len(names) == 1 else "these kernels have"
         raise ValueError(f"gamma = {asked!r}: {which} no continuous parameters that could be learnt")
 
@@ -242,6 +243,24 @@ def known(name: str, values: ArrayLike | None, rows: int) -> NDArray[np.float64]
     return np.ascontiguousarray(numbers)
 
 
+def probabilities(name: str, given: ArrayLike) -> list[float]:
+    """Check one probability, or a list of them: between 0 and 1, both excluded."""
+    expected = "a number between 0 and 1, or a list of such numbers"
+    try:
+        values = np.asarray(given)
+        if values.dtype.kind not in "iuf":
+            raise TypeError(f"{values.dtype}")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} = {given!r}: expected {expected}") from error
+    if values.ndim > 1 or values.size == 0:
+        raise ValueError(f"{name} has shape {values.shape}: expected {expected}")
+    for place, value in enumerate(values.ravel()):
+        if not 0.0 < value < 1.0:
+            where = name if values.ndim == 0 else f"{name}[{place}]"
+            raise ValueError(f"{where} = {value}: expected a probability between 0 and 1, both excluded")
+    return [float(value) for value in values.ravel()]
+
+
 def regression(estimator: Any) -> dict[str, Any]:
     """The settings of a likelihood of real targets or counts."""
     name = one_of("likelihood", estimator.likelihood, REGRESSIONS)
@@ -338,10 +357,10 @@ def inference(estimator: Any, start: dict[str, Any] | None = None) -> dict[str, 
 def sparsity(value: Any) -> str | float:
     """Check what a kernel must gain: nats, or how they are chosen."""
     if isinstance(value, str):
-        return one_of("sparsity", value, ["cv"])
+        return one_of("sparsity", value, ["auto", "cv"])
     number = real("sparsity", value)
     if number < 0.0:
-        raise ValueError(f"sparsity = {value!r}: expected zero or a positive number of nats, or 'cv'")
+        raise ValueError(f"sparsity = {value!r}: expected zero or a positive number of nats, 'auto' or 'cv'")
     return number
 
 
@@ -368,7 +387,7 @@ def settings(
     }
     if not given:
         own |= kernel(estimator)
-    elif estimator.basis != "given" and isinstance(estimator.gamma, str) and estimator.gamma.startswith("evidence"):
+    elif estimator.basis != "given" and isinstance(estimator.gamma, str) and estimator.gamma.startswith("evidence-"):
         raise ValueError(
             f"gamma = {estimator.gamma!r}: expected a kernel that relvec computes, to learn its parameters"
         )
@@ -377,7 +396,10 @@ def settings(
         own["centres"] = rule
     if hasattr(estimator, "calibrate"):
         own["calibrate"] = bool(estimator.calibrate)
-        own["variance"] = one_of("variance", estimator.variance, VARIANCES)
+        own["weight_prior"] = one_of("weight_prior", estimator.weight_prior, WEIGHT_PRIORS)
+        own["residual"] = positive("residual", estimator.residual)
+        variance = one_of("variance", estimator.variance, ["auto", *VARIANCES])
+        own["variance"] = None if variance == "auto" else variance
         own["keep_statistics"] = bool(estimator.keep_statistics)
         own["keep_rows"] = None if estimator.keep_rows is None else whole("keep_rows", estimator.keep_rows, 1)
     if hasattr(estimator, "multi_class"):

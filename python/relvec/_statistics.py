@@ -218,7 +218,9 @@ class Statistics:
                 raise TypeError(f"fit() takes no {name!r}: the statistics have decided it")
             if name not in known:
                 raise TypeError(f"fit() has no parameter {name!r}; known: {', '.join(known)}")
-        model = RVR(self.kernel, landmarks=self.centres, **self.kernel_params, **parameters)
+        # Sums of products do not give the posterior under a process prior.
+        own = {"weight_prior": "ard", **parameters}
+        model = RVR(self.kernel, landmarks=self.centres, **self.kernel_params, **own)
         model._fit_statistics(self._sums, self._names)
         return model
 

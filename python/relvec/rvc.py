@@ -29,19 +29,19 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
 "sigmoid", "linear_spline", "auto", "precomputed"}, list of str or callable, default="rbf"
         The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
         square in `fit`, rows against the training rows in `predict`, where only the columns
-        `relevance_` are read. Of a list of names the kernel of the highest evidence is taken; ``"auto"``
-        is a list of the kernels that are positive semidefinite, with polynomials of degree 2 and 3; see
-        ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
+        `relevance_` are read. Of a list of names the kernel of the highest posterior is taken; ``"auto"``
+        is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
         (n, m).
-    gamma : {"scale", "auto", "evidence", "evidence-ard"}, float or array-like of shape (n_features,), \
-default="scale"
+    gamma : {"evidence", "evidence-ard", "evidence-one", "scale", "auto"}, float or array-like of shape \
+(n_features,), default="evidence"
         Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
-        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"scale"`` is
-        1 / (n_features * X.var()), ``"auto"`` 1 / n_features. ``"evidence"`` learns it, and what other
-        continuous parameters the kernel has (`shape`, a positive `coef0`), by the gradient of the
-        evidence, ``"evidence-ard"`` one for each feature: those of features of no use fall to next to
-        nothing. It takes some seconds, and the evidence is never lower than with ``"scale"`` (in fits
-        with at most 500 landmarks, by which that is decided).
+        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
+        other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
+        most 1,000 rows, and beyond 3,000 rows by the gradient of the evidence on more:
+        one width for all features in units of their spread.
+        ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
+        the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
+        Kernels without a scale, precomputed ones and callables take none.
     degree : int or list of int, default=3
         Power of the polynomial kernel; several where kernels are chosen from a list.
     coef0 : float, default=0.0
@@ -104,8 +104,9 @@ default="kmedoids"
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
         change of a log precision); None: its default.
-    sparsity : float or "cv", default=0.0
-        Nats that each kernel must gain: log prior odds against it. With 0 the evidence alone decides, as in [1]_ [2]_;
+    sparsity : float, "auto" or "cv", default="auto"
+        Nats that each kernel must gain: log prior odds against it. ``"auto"``: 1, or 0 for other schemes than
+        ``"sequential"`` and where hyperparameters have priors. With 0 the evidence alone decides, as in [1]_ [2]_;
         it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
         is paid for by probabilities that are too sure. ``"cv"`` takes the sparsest that predicts rows left out
         as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="sequential"``.
@@ -252,7 +253,7 @@ default="kmedoids"
         self,
         kernel: str | list[str] | Kernel = "rbf",
         *,
-        gamma: str | float | ArrayLike = "scale",
+        gamma: str | float | ArrayLike = "evidence",
         degree: int | list[int] = 3,
         coef0: float = 0.0,
         shape: float = 1.0,
@@ -269,7 +270,7 @@ default="kmedoids"
         inference_params: dict[str, Any] | None = None,
         posterior: str = "auto",
         tol: float | None = None,
-        sparsity: float | str = 0.0,
+        sparsity: float | str = "auto",
         folds: int | None = None,
         warm_start: bool = False,
         max_iter: int = 10_000,

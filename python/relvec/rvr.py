@@ -16,6 +16,15 @@ from ._progress import Callback
 from ._threads import threads
 
 
+class _Precisions:
+    """Says why a fitted model has no `alpha_`; one that has holds it itself."""
+
+    def __get__(self, estimator: RVR | None, owner: type[RVR]) -> Float:
+        if estimator is None or "_model" not in vars(estimator):
+            raise AttributeError(f"{owner.__name__!r} object has no attribute 'alpha_'")
+        raise AttributeError("alpha_: the weights have a process prior, and no precisions; see covariance_")
+
+
 class RVR(RegressorMixin, RelevanceVectorMachine):
     """Relevance vector regression: a sparse kernel model with error bars.
 
@@ -29,19 +38,20 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 "sigmoid", "linear_spline", "auto", "precomputed"}, list of str or callable, default="rbf"
         The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
         square in `fit`, rows against the training rows in `predict`, where only the columns
-        `relevance_` are read. Of a list of names the kernel of the highest evidence is taken; ``"auto"``
-        is a list of the kernels that are positive semidefinite, with polynomials of degree 2 and 3; see
-        ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
+        `relevance_` are read. Of a list of names the kernel of the highest posterior is taken; ``"auto"``
+        is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows, (n, D) and (m, D), and returns
         (n, m).
-    gamma : {"scale", "auto", "evidence", "evidence-ard"}, float or array-like of shape (n_features,), \
-default="scale"
+    gamma : {"evidence", "evidence-ard", "evidence-one", "scale", "auto"}, float or array-like of shape \
+(n_features,), default="evidence"
         Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
-        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"scale"`` is
-        1 / (n_features * X.var()), ``"auto"`` 1 / n_features. ``"evidence"`` learns it, and what other
-        continuous parameters the kernel has (`shape`, a positive `coef0`), by the gradient of the
-        evidence, ``"evidence-ard"`` one for each feature: those of features of no use fall to next to
-        nothing. It takes some seconds, and the evidence is never lower than with ``"scale"`` (in fits
-        with at most 500 landmarks, by which that is decided).
+        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
+        other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
+        most 1,000 rows, and beyond 3,000 rows by the gradient of the evidence on more:
+        one width for all features in units of their spread, or one for each where that is worth its
+        parameters.
+        ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
+        the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
+        Kernels without a scale, precomputed ones and callables take none.
     degree : int or list of int, default=3
         Power of the polynomial kernel; several where kernels are chosen from a list.
     coef0 : float, default=0.0
@@ -95,8 +105,9 @@ default="kmedoids"
         Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
         change of a log precision); None: its default.
-    sparsity : float or "cv", default=0.0
-        Nats that each kernel must gain: log prior odds against it. With 0 the evidence alone decides, as in [1]_ [2]_;
+    sparsity : float, "auto" or "cv", default="auto"
+        Nats that each kernel must gain: log prior odds against it. ``"auto"``: 1, or 0 for other schemes than
+        ``"sequential"`` and where hyperparameters have priors. With 0 the evidence alone decides, as in [1]_ [2]_;
         it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
         is paid for by intervals that are too narrow. ``"cv"`` takes the sparsest that predicts rows left out
         as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="sequential"``.
@@ -111,8 +122,17 @@ default="kmedoids"
     calibrate : bool, default=False
         Whether predictive variances are multiplied by the mean square of the standardised residuals of rows left out
         in cross-validation, if that is above 1.
-    variance : {"posterior", "healed"}, default="posterior"
-        The variance of predictions. Away from all relevance vectors that of the posterior shrinks to that of the noise;
+    weight_prior : {"ard", "process", "auto"}, default="auto"
+        The prior of the weights. ``"ard"``: a precision for each, as in [1]_. ``"process"``: the covariance of a Gaussian
+        process with the kernel [5]_, on the relevance vectors and further rows that complete them; the variance of
+        predictions grows away from the data to that of the process. For ``likelihood="gaussian"`` and a kernel of
+        relvec other than ``"sigmoid"``. ``"auto"``: the process up to 3,000 rows, wherever there is one.
+    residual : float, default=0.3
+        Under a process prior rows become centres until the variance of the process that the centres leave out is, in the
+        mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres.
+    variance : {"auto", "posterior", "healed"}, default="auto"
+        The variance of predictions. Under a process prior there is one, that of the process; else ``"auto"`` is
+        ``"healed"`` for Gaussian noise and a kernel of relvec, and ``"posterior"`` elsewhere. Away from all relevance vectors that of the posterior shrinks to that of the noise;
         ``"healed"`` adds a basis function at the row that is predicted [4]_, so that it grows there to about the
         variance of the target. The model then keeps rows, and predicting costs more.
     keep_rows : int, default=None
@@ -148,21 +168,25 @@ default="kmedoids"
         them.
     relevance_vectors_ : ndarray of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
+    centres_ : ndarray of shape (n_centres,)
+        All basis functions of the model, numbered as in `relevance_`: the relevance vectors, and under a process prior
+        the rows that complete them.
     n_outputs_ : int
         Number of outputs. What follows has an axis for them in front if there are several; they share their relevance
         vectors, and the precisions of their weights relative to that of each one's noise.
-    dual_coef_ : ndarray of shape (n_outputs, n_relevance)
-        Weights, in the order of `relevance_vectors_`, in units of the target.
+    dual_coef_ : ndarray of shape (n_outputs, n_centres)
+        Weights, in the order of `centres_`, in units of the target.
     coef_ : ndarray of shape (n_features,)
         Weights of the features; linear kernel only.
     intercept_ : float
         Weight of the constant; 0 if it was pruned or switched off.
     alpha_ : ndarray of shape (n_relevance,)
         Precisions (inverse prior variances) of the weights, as in the RVM papers; also
-        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``.
+        `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Not under a process
+        prior, which has a covariance instead.
     intercept_alpha_ : float
-        Precision of the intercept; infinite if it was pruned or switched off.
-    well_determined_ : ndarray of shape (n_relevance,)
+        Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior, where it is flat.
+    well_determined_ : ndarray of shape (n_centres,)
         How far the data determine each weight: from 0, its prior alone does, to 1.
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model.
@@ -190,7 +214,8 @@ default="kmedoids"
         over the training rows (its standard deviation for ``"laplacian"``). Only with one gamma per
         feature.
     log_evidence_ : float
-        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it.
+        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it. Under a process prior
+        that of another model, not to be compared with it.
     n_iter_ : int
         Iterations done.
     report_ : dict
@@ -201,7 +226,8 @@ default="kmedoids"
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
         polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
         was followed on again, the factor on gamma), and the ``chosen`` one. Where
-        centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
+        centres were to be learnt ``centre_search``. Under a process prior ``process``: centres, those of them that were
+        searched, the ``residual`` and whether it was ``reached``. With `folds` ``validation``: scores of rows left out, and those of
         each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row counts for, next to
         nothing if it is an outlier. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
@@ -230,6 +256,8 @@ default="kmedoids"
        Artificial Intelligence, 2000.
     .. [4] C. E. Rasmussen and J. Quinonero-Candela, "Healing the relevance vector machine through
        augmentation", International Conference on Machine Learning, 2005.
+    .. [5] E. Snelson and Z. Ghahramani, "Sparse Gaussian processes using pseudo-inputs", Advances in Neural Information
+       Processing Systems 18, 2006.
 
     Examples
     --------
@@ -245,11 +273,13 @@ default="kmedoids"
     True
     """
 
+    alpha_ = _Precisions()  # type: ignore[assignment]
+
     def __init__(
         self,
         kernel: str | list[str] | Kernel = "rbf",
         *,
-        gamma: str | float | ArrayLike = "scale",
+        gamma: str | float | ArrayLike = "evidence",
         degree: int | list[int] = 3,
         coef0: float = 0.0,
         shape: float = 1.0,
@@ -266,11 +296,13 @@ default="kmedoids"
         inference_params: dict[str, Any] | None = None,
         posterior: str = "auto",
         tol: float | None = None,
-        sparsity: float | str = 0.0,
+        sparsity: float | str = "auto",
         folds: int | None = None,
         warm_start: bool = False,
         calibrate: bool = False,
-        variance: str = "posterior",
+        weight_prior: str = "auto",
+        residual: float = 0.3,
+        variance: str = "auto",
         keep_rows: int | None = None,
         keep_statistics: bool = False,
         max_iter: int = 10_000,
@@ -312,6 +344,8 @@ default="kmedoids"
         self.noise_variance = noise_variance
         self.noise_degrees = noise_degrees
         self.calibrate = calibrate
+        self.weight_prior = weight_prior
+        self.residual = residual
         self.variance = variance
         self.keep_rows = keep_rows
         self.keep_statistics = keep_statistics
@@ -437,8 +471,14 @@ default="kmedoids"
         self.n_outputs_ = model.n_outputs
         several = self.n_outputs_ > 1
         self.intercept_: float | Float = model.intercept if several else float(model.intercept[0])
+        self.centres_ = model.relevance
+        if model.process is not None:
+            del self.alpha_
+            _, self.relevance_, _ = model.process
+            self.relevance_vectors_ = self.relevance_vectors_[np.searchsorted(self.centres_, self.relevance_)]
         if several:
-            self.alpha_ = model.alpha / model.variance_ratios[:, np.newaxis]
+            if model.process is None:
+                self.alpha_ = model.alpha / model.variance_ratios[:, np.newaxis]
             self.intercept_alpha_ = model.intercept_alpha / model.variance_ratios
         if model.noise_variance is not None:
             self.noise_variance_: float | Float = model.noise_variance
@@ -450,7 +490,9 @@ default="kmedoids"
     @property
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
-        weights = self._coefficients(getattr(self, "relevance_vectors_", np.empty((0, 0))))
+        check_is_fitted(self)
+        centres = self._model.centres
+        weights = self._coefficients(np.empty((0, 0)) if centres is None else centres)
         return weights if self.n_outputs_ > 1 else weights[0]
 
     @property
@@ -557,14 +599,7 @@ default="kmedoids"
         """
         if return_std and return_cov:
             raise RuntimeError("return_std and return_cov: expected at most one, the first is the root of a diagonal")
-        check_is_fitted(self)
-        if exposure is not None and self._model.likelihood != "poisson":
-            raise ValueError("exposure is for models of counts: those with likelihood='poisson'")
-        if noise_variance is not None and self._model.noise_variance != 0.0:
-            raise ValueError("noise_variance is for models that were fitted with the noise of each row")
-        rule = self._model.variance
-        if variance is not None:
-            rule = _parameters.one_of("variance", variance, _parameters.VARIANCES)
+        rule = self._rule(variance, noise_variance, exposure)
         if return_cov and rule == "healed":
             raise ValueError(
                 "variance = 'healed': expected 'posterior' with return_cov, a healed one is of single rows"
@@ -588,6 +623,133 @@ default="kmedoids"
         if return_parts:
             out += [np.sqrt(model_variance), np.sqrt(noise)]
         return tuple(out) if len(out) > 1 else mean
+
+    def predict_interval(
+        self,
+        X: ArrayLike,
+        level: float = 0.95,
+        *,
+        variance: str | None = None,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> tuple[Float, Float]:
+        """Predict the central interval that a new observation is in with a given probability.
+
+        Its ends are the quantiles ``(1 - level) / 2`` and ``(1 + level) / 2`` of `predict_quantiles`: those of a normal
+        distribution under Gaussian noise, wider ones where the noise is Student-t or its variance uncertain, whole
+        numbers for counts. ``relvec predict`` writes the same intervals.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as in `predict`.
+        level : float, default=0.95
+            Probability of the interval, between 0 and 1.
+        variance : {"posterior", "healed"}, default=None
+            The variance, if not that of the constructor.
+        noise_variance : array-like of shape (n_samples,), default=None
+            Variance of the noise of these rows, for models that were fitted with that of each row; without it the
+            interval is that of the function.
+        exposure : array-like of shape (n_samples,), default=None
+            Exposures of these rows, for the likelihood ``"poisson"``; None: 1 each.
+
+        Returns
+        -------
+        lower : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The lower end of the interval, in units of the target.
+        upper : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The upper end.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from relvec import RVR
+        >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
+        >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
+        >>> lower, upper = RVR(gamma=0.1).fit(X, t).predict_interval(X, level=0.9)
+        >>> print(f"{np.mean((lower < t) & (t < upper)):.0%}")
+        93%
+        """
+        rule = self._rule(variance, noise_variance, exposure)
+        if np.ndim(level) > 0:
+            raise ValueError(f"level = {level!r}: expected a number between 0 and 1")
+        (own,) = _parameters.probabilities("level", level)
+        rows = self._rows(X)
+        known = self._known(noise_variance, exposure, len(rows))
+        lower, upper = self._model.predict_interval(rows, own, threads(self.n_jobs), rule, known)
+        return (lower, upper) if self.n_outputs_ > 1 else (lower[:, 0], upper[:, 0])
+
+    def predict_quantiles(
+        self,
+        X: ArrayLike,
+        q: ArrayLike,
+        *,
+        variance: str | None = None,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> Float:
+        """Predict quantiles: what a new observation is below with given probabilities.
+
+        Under Gaussian noise the distribution is normal; for ``inference="variational"`` with the noise learned it is
+        Student's, with `noise_degrees_` degrees of freedom. Under ``"student_t"`` it is that of the sum of the noise
+        and of the function, which is normal. Of counts a quantile is the smallest whole number that is not exceeded
+        with the given probability, the uncertainty of the rate included.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, as in `predict`.
+        q : float or array-like of shape (n_quantiles,)
+            Probabilities, between 0 and 1.
+        variance : {"posterior", "healed"}, default=None
+            The variance, if not that of the constructor.
+        noise_variance : array-like of shape (n_samples,), default=None
+            Variance of the noise of these rows, for models that were fitted with that of each row; without it the
+            quantiles are those of the function.
+        exposure : array-like of shape (n_samples,), default=None
+            Exposures of these rows, for the likelihood ``"poisson"``; None: 1 each.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), (n_samples, n_outputs), (n_samples, n_quantiles) or \
+(n_samples, n_outputs, n_quantiles)
+            The quantiles, in units of the target; without the last axis if `q` is a number. For degrees of freedom far
+            below 1 they may be infinite.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from relvec import RVR
+        >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
+        >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
+        >>> model = RVR(gamma=0.1).fit(X, t)
+        >>> low, median, high = model.predict_quantiles(X, [0.05, 0.5, 0.95]).T
+        >>> bool(np.all(low < median) and np.all(median == model.predict(X)))
+        True
+        """
+        rule = self._rule(variance, noise_variance, exposure)
+        own = _parameters.probabilities("q", q)
+        rows = self._rows(X)
+        known = self._known(noise_variance, exposure, len(rows))
+        found = self._model.predict_quantiles(rows, own, threads(self.n_jobs), rule, known)
+        found = found if self.n_outputs_ > 1 else found[:, 0]
+        return found[..., 0] if np.ndim(q) == 0 else found
+
+    def _rule(self, variance: str | None, noise_variance: ArrayLike | None, exposure: ArrayLike | None) -> str:
+        """The variance in use; what is known of each row is checked to be of use to the model."""
+        check_is_fitted(self)
+        if exposure is not None and self._model.likelihood != "poisson":
+            raise ValueError("exposure is for models of counts: those with likelihood='poisson'")
+        if noise_variance is not None and self._model.noise_variance != 0.0:
+            raise ValueError("noise_variance is for models that were fitted with the noise of each row")
+        if variance is None:
+            return self._model.variance
+        return _parameters.one_of("variance", variance, _parameters.VARIANCES)
+
+    def _known(self, noise_variance: ArrayLike | None, exposure: ArrayLike | None, rows: int) -> Float | None:
+        """What is known of each row, checked; of the two a model has a use for one at most."""
+        noise = _parameters.known("noise_variance", noise_variance, rows)
+        return _parameters.known("exposure", exposure, rows) if noise is None else noise
 
     def _covariance(self, X: ArrayLike, noise: Float | None) -> Float:
         """Joint covariance, [N, N], of several outputs [N, N, K]; plus `noise` on the diagonal."""

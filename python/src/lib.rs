@@ -69,6 +69,12 @@ mod _core {
         relvec::PosteriorRule::NAMES.to_vec()
     }
 
+    /// The names of the priors of the weights.
+    #[pyfunction]
+    fn weight_priors() -> Vec<&'static str> {
+        relvec::WeightPrior::NAMES.to_vec()
+    }
+
     /// The names of the variances that a prediction may have.
     #[pyfunction]
     fn variance_rules() -> Vec<&'static str> {

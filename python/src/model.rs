@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
-use numpy::{PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
+use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
@@ -70,6 +70,12 @@ impl ByRows for Vec<Prediction> {
 
 /// Mean and model variance, `[N]` each, and the variance of the noise.
 type Moments<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>, f64);
+
+/// Lower and upper ends of the intervals of one output, `[N]` each.
+type Interval = (Array1<f64>, Array1<f64>);
+
+/// Lower and upper ends of the intervals of each output, [N, K] each.
+type Ends<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>);
 
 /// Two vectors of the same length.
 type Pair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
@@ -154,6 +160,22 @@ impl Model {
     /// The mean of `prediction`, without its variance.
     fn mean(&self, py: Python<'_>, x: &PyReadonlyArray2<'_, f64>, threads: usize) -> PyResult<Array1<f64>> {
         self.by_rows(py, x, threads, |model, x| of_rows(model).predict_mean(x))
+    }
+
+    /// What `find` makes of the prediction of each output and of what is `known` of each row, `[K]`.
+    fn found<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        (x, threads, variance): (PyReadonlyArray2<'_, f64>, usize, &str),
+        known: Option<PyReadonlyArray1<'_, f64>>,
+        find: impl Fn(&relvec::Model, &Prediction, Option<ArrayView1<'_, f64>>) -> relvec::Result<T> + Send + 'static,
+    ) -> PyResult<Vec<T>> {
+        let rule = Variance::from_name(variance).map_err(exception)?;
+        let known = known.map(|known| known.as_array().to_owned());
+        let predictions = self.by_rows(py, &x, threads, move |model, x| of_rows(model).predict_outputs_with(x, rule))?;
+        self.predicted(py, threads, move |model, _| {
+            predictions.iter().map(|one| find(model, one, known.as_ref().map(|known| known.view()))).collect()
+        })
     }
 
     /// Log probabilities of the classes, [N, K].
@@ -401,6 +423,41 @@ impl Model {
     #[getter]
     fn kept_statistics(&self) -> usize {
         self.model.statistics.as_ref().map_or(0, |kept| kept.landmarks.len())
+    }
+
+    /// The central intervals of new targets, by the `variance` of that name; `known`: the exposure or the noise variance of each row.
+    #[pyo3(signature = (x, level, threads, variance, known=None))]
+    fn predict_interval<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        level: f64,
+        threads: usize,
+        variance: &str,
+        known: Option<PyReadonlyArray1<'py, f64>>,
+    ) -> PyResult<Ends<'py>> {
+        let ends = self.found(py, (x, threads, variance), known, move |model, one, known| model.interval(one, level, known))?;
+        let columns = |of: &dyn Fn(&Interval) -> &Array1<f64>| {
+            let views: Vec<_> = ends.iter().map(|one| of(one).view()).collect();
+            ndarray::stack(Axis(1), &views).expect("outputs have the same rows").to_pyarray(py)
+        };
+        Ok((columns(&|one| &one.0), columns(&|one| &one.1)))
+    }
+
+    /// Quantiles of new targets with the probabilities `q`, `[Q]`, [N, K, Q]; the others as of `predict_interval`.
+    #[pyo3(signature = (x, q, threads, variance, known=None))]
+    fn predict_quantiles<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        q: Vec<f64>,
+        threads: usize,
+        variance: &str,
+        known: Option<PyReadonlyArray1<'py, f64>>,
+    ) -> PyResult<Bound<'py, PyArray3<f64>>> {
+        let found = self.found(py, (x, threads, variance), known, move |model, one, known| model.quantiles(one, &q, known))?;
+        let views: Vec<_> = found.iter().map(|one| one.view()).collect();
+        Ok(ndarray::stack(Axis(1), &views).expect("outputs have the same rows").to_pyarray(py))
     }
 
     /// Expected counts and the variance of their rates, at rows as those of `predict`, over exposures, `[N]`.
@@ -705,6 +762,14 @@ impl Model {
     #[getter]
     fn alpha<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         self.model.alpha.to_pyarray(py)
+    }
+
+    /// Of a process prior its amplitude, the relevance vectors that the search chose, and the residual; else `None`.
+    #[getter]
+    fn process<'py>(&self, py: Python<'py>) -> Option<(f64, Bound<'py, PyArray1<i64>>, f64)> {
+        let process = self.model.process.as_ref()?;
+        let searched: Vec<i64> = process.searched.iter().map(|row| *row as i64).collect();
+        Some((process.amplitude, searched.to_pyarray(py), process.residual))
     }
 
     /// Infinite if the bias was pruned or switched off.

@@ -4,10 +4,28 @@ import json
 from pathlib import Path
 
 import numpy as np
+from relvec import RVC, RVR
+from relvec.presets import tipping2001
 from sklearn.metrics.pairwise import rbf_kernel
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "crates" / "relvec" / "tests" / "golden"
+
+
+def papers(cls, *args, **own):
+    """A machine whose settings do not depend on the defaults: those of the papers, but for the ones given."""
+    settings = {RVR: tipping2001(), RVC: tipping2001(task="classify")}.get(cls, {})
+    return cls(*args, **{**settings, **own})
+
+
+def rvr(*args, **own):
+    """Regression with the settings of the papers, but for the ones given."""
+    return papers(RVR, *args, **own)
+
+
+def rvc(*args, **own):
+    """Classification with the settings of the papers, but for the ones given."""
+    return papers(RVC, *args, **own)
 
 
 class Called:

@@ -10,7 +10,7 @@ from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
 from relvec._parameters import KERNELS
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
-from support import FORMULAS, PARAMETERS, golden, sinc, surface, two_classes
+from support import FORMULAS, PARAMETERS, golden, papers, rvc, rvr, sinc, surface, two_classes
 
 
 def design(model, X, kernel="rbf"):
@@ -62,7 +62,7 @@ def test_every_kernel_by_its_formula(kernel):
     X, t = surface()
     new, _ = surface(25, seed=1)
     gamma = np.array([0.8, 0.3])
-    model = RVR(kernel=kernel, gamma=gamma, **PARAMETERS).fit(X, t)
+    model = rvr(kernel=kernel, gamma=gamma, **PARAMETERS).fit(X, t)
     assert len(model.relevance_) > 0
     check_regression(model, X, t, new, kernel=kernel)
     if "gamma" in KERNELS[kernel]:
@@ -76,7 +76,7 @@ def test_every_kernel_by_its_formula(kernel):
 def test_every_scheme(inference, fit_intercept):
     X, t = sinc()
     t = t + 0.5
-    model = RVR(gamma=0.1, inference=inference, fit_intercept=fit_intercept).fit(X, t)
+    model = rvr(gamma=0.1, inference=inference, fit_intercept=fit_intercept).fit(X, t)
     check_regression(model, X, t, np.linspace(-12.0, 12.0, 40)[:, np.newaxis])
     if not fit_intercept:
         assert model.intercept_ == 0.0
@@ -85,7 +85,7 @@ def test_every_scheme(inference, fit_intercept):
 
 def test_a_pruned_intercept_is_zero_with_infinite_precision():
     X, t = sinc()
-    model = RVR(gamma=0.5).fit(X, t)
+    model = rvr(gamma=0.5).fit(X, t)
     assert model.intercept_ == 0.0
     assert model.intercept_alpha_ == math.inf
     assert len(model.covariance_) == len(model.relevance_)
@@ -93,7 +93,7 @@ def test_a_pruned_intercept_is_zero_with_infinite_precision():
 
 def test_an_intercept_in_the_model():
     X, t = surface()
-    model = RVR(gamma=2.0).fit(X, t + 100.0)
+    model = rvr(gamma=2.0).fit(X, t + 100.0)
     assert abs(model.intercept_) > 50.0
     assert 0.0 < model.intercept_alpha_ < 1.0
     assert len(model.covariance_) == len(model.relevance_) + 1
@@ -104,20 +104,20 @@ def test_sample_weights_scale_the_noise_of_their_rows():
     X, t = sinc()
     weight = np.random.default_rng(1).uniform(0.0, 3.0, 60)
     weight[::7] = 0.0
-    check_regression(RVR(gamma=0.1).fit(X, t, weight), X, t, X, weight)
+    check_regression(rvr(gamma=0.1).fit(X, t, weight), X, t, X, weight)
 
 
 @pytest.mark.parametrize("noise_variance", [0.001, 0.01, 0.3])
 def test_a_noise_variance_that_was_given(noise_variance):
     X, t = sinc()
-    model = RVR(gamma=0.1, noise_variance=noise_variance).fit(X, t)
+    model = rvr(gamma=0.1, noise_variance=noise_variance).fit(X, t)
     assert model.noise_variance_ == pytest.approx(noise_variance, rel=1e-12)
     check_regression(model, X, t, X)
 
 
 def test_raw_data_in_odd_units():
     X, t = sinc()
-    plain, odd = RVR(gamma=0.1).fit(X, t), RVR(gamma=1e5).fit(X * 1e-3, t * 1e6)
+    plain, odd = rvr(gamma=0.1).fit(X, t), rvr(gamma=1e5).fit(X * 1e-3, t * 1e6)
     check_regression(odd, X * 1e-3, t * 1e6, X * 1e-3)
     assert_array_equal(odd.relevance_, plain.relevance_)
     # The units of each attribute.
@@ -131,7 +131,7 @@ def test_raw_data_in_odd_units():
 
 def test_shapes_and_kinds_of_a_regression():
     X, t = surface()
-    model = RVR().fit(X, t)
+    model = rvr().fit(X, t)
     m = len(model.relevance_)
     assert 0 < m < 60
     assert model.relevance_.dtype.kind == "i"
@@ -152,7 +152,7 @@ def test_shapes_and_kinds_of_a_regression():
 
 def test_shapes_and_kinds_of_a_classification():
     X, y = two_classes()
-    model = RVC().fit(X, y)
+    model = rvc().fit(X, y)
     m = len(model.relevance_)
     assert m > 0
     assert_array_equal(model.relevance_vectors_, X[model.relevance_])
@@ -171,7 +171,7 @@ def test_classification_by_laplace_at_the_mode(fit_intercept, weighted):
     X, y = two_classes()
     X = X + 2.0
     weight = np.random.default_rng(1).uniform(0.2, 3.0, 80) if weighted else np.ones(80)
-    model = RVC(gamma=0.3, fit_intercept=fit_intercept).fit(X, y, weight if weighted else None)
+    model = rvc(gamma=0.3, fit_intercept=fit_intercept).fit(X, y, weight if weighted else None)
     Phi, w = design(model, X), weights(model)
     p = 1.0 / (1.0 + np.exp(-(Phi @ w)))
     # The mode: prior and data pull equally.
@@ -202,7 +202,7 @@ def test_classification_by_laplace_at_the_mode(fit_intercept, weighted):
 
 def test_what_predict_returns():
     X, t = sinc()
-    model = RVR(gamma=0.1).fit(X, t)
+    model = rvr(gamma=0.1).fit(X, t)
     mean, std, model_std, noise_std = model.predict(X, return_std=True, return_parts=True)
     assert_array_equal(model.predict(X), mean)
     assert_array_equal(model.predict(X, return_std=True), [mean, std])
@@ -213,7 +213,7 @@ def test_what_predict_returns():
 def test_log_probabilities_far_out_are_finite():
     # sigmoid(-800) is 0 in 64 bits; its logarithm is not.
     X, y = two_classes(spread=0.3)
-    model = RVC(kernel="linear").fit(X, y)
+    model = rvc(kernel="linear").fit(X, y)
     log_proba = model.predict_log_proba(X * 1e6, moderated=False)
     assert np.all(np.isfinite(log_proba))
     assert log_proba.min() < -800.0
@@ -223,7 +223,7 @@ def test_log_probabilities_far_out_are_finite():
 @pytest.mark.parametrize("cls", [RVR, RVC, SVC, NuSVC, SVR, NuSVR])
 def test_coef_can_be_read_but_not_changed(cls):
     X, y = two_classes(spread=0.5)
-    model = cls(kernel="linear").fit(X, y)
+    model = papers(cls, kernel="linear").fit(X, y)
     before = model.coef_.copy()
     with pytest.raises(ValueError, match="read-only"):
         model.coef_[...] = 0.0
@@ -234,11 +234,11 @@ def test_coef_can_be_read_but_not_changed(cls):
 
 def test_coef_of_a_linear_kernel():
     X, t = surface()
-    model = RVR(kernel="linear").fit(X, t)
+    model = rvr(kernel="linear").fit(X, t)
     assert model.coef_.shape == (2,)
     assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_, rtol=1e-10)
     C, y = two_classes()
-    classifier = RVC(kernel="linear").fit(C, y)
+    classifier = rvc(kernel="linear").fit(C, y)
     assert classifier.coef_.shape == (1, 2)
     log_odds = C @ classifier.coef_[0] + classifier.intercept_
     assert_allclose(classifier.predict_proba(C, moderated=False)[:, 1], 1.0 / (1.0 + np.exp(-log_odds)), rtol=1e-8)
@@ -248,7 +248,7 @@ def test_coef_of_a_linear_kernel():
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_no_coef_of_other_kernels(cls, settings):
     X, y = two_classes()
-    model = cls(**settings).fit(X, y)
+    model = papers(cls, **settings).fit(X, y)
     with pytest.raises(AttributeError, match="only available when using a linear kernel"):
         model.coef_  # noqa: B018
     assert not hasattr(model, "coef_")
@@ -265,16 +265,16 @@ def test_classes_keep_their_kind(labels):
     # Floats that are no whole numbers are no classes to scikit-learn.
     if isinstance(labels[0], float):
         names = np.array([str(n) for n in names], dtype=object)
-    model = RVC().fit(X, names)
+    model = rvc().fit(X, names)
     assert model.classes_.dtype == np.unique(names).dtype
     assert_array_equal(model.classes_, np.unique(names))
     assert set(model.predict(X).tolist()) == set(np.unique(names).tolist())
-    assert_array_equal(model.predict(X) == model.classes_[1], RVC().fit(X, y).predict(X) == 1)
+    assert_array_equal(model.predict(X) == model.classes_[1], rvc().fit(X, y).predict(X) == 1)
 
 
 def test_whole_floats_are_classes():
     X, y = two_classes()
-    model = RVC().fit(X, y * 2.0 - 1.0)
+    model = rvc().fit(X, y * 2.0 - 1.0)
     assert model.classes_.dtype == np.float64
     assert_array_equal(model.classes_, [-1.0, 1.0])
     assert set(model.predict(X).tolist()) == {-1.0, 1.0}
@@ -284,7 +284,7 @@ def test_whole_floats_are_classes():
 def test_a_fitted_model_does_not_follow_its_parameters(other):
     """They are those of the next fit."""
     X, t = surface()
-    model = RVR().fit(X, t)
+    model = rvr().fit(X, t)
     before = model.predict(X)
     model.set_params(kernel=other, gamma=5.0)
     assert_array_equal(model.predict(X), before)
@@ -294,10 +294,10 @@ def test_a_fitted_model_does_not_follow_its_parameters(other):
 def test_scores():
     X, t = sinc()
     weight = np.linspace(0.1, 1.0, 60)
-    model = RVR(gamma=0.1).fit(X, t)
+    model = rvr(gamma=0.1).fit(X, t)
     assert model.score(X, t, weight) == r2_score(t, model.predict(X), sample_weight=weight)
     C, y = two_classes()
-    classifier = RVC().fit(C, y)
+    classifier = rvc().fit(C, y)
     assert classifier.score(C, y) == accuracy_score(y, classifier.predict(C))
 
 
@@ -305,7 +305,7 @@ def test_scores():
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_report(cls, inference):
     X, y = two_classes()
-    model = cls(gamma=0.3, inference=inference).fit(X, y)
+    model = papers(cls, gamma=0.3, inference=inference).fit(X, y)
     report = model.report_
     assert report["status"] == "converged"
     assert report["iterations"] == model.n_iter_ >= 1
@@ -335,7 +335,7 @@ def test_report(cls, inference):
 
 def test_repairs_are_reported():
     X, t = sinc()
-    model = RVR(gamma=0.1).fit(np.column_stack([np.vstack([X, X[:5]]), np.ones(65)]), np.append(t, t[:5]))
+    model = rvr(gamma=0.1).fit(np.column_stack([np.vstack([X, X[:5]]), np.ones(65)]), np.append(t, t[:5]))
     assert model.report_["repairs"]["merged_rows"] == 5
     assert model.report_["repairs"]["constant_features"] == [1]
 
@@ -349,7 +349,7 @@ def test_a_limit_that_was_reached_is_a_warning_that_names_it(cls, limit, status)
     X, y = two_classes(200)
     ((name, value),) = limit.items()
     with pytest.warns(ConvergenceWarning, match=f"{cls.__name__}: {name}={value}") as caught:
-        model = cls(gamma=3.0, inference="mackay", **limit).fit(X, y)
+        model = papers(cls, gamma=3.0, inference="mackay", **limit).fit(X, y)
     assert len(caught) == 1
     # It points at the line of the user's program.
     assert caught[0].filename == __file__
@@ -363,7 +363,7 @@ def test_the_memory_limit_is_a_warning_that_names_it():
     X = X / 10.0
     limit = least_memory(X, t)
     with pytest.warns(ConvergenceWarning, match="RVR: the memory limit .* raise memory_limit"):
-        model = RVR(gamma=300.0, memory_limit=limit).fit(X, t)
+        model = rvr(gamma=300.0, memory_limit=limit).fit(X, t)
     assert model.report_["status"] == "memory_limit"
     assert np.all(np.isfinite(model.predict(X)))
 
@@ -375,7 +375,7 @@ def least_memory(X, t):
         middle = (low + high) // 2
         try:
             with warnings.catch_warnings(action="ignore"):
-                RVR(gamma=300.0, memory_limit=middle, max_iter=1).fit(X, t)
+                rvr(gamma=300.0, memory_limit=middle, max_iter=1).fit(X, t)
             high = middle
         except ValueError:
             low = middle
@@ -393,7 +393,7 @@ def test_stopping_by_the_callback_is_no_warning(raises):
             raise StopIteration
         return len(seen) == 3
 
-    model = RVR(gamma=0.1, inference="mackay", callback=callback).fit(X, t)
+    model = rvr(gamma=0.1, inference="mackay", callback=callback).fit(X, t)
     assert model.report_["status"] == "stopped"
     assert model.n_iter_ == 3
     assert [record["iteration"] for record in seen] == [1, 2, 3]
@@ -403,20 +403,20 @@ def test_stopping_by_the_callback_is_no_warning(raises):
 
 def test_verbose_prints_progress(capsys):
     X, t = sinc()
-    RVR(gamma=0.1, verbose=0).fit(X, t)
+    rvr(gamma=0.1, verbose=0).fit(X, t)
     assert capsys.readouterr().out == ""
-    model = RVR(gamma=0.1, verbose=2).fit(X, t)
+    model = rvr(gamma=0.1, verbose=2).fit(X, t)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == model.n_iter_ + 1
     assert lines[0].startswith("iteration 1: log evidence ")
     assert lines[-1].startswith(f"converged after {model.n_iter_} iterations, ")
-    RVR(gamma=0.1, verbose=1).fit(X, t)
+    rvr(gamma=0.1, verbose=1).fit(X, t)
     assert 2 <= len(capsys.readouterr().out.splitlines()) <= len(lines)
 
 
 def test_a_random_dictionary():
     X, t = sinc(300)
-    models = [RVR(gamma=0.1, dictionary=20, random_state=s).fit(X, t) for s in (None, 0, 1, np.random.RandomState(5))]
+    models = [rvr(gamma=0.1, dictionary=20, random_state=s).fit(X, t) for s in (None, 0, 1, np.random.RandomState(5))]
     assert all(0 < len(model.relevance_) <= 20 for model in models)
     assert_array_equal(models[0].relevance_, models[1].relevance_)
     assert set(models[1].relevance_) != set(models[2].relevance_)
@@ -425,27 +425,27 @@ def test_a_random_dictionary():
         assert_array_equal(model.relevance_vectors_, X[model.relevance_])
         check_regression(model, X, t, X)
     # As large as the table, it is the table.
-    whole = RVR(gamma=0.1, dictionary=300).fit(X, t)
-    assert_array_equal(whole.dual_coef_, RVR(gamma=0.1).fit(X, t).dual_coef_)
+    whole = rvr(gamma=0.1, dictionary=300).fit(X, t)
+    assert_array_equal(whole.dual_coef_, rvr(gamma=0.1).fit(X, t).dual_coef_)
 
 
 def test_settings_of_the_scheme():
     X, t = sinc(100)
-    plain = RVR(gamma=0.1, inference="mackay").fit(X, t)
-    coarse = RVR(gamma=0.1, inference="mackay", tol=1.0).fit(X, t)
+    plain = rvr(gamma=0.1, inference="mackay").fit(X, t)
+    coarse = rvr(gamma=0.1, inference="mackay", tol=1.0).fit(X, t)
     assert coarse.n_iter_ < plain.n_iter_
-    own = RVR(gamma=0.1, inference="mackay", inference_params={"tolerance": np.float64(1.0)}).fit(X, t)
+    own = rvr(gamma=0.1, inference="mackay", inference_params={"tolerance": np.float64(1.0)}).fit(X, t)
     assert own.n_iter_ == coarse.n_iter_
-    whole = RVR(gamma=0.1, inference="mackay", inference_params={"prune": False}).fit(X, t)
+    whole = rvr(gamma=0.1, inference="mackay", inference_params={"prune": False}).fit(X, t)
     assert len(whole.relevance_) > len(plain.relevance_)
-    single = RVR(gamma=0.1, inference_params={"batch": 1}).fit(X, t)
+    single = rvr(gamma=0.1, inference_params={"batch": 1}).fit(X, t)
     assert single.report_["status"] == "converged"
 
 
 @pytest.mark.parametrize("name", ["reg_sinc_gauss_n40", "reg_2d_gauss_n50"])
 def test_evidence_of_regression_is_at_least_that_of_the_reference(name):
     X, t, _, values = golden(name)
-    model = RVR(gamma=values["gamma"]).fit(X, t)
+    model = rvr(gamma=values["gamma"]).fit(X, t)
     known = [values[record]["L"] for record in ("stationary_mackay", "stationary_fast")]
     assert model.log_evidence_ > max(known) - 1e-3
 
@@ -466,7 +466,7 @@ def test_beside_an_optimum_the_search_ends_in_it(name, record):
     }
     # Reheats and swaps might find a better one.
     own = {"start": {"given": start}, "reheats": 0, "swaps": False}
-    model = RVR(gamma=values["gamma"], inference_params=own).fit(X, t)
+    model = rvr(gamma=values["gamma"], inference_params=own).fit(X, t)
     assert_array_equal(model.relevance_, active[kernels] - 1)
     assert np.isfinite(model.intercept_alpha_) != kernels.all()
     assert model.log_evidence_ == pytest.approx(known["L"], abs=1e-9)
@@ -488,7 +488,7 @@ def test_the_first_steps_of_the_fixed_points_are_the_reference(name, scheme):
     regression = name.startswith("reg")
     if regression:
         own["initial_noise_variance"] = 1.0 / trace["beta0"]
-    model = (RVR if regression else RVC)(
+    model = (rvr if regression else rvc)(
         gamma=values["gamma"], inference=scheme, inference_params=own, max_iter=len(trace["L"])
     )
     with pytest.warns(ConvergenceWarning, match="max_iter"):

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from relvec import RVC, RVR, SVC, NuSVC, load
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
-from support import put, sinc, surface, two_classes
+from support import papers, put, rvc, rvr, sinc, surface, two_classes
 
 X, T = sinc()
 C, Y = two_classes()
@@ -54,12 +54,12 @@ def refused(error, match, model, *data):
 )
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_bad_rows(cls, error, match, rows):
-    refused(error, match, cls(), rows, T if cls is RVR else T > 0.0)
+    refused(error, match, papers(cls), rows, T if cls is RVR else T > 0.0)
 
 
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_one_row_is_too_few(cls):
-    refused(ValueError, r"1 sample\(s\).*minimum of 2", cls(), X[:1], [1])
+    refused(ValueError, r"1 sample\(s\).*minimum of 2", papers(cls), X[:1], [1])
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_one_row_is_too_few(cls):
     ],
 )
 def test_bad_targets(match, target):
-    refused(ValueError, match, RVR(), X, target)
+    refused(ValueError, match, rvr(), X, target)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_bad_targets(match, target):
     ],
 )
 def test_bad_classes(match, target):
-    refused(ValueError, match, RVC(), C, target)
+    refused(ValueError, match, rvc(), C, target)
 
 
 @pytest.mark.parametrize(
@@ -110,11 +110,11 @@ def test_bad_classes(match, target):
     ],
 )
 def test_bad_weights(match, weight):
-    refused(ValueError, match, RVR(), X, T, weight)
+    refused(ValueError, match, rvr(), X, T, weight)
 
 
 def test_weights_that_leave_one_class():
-    refused(ValueError, r"only one class \(0\) among the rows of positive weight", RVC(), C, Y, 1.0 - Y)
+    refused(ValueError, r"only one class \(0\) among the rows of positive weight", rvc(), C, Y, 1.0 - Y)
 
 
 # Parameters of both estimators, the value, and what the message must say.
@@ -172,12 +172,12 @@ BAD = [
 @pytest.mark.parametrize(("own", "message"), BAD, ids=lambda value: str(value)[:60])
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_bad_parameters(cls, own, message):
-    refused(ValueError, re.escape(message), cls(**own), C, Y)
+    refused(ValueError, re.escape(message), papers(cls, **own), C, Y)
 
 
 @pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, "a"])
 def test_bad_noise_variance(value):
-    refused(ValueError, f"noise_variance = {value!r}: expected a", RVR(noise_variance=value), X, T)
+    refused(ValueError, f"noise_variance = {value!r}: expected a", rvr(noise_variance=value), X, T)
 
 
 @pytest.mark.parametrize(
@@ -192,26 +192,26 @@ def test_bad_noise_variance(value):
     ],
 )
 def test_bad_class_weight(value, message):
-    refused(ValueError, re.escape(message), RVC(class_weight=value), C, Y)
+    refused(ValueError, re.escape(message), rvc(class_weight=value), C, Y)
 
 
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_too_little_memory_is_refused_in_bytes(cls):
     # The user gave bytes; "0 MB" of both would tell nothing.
-    refused(ValueError, r"[1-9]\d* .*memory limit is 1000\b", cls(memory_limit=1000), C, Y)
+    refused(ValueError, r"[1-9]\d* .*memory limit is 1000\b", papers(cls, memory_limit=1000), C, Y)
 
 
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_a_parameter_that_the_kernel_does_not_have_is_not_looked_at(cls):
-    expected = cls(kernel="linear").fit(C, Y).predict(C)
-    assert_array_equal(cls(kernel="linear", gamma=-1.0, degree=0, shape=0.0).fit(C, Y).predict(C), expected)
+    expected = papers(cls, kernel="linear").fit(C, Y).predict(C)
+    assert_array_equal(papers(cls, kernel="linear", gamma=-1.0, degree=0, shape=0.0).fit(C, Y).predict(C), expected)
 
 
 @pytest.mark.parametrize("settings", [{}, {"kernel": "precomputed"}, {"basis": "given"}])
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_bad_rows_to_predict(cls, settings):
     rows = {"precomputed": C @ C.T}.get(settings.get("kernel"), C)
-    model = cls(**settings).fit(rows, Y)
+    model = papers(cls, **settings).fit(rows, Y)
     n = rows.shape[1]
     cases = [
         (rows[:, :-1], f"X has {n - 1} features, but {cls.__name__} is expecting {n} features"),
@@ -231,7 +231,7 @@ def test_bad_rows_to_predict(cls, settings):
 
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_not_fitted(cls, tmp_path):
-    model = cls(kernel="linear")
+    model = papers(cls, kernel="linear")
     calls = [lambda: model.predict(C), lambda: model.score(C, Y), lambda: model.save(tmp_path / "model.json")]
     calls += [lambda: model.covariance_, lambda: model.coef_, lambda: model.weight_precision_]
     if cls is RVC:
@@ -251,7 +251,7 @@ def test_not_fitted(cls, tmp_path):
     ],
 )
 def test_bad_kernel_matrices(match, matrix):
-    refused(ValueError, match, RVR(kernel="precomputed"), matrix, T)
+    refused(ValueError, match, rvr(kernel="precomputed"), matrix, T)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_bad_kernel_matrices(match, matrix):
     ],
 )
 def test_bad_kernel_functions(error, match, kernel):
-    refused(error, match, RVR(kernel=kernel), X, T)
+    refused(error, match, rvr(kernel=kernel), X, T)
 
 
 def test_a_kernel_function_that_fails_in_predict():
@@ -275,7 +275,7 @@ def test_a_kernel_function_that_fails_in_predict():
     def kernel(a, b):
         return np.exp(-0.1 * (a - b.T) ** 2) * (1.0 if good else np.nan)
 
-    model = RVR(kernel=kernel).fit(X, T)
+    model = rvr(kernel=kernel).fit(X, T)
     good = False
     with pytest.raises(ValueError, match="something else than finite"):
         model.predict(X)
@@ -285,8 +285,8 @@ def test_what_the_callback_raises_is_raised():
     def callback(record):
         raise KeyError("mine")
 
-    refused(KeyError, "mine", RVR(callback=callback), X, T)
-    refused(TypeError, "not callable", RVR(callback=3), X, T)
+    refused(KeyError, "mine", rvr(callback=callback), X, T)
+    refused(TypeError, "not callable", rvr(callback=3), X, T)
 
 
 # Odd data with a defined result.
@@ -313,7 +313,7 @@ def check_alive(model, rows, tmp_path):
 @SCHEMES
 @pytest.mark.parametrize("value", [0.0, 1.0, -7.0, 1e6, 1e-6])
 def test_a_constant_target_gives_the_intercept_alone(inference, value, tmp_path):
-    model = RVR(gamma=0.1, inference=inference).fit(X, np.full(60, value))
+    model = rvr(gamma=0.1, inference=inference).fit(X, np.full(60, value))
     assert len(model.relevance_) == 0
     assert model.relevance_vectors_.shape == (0, 1)
     assert model.dual_coef_.shape == (1, 0)
@@ -325,7 +325,7 @@ def test_a_constant_target_gives_the_intercept_alone(inference, value, tmp_path)
 @SCHEMES
 @pytest.mark.parametrize("value", [0.0, 3.0])
 def test_a_constant_target_without_intercept(inference, value, tmp_path):
-    model = RVR(gamma=0.1, inference=inference, fit_intercept=False).fit(X, np.full(60, value))
+    model = rvr(gamma=0.1, inference=inference, fit_intercept=False).fit(X, np.full(60, value))
     assert_allclose(model.predict(X), value, atol=0.01)
     check_alive(model, X, tmp_path)
 
@@ -335,7 +335,7 @@ def test_a_constant_target_without_intercept(inference, value, tmp_path):
 def test_pure_noise_gives_the_intercept_alone(external, tmp_path):
     rows, _ = surface(200)
     target = 5.0 + np.random.default_rng(1).standard_normal(200)
-    model = RVR(kernel="precomputed").fit(rows @ rows.T, target) if external else RVR(kernel="linear").fit(rows, target)
+    model = rvr(kernel="precomputed").fit(rows @ rows.T, target) if external else rvr(kernel="linear").fit(rows, target)
     assert len(model.relevance_) == 0
     assert model.intercept_ == pytest.approx(target.mean(), rel=1e-2)
     assert model.noise_variance_ == pytest.approx(target.var(), rel=1e-2)
@@ -348,7 +348,7 @@ def test_a_kernel_function_and_no_relevance_vector():
         assert len(a) > 0 and len(b) > 0
         return a @ b.T
 
-    model = RVR(kernel=kernel).fit(X, np.full(60, 2.0))
+    model = rvr(kernel=kernel).fit(X, np.full(60, 2.0))
     assert len(model.relevance_) == 0
     assert_allclose(model.predict(X), 2.0, rtol=1e-6)
 
@@ -356,7 +356,7 @@ def test_a_kernel_function_and_no_relevance_vector():
 @SCHEMES
 def test_pure_noise_classes(inference, tmp_path):
     rows, _ = surface(60)
-    model = RVC(inference=inference).fit(rows, np.random.default_rng(1).integers(0, 2, 60))
+    model = rvc(inference=inference).fit(rows, np.random.default_rng(1).integers(0, 2, 60))
     check_alive(model, rows, tmp_path)
 
 
@@ -364,16 +364,16 @@ def test_pure_noise_classes(inference, tmp_path):
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_constant_features(cls, inference, tmp_path):
     rows = np.column_stack([C, np.full(80, 3.0)])
-    model = cls(gamma=0.3, inference=inference).fit(rows, Y)
+    model = papers(cls, gamma=0.3, inference=inference).fit(rows, Y)
     assert model.report_["repairs"]["constant_features"] == [2]
-    assert_array_equal(model.relevance_, cls(gamma=0.3, inference=inference).fit(C, Y).relevance_)
+    assert_array_equal(model.relevance_, papers(cls, gamma=0.3, inference=inference).fit(C, Y).relevance_)
     check_alive(model, rows, tmp_path)
 
 
 @SCHEMES
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_all_rows_equal(cls, inference, tmp_path):
-    model = cls(inference=inference).fit(np.ones((80, 2)), Y)
+    model = papers(cls, inference=inference).fit(np.ones((80, 2)), Y)
     assert len(model.relevance_) <= 1
     out = model.predict(np.ones((3, 2))) if cls is RVR else model.predict_proba(np.ones((3, 2)))
     # The prior of the intercept draws the mean a little towards zero.
@@ -383,7 +383,7 @@ def test_all_rows_equal(cls, inference, tmp_path):
 
 @SCHEMES
 def test_every_row_in_both_classes(inference, tmp_path):
-    model = RVC(inference=inference).fit(np.vstack([C, C]), np.append(Y, 1 - Y))
+    model = rvc(inference=inference).fit(np.vstack([C, C]), np.append(Y, 1 - Y))
     assert_allclose(model.predict_proba(C), 0.5, atol=1e-6)
     check_alive(model, C, tmp_path)
 
@@ -394,22 +394,22 @@ def test_every_row_twice_is_a_weight_of_two(cls, inference):
     target = T if cls is RVR else Y
     rows = X if cls is RVR else C
     own = {"gamma": 0.2, "inference": inference}
-    twice = cls(**own).fit(np.vstack([rows, rows]), np.append(target, target))
-    weight = cls(**own).fit(rows, target, np.full(len(rows), 2.0))
+    twice = papers(cls, **own).fit(np.vstack([rows, rows]), np.append(target, target))
+    weight = papers(cls, **own).fit(rows, target, np.full(len(rows), 2.0))
     assert_array_equal(twice.relevance_, weight.relevance_)
     assert_array_equal(twice.dual_coef_, weight.dual_coef_)
     assert_array_equal(twice.alpha_, weight.alpha_)
     assert_array_equal(twice.covariance_, weight.covariance_)
     assert_array_equal(twice.predict(rows), weight.predict(rows))
     assert twice.report_["repairs"]["merged_rows"] == len(rows)
-    assert cls(**own).fit(rows, target).log_evidence_ != weight.log_evidence_
+    assert papers(cls, **own).fit(rows, target).log_evidence_ != weight.log_evidence_
 
 
 @SCHEMES
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_separable_classes(kernel, inference, tmp_path):
     rows = 0.1 * C + 3.0 * (2.0 * Y[:, np.newaxis] - 1.0)
-    model = RVC(kernel=kernel, inference=inference).fit(rows, Y)
+    model = rvc(kernel=kernel, inference=inference).fit(rows, Y)
     assert model.score(rows, Y) == 1.0
     assert np.all(np.isfinite(model.predict_log_proba(rows * 100.0)))
     check_alive(model, rows, tmp_path)
@@ -419,7 +419,7 @@ def test_separable_classes(kernel, inference, tmp_path):
 @pytest.mark.parametrize("target", [np.sinc(X[:, 0] / np.pi), K[:, 30]], ids=["sinc", "one kernel"])
 def test_targets_free_of_noise(inference, target, tmp_path):
     with pytest.warns(ConvergenceWarning, match="RVR: the target seems free of noise"):
-        model = RVR(gamma=0.1, inference=inference).fit(X, target)
+        model = rvr(gamma=0.1, inference=inference).fit(X, target)
     # The noise precision has a cap of 1e6 over the variance of the target.
     assert model.report_["repairs"]["noise_capped"]
     assert model.noise_variance_ >= 0.99e-6 * target.var()
@@ -429,18 +429,18 @@ def test_targets_free_of_noise(inference, target, tmp_path):
 
 @SCHEMES
 def test_an_outlier_of_a_hundred_million(inference, tmp_path):
-    model = RVR(gamma=0.1, inference=inference).fit(X, put(T, 7, 1e8))
+    model = rvr(gamma=0.1, inference=inference).fit(X, put(T, 7, 1e8))
     # It is noise, or a kernel at it: the other rows are not explained any better.
     assert 1e-3 * 1e16 / 60 < model.noise_variance_ < 1e16 / 30
     check_alive(model, X, tmp_path)
-    check_alive(RVR(inference=inference).fit(put(X, (7, 0), 1e8), T), X, tmp_path)
+    check_alive(rvr(inference=inference).fit(put(X, (7, 0), 1e8), T), X, tmp_path)
 
 
 @SCHEMES
 @pytest.mark.parametrize("unit", [1e-150, 1e-6, 1e6, 1e9])
 def test_units_of_the_target(inference, unit, tmp_path):
-    plain = RVR(gamma=0.1, inference=inference).fit(X, T)
-    model = RVR(gamma=0.1, inference=inference).fit(X, T * unit)
+    plain = rvr(gamma=0.1, inference=inference).fit(X, T)
+    model = rvr(gamma=0.1, inference=inference).fit(X, T * unit)
     assert_array_equal(model.relevance_, plain.relevance_)
     mean, std = model.predict(X, return_std=True)
     expected_mean, expected_std = plain.predict(X, return_std=True)
@@ -451,12 +451,12 @@ def test_units_of_the_target(inference, unit, tmp_path):
 
 @pytest.mark.parametrize("unit", [1e-200, 1e200])
 def test_units_beyond_64_bits_are_refused(unit):
-    refused(ValueError, "leaves the range of 64-bit numbers; rescale the data", RVR(gamma=0.1), X, T * unit)
+    refused(ValueError, "leaves the range of 64-bit numbers; rescale the data", rvr(gamma=0.1), X, T * unit)
 
 
 def test_a_level_of_a_million(tmp_path):
     """The intercept takes it up; only its own prior sees how large it is."""
-    plain, model = RVR(gamma=0.1).fit(X, T), RVR(gamma=0.1).fit(X, T + 1e6)
+    plain, model = rvr(gamma=0.1).fit(X, T), rvr(gamma=0.1).fit(X, T + 1e6)
     assert model.intercept_ == pytest.approx(1e6, rel=1e-5)
     assert_allclose(model.predict(X) - 1e6, plain.predict(X), atol=0.1)
     assert model.noise_variance_ == pytest.approx(plain.noise_variance_, rel=0.2)
@@ -468,19 +468,19 @@ def test_a_level_of_a_million(tmp_path):
 @pytest.mark.parametrize("unit", [1e6, 1e-6])
 def test_units_of_the_features(cls, inference, unit):
     rows, target = (X, T) if cls is RVR else (C, Y)
-    plain = cls(gamma=0.1, inference=inference).fit(rows, target)
-    model = cls(gamma=0.1 / unit**2, inference=inference).fit(rows * unit, target)
+    plain = papers(cls, gamma=0.1, inference=inference).fit(rows, target)
+    model = papers(cls, gamma=0.1 / unit**2, inference=inference).fit(rows * unit, target)
     assert_array_equal(model.relevance_, plain.relevance_)
     assert_allclose(model.dual_coef_, plain.dual_coef_, rtol=1e-6, atol=1e-8 * np.abs(plain.dual_coef_).max())
     # gamma="scale" follows by itself.
-    scaled = cls(inference=inference).fit(rows * unit, target)
-    assert_array_equal(scaled.relevance_, cls(inference=inference).fit(rows, target).relevance_)
+    scaled = papers(cls, inference=inference).fit(rows * unit, target)
+    assert_array_equal(scaled.relevance_, papers(cls, inference=inference).fit(rows, target).relevance_)
 
 
 @pytest.mark.parametrize("kernel", ["poly", "linear", "linear_spline"])
 def test_features_beyond_64_bits_are_refused(kernel):
     match = "leaves the range of 64-bit numbers; rescale the data"
-    refused(ValueError, match, RVR(kernel=kernel, gamma=1.0), X * 1e160, T)
+    refused(ValueError, match, rvr(kernel=kernel, gamma=1.0), X * 1e160, T)
 
 
 @pytest.mark.parametrize("cls", [RVR, RVC])
@@ -490,47 +490,47 @@ def test_weights_in_any_unit_give_a_model(cls, weight, tmp_path):
     weights = np.full(len(rows), weight)
     if weight < 1:
         with pytest.warns(UserWarning, match="learns almost nothing"):
-            model = cls(gamma=0.1).fit(rows, target, weights)
+            model = papers(cls, gamma=0.1).fit(rows, target, weights)
     else:
-        model = cls(gamma=0.1).fit(rows, target, weights)
+        model = papers(cls, gamma=0.1).fit(rows, target, weights)
     check_alive(model, rows, tmp_path)
 
 
 def test_one_row_of_large_weight(tmp_path):
-    model = RVR(gamma=0.1).fit(X, T, put(ONES, 3, 1e6))
+    model = rvr(gamma=0.1).fit(X, T, put(ONES, 3, 1e6))
     check_alive(model, X, tmp_path)
 
 
 @pytest.mark.filterwarnings("ignore:RVC. y has 2 classes in 2 rows:UserWarning")
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_two_rows(cls, tmp_path):
-    check_alive(cls().fit([[0.0], [1.0]], [0, 1]), [[0.5]], tmp_path)
+    check_alive(papers(cls).fit([[0.0], [1.0]], [0, 1]), [[0.5]], tmp_path)
 
 
 @pytest.mark.parametrize("cls", [RVC, SVC, NuSVC])
 def test_more_classes_than_a_fifth_of_the_rows_are_warned_of(cls):
     rows, y = C[:30], np.arange(30)
     with pytest.warns(UserWarning, match=rf"{cls.__name__}: y has 7 classes in 30 rows.* use a regressor") as caught:
-        cls().fit(rows, y % 7)
+        papers(cls).fit(rows, y % 7)
     # The warning points at the call of fit.
     assert all(str(w.filename).endswith("test_bad_input.py") for w in caught)
     # Six of them are not too many: any warning is an error here.
-    cls().fit(rows, y % 6)
+    papers(cls).fit(rows, y % 6)
 
 
 def test_whole_numbers_beyond_two_to_the_53_are_labels_of_their_own(tmp_path):
     for first in [7, 2**53, -(2**53) - 1]:
         y = first + (C[:, 0] > 0)
-        model = RVC().fit(C, y)
+        model = rvc().fit(C, y)
         assert model.classes_.tolist() == [first, first + 1]
         model.save(tmp_path / "m.json")
         assert np.mean(load(tmp_path / "m.json").predict(C) == y) > 0.9
     codes = np.where(C[:, 0] > 0, "007", "7")
-    assert RVC().fit(C, codes).classes_.tolist() == ["007", "7"]
+    assert rvc().fit(C, codes).classes_.tolist() == ["007", "7"]
 
 
 def test_one_row_against_all_others(tmp_path):
-    model = RVC().fit(C, np.arange(80) == 0)
+    model = rvc().fit(C, np.arange(80) == 0)
     check_alive(model, C, tmp_path)
 
 
@@ -538,7 +538,7 @@ def test_the_mean_of_the_targets_survives_a_pruned_intercept():
     v = np.random.default_rng(3).uniform(size=2000)[:500]
     for variance in ["posterior", "healed"]:
         with pytest.warns(ConvergenceWarning, match="free of noise"):
-            model = RVR(variance=variance).fit(v[:, np.newaxis], v)
+            model = rvr(variance=variance).fit(v[:, np.newaxis], v)
         assert model.intercept_ == 0.0
         kernel = rbf_kernel(v[:, np.newaxis], model.relevance_vectors_, gamma=model.gamma_)
         stacked = np.vstack([kernel / np.sqrt(model.noise_variance_), np.diag(np.sqrt(model.alpha_))])
@@ -551,7 +551,7 @@ def test_the_mean_of_the_targets_survives_a_pruned_intercept():
 
 
 def test_nothing_found_is_warned_of_and_says_what_to_try():
-    for estimator, target in [(RVR(gamma=1e-18), X[:, 0]), (RVC(gamma=1e-18), Y)]:
+    for estimator, target in [(rvr(gamma=1e-18), X[:, 0]), (rvc(gamma=1e-18), Y)]:
         with pytest.warns(ConvergenceWarning, match="constant.*Standardise the features") as told:
             model = estimator.fit(X, target) if target is not Y else estimator.fit(C, Y)
         assert len(told) == 1 and 'gamma="evidence"' in str(told[0].message)

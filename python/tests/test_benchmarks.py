@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from relvec import RVC, RVR
+from support import rvc, rvr
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 GAMMA = 0.5
@@ -43,7 +43,7 @@ def test_evidence_of_a_regression_is_that_of_relvec(rows):
     from evidence import Gaussian
 
     X, t = rows
-    model = RVR(gamma=GAMMA).fit(X, t)
+    model = rvr(gamma=GAMMA).fit(X, t)
     Phi, alpha = design(model, X)
     own = Gaussian(Phi, t)
     beta = 1 / model.noise_variance_
@@ -59,7 +59,7 @@ def test_evidence_of_classes_is_that_of_relvec(rows):
     from evidence import Laplace
 
     X, t = rows
-    model = RVC(gamma=GAMMA).fit(X, (t > 0.3 * np.cos(5 * t)).astype(int))
+    model = rvc(gamma=GAMMA).fit(X, (t > 0.3 * np.cos(5 * t)).astype(int))
     y = (t > 0.3 * np.cos(5 * t)).astype(float)
     Phi, alpha = design(model, X)
     assert Laplace(Phi, y)(alpha) == pytest.approx(model.log_evidence_, abs=1e-6)
@@ -112,7 +112,7 @@ def test_draws_are_compared_pair_by_pair():
     data = friedman_data(60, 3)
     assert not np.array_equal(data.X, friedman_data(60, 4).X)
     found = compare("regression", data, (Entry("relvec"),))
-    model = RVR(gamma=data.gamma).fit(data.X, data.t)
+    model = rvr(gamma=data.gamma).fit(data.X, data.t)
     assert found["relvec"][1] == model.log_evidence_
     off = data.center + data.scale * model.predict(data.X_test) - data.truth
     assert found["relvec"][0] == pytest.approx(np.sqrt(np.mean(off**2)))

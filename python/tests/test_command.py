@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import relvec
-from relvec import RVC, RVR
-from support import GOLDEN
+from support import GOLDEN, rvc, rvr
 
 CASES = [
     "reg_sinc_gauss_n40",
@@ -55,13 +54,14 @@ def test_python_and_the_command_write_the_same_model(case, tmp_path):
     table, kernel, gamma = golden(case)
     classes = case.startswith("cls")
     args = ["--target", "t", "--task", "classify" if classes else "regress", "--no-standardize", "--kernel", kernel]
+    args += ["--preset", "tipping2001"]
     if gamma is not None:
         args += ["--set", f"kernel.gamma={json.dumps(gamma)}"]
     run = command("fit", GOLDEN / f"{case}.csv", *args, "-o", tmp_path / "command.json")
     assert run.returncode == 0, run.stderr
 
     X, t = table.drop(columns="t"), table["t"]
-    model = RVC(kernel) if classes else RVR(kernel)
+    model = rvc(kernel) if classes else rvr(kernel)
     model.set_params(**({} if gamma is None else {"gamma": gamma}))
     model.fit(X, t.astype(int) if classes else t).save(tmp_path / "python.json")
     assert (tmp_path / "python.json").read_bytes() == (tmp_path / "command.json").read_bytes()
@@ -103,7 +103,7 @@ def test_a_model_that_standardises(tmp_path):
 
 def test_a_model_without_feature_names(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 2))
-    model = RVR().fit(X, X[:, 0])
+    model = rvr().fit(X, X[:, 0])
     model.save(tmp_path / "m.json")
     np.savetxt(tmp_path / "d.csv", X, delimiter=",", header="p,q", comments="", fmt="%.17g")
     run = command("predict", "m.json", "d.csv", "-o", "p.csv", cwd=tmp_path)
@@ -115,7 +115,7 @@ def test_a_model_without_feature_names(tmp_path):
 
 def test_an_external_kernel_is_for_who_computes_it(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 2))
-    RVR(lambda a, b: np.exp(-((a[:, None] - b[None]) ** 2).sum(-1))).fit(X, X[:, 0]).save(tmp_path / "m.json")
+    rvr(lambda a, b: np.exp(-((a[:, None] - b[None]) ** 2).sum(-1))).fit(X, X[:, 0]).save(tmp_path / "m.json")
     (tmp_path / "d.csv").write_text("p,q\n1,2\n")
     run = command("predict", "m.json", "d.csv", "-o", "p.csv", cwd=tmp_path)
     assert run.returncode == 1 and "external" in run.stderr
@@ -142,7 +142,7 @@ def test_ctrl_c_ends_the_command(tmp_path):
     header = ",".join("abcdefghijy")
     np.savetxt(tmp_path / "d.csv", np.column_stack([X, y]), delimiter=",", header=header, comments="")
     path = Path(sys.executable).parent / "relvec"
-    words = [str(path), "fit", "d.csv", "--target", "y", "-o", "m.json"]
+    words = [str(path), "fit", "d.csv", "--target", "y", "--preset", "tipping2001", "-o", "m.json"]
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
         run.stderr.readline()  # the fit has begun
         time.sleep(0.2)

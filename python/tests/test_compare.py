@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import relvec
 from numpy.testing import assert_allclose
-from relvec import RVC, RVR, SVC, SVR, compare
+from relvec import SVC, SVR, compare
 from relvec import _compare as inner
 from scipy import stats
 from sklearn import metrics
@@ -20,7 +20,7 @@ from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegres
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from support import surface, two_classes
+from support import rvc, rvr, surface, two_classes
 
 QUICK = {"gamma": [0.3, 1.0], "c": [1.0, 10.0]}
 X, T = surface(80)
@@ -119,7 +119,7 @@ def test_the_target_is_in_any_units():
 
 def test_any_estimator():
     frame = pd.DataFrame(X, columns=["a", "b"])
-    search = GridSearchCV(make_pipeline(StandardScaler(), RVR()), {"rvr__gamma": [0.3, 1.0]}, cv=3)
+    search = GridSearchCV(make_pipeline(StandardScaler(), rvr()), {"rvr__gamma": [0.3, 1.0]}, cv=3)
     target = TransformedTargetRegressor(SVR(C=10.0), transformer=StandardScaler())
     select = RFE(LinearRegression(), n_features_to_select=1)
     machines = {"search": search, "target": target, "select": select, "ridge": BayesianRidge(), "own": "rvm"}
@@ -134,7 +134,7 @@ def test_any_estimator():
 
 
 def test_classifiers_without_probabilities_have_errors_only():
-    table = compare(U, C, [RidgeClassifier(), SVC(), GaussianProcessClassifier(), RVC(), DummyClassifier()], cv=3)
+    table = compare(U, C, [RidgeClassifier(), SVC(), GaussianProcessClassifier(), rvc(), DummyClassifier()], cv=3)
     assert list(table.index) == ["RidgeClassifier", "SVC", "GaussianProcessClassifier", "RVC", "DummyClassifier"]
     assert list(table["log_loss"].isna()) == [True, True, False, False, False]
     assert list(table["kernels"].isna()) == [True, False, True, False, True]
@@ -163,9 +163,9 @@ def test_the_task():
     [
         ({"machines": ["tree"]}, "unknown machine 'tree'; known: 'rvm', 'rvm evidence', 'vrvm', 'svm'"),
         ({"machines": []}, "no machine"),
-        ({"machines": [RVR(), RVR(gamma=1.0)]}, "two machines are called 'RVR': give a dict"),
-        ({"machines": [RVR(), RVC()]}, "'RVC' is a classifier and 'RVR' a regressor"),
-        ({"machines": [RVR()], "task": "classify"}, "'RVR' is for the other task"),
+        ({"machines": [rvr(), rvr(gamma=1.0)]}, "two machines are called 'RVR': give a dict"),
+        ({"machines": [rvr(), rvc()]}, "'RVC' is a classifier and 'RVR' a regressor"),
+        ({"machines": [rvr()], "task": "classify"}, "'RVR' is for the other task"),
         ({"task": "cluster"}, "task='cluster'"),
         ({"cv": 1}, "cv=1"),
         ({"cv": 81}, "there are 80 rows only"),

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from relvec import RVC, RVR, SVC, NuSVC, load
+from relvec import SVC, NuSVC, load
 from sklearn.datasets import load_iris
 from sklearn.metrics import RocCurveDisplay, log_loss, roc_auc_score
+from support import rvc, rvr
 
 ALIKE = 1.0 - np.eye(2)
 
@@ -20,18 +21,18 @@ def clouds(sizes, seed=0):
 @pytest.fixture(scope="module")
 def two():
     X, y = clouds([90, 30])
-    return RVC(gamma=0.3).fit(X, y), X, y
+    return rvc(gamma=0.3).fit(X, y), X, y
 
 
 def machines():
     X, y = clouds([60, 40, 20], 1)
     for own in [
-        RVC(gamma=0.3),
-        RVC(gamma=0.3, multi_class="one_vs_rest"),
-        RVC(gamma=0.3, multi_class="one_vs_one"),
+        rvc(gamma=0.3),
+        rvc(gamma=0.3, multi_class="one_vs_rest"),
+        rvc(gamma=0.3, multi_class="one_vs_one"),
         SVC(gamma=0.3, probability=True),
         NuSVC(nu=0.3, gamma=0.3, probability=True),
-        RVC(kernel=lambda A, B: np.exp(-0.3 * ((A[:, np.newaxis] - B) ** 2).sum(axis=2))),
+        rvc(kernel=lambda A, B: np.exp(-0.3 * ((A[:, np.newaxis] - B) ** 2).sum(axis=2))),
     ]:
         yield own.fit(X, y), X, y
 
@@ -69,7 +70,7 @@ def test_a_plain_decision_is_the_prediction(two):
 def test_the_right_prior_helps():
     X, y = clouds([150, 150], 2)
     test, truth = clouds([1800, 200], 3)
-    model = RVC(gamma=0.3).fit(X, y)
+    model = rvc(gamma=0.3).fit(X, y)
     prior = {"a": 0.9, "b": 0.1}
     assert log_loss(truth, model.predict_proba(test, prior=prior)) < 0.8 * log_loss(truth, model.predict_proba(test))
     wrong = [np.mean(model.decide(test, prior=p).labels != truth) for p in (prior, None)]
@@ -79,11 +80,11 @@ def test_the_right_prior_helps():
 def test_priors_of_training_count_weights():
     X, y = clouds([40, 20], 4)
     weights = np.where(y == "a", 1.0, 3.0)
-    assert_allclose(RVC(gamma=0.3).fit(X, y, weights).class_prior_, [0.4, 0.6])
-    assert_allclose(RVC(gamma=0.3, class_weight="balanced").fit(X, y).class_prior_, [0.5, 0.5])
+    assert_allclose(rvc(gamma=0.3).fit(X, y, weights).class_prior_, [0.4, 0.6])
+    assert_allclose(rvc(gamma=0.3, class_weight="balanced").fit(X, y).class_prior_, [0.5, 0.5])
     # Platt's sigmoids do not know of the weights of classes.
     assert_allclose(SVC(gamma=0.3, class_weight="balanced").fit(X, y).class_prior_, [2 / 3, 1 / 3])
-    assert not hasattr(RVR().fit(X, X[:, 0]), "class_prior_")
+    assert not hasattr(rvr().fit(X, X[:, 0]), "class_prior_")
 
 
 def test_costs(two):
@@ -149,7 +150,7 @@ def test_what_is_refused(two, asked, text):
 def test_machines_without_probabilities_do_not_decide():
     X, y = clouds([30, 30], 5)
     model = SVC().fit(X, y)
-    assert not hasattr(model, "decide") and not hasattr(RVR(), "decide")
+    assert not hasattr(model, "decide") and not hasattr(rvr(), "decide")
     assert hasattr(SVC(probability=True), "decide")
 
 
@@ -171,6 +172,6 @@ def test_curves_of_scikit_learn_take_our_estimators(two):
 
 def test_numbers_as_classes():
     X, y = load_iris(return_X_y=True)
-    model = RVC(gamma=0.3).fit(X, y)
+    model = rvc(gamma=0.3).fit(X, y)
     by_name = model.decide(X, prior={np.int64(2): 0.5, 0: 0.25, 1.0: 0.25})
     assert_array_equal(by_name.probabilities, model.predict_proba(X, prior=[0.25, 0.25, 0.5]))

@@ -50,7 +50,7 @@ def test_there_are_examples():
         assert ">>> " in getattr(relvec, name).__doc__
 
 
-@pytest.mark.parametrize("name", [*PUBLIC, *METHODS])
+@pytest.mark.parametrize("name", [*PUBLIC, *METHODS, "relvec.presets.tipping2001"])
 def test_docstrings_are_complete(name):
     errors = [(code, text) for code, text in validate(name)["errors"] if code not in NOT_ASKED]
     assert not errors
@@ -88,7 +88,8 @@ def test_attributes_are_those_of_a_fit(cls):
     X, y = two_classes()
     frame = pd.DataFrame(X, columns=["a", "b"])
     # Only some kernels have the one, only the linear one has the other.
-    one, other = cls(gamma="evidence-ard").fit(frame, y), cls(kernel="linear").fit(frame, y)
+    own = {"weight_prior": "ard"} if cls is RVR else {}
+    one, other = cls(gamma="evidence-ard", **own).fit(frame, y), cls(kernel="linear").fit(frame, y)
     more = [cls(kernel=kernel, coef0=1.0, degree=2).fit(frame, y) for kernel in ("poly", "rational_quadratic")]
     assert described == {name for name in vars(one) if name.endswith("_")} | {
         "coef0_",

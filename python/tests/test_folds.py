@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import relvec
-from relvec import RVC, RVR, SVC, SVR, NuSVC
+from relvec import RVC, SVC, SVR, NuSVC
+from sklearn.base import clone
 from sklearn.ensemble import AdaBoostRegressor
 from sklearn.metrics import log_loss
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
+from support import rvc, rvr
 
 ROWS = np.arange(1000)
 SPREAD = ROWS * 7919 % 1000 / 1000.0
@@ -36,8 +38,8 @@ def test_probabilities_of_repeated_rows_are_as_good_as_those_of_scikit_learn() -
 
 @pytest.mark.parametrize("sparsity", [0.0, "cv"])
 def test_fold_errors_of_repeated_rows_are_those_of_outer_folds(sparsity: Any) -> None:
-    own = RVC(folds=5, sparsity=sparsity).fit(BITS, OF_BITS).report_["validation"]
-    outer = 1 - cross_val_score(RVC(), BITS, OF_BITS, cv=StratifiedKFold(5, shuffle=True, random_state=0)).mean()
+    own = rvc(folds=5, sparsity=sparsity).fit(BITS, OF_BITS).report_["validation"]
+    outer = 1 - cross_val_score(rvc(), BITS, OF_BITS, cv=StratifiedKFold(5, shuffle=True, random_state=0)).mean()
     assert own["rows"] == 1000
     assert own["error_rate"] == pytest.approx(outer, abs=0.005)
 
@@ -45,9 +47,9 @@ def test_fold_errors_of_repeated_rows_are_those_of_outer_folds(sparsity: Any) ->
 def test_fold_errors_of_repeated_inputs_are_those_of_outer_folds() -> None:
     X = (ROWS[:200] % 10).astype(float)[:, None]
     y = 3 * np.sin(X[:, 0]) + 1.7 * (ROWS[:200] * 7919 % 200 / 200 - 0.5)
-    own = RVR(gamma=3.0, folds=5).fit(X, y).report_["validation"]["rmse"]
+    own = rvr(gamma=3.0, folds=5).fit(X, y).report_["validation"]["rmse"]
     folds = KFold(5, shuffle=True, random_state=0)
-    outer = -cross_val_score(RVR(gamma=3.0), X, y, cv=folds, scoring="neg_mean_squared_error").mean()
+    outer = -cross_val_score(rvr(gamma=3.0), X, y, cv=folds, scoring="neg_mean_squared_error").mean()
     assert own == pytest.approx(np.sqrt(outer), rel=0.05)
 
 
@@ -56,9 +58,9 @@ def test_weights_are_copies_in_folds() -> None:
     X, y = BITS[:300, :3], OF_BITS[:300]
     rows, counts = np.unique(np.column_stack([X, y]), axis=0, return_counts=True)
     fits = [
-        RVC(folds=4).fit(X, y),
-        RVC(folds=4).fit(X[order], y[order]),
-        RVC(folds=4).fit(rows[:, :3], rows[:, 3], sample_weight=counts),
+        rvc(folds=4).fit(X, y),
+        rvc(folds=4).fit(X[order], y[order]),
+        rvc(folds=4).fit(rows[:, :3], rows[:, 3], sample_weight=counts),
     ]
     scores = [{**fit.report_["validation"], "seconds": 0.0} for fit in fits]
     assert scores[0] == scores[1] == scores[2]
@@ -70,7 +72,7 @@ def test_weights_are_copies_in_folds() -> None:
     assert sigmoids[0].probA_ == sigmoids[1].probA_ == sigmoids[2].probA_
 
 
-@pytest.mark.parametrize("model", [RVR(sparsity="cv"), RVR(calibrate=True), RVC(sparsity="cv")])
+@pytest.mark.parametrize("model", [rvr(sparsity="cv"), rvr(calibrate=True), rvc(sparsity="cv")])
 def test_four_rows_have_as_many_folds_as_they_allow(model: Any) -> None:
     X = np.arange(4.0)[:, None]
     model.fit(X, [0, 0, 1, 1] if isinstance(model, RVC) else [0.0, 1.0, 0.5, 2.0])
@@ -82,11 +84,11 @@ def test_an_error_names_the_parameter_that_asks_for_cross_validation() -> None:
     with pytest.raises(
         ValueError, match=r'^sparsity = "cv": expected a number: cross-validation needs at least 2 rows of'
     ):
-        RVC(sparsity="cv").fit(X, [0, 1, 1, 1])
+        rvc(sparsity="cv").fit(X, [0, 1, 1, 1])
     with pytest.raises(
         ValueError, match=r"^folds = 5: expected at most as many folds as there are rows \(there are 4\)$"
     ):
-        RVR(folds=5, calibrate=True).fit(X, [0.0, 1.0, 0.5, 2.0])
+        rvr(folds=5, calibrate=True).fit(X, [0.0, 1.0, 0.5, 2.0])
 
 
 def test_probabilities_of_few_rows_agree_with_predict_and_are_warned_of() -> None:
@@ -114,14 +116,12 @@ def test_weights_that_count_as_one_row_are_warned_of() -> None:
     X = np.linspace(0, 5, 200)[:, None]
     y = np.sin(X[:, 0])
     text = r"the sample weights of 200 rows sum to 1\. .* multiply the weights by 200$"
-    for model, target in [(RVR(), y), (SVR(), y), (RVC(), y > 0), (SVC(), y > 0)]:
+    for model, target in [(rvr(), y), (SVR(), y), (rvc(), y > 0), (SVC(), y > 0)]:
         with pytest.warns(UserWarning, match=f"{type(model).__name__}: {text}"):
             model.fit(X, target, sample_weight=np.full(200, 1 / 200))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            type(model)().fit(
-                X[:50], target[:50] if target is y else np.arange(50) > 25, sample_weight=np.full(50, 0.5)
-            )
+            clone(model).fit(X[:50], target[:50] if target is y else np.arange(50) > 25, sample_weight=np.full(50, 0.5))
     # Boosting draws rows by weights that sum to 1, and does not pass them on.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -132,7 +132,7 @@ def test_a_weight_of_1e300_is_an_error() -> None:
     X = np.linspace(0, 5, 200)[:, None]
     weights = np.ones(200)
     weights[7] = 1e300
-    for model in (RVR(), SVR()):
+    for model in (rvr(), SVR()):
         with pytest.raises(ValueError, match=r"sample weight of row 7 is 1e300; .* expected a number from 0 to 2\^53"):
             model.fit(X, np.sin(X[:, 0]), sample_weight=weights)
 

@@ -9,9 +9,10 @@ import threading
 
 import numpy as np
 import pytest
-from relvec import RVC, RVR, SVC
+from relvec import SVC
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
+from support import rvc, rvr
 
 
 def problem(rows=400, features=3, seed=0):
@@ -32,7 +33,7 @@ rng = np.random.default_rng(0)
 rows, dictionary, scheme, machine, delay = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
 X = rng.uniform(-2, 2, size=(rows, 6))
 t = np.sin(3 * X).sum(axis=1) + 0.5 * rng.normal(size=rows)
-model = (RVR if machine == "rvr" else RVC)(inference=scheme, gamma=1.0)
+model = (RVR if machine == "rvr" else RVC)(inference=scheme, gamma=1.0, sparsity=0.0)
 model.fit(X[:30], t[:30] if machine == "rvr" else t[:30] > 0)  # fitted before: must be forgotten
 model.set_params(dictionary=dictionary)
 sent = []
@@ -83,7 +84,7 @@ rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, size=(500, 3))
 t = np.sin(3 * X).sum(axis=1) + 0.5 * rng.normal(size=500)
 svr, svc = SVR(C=0.1, epsilon=0.0).fit(X, t), SVC(C=0.1, probability=True).fit(X, t > 0)
-rvr = RVR(inference="mackay", max_iter=2).fit(X, t)
+rvr = RVR(inference="mackay", max_iter=2, sparsity=0.0).fit(X, t)
 many = np.ascontiguousarray(np.broadcast_to(X[:1], (2_000_000, 3)))
 for method in (svr.predict, svc.decide, lambda rows: rvr.predict(rows, return_std=True)):
     start = time.process_time()
@@ -108,12 +109,12 @@ def test_ctrl_c_ends_a_prediction():
 def test_many_rows_are_predicted_as_few_are():
     X, t = problem(rows=300)
     new = np.random.default_rng(1).uniform(-2, 2, size=(70_000, 3))
-    model, y = RVR(gamma=1.0).fit(X, t), t > 0
+    model, y = rvr(gamma=1.0).fit(X, t), t > 0
     for predict in (
         lambda rows: np.column_stack(model.predict(rows, return_std=True)),
         SVC(gamma=1.0, probability=True).fit(X, y).predict_proba,
-        RVC(gamma=1.0).fit(X, y).decision_function,
-        RVR(gamma=1.0).fit(X, np.column_stack([t, -t])).predict,
+        rvc(gamma=1.0).fit(X, y).decision_function,
+        rvr(gamma=1.0).fit(X, np.column_stack([t, -t])).predict,
     ):
         # Blocks end elsewhere here.
         parts = [predict(new[start : start + 9_999]) for start in range(0, 70_000, 9_999)]
@@ -132,7 +133,7 @@ def test_other_threads_go_on():
     thread = threading.Thread(target=work)
     thread.start()
     before = count
-    model = RVR(n_jobs=1, time_limit=1.0, gamma=2.0)
+    model = rvr(n_jobs=1, time_limit=1.0, gamma=2.0)
     with pytest.warns(UserWarning, match="time_limit"):
         model.fit(*problem(3000, 6))
     after = count
@@ -144,8 +145,8 @@ def test_other_threads_go_on():
 
 def test_fits_in_two_threads_at_once():
     X, t = problem()
-    alone = RVR(gamma=0.5).fit(X, t)
-    models = [RVR(gamma=0.5) for _ in range(2)]
+    alone = rvr(gamma=0.5).fit(X, t)
+    models = [rvr(gamma=0.5) for _ in range(2)]
     threads = [threading.Thread(target=model.fit, args=(X, t)) for model in models]
     for thread in threads:
         thread.start()
@@ -158,13 +159,13 @@ def test_fits_in_two_threads_at_once():
 def test_callback_sees_each_iteration():
     records = []
     X, t = problem()
-    model = RVR(gamma=0.5, callback=records.append).fit(X, t)
+    model = rvr(gamma=0.5, callback=records.append).fit(X, t)
     assert [r["iteration"] for r in records] == list(range(1, model.n_iter_ + 1))
     for key, trace in [("log_evidence", "log_evidence"), ("active", "active"), ("noise_std", "noise_std")]:
         np.testing.assert_array_equal([r[key] for r in records], model.report_[trace])
     assert all(b["seconds"] >= a["seconds"] for a, b in itertools.pairwise(records))
     classifier = []
-    RVC(callback=classifier.append).fit(X, t > 0)
+    rvc(callback=classifier.append).fit(X, t > 0)
     assert classifier[0]["noise_std"] is None
 
 
@@ -178,7 +179,7 @@ def test_callback_stops_the_fit(how):
         return False
 
     X, t = problem()
-    model = RVR(gamma=0.5, callback=stop).fit(X, t)  # no warning: it was asked for
+    model = rvr(gamma=0.5, callback=stop).fit(X, t)  # no warning: it was asked for
     assert model.n_iter_ == 5
     assert model.report_["status"] == "stopped"
     assert np.isfinite(model.predict(X)).all()
@@ -188,7 +189,7 @@ def test_callback_that_fails():
     def fail(record):
         raise ZeroDivisionError("from the callback")
 
-    model = RVR(callback=fail)
+    model = rvr(callback=fail)
     with pytest.raises(ZeroDivisionError, match="from the callback"):
         model.fit(*problem())
     with pytest.raises(NotFittedError):
@@ -197,15 +198,15 @@ def test_callback_that_fails():
 
 def test_verbose_prints(capsys):
     X, t = problem()
-    RVR(gamma=0.5).fit(X, t)
+    rvr(gamma=0.5).fit(X, t)
     assert capsys.readouterr().out == ""
-    RVR(gamma=0.5, verbose=1).fit(X, t)
+    rvr(gamma=0.5, verbose=1).fit(X, t)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("iteration 1: log evidence ")
     assert lines[-1].startswith("converged after ")
-    model = RVR(gamma=0.5, verbose=2).fit(X, t)
+    model = rvr(gamma=0.5, verbose=2).fit(X, t)
     assert len(capsys.readouterr().out.splitlines()) == model.n_iter_ + 1
-    RVC(verbose=1).fit(X, t > 0)
+    rvc(verbose=1).fit(X, t > 0)
     assert "noise" not in capsys.readouterr().out
 
 
@@ -218,12 +219,12 @@ def test_predict_in_a_forked_process():
     from relvec import RVR
     warnings.simplefilter("ignore", DeprecationWarning)
     X = np.linspace(-3, 3, 50)[:, None]
-    model = RVR(n_jobs=2).fit(X, np.sin(X[:, 0]))
+    model = RVR(gamma="scale", sparsity=0.0, n_jobs=2).fit(X, np.sin(X[:, 0]))
     model.predict(X)
     child = os.fork()
     if child == 0:
         model.predict(X)
-        RVR(n_jobs=2).fit(X, np.cos(X[:, 0]))
+        RVR(gamma="scale", sparsity=0.0, n_jobs=2).fit(X, np.cos(X[:, 0]))
         os._exit(7)
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """

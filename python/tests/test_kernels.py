@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from relvec import RVC, RVR
 from relvec._parameters import KERNELS
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from support import FORMULAS, PARAMETERS, sinc, surface, two_classes
+from support import FORMULAS, PARAMETERS, papers, rvr, sinc, surface, two_classes
 
 BOTH = pytest.mark.parametrize("cls", [RVR, RVC])
 SCHEMES = pytest.mark.parametrize("inference", ["sequential", "mackay"])
@@ -40,8 +40,8 @@ def check_same(one, other, rtol=1e-8):
 @BOTH
 def test_precomputed_is_the_built_in_kernel(cls, inference):
     X, y, new = data(cls)
-    built_in = cls(gamma=0.5, inference=inference).fit(X, y)
-    model = cls(kernel="precomputed", inference=inference).fit(rbf_kernel(X, gamma=0.5), y)
+    built_in = papers(cls, gamma=0.5, inference=inference).fit(X, y)
+    model = papers(cls, kernel="precomputed", inference=inference).fit(rbf_kernel(X, gamma=0.5), y)
     assert len(model.relevance_) > 0
     check_same(model, built_in)
     assert_allclose(outputs(model, rbf_kernel(new, X, gamma=0.5)), outputs(built_in, new), atol=1e-8)
@@ -58,9 +58,9 @@ def test_every_kernel_from_outside(kernel):
     def function(a, b):
         return FORMULAS[kernel](a, b, GAMMA)
 
-    built_in = RVR(kernel=kernel, gamma=GAMMA, inference="mackay", **PARAMETERS).fit(X, t)
-    matrix = RVR(kernel="precomputed", inference="mackay").fit(function(X, X), t)
-    called = RVR(kernel=function, inference="mackay").fit(X, t)
+    built_in = rvr(kernel=kernel, gamma=GAMMA, inference="mackay", **PARAMETERS).fit(X, t)
+    matrix = rvr(kernel="precomputed", inference="mackay").fit(function(X, X), t)
+    called = rvr(kernel=function, inference="mackay").fit(X, t)
     expected = np.array(outputs(built_in, new))
     assert_allclose(outputs(matrix, function(new, X)), expected, atol=1e-5)
     assert_allclose(outputs(called, new), expected, atol=1e-5)
@@ -69,7 +69,7 @@ def test_every_kernel_from_outside(kernel):
 @BOTH
 def test_only_active_columns_of_a_precomputed_kernel_are_read(cls):
     X, y, new = data(cls)
-    model = cls(kernel="precomputed").fit(rbf_kernel(X, gamma=0.5), y)
+    model = papers(cls, kernel="precomputed").fit(rbf_kernel(X, gamma=0.5), y)
     K = rbf_kernel(new, X, gamma=0.5)
     holes = np.full_like(K, np.nan)
     holes[:, model.relevance_] = K[:, model.relevance_]
@@ -85,8 +85,8 @@ def test_a_precomputed_kernel_need_not_be_symmetric():
     def kernel(a, b):
         return np.exp(-0.5 * (a[:, :1] - b[:, 0]) ** 2) * (1.0 + b[:, 1])
 
-    matrix = RVR(kernel="precomputed").fit(kernel(X, X), t)
-    called = RVR(kernel=kernel).fit(X, t)
+    matrix = rvr(kernel="precomputed").fit(kernel(X, X), t)
+    called = rvr(kernel=kernel).fit(X, t)
     assert_array_equal(matrix.relevance_, called.relevance_)
     assert_allclose(matrix.predict(kernel(new, X)), called.predict(new), atol=1e-8)
 
@@ -99,15 +99,15 @@ def test_weights_of_zero_remove_rows_and_columns_of_a_precomputed_kernel(cls, in
     weight[5::7] = 0.0
     kept = np.flatnonzero(weight)
     K, knew = rbf_kernel(X, gamma=0.5), rbf_kernel(new, X, gamma=0.5)
-    whole = cls(kernel="precomputed", inference=inference).fit(K, y, weight)
-    part = cls(kernel="precomputed", inference=inference).fit(K[np.ix_(kept, kept)], y[kept])
+    whole = papers(cls, kernel="precomputed", inference=inference).fit(K, y, weight)
+    part = papers(cls, kernel="precomputed", inference=inference).fit(K[np.ix_(kept, kept)], y[kept])
     assert_array_equal(whole.relevance_, kept[part.relevance_])
     assert_array_equal(whole.dual_coef_, part.dual_coef_)
     assert_array_equal(outputs(whole, knew), outputs(part, knew[:, kept]))
     # The same for a function and a built-in kernel.
     for kernel in (lambda a, b: rbf_kernel(a, b, gamma=0.5), "rbf"):
         own = {"kernel": kernel, "gamma": 0.5, "inference": inference}
-        whole, part = cls(**own).fit(X, y, weight), cls(**own).fit(X[kept], y[kept])
+        whole, part = papers(cls, **own).fit(X, y, weight), papers(cls, **own).fit(X[kept], y[kept])
         assert_array_equal(whole.relevance_, kept[part.relevance_])
         assert_array_equal(outputs(whole, new), outputs(part, new))
 
@@ -117,8 +117,8 @@ def test_duplicates_in_a_precomputed_kernel(cls):
     X, y, new = data(cls)
     # One matrix for both: another last digit may lead to another optimum.
     kernel, outer = rbf_kernel(X, gamma=0.5), rbf_kernel(new, X, gamma=0.5)
-    model = cls(kernel="precomputed").fit(np.tile(kernel, (2, 2)), np.append(y, y))
-    weighted = cls(kernel="precomputed").fit(kernel, y, np.full(60, 2.0))
+    model = papers(cls, kernel="precomputed").fit(np.tile(kernel, (2, 2)), np.append(y, y))
+    weighted = papers(cls, kernel="precomputed").fit(kernel, y, np.full(60, 2.0))
     # A relevance vector that is there twice is named by its first row.
     assert_array_equal(model.relevance_, weighted.relevance_)
     assert_allclose(outputs(model, np.tile(outer, 2)), outputs(weighted, outer), atol=1e-8)
@@ -128,8 +128,8 @@ def test_duplicates_in_a_precomputed_kernel(cls):
 @BOTH
 def test_a_function_is_the_built_in_kernel(cls, inference):
     X, y, new = data(cls)
-    built_in = cls(gamma=0.5, inference=inference).fit(X, y)
-    model = cls(kernel=lambda a, b: rbf_kernel(a, b, gamma=0.5), inference=inference).fit(X, y)
+    built_in = papers(cls, gamma=0.5, inference=inference).fit(X, y)
+    model = papers(cls, kernel=lambda a, b: rbf_kernel(a, b, gamma=0.5), inference=inference).fit(X, y)
     assert_array_equal(np.sort(model.relevance_), built_in.relevance_)
     assert_array_equal(model.relevance_vectors_, X[model.relevance_])
     assert_allclose(outputs(model, new), outputs(built_in, new), atol=1e-7)
@@ -138,8 +138,8 @@ def test_a_function_is_the_built_in_kernel(cls, inference):
 
 def test_a_function_of_scikit_learn():
     X, t, new = data(RVR)
-    model = RVR(kernel=laplacian_kernel).fit(X, t)
-    assert_allclose(model.predict(new), RVR(kernel="laplacian", gamma=0.5).fit(X, t).predict(new), atol=1e-7)
+    model = rvr(kernel=laplacian_kernel).fit(X, t)
+    assert_allclose(model.predict(new), rvr(kernel="laplacian", gamma=0.5).fit(X, t).predict(new), atol=1e-7)
 
 
 def test_a_function_sees_the_rows_as_they_are():
@@ -150,7 +150,7 @@ def test_a_function_sees_the_rows_as_they_are():
         return a @ b.T
 
     X, t, new = data(RVR)
-    model = RVR(kernel=kernel).fit(X, t)
+    model = rvr(kernel=kernel).fit(X, t)
     model.predict(new)
     assert seen == [((60, 2), (60, 2), np.float64), ((30, 2), (len(model.relevance_), 2), np.float64)]
 
@@ -160,8 +160,8 @@ def test_a_function_sees_the_rows_as_they_are():
 def test_a_given_design_matrix_is_the_same_columns(cls, inference):
     X, y, new = data(cls)
     Phi, new_phi = rbf_kernel(X, gamma=0.5), rbf_kernel(new, X, gamma=0.5)
-    built_in = cls(gamma=0.5, inference=inference).fit(X, y)
-    given = cls(basis="given", inference=inference).fit(Phi, y)
+    built_in = papers(cls, gamma=0.5, inference=inference).fit(X, y)
+    given = papers(cls, basis="given", inference=inference).fit(Phi, y)
     check_same(given, built_in)
     assert_allclose(outputs(given, new_phi), outputs(built_in, new), atol=1e-8)
     assert given.relevance_vectors_.size == 0
@@ -172,7 +172,7 @@ def test_a_given_design_matrix_of_few_columns():
     rng = np.random.default_rng(0)
     Phi = rng.standard_normal((200, 30))
     t = 3.0 * Phi[:, 4] - 2.0 * Phi[:, 17] + 0.1 * rng.standard_normal(200)
-    model = RVR(basis="given", kernel="not looked at").fit(Phi, t)
+    model = rvr(basis="given", kernel="not looked at").fit(Phi, t)
     assert set(model.relevance_) >= {4, 17}
     assert len(model.relevance_) < 10
     weights = dict(zip(model.relevance_.tolist(), model.dual_coef_[0], strict=True))
@@ -186,16 +186,16 @@ def test_values_of_gamma(cls):
     X, y, _ = data(cls)
     by_rule = {"scale": 1.0 / (2 * X.var()), "auto": 0.5}
     for rule, value in by_rule.items():
-        model = cls(gamma=rule).fit(X, y)
+        model = papers(cls, gamma=rule).fit(X, y)
         assert model.gamma_ == pytest.approx(value, rel=1e-12)
-        check_same(model, cls(gamma=value).fit(X, y))
-    assert cls().gamma == "scale"
+        check_same(model, papers(cls, gamma=value).fit(X, y))
+    assert cls().gamma == "evidence"
     # Given as they are, they are used as they are.
-    assert cls(gamma=0.3).fit(X, y).gamma_ == 0.3
-    assert cls(gamma=np.float32(0.5)).fit(X, y).gamma_ == 0.5
-    assert cls(gamma=1).fit(X, y).gamma_ == 1.0
+    assert papers(cls, gamma=0.3).fit(X, y).gamma_ == 0.3
+    assert papers(cls, gamma=np.float32(0.5)).fit(X, y).gamma_ == 0.5
+    assert papers(cls, gamma=1).fit(X, y).gamma_ == 1.0
     for array in ([0.8, 0.3], (0.8, 0.3), np.array([0.8, 0.3])):
-        assert_array_equal(cls(gamma=array).fit(X, y).gamma_, [0.8, 0.3])
+        assert_array_equal(papers(cls, gamma=array).fit(X, y).gamma_, [0.8, 0.3])
 
 
 @pytest.mark.parametrize("kernel", [name for name in KERNELS if "gamma" in KERNELS[name]])
@@ -203,11 +203,11 @@ def test_gamma_per_feature(kernel):
     X, t, new = data(RVR)
     # Distances and inner products both scale by the square of a factor, absolute distances by the factor.
     factor = GAMMA if kernel == "laplacian" else np.sqrt(GAMMA)
-    per_feature = RVR(kernel=kernel, gamma=GAMMA, **PARAMETERS).fit(X, t)
-    scaled = RVR(kernel=kernel, gamma=1.0, **PARAMETERS).fit(X * factor, t)
-    equal = RVR(kernel=kernel, gamma=[0.4, 0.4], **PARAMETERS).fit(X, t)
+    per_feature = rvr(kernel=kernel, gamma=GAMMA, **PARAMETERS).fit(X, t)
+    scaled = rvr(kernel=kernel, gamma=1.0, **PARAMETERS).fit(X * factor, t)
+    equal = rvr(kernel=kernel, gamma=[0.4, 0.4], **PARAMETERS).fit(X, t)
     assert_allclose(per_feature.predict(new), scaled.predict(new * factor), atol=1e-6)
-    assert_allclose(equal.predict(new), RVR(kernel=kernel, gamma=0.4, **PARAMETERS).fit(X, t).predict(new), atol=1e-6)
+    assert_allclose(equal.predict(new), rvr(kernel=kernel, gamma=0.4, **PARAMETERS).fit(X, t).predict(new), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_gamma_per_feature(kernel):
 )
 def test_parameters_of_kernels_have_an_effect(kernel, one, other):
     X, t, new = data(RVR)
-    first, second = (RVR(kernel=kernel, gamma=0.5, **own).fit(X, t).predict(new) for own in (one, other))
+    first, second = (rvr(kernel=kernel, gamma=0.5, **own).fit(X, t).predict(new) for own in (one, other))
     assert np.abs(first - second).max() > 1e-4
 
 
@@ -229,9 +229,9 @@ def test_the_intercept_can_be_left_out_for_every_kind_of_basis():
     X, t = sinc()
     K = rbf_kernel(X, gamma=0.1)
     for model, rows in [
-        (RVR(gamma=0.1, fit_intercept=False), X),
-        (RVR(kernel="precomputed", fit_intercept=False), K),
-        (RVR(basis="given", fit_intercept=False), K),
+        (rvr(gamma=0.1, fit_intercept=False), X),
+        (rvr(kernel="precomputed", fit_intercept=False), K),
+        (rvr(basis="given", fit_intercept=False), K),
     ]:
         model.fit(rows, t + 3.0)
         assert model.intercept_ == 0.0
@@ -258,16 +258,16 @@ def test_a_dictionary_of_the_callers_kernel(kernel):
 
     table = rbf(X, X) if kernel == "precomputed" else X
     own = "precomputed" if kernel == "precomputed" else rbf
-    few = RVR(own, dictionary=7).fit(table, t)
+    few = rvr(own, dictionary=7).fit(table, t)
     assert 0 < len(few.relevance_) <= 7
-    again = RVR(own, dictionary=7).fit(table, t)
+    again = rvr(own, dictionary=7).fit(table, t)
     np.testing.assert_array_equal(again.relevance_, few.relevance_)
-    others = [RVR(own, dictionary=7, random_state=seed).fit(table, t).relevance_ for seed in range(1, 4)]
+    others = [rvr(own, dictionary=7, random_state=seed).fit(table, t).relevance_ for seed in range(1, 4)]
     assert any(not np.array_equal(other, few.relevance_) for other in others)
     if kernel == "callable":
         np.testing.assert_array_equal(few.relevance_vectors_, X[few.relevance_])
-    everything = RVR(own, dictionary=len(X)).fit(table, t)
-    np.testing.assert_array_equal(everything.predict(table), RVR(own).fit(table, t).predict(table))
+    everything = rvr(own, dictionary=len(X)).fit(table, t)
+    np.testing.assert_array_equal(everything.predict(table), rvr(own).fit(table, t).predict(table))
 
 
 def test_landmarks():
@@ -275,11 +275,11 @@ def test_landmarks():
     rng = np.random.default_rng(0)
     X = rng.uniform(-3.0, 3.0, size=(10_001, 1))
     t = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(10_001)
-    auto = RVR(gamma=1.0).fit(X, t)
+    auto = rvr(gamma=1.0).fit(X, t)
     assert auto.report_["candidates"] == 1000
-    assert RVR(gamma=1.0).fit(X[:10_000], t[:10_000]).report_["candidates"] == 10_000
+    assert rvr(gamma=1.0).fit(X[:10_000], t[:10_000]).report_["candidates"] == 10_000
     assert abs(auto.noise_variance_**0.5 - 0.1) < 0.005
-    few = {way: RVR(gamma=1.0, dictionary=40, landmarks=way).fit(X, t) for way in ("kmedoids", "uniform")}
+    few = {way: rvr(gamma=1.0, dictionary=40, landmarks=way).fit(X, t) for way in ("kmedoids", "uniform")}
     assert all(model.report_["candidates"] == 40 for model in few.values())
     assert not np.array_equal(few["kmedoids"].relevance_, few["uniform"].relevance_)
     for model in few.values():

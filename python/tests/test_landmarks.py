@@ -11,7 +11,7 @@ from relvec import RVC, RVR, load
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from support import put, surface
+from support import papers, put, rvr, surface
 
 X, T = surface(600)
 Z = X[::20]
@@ -26,32 +26,32 @@ class TestGivenLandmarks:
 
     def test_they_are_the_candidates(self, cls):
         y = self.target(cls)
-        rows = cls(gamma=2.0, landmarks=Z + 0.01).fit(X, y)
+        rows = papers(cls, gamma=2.0, landmarks=Z + 0.01).fit(X, y)
         assert rows.report_["candidates"] == len(Z)
         assert 0 < len(rows.relevance_) <= len(Z)
         assert_array_equal(rows.relevance_vectors_, (Z + 0.01)[rows.relevance_])
         assert rows.score(X, y) > 0.9
-        frames = cls(gamma=2.0, landmarks=pd.DataFrame(Z + 0.01)).fit(X, y)
-        lists = cls(gamma=2.0, landmarks=(Z + 0.01).tolist(), dictionary="all").fit(X, y)
+        frames = papers(cls, gamma=2.0, landmarks=pd.DataFrame(Z + 0.01)).fit(X, y)
+        lists = papers(cls, gamma=2.0, landmarks=(Z + 0.01).tolist(), dictionary="all").fit(X, y)
         assert frames._model.to_json() == lists._model.to_json() == rows._model.to_json()
 
     def test_all_rows_are_a_fit_to_all_rows(self, cls):
         y = self.target(cls)[:150]
-        given, plain = (cls(gamma=2.0, landmarks=own).fit(X[:150], y) for own in (X[:150], "kmedoids"))
+        given, plain = (papers(cls, gamma=2.0, landmarks=own).fit(X[:150], y) for own in (X[:150], "kmedoids"))
         assert_allclose(given.log_evidence_, plain.log_evidence_, atol=1.0)
         assert_allclose(given.predict(X), plain.predict(X), atol=0.05 if cls is RVR else 1)
 
     def test_equal_ones_count_once(self, cls):
         y = self.target(cls)
         twice = np.vstack([Z, Z])
-        model = cls(gamma=2.0, landmarks=twice).fit(X, y)
+        model = papers(cls, gamma=2.0, landmarks=twice).fit(X, y)
         assert model.report_["candidates"] == len(Z)
         assert np.all(model.relevance_ < len(Z))
 
     def test_all_far_away_is_told(self, cls):
         y = self.target(cls)
         with pytest.warns(UserWarning, match="30 of 30 candidates are zero .* landmarks with no row near them"):
-            model = cls(gamma=2.0, landmarks=Z + 1e3).fit(X, y)
+            model = papers(cls, gamma=2.0, landmarks=Z + 1e3).fit(X, y)
         assert len(model.relevance_) == 0
 
     def test_a_callable_kernel_takes_them(self, cls):
@@ -59,19 +59,19 @@ class TestGivenLandmarks:
             return np.exp(-2.0 * ((a[:, None] - b[None]) ** 2).sum(-1))
 
         y = self.target(cls)
-        model = cls(rbf, landmarks=np.vstack([Z, Z])).fit(X, y)
+        model = papers(cls, rbf, landmarks=np.vstack([Z, Z])).fit(X, y)
         assert model.report_["candidates"] == len(Z)
         assert_array_equal(model.relevance_vectors_, Z[model.relevance_])
-        plain = cls(gamma=2.0, landmarks=Z).fit(X, y)
+        plain = papers(cls, gamma=2.0, landmarks=Z).fit(X, y)
         assert_allclose(model.log_evidence_, plain.log_evidence_, atol=1e-3)
 
     def test_they_are_a_parameter_like_any(self, cls, tmp_path):
         y = self.target(cls)
-        model = cls(gamma=2.0, landmarks=Z)
+        model = papers(cls, gamma=2.0, landmarks=Z)
         assert model.get_params()["landmarks"] is Z
         assert_array_equal(clone(model).landmarks, Z)
         assert "landmarks=array" in repr(model)
-        fitted = cls(gamma=2.0).set_params(landmarks=Z).fit(X, y)
+        fitted = papers(cls, gamma=2.0).set_params(landmarks=Z).fit(X, y)
         again = pickle.loads(pickle.dumps(fitted))
         assert_array_equal(again.landmarks, Z)
         fitted.save(tmp_path / "model.json")
@@ -99,18 +99,18 @@ class TestGivenLandmarks:
     def test_bad_ones(self, cls, error, match, own):
         rows = X @ X.T if own.get("kernel") == "precomputed" else X
         with pytest.raises(error, match=match):
-            cls(**own).fit(rows, self.target(cls))
+            papers(cls, **own).fit(rows, self.target(cls))
 
 
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_refresh(cls):
     y = T if cls is RVR else (np.median(T) < T).astype(int)
-    off, on = (cls(gamma=1.0, dictionary=40, refresh=rounds).fit(X, y) for rounds in (0, 4))
+    off, on = (papers(cls, gamma=1.0, dictionary=40, refresh=rounds).fit(X, y) for rounds in (0, 4))
     assert on.log_evidence_ > off.log_evidence_ + 0.1
     assert_array_equal(on.relevance_vectors_, X[on.relevance_])
-    again = cls(gamma=1.0, dictionary=40, refresh=4).fit(X, y)
+    again = papers(cls, gamma=1.0, dictionary=40, refresh=4).fit(X, y)
     assert again._model.to_json() == on._model.to_json()
-    other = cls(gamma=1.0, dictionary=40, refresh=4, random_state=1).fit(X, y)
+    other = papers(cls, gamma=1.0, dictionary=40, refresh=4, random_state=1).fit(X, y)
     assert other._model.to_json() != on._model.to_json()
 
 
@@ -136,7 +136,7 @@ def test_refresh(cls):
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_bad_refresh(cls, own, match):
     with pytest.raises(ValueError, match=re.escape(match)):
-        cls(**own).fit(X, T if cls is RVR else np.median(T) < T)
+        papers(cls, **own).fit(X, T if cls is RVR else np.median(T) < T)
 
 
 def linear(a, b):
@@ -151,10 +151,10 @@ def test_a_dictionary_larger_than_the_table(cls, kernel):
     table = linear(rows, rows) if kernel == "precomputed" else rows
     text = f"{cls.__name__}: dictionary=41, but there are only 40 different rows: all of them are candidates"
     with pytest.warns(UserWarning, match=text) as caught:
-        warned = cls(kernel, dictionary=41).fit(table, y)
+        warned = papers(cls, kernel, dictionary=41).fit(table, y)
     assert caught[0].filename == __file__
     for size in (40, "all", "auto"):
-        quiet = cls(kernel, dictionary=size).fit(table, y)  # A warning would be an error here.
+        quiet = papers(cls, kernel, dictionary=size).fit(table, y)  # A warning would be an error here.
         assert_array_equal(quiet.predict(table), warned.predict(table))
 
 
@@ -164,7 +164,7 @@ def test_time_limit_ends_within_an_iteration():
     rows = rng.uniform(-2.0, 2.0, (6000, 6))
     t = np.sin(2.0 * rows[:, 0]) + rows[:, 1] + 0.2 * rng.standard_normal(6000)
     with pytest.warns(ConvergenceWarning, match=r"time_limit=1\.0"):
-        model = RVR(gamma=0.5, dictionary="all", time_limit=1.0).fit(rows, t)
+        model = rvr(gamma=0.5, dictionary="all", time_limit=1.0).fit(rows, t)
     assert model.report_["status"] == "time_limit"
     # Some two seconds; a machine that is busy with other things gets more.
     assert model.report_["seconds"] < 10.0
@@ -178,7 +178,7 @@ def test_time_limit_leaves_rows_out_where_there_is_no_time_for_all_of_them():
     t = np.sin(2.0 * rows[:, 0]) + 0.2 * rng.standard_normal(9000)
     # Of a sample that has fewer rows than the dictionary was to have that alone is said.
     with pytest.warns(ConvergenceWarning, match="are not enough for all rows: 7000 of them were left out") as caught:
-        model = RVR(gamma=0.5, dictionary=3000, time_limit=1e-9).fit(rows, t)
+        model = rvr(gamma=0.5, dictionary=3000, time_limit=1e-9).fit(rows, t)
     assert [w.filename for w in caught] == [__file__]
     assert model.report_["repairs"]["left_out_rows"] == 7000
     assert model.report_["status"] == "time_limit"

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import relvec
 from numpy.testing import assert_allclose, assert_array_equal
-from relvec import RVC, RVR
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import get_tags
+from support import rvc, rvr
 
 RULES = ["joint", "one_vs_rest", "one_vs_one"]
 X, Y = load_iris(return_X_y=True)
@@ -20,18 +20,18 @@ NAMES = np.array(["setosa", "versicolor", "virginica"])
 
 @pytest.fixture(scope="module")
 def fitted():
-    return {rule: RVC(gamma=0.2, multi_class=rule).fit(X, NAMES[Y]) for rule in RULES}
+    return {rule: rvc(gamma=0.2, multi_class=rule).fit(X, NAMES[Y]) for rule in RULES}
 
 
 def test_moved_centres(fitted):
-    model = RVC(gamma=0.2, dictionary=5, centres="learned").fit(X, NAMES[Y])
+    model = rvc(gamma=0.2, dictionary=5, centres="learned").fit(X, NAMES[Y])
     search = model.report_["centre_search"]
     assert search["kept"] and search["moved"] == 5
     assert model.log_evidence_ == search["learned_log_evidence"] > search["fixed_log_evidence"]
     assert not any((centre == X).all(axis=1).any() for centre in model.relevance_vectors_)
     assert model.score(X, NAMES[Y]) > 0.95
     with pytest.raises(ValueError, match="multi_class = joint"):
-        RVC(gamma=0.2, multi_class="one_vs_rest", dictionary=5, centres="learned").fit(X, NAMES[Y])
+        rvc(gamma=0.2, multi_class="one_vs_rest", dictionary=5, centres="learned").fit(X, NAMES[Y])
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -95,26 +95,26 @@ def test_models_survive_their_files(fitted, rule, tmp_path):
 @pytest.mark.parametrize("rule", RULES)
 def test_kernels_of_the_caller(fitted, rule):
     plain = fitted[rule].predict_proba(X[::3])
-    own = RVC(kernel=lambda a, b: rbf_kernel(a, b, gamma=0.2), multi_class=rule).fit(X, NAMES[Y])
+    own = rvc(kernel=lambda a, b: rbf_kernel(a, b, gamma=0.2), multi_class=rule).fit(X, NAMES[Y])
     # Another search, since the columns are in another order: it may end elsewhere.
     assert np.abs(own.predict_proba(X[::3]) - plain).mean() < 0.03
-    matrix = RVC(kernel="precomputed", multi_class=rule).fit(rbf_kernel(X, gamma=0.2), NAMES[Y])
+    matrix = rvc(kernel="precomputed", multi_class=rule).fit(rbf_kernel(X, gamma=0.2), NAMES[Y])
     assert_allclose(matrix.predict_proba(rbf_kernel(X[::3], X, gamma=0.2)), own.predict_proba(X[::3]), atol=1e-6)
     assert_array_equal(matrix.predict(rbf_kernel(X[::3], X, gamma=0.2)), own.predict(X[::3]))
 
 
 def test_the_default_is_one_model_of_all_where_the_scheme_has_it():
-    assert RVC().fit(X, Y)._model.multi_class == "joint"
-    assert RVC(inference="variational", max_iter=20, tol=1.0).fit(X, Y)._model.multi_class == "one_vs_rest"
+    assert rvc().fit(X, Y)._model.multi_class == "joint"
+    assert rvc(inference="variational", max_iter=20, tol=1.0).fit(X, Y)._model.multi_class == "one_vs_rest"
     with pytest.raises(ValueError, match="one_vs_rest"):
-        RVC(inference="variational", multi_class="joint").fit(X, Y)
-    assert RVC().fit(X[:100], Y[:100])._model.multi_class is None
-    assert get_tags(RVC()).classifier_tags.multi_class
+        rvc(inference="variational", multi_class="joint").fit(X, Y)
+    assert rvc().fit(X[:100], Y[:100])._model.multi_class is None
+    assert get_tags(rvc()).classifier_tags.multi_class
 
 
 @pytest.mark.parametrize("inference", ["mackay", "em"])
 def test_other_schemes(inference):
-    model = RVC(inference=inference, gamma=0.2, tol=0.1).fit(X, Y)
+    model = rvc(inference=inference, gamma=0.2, tol=0.1).fit(X, Y)
     assert model.score(X, Y) > 0.95
     assert np.all(np.diff(model.report_["log_evidence"]) >= -1e-9)
 
@@ -124,23 +124,23 @@ def test_balanced_classes(rule):
     rows = np.r_[0:50, 50:70, 100:140]
     counts = np.bincount(Y[rows])
     weights = (len(rows) / (3 * counts))[Y[rows]]
-    one = RVC(gamma=0.2, class_weight="balanced", multi_class=rule).fit(X[rows], Y[rows])
-    other = RVC(gamma=0.2, multi_class=rule).fit(X[rows], Y[rows], weights)
+    one = rvc(gamma=0.2, class_weight="balanced", multi_class=rule).fit(X[rows], Y[rows])
+    other = rvc(gamma=0.2, multi_class=rule).fit(X[rows], Y[rows], weights)
     assert_array_equal(one.dual_coef_, other.dual_coef_)
 
 
 def test_bad_settings():
     with pytest.raises(ValueError, match="multi_class = 'ovr': expected one of 'auto', 'joint'"):
-        RVC(multi_class="ovr").fit(X, Y)
+        rvc(multi_class="ovr").fit(X, Y)
     weights = (Y != 2).astype(float)
     with pytest.raises(ValueError, match="no row of positive weight of the class 2"):
-        RVC().fit(X, Y, weights)
+        rvc().fit(X, Y, weights)
     # Rows without weight and their class left out.
-    assert len(RVC().fit(X[Y != 2], Y[Y != 2]).classes_) == 2
+    assert len(rvc().fit(X[Y != 2], Y[Y != 2]).classes_) == 2
 
 
 def test_a_precision_for_each_class(fitted, tmp_path):
-    model = RVC(gamma=0.2, class_precisions="per_class").fit(X, NAMES[Y])
+    model = rvc(gamma=0.2, class_precisions="per_class").fit(X, NAMES[Y])
     joint = fitted["joint"]
     assert model.log_evidence_ > joint.log_evidence_
     assert np.all(np.diff(model.report_["log_evidence"]) >= -1e-8)
@@ -175,16 +175,16 @@ def test_a_precision_for_each_class(fitted, tmp_path):
     assert_array_equal(again.alpha_, model.alpha_)
     assert_array_equal(pickle.loads(pickle.dumps(model)).alpha_, model.alpha_)
     # A kernel of the caller's own; two classes, which have one function and nothing to share.
-    called = RVC(kernel=lambda a, b: rbf_kernel(a, b, gamma=0.2), class_precisions="per_class").fit(X, NAMES[Y])
+    called = rvc(kernel=lambda a, b: rbf_kernel(a, b, gamma=0.2), class_precisions="per_class").fit(X, NAMES[Y])
     assert_allclose(called.predict_proba(X), model.predict_proba(X), atol=1e-6)
-    assert RVC(class_precisions="per_class").fit(X[:100], Y[:100]).alpha_.ndim == 1
+    assert rvc(class_precisions="per_class").fit(X[:100], Y[:100]).alpha_.ndim == 1
 
 
 @pytest.mark.parametrize("own", [{}, {"class_precisions": "per_class"}, {"multi_class": "one_vs_rest"}])
 def test_averaged_posterior(own, tmp_path):
     far = X + 3.0 * Y[:, None]
-    laplace = RVC(gamma=0.05, posterior="laplace", **own).fit(far, NAMES[Y])
-    model = RVC(gamma=0.05, posterior="averaged", **own).fit(far, NAMES[Y])
+    laplace = rvc(gamma=0.05, posterior="laplace", **own).fit(far, NAMES[Y])
+    model = rvc(gamma=0.05, posterior="averaged", **own).fit(far, NAMES[Y])
     # The same model, and surer of it where classes are far apart.
     assert_array_equal(model.dual_coef_, laplace.dual_coef_)
     assert model.log_evidence_ == laplace.log_evidence_
@@ -199,16 +199,16 @@ def test_averaged_posterior(own, tmp_path):
     assert relvec.load(tmp_path / "model.json").posterior == "laplace"
     # What nobody chose.
     usual = laplace if "multi_class" in own else model
-    assert_array_equal(RVC(gamma=0.05, **own).fit(far, NAMES[Y]).predict_proba(far), usual.predict_proba(far))
+    assert_array_equal(rvc(gamma=0.05, **own).fit(far, NAMES[Y]).predict_proba(far), usual.predict_proba(far))
 
 
 def test_posteriors_that_do_not_suit():
     with pytest.raises(ValueError, match="posterior = 'mean': expected one of 'auto', 'laplace', 'averaged'"):
-        RVC(posterior="mean").fit(X, Y)
+        rvc(posterior="mean").fit(X, Y)
     with pytest.raises(ValueError, match=r"posterior .* of its own"):
-        RVC(posterior="averaged", inference="variational").fit(X, Y)
+        rvc(posterior="averaged", inference="variational").fit(X, Y)
     counts = np.round(np.exp(X[:, 0]))
-    models = [RVR(likelihood="poisson", posterior=rule).fit(X, counts) for rule in ("auto", "averaged")]
+    models = [rvr(likelihood="poisson", posterior=rule).fit(X, counts) for rule in ("auto", "averaged")]
     assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
     assert not np.array_equal(models[0].covariance_, models[1].covariance_)
 
@@ -220,13 +220,13 @@ def test_precisions_of_classes_that_do_not_suit():
         ({"class_precisions": "per_class", "sparsity": 1.0}, "weights that leave a model then, not kernels"),
     ]:
         with pytest.raises(ValueError, match=message):
-            RVC(**own).fit(X, Y)
+            rvc(**own).fit(X, Y)
 
 
 def test_a_thousand_classes_of_one_row_each():
     rows = np.random.default_rng(0).standard_normal((1000, 2))
     names = np.array([f"kind {number}" for number in range(1000)])
-    model = RVC(gamma=1.0, multi_class="one_vs_rest", dictionary=5, max_iter=2)
+    model = rvc(gamma=1.0, multi_class="one_vs_rest", dictionary=5, max_iter=2)
     with warnings.catch_warnings():
         # So many classes may be a regression; and the iterations do not do.
         warnings.simplefilter("ignore", UserWarning)
@@ -243,7 +243,7 @@ def test_classes_named_like_numbers(rule, names, tmp_path):
     """They are what they were: words stay words, in the order of words."""
     names = np.array(names)
     y = names[Y]
-    model = RVC(gamma=0.2, multi_class=rule).fit(X, y)
+    model = rvc(gamma=0.2, multi_class=rule).fit(X, y)
     assert_array_equal(model.classes_, np.unique(names))
     assert model.predict(X).dtype == y.dtype
     assert model.score(X, y) > 0.95

@@ -4,12 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from relvec import RVR, SVR, load
+from relvec import SVR, load
 from relvec.plotting import RegressionDisplay
 from sklearn.linear_model import Ridge
 from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from support import rvr
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def data():
 
 def test_shapes_and_parts(data):
     X, t = data
-    model = RVR(gamma=0.5).fit(X, t)
+    model = rvr(gamma=0.5).fit(X, t)
     kept = len(model.relevance_)
     assert model.n_outputs_ == 3
     assert model.dual_coef_.shape == model.alpha_.shape == (3, kept)
@@ -45,7 +46,7 @@ def test_shapes_and_parts(data):
 
 def test_one_output_alone_is_a_model_like_any(data, tmp_path):
     X, t = data
-    model = RVR(gamma=0.5).fit(X, t)
+    model = rvr(gamma=0.5).fit(X, t)
     mean, std = model.predict(X, return_std=True)
     cov = model.predict(X[:7], return_cov=True)[1]
     draws = model.sample_y(X[:7], 400, random_state=1)
@@ -79,8 +80,8 @@ def test_one_output_alone_is_a_model_like_any(data, tmp_path):
 
 def test_shared_vectors_are_fewer_than_those_of_each_alone(data):
     X, t = data
-    shared = RVR(gamma=0.5).fit(X, t)
-    each = MultiOutputRegressor(RVR(gamma=0.5)).fit(X, t)
+    shared = rvr(gamma=0.5).fit(X, t)
+    each = MultiOutputRegressor(rvr(gamma=0.5)).fit(X, t)
     assert len(shared.relevance_) < sum(len(one.relevance_) for one in each.estimators_)
     error = np.sqrt(np.mean((shared.predict(X) - each.predict(X)) ** 2, axis=0))
     assert np.all(error < 0.5 * np.sqrt(shared.noise_variance_))
@@ -90,13 +91,13 @@ def test_shared_vectors_are_fewer_than_those_of_each_alone(data):
 def test_schemes_weights_and_columns(data, inference):
     X, t = data
     weights = np.arange(120) % 2 + 1.0
-    model = RVR(gamma=0.5, inference=inference, max_iter=50_000).fit(X, t, sample_weight=weights)
-    twice = RVR(gamma=0.5, inference=inference, max_iter=50_000).fit(
+    model = rvr(gamma=0.5, inference=inference, max_iter=50_000).fit(X, t, sample_weight=weights)
+    twice = rvr(gamma=0.5, inference=inference, max_iter=50_000).fit(
         np.repeat(X, weights.astype(int), axis=0), np.repeat(t, weights.astype(int), axis=0)
     )
     assert model.log_evidence_ == pytest.approx(twice.log_evidence_, rel=1e-6)
-    column = RVR(gamma=0.5, inference=inference).fit(X, t[:, :1])
-    plain = RVR(gamma=0.5, inference=inference).fit(X, t[:, 0])
+    column = rvr(gamma=0.5, inference=inference).fit(X, t[:, :1])
+    plain = rvr(gamma=0.5, inference=inference).fit(X, t[:, 0])
     assert column.n_outputs_ == 1 and np.array_equal(column.predict(X), plain.predict(X))
 
 
@@ -106,27 +107,27 @@ def test_every_source_of_basis_functions(data):
     def rbf(A, B):
         return np.exp(-0.5 * np.sum((A[:, np.newaxis] - B) ** 2, axis=-1))
 
-    expected = RVR(gamma=0.5).fit(X, t).predict(X)
-    size = 0.1 * np.sqrt(RVR(gamma=0.5).fit(X, t).noise_variance_)
+    expected = rvr(gamma=0.5).fit(X, t).predict(X)
+    size = 0.1 * np.sqrt(rvr(gamma=0.5).fit(X, t).noise_variance_)
     K = rbf(X, X)
     for model, rows in [
-        (RVR(kernel=rbf), X),
-        (RVR(kernel="precomputed"), K),
-        (RVR(basis="given"), K),
-        (RVR(gamma=0.5, landmarks=X), X),
+        (rvr(kernel=rbf), X),
+        (rvr(kernel="precomputed"), K),
+        (rvr(basis="given"), K),
+        (rvr(gamma=0.5, landmarks=X), X),
     ]:
         mean, std = model.fit(rows, t).predict(rows, return_std=True)
         assert np.all(np.abs(mean - expected) < size) and std.shape == mean.shape
-    linear = RVR(kernel="linear").fit(X, t)
+    linear = rvr(kernel="linear").fit(X, t)
     assert linear.coef_.shape == (3, 1)
     assert np.allclose(X @ linear.coef_.T + linear.intercept_, linear.predict(X))
-    learnt = make_pipeline(StandardScaler(), RVR(gamma="evidence")).fit(X, t)
-    assert learnt[-1].log_evidence_ > RVR().fit(StandardScaler().fit_transform(X), t).log_evidence_ - 1
+    learnt = make_pipeline(StandardScaler(), rvr(gamma="evidence")).fit(X, t)
+    assert learnt[-1].log_evidence_ > rvr().fit(StandardScaler().fit_transform(X), t).log_evidence_ - 1
 
 
 def test_moved_centres(data):
     X, t = data
-    model = RVR(gamma=0.5, dictionary=4, centres="learned")
+    model = rvr(gamma=0.5, dictionary=4, centres="learned")
     assert model.__sklearn_tags__().target_tags.multi_output
     search = model.fit(X, t).report_["centre_search"]
     assert search["kept"] and model.log_evidence_ > search["fixed_log_evidence"]
@@ -136,10 +137,10 @@ def test_moved_centres(data):
 def test_noise_of_each_row_and_warm_start(data):
     X, t = data
     own = np.where(X[:, 0] > 0, 0.04, 0.01)
-    model = RVR(gamma=0.5).fit(X, t * [1, 1e-2, 1e3], noise_variance=own)
+    model = rvr(gamma=0.5).fit(X, t * [1, 1e-2, 1e3], noise_variance=own)
     std, noisy = (model.predict(X, return_std=True, noise_variance=v)[1] for v in [None, own])
     assert np.allclose(noisy**2, std**2 + own[:, np.newaxis])
-    warm = RVR(gamma=0.5, warm_start=True).fit(X, t)
+    warm = rvr(gamma=0.5, warm_start=True).fit(X, t)
     before = warm.log_evidence_
     assert warm.fit(X, t).log_evidence_ == pytest.approx(before, abs=0.05)
     with pytest.raises(ValueError, match="the earlier model has 3 outputs, y has 1"):
@@ -150,13 +151,13 @@ def test_names_of_frames(data):
     pandas = pytest.importorskip("pandas")
     X, t = data
     frame = pandas.DataFrame(t, columns=["a", "b", "c"])
-    model = RVR(gamma=0.5).fit(pandas.DataFrame(X, columns=["x"]), frame)
+    model = rvr(gamma=0.5).fit(pandas.DataFrame(X, columns=["x"]), frame)
     assert model._model.targets == ["a", "b", "c"] and model.output(1)._model.target == "b"
 
 
 def test_honest_variances(data):
     X, t = data
-    model = RVR(gamma=0.5, sparsity=1.0, variance="healed", calibrate=True).fit(X, t)
+    model = rvr(gamma=0.5, sparsity=1.0, variance="healed", calibrate=True).fit(X, t)
     mean, std = model.predict(X, return_std=True)
     inside = np.mean(np.abs(t - mean) < 1.96 * std, axis=0)
     assert np.all(inside > 0.9)
@@ -176,22 +177,22 @@ def test_what_is_refused(data):
         {"keep_statistics": True, "dictionary": 10},
         {"likelihood": "student_t"},
     ]:
-        model = RVR(**parameters)
+        model = rvr(**parameters)
         assert not model.__sklearn_tags__().target_tags.multi_output
         with pytest.raises(ValueError, match=r"outputs|one output"):
             model.fit(X, t)
-    assert RVR().__sklearn_tags__().target_tags.multi_output
+    assert rvr().__sklearn_tags__().target_tags.multi_output
     t = t.copy()
     t[5, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        RVR().fit(X, t)
+        rvr().fit(X, t)
     with pytest.raises(ValueError):
         SVR().fit(X, data[1])
-    model = RVR(gamma=0.5).fit(X, data[1])
+    model = rvr(gamma=0.5).fit(X, data[1])
     with pytest.raises(ValueError, match="y has 2 columns: expected 3"):
         model.leave_one_out(X, data[1][:, :2])
 
 
 def test_beside_a_linear_model(data):
     X, t = data
-    assert RVR(gamma=0.5).fit(X, t).score(X, t) > Ridge().fit(X, t).score(X, t)
+    assert rvr(gamma=0.5).fit(X, t).score(X, t) > Ridge().fit(X, t).score(X, t)

@@ -9,9 +9,8 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from relvec import RVC, RVR
 from relvec._threads import threads
-from support import sinc, two_classes
+from support import rvc, rvr, sinc, two_classes
 
 # Asks a worker of joblib; the backend and the number of workers are filled in.
 ASK = """
@@ -29,16 +28,16 @@ if __name__ == "__main__":
 VALIDATE = """
 import json, numpy as np
 from sklearn.model_selection import cross_val_score
-from relvec import RVR, RVC
+from support import rvc, rvr
 def main():
     X = np.linspace(-10, 10, 120)[:, np.newaxis]
     t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(120)
     shuffled = np.random.default_rng(1).permutation(120)
     X, t = X[shuffled], t[shuffled]
     # A fit in this process first: what it leaves behind must not stop those of the workers.
-    RVR(gamma=0.1).fit(X, t).predict(X)
+    rvr(gamma=0.1).fit(X, t).predict(X)
     out = []
-    for model, y in [(RVR(gamma=0.1), t), (RVC(gamma=0.1), t > 0)]:
+    for model, y in [(rvr(gamma=0.1), t), (rvc(gamma=0.1), t > 0)]:
         both = [cross_val_score(model, X, y, cv=4, n_jobs=n).tolist() for n in (2, 1)]
         out.append(both)
     print(json.dumps(out))
@@ -49,13 +48,13 @@ if __name__ == "__main__":
 # A process forked after a fit, as multiprocessing's does on Linux.
 FORK = """
 import multiprocessing, numpy as np, json, warnings
-from relvec import RVR
+from support import rvr
 # Python warns of any fork beside threads; that it works is what is asked.
 warnings.simplefilter("ignore", DeprecationWarning)
 X = np.linspace(-10, 10, 50)[:, np.newaxis]
 t = np.sinc(X[:, 0] / np.pi)
 def work(_):
-    model = RVR(gamma=0.1, n_jobs=2).fit(X, t)
+    model = rvr(gamma=0.1, n_jobs=2).fit(X, t)
     return float(model.predict(X).sum())
 here = work(0)
 with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -126,17 +125,17 @@ def test_a_forked_process_can_fit(tmp_path):
 def test_threads_of_joblib_fit_side_by_side():
     X, t = sinc()
     C, y = two_classes()
-    jobs = [joblib.delayed(RVR(gamma=g).fit)(X, t) for g in (0.05, 0.1, 0.2)] + [joblib.delayed(RVC().fit)(C, y)]
+    jobs = [joblib.delayed(rvr(gamma=g).fit)(X, t) for g in (0.05, 0.1, 0.2)] + [joblib.delayed(rvc().fit)(C, y)]
     fitted = joblib.Parallel(n_jobs=4, backend="threading")(jobs)
     for model, gamma in zip(fitted, (0.05, 0.1, 0.2), strict=False):
-        assert_array_equal(model.predict(X), RVR(gamma=gamma).fit(X, t).predict(X))
-    assert_array_equal(fitted[-1].predict_proba(C), RVC().fit(C, y).predict_proba(C))
+        assert_array_equal(model.predict(X), rvr(gamma=gamma).fit(X, t).predict(X))
+    assert_array_equal(fitted[-1].predict_proba(C), rvc().fit(C, y).predict_proba(C))
 
 
 @pytest.mark.parametrize("settings", [{}, {"inference": "mackay"}, {"dictionary": 100}])
 def test_results_do_not_depend_on_the_number_of_threads(settings):
     X, t = sinc(400)
-    one, four = (RVR(gamma=0.1, n_jobs=n, **settings).fit(X, t) for n in (1, 4))
+    one, four = (rvr(gamma=0.1, n_jobs=n, **settings).fit(X, t) for n in (1, 4))
     assert_array_equal(one.relevance_, four.relevance_)
     assert_array_equal(one.dual_coef_, four.dual_coef_)
     assert one.log_evidence_ == four.log_evidence_
@@ -148,7 +147,7 @@ def test_results_do_not_depend_on_the_number_of_threads(settings):
 def test_zero_jobs_are_refused():
     X, t = sinc()
     with pytest.raises(ValueError, match="n_jobs == 0"):
-        RVR(n_jobs=0).fit(X, t)
+        rvr(n_jobs=0).fit(X, t)
 
 
 def test_an_array_in_a_fit_cannot_be_resized():
@@ -164,7 +163,7 @@ def test_an_array_in_a_fit_cannot_be_resized():
             refused.append(str(error))
         return True
 
-    model = RVR(gamma=0.5, callback=resize).fit(X, y)
+    model = rvr(gamma=0.5, callback=resize).fit(X, y)
     assert refused
     assert "cannot resize" in refused[0]
     assert X.shape == (200, 3)

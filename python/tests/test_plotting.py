@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from relvec import RVC, RVR, SVC, load
+from relvec import SVC, load
 from relvec.plotting import (
     AlphaDisplay,
     DecisionDisplay,
@@ -23,6 +23,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
+from support import rvc, rvr
 
 plt.switch_backend("Agg")
 
@@ -51,7 +52,7 @@ def sinc():
 
 @pytest.fixture(scope="module")
 def regressor(sinc):
-    return RVR(gamma=0.1).fit(*sinc)
+    return rvr(gamma=0.1).fit(*sinc)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,7 @@ def plane():
 
 @pytest.fixture(scope="module")
 def classifier(plane):
-    return RVC(gamma=0.5).fit(*plane)
+    return rvc(gamma=0.5).fit(*plane)
 
 
 def texts(legend):
@@ -121,7 +122,7 @@ def test_regression_again_in_other_axes(sinc, regressor):
 
 def test_regression_pipeline_in_raw_units(sinc):
     X, t = sinc[0] * 100 + 5, sinc[1]
-    model = make_pipeline(StandardScaler(), RVR(gamma=3.0)).fit(X, t)
+    model = make_pipeline(StandardScaler(), rvr(gamma=3.0)).fit(X, t)
     display = RegressionDisplay.from_estimator(model, X, t)
     x, mean = display.line_.get_data()
     assert_array_equal(mean, model.predict(x[:, np.newaxis]))
@@ -132,12 +133,12 @@ def test_regression_pipeline_in_raw_units(sinc):
 
 
 def test_a_pipeline_of_one_step(sinc):
-    model = make_pipeline(RVR(gamma=0.1)).fit(*sinc)
+    model = make_pipeline(rvr(gamma=0.1)).fit(*sinc)
     assert RegressionDisplay.from_estimator(model, *sinc).circles_ is not None
 
 
 def test_basis_functions_that_are_no_rows(sinc):
-    model = make_pipeline(PolynomialFeatures(8), StandardScaler(), RVR(basis="given")).fit(*sinc)
+    model = make_pipeline(PolynomialFeatures(8), StandardScaler(), rvr(basis="given")).fit(*sinc)
     display = RegressionDisplay.from_estimator(model, *sinc)
     assert display.circles_ is None
     x, mean = display.line_.get_data()
@@ -147,7 +148,7 @@ def test_basis_functions_that_are_no_rows(sinc):
 def test_kernel_computed_in_the_pipeline(sinc):
     X, t = sinc
     gram = FunctionTransformer(lambda rows: np.exp(-0.1 * (rows - X.T) ** 2))
-    model = make_pipeline(gram, RVR(kernel="precomputed")).fit(X, t)
+    model = make_pipeline(gram, rvr(kernel="precomputed")).fit(X, t)
     display = RegressionDisplay.from_estimator(model, X, t)
     assert_array_equal(display.circles_.get_offsets()[:, 0], X[model[-1].relevance_, 0])
     with pytest.raises(ValueError, match="X has 79 rows, but the estimator was fitted to 80"):
@@ -159,7 +160,7 @@ def test_names_of_a_table(library, sinc):
     X, t = sinc
     table, target = library.DataFrame({"depth": X[:, 0]}), library.Series(t)
     target = target.rename("heat")
-    for model in [RVR(gamma=0.1), make_pipeline(StandardScaler(), RVR())]:
+    for model in [rvr(gamma=0.1), make_pipeline(StandardScaler(), rvr())]:
         ax = RegressionDisplay.from_estimator(model.fit(table, target), table, target).ax_
         assert (ax.get_xlabel(), ax.get_ylabel()) == ("depth", "heat")
 
@@ -168,7 +169,7 @@ def test_names_of_a_table(library, sinc):
 def test_names_of_a_table_with_classes(library, plane):
     X, y = plane
     table = library.DataFrame({"width": X[:, 0], "height": X[:, 1]})
-    display = DecisionDisplay.from_estimator(RVC(gamma=0.5).fit(table, y), table, y, grid_resolution=10)
+    display = DecisionDisplay.from_estimator(rvc(gamma=0.5).fit(table, y), table, y, grid_resolution=10)
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("width", "height")
 
 
@@ -210,7 +211,7 @@ def test_decision_options(plane, classifier):
 
 def test_decision_pipeline_in_raw_units(plane):
     X, y = plane[0] * [10.0, 0.1], plane[1]
-    model = make_pipeline(StandardScaler(), RVC(gamma=0.5)).fit(X, y)
+    model = make_pipeline(StandardScaler(), rvc(gamma=0.5)).fit(X, y)
     display = DecisionDisplay.from_estimator(model, X, y, grid_resolution=30)
     assert_allclose(display.probability[4, 7], model.predict_proba([[display.x0[7], display.x1[4]]])[0, 1])
     assert_array_equal(display.circles_.get_offsets(), X[model[-1].relevance_])
@@ -231,7 +232,7 @@ def test_decision_without_a_boundary(plane, classifier):
 def test_classes_of_other_types(labels, plane):
     X, y = plane
     y = np.array(labels)[(y == "yes").astype(int)]
-    display = DecisionDisplay.from_estimator(RVC(gamma=0.5).fit(X, y), X, y, grid_resolution=10)
+    display = DecisionDisplay.from_estimator(rvc(gamma=0.5).fit(X, y), X, y, grid_resolution=10)
     assert [len(points.get_offsets()) for points in display.points_] == [np.sum(y == label) for label in labels]
 
 
@@ -245,7 +246,7 @@ def test_evidence(regressor):
 
 
 def test_evidence_options(plane):
-    model = make_pipeline(StandardScaler(), RVC()).fit(*plane)
+    model = make_pipeline(StandardScaler(), rvc()).fit(*plane)
     _, ax = plt.subplots()
     display = EvidenceDisplay.from_estimator(model, active=True, ax=ax, color="green")
     assert display.ax_ is ax
@@ -257,7 +258,7 @@ def test_evidence_options(plane):
 
 
 def test_alpha(sinc):
-    regressor = RVR(gamma=0.1, fit_intercept=False).fit(*sinc)
+    regressor = rvr(gamma=0.1, fit_intercept=False).fit(*sinc)
     display = AlphaDisplay.from_estimator(regressor)
     rank, alpha = display.line_.get_data()
     assert_array_equal(alpha, np.log10(np.sort(regressor.alpha_)))
@@ -268,7 +269,7 @@ def test_alpha(sinc):
 
 def test_alpha_with_intercept(sinc):
     X, t = sinc
-    model = make_pipeline(StandardScaler(), RVR()).fit(X, t + 10.0)
+    model = make_pipeline(StandardScaler(), rvr()).fit(X, t + 10.0)
     assert np.isfinite(model[-1].intercept_alpha_)
     _, ax = plt.subplots()
     display = AlphaDisplay.from_estimator(model, ax=ax, markersize=3)
@@ -283,7 +284,7 @@ def test_alpha_with_intercept(sinc):
 
 def test_given_landmarks_are_no_rows_of_the_table(sinc, tmp_path):
     X, t = sinc
-    model = RVR(gamma=0.1, landmarks=np.linspace(-10.0, 10.0, 120)[:, np.newaxis]).fit(X, t)
+    model = rvr(gamma=0.1, landmarks=np.linspace(-10.0, 10.0, 120)[:, np.newaxis]).fit(X, t)
     assert RegressionDisplay.from_estimator(model, X, t).circles_ is None
     # A file does not tell them from rows: some have numbers that no row has.
     assert np.any(model.relevance_ >= len(X))
@@ -295,24 +296,24 @@ def test_given_landmarks_are_no_rows_of_the_table(sinc, tmp_path):
 def test_relevance_of_features(plane):
     X, kind = plane
     frame = pd.DataFrame(X, columns=["left", "right"])
-    model = make_pipeline(StandardScaler().set_output(transform="pandas"), RVC(gamma=[0.1, 0.4])).fit(frame, kind)
+    model = make_pipeline(StandardScaler().set_output(transform="pandas"), rvc(gamma=[0.1, 0.4])).fit(frame, kind)
     display = FeatureRelevanceDisplay.from_estimator(model, color="black")
     assert_allclose(display.relevance, [0.2, 0.8], rtol=1e-9)
     assert_allclose([bar.get_width() for bar in display.bars_], [0.2, 0.8], rtol=1e-9)
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["left", "right"]
     assert display.bars_[0].get_facecolor() == (0.0, 0.0, 0.0, 1.0)
-    plain = RVC(gamma=[0.1, 0.4]).fit(X, kind)
+    plain = rvc(gamma=[0.1, 0.4]).fit(X, kind)
     assert FeatureRelevanceDisplay.from_estimator(plain).names == ["0", "1"]
     assert FeatureRelevanceDisplay.from_estimator(plain, names=["a", "b"]).names == ["a", "b"]
     with pytest.raises(ValueError, match="names has 1 entries, but there are 2 features"):
         FeatureRelevanceDisplay.from_estimator(plain, names=["a"])
     with pytest.raises(ValueError, match="FeatureRelevanceDisplay needs one gamma per feature"):
-        FeatureRelevanceDisplay.from_estimator(RVC().fit(X, kind))
+        FeatureRelevanceDisplay.from_estimator(rvc().fit(X, kind))
 
 
 def test_moved_centres_are_not_marked(sinc):
     X, t = sinc
-    model = RVR(gamma=0.1, dictionary=6, centres="learned").fit(X, t)
+    model = rvr(gamma=0.1, dictionary=6, centres="learned").fit(X, t)
     assert model.report_["centre_search"]["kept"]
     assert RegressionDisplay.from_estimator(model, X, t).circles_ is None
 
@@ -320,7 +321,7 @@ def test_moved_centres_are_not_marked(sinc):
 def test_no_relevance_vectors():
     X = np.arange(10.0)[:, np.newaxis]
     noise = np.random.default_rng(3).standard_normal(10)
-    model = RVR(fit_intercept=False, noise_variance=100.0).fit(X, noise)
+    model = rvr(fit_intercept=False, noise_variance=100.0).fit(X, noise)
     assert len(model.relevance_) == 0
     RegressionDisplay.from_estimator(model, X, noise).figure_.canvas.draw()
     AlphaDisplay.from_estimator(model).figure_.canvas.draw()
@@ -371,12 +372,12 @@ def test_wrong_estimators(sinc, plane, regressor, classifier):
     with pytest.raises(ValueError, match=r"EvidenceDisplay shows a fitted RVR or RVC, .* got LogisticRegression"):
         EvidenceDisplay.from_estimator(LogisticRegression())
     with pytest.raises(ValueError, match=r"AlphaDisplay shows a fitted RVR or RVC, .* got StandardScaler"):
-        AlphaDisplay.from_estimator(make_pipeline(RVR(), StandardScaler()))
+        AlphaDisplay.from_estimator(make_pipeline(rvr(), StandardScaler()))
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_not_fitted(display, sinc, plane):
-    model, data = (RVC(), plane) if display in (DecisionDisplay, ReliabilityDisplay) else (RVR(), sinc)
+    model, data = (rvc(), plane) if display in (DecisionDisplay, ReliabilityDisplay) else (rvr(), sinc)
     data = data if display in (DecisionDisplay, RegressionDisplay, ReliabilityDisplay) else ()
     for estimator in [model, make_pipeline(StandardScaler(), model)]:
         with pytest.raises(NotFittedError):
@@ -386,13 +387,13 @@ def test_not_fitted(display, sinc, plane):
 def test_more_than_two_classes(plane):
     X, y = plane
     kinds = np.where(X[:, 0] > np.median(X[:, 0]), "far", y)
-    model = RVC().fit(X, kinds)
+    model = rvc().fit(X, kinds)
     with pytest.raises(ValueError, match="DecisionDisplay shows two classes: the estimator has 3"):
         DecisionDisplay.from_estimator(model, X, kinds)
     # One model of all classes is drawn as any; several are not one.
     assert len(EvidenceDisplay.from_estimator(model).line_.get_xdata()) == model.n_iter_
     assert len(AlphaDisplay.from_estimator(model).line_.get_xdata()) == len(model.relevance_)
-    pairs = RVC(multi_class="one_vs_one").fit(X, kinds)
+    pairs = rvc(multi_class="one_vs_one").fit(X, kinds)
     for display in (EvidenceDisplay, AlphaDisplay):
         with pytest.raises(ValueError, match=f"{display.__name__} shows one model: with multi_class='one_vs_one'"):
             display.from_estimator(pairs)

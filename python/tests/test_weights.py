@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from relvec import RVC, RVR
-from support import sinc, two_classes
+from support import papers, rvc, rvr, sinc, two_classes
 
 X, T = sinc()
 C, Y = two_classes()
@@ -17,7 +17,7 @@ def fitted(cls, *data, **own):
     # Expectation maximisation need not go to the end for a law that holds at each step.
     if own.get("inference") == "em":
         own = {"tol": 0.01, **own}
-    return cls(gamma=0.2, **own).fit(*data)
+    return papers(cls, gamma=0.2, **own).fit(*data)
 
 
 def check_equal(one, other):
@@ -57,8 +57,8 @@ def test_a_weight_of_zero_removes_the_row(cls, rows, target, inference):
     # Whatever stands in the row: it is not a centre, it does not enter gamma.
     wild = rows.copy()
     wild[~kept] = 1e5
-    one = cls(inference=inference, tol=0.01).fit(wild, target, weight)
-    other = cls(inference=inference, tol=0.01).fit(rows[kept], target[kept])
+    one = papers(cls, inference=inference, tol=0.01).fit(wild, target, weight)
+    other = papers(cls, inference=inference, tol=0.01).fit(rows[kept], target[kept])
     assert one.gamma_ == other.gamma_
     assert_array_equal(one.relevance_, np.flatnonzero(kept)[other.relevance_])
     assert_array_equal(one.dual_coef_, other.dual_coef_)
@@ -90,24 +90,24 @@ def test_a_light_row_has_little_say():
     target[30] += 5.0
     weight = np.ones(60)
     weight[30] = 1e-4
-    light, full = RVR(gamma=0.1).fit(X, target, weight), RVR(gamma=0.1).fit(X, target)
-    clean = RVR(gamma=0.1).fit(X, T)
+    light, full = rvr(gamma=0.1).fit(X, target, weight), rvr(gamma=0.1).fit(X, target)
+    clean = rvr(gamma=0.1).fit(X, T)
     assert np.abs(light.predict(X) - clean.predict(X)).max() < 0.1
     assert np.abs(full.predict(X) - clean.predict(X)).max() > 0.3
 
 
 def class_weighted(class_weight, sample_weight=None, labels=Y, rows=C):
-    return RVC(gamma=0.2, class_weight=class_weight).fit(rows, labels, sample_weight)
+    return rvc(gamma=0.2, class_weight=class_weight).fit(rows, labels, sample_weight)
 
 
 def test_class_weight_multiplies_sample_weight():
     own = np.random.default_rng(1).uniform(0.5, 2.0, 80)
     factors = np.where(Y == 1, 3.0, 0.5)
-    check_equal(class_weighted({0: 0.5, 1: 3.0}), RVC(gamma=0.2).fit(C, Y, factors))
-    check_equal(class_weighted({0: 0.5, 1: 3.0}, own), RVC(gamma=0.2).fit(C, Y, own * factors))
+    check_equal(class_weighted({0: 0.5, 1: 3.0}), rvc(gamma=0.2).fit(C, Y, factors))
+    check_equal(class_weighted({0: 0.5, 1: 3.0}, own), rvc(gamma=0.2).fit(C, Y, own * factors))
     # A class that is not named has 1.
-    check_equal(class_weighted({1: 3.0}), RVC(gamma=0.2).fit(C, Y, np.where(Y == 1, 3.0, 1.0)))
-    check_equal(class_weighted({}), RVC(gamma=0.2).fit(C, Y))
+    check_equal(class_weighted({1: 3.0}), rvc(gamma=0.2).fit(C, Y, np.where(Y == 1, 3.0, 1.0)))
+    check_equal(class_weighted({}), rvc(gamma=0.2).fit(C, Y))
     assert class_weighted({1: 3.0}).log_evidence_ != class_weighted(None).log_evidence_
 
 
@@ -122,7 +122,7 @@ def test_balanced_gives_equal_totals_and_keeps_the_sum():
     # 60 rows: 30 for each class.
     factors = np.where(labels == 0, 30.0 / 20.0, 30.0 / 40.0)
     assert factors.sum() == 60.0
-    check_equal(class_weighted("balanced", None, labels, rows), RVC(gamma=0.2).fit(rows, labels, factors))
+    check_equal(class_weighted("balanced", None, labels, rows), rvc(gamma=0.2).fit(rows, labels, factors))
 
 
 def test_balanced_counts_the_sample_weights():
@@ -134,19 +134,19 @@ def test_balanced_counts_the_sample_weights():
     balanced = own * factors[labels]
     assert balanced[labels == 0].sum() == pytest.approx(balanced[labels == 1].sum())
     assert balanced.sum() == pytest.approx(own.sum())
-    model, expected = class_weighted("balanced", own, labels, rows), RVC(gamma=0.2).fit(rows, labels, balanced)
+    model, expected = class_weighted("balanced", own, labels, rows), rvc(gamma=0.2).fit(rows, labels, balanced)
     # Sums in another order.
     assert_array_equal(model.relevance_, expected.relevance_)
     assert_allclose(model.dual_coef_, expected.dual_coef_, rtol=1e-10)
 
 
 def test_balanced_changes_nothing_where_classes_are_equal():
-    check_equal(class_weighted("balanced"), RVC(gamma=0.2).fit(C, Y))
+    check_equal(class_weighted("balanced"), rvc(gamma=0.2).fit(C, Y))
 
 
 def test_balanced_helps_the_rare_class():
     rows, labels = unequal(6)
-    plain, balanced = RVC(gamma=0.2).fit(rows, labels), class_weighted("balanced", None, labels, rows)
+    plain, balanced = rvc(gamma=0.2).fit(rows, labels), class_weighted("balanced", None, labels, rows)
     assert balanced.predict_proba(rows)[:, 0].mean() > plain.predict_proba(rows)[:, 0].mean() + 0.05
 
 

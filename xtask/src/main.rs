@@ -28,6 +28,9 @@ const CLASSES: &str = "bench classes [--data FOLDER] [--limit SECONDS] [--sets S
 const SVM: &str = "bench svm [--data FOLDER] [--rows N] [--sets SET ...]";
 const UNCERTAINTY: &str = "bench uncertainty --data FOLDER [--seeds N] [--sets SET ...]";
 const CALIBRATION: &str = "bench calibration --data FOLDER [--splits N] [--sets SET ...]";
+const DEFAULTS: &str =
+    "bench defaults --data FOLDER [--quick] [--only TABLES] [--sizes NUMBERS] [--draws NUMBER] [--methods METHODS]
+        [--big] [--million] [--work FOLDER] [--again] [--summary]";
 const SCALE: &str = "bench scale FOLDER [--seeds N] [--list] [CASE ...]";
 
 fn main() -> ExitCode {
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         ["bench", "svm", rest @ ..] => Some(python::bench_svm(rest)),
         ["bench", "uncertainty", rest @ ..] => Some(python::bench_uncertainty(rest)),
         ["bench", "calibration", rest @ ..] => Some(python::bench_calibration(rest)),
+        ["bench", "defaults", rest @ ..] => Some(python::bench_defaults(rest)),
         ["bench", "scale", rest @ ..] => Some(python::bench_scale(rest)),
         _ => None,
     };
@@ -61,6 +65,9 @@ fn main() -> ExitCode {
         println!("    {SVM}\n           support vector machines beside LIBSVM; writes docs/svm.md");
         println!("    {UNCERTAINTY}\n           whether error bars are true; writes docs/uncertainty.md");
         println!("    {CALIBRATION}\n           how true class probabilities are; writes docs/calibration.md");
+        println!(
+            "    {DEFAULTS}\n           fits without settings beside a dense process and other learners; writes docs/defaults.md"
+        );
         println!("    {SCALE}\n           learnt kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });
     };

@@ -65,6 +65,11 @@ pub fn bench_calibration(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/calibration.py", arguments)
 }
 
+/// Fits without settings beside a dense process and other learners.
+pub fn bench_defaults(arguments: &[&str]) -> Result {
+    bench_released("python/benchmarks/defaults.py", arguments)
+}
+
 /// A program with the package as it is released.
 fn bench_released(program: &str, arguments: &[&str]) -> Result {
     VENV.ready()?;

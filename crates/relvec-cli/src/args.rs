@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand, ValueEnum};
-use relvec::{CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Sparsity, Variance};
+use relvec::{
+    CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Rvm, Sparsity, Variance,
+    WeightPrior,
+};
 
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
@@ -68,6 +71,10 @@ pub(crate) struct FitArgs {
     /// The kind of machine
     #[arg(long, value_enum, default_value = "rvm")]
     pub machine: MachineKind,
+    /// Start from the settings of this name instead of the defaults; other options win over them. tipping2001: the
+    /// settings of the papers on relevance vector machines, --gamma scale --sparsity 0 --variance posterior
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub preset: Option<Preset>,
     /// What to learn. Default: classify if the target is text or boolean, or has exactly two distinct
     /// numbers, or if --multi-class is given; else regress. A numeric target of 3 to 20 distinct whole values, each in
     /// three rows or more, stops the fit, unless something else decides (such as --likelihood): say whether these are
@@ -105,8 +112,8 @@ pub(crate) struct FitArgs {
     pub probability: bool,
     /// Nats that each kernel must gain to be kept, or cv: what predicts rows left out best [default: 0, the evidence
     /// alone decides]
-    #[arg(long, value_name = "NATS|cv", default_value = "0", hide_default_value = true, allow_negative_numbers = true)]
-    pub sparsity: Sparsity,
+    #[arg(long, value_name = "NATS|cv", allow_negative_numbers = true)]
+    pub sparsity: Option<Sparsity>,
     /// Cross-validate with this many folds, the search repeated in each, and print the scores. A row whose weight is a
     /// whole number w counts as w rows [default: none, or 5 where something is chosen by it, fewer for fewer rows]
     #[arg(long, value_name = "FOLDS", value_parser = at_least_two)]
@@ -114,10 +121,18 @@ pub(crate) struct FitArgs {
     /// Multiply predictive variances by what cross-validation finds them to be too small by (regression)
     #[arg(long)]
     pub calibrate: bool,
+    /// The prior of the weights: a precision for each (ard), or the covariance of a Gaussian process, whose variance
+    /// grows away from the data (regression); auto: that of a process up to 3000 rows where there is one [default: auto]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(WeightPrior::NAMES))]
+    pub weight_prior: Option<String>,
+    /// Under a process prior: rows become centres until the variance that they leave of the process is this share of
+    /// the noise variance. Less takes more centres [default: 0.3]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub residual: Option<f64>,
     /// The variance of predictions: of the posterior, or healed, which does not shrink away from the data (regression;
-    /// the model then keeps rows)
-    #[arg(long, default_value = "posterior", value_parser = PossibleValuesParser::new(Variance::NAMES))]
-    pub variance: String,
+    /// the model then keeps rows) [default: posterior]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Variance::NAMES))]
+    pub variance: Option<String>,
     /// Rows that the model keeps for the healed variance, a sample of more [default: 2000 with --variance healed]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub keep_rows: Option<usize>,
@@ -129,7 +144,7 @@ pub(crate) struct FitArgs {
     /// and scaling stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
         "init", "stream", "checkpoint", "dictionary", "landmarks", "kernel", "gamma", "no_standardize", "keep_statistics",
-        "machine", "centres", "cv", "calibrate", "variance", "keep_rows",
+        "machine", "preset", "centres", "cv", "calibrate", "weight_prior", "residual", "variance", "keep_rows",
     ])]
     pub add_to: Option<PathBuf>,
     /// Begin the search at a model: of the same kernel and features, learnt from the first rows of the table
@@ -199,6 +214,7 @@ pub(crate) struct FitArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec predict houses.json new_houses.csv -o prices.csv
+  relvec predict houses.json new_houses.csv --quantiles 0.05,0.5,0.95 -o prices.csv
   relvec predict cells.json cells.csv.gz | head
   relvec predict cells.json screening.csv --prior ill=0.01,well=0.99 --costs ill:well=50,well:ill=1
   relvec predict cells.json cells.csv --reject 0.9 -o sure.csv")]
@@ -213,8 +229,16 @@ pub(crate) struct PredictArgs {
     /// Probability that a new value lies between lower and upper (regression) [default: 0.95]
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
-    /// The interval of Student's t distribution, whose degrees of freedom say how well the noise is known: for
-    /// models of the variational scheme that have learnt it. std and samples are then that distribution's
+    /// Also write quantiles with these probabilities (regression)
+    ///
+    /// Columns quantile_0.05, quantile_0.5, ...: what a new value is below with that probability. For counts, the least
+    /// whole number that is not exceeded with that probability.
+    #[arg(long, value_name = "P,P", value_delimiter = ',', value_parser = probability)]
+    pub quantiles: Vec<f64>,
+    /// Write std and samples of Student's t distribution too
+    ///
+    /// For models of the variational scheme that have learnt the noise; the degrees of freedom say how well. lower, upper
+    /// and quantiles are of that distribution in any case.
     #[arg(long)]
     pub student_t: bool,
     /// The variance of the predictions, if not that of the model; healed needs a model that keeps rows
@@ -290,8 +314,7 @@ pub(crate) struct ScoreArgs {
     /// Probability of the interval whose share of rows is told (regression) [default: 0.95]
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
-    /// NLPD and coverage by Student's t distribution, as `predict --student-t` has it: for models of the variational
-    /// scheme that have learnt the noise
+    /// NLPD by Student's t distribution, as coverage is: for models of the variational scheme that have learnt the noise
     #[arg(long)]
     pub student_t: bool,
     /// The table is the one that the model was trained on: predict each row as if it had been left out, the precisions
@@ -330,7 +353,7 @@ pub(crate) struct InspectArgs {
 /// The rows of the result: rvm, a relevance vector machine whose gamma is chosen by an inner cross-validation; rvm
 /// evidence, the same whose gamma is learnt by the evidence; vrvm, the variational scheme with the gamma of rvm, at
 /// most 200 candidates, a tolerance of 0.001 nats and useless weights pruned; svm, C-SVC or epsilon-SVR, whose c, gamma and epsilon are chosen by
-/// the inner cross-validation.
+/// the inner cross-validation. The other settings of relevance vector machines are those of `fit --preset tipping2001`.
 ///
 /// Every fold is predicted by machines that have seen the other folds only: within these the settings are chosen (the
 /// least squared error, or error rate; of equals the smoothest) and the features are standardised. Of real values:
@@ -477,6 +500,23 @@ pub(crate) enum MachineKind {
     Rvm,
     /// Support vector machine
     Svm,
+}
+
+/// Named settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preset {
+    /// Of Tipping (2001), and Tipping and Faul (2003)
+    #[value(name = "tipping2001")]
+    Tipping2001,
+}
+
+impl Preset {
+    /// The machine with these settings.
+    pub fn rvm(self) -> Rvm {
+        match self {
+            Preset::Tipping2001 => Rvm::tipping2001(),
+        }
+    }
 }
 
 /// What to learn.

@@ -389,7 +389,7 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
     let values = args.calibrate
         || args.keep_rows.is_some()
         || args.keep_statistics
-        || args.variance != Variance::NAMES[0]
+        || args.variance.as_ref().is_some_and(|name| name != Variance::NAMES[0])
         || args.checkpoint.is_some();
     Ok(Roles { target, further, weights: args.weights.as_deref(), known, drop: &args.drop, values })
 }

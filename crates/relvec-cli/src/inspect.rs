@@ -48,15 +48,16 @@ fn describe(model: &Model, summary: &Summary) -> String {
     line("intercept", intercept);
     if !model.relevance.is_empty() {
         text += &match (model.outputs(), &model.posterior) {
-            (1, Some(_)) => format!("\n{:>12}{:>16}{:>16}\n", "row", "weight", "alpha"),
-            (1, None) => format!("\n{:>12}{:>16}\n", "row", "weight"),
+            (1, Some(_)) if model.process.is_none() => format!("\n{:>12}{:>16}{:>16}\n", "row", "weight", "alpha"),
+            (1, _) => format!("\n{:>12}{:>16}\n", "row", "weight"),
             (_, Some(_)) => {
                 let of = if model.has_several_outputs() { "outputs" } else { "classes" };
-                format!("\n{:>12}{:>16}    weights of the {of}\n", "row", "alpha")
+                let alpha = if model.process.is_none() { "alpha" } else { "" };
+                format!("\n{:>12}{alpha:>16}    weights of the {of}\n", "row")
             }
             (_, None) => format!("\n{:>12}{:>16}    weights of the functions\n", "row", ""),
         };
-        // A committee has no alpha of its own, a support vector machine none at all.
+        // A committee has no alpha of its own, a support vector machine and a process prior none at all.
         let alpha = model.alpha.iter().map(|a| significant(*a, 6)).chain(std::iter::repeat(String::new()));
         let rows = model.relevance.iter().zip(model.expansion.weights.outer_iter()).zip(alpha);
         for ((row, weights), alpha) in rows.take(ROWS_SHOWN) {

@@ -19,7 +19,6 @@ mod model_file;
 mod output;
 mod problems;
 mod progress;
-mod quantiles;
 mod settings;
 mod summary;
 mod table;

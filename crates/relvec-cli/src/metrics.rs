@@ -5,8 +5,6 @@ use std::f64::consts::PI;
 
 use ndarray::ArrayView2;
 
-/// Standard deviations from the middle of a Gaussian to the ends of its central 95 %.
-const HALF_WIDTH: f64 = 1.959963984540054;
 /// Bins of the probability of the most probable class, of equal width.
 const BINS: usize = 15;
 
@@ -31,15 +29,10 @@ pub(crate) fn negative_log_density(truth: &[f64], predicted: &[f64], variance: &
     mean(truth.iter().zip(predicted).zip(variance).map(one))
 }
 
-/// Share of rows inside the central 95 % of N(mean, variance).
-pub(crate) fn coverage(truth: &[f64], predicted: &[f64], variance: &[f64]) -> f64 {
-    coverage_within(HALF_WIDTH, truth, predicted, variance)
-}
-
-/// Share of rows within that many standard deviations of the mean.
-pub(crate) fn coverage_within(half_width: f64, truth: &[f64], predicted: &[f64], variance: &[f64]) -> f64 {
-    let inside = |((t, m), v): ((&f64, &f64), &f64)| f64::from(u8::from((t - m).abs() <= half_width * v.sqrt()));
-    mean(truth.iter().zip(predicted).zip(variance).map(inside))
+/// Share of rows between the ends of their intervals.
+pub(crate) fn coverage(truth: &[f64], lower: &[f64], upper: &[f64]) -> f64 {
+    let inside = |((t, lower), upper): ((&f64, &f64), &f64)| f64::from(u8::from(lower <= t && t <= upper));
+    mean(truth.iter().zip(lower).zip(upper).map(inside))
 }
 
 /// Share of rows of another class than predicted.
@@ -172,8 +165,7 @@ mod tests {
         let base = 0.9189385332046727;
         close(negative_log_density(&[3.0], &[3.0], &[1.0]), base);
         close(negative_log_density(&[3.0, 0.0], &[3.0, 2.0], &[1.0, 4.0]), base + 0.5 * (2f64.ln() + 0.5));
-        // The ends of the interval are at 1.96 standard deviations, here of 2.
-        close(coverage(&[3.919, 3.921, -3.919, -3.921], &[0.0; 4], &[4.0; 4]), 0.5);
+        close(coverage(&[3.919, 3.921, -3.919, -3.921], &[-3.92; 4], &[3.92; 4]), 0.5);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 use rand::SeedableRng;
 use rand_distr::{ChiSquared, Distribution};
 use rand_pcg::Pcg64;
-use rayon::prelude::*;
 use relvec::{Decision, Draws, Likelihood, Model, Moderation, Prediction, Rvm, Variance};
 
 use crate::args::{PredictArgs, Task};
@@ -16,7 +15,6 @@ use crate::decision::{self, class_name};
 use crate::model_file;
 use crate::output::{self, Output};
 use crate::progress::Pass;
-use crate::quantiles::{CountDistribution, half_width};
 use crate::summary::task;
 use crate::training::Known;
 
@@ -84,13 +82,13 @@ struct PredictionWriter<'a> {
     variance: Variance,
     /// Functions drawn from the posterior, of each output.
     draws: Vec<Draws<'a>>,
-    /// Standard deviations from the mean to `upper`.
-    quantile: f64,
-    /// Whether the noise is Student's; if not, the standard deviation of what the quantile is of, over its scale.
+    /// Probability of the interval from lower to upper.
+    level: f64,
+    /// Probabilities of the quantiles that are asked for.
+    quantiles: Vec<f64>,
+    /// Whether the noise is Student's; if not, the standard deviation of a new value over the scale of its distribution.
     heavy: bool,
     spread: f64,
-    /// Probability of a value above `upper`.
-    tail: f64,
     /// With `--student-t`: what the distance of each drawn function from the mean is multiplied by; else empty.
     stretch: Vec<f64>,
     /// What is known of each row, and the name of its column.
@@ -104,7 +102,10 @@ impl<'a> PredictionWriter<'a> {
         let decision = decision::resolve(&args.decision, model)?;
         match task(model) {
             Task::Regress if model.posterior.is_none() => {}
-            Task::Regress => header.extend(["std", "lower", "upper"].map(String::from)),
+            Task::Regress => {
+                header.extend(["std", "lower", "upper"].map(String::from));
+                header.extend(args.quantiles.iter().map(|q| format!("quantile_{q}")));
+            }
             Task::Classify if no_probabilities(model) => {}
             Task::Classify => {
                 let classes = 0..model.n_classes().unwrap_or(2);
@@ -115,7 +116,12 @@ impl<'a> PredictionWriter<'a> {
             }
         }
         let regression = task(model) == Task::Regress && model.posterior.is_some();
-        for (flag, given) in [("--variance", args.variance.is_some()), ("--samples", args.samples.is_some())] {
+        let asked = [
+            ("--variance", args.variance.is_some()),
+            ("--samples", args.samples.is_some()),
+            ("--quantiles", !args.quantiles.is_empty()),
+        ];
+        for (flag, given) in asked {
             if given && !regression {
                 bail!("{flag} is for regression by a relevance vector machine; the model is another");
             }
@@ -148,13 +154,9 @@ impl<'a> PredictionWriter<'a> {
         }
         let level = args.level.unwrap_or(LEVEL);
         let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
-        let quantile = match (args.student_t || heavy, model.noise_degrees()) {
-            (false, _) => half_width(level, None),
-            (true, Some(degrees)) if heavy || degrees > 2.0 => half_width(level, Some(degrees)),
-            // The target was constant.
-            (true, None) if heavy => half_width(level, None),
-            (true, _) => bail!("--student-t is for regression by --inference variational, with the noise learnt"),
-        };
+        if args.student_t && !heavy && model.noise_degrees().is_none_or(|degrees| !(degrees > 2.0)) {
+            bail!("--student-t is for regression by --inference variational, with the noise learnt");
+        }
         let pool = relvec::thread_pool(args.threads)?;
         let known = known(model, args)?;
         let spread = match (args.student_t, model.noise_degrees()) {
@@ -165,8 +167,8 @@ impl<'a> PredictionWriter<'a> {
             (true, Some(degrees), Some(count)) => stretch(degrees, count, args.seed)?,
             _ => vec![],
         };
-        let tail = 0.5 * (1.0 - level);
-        Ok(PredictionWriter { model, pool, header, decision, variance, draws, quantile, heavy, spread, tail, stretch, known })
+        let quantiles = args.quantiles.clone();
+        Ok(PredictionWriter { model, pool, header, decision, variance, draws, level, quantiles, heavy, spread, stretch, known })
     }
 
     /// `known`: what is known of each row, `[B]`, if anything is.
@@ -183,9 +185,16 @@ impl<'a> PredictionWriter<'a> {
             Task::Regress => {
                 let (model, variance) = (self.model, self.variance);
                 let predictions = self.pool.install(|| model.predict_outputs_with(x, variance))?;
+                let of_rows = (!known.is_empty()).then(|| ArrayView1::from(known));
+                let (level, quantiles) = (self.level, &self.quantiles);
+                let ends = self.each(&predictions, |one| model.interval(one, level, of_rows))?;
+                let quantiles = self.each(&predictions, |one| model.quantiles(one, quantiles, of_rows))?;
                 if model.is_of_counts() {
-                    for row in self.counts(&predictions[0], known)? {
-                        write(sink, &row.map(number))?;
+                    let counts = predictions[0].counts(of_rows)?;
+                    let (std, (lower, upper)) = (counts.std(), &ends[0]);
+                    for n in 0..x.nrows() {
+                        let cells = [counts.mean[n], std[n], lower[n], upper[n]].into_iter().chain(quantiles[0].row(n).to_vec());
+                        write(sink, &cells.map(number).collect::<Vec<_>>())?;
                     }
                     return Ok(());
                 }
@@ -196,14 +205,15 @@ impl<'a> PredictionWriter<'a> {
                     true => prediction.deviation(),
                     false => prediction.std() * self.spread,
                 };
-                let deviations: Vec<_> = predictions.iter().map(|one| (one.std(), deviation(one))).collect();
+                let deviations: Vec<_> = predictions.iter().map(deviation).collect();
                 for n in 0..x.nrows() {
                     let mut cells = vec![];
-                    for (k, (prediction, (scale, std))) in predictions.iter().zip(&deviations).enumerate() {
+                    for (k, (prediction, std)) in predictions.iter().zip(&deviations).enumerate() {
                         // With known noise the prediction is that of the function; both are Gaussian.
                         let wider = |std: f64| known.get(n).map_or(std, |v| (std * std + v).sqrt());
-                        let (mean, half) = (prediction.mean[n], self.quantile * wider(scale[n]));
-                        cells.extend([mean, wider(std[n]), mean - half, mean + half]);
+                        let (mean, (lower, upper)) = (prediction.mean[n], &ends[k]);
+                        cells.extend([mean, wider(std[n]), lower[n], upper[n]]);
+                        cells.extend(quantiles[k].row(n));
                         let by = |s: usize| self.stretch.get(s).copied();
                         let stretched = |(s, value): (usize, &f64)| by(s).map_or(*value, |by| mean + by * (value - mean));
                         cells.extend(drawn.get(k).iter().flat_map(|drawn| drawn.row(n).into_iter().enumerate().map(stretched)));
@@ -245,17 +255,13 @@ impl<'a> PredictionWriter<'a> {
         Ok(())
     }
 
-    /// Expected counts, their standard deviations, and quantiles of new counts.
-    fn counts(&self, prediction: &Prediction, exposures: &[f64]) -> Result<Vec<[f64; 4]>> {
-        let exposed = (!exposures.is_empty()).then(|| ArrayView1::from(exposures));
-        let counts = prediction.counts(exposed)?;
-        let std = counts.std();
-        let row = |n: usize| {
-            let exposure = exposures.get(n).copied().unwrap_or(1.0);
-            let new = CountDistribution::new(prediction.mean[n], prediction.model_variance[n], exposure);
-            [counts.mean[n], std[n], new.quantile(self.tail), new.upper_quantile(self.tail)]
-        };
-        Ok(self.pool.install(|| (0..prediction.mean.len()).into_par_iter().map(row).collect()))
+    /// Something of each output, in the pool.
+    fn each<T: Send>(
+        &self,
+        predictions: &[Prediction],
+        of: impl Fn(&Prediction) -> relvec::Result<T> + Send,
+    ) -> relvec::Result<Vec<T>> {
+        self.pool.install(|| predictions.iter().map(of).collect())
     }
 }
 

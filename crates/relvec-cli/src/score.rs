@@ -18,7 +18,6 @@ use crate::figures::{self, Figure, Series};
 use crate::metrics::{self, Ranking};
 use crate::model_file;
 use crate::output;
-use crate::quantiles::half_width;
 use crate::summary::task;
 use crate::table::Table;
 use crate::terminal;
@@ -132,7 +131,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
     if !noisy || model.noise_variance() == Some(0.0) {
         bail!("relvec score is for noise learnt by the model, and for classes; the model is another");
     }
-    // Of a variational model intervals are normal unless it is said otherwise, as those of `relvec predict` are.
+    // Of a variational model densities are normal unless it is said otherwise, as the std of `relvec predict` is.
     let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
     if args.student_t && !heavy && model.noise_degrees().is_none() {
         bail!("--student-t is for regression by --inference variational, with the noise learnt");
@@ -140,7 +139,9 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
     let heavy = model.noise_degrees().filter(|_| heavy || args.student_t);
     let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")), 0)?;
     let column = column.context("the target was found")?;
-    let (mut truth, mut mean, mut variance, mut density) = (vec![], vec![], vec![], vec![]);
+    let level = args.level.unwrap_or(LEVEL);
+    let (mut truth, mut mean, mut density) = (vec![], vec![], vec![]);
+    let (mut lower, mut upper) = (vec![], vec![]);
     while let Some(x) = blocks.next(|table| push(&mut truth, table.number(column)))? {
         if model.posterior.is_none() {
             mean.extend(model.predict_mean(x)?);
@@ -151,20 +152,20 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
             true => model.leave_one_out(x, &Targets::real(own))?.prediction.context("values have predictions")?,
             false => model.predict(x)?,
         };
+        let (low, high) = model.interval(&prediction, level, None)?;
+        lower.extend(low);
+        upper.extend(high);
         let prediction = Prediction { noise_degrees: heavy, ..prediction };
         density.extend(prediction.log_density(own));
-        variance.extend(prediction.variance());
         mean.extend(prediction.mean);
     }
     check_trained_on(args, model, truth.len())?;
     let mut out =
         vec![measure("rmse", "RMSE", 1.0, metrics::rmse(&truth, &mean)), measure("mae", "MAE", 1.0, metrics::mae(&truth, &mean))];
-    if !variance.is_empty() {
-        let level = args.level.unwrap_or(LEVEL);
-        let half = half_width(level, heavy);
+    if !density.is_empty() {
         let density: f64 = density.iter().sum::<f64>() / truth.len() as f64;
         out.push(measure("negative_log_density", "NLPD [nats]", 1.0, -density));
-        let coverage = metrics::coverage_within(half, &truth, &mean, &variance);
+        let coverage = metrics::coverage(&truth, &lower, &upper);
         out.push(measure("coverage", &format!("in {} % [%]", significant(100.0 * level, DIGITS)), 100.0, coverage));
     }
     Ok((truth.len(), out))

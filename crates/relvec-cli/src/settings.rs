@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use relvec::{
     Bernoulli, CentreRule, ClassPrecisions, Dictionary, DictionaryRule, Formulation, Gamma, Gaussian, Inference, Kernel,
-    Landmarks, Likelihood, MultiClass, Rvm, Sparsity, Svm, Variance,
+    Landmarks, Likelihood, MultiClass, Rvm, Svm, Variance, WeightPrior,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::args::{FitArgs, MachineKind, Task};
+use crate::args::{FitArgs, MachineKind, Preset, Task};
 use crate::failure::usage;
 
 /// The machine that the arguments ask for.
@@ -86,7 +86,10 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         (Err(_), Some(file)) => (Landmarks::default(), Some(file)),
         (Err(e), None) => return Err(usage(format!("--landmarks {}: {e}; and there is no such file", args.landmarks))),
     };
-    let (kernel, kernels) = kernels(args)?;
+    let start = args.preset.map_or_else(Rvm::default, Preset::rvm);
+    let (kernel, kernels) = kernels(args, &start.kernel)?;
+    let weight_prior = args.weight_prior.as_deref().map(WeightPrior::from_name).transpose().map_err(|e| usage(e.to_string()))?;
+    let variance = args.variance.as_deref().map(Variance::from_name).transpose().map_err(|e| usage(e.to_string()))?;
     let rvm = Rvm {
         kernel,
         kernels,
@@ -100,13 +103,15 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         dictionary: args.dictionary,
         landmarks,
         threads: args.threads,
-        sparsity: args.sparsity,
+        sparsity: args.sparsity.unwrap_or(start.sparsity),
         cv: args.cv,
         calibrate: args.calibrate,
-        variance: Variance::from_name(&args.variance).map_err(|e| usage(e.to_string()))?,
+        weight_prior: weight_prior.unwrap_or(start.weight_prior),
+        residual: args.residual.or(start.residual),
+        variance: variance.or(start.variance),
         keep_rows: args.keep_rows,
         keep_statistics: args.keep_statistics,
-        ..Rvm::default()
+        ..start
     };
     let rvm = args.set.iter().try_fold(rvm, |rvm, setting| apply(&rvm, setting))?;
     // Landmarks from a file are read later; and whether there are classes may be for the target to say.
@@ -129,10 +134,13 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         ("--landmarks", args.landmarks != Landmarks::NAMES[0]),
         ("--stream", args.stream),
         ("--checkpoint", args.checkpoint.is_some()),
-        ("--sparsity", args.sparsity != Sparsity::default()),
+        ("--preset", args.preset.is_some()),
+        ("--sparsity", args.sparsity.is_some()),
         ("--cv", args.cv.is_some()),
         ("--calibrate", args.calibrate),
-        ("--variance", args.variance != Variance::NAMES[0]),
+        ("--weight-prior", args.weight_prior.is_some()),
+        ("--residual", args.residual.is_some()),
+        ("--variance", args.variance.is_some()),
         ("--keep-rows", args.keep_rows.is_some()),
         ("--keep-statistics", args.keep_statistics),
     ];
@@ -142,7 +150,8 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
              in memory"
         )));
     }
-    let (kernel, kernels) = kernels(args)?;
+    let start = Svm::default();
+    let (kernel, kernels) = kernels(args, &start.kernel)?;
     if !kernels.is_empty() {
         let names = args.kernel.join(",");
         return Err(usage(format!("--kernel {names}: a support vector machine has no evidence to choose a kernel by; name one")));
@@ -152,7 +161,7 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         multi_class: MultiClass::from_name(&args.multi_class).map_err(|e| usage(e.to_string()))?,
         probability: args.probability,
         threads: args.threads,
-        ..Svm::default()
+        ..start
     };
     let with = |name: &str| -> Result<Svm> {
         let own = Svm { formulation: Formulation::from_name(name).map_err(|e| usage(e.to_string()))?, ..svm.clone() };
@@ -181,9 +190,9 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
     }
 }
 
-/// The kernel, or several to choose among.
-fn kernels(args: &FitArgs) -> Result<(Kernel, Vec<Kernel>)> {
-    let gamma = args.gamma.as_deref().map(gamma).transpose()?;
+/// The kernel, or several to choose among; their gamma is that of `start` unless it is given.
+fn kernels(args: &FitArgs, start: &Kernel) -> Result<(Kernel, Vec<Kernel>)> {
+    let gamma = args.gamma.as_deref().map(gamma).transpose()?.or_else(|| start.gamma().cloned());
     let all = match args.kernel.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["auto"] => Kernel::candidates(&Gamma::default()),
         names if names.contains(&"auto") => {
@@ -406,7 +415,36 @@ fn join(path: &str, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::args::{Args, Command};
+
+    /// The machine that `relvec fit` trains with these options.
+    fn machine(options: &str) -> Rvm {
+        let words = format!("relvec fit d.csv --target y --task regress --json {options}");
+        let Command::Fit(args) = Args::try_parse_from(words.split_whitespace()).unwrap().command else { unreachable!() };
+        let Machine::Rvm(settings) = resolve(&args).unwrap() else { panic!("a support vector machine") };
+        settings.rvm
+    }
+
+    #[test]
+    fn without_options_the_settings_are_those_of_the_library() {
+        assert_eq!(machine(""), Rvm::default());
+        assert_eq!(machine("--preset tipping2001"), Rvm::tipping2001());
+    }
+
+    #[test]
+    fn options_win_over_the_preset() {
+        let own = machine("--preset tipping2001 --gamma evidence --sparsity 2 --variance healed");
+        let kernel = Kernel::Rbf(relvec::Rbf { gamma: Gamma::Rule(relvec::GammaRule::Evidence) });
+        assert_eq!(own, Rvm { kernel, sparsity: 2.0.into(), variance: Some(Variance::Healed), ..Rvm::tipping2001() });
+        let set = machine("--set sparsity=3 --set kernel.gamma=0.5 --preset tipping2001");
+        let kernel = Kernel::Rbf(relvec::Rbf { gamma: 0.5.into() });
+        assert_eq!(set, Rvm { kernel, sparsity: 3.0.into(), ..Rvm::tipping2001() });
+        let other = machine("--preset tipping2001 --kernel matern32");
+        assert_eq!(other.kernel, Kernel::Matern32(relvec::Matern32 { gamma: Gamma::Rule(relvec::GammaRule::Scale) }));
+    }
 
     #[test]
     fn settings_reach_every_level() {

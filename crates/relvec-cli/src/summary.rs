@@ -75,6 +75,9 @@ pub(crate) struct Summary<'a> {
     /// The models of two classes that decide together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     members: Vec<MemberSummary>,
+    /// The process prior of the weights, if they have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<ProcessSummary>,
     /// The variance of predictions, where it is not that of the posterior, and the rows kept for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     variance: Option<&'static str>,
@@ -99,6 +102,16 @@ struct MemberSummary {
     log_evidence: Option<f64>,
     status: &'static str,
     iterations: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct ProcessSummary {
+    /// In squared units of the (first) target.
+    amplitude: f64,
+    /// Relevance vectors that the search chose; the others complete them.
+    searched: usize,
+    /// Mean residual variance of the prior over that of the noise.
+    residual: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -163,6 +176,11 @@ impl<'a> Summary<'a> {
             status: model.status.name(),
             iterations: model.iterations,
             members: model.committee.iter().flat_map(|c| &c.members).map(MemberSummary::of).collect(),
+            process: model.process.as_ref().map(|process| ProcessSummary {
+                amplitude: process.amplitude,
+                searched: process.searched.len(),
+                residual: process.residual,
+            }),
             variance: (model.variance != Variance::default()).then(|| model.variance.name()),
             kept_rows: model.kept_rows.as_ref().map(|kept| kept.rows.nrows()),
             kept_statistics: model.statistics.as_ref().map(|kept| kept.landmarks.len()),
@@ -215,6 +233,10 @@ impl<'a> Summary<'a> {
         match self.n_bounded {
             Some(bounded) => line("support vectors", format!("{vectors}, {bounded} at their bound")),
             None => line("relevance vectors", vectors),
+        }
+        if let Some(ProcessSummary { searched, residual, .. }) = &self.process {
+            let left = significant(*residual, 3);
+            line("process prior", format!("{searched} of them by the search; {left} of the noise variance is left of it"));
         }
         if let Some(ClassWeights { present, all }) = self.class_weights {
             line("weights of classes", format!("{present} of {all}"));

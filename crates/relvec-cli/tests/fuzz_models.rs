@@ -42,7 +42,7 @@ fn labels(count: usize) -> Vec<usize> {
 /// A real model of every kind, by name.
 fn kinds() -> Vec<(String, Model)> {
     let (x, t) = (rows(), values());
-    let rvm = || Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), threads: Some(1), ..Rvm::default() };
+    let rvm = || Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), threads: Some(1), ..Rvm::tipping2001() };
     let real = Targets::real(t.view());
     let fit = |rvm: Rvm, targets: &Targets| rvm.fit(x.view(), targets, &mut silent).unwrap().0;
     let mut all: Vec<(String, Model)> = Kernel::NAMES
@@ -61,14 +61,17 @@ fn kinds() -> Vec<(String, Model)> {
     add("student_t", fit(Rvm { likelihood: StudentT::default().into(), ..rvm() }, &real));
     let counts = t.mapv(|t| (2.0 + 2.0 * t).abs().round());
     add("poisson", fit(Rvm { likelihood: Poisson::default().into(), ..rvm() }, &Targets::real(counts.view())));
-    let healed = Rvm { variance: Variance::Healed, ..rvm() };
+    let healed = Rvm { variance: Some(Variance::Healed), ..rvm() };
     add("healed", fit(healed.clone(), &real));
     let mut calibrated = fit(healed, &real);
     calibrated.posterior.as_mut().unwrap().variance_factor = Some(1.5);
     add("calibrated", calibrated);
     let pair = Array2::from_shape_fn((ROWS, 2), |(i, k)| t[i] * (1.0 + k as f64) + 0.1 * wave(77 + 3 * i + k));
-    add("outputs", fit(Rvm { variance: Variance::Healed, ..rvm() }, &Targets::outputs(pair.view())));
+    add("outputs", fit(Rvm { variance: Some(Variance::Healed), ..rvm() }, &Targets::outputs(pair.view())));
     add("statistics", fit(Rvm { keep_statistics: true, dictionary: Dictionary::Size(6), ..rvm() }, &real));
+    let process = || Rvm { weight_prior: WeightPrior::Process, ..rvm() };
+    add("process", fit(process(), &real));
+    add("process outputs", fit(process(), &Targets::outputs(pair.view())));
     let noise = Array1::from_elem(ROWS, 0.04);
     let known = Targets::real(t.view()).with_noise_variance(noise.view());
     add("known noise", fit(rvm(), &known));
@@ -491,7 +494,7 @@ fn changed_statistics_are_refused_or_fit() {
             let Ok(mut sums) = Statistics::from_bytes(&bytes) else { return Ok(()) };
             let own = sums.clone();
             let _ = sums.merge(&own);
-            let rvm = Rvm { max_iterations: 5, threads: Some(1), ..Rvm::default() };
+            let rvm = Rvm { max_iterations: 5, threads: Some(1), ..Rvm::tipping2001() };
             let Ok((model, _)) = rvm.fit_statistics(&own, &mut silent) else { return Ok(()) };
             match model.predict(x.view()) {
                 Ok(found) => numbers("mean", found.mean.iter().chain(&found.model_variance)),
@@ -508,7 +511,8 @@ fn run_fit(folder: &Path) -> (u8, Option<String>) {
     let _ = fs::remove_file(&model);
     let path = |name: &str| folder.join(name).into_os_string();
     let words = ["relvec", "fit"].map(Into::into).into_iter().chain([path("d.csv")]);
-    let words = words.chain(["--target", "y", "--dictionary", "5", "--threads", "1", "--checkpoint"].map(Into::into));
+    let words = words.chain(["--target", "y", "--preset", "tipping2001", "--dictionary", "5"].map(Into::into));
+    let words = words.chain(["--threads", "1", "--checkpoint"].map(Into::into));
     let code = relvec_cli::main(words.chain([path("c"), "-o".into(), path("m.json")]));
     (code, fs::read_to_string(model).ok())
 }

@@ -42,7 +42,7 @@ const SETS: [&str; 2] = ["surface", "friedman"];
 fn regression(bencher: Bencher, name: &str, inference: &str) {
     let data = data(name, 1000);
     let inference = Inference::from_name(inference).expect("a known scheme");
-    let rvm = Rvm { kernel: Rbf { gamma: data.gamma.into() }.into(), inference, ..Rvm::default() };
+    let rvm = Rvm { kernel: Rbf { gamma: data.gamma.into() }.into(), inference, ..Rvm::tipping2001() };
     bencher.bench_local(|| rvm.fit(data.x.view(), &Targets::real(data.t.view()), &mut silent).expect("a model"));
 }
 
@@ -60,14 +60,15 @@ fn regression_1000_mackay(bencher: Bencher, name: &str) {
 fn classification(bencher: Bencher, rows: usize) {
     let data = data("surface", rows);
     let labels: Vec<usize> = data.t.iter().map(|t| usize::from(*t > 0.0)).collect();
-    let rvm = Rvm { kernel: Rbf { gamma: data.gamma.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    let rvm =
+        Rvm { kernel: Rbf { gamma: data.gamma.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
     bencher.bench_local(|| rvm.fit(data.x.view(), &Targets::classes(&labels, 2), &mut silent).expect("a model"));
 }
 
 /// A model of the surface and 100,000 rows to predict.
 fn trained() -> (Model, Array2<f64>) {
     let small = data("surface", 300);
-    let rvm = Rvm { kernel: Rbf { gamma: small.gamma.into() }.into(), ..Rvm::default() };
+    let rvm = Rvm { kernel: Rbf { gamma: small.gamma.into() }.into(), ..Rvm::tipping2001() };
     let (model, _) = rvm.fit(small.x.view(), &Targets::real(small.t.view()), &mut silent).expect("a model");
     (model, data("surface", 100_000).x)
 }
@@ -82,7 +83,7 @@ fn predict_mean_and_std_100_000(bencher: Bencher) {
 fn predict_probability_100_000(bencher: Bencher) {
     let small = data("surface", 300);
     let labels: Vec<usize> = small.t.iter().map(|t| usize::from(*t > 0.0)).collect();
-    let rvm = Rvm { kernel: Rbf { gamma: 2.0.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    let rvm = Rvm { kernel: Rbf { gamma: 2.0.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
     let (model, _) = rvm.fit(small.x.view(), &Targets::classes(&labels, 2), &mut silent).expect("a model");
     let rows = data("surface", 100_000).x;
     bencher.bench_local(|| model.predict_probability(rows.view(), Moderation::Posterior).expect("probabilities"));

@@ -21,6 +21,11 @@ pub(super) const MOST_VARIATIONAL: usize = 200;
 /// Nats of the bound by which its last iteration may rise: smaller by far than differences of rows to predict, and met
 /// ten to twenty times sooner than the default of the scheme.
 const VARIATIONAL_TOLERANCE: f64 = 1e-3;
+/// Probability of the intervals whose share of rows is a column of the table.
+const LEVEL: f64 = 0.95;
+
+/// Lower and upper ends of intervals, `[N]` each.
+type Interval = (Array1<f64>, Array1<f64>);
 
 /// Rows of a table.
 pub(super) struct Data {
@@ -156,10 +161,10 @@ impl Workshop {
         let (inference, dictionary) = match row {
             Row::Vrvm if data.x.nrows() > MOST_VARIATIONAL => (variational(), Dictionary::Size(MOST_VARIATIONAL)),
             Row::Vrvm => (variational(), Dictionary::default()),
-            _ => (Rvm::default().inference, Dictionary::default()),
+            _ => (Rvm::tipping2001().inference, Dictionary::default()),
         };
         let likelihood = likelihood(data.target.task());
-        Rvm { kernel, likelihood, inference, dictionary, threads: self.threads, seed: self.seed, ..Rvm::default() }
+        Rvm { kernel, likelihood, inference, dictionary, threads: self.threads, seed: self.seed, ..Rvm::tipping2001() }
     }
 
     fn svm(&self, kernel: Kernel, point: Point, data: &Data, probability: bool) -> Svm {
@@ -205,7 +210,8 @@ impl Workshop {
             Learnt::Real(truth) => {
                 let prediction = self.pool.install(|| model.predict(x))?;
                 let seconds = start.elapsed().as_secs_f64();
-                Ok((of_values(truth, &prediction.mean, Some(&prediction)), seconds))
+                let ends = self.pool.install(|| model.interval(&prediction, LEVEL, None))?;
+                Ok((of_values(truth, &prediction.mean, Some((&prediction, ends))), seconds))
             }
             Learnt::Classes { labels, .. } => {
                 let log_probability = self.pool.install(|| model.predict_log_probability(x, Moderation::Posterior))?;
@@ -236,15 +242,15 @@ fn variational() -> Inference {
     Variational { prune: true, tolerance: VARIATIONAL_TOLERANCE, ..Variational::default() }.into()
 }
 
-fn of_values(truth: &Array1<f64>, mean: &Array1<f64>, prediction: Option<&Prediction>) -> Vec<Option<f64>> {
+/// The measures of values, by their prediction and the ends of their intervals if there are any.
+fn of_values(truth: &Array1<f64>, mean: &Array1<f64>, prediction: Option<(&Prediction, Interval)>) -> Vec<Option<f64>> {
     let (truth, mean) = (truth.to_vec(), mean.to_vec());
-    let variance = prediction.map(|p| p.variance().to_vec());
-    let with_variance = |of: fn(&[f64], &[f64], &[f64]) -> f64| variance.as_ref().map(|v| of(&truth, &mean, v));
+    let density = |p: &Prediction| metrics::negative_log_density(&truth, &mean, &p.variance().to_vec());
     vec![
         Some(metrics::rmse(&truth, &mean)),
         Some(metrics::mae(&truth, &mean)),
-        with_variance(metrics::negative_log_density),
-        with_variance(metrics::coverage),
+        prediction.as_ref().map(|(p, _)| density(p)),
+        prediction.map(|(_, (lower, upper))| metrics::coverage(&truth, &lower.to_vec(), &upper.to_vec())),
     ]
 }
 

@@ -83,7 +83,7 @@ impl Machine {
     /// A relevance vector machine on one thread: the repeats are what runs side by side.
     pub fn rvm(kernel: Kernel, classes: usize) -> Machine {
         let likelihood = if classes == 0 { Rvm::default().likelihood } else { Bernoulli::default().into() };
-        let rvm = Rvm { kernel, likelihood, threads: Some(1), ..Rvm::default() };
+        let rvm = Rvm { kernel, likelihood, threads: Some(1), ..Rvm::tipping2001() };
         Machine { kind: Kind::Rvm(Box::new(rvm)), standardise: true }
     }
 

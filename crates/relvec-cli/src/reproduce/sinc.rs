@@ -110,8 +110,8 @@ pub(super) fn fifty(bench: &Bench) -> Result<Outcome> {
 }
 
 fn machine(variational: Option<Variational>) -> Rvm {
-    let inference = variational.map_or_else(|| Rvm::default().inference, Inference::Variational);
-    Rvm { kernel: LinearSpline::default().into(), inference, threads: Some(1), ..Rvm::default() }
+    let inference = variational.map_or_else(|| Rvm::tipping2001().inference, Inference::Variational);
+    Rvm { kernel: LinearSpline::default().into(), inference, threads: Some(1), ..Rvm::tipping2001() }
 }
 
 fn grid() -> (Array2<f64>, Array1<f64>) {

@@ -137,7 +137,7 @@ fn line(bench: &Bench, outcome: &mut Outcome) -> Result<()> {
     let (x, t) = sine(SINE_ROWS, SINE_NOISE, bench.seed(0));
     let train = Set::values(x, t);
     let svr = fit(rbf(SINE_WIDTH), EpsilonSvr { c: 1.0, epsilon: SINE_TUBE }.into(), &train, MultiClass::Auto)?;
-    let rvm = Rvm { kernel: rbf(SINE_WIDTH), threads: Some(1), ..Rvm::default() };
+    let rvm = Rvm { kernel: rbf(SINE_WIDTH), threads: Some(1), ..Rvm::tipping2001() };
     let (rvm, _) = rvm.fit(train.x.view(), &Targets::real(train.t.view()), &mut silent)?;
     let grid = Array1::linspace(-1.0, 1.0, SINE_POINTS);
     let truth = grid.mapv(|x| (std::f64::consts::PI * x).sin());

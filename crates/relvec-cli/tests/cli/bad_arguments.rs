@@ -14,6 +14,7 @@ fn unknown_names_list_the_known_ones() {
     refused("fit d.csv --target y -o m --inference gibbs", &["gibbs", "sequential", "mackay", "em"]);
     refused("fit d.csv --target y -o m --machine tree", &["tree", "rvm"]);
     refused("fit d.csv --target y -o m --task cluster", &["cluster", "regress", "classify"]);
+    refused("fit d.csv --target y -o m --preset bishop", &["bishop", "tipping2001"]);
     refused("fit d.csv --target y -o m --frobnicate", &["--frobnicate"]);
 }
 
@@ -33,6 +34,12 @@ fn unknown_settings_list_the_known_ones() {
     refused("fit d.csv --target y -o m --set gamma", &["PATH=VALUE"]);
     refused("fit d.csv --target y -o m --set kernel=rbf", &["group of settings", "kernel.rbf.gamma"]);
     refused("fit d.csv --target y -o m --task classify --set likelihood.gaussian.noise_variance=1", &["--task"]);
+}
+
+#[test]
+fn presets_are_for_new_relevance_vector_machines() {
+    refused("fit d.csv --target y -o m --preset tipping2001 --machine svm", &["--preset is for --machine rvm"]);
+    refused("fit d.csv --target y -o m --preset tipping2001 --add-to m", &["--preset", "--add-to"]);
 }
 
 #[test]

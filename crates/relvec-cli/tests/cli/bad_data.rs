@@ -105,7 +105,7 @@ fn unwritable_outputs_fail_before_the_work() {
     folder.fails(1, "fit d.csv --target y -o d.csv/m.json", &["cannot write"]);
     // The data are not read first: there are none.
     folder.fails(1, "fit none.csv --target y -o none/m.json", &["cannot write"]);
-    folder.ok("fit d.csv --target y -o m.json");
+    folder.fit("d.csv --target y -o m.json");
     folder.fails(1, "predict m.json d.csv -o none/p.csv", &["cannot write `none/p.csv`", "no folder"]);
     folder.fails(1, "predict m.json none.csv -o p.csv", &["No such file"]);
     folder.fails(1, "demo --out d.csv", &["cannot make the folder", "d.csv"]);
@@ -114,7 +114,7 @@ fn unwritable_outputs_fail_before_the_work() {
 #[test]
 fn an_old_output_survives_a_failure() {
     let folder = Folder::with("d.csv", regression_table(20, ",")).add("p.csv", "kept").add("bad.csv", "a,b\n1,2\n3,x\n");
-    folder.ok("fit d.csv --target y -o m.json");
+    folder.fit("d.csv --target y -o m.json");
     folder.fails(1, "predict m.json bad.csv -o p.csv", &["row 2", "`x`"]);
     assert_eq!(folder.read("p.csv"), "kept");
 }
@@ -127,7 +127,7 @@ fn predict_needs_the_features_of_the_model() {
         .add("twice.csv", "a,b,a\n1,2,3\n")
         .add("header.csv", "a,b\n")
         .add("text.csv", "a,b\n1,2\n1,x\n");
-    folder.ok("fit d.csv --target y -o m.json");
+    folder.fit("d.csv --target y -o m.json");
     folder.fails(1, "predict m.json other.csv -o p.csv", &["`other.csv`", "1 feature", "missing: b", "a, c"]);
     folder.fails(1, "predict m.json none.csv", &["2 features", "missing: a, b"]);
     folder.fails(1, "predict m.json twice.csv", &["`a` twice"]);

@@ -5,7 +5,7 @@ use super::support::{Folder, regression_table};
 #[test]
 fn every_damaged_file_is_refused() {
     let folder = Folder::with("d.csv", regression_table(30, ","));
-    folder.ok("fit d.csv --target y -o good.json");
+    folder.fit("d.csv --target y -o good.json");
     let good = folder.read("good.json");
     let half = &good[..good.len() / 2];
     let newer = good.replace("\"format_version\":1", "\"format_version\":999");

@@ -7,7 +7,7 @@ use super::support::{Folder, class_table, noise, numbers, regression_table, thre
 /// A folder with a model of two classes and its table.
 fn two() -> Folder {
     let folder = Folder::with("d.csv", class_table(120));
-    folder.ok("fit d.csv --target kind -o m.json");
+    folder.fit("d.csv --target kind -o m.json");
     folder
 }
 
@@ -74,9 +74,11 @@ fn costs_and_rejection_have_columns() {
 #[test]
 fn several_classes_and_other_machines() {
     let folder = Folder::with("d.csv", three_classes(90, ["1", "2", "3"]));
-    for (options, name) in
-        [("", "joint.json"), ("--multi-class one_vs_rest", "rest.json"), ("--machine svm --probability", "svm.json")]
-    {
+    for (options, name) in [
+        ("--preset tipping2001", "joint.json"),
+        ("--preset tipping2001 --multi-class one_vs_rest", "rest.json"),
+        ("--machine svm --probability", "svm.json"),
+    ] {
         folder.ok(&format!("fit d.csv --target kind --task classify {options} -o {name}"));
         let line = format!("predict {name} d.csv --prior 3=0.98,1.0=0.01,2=0.01 --reject 0.6");
         let (header, rows) = folder.ok(&line).csv();
@@ -138,7 +140,7 @@ fn wrong_priors_costs_and_thresholds() {
             assert!(run.code == 2 && run.stderr.contains(fragment), "{options}: {run:?}");
         }
     }
-    folder.ok("fit r.csv --target y -o r.json");
+    folder.fit("r.csv --target y -o r.json");
     for (options, flag) in [("--prior a=0.5,b=0.5", "--prior"), ("--costs short.csv", "--costs"), ("--reject 0.5", "--reject")] {
         folder.fails(1, &format!("predict r.json r.csv {options}"), &[flag, "is for classifiers"]);
         folder.fails(1, &format!("score r.json r.csv {options}"), &[flag, "is for classifiers"]);
@@ -212,7 +214,7 @@ fn scores_of_classes() {
 #[test]
 fn figures_of_scores() {
     let folder = Folder::with("d.csv", three_classes(90, ["x", "y", "z"])).add("one.csv", "a,b,kind\n0,0,x\n0.1,0,x\n");
-    folder.ok("fit d.csv --target kind -o m.json");
+    folder.fit("d.csv --target kind -o m.json");
     let run = folder.ok("score m.json d.csv --figures f");
     for name in ["roc", "precision_recall", "reliability"] {
         let svg = std::fs::read_to_string(folder.path("f").join(format!("{name}.svg"))).unwrap();
@@ -249,7 +251,7 @@ fn scores_of_machines_without_probabilities() {
 #[test]
 fn scores_of_values() {
     let folder = Folder::with("d.csv", regression_table(80, ","));
-    folder.ok("fit d.csv --target y -o m.json");
+    folder.fit("d.csv --target y -o m.json");
     let own = folder.ok("score m.json d.csv --format json --level 0.5").json();
     let (_, rows) = folder.ok("predict m.json d.csv --level 0.5").csv();
     let truth: Vec<f64> =
@@ -310,11 +312,11 @@ fn rows_left_out() {
         folder.ok(&format!("{line} --format json")).json()["measures"][key].as_f64().unwrap()
     };
     let folder = Folder::with("c.csv", class_table(200)).add("r.csv", regression_table(80, ","));
-    folder.ok("fit c.csv --target kind -o c.json");
-    folder.ok("fit r.csv --target y -o r.json");
-    folder.ok("fit r.csv --target y --likelihood student_t -o t.json");
+    folder.fit("c.csv --target kind -o c.json");
+    folder.fit("r.csv --target y -o r.json");
+    folder.fit("r.csv --target y --likelihood student_t -o t.json");
     let folder = folder.add("t.csv", regression_table(80, ",")).add("k.csv", three_classes(90, ["a", "b", "c"]));
-    folder.ok("fit k.csv --target kind -o k.json");
+    folder.fit("k.csv --target kind -o k.json");
     for (name, key) in
         [("c", "log_loss"), ("k", "log_loss"), ("r", "rmse"), ("r", "negative_log_density"), ("t", "negative_log_density")]
     {
@@ -324,7 +326,7 @@ fn rows_left_out() {
     }
     let folder = folder.add("few.csv", regression_table(20, ","));
     folder.fails(1, "score r.json few.csv --leave-one-out", &["80 rows", "20"]);
-    folder.ok("fit k.csv --target kind --multi-class one_vs_rest -o k.json");
+    folder.fit("k.csv --target kind --multi-class one_vs_rest -o k.json");
     folder.fails(1, "score k.json k.csv --leave-one-out", &["one relevance vector machine"]);
     folder.ok("fit c.csv --target kind --machine svm -o s.json");
     folder.fails(1, "score s.json c.csv --leave-one-out", &["relevance vector machine"]);
@@ -334,8 +336,8 @@ fn rows_left_out() {
 #[test]
 fn score_of_a_label_that_was_not_learnt() {
     let folder = Folder::with("d.csv", three_classes(60, ["red", "green", "blue"]));
-    folder.ok("fit d.csv --target kind -o joint.json");
-    folder.ok("fit d.csv --target kind --multi-class one_vs_rest -o rest.json");
+    folder.fit("d.csv --target kind -o joint.json");
+    folder.fit("d.csv --target kind --multi-class one_vs_rest -o rest.json");
     let folder = folder.add("new.csv", "a,b,kind\n0,0,red\n1,1,violet\n");
     for model in ["joint.json", "rest.json"] {
         folder.fails(1, &format!("score {model} new.csv"), &["row 2", "`kind`", "`violet`", "blue, green, red"]);

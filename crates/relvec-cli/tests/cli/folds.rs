@@ -32,7 +32,7 @@ fn folds_of_few_distinct_rows_are_those_of_all_rows() {
     let folder = folder();
     let fit = |name: &str| {
         let flags = "--target y --drop w --cv 5 --sparsity cv --no-standardize --json";
-        folder.ok(&format!("fit {name} {flags} -o m.json")).json()["validation"].clone()
+        folder.fit(&format!("{name} {flags} -o m.json")).json()["validation"].clone()
     };
     let timeless = |mut json: Value| {
         json.as_object_mut().unwrap().remove("seconds").unwrap();
@@ -81,7 +81,7 @@ fn small_weights_and_few_rows_are_warned_of() {
     // Five folds were refused where there are four rows.
     let four = Folder::with("four.csv", "x,y\n0,0.1\n1,0.9\n2,0.4\n3,2.2\n");
     for flags in ["--calibrate", "--sparsity cv"] {
-        let json = four.ok(&format!("fit four.csv --target y {flags} --json -o m.json")).json();
+        let json = four.fit(&format!("four.csv --target y {flags} --json -o m.json")).json();
         assert_eq!(json["validation"]["folds"], 4, "{flags}");
     }
 }

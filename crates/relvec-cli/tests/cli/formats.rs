@@ -14,7 +14,7 @@ use super::support::{Folder, class_table, regression_rows, regression_table};
 const ROWS: usize = 40;
 
 fn model_of(folder: &Folder, file: &str) -> String {
-    folder.ok(&format!("fit {file} --target y -o m.json"));
+    folder.fit(&format!("{file} --target y -o m.json"));
     folder.read("m.json")
 }
 
@@ -70,7 +70,9 @@ fn parquet_damaged_inside() {
             bad[place..place + 16].fill(0xff);
             std::fs::write(folder.path("d.parquet"), bad).unwrap();
             for stream in ["", " --stream"] {
-                let line = format!("fit d.parquet --target y --dictionary 5 --set max_iterations=2 -o m.json{stream}");
+                let line = format!(
+                    "fit d.parquet --preset tipping2001 --target y --dictionary 5 --set max_iterations=2 -o m.json{stream}"
+                );
                 let run = folder.run(&line);
                 if place < 30 {
                     assert_eq!(run.code, 1, "{compression} at {place}: {}", run.stderr);
@@ -125,7 +127,7 @@ fn parquet_types_and_nulls() {
         column.typed::<ByteArrayType>().write_batch(&names, Some(&levels), None).unwrap();
         column.close().unwrap();
     });
-    let run = folder.ok("fit d.parquet --target y --drop name --json");
+    let run = folder.fit("d.parquet --target y --drop name --json");
     assert!(run.stderr.contains("task classify"), "{}", run.stderr);
     assert_eq!(run.json()["classes"], serde_json::json!(["false", "true"]));
     folder.fails(1, "fit d.parquet --target y -o m.json", &["column `name` holds text", "--drop name"]);
@@ -177,8 +179,8 @@ fn parquet_columns_of_every_kind() {
             &format!("{},{},{code},{},w,{price},{}\n", i - 15, i64::from(i * i) << 20, f64::from(i) * 0.5, f64::from(i).sin());
     }
     let folder = folder.add("d.csv", text);
-    folder.ok("fit d.csv --target y --drop word -o csv.json");
-    folder.ok("fit d.parquet --target y --drop word -o parquet.json");
+    folder.fit("d.csv --target y --drop word -o csv.json");
+    folder.fit("d.parquet --target y --drop word -o parquet.json");
     assert_eq!(folder.read("csv.json"), folder.read("parquet.json"));
     folder.fails(1, "fit d.parquet --target y -o m.json", &["column `word` holds text", "--drop word"]);
 }
@@ -187,10 +189,10 @@ fn parquet_columns_of_every_kind() {
 fn npy_is_the_same_table() {
     let rows = regression_rows(ROWS);
     let folder = Folder::with("d.csv", regression_table(ROWS, ",").replacen("a,b,y", "0,1,2", 1));
-    folder.ok("fit d.csv --target 2 -o csv.json");
+    folder.fit("d.csv --target 2 -o csv.json");
     npy(&folder.path("d.npy"), &rows);
     for target in ["2", "-1"] {
-        folder.ok(&format!("fit d.npy --target {target} -o npy.json"));
+        folder.fit(&format!("d.npy --target {target} -o npy.json"));
         assert_eq!(folder.read("npy.json"), folder.read("csv.json"));
     }
     // Columns one after the other; other byte order; single precision: all are numbers.
@@ -200,11 +202,11 @@ fn npy_is_the_same_table() {
     let mut writer = options.shape(&[ROWS as u64, 3]).order(npyz::Order::Fortran).writer(file).begin_nd().unwrap();
     writer.extend(by_columns).unwrap();
     writer.finish().unwrap();
-    folder.ok("fit fortran.npy --target 2 -o npy.json");
+    folder.fit("fortran.npy --target 2 -o npy.json");
     assert_eq!(folder.read("npy.json"), folder.read("csv.json"));
     let singles: Vec<[f32; 3]> = rows.iter().map(|r| r.map(|v| v as f32)).collect();
     npy(&folder.path("single.npy"), &singles);
-    folder.ok("fit single.npy --target 2 -o single.json");
+    folder.fit("single.npy --target 2 -o single.json");
 
     let predicted = folder.ok("predict csv.json d.csv").stdout;
     assert_eq!(folder.ok("predict csv.json d.npy").stdout, predicted);
@@ -213,7 +215,7 @@ fn npy_is_the_same_table() {
     npy(&folder.path("x.npy"), &features);
     assert_eq!(folder.ok("predict csv.json x.npy").stdout, predicted);
     let folder = folder.add("named.csv", regression_table(ROWS, ","));
-    folder.ok("fit named.csv --target y -o named.json");
+    folder.fit("named.csv --target y -o named.json");
     assert_eq!(folder.ok("predict named.json x.npy").stdout, predicted);
     folder.fails(1, "predict named.json d.npy", &["2 features", "missing: a, b", "0, 1, 2"]);
 }

@@ -4,7 +4,7 @@ use super::support::{Folder, class_table, regression_table};
 
 fn fitted() -> Folder {
     let folder = Folder::with("d.csv", regression_table(60, ","));
-    folder.ok("fit d.csv --target y -o m.json");
+    folder.fit("d.csv --target y -o m.json");
     folder
 }
 

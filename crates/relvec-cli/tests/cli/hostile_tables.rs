@@ -129,7 +129,7 @@ fn devices_pipes_and_folders_are_tables_or_errors() {
         writer.join().unwrap();
         run
     };
-    folder.ok("fit d.csv --target y -o file.json");
+    folder.fit("d.csv --target y -o file.json");
     for file in ["d.csv", "d.csv.gz"] {
         assert_eq!(piped(file, "fit pipe --target y -o m.json").code, 0, "{file}");
         assert_eq!(folder.read("m.json"), folder.read("file.json"));

@@ -44,12 +44,12 @@ fn the_command_and_the_library_write_the_same_model() {
         };
         let task = if classes { "classify" } else { "regress" };
         let folder = Folder::with("d.csv", &text);
-        folder.ok(&format!("fit d.csv --target t --task {task} --no-standardize {words} -o m.json"));
+        folder.fit(&format!("d.csv --target t --task {task} --no-standardize {words} -o m.json"));
 
         let labels: Vec<usize> = t.iter().map(|v| usize::from(*v == 1.0)).collect();
         let likelihood = if classes { Likelihood::Bernoulli(Bernoulli::default()) } else { Rvm::default().likelihood };
         let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
-        let rvm = Rvm { kernel, likelihood, ..Rvm::default() };
+        let rvm = Rvm { kernel, likelihood, ..Rvm::tipping2001() };
         let (mut model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
         model.features = features;
         model.target = Some("t".into());
@@ -66,7 +66,7 @@ fn the_command_and_the_library_write_the_same_model() {
 #[test]
 fn a_model_with_an_external_kernel() {
     let folder = Folder::with("d.csv", regression_table(30, ","));
-    folder.ok("fit d.csv --target y -o m.json");
+    folder.fit("d.csv --target y -o m.json");
     let mut model = Model::from_json(&folder.read("m.json")).unwrap();
     model.expansion.basis = FittedBasis::External { centres: None };
     let folder = folder.add("external.json", model.to_json().unwrap());

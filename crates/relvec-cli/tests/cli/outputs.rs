@@ -17,7 +17,7 @@ fn wind(rows: usize) -> String {
 #[test]
 fn two_targets_are_predicted_together() {
     let folder = Folder::with("d.csv", wind(150));
-    let fit = folder.ok("fit d.csv --target east --target north --weights count -o m.json --json");
+    let fit = folder.fit("d.csv --target east --target north --weights count -o m.json --json");
     assert!(!fit.stderr.contains("note: task") && fit.stderr.contains("targets             east, north"), "{}", fit.stderr);
     let summary = fit.json();
     assert_eq!((&summary["targets"], &summary["features"]), (&json!(["east", "north"]), &json!(["x"])));
@@ -54,7 +54,7 @@ fn two_targets_are_predicted_together() {
 #[test]
 fn what_several_targets_cannot_have() {
     let folder = Folder::with("d.csv", wind(40));
-    let both = "fit d.csv -o m.json --target east --target north";
+    let both = "fit d.csv --preset tipping2001 -o m.json --target east --target north";
     for (flag, expected) in [
         ("--task classify", "--task classify"),
         ("--machine svm", "--machine svm"),
@@ -79,12 +79,12 @@ fn a_constant_target_is_said() {
     let table: String =
         wind(40).lines().enumerate().map(|(i, line)| format!("{line},{}\n", if i == 0 { "same" } else { "4" })).collect();
     let folder = Folder::with("d.csv", table);
-    let fit = folder.ok("fit d.csv --target east --target same -o m.json");
+    let fit = folder.fit("d.csv --target east --target same -o m.json");
     assert!(fit.stderr.contains("warning: the same on every row: same"), "{}", fit.stderr);
     let (_, rows) = folder.ok("predict m.json d.csv").csv();
     assert!(numbers(&rows, 4).iter().all(|v| (v - 4.0).abs() < 1e-4));
     folder.fails(1, "predict m.json d.csv --variance healed", &["keep_rows"]);
-    let fit = folder.ok("fit d.csv --target east --target same --variance healed --calibrate -o h.json");
+    let fit = folder.fit("d.csv --target east --target same --variance healed --calibrate -o h.json");
     assert!(fit.stderr.contains("left out") && fit.stderr.contains("rows kept           40"), "{}", fit.stderr);
     let (_, healed) = folder.ok("predict h.json d.csv").csv();
     let (_, plain) = folder.ok("predict h.json d.csv --variance posterior").csv();

@@ -33,7 +33,7 @@ fn rmse(predicted: &[Vec<String>], truth: &[f64]) -> f64 {
 #[ignore = "needs tables that are not in the repository: cargo xtask test tables FOLDER"]
 fn boston_housing() {
     let folder = folder_with(&["boston_housing.csv"]);
-    folder.ok("fit boston_housing.csv --target target --drop black -o m.json");
+    folder.fit("boston_housing.csv --target target --drop black -o m.json");
     let summary = folder.ok("inspect m.json --json").json();
     assert_eq!(summary["n_rows"], 506);
     assert_eq!(summary["features"].as_array().unwrap().len(), 12);
@@ -54,7 +54,7 @@ fn boston_housing() {
 #[ignore = "needs tables that are not in the repository: cargo xtask test tables FOLDER"]
 fn pima() {
     let folder = folder_with(&["pima_train.csv", "pima_test.csv"]);
-    let fit = folder.ok("fit pima_train.csv --target target --set kernel.rbf.gamma=0.02 -o m.json --json");
+    let fit = folder.fit("pima_train.csv --target target --set kernel.rbf.gamma=0.02 -o m.json --json");
     assert!(fit.stderr.contains("task classify"), "{}", fit.stderr);
     assert!(fit.json()["n_vectors"].as_u64().unwrap() <= 10, "{}", fit.stdout);
     let error = error_rate(&folder, "m.json", "pima_test.csv", "target");
@@ -65,7 +65,7 @@ fn pima() {
 #[ignore = "needs tables that are not in the repository: cargo xtask test tables FOLDER"]
 fn ripley() {
     let folder = folder_with(&["ripley_synth_train.csv", "ripley_synth_test.csv"]);
-    let fit = folder.ok("fit ripley_synth_train.csv --target target --no-standardize --set kernel.rbf.gamma=4 -o m.json --json");
+    let fit = folder.fit("ripley_synth_train.csv --target target --no-standardize --set kernel.rbf.gamma=4 -o m.json --json");
     assert!(fit.json()["n_vectors"].as_u64().unwrap() <= 8, "{}", fit.stdout);
     let error = error_rate(&folder, "m.json", "ripley_synth_test.csv", "target");
     assert!(error <= 0.097, "{error}");
@@ -79,7 +79,7 @@ fn kin40k_first_rows() {
     let lines: Vec<String> = reader.lines().take(5501).map(|l| l.unwrap() + "\n").collect();
     let folder = Folder::with("train.csv", lines[..5001].concat()).add("test.csv", lines[..1].concat() + &lines[5001..].concat());
     // A short search: how good it can get is no question of the command line.
-    let fit = folder.ok("fit train.csv --target target -o m.json --set max_iterations=40 --json");
+    let fit = folder.fit("train.csv --target target -o m.json --set max_iterations=40 --json");
     assert_eq!(fit.json()["n_rows"], 5000);
     let predicted = folder.ok("predict m.json test.csv").csv().1;
     let (header, rows) = parse_csv(&folder.read("test.csv"));

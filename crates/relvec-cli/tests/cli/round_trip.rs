@@ -9,7 +9,7 @@ const ROWS: usize = 60;
 #[test]
 fn regression() {
     let folder = Folder::with("d.csv", regression_table(ROWS, ","));
-    let fit = folder.ok("fit d.csv --target y -o m.json");
+    let fit = folder.fit("d.csv --target y -o m.json");
     assert_eq!(fit.stdout, "", "words go to stderr");
     for word in ["rows", "features", "kernel", "relevance vectors", "log evidence", "noise", "status", "time", "m.json"] {
         assert!(fit.stderr.contains(word), "{word}: {}", fit.stderr);
@@ -33,8 +33,8 @@ fn regression() {
 #[test]
 fn variational_inference() {
     let folder = Folder::with("d.csv", regression_table(ROWS, ","));
-    folder.ok("fit d.csv --target y --inference variational -o all.json");
-    folder.ok("fit d.csv --target y --inference variational --set inference.variational.prune=true -o few.json");
+    folder.fit("d.csv --target y --inference variational -o all.json");
+    folder.fit("d.csv --target y --inference variational --set inference.variational.prune=true -o few.json");
     let (all, few) = (folder.ok("inspect all.json --json").json(), folder.ok("inspect few.json --json").json());
     assert_eq!(all["n_vectors"], json!(ROWS));
     assert!(few["n_vectors"].as_u64() < Some(ROWS as u64 / 2), "{few}");
@@ -51,12 +51,14 @@ fn variational_inference() {
 #[test]
 fn student_t_intervals() {
     let folder = Folder::with("d.csv", regression_table(12, ","));
-    folder.ok("fit d.csv --target y --inference variational -o m.json");
+    folder.fit("d.csv --target y --inference variational -o m.json");
     let (_, plain) = folder.ok("predict m.json d.csv").csv();
     let (_, wide) = folder.ok("predict m.json d.csv --student-t").csv();
     for (plain, wide) in plain.iter().zip(&wide) {
         let number = |row: &Vec<String>, k: usize| row[k].parse::<f64>().unwrap();
         assert_eq!(plain[0], wide[0]);
+        // Intervals are of that distribution in any case.
+        assert_eq!(plain[2..], wide[2..]);
         // 12 + 2e-6 degrees of freedom: quantile 2.178813, standard deviation sqrt(12 / 10).
         let half = (number(wide, 3) - number(wide, 0)) / number(plain, 1);
         assert!((half - 2.178813).abs() < 1e-4, "{half}");
@@ -79,13 +81,17 @@ fn student_t_intervals() {
     let found = student["negative_log_density"].as_f64().unwrap();
     assert!((found + density / 12.0).abs() < 1e-4, "{found} {}", -density / 12.0);
     assert_ne!(normal["negative_log_density"], student["negative_log_density"]);
-    let inside = |width: &str| score(width)["coverage"].as_f64().unwrap();
-    assert!(inside("--level 0.5 --student-t") >= inside("--level 0.5"));
-    folder.ok("fit d.csv --target y -o n.json");
+    let inside = plain.iter().zip(regression_rows(12)).filter(|(row, truth)| {
+        let (lower, upper): (f64, f64) = (row[2].parse().unwrap(), row[3].parse().unwrap());
+        lower <= truth[2] && truth[2] <= upper
+    });
+    assert_eq!(normal["coverage"].as_f64().unwrap(), inside.count() as f64 / 12.0);
+    assert_eq!(normal["coverage"], student["coverage"]);
+    folder.fit("d.csv --target y -o n.json");
     folder.fails(1, "predict n.json d.csv --student-t", &["--student-t", "variational"]);
     folder.fails(1, "score n.json d.csv --student-t", &["--student-t", "variational"]);
     let classes = Folder::with("k.csv", class_table(30));
-    classes.ok("fit k.csv --target kind --inference variational -o k.json");
+    classes.fit("k.csv --target kind --inference variational -o k.json");
     classes.fails(1, "score k.json k.csv --student-t", &["--student-t", "classifier"]);
 }
 
@@ -93,7 +99,7 @@ fn student_t_intervals() {
 #[test]
 fn variational_inference_of_three_classes() {
     let folder = Folder::with("d.csv", three_classes(60, ["red", "green", "blue"]));
-    let run = folder.ok("fit d.csv --target kind --inference variational --set inference.tolerance=1e-3 -o m.json --json");
+    let run = folder.fit("d.csv --target kind --inference variational --set inference.tolerance=1e-3 -o m.json --json");
     let count = run.json()["in_use"]["by_data"].as_u64().unwrap();
     assert!(count > 0 && count <= 60, "{count}");
     assert!(run.stderr.contains(&format!("well determined     {count}\n")), "{}", run.stderr);
@@ -106,7 +112,7 @@ fn variational_inference_of_three_classes() {
 #[test]
 fn codes_are_no_numbers() {
     let folder = Folder::with("d.csv", three_classes(90, ["007", "07", "7"]));
-    let fit = "fit d.csv --target kind --task classify --json";
+    let fit = "fit d.csv --preset tipping2001 --target kind --task classify --json";
     assert_eq!(folder.ok(&format!("{fit} -o m.json")).json()["classes"], json!(["007", "07", "7"]));
     let (header, rows) = folder.ok("predict m.json d.csv").csv();
     assert_eq!(header, ["prediction", "probability_007", "probability_07", "probability_7"]);
@@ -126,7 +132,7 @@ fn codes_are_no_numbers() {
     mixed.ok("score m.json d.csv");
     // To be predicted as values they are numbers.
     let values = Folder::with("d.csv", three_classes(30, ["007", "07", "8"]));
-    let summary = values.ok("fit d.csv --target kind --task regress -o m.json --json").json();
+    let summary = values.fit("d.csv --target kind --task regress -o m.json --json").json();
     assert_eq!(summary["task"], "regress");
     let rmse = values.ok("score m.json d.csv --format json").json()["measures"]["rmse"].as_f64().unwrap();
     assert!(rmse < 0.6, "{rmse}");
@@ -136,7 +142,11 @@ fn codes_are_no_numbers() {
 #[test]
 fn multi_class_means_classes() {
     let folder = Folder::with("d.csv", three_classes(60, ["1", "2", "3"]));
-    for said in ["--multi-class joint", "--set multi_class=one_vs_rest", "--machine svm --multi-class one_vs_one"] {
+    for said in [
+        "--preset tipping2001 --multi-class joint",
+        "--preset tipping2001 --set multi_class=one_vs_rest",
+        "--machine svm --multi-class one_vs_one",
+    ] {
         let run = folder.ok(&format!("fit d.csv --target kind --json {said}"));
         assert_eq!((&run.json()["task"], &run.json()["classes"]), (&json!("classify"), &json!(["1", "2", "3"])), "{said}");
         assert!(run.stderr.contains("note: task classify, since"), "{}", run.stderr);
@@ -149,7 +159,7 @@ fn multi_class_means_classes() {
         folder.fails(2, &line, &["--multi-class one_vs_one", "regress"]);
     }
     folder.fails(2, "fit d.csv --target kind --stream --multi-class one_vs_rest --dictionary 5 -o m.json", &["--stream"]);
-    let run = folder.ok("fit d.csv --target kind --stream --multi-class joint --dictionary 5 --json");
+    let run = folder.fit("d.csv --target kind --stream --multi-class joint --dictionary 5 --json");
     assert_eq!(run.json()["task"], "classify");
     folder.fails(2, "fit d.csv --target kind --target a --multi-class joint -o m.json", &["--multi-class joint", "2 targets"]);
 }
@@ -157,7 +167,7 @@ fn multi_class_means_classes() {
 #[test]
 fn classification_with_text_labels() {
     let folder = Folder::with("d.csv", class_table(ROWS));
-    let fit = folder.ok("fit d.csv --target kind -o m.json");
+    let fit = folder.fit("d.csv --target kind -o m.json");
     assert!(fit.stderr.contains("task classify"), "{}", fit.stderr);
     assert!(!fit.stderr.contains("noise  "), "a classifier has no noise: {}", fit.stderr);
     let (header, rows) = folder.ok("predict m.json d.csv").csv();
@@ -179,7 +189,7 @@ fn three_text_labels() {
     let names = ["pear", "apple", "fig"];
     let folder = Folder::with("d.csv", three_classes(ROWS, names));
     for (rule, told) in [("auto", "joint"), ("joint", "joint"), ("one_vs_rest", "one vs rest"), ("one_vs_one", "one vs one")] {
-        let fit = folder.ok(&format!("fit d.csv --target kind --multi-class {rule} -o m.json"));
+        let fit = folder.fit(&format!("d.csv --target kind --multi-class {rule} -o m.json"));
         assert!(fit.stderr.contains("task classify") && fit.stderr.contains(told), "{}", fit.stderr);
         let (header, rows) = folder.ok("predict m.json d.csv").csv();
         assert_eq!(header, ["prediction", "probability_apple", "probability_fig", "probability_pear"]);
@@ -208,8 +218,8 @@ fn three_text_labels() {
 #[test]
 fn a_precision_for_each_class() {
     let folder = Folder::with("d.csv", three_classes(ROWS, ["pear", "apple", "fig"]));
-    let shared = folder.ok("fit d.csv --target kind -o shared.json --json").json();
-    let own = folder.ok("fit d.csv --target kind --set class_precisions=per_class -o own.json --json").json();
+    let shared = folder.fit("d.csv --target kind -o shared.json --json").json();
+    let own = folder.fit("d.csv --target kind --set class_precisions=per_class -o own.json --json").json();
     assert!(own["log_evidence"].as_f64() > shared["log_evidence"].as_f64());
     assert_eq!(shared.get("class_weights"), None);
     let count = |name: &str| own["class_weights"][name].as_u64().unwrap();
@@ -234,14 +244,14 @@ fn a_precision_for_each_class() {
 #[test]
 fn a_posterior_of_the_mean_curvature() {
     let folder = Folder::with("d.csv", three_classes(ROWS, ["pear", "apple", "fig"]));
-    let laplace = folder.ok("fit d.csv --target kind --set posterior=laplace -o laplace.json --json").json();
-    let own = folder.ok("fit d.csv --target kind -o own.json --json").json();
+    let laplace = folder.fit("d.csv --target kind --set posterior=laplace -o laplace.json --json").json();
+    let own = folder.fit("d.csv --target kind -o own.json --json").json();
     assert_eq!(own["log_evidence"], laplace["log_evidence"]);
     assert_eq!((own["posterior"].as_str(), laplace.get("posterior")), (Some("averaged"), None));
     assert!(folder.ok("inspect own.json").stdout.contains("posterior           averaged"));
     let probabilities = |model: &str| folder.ok(&format!("predict {model} d.csv")).csv().1;
     assert_ne!(probabilities("own.json"), probabilities("laplace.json"));
-    folder.ok("fit d.csv --target kind --set posterior=averaged -o asked.json");
+    folder.fit("d.csv --target kind --set posterior=averaged -o asked.json");
     assert_eq!(probabilities("asked.json"), probabilities("own.json"));
     folder.fails(2, "fit d.csv --target kind --set posterior=mean -o m.json", &["posterior", "laplace", "averaged"]);
     let refused = "fit d.csv --target kind --inference variational --set posterior=averaged -o m.json";
@@ -252,12 +262,12 @@ fn a_posterior_of_the_mean_curvature() {
 #[test]
 fn three_numeric_labels() {
     let folder = Folder::with("d.csv", three_classes(ROWS, ["10", "9", "-1.5"]));
-    assert!(folder.ok("fit d.csv --target kind --json").stderr.contains("task regress"));
-    let summary = folder.ok("fit d.csv --target kind --task classify -o m.json --json").json();
+    assert!(folder.fit("d.csv --target kind --json").stderr.contains("task regress"));
+    let summary = folder.fit("d.csv --target kind --task classify -o m.json --json").json();
     assert_eq!(summary["classes"], json!(["-1.5", "9", "10"]));
     let header = folder.ok("predict m.json d.csv").csv().0;
     assert_eq!(header, ["prediction", "probability_-1.5", "probability_9", "probability_10"]);
-    let summary = Folder::with("d.csv", class_table(ROWS)).ok("fit d.csv --target kind --json").json();
+    let summary = Folder::with("d.csv", class_table(ROWS)).fit("d.csv --target kind --json").json();
     assert_eq!(summary.get("multi_class"), None, "there are two classes only");
 }
 
@@ -265,14 +275,14 @@ fn three_numeric_labels() {
 fn numeric_classes_are_sorted_as_numbers() {
     let table = class_table(ROWS).replace("yes", "10").replace("no", "9.0");
     let folder = Folder::with("d.csv", table);
-    let summary = folder.ok("fit d.csv --target kind --json").json();
+    let summary = folder.fit("d.csv --target kind --json").json();
     assert_eq!(summary["classes"], json!(["9", "10"]));
 }
 
 #[test]
 fn inspect_has_the_keys_that_are_promised() {
     let folder = Folder::with("d.csv", regression_table(ROWS, ","));
-    let fit = folder.ok("fit d.csv --target y -o m.json --json").json();
+    let fit = folder.fit("d.csv --target y -o m.json --json").json();
     let inspect = folder.ok("inspect m.json --json");
     let keys = [
         "format_version",
@@ -325,7 +335,7 @@ fn inspect_has_the_keys_that_are_promised() {
 #[test]
 fn a_classifier_has_null_noise() {
     let folder = Folder::with("d.csv", class_table(ROWS));
-    let object = folder.ok("fit d.csv --target kind --json").json();
+    let object = folder.fit("d.csv --target kind --json").json();
     assert_eq!(object["noise_std"], Value::Null);
     assert_eq!(object["likelihood"], "bernoulli");
     assert_eq!(object["classes"], json!(["no", "yes"]));
@@ -344,7 +354,7 @@ fn columns_in_any_order_and_more_of_them() {
         })
         .collect();
     let folder = folder.add("shuffled.csv", shuffled);
-    folder.ok("fit d.csv --target y -o m.json");
+    folder.fit("d.csv --target y -o m.json");
     let straight = folder.ok("predict m.json d.csv");
     let other = folder.ok("predict m.json shuffled.csv");
     assert_eq!(straight.stdout, other.stdout);
@@ -355,9 +365,9 @@ fn columns_in_any_order_and_more_of_them() {
 #[test]
 fn the_model_is_the_same_on_any_number_of_threads() {
     let folder = Folder::with("d.csv", regression_table(300, ","));
-    folder.ok("fit d.csv --target y -o one.json --threads 1");
-    folder.ok("fit d.csv --target y -o two.json --threads 2");
-    folder.ok("fit d.csv --target y -o again.json --threads 2");
+    folder.fit("d.csv --target y -o one.json --threads 1");
+    folder.fit("d.csv --target y -o two.json --threads 2");
+    folder.fit("d.csv --target y -o again.json --threads 2");
     assert_eq!(folder.read("one.json"), folder.read("two.json"));
     assert_eq!(folder.read("two.json"), folder.read("again.json"));
     let one = folder.ok("predict one.json d.csv --threads 1").stdout;
@@ -367,7 +377,7 @@ fn the_model_is_the_same_on_any_number_of_threads() {
 #[test]
 fn many_rows_are_predicted_in_blocks() {
     let folder = Folder::with("d.csv", regression_table(50, ",")).add("long.csv", regression_table(20_000, ","));
-    folder.ok("fit d.csv --target y -o m.json");
+    folder.fit("d.csv --target y -o m.json");
     folder.ok("predict m.json long.csv -o p.csv");
     let rows = parse_csv(&folder.read("p.csv")).1;
     assert_eq!(rows.len(), 20_000);
@@ -389,7 +399,7 @@ fn standardising_is_undone_by_nobody() {
         .collect();
     let folder = Folder::with("d.csv", regression_table(ROWS, ",")).add("k.csv", thousandfold);
     let means = |file: &str, options: &str| {
-        folder.ok(&format!("fit {file} --target y -o m.json {options}"));
+        folder.fit(&format!("{file} --target y -o m.json {options}"));
         numbers(&folder.ok(&format!("predict m.json {file}")).csv().1, 0)
     };
     let difference = |p: &[f64], q: &[f64]| p.iter().zip(q).map(|(p, q)| (p - q).abs()).fold(0.0, f64::max);
@@ -408,8 +418,8 @@ fn a_weight_of_two_is_the_row_twice() {
         head.clone() + &rows.iter().enumerate().map(|(i, r)| line(r, 1.0 + (i % 2) as f64)).collect::<String>();
     let repeated: String = head + &rows.iter().enumerate().map(|(i, r)| line(r, 1.0).repeat(1 + i % 2)).collect::<String>();
     let folder = Folder::with("weighted.csv", weighted).add("repeated.csv", repeated);
-    folder.ok("fit weighted.csv --target y --weights w -o weighted.json");
-    folder.ok("fit repeated.csv --target y --drop w -o repeated.json");
+    folder.fit("weighted.csv --target y --weights w -o weighted.json");
+    folder.fit("repeated.csv --target y --drop w -o repeated.json");
     let means = |model: &str| numbers(&folder.ok(&format!("predict {model} weighted.csv")).csv().1, 0);
     for (p, q) in means("weighted.json").iter().zip(means("repeated.json")) {
         assert!((p - q).abs() < 1e-6, "{p} {q}");
@@ -420,11 +430,11 @@ fn a_weight_of_two_is_the_row_twice() {
 #[test]
 fn models_that_found_nothing_are_warned_of() {
     let folder = Folder::with("d.csv", regression_table(ROWS, ","));
-    let run = folder.ok("fit d.csv --target y --gamma 1e-18 -o m.json");
+    let run = folder.fit("d.csv --target y --gamma 1e-18 -o m.json");
     let text = "Standardise the features, use another kernel width (--gamma evidence learns it), or check that the features";
     assert!(run.stderr.contains("than a constant does. ") || run.stderr.contains("predicts a constant. "), "{}", run.stderr);
     assert!(run.stderr.contains("warning: ") && run.stderr.contains(text), "{}", run.stderr);
-    let run = folder.ok("fit d.csv --target y -o m.json");
+    let run = folder.fit("d.csv --target y -o m.json");
     assert!(!run.stderr.contains(text), "{}", run.stderr);
 }
 
@@ -436,16 +446,16 @@ fn constant_features_and_targets_are_warned_of() {
         .map(|(i, l)| format!("{l},{}\n", if i == 0 { "same" } else { "5" }))
         .collect();
     let folder = Folder::with("d.csv", table).add("flat.csv", "a,y\n1,4\n2,4\n3,4\n");
-    let run = folder.ok("fit d.csv --target y -o m.json");
+    let run = folder.fit("d.csv --target y -o m.json");
     assert!(run.stderr.contains("warning: the same on every row, so of no use: same"), "{}", run.stderr);
-    let run = folder.ok("fit flat.csv --target y -o flat.json");
+    let run = folder.fit("flat.csv --target y -o flat.json");
     assert!(run.stderr.contains("warning: the target is constant"), "{}", run.stderr);
 }
 
 #[test]
 fn a_model_of_the_bias_alone_predicts() {
     let folder = Folder::with("flat.csv", "a,y\n1,4\n2,4\n3,4\n");
-    folder.ok("fit flat.csv --target y -o flat.json");
+    folder.fit("flat.csv --target y -o flat.json");
     let predictions = numbers(&folder.ok("predict flat.json flat.csv").csv().1, 0);
     assert!(predictions.iter().all(|p| (p - 4.0).abs() < 1e-6), "{predictions:?}");
 }
@@ -453,7 +463,7 @@ fn a_model_of_the_bias_alone_predicts() {
 #[test]
 fn no_file_without_being_asked() {
     let folder = Folder::with("d.csv", regression_table(20, ","));
-    folder.ok("fit d.csv --target y --json");
+    folder.fit("d.csv --target y --json");
     assert_eq!(folder.names(), ["d.csv"]);
 }
 
@@ -461,7 +471,7 @@ fn no_file_without_being_asked() {
 #[test]
 fn a_closed_pipe_is_quiet() {
     let folder = Folder::with("d.csv", regression_table(50, ",")).add("long.csv", regression_table(20_000, ","));
-    folder.ok("fit d.csv --target y -o m.json");
+    folder.fit("d.csv --target y -o m.json");
     let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("relvec"))
         .args(["predict", "m.json", "long.csv"])
         .current_dir(folder.path(""))
@@ -487,7 +497,7 @@ fn committees_predict_alike_in_any_units() {
     let folder = Folder::with("one.csv", text).add("other.csv", other.join("\n"));
     for rule in ["one_vs_rest", "one_vs_one"] {
         let [one, other] = ["one.csv", "other.csv"].map(|table| {
-            folder.ok(&format!("fit {table} --target kind --multi-class {rule} --gamma 0.5 -o m.json"));
+            folder.fit(&format!("{table} --target kind --multi-class {rule} --gamma 0.5 -o m.json"));
             folder.ok(&format!("predict m.json {table}")).csv().1
         });
         for column in 1..4 {

@@ -7,8 +7,8 @@ use super::support::{Folder, regression_rows, regression_table};
 #[test]
 fn gamma_is_learnt() {
     let folder = Folder::with("d.csv", regression_table(60, ","));
-    let plain = folder.ok("fit d.csv --target y --json").json();
-    let ard = folder.ok("fit d.csv --target y --json --gamma evidence-ard -o m.json").json();
+    let plain = folder.fit("d.csv --target y --json").json();
+    let ard = folder.fit("d.csv --target y --json --gamma evidence-ard -o m.json").json();
     let gamma = ard["kernel"]["parameters"]["gamma"].as_array().expect("one per feature");
     assert_eq!(gamma.len(), ard["features"].as_array().unwrap().len());
     assert!(ard["log_evidence"].as_f64() >= plain["log_evidence"].as_f64());
@@ -16,23 +16,23 @@ fn gamma_is_learnt() {
     assert!((shares - 1.0).abs() < 1e-9);
     assert!(folder.ok("inspect m.json").stdout.contains("features that count"));
     assert!(plain.get("feature_relevance").is_none());
-    let one = folder.ok("fit d.csv --target y --json --set kernel.gamma=evidence").json();
+    let one = folder.fit("d.csv --target y --json --set kernel.gamma=evidence").json();
     assert!(one["kernel"]["parameters"]["gamma"].is_f64());
-    let given = folder.ok("fit d.csv --target y --json --gamma 0.25").json();
+    let given = folder.fit("d.csv --target y --json --gamma 0.25").json();
     assert_eq!(given["kernel"]["parameters"]["gamma"], json!(0.25));
-    let given = folder.ok("fit d.csv --target y --json --gamma [0.25,0.5]").json();
+    let given = folder.fit("d.csv --target y --json --gamma [0.25,0.5]").json();
     assert_eq!(given["kernel"]["parameters"]["gamma"], json!([0.25, 0.5]));
 }
 
 #[test]
 fn the_best_of_several_kernels() {
     let folder = Folder::with("d.csv", regression_table(60, ","));
-    let run = folder.ok("fit d.csv --target y --json --kernel linear,rbf --gamma 1");
+    let run = folder.fit("d.csv --target y --json --kernel linear,rbf --gamma 1");
     assert!(run.stderr.contains("log evidence of the kernels tried: linear "), "{}", run.stderr);
-    let alone = |kernel: &str| folder.ok(&format!("fit d.csv --target y --json --kernel {kernel}")).json();
+    let alone = |kernel: &str| folder.fit(&format!("d.csv --target y --json --kernel {kernel}")).json();
     let best = run.json()["log_evidence"].as_f64();
     assert!(best >= alone("linear")["log_evidence"].as_f64());
-    let run = folder.ok("fit d.csv --target y --json --kernel auto");
+    let run = folder.fit("d.csv --target y --json --kernel auto");
     let tried = run.stderr.lines().find(|line| line.contains("kernels tried")).unwrap();
     assert!(tried.contains("poly of degree 2 ") && tried.contains("poly of degree 3 "), "{tried}");
     assert!(tried.contains(" linear "), "{tried}");
@@ -43,8 +43,8 @@ fn the_best_of_several_kernels() {
 #[test]
 fn centres_are_moved() {
     let folder = Folder::with("d.csv", regression_table(90, ","));
-    let fixed = folder.ok("fit d.csv --target y --json --dictionary 5").json();
-    let run = folder.ok("fit d.csv --target y --json --dictionary 5 --centres learned -o m.json");
+    let fixed = folder.fit("d.csv --target y --json --dictionary 5").json();
+    let run = folder.fit("d.csv --target y --json --dictionary 5 --centres learned -o m.json");
     let moved = run.json();
     assert!(moved["log_evidence"].as_f64() > fixed["log_evidence"].as_f64());
     assert_eq!(moved["learned_centres"], json!(true));
@@ -61,7 +61,7 @@ fn constant_and_repeated_columns() {
         table += &format!("{a},{b},7,{a},{y}\n");
     }
     let folder = Folder::with("d.csv", table);
-    let run = folder.ok("fit d.csv --target y --json --gamma evidence-ard -o m.json");
+    let run = folder.fit("d.csv --target y --json --gamma evidence-ard -o m.json");
     assert!(run.stderr.contains("the same on every row, so of no use: same"), "{}", run.stderr);
     let shares: Vec<f64> = run.json()["feature_relevance"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
     assert_eq!((shares.len(), shares[2]), (4, 0.0), "{shares:?}");

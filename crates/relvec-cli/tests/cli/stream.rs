@@ -52,9 +52,9 @@ fn every_format_gives_the_same_bits() {
     let folder = folder.add("d.csv.gz", gzip.finish().unwrap());
     // With so little memory, a block has 11,718 rows.
     let options = "--target 2 --stream --dictionary 40 --set memory_limit=6000000";
-    folder.ok(&format!("fit d.csv {options} -o csv.json"));
+    folder.fit(&format!("d.csv {options} -o csv.json"));
     for (file, threads) in [("d.parquet", 1), ("d.npy", 2), ("d.csv.gz", 3)] {
-        folder.ok(&format!("fit {file} {options} --threads {threads} -o other.json"));
+        folder.fit(&format!("{file} {options} --threads {threads} -o other.json"));
         assert!(folder.read("other.json") == folder.read("csv.json"), "{file}");
     }
     let predicted = folder.ok("predict csv.json d.csv").stdout;
@@ -78,7 +78,7 @@ fn the_same_model_as_from_memory() {
         format!("--dictionary 30 {narrow}"),
         "--dictionary 30 --landmarks uniform --kernel matern32".into(),
     ] {
-        let fit = |more: &str, out: &str| folder.ok(&format!("fit d.csv --target y {options} {more} -o {out}"));
+        let fit = |more: &str, out: &str| folder.fit(&format!("d.csv --target y {options} {more} -o {out}"));
         fit("", "memory.json");
         fit("--stream", "stream.json");
         same(&model(&folder, "stream.json"), &model(&folder, "memory.json"));
@@ -96,8 +96,8 @@ fn weights_count_in_blocks_too() {
         table += &format!("{a},{b},{y},{w}\n");
     }
     let folder = Folder::with("d.csv", table);
-    folder.ok("fit d.csv --target y --weights w --dictionary 30 -o memory.json");
-    folder.ok("fit d.csv --target y --weights w --dictionary 30 --stream -o stream.json");
+    folder.fit("d.csv --target y --weights w --dictionary 30 -o memory.json");
+    folder.fit("d.csv --target y --weights w --dictionary 30 --stream -o stream.json");
     same(&model(&folder, "stream.json"), &model(&folder, "memory.json"));
 }
 
@@ -108,7 +108,7 @@ fn sizes_decide_where_nobody_says() {
     parquet(&folder.path("d.parquet"), NAMES, &rows, 10_000);
     // In memory, 8 (3 x 2 + 28) 30,000 bytes.
     for file in ["d.csv", "d.parquet"] {
-        let line = format!("fit {file} --target y --dictionary 20 --task regress --json --set memory_limit");
+        let line = format!("fit {file} --preset tipping2001 --target y --dictionary 20 --task regress --json --set memory_limit");
         let run = folder.ok(&format!("{line}=15000000"));
         assert!(run.stderr.contains("read in blocks"), "{file}: {}", run.stderr);
         let run = folder.ok(&format!("{line}=30000000"));
@@ -120,7 +120,7 @@ fn sizes_decide_where_nobody_says() {
 fn the_sample_is_drawn_by_the_seed() {
     let folder = Folder::with("d.csv", text(NAMES, &regression_rows(21_000)));
     let fit = |seed: u64, out: &str| {
-        folder.ok(&format!("fit d.csv --target y --dictionary 20 --landmarks uniform --stream --set seed={seed} -o {out}"));
+        folder.fit(&format!("d.csv --target y --dictionary 20 --landmarks uniform --stream --set seed={seed} -o {out}"));
         folder.read(out)
     };
     assert!(fit(1, "a.json") == fit(1, "b.json"));
@@ -145,10 +145,10 @@ fn classes_from_every_format() {
     npy(&folder.path("d.npy"), &rows);
     // With so little memory, a block has 11,718 rows.
     let options = "--target 2 --stream --dictionary 25 --set memory_limit=6000000";
-    let run = folder.ok(&format!("fit d.csv {options} -o csv.json"));
+    let run = folder.fit(&format!("d.csv {options} -o csv.json"));
     assert!(run.stderr.contains("task classify, since the target `2` has exactly two distinct values"), "{}", run.stderr);
     for (file, threads) in [("d.parquet", 1), ("d.npy", 3)] {
-        folder.ok(&format!("fit {file} {options} --task classify --threads {threads} -o other.json"));
+        folder.fit(&format!("{file} {options} --task classify --threads {threads} -o other.json"));
         assert!(folder.read("other.json") == folder.read("csv.json"), "{file}");
     }
     let of_rows = model(&folder, "csv.json");
@@ -156,8 +156,8 @@ fn classes_from_every_format() {
     assert!(of_rows.relevance.windows(2).all(|w| w[0] < w[1]) && of_rows.relevance.iter().any(|k| *k > 1000));
 
     // The same landmarks as in memory; searches may end in different optima.
-    folder.ok("fit d.csv --target 2 --landmarks z.csv -o memory.json");
-    folder.ok("fit d.csv --target 2 --landmarks z.csv --stream -o stream.json");
+    folder.fit("d.csv --target 2 --landmarks z.csv -o memory.json");
+    folder.fit("d.csv --target 2 --landmarks z.csv --stream -o stream.json");
     let (memory, stream) = (model(&folder, "memory.json"), model(&folder, "stream.json"));
     let (expected, found) = (memory.log_evidence.unwrap(), stream.log_evidence.unwrap());
     assert!(found > expected - 10.0, "{found}, in memory {expected}");
@@ -189,8 +189,8 @@ fn names_of_classes_in_blocks() {
         ("codes.csv", "--task classify", vec!["07", "7"]),
         ("three.csv", "--weights w", vec!["maybe", "no", "yes"]),
     ] {
-        let run = folder.ok(&format!("fit {file} --target kind --stream {limit} {more} -o stream.json"));
-        folder.ok(&format!("fit {file} --target kind --dictionary 6 {more} --set memory_limit=null -o memory.json"));
+        let run = folder.fit(&format!("{file} --target kind --stream {limit} {more} -o stream.json"));
+        folder.fit(&format!("{file} --target kind --dictionary 6 {more} --set memory_limit=null -o memory.json"));
         let (stream, memory) = (model(&folder, "stream.json"), model(&folder, "memory.json"));
         let found: Vec<String> = stream.classes.iter().map(ToString::to_string).collect();
         assert_eq!(found, names, "{file}: {}", run.stderr);
@@ -213,16 +213,16 @@ fn classes_in_blocks_or_in_memory() {
         Folder::with("d.csv", class_table(300)).add("fits.csv", class_table(20_000)).add("large.csv", class_table(40_000));
     let options = "--target kind --dictionary 5 --set memory_limit=9000000 --set max_iterations=20";
     for task in ["", "--task classify"] {
-        let run = folder.ok(&format!("fit large.csv {options} {task} -o m.json"));
+        let run = folder.fit(&format!("large.csv {options} {task} -o m.json"));
         assert!(run.stderr.contains("read in blocks"), "{}", run.stderr);
         assert_eq!(model(&folder, "m.json").n_rows, 40_000);
     }
     // What needs all rows at once has them, if they fit.
-    let run = folder.ok(&format!("fit fits.csv {options} --inference variational -o m.json"));
+    let run = folder.fit(&format!("fits.csv {options} --inference variational -o m.json"));
     assert!(run.stderr.contains("so the table is held in memory"), "{}", run.stderr);
-    let line = format!("fit large.csv {options} --inference variational -o m.json");
+    let line = format!("fit large.csv --preset tipping2001 {options} --inference variational -o m.json");
     folder.fails(1, &line, &["another --inference than variational", "memory_limit=BYTES", "10.9 MB needed"]);
-    let line = "fit d.csv --target kind --task classify -o n.json";
+    let line = "fit d.csv --preset tipping2001 --target kind --task classify -o n.json";
     folder.fails(2, &format!("{line} --checkpoint c"), &["--checkpoint is for regression"]);
     for more in ["--inference variational", "--multi-class one_vs_one", "--set class_precisions=per_class"] {
         folder.fails(2, &format!("{line} --stream {more}"), &["--stream: classes are learnt in blocks with", "leave it out"]);
@@ -236,7 +236,7 @@ fn classes_in_blocks_or_in_memory() {
 #[test]
 fn no_place_for_the_rows_of_classes() {
     let folder = Folder::with("d.csv", class_table(20_000));
-    let line = "fit d.csv --target kind --stream --dictionary 5 -o m.json";
+    let line = "fit d.csv --preset tipping2001 --target kind --stream --dictionary 5 -o m.json";
     let command = assert_cmd::cargo::cargo_bin("relvec");
     let missing =
         Command::new(command).args(line.split(' ')).current_dir(folder.path("")).env("TMPDIR", "/none").output().unwrap();
@@ -251,7 +251,7 @@ fn no_place_for_the_rows_of_classes() {
 #[test]
 fn time_ends_a_fit_of_classes() {
     let folder = Folder::with("d.csv", class_table(60_000));
-    let line = "fit d.csv --target kind --stream --dictionary 5 --task classify -o m.json";
+    let line = "fit d.csv --preset tipping2001 --target kind --stream --dictionary 5 --task classify -o m.json";
     let run = folder.ok(&format!("{line} --set time_limit=1e-6"));
     assert!(run.stderr.contains("the first 32768 rows alone"), "{}", run.stderr);
     let cut = model(&folder, "m.json");
@@ -272,23 +272,23 @@ fn arguments_that_do_not_go_together() {
 #[test]
 fn odd_tables() {
     let folder = Folder::with("d.csv", regression_table(40, ","));
-    let run = folder.ok("fit d.csv --target y --stream --dictionary 500 -o m.json");
+    let run = folder.fit("d.csv --target y --stream --dictionary 500 -o m.json");
     assert!(run.stderr.contains("warning: --dictionary 500") && run.stderr.contains("all 40"), "{}", run.stderr);
-    let run = folder.ok("fit d.csv --target y --dictionary 500 -o m.json");
+    let run = folder.fit("d.csv --target y --dictionary 500 -o m.json");
     assert!(run.stderr.contains("warning: --dictionary 500"), "{}", run.stderr);
 
     // Two rows, a thousand features.
     let header: Vec<String> = (0..1000).map(|k| format!("f{k}")).collect();
     let row = |i: usize| (0..1000).map(|k| noise(1000 * i + k).to_string()).collect::<Vec<_>>().join(",");
     let folder = folder.add("wide.csv", format!("{},y\n{},1.5\n{},2.5\n", header.join(","), row(0), row(1)));
-    folder.ok("fit wide.csv --target y --task regress --stream --dictionary 10 -o m.json");
+    folder.fit("wide.csv --target y --task regress --stream --dictionary 10 -o m.json");
 
     let folder = folder.add("same.csv", "a,b,y\n".to_string() + &"1,2,3\n".repeat(50)).add("equal.csv", {
         let rows: String = (0..50).map(|i| format!("1,2,{}\n", noise(i))).collect();
         "a,b,y\n".to_string() + &rows
     });
     for file in ["same.csv", "equal.csv"] {
-        let run = folder.ok(&format!("fit {file} --target y --stream --dictionary 10 -o m.json"));
+        let run = folder.fit(&format!("{file} --target y --stream --dictionary 10 -o m.json"));
         assert!(run.stderr.contains("of no use: a, b"), "{}", run.stderr);
     }
     folder.fails(1, "fit none.csv --target y --stream -o m.json", &["none.csv", "No such file"]);
@@ -308,7 +308,7 @@ fn bad_cells_are_found_in_the_first_pass() {
         .add("short.csv", table("1,2", 1700))
         .add("one.csv", "a,y\n1,2\n")
         .add("none.csv", "a,y\n");
-    let fit = |file: &str| format!("fit {file} --target y --stream --set memory_limit=30000000 -o m.json");
+    let fit = |file: &str| format!("fit {file} --preset tipping2001 --target y --stream --set memory_limit=30000000 -o m.json");
     folder.fails(1, &fit("a.csv"), &["`a.csv`", "row 1700 (line 1701)", "column `b`", "`x7`"]);
     folder.fails(1, &fit("y.csv"), &["row 1700", "column `y`", "`oops`", "--task classify"]);
     folder.fails(1, &(fit("y.csv") + " --task regress"), &["row 1700", "column `y`", "`oops`"]);
@@ -337,7 +337,7 @@ fn files_cut_off() {
 #[test]
 fn too_little_memory_names_the_least_that_works() {
     let folder = Folder::with("d.csv", regression_table(500, ","));
-    let line = "fit d.csv --target y --stream --dictionary 20 -o m.json --set memory_limit";
+    let line = "fit d.csv --preset tipping2001 --target y --stream --dictionary 20 -o m.json --set memory_limit";
     let run = folder.run(&format!("{line}=100000"));
     assert_eq!(run.code, 1);
     let least = needed(&run.stderr);
@@ -357,13 +357,13 @@ fn landmarks_that_do_not_fit() {
     folder.fails(1, "fit d0.csv --target y -o m.json --landmarks wide.npy", &["found 3 columns, expected 2 features", "0, 1"]);
     npy(&folder.path("two.npy"), &[[1.0, 2.0], [-1.0, 5.0], [2.0, -9.0]]);
     for stream in ["", " --stream"] {
-        let line = |file: &str| format!("fit d.csv --target y -o m.json --landmarks {file}{stream}");
+        let line = |file: &str| format!("fit d.csv --preset tipping2001 --target y -o m.json --landmarks {file}{stream}");
         folder.fails(1, &line("names.csv"), &["landmarks `names.csv`", "missing: b", "a, c"]);
         folder.fails(1, &line("wide.npy"), &["landmarks `wide.npy`", "found 3 columns, expected 2 features", "a, b"]);
         folder.fails(1, &line("empty.csv"), &["no rows"]);
         folder.fails(1, &line("text.csv"), &["row 1", "column `b`"]);
     }
-    folder.ok("fit d.csv --target y -o m.json --landmarks two.npy --stream");
+    folder.fit("d.csv --target y -o m.json --landmarks two.npy --stream");
 }
 
 /// A table can be read twice from a file only.
@@ -373,7 +373,7 @@ fn a_pipe_is_read_once() {
     let folder = Folder::with("d.csv", regression_table(50, ","));
     let run = |more: &str| {
         let command = assert_cmd::cargo::cargo_bin("relvec");
-        let line = format!("cat d.csv | {} fit /dev/stdin --target y -o m.json {more}", command.display());
+        let line = format!("cat d.csv | {} fit /dev/stdin --preset tipping2001 --target y -o m.json {more}", command.display());
         Command::new("sh").args(["-c", &line]).current_dir(folder.path("")).output().unwrap()
     };
     let run_stream = run("--stream");
@@ -393,8 +393,8 @@ fn slow_table() -> (Folder, &'static str) {
     let folder = Folder::new();
     let rows: Vec<[f64; 61]> = (0..30_000).map(|i| std::array::from_fn(|k| noise(61 * i + k))).collect();
     npy(&folder.path("d.npy"), &rows);
-    let options = "fit d.npy --target -1 --dictionary 700 --landmarks uniform --set memory_limit=90000000 --threads 1 \
-        --set max_iterations=20 -o m.json --checkpoint c";
+    let options = "fit d.npy --preset tipping2001 --target -1 --dictionary 700 --landmarks uniform \
+        --set memory_limit=90000000 --threads 1 --set max_iterations=20 -o m.json --checkpoint c";
     (folder, options)
 }
 
@@ -464,7 +464,7 @@ fn checkpoints_of_something_else() {
     let folder = Folder::with("d.csv", regression_table(400, ","))
         .add("other.csv", regression_table(401, ","))
         .add("text.csv", "no checkpoint");
-    let fit = "fit d.csv --target y --dictionary 20 -o m.json";
+    let fit = "fit d.csv --preset tipping2001 --target y --dictionary 20 -o m.json";
     folder.ok(&format!("{fit} --checkpoint c"));
     let refused = |line: &str, fragments: &[&str]| {
         let before = fs::read(folder.path("c")).unwrap();
@@ -482,7 +482,7 @@ fn checkpoints_of_something_else() {
     folder.fails(1, &format!("{fit} --checkpoint none/c"), &["cannot write `none/c`", "no folder"]);
     // The same table under another name.
     fs::copy(folder.path("d.csv"), folder.path("same.csv")).unwrap();
-    let run = folder.ok("fit same.csv --target y --dictionary 20 -o same.json --checkpoint c");
+    let run = folder.fit("same.csv --target y --dictionary 20 -o same.json --checkpoint c");
     assert!(run.stderr.contains("going on after row 400 of 400"), "{}", run.stderr);
     assert!(folder.read("m.json") == folder.read("same.json"));
 }
@@ -493,7 +493,7 @@ fn a_table_changed_since_its_checkpoint() {
     let rows = regression_rows(12_000);
     let folder = Folder::new();
     npy(&folder.path("d.npy"), &rows);
-    let line = "fit d.npy --target -1 --dictionary 20 -o m.json --checkpoint c";
+    let line = "fit d.npy --preset tipping2001 --target -1 --dictionary 20 -o m.json --checkpoint c";
     folder.ok(line);
     let (table, sums) = (fs::read(folder.path("d.npy")).unwrap(), fs::read(folder.path("c")).unwrap());
     let refused = |fragments: &[&str]| {
@@ -624,7 +624,7 @@ fn a_dictionary_of_more_than_there_are_rows() {
     let folder = Folder::with("d.csv", text(NAMES, &rows));
     parquet(&folder.path("d.parquet"), NAMES, &rows, 100);
     for file in ["d.csv", "d.parquet"] {
-        let run = folder.ok(&format!("fit {file} --target y --stream --dictionary 90000 --set memory_limit=30000000 -o m.json"));
+        let run = folder.fit(&format!("{file} --target y --stream --dictionary 90000 --set memory_limit=30000000 -o m.json"));
         assert!(run.stderr.contains("all 300 are candidates"), "{file}: {}", run.stderr);
     }
 }
@@ -633,7 +633,7 @@ fn a_dictionary_of_more_than_there_are_rows() {
 #[test]
 fn landmarks_where_sums_over_all_rows_are_too_large() {
     let folder = Folder::with("d.csv", regression_table(1500, ","));
-    let line = "fit d.csv --target y --stream --set max_iterations=2 -o m.json --set memory_limit";
+    let line = "fit d.csv --preset tipping2001 --target y --stream --set max_iterations=2 -o m.json --set memory_limit";
     let run = folder.ok(&format!("{line}=120000000"));
     assert!(run.stderr.contains("1500 candidates need more than the memory limit, and 1000 are taken"), "{}", run.stderr);
     assert!(run.stderr.contains("note: 1000 rows chosen as candidates"), "{}", run.stderr);

@@ -65,6 +65,12 @@ impl Folder {
         run
     }
 
+    /// `relvec fit` with the settings of the papers, which must end well: it does not depend on the defaults.
+    #[track_caller]
+    pub fn fit(&self, line: &str) -> Run {
+        self.ok(&format!("fit {line} --preset tipping2001"))
+    }
+
     /// A run that must fail with that exit code and one message that holds all the fragments, and must
     /// leave no file behind.
     #[track_caller]

@@ -52,8 +52,9 @@ fn few_whole_values_stop_the_fit_and_both_commands_can_be_typed() {
 fn whole_values_are_undecided_only_if_few_and_in_several_rows_each() {
     let undecided = |y: &dyn Fn(usize) -> String, rows: usize| {
         let folder = Folder::with("d.csv", table(rows, ",", y));
-        let run = folder.run("fit d.csv --target y --dictionary 5 --json");
-        let stream = folder.run("fit d.csv --target y --dictionary 5 --json --stream --set memory_limit=30000000");
+        let run = folder.run("fit d.csv --preset tipping2001 --target y --dictionary 5 --json");
+        let stream =
+            folder.run("fit d.csv --preset tipping2001 --target y --dictionary 5 --json --stream --set memory_limit=30000000");
         assert_eq!(run.code, stream.code, "{run:?}\n{stream:?}");
         assert!(run.code == 0 || run.stderr.contains("distinct whole values"), "{run:?}");
         run.code == 1
@@ -95,7 +96,7 @@ fn whole_values_are_undecided_unless_something_else_decides() {
         }
         assert_eq!(task(&folder, &format!("fit {name} --target y {line}")), expected, "{line}");
     }
-    folder.ok("fit d.csv --target y --target a -o m.json");
+    folder.fit("d.csv --target y --target a -o m.json");
     for (line, fragment) in [
         ("fit d.csv --target y -o n.json", "`d.csv`: the target `y` has 3 distinct"),
         ("fit d.csv --target y --machine svm -o n.json", "3 distinct"),
@@ -118,8 +119,8 @@ fn decimal_commas_are_read_where_no_comma_separates_cells() {
         let points = table(50, separator, smooth);
         let folder = Folder::with("points.csv", &points).add("commas.csv", points.replace('.', ","));
         for line in ["--target y", "--target y --dictionary 9 --stream"] {
-            folder.ok(&format!("fit points.csv {line} -o points.json"));
-            folder.ok(&format!("fit commas.csv {line} -o commas.json"));
+            folder.fit(&format!("points.csv {line} -o points.json"));
+            folder.fit(&format!("commas.csv {line} -o commas.json"));
             assert_eq!(folder.read("commas.json"), folder.read("points.json"), "{name} {line}");
         }
         assert_eq!(folder.ok("predict points.json commas.csv").stdout, folder.ok("predict points.json points.csv").stdout);
@@ -129,8 +130,8 @@ fn decimal_commas_are_read_where_no_comma_separates_cells() {
     let halves = table(40, ";", |i| if i % 2 == 0 { "0.5".into() } else { "1.0".into() });
     let folder = Folder::with("points.csv", &halves).add("commas.csv", halves.replace('.', ","));
     for line in ["", "--task classify --dictionary 9 --stream"] {
-        folder.ok(&format!("fit points.csv --target y -o points.json {line}"));
-        folder.ok(&format!("fit commas.csv --target y -o commas.json {line}"));
+        folder.fit(&format!("points.csv --target y -o points.json {line}"));
+        folder.fit(&format!("commas.csv --target y -o commas.json {line}"));
         assert_eq!(folder.read("commas.json"), folder.read("points.json"), "{line}");
     }
     assert_eq!(measures(&folder, "commas.csv"), measures(&folder, "points.csv"));
@@ -138,10 +139,14 @@ fn decimal_commas_are_read_where_no_comma_separates_cells() {
 
 #[test]
 fn commas_that_may_separate_thousands_are_refused_with_both_readings() {
-    let fit = "fit d.csv --target y -o m.json";
+    let fit = "fit d.csv --preset tipping2001 --target y -o m.json";
     let both = &["1.01", "1010", "`1,010`"][..];
     let semicolon = |y: &str| Folder::with("d.csv", table(30, ";", |i| if i == 2 { y.into() } else { (100 + i).to_string() }));
-    for line in [fit, "fit d.csv --target y -o m.json --task regress", "fit d.csv --target y --stream --dictionary 5 -o m.json"] {
+    for line in [
+        fit,
+        "fit d.csv --preset tipping2001 --target y -o m.json --task regress",
+        "fit d.csv --preset tipping2001 --target y --stream --dictionary 5 -o m.json",
+    ] {
         semicolon("1,010").fails(1, line, both);
     }
     semicolon("1,010").fails(1, fit, &["row 3", "--task classify"]);
@@ -163,7 +168,7 @@ fn commas_that_may_separate_thousands_are_refused_with_both_readings() {
 
 #[test]
 fn quantities_with_units_are_no_classes_unless_it_is_said() {
-    let fit = "fit d.csv --target y -o m.json";
+    let fit = "fit d.csv --preset tipping2001 --target y -o m.json";
     type Cells = &'static dyn Fn(usize) -> String;
     let cases: [(Cells, &[&str]); 5] = [
         (&|i| format!("{}%", 5 + i), &["`5%` is 5 in percent and 0.05 as a share", "--task classify"]),
@@ -181,7 +186,7 @@ fn quantities_with_units_are_no_classes_unless_it_is_said() {
     let few = |i: usize| format!("{}%", 5 * (i % 3));
     let folder = Folder::with("d.csv", table(60, ",", few));
     folder.fails(1, fit, &["`0%`"]);
-    let run = folder.ok("fit d.csv --target y --task classify --json");
+    let run = folder.fit("d.csv --target y --task classify --json");
     assert_eq!(run.json()["classes"], json!(["0%", "10%", "5%"]));
     // Names are names.
     for names in
@@ -207,7 +212,8 @@ fn codes_and_whole_numbers_beyond_two_to_the_53_are_labels_of_their_own() {
     for names in [["007", "7"], ["9007199254740992", "9007199254740993"], ["-9007199254740993", "-9007199254740992"]] {
         let text = table(40, ",", |i| names[usize::from(noise(2 * i) > 0.0)].into());
         let folder = Folder::with("d.csv", &text);
-        for line in ["", "--stream --dictionary 9", "--machine svm --probability"] {
+        let preset = "--preset tipping2001";
+        for line in [preset, &format!("{preset} --stream --dictionary 9"), "--machine svm --probability"] {
             let run = folder.ok(&format!("fit d.csv --target y -o m.json --json {line}"));
             assert!(line.contains("svm") || run.stderr.contains("exactly two distinct values"), "{}", run.stderr);
             assert_eq!(run.json()["classes"].as_array().unwrap().len(), 2, "{names:?}");
@@ -230,7 +236,7 @@ fn codes_and_whole_numbers_beyond_two_to_the_53_are_labels_of_their_own() {
         column.close().unwrap();
     });
     for (file, target) in [("d.npy", "-1"), ("d.parquet", "y")] {
-        let run = folder.ok(&format!("fit {file} --target {target} -o m.json --json"));
+        let run = folder.fit(&format!("{file} --target {target} -o m.json --json"));
         assert_eq!(run.json()["classes"], json!(["9007199254740992", "9007199254740993"]), "{file}");
         assert_eq!(folder.ok(&format!("score m.json {file} --format json")).json()["measures"]["error_rate"], 0.0, "{file}");
     }

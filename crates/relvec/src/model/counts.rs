@@ -120,7 +120,7 @@ fn log_probability(t: f64, m: f64, v: f64) -> f64 {
     (top + (sum * width).ln() - 0.5 * (2.0 * std::f64::consts::PI * v).ln()).min(0.0)
 }
 
-fn check_exposures(exposures: Option<ArrayView1<f64>>, rows: usize) -> Result<()> {
+pub(super) fn check_exposures(exposures: Option<ArrayView1<f64>>, rows: usize) -> Result<()> {
     let Some(e) = exposures else { return Ok(()) };
     if e.len() != rows {
         let (expected, found) = (format!("{rows}, one per row"), e.len().to_string());

@@ -106,6 +106,11 @@ impl Model {
 
     fn check_regression(&self, what: &str) -> Result<()> {
         self.check_single()?;
+        self.check_noisy(what)
+    }
+
+    /// Refuses models that are none of regression with noise.
+    pub(super) fn check_noisy(&self, what: &str) -> Result<()> {
         match self.noise_variance() {
             Some(_) => Ok(()),
             None => Err(Error::Targets(format!("{what} of a model that is none of regression with noise"))),

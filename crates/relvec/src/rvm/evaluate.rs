@@ -414,7 +414,7 @@ mod tests {
                     likelihood: likelihood.clone(),
                     memory_limit: Some(memory),
                     landmarks,
-                    ..Rvm::default()
+                    ..Rvm::tipping2001()
                 };
                 let given = || Landmarks::Given(Centres(x.clone()));
                 // Four times what G takes, and Phi: so much memory just holds it.

@@ -371,7 +371,7 @@ mod tests {
             (3.0 * x[[i, 0]] + k as f64).sin() + 40.0 + 0.01 * (0.754_877_666_25 * i as f64).fract()
         });
         let weights = Array1::from_shape_fn(3000, |i| 0.5 + (i % 3) as f64);
-        let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::default() };
+        let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::tipping2001() };
         let one = Targets::real(t.column(0)).with_weights(weights.view());
         let two = Targets::outputs(t.view()).with_weights(weights.view());
         for (targets, of_bias) in [(&one, Some(1e-6)), (&one, Some(30.0)), (&one, None), (&two, Some(1e-6)), (&two, None)] {

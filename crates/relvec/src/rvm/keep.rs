@@ -5,27 +5,40 @@ use ndarray::Axis;
 use super::Rvm;
 use super::landmarks::Landmarks;
 use super::table::Table;
+use super::variational::Variational;
 use crate::canonical::Fold;
+use crate::design::Basis;
 use crate::error::{Result, require};
+use crate::likelihood::Likelihood;
 use crate::model::{KeptOutput, KeptRows, Model, Variance};
 
 /// Rows kept where no number is given, at most: a prediction costs as much as a kernel with each of them.
 const MOST_ROWS: usize = 2000;
 
 impl Rvm {
-    /// Whether a model keeps rows.
+    /// Whether rows are asked to be kept.
     pub(super) fn keeps_rows(&self) -> bool {
-        self.keep_rows.is_some() || self.variance == Variance::Healed
+        self.keep_rows.is_some() || self.variance == Some(Variance::Healed)
+    }
+
+    /// The variance of predictions of a model, where its rows are in memory.
+    fn variance_of(&self, table: &Table, model: &Model) -> Variance {
+        let learnt = matches!(self.likelihood, Likelihood::Gaussian(_)) && !table.known_noise;
+        // Sums that grow know nothing of the residuals of new rows.
+        let possible = learnt && self.basis == Basis::Kernel && model.process.is_none() && !self.keep_statistics;
+        let certain = table.repairs.constant_target || self.inference.name() == Variational::NAME;
+        self.variance.unwrap_or(if possible && !certain { Variance::Healed } else { Variance::Posterior })
     }
 
     /// The model with the rows that it is to keep, out of those of some folds (`None`: of all).
     pub(super) fn with_kept_rows(&self, table: &Table, model: Model, among: Option<&Fold>) -> Result<Model> {
         let noises = model.output_noise_variances();
-        if noises.is_empty() || !self.keeps_rows() {
+        let variance = self.variance_of(table, &model);
+        if noises.is_empty() || !(self.keeps_rows() || variance == Variance::Healed) {
             return Ok(model);
         }
         let expected = "posterior, and no rows to keep: the noise is given row by row";
-        require(!table.known_noise, || "variance".into(), self.variance.name(), expected)?;
+        require(!table.known_noise, || "variance".into(), variance.name(), expected)?;
         let whole = || table.weights.iter().copied().enumerate().collect();
         let all: Fold = among.map_or_else(whole, Fold::clone);
         let size = self.keep_rows.unwrap_or(MOST_ROWS).min(all.len());
@@ -57,6 +70,6 @@ impl Rvm {
             further: (1..outputs).map(of_output).collect(),
             complete,
         };
-        Ok(Model { variance: self.variance, kept_rows: Some(kept), ..model })
+        Ok(Model { variance, kept_rows: Some(kept), ..model })
     }
 }

@@ -348,7 +348,7 @@ mod tests {
         let labels: Vec<usize> =
             x.outer_iter().enumerate().map(|(i, r)| usize::from(r[0] * r[1] + 0.1 > 0.0) ^ usize::from(i % 7 == 0)).collect();
         let kernel = Rbf { gamma: 2.0.into() }.into();
-        let rvm = Rvm { kernel, dictionary, likelihood: Bernoulli::default().into(), ..Rvm::default() };
+        let rvm = Rvm { kernel, dictionary, likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
         let targets = Targets::classes(&labels, 2);
         let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
         test(&Problem::new(&table, table.dictionary()).unwrap().0);

@@ -29,6 +29,7 @@ mod multinomial;
 mod outputs;
 mod parts;
 mod pooled;
+mod presets;
 mod problem;
 mod reestimation;
 mod robust;
@@ -69,7 +70,7 @@ use self::watch::Watch;
 use self::workspace::Workspace;
 use crate::design::Basis;
 use crate::error::{Error, Result, require, require_threads};
-use crate::kernel::Kernel;
+use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory;
 use crate::model::{Model, PosteriorRule, Variance};
@@ -153,8 +154,9 @@ pub struct Rvm {
     /// predictions lose 0.02 nats to those of a process on all rows; 0.1 takes a third more centres for half of that. For classes
     /// it is the mean divergence of the probabilities from those of all rows in nats, (M85).
     pub residual: Option<f64>,
-    /// The variance that predictions of the model have; `healed` keeps rows. Regression with a kernel.
-    pub variance: Variance,
+    /// The variance that predictions of the model have; `healed` keeps rows. Regression with a kernel. `None`: under a process
+    /// prior its own, else `healed` where that is possible.
+    pub variance: Option<Variance>,
     /// Training rows that the model keeps for a healed variance (of more, a sample, which leaves means as they are),
     /// >= 1; `None`: at most 2,000 if `variance` asks for them.
     pub keep_rows: Option<usize>,
@@ -183,7 +185,7 @@ pub fn silent<P>(_: &P) -> std::ops::ControlFlow<()> {
 impl Default for Rvm {
     fn default() -> Self {
         Rvm {
-            kernel: Kernel::Rbf(crate::Rbf::default()),
+            kernel: Kernel::Rbf(crate::Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }),
             kernels: vec![],
             basis: Basis::Kernel,
             dictionary: Dictionary::default(),
@@ -199,9 +201,9 @@ impl Default for Rvm {
             sparsity: Sparsity::default(),
             cv: None,
             calibrate: false,
-            weight_prior: WeightPrior::Ard,
+            weight_prior: WeightPrior::default(),
             residual: None,
-            variance: Variance::Posterior,
+            variance: None,
             keep_rows: None,
             keep_statistics: false,
             max_iterations: 10_000,
@@ -229,7 +231,7 @@ impl Rvm {
         let expected = "0: the other schemes weigh no single kernels; or the scheme sequential";
         let sequential = matches!(self.inference, Inference::Sequential(_));
         let found = || serde_json::to_string(&self.sparsity).unwrap_or_default();
-        require(sequential || self.sparsity == Sparsity::default(), || "sparsity".into(), found(), expected)?;
+        require(sequential || !self.sparsity.is_asked(), || "sparsity".into(), found(), expected)?;
         if matches!(self.likelihood, Likelihood::Softmax(_)) {
             let (rule, scheme) = (self.multi_class, self.inference.name());
             let expected = "auto or joint, or the likelihood bernoulli: under the softmax there is one model of all classes";
@@ -248,7 +250,7 @@ impl Rvm {
         let expected = "false: it is variances of regression with Gaussian noise that are calibrated";
         require(gaussian || !self.calibrate, || "calibrate".into(), true, expected)?;
         require(self.keep_rows != Some(0), || "keep_rows".into(), 0, "at least 1 row, or null")?;
-        let (healed, rows) = (self.variance == Variance::Healed, self.keep_rows.is_some());
+        let (healed, rows) = (self.variance == Some(Variance::Healed), self.keep_rows.is_some());
         let name = if healed { ("variance", "healed", "posterior") } else { ("keep_rows", "a number", "null") };
         let possible = gaussian && self.basis == Basis::Kernel;
         let expected = format!("{}: a basis function at a new row needs Gaussian noise and a kernel of this crate", name.2);
@@ -301,7 +303,7 @@ impl Rvm {
         check(self.likelihood.is_for_classes(), expected)?;
         let joint = matches!(self.multi_class_rule(), MultiClass::Auto | MultiClass::Joint);
         check(joint, "shared, or multi_class = joint: models of two classes each have their own already")?;
-        let flat = self.sparsity == Sparsity::default() && self.inference.as_dyn().hyperpriors() == Hyperpriors::default();
+        let flat = !self.sparsity.is_asked() && self.inference.as_dyn().hyperpriors() == Hyperpriors::default();
         check(flat, "shared, or neither sparsity nor hyperpriors: it is weights that leave a model then, not kernels")
     }
 
@@ -415,7 +417,7 @@ impl Rvm {
 
     /// What models are compared by: the log evidence, and the log prior of the kernels.
     fn objective(&self, model: &Model) -> f64 {
-        model.log_evidence.unwrap_or(f64::NEG_INFINITY) - self.sparsity.nats() * model.relevance.len() as f64
+        model.log_evidence.unwrap_or(f64::NEG_INFINITY) - self.nats() * model.relevance.len() as f64
     }
 
     /// Whether the relevance of a model counts rows of the training table.
@@ -465,7 +467,7 @@ impl Rvm {
             return Err(own.no_validation("cross-validation needs the rows, and only sums over them are known"));
         }
         let expected = "posterior, and no rows to keep: of the rows only sums are known";
-        require(!own.keeps_rows(), || "variance".into(), own.variance.name(), expected)?;
+        require(!own.keeps_rows(), || "variance".into(), Variance::Healed.name(), expected)?;
         own.refuse_process("sums over rows: they do not give the posterior under a process prior")?;
         let plain = own.likelihood.as_dyn().scale_mixture().is_none();
         let expected = "gaussian: what rows count for under Student-t noise needs the rows themselves";
@@ -522,7 +524,7 @@ impl Rvm {
         let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
         let table = table.with(&own, &kernel, None).as_learnt(&own, &kernel, learnt.as_ref());
         let (model, report) = own.learn_validated(&table, observer, &interrupt, start)?;
-        let nothing_found = report.nothing_found || learnt.is_some_and(|learnt| !learnt.has_structure);
+        let nothing_found = report.nothing_found || !self.keep_statistics && learnt.is_some_and(|learnt| !learnt.has_structure);
         let report = Report { nothing_found, ..report };
         let (model, report) = match self.centres {
             _ if nothing_found => (model, report),

@@ -443,7 +443,7 @@ mod tests {
         let fraction = |i: usize, by: f64| ((i + 1) as f64 * by).fract();
         let x = Array2::from_shape_fn((200, 2), |(i, j)| 4.0 * fraction(i, [0.618_033_988_75, 0.754_877_666_25][j]));
         let labels: Vec<usize> = (0..200).map(|i| (x[[i, 0]] + 2.0 * fraction(i, 0.569_840_290_998)) as usize / 2).collect();
-        let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), likelihood: Softmax::default().into(), ..Rvm::default() };
+        let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), likelihood: Softmax::default().into(), ..Rvm::tipping2001() };
         let interrupt = Interrupt::default();
         let table = Table::new(&rvm, x.view(), &Targets::classes(&labels, 3), &interrupt).unwrap();
         let problem = Problem::new(&table, table.dictionary()).unwrap().0;

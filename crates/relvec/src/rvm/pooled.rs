@@ -142,7 +142,7 @@ mod tests {
         let most = |rows: usize, memory: u64, bias: bool| {
             let x = Array2::from_shape_fn((rows, 1), |(i, _)| i as f64);
             let labels: Vec<usize> = (0..rows).map(|i| i % 3).collect();
-            let rvm = Rvm { likelihood: Softmax::default().into(), memory_limit: Some(memory), bias, ..Rvm::default() };
+            let rvm = Rvm { likelihood: Softmax::default().into(), memory_limit: Some(memory), bias, ..Rvm::tipping2001() };
             most(&Table::new(&rvm, x.view(), &Targets::classes(&labels, 3), &Interrupt::default()).unwrap())
         };
         // Two contrasts of 4,096 weights in all.

@@ -165,7 +165,7 @@ mod tests {
 
     fn machine() -> Rvm {
         let kernel = Rbf { gamma: 2.0.into() }.into();
-        Rvm { kernel, likelihood: Bernoulli::default().into(), dictionary: Dictionary::Size(40), ..Rvm::default() }
+        Rvm { kernel, likelihood: Bernoulli::default().into(), dictionary: Dictionary::Size(40), ..Rvm::tipping2001() }
     }
 
     /// Calls `test` with the table, and what watches over its fit.

@@ -13,7 +13,7 @@ use super::learn::kernel::Learnt;
 use super::learn::process::WeightPrior;
 use super::shared::{Columns, Sample};
 use super::table::Table;
-use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Sparsity, Start, silent};
+use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Start, silent};
 use crate::design::{Basis, name_largest};
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
@@ -353,9 +353,9 @@ impl<'a> Search<'a> {
             inference: Inference::Sequential(inference),
             // The evidence is the same.
             posterior: PosteriorRule::Laplace,
-            // Held against kernels it would choose wide ones, of which few are needed.
-            sparsity: Sparsity::default(),
             weight_prior: WeightPrior::Ard,
+            // Held against kernels it would choose wide ones, of which few are needed.
+            sparsity: 0.0.into(),
             ..self.rvm.clone()
         };
         let table = self.table.with(&rvm, &kernel, self.trial_rows.as_deref());

@@ -342,7 +342,7 @@ mod tests {
         ] {
             let kernel = Rbf { gamma: 1.5.into() }.into();
             let dictionary = Dictionary::Rule(DictionaryRule::All);
-            let rvm = Rvm { kernel, dictionary, bias, likelihood, ..Rvm::default() };
+            let rvm = Rvm { kernel, dictionary, bias, likelihood, ..Rvm::tipping2001() };
             let (classes, several) = (rvm.likelihood.name() != "gaussian", rvm.likelihood.name() == "softmax");
             let targets = match (classes, several) {
                 (false, _) if outputs > 1 => Targets::outputs(three.view()),
@@ -431,7 +431,7 @@ mod tests {
             (Softmax::default().into(), false, 1),
         ] {
             let dictionary = Dictionary::Rule(DictionaryRule::All);
-            let rvm = Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), dictionary, bias, likelihood, ..Rvm::default() };
+            let rvm = Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), dictionary, bias, likelihood, ..Rvm::tipping2001() };
             let targets = match rvm.likelihood.name() {
                 "gaussian" if outputs > 1 => Targets::outputs(two.view()),
                 "gaussian" => Targets::real(f.view()),
@@ -505,7 +505,7 @@ mod tests {
             let name = format!("{likelihood:?} bias {bias} outputs {outputs}");
             let dictionary = Dictionary::Rule(DictionaryRule::All);
             let kernel = Rbf { gamma: 1.5.into() }.into();
-            let rvm = Rvm { kernel, dictionary, bias, likelihood: likelihood.into(), ..Rvm::default() };
+            let rvm = Rvm { kernel, dictionary, bias, likelihood: likelihood.into(), ..Rvm::tipping2001() };
             let targets = if outputs == 2 { Targets::outputs(two.view()) } else { Targets::real(f.view()) };
             let targets = targets.with_weights(c.view());
             let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();

@@ -285,7 +285,7 @@ impl Validated<'_, '_> {
             return Err(Error::Parameter { name: "calibrate".into(), found: "true".into(), expected });
         }
         let folds = Folds::new(table, folds)?.with_sums(table)?;
-        let grid: Vec<f64> = if rvm.chooses_sparsity() { SPARSITIES.to_vec() } else { vec![rvm.sparsity.nats()] };
+        let grid: Vec<f64> = if rvm.chooses_sparsity() { SPARSITIES.to_vec() } else { vec![rvm.nats()] };
         let path = Path { rvm, start, interrupt };
         let first = path.step(table, folds.sums_without(None), grid[0], None, &mut observer)?;
         if first.1.status == Status::Stopped {
@@ -466,8 +466,8 @@ mod tests {
     #[test]
     fn fold_scores_are_those_of_plain_fits() {
         let kernel = Rbf { gamma: 0.5.into() };
-        let plain = |likelihood: Likelihood| Rvm { kernel: kernel.clone().into(), likelihood, ..Rvm::default() };
-        let landmarks = Rvm { dictionary: 6.into(), ..Rvm::default() };
+        let plain = |likelihood: Likelihood| Rvm { kernel: kernel.clone().into(), likelihood, ..Rvm::tipping2001() };
+        let landmarks = Rvm { dictionary: 6.into(), ..Rvm::tipping2001() };
         for (seed, rvm) in [
             (1, plain(Rvm::default().likelihood)),
             (2, Rvm { kernel: kernel.clone().into(), landmarks: crate::Landmarks::Uniform, ..landmarks }),
@@ -539,7 +539,7 @@ mod tests {
     fn candidates_stay_where_any_copy_stays() {
         let x = Array2::from_shape_fn((8, 1), |(i, _)| (i / 2) as f64);
         let t: Array1<f64> = (0..8).map(f64::from).collect();
-        let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::default() };
+        let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::tipping2001() };
         let table = Table::new(&rvm, x.view(), &Targets::real(t.view()), &Interrupt::default()).unwrap();
         for some in [vec![1, 3, 5, 7], vec![0, 3, 4, 7], vec![0, 1, 3, 4, 6]] {
             let (_, rows) =

@@ -25,7 +25,7 @@ pub(crate) struct Workspace<'p> {
 impl<'p> Workspace<'p> {
     pub fn new(problem: &'p Problem<'p>, sums: Option<Sums>) -> Workspace<'p> {
         let quadratic = problem.constant_curvature().then(|| Rc::new(problem.constant_quadratic(sums)));
-        let prior = KernelPrior { nats: problem.table.rvm.sparsity.nats(), free: usize::from(problem.has_bias) };
+        let prior = KernelPrior { nats: problem.table.rvm.nats(), free: usize::from(problem.has_bias) };
         Workspace { problem, prior, quadratic }
     }
 

@@ -19,7 +19,7 @@ fn clouds(n: usize, apart: f64) -> (Array2<f64>, Vec<usize>, Array1<f64>) {
 }
 
 fn of(likelihood: impl Into<Likelihood>) -> Rvm {
-    Rvm { kernel: Rbf { gamma: 0.3.into() }.into(), likelihood: likelihood.into(), posterior: AVERAGED, ..Rvm::default() }
+    Rvm { kernel: Rbf { gamma: 0.3.into() }.into(), likelihood: likelihood.into(), posterior: AVERAGED, ..Rvm::tipping2001() }
 }
 
 /// The columns in the model at `x`, the bias first if there is one.

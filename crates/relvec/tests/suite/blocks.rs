@@ -67,7 +67,7 @@ fn machine(cut: &Cut, landmarks: usize) -> Rvm {
         likelihood: Bernoulli::default().into(),
         landmarks: Landmarks::Given(Centres(cut.x.select(Axis(0), &rows))),
         dictionary: Dictionary::Size(landmarks),
-        ..Rvm::default()
+        ..Rvm::tipping2001()
     }
 }
 

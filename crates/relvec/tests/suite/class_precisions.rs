@@ -16,7 +16,7 @@ fn flat(a: &Array2<f64>) -> Vec<f64> {
 
 fn by_class(kernel: Kernel) -> Rvm {
     let class_precisions = ClassPrecisions::PerClass;
-    Rvm { kernel, likelihood: Softmax::default().into(), class_precisions, threads: Some(1), ..Rvm::default() }
+    Rvm { kernel, likelihood: Softmax::default().into(), class_precisions, threads: Some(1), ..Rvm::tipping2001() }
 }
 
 /// Three classes: a ring of the second around the first, and the third far to one side of both.

@@ -29,7 +29,7 @@ fn rvm() -> Rvm {
         likelihood: Bernoulli::default().into(),
         dictionary: Dictionary::Size(LANDMARKS),
         landmarks: Landmarks::Uniform,
-        ..Rvm::default()
+        ..Rvm::tipping2001()
     }
 }
 
@@ -153,7 +153,7 @@ fn kernels_that_only_together_are_of_use() {
     let targets = Targets::classes(&labels, 2);
     let line: Kernel = Poly { degree: 1, gamma: 1.0.into(), coef0: 1.0 }.into();
     for kernel in [0.003, 0.02, 0.08].map(|gamma| Kernel::from(Rbf { gamma: gamma.into() })).into_iter().chain([line]) {
-        let own = Rvm { kernel, likelihood: Likelihood::Bernoulli(Bernoulli::default()), ..Rvm::default() };
+        let own = Rvm { kernel, likelihood: Likelihood::Bernoulli(Bernoulli::default()), ..Rvm::tipping2001() };
         let (model, report) = own.fit(x.view(), &targets, &mut silent).unwrap();
         let mackay = Rvm { inference: MacKay::default().into(), ..own };
         let (other, _) = mackay.fit(x.view(), &targets, &mut silent).unwrap();
@@ -168,7 +168,7 @@ fn kernels_that_only_together_are_of_use() {
     let own = Rvm {
         kernel: Rbf { gamma: 0.003.into() }.into(),
         likelihood: Likelihood::Bernoulli(Bernoulli::default()),
-        ..Rvm::default()
+        ..Rvm::tipping2001()
     };
     assert!(own.fit(noise.view(), &targets, &mut silent).unwrap().0.relevance.len() <= 2);
 }

@@ -27,7 +27,7 @@ fn data(seed: u64, rows: usize, exposed: bool) -> Data {
 }
 
 fn poisson() -> Rvm {
-    Rvm { likelihood: Poisson::default().into(), kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::default() }
+    Rvm { likelihood: Poisson::default().into(), kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::tipping2001() }
 }
 
 fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>) -> (Model, Report) {
@@ -265,7 +265,7 @@ fn what_is_refused() {
     let short = d.e.slice(s![..19]);
     assert!(error(Targets::real(d.t.view()).with_exposure(short)).contains("exposure: expected 20, one per row, found 19"));
     assert!(error(Targets::real(d.t.view()).with_noise_variance(d.e.view())).contains("for the gaussian likelihood"));
-    let gaussian = Rvm::default().fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view()), &mut silent);
+    let gaussian = Rvm::tipping2001().fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view()), &mut silent);
     assert!(gaussian.unwrap_err().to_string().contains("for the poisson likelihood"));
     let variational = Rvm { inference: Inference::from_name("variational").unwrap(), ..poisson() };
     assert!(matches!(variational.check(), Err(Error::Parameter { name, .. }) if name == "inference"));

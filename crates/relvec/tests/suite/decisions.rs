@@ -15,7 +15,7 @@ fn clouds(sizes: &[usize], seed: u64) -> (Array2<f64>, Vec<usize>) {
 }
 
 fn rvm(multi_class: MultiClass) -> Rvm {
-    Rvm { kernel: Rbf { gamma: 0.3.into() }.into(), likelihood: Bernoulli::default().into(), multi_class, ..Rvm::default() }
+    Rvm { kernel: Rbf { gamma: 0.3.into() }.into(), likelihood: Bernoulli::default().into(), multi_class, ..Rvm::tipping2001() }
 }
 
 fn svm() -> Svm {
@@ -272,7 +272,7 @@ fn what_is_no_decision_is_refused() {
     let plain = Decision::default();
     assert!(model.decide(array![[1.0]].view(), &plain).unwrap_err().to_string().contains("expected 2 columns"));
     let real: Array1<f64> = labels.iter().map(|k| *k as f64).collect();
-    let (values, _) = Rvm::default().fit(x.view(), &Targets::real(real.view()), &mut silent).unwrap();
+    let (values, _) = Rvm::tipping2001().fit(x.view(), &Targets::real(real.view()), &mut silent).unwrap();
     assert!(values.class_frequencies.is_empty() && !values.to_json().unwrap().contains("class_frequencies"));
     assert!(matches!(values.decide(x.view(), &plain), Err(Error::Targets(_))));
     assert!(matches!(values.shift_prior(Array2::zeros((1, 2)), &[0.5, 0.5]), Err(Error::Targets(_))));

@@ -25,7 +25,7 @@ fn schemes(base: &Rvm) -> Vec<Rvm> {
 }
 
 fn classifier() -> Rvm {
-    Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() }
+    Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() }
 }
 
 /// Fits and checks that all is finite and goes through a file.
@@ -48,7 +48,7 @@ fn fit(rvm: &Rvm, x: &Array2<f64>, targets: &Targets) -> (Model, Report) {
 }
 
 fn real(x: &Array2<f64>, t: &Array1<f64>, mut check: impl FnMut(&Rvm, &Model, &Report)) {
-    for rvm in schemes(&Rvm::default()) {
+    for rvm in schemes(&Rvm::tipping2001()) {
         let (model, report) = fit(&rvm, x, &Targets::real(t.view()));
         check(&rvm, &model, &report);
     }
@@ -76,7 +76,7 @@ fn bad_tables_are_refused() {
     let t = noise(1, 6);
     let labels = alternating(6);
     let error = |rvm: &Rvm, x: &Array2<f64>, targets: Targets| rvm.fit(x.view(), &targets, &mut silent).unwrap_err();
-    let regression = Rvm::default();
+    let regression = Rvm::tipping2001();
     let of_t = || Targets::real(t.view());
     let of_labels = || Targets::classes(&labels, 2);
     let (lone, short) = (array![0.0, 0.0, 1.0, 0.0, 0.0, 0.0], Array1::ones(5));
@@ -125,14 +125,14 @@ fn bad_tables_are_refused() {
     ] {
         assert!(matches!(e, Error::Shape { .. }), "{e}");
     }
-    let gammas = Rvm { kernel: Rbf { gamma: vec![1.0; 3].into() }.into(), ..Rvm::default() };
+    let gammas = Rvm { kernel: Rbf { gamma: vec![1.0; 3].into() }.into(), ..Rvm::tipping2001() };
     assert!(matches!(error(&gammas, &x, of_t()), Error::Parameter { .. }));
 }
 
 #[test]
 fn bad_rows_to_predict_are_refused() {
     let x = uniform(2, 20, 2);
-    let (model, _) = fit(&Rvm::default(), &x, &Targets::real(noise(2, 20).view()));
+    let (model, _) = fit(&Rvm::tipping2001(), &x, &Targets::real(noise(2, 20).view()));
     for columns in [0, 1, 3] {
         assert!(matches!(model.predict(Array2::zeros((4, columns)).view()), Err(Error::Shape { .. })));
     }
@@ -145,7 +145,7 @@ fn bad_rows_to_predict_are_refused() {
 fn damaged_files_are_refused() {
     let x = uniform(3, 30, 2);
     let t = x.column(0).mapv(f64::sin) + noise(3, 30) * 0.1;
-    let (model, _) = fit(&Rvm::default(), &x, &Targets::real(t.view()));
+    let (model, _) = fit(&Rvm::tipping2001(), &x, &Targets::real(t.view()));
     let text = model.to_json().unwrap();
     let refused = |text: &str| match Model::from_json(text) {
         Err(Error::ModelFile(message)) => message,
@@ -190,7 +190,7 @@ fn a_constant_target_needs_the_bias_alone() {
             let mean = model.predict(x.view()).unwrap().mean;
             assert!(mean.iter().all(|m| (m - value).abs() <= 1e-6 * value.abs()), "{} {mean} {value}", rvm.inference.name());
         });
-        for rvm in schemes(&Rvm { bias: false, ..Rvm::default() }) {
+        for rvm in schemes(&Rvm { bias: false, ..Rvm::tipping2001() }) {
             let (model, report) = fit(&rvm, &x, &Targets::real(Array1::from_elem(20, value).view()));
             assert!(report.repairs.constant_target && model.intercept_alpha.is_none());
         }
@@ -271,7 +271,7 @@ fn targets_without_noise() {
     real(&x, &t, |_, model, _| {
         assert!(model.noise_variance().unwrap() >= variance * 0.999e-6);
     });
-    let linear = Rvm { kernel: Kernel::from_name("linear").unwrap(), ..Rvm::default() };
+    let linear = Rvm { kernel: Kernel::from_name("linear").unwrap(), ..Rvm::tipping2001() };
     let (model, report) = fit(&linear, &x, &Targets::real((x.column(0).to_owned() * 3.0 + 1.0).view()));
     assert!(report.repairs.noise_capped);
     near(model.predict(array![[10.0]].view()).unwrap().mean[0], 31.0, 1e-2);
@@ -309,7 +309,7 @@ fn dictionaries_larger_than_the_table() {
     let mut centres = uniform(17, 200, 2);
     centres.slice_mut(ndarray::s![150.., ..]).fill(1e6);
     let given = Landmarks::Given(Centres(centres.clone()));
-    for base in [Rvm::default(), classifier()] {
+    for base in [Rvm::tipping2001(), classifier()] {
         let regression = base.likelihood.name() == "gaussian";
         let targets = if regression { Targets::real(t.view()) } else { Targets::classes(&labels, 2) };
         for rvm in schemes(&base) {
@@ -341,7 +341,7 @@ fn out_of_range_is_said() {
     let labels = alternating(30);
     let large = &x * 1e200;
     let linear = Kernel::from_name("linear").unwrap();
-    for base in [Rvm { kernel: linear.clone(), ..Rvm::default() }, Rvm { kernel: linear, ..classifier() }] {
+    for base in [Rvm { kernel: linear.clone(), ..Rvm::tipping2001() }, Rvm { kernel: linear, ..classifier() }] {
         for rvm in schemes(&base) {
             let regression = rvm.likelihood.name() == "gaussian";
             let targets = if regression { Targets::real(t.view()) } else { Targets::classes(&labels, 2) };
@@ -349,12 +349,12 @@ fn out_of_range_is_said() {
             assert!(matches!(error, Error::Overflow { .. }), "{}: {error}", rvm.inference.name());
         }
     }
-    for rvm in schemes(&Rvm::default()) {
+    for rvm in schemes(&Rvm::tipping2001()) {
         let error = rvm.fit(x.view(), &Targets::real((&t * 1e200).view()), &mut silent).unwrap_err();
         assert!(matches!(error, Error::Overflow { .. }), "{}: {error}", rvm.inference.name());
     }
-    let (plain, _) = fit(&Rvm::default(), &x, &Targets::real(t.view()));
-    let (small, _) = fit(&Rvm::default(), &x, &Targets::real((&t * 1e-150).view()));
+    let (plain, _) = fit(&Rvm::tipping2001(), &x, &Targets::real(t.view()));
+    let (small, _) = fit(&Rvm::tipping2001(), &x, &Targets::real((&t * 1e-150).view()));
     assert_eq!(plain.relevance, small.relevance);
     real(&x, &(&t * 1e-150), |_, _, _| {});
 }
@@ -368,7 +368,7 @@ fn features_in_any_unit_fit_alike_or_are_refused_by_name() {
     let targets = Targets::real(t.view());
     let exponents = [-307, -300, -200, -165, -162, -155, -154, -150, -100, 100, 150, 153, 155, 200, 300, 306, 307];
     for name in ["rbf", "matern32", "matern52", "rational_quadratic", "linear", "poly", "sigmoid"] {
-        let rvm = Rvm { kernel: Kernel::from_name(name).unwrap(), ..Rvm::default() };
+        let rvm = Rvm { kernel: Kernel::from_name(name).unwrap(), ..Rvm::tipping2001() };
         let svm = Svm { kernel: Kernel::from_name(name).unwrap(), formulation: EpsilonSvr::default().into(), ..Svm::default() };
         let learnt = |x: &Array2<f64>| rvm.fit(x.view(), &targets, &mut silent)?.0.predict_mean(x.view());
         let supported = |x: &Array2<f64>| svm.fit(x.view(), &targets, &mut silent)?.0.predict_mean(x.view());
@@ -395,7 +395,7 @@ fn features_in_any_unit_fit_alike_or_are_refused_by_name() {
         }
     }
     // Rows to predict are looked at too.
-    let (model, _) = fit(&Rvm::default(), &x, &targets);
+    let (model, _) = fit(&Rvm::tipping2001(), &x, &targets);
     let far = array![[0.0, 0.0], [0.0, -1.7e308]];
     let error = model.predict(far.view()).unwrap_err().to_string();
     assert!(error.contains("row 1, column 1 is -1.7e308"), "{error}");

@@ -49,7 +49,7 @@ fn nearly_constant_kernels_find_the_structure() {
         for (kernel, offset) in [(linear(), 10.0), (linear(), 300.0), (poly(), 100.0), (rbf(1e-4), 0.0)] {
             let x = &x + offset;
             let name = format!("{n} rows, {} at {offset}", kernel.name());
-            let rvm = Rvm { kernel, ..Rvm::default() };
+            let rvm = Rvm { kernel, ..Rvm::tipping2001() };
             let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
             let found = correlation(&model.predict_mean(x.view()).unwrap(), &f);
             assert!(!report.nothing_found && found > 0.9, "{name}: {found}");
@@ -76,7 +76,7 @@ fn the_better_of_two_schemes_is_kept() {
     for (kernel, offset) in [(linear(), 1e3), (rbf(1e-4), 0.0), (rbf(1e-6), 0.0)] {
         let x = &x + offset;
         let fit = |inference: Inference| {
-            let rvm = Rvm { kernel: kernel.clone(), inference, ..Rvm::default() };
+            let rvm = Rvm { kernel: kernel.clone(), inference, ..Rvm::tipping2001() };
             rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0.log_evidence.unwrap()
         };
         let (searched, mackay) = (fit(Sequential::default().into()), fit(MacKay::default().into()));
@@ -95,7 +95,7 @@ fn student_t_noise_finds_the_signal_beside_outliers() {
         (0..n).step_by(20).for_each(|i| wild[i] += 1e4 * noise[(i + 1) % n]);
         (0..4).for_each(|i| missing[7 * i] = -9999.0);
         for (name, t) in [("wild", wild), ("sentinels", missing)] {
-            let rvm = Rvm { likelihood: StudentT::default().into(), kernel: rbf(1.0), ..Rvm::default() };
+            let rvm = Rvm { likelihood: StudentT::default().into(), kernel: rbf(1.0), ..Rvm::tipping2001() };
             let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
             let found = model.predict_mean(x.view()).unwrap();
             let rms = (&found - &f).mapv(|r| r * r).mean().unwrap().sqrt();
@@ -115,7 +115,7 @@ fn poisson_finds_the_rates_of_huge_counts() {
             rate => rate.round(),
         });
         for bias in [true, false] {
-            let rvm = Rvm { likelihood: Poisson::default().into(), kernel: rbf(0.3), bias, ..Rvm::default() };
+            let rvm = Rvm { likelihood: Poisson::default().into(), kernel: rbf(0.3), bias, ..Rvm::tipping2001() };
             let (model, report) = rvm.fit(x.view(), &Targets::real(counts.view()), &mut silent).unwrap();
             let logs = model.predict_mean(x.view()).unwrap();
             let worst = logs.iter().zip(&counts).map(|(f, c)| (f - c.ln()).abs()).fold(0.0f64, f64::max);
@@ -131,7 +131,7 @@ fn no_width_leads_to_a_wrong_model_in_silence() {
     let t = &f + &(&noise * 0.3);
     for exponent in 4..18 {
         for likelihood in [Likelihood::from(Gaussian::default()), Bernoulli::default().into()] {
-            let rvm = Rvm { kernel: rbf(10f64.powi(-exponent)), likelihood, ..Rvm::default() };
+            let rvm = Rvm { kernel: rbf(10f64.powi(-exponent)), likelihood, ..Rvm::tipping2001() };
             let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
             let targets = match rvm.likelihood.name() {
                 "gaussian" => Targets::real(t.view()),
@@ -148,7 +148,7 @@ fn no_width_leads_to_a_wrong_model_in_silence() {
 #[test]
 fn a_report_says_that_nothing_was_found() {
     let Data { x, f, noise } = data(150);
-    let wide = Rvm { kernel: rbf(1e-17), ..Rvm::default() };
+    let wide = Rvm { kernel: rbf(1e-17), ..Rvm::tipping2001() };
     for scheme in ["sequential", "mackay", "em"] {
         let rvm = Rvm { inference: Inference::from_name(scheme).unwrap(), ..wide.clone() };
         let (_, report) = rvm.fit(x.view(), &Targets::real(f.view()), &mut silent).unwrap();
@@ -180,7 +180,7 @@ fn a_report_says_that_nothing_was_found() {
 fn limits_hold_for_the_other_scheme() {
     let Data { x, f, noise } = data(120);
     let t = &f + &(&noise * 0.3);
-    let rvm = Rvm { kernel: rbf(1e-4), ..Rvm::default() };
+    let rvm = Rvm { kernel: rbf(1e-4), ..Rvm::tipping2001() };
     let mut calls = 0;
     let mut counting = |_: &Progress| {
         calls += 1;

@@ -12,7 +12,7 @@ fn rbf(gamma: f64) -> Kernel {
 }
 
 fn classifier() -> Rvm {
-    Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() }
+    Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() }
 }
 
 /// Numbers below 1 that depend on the row alone, evenly spread.
@@ -81,7 +81,7 @@ fn fold_errors_of_repeated_inputs_keep_their_candidates() {
     let x = Array2::from_shape_fn((200, 1), |(i, _)| (i % 10) as f64);
     let t: Array1<f64> =
         (0..200).map(|i| 3.0 * ((i % 10) as f64).sin() + 1.7 * (((i * 7919) % 200) as f64 / 200.0 - 0.5)).collect();
-    let rvm = Rvm { kernel: rbf(3.0), cv: Some(5), ..Rvm::default() };
+    let rvm = Rvm { kernel: rbf(3.0), cv: Some(5), ..Rvm::tipping2001() };
     let rmse = validated(&rvm, &x, Targets::real(t.view())).1.scores.rmse.unwrap();
     assert!((0.5..0.56).contains(&rmse), "{rmse}");
 }
@@ -121,12 +121,12 @@ fn forms(seed: u64) -> Forms {
 #[test]
 fn folds_do_not_depend_on_order_or_on_weights_for_copies() {
     let counts: Likelihood = Poisson::default().into();
-    let base = Rvm { kernel: rbf(0.5), cv: Some(3), ..Rvm::default() };
+    let base = Rvm { kernel: rbf(0.5), cv: Some(3), ..Rvm::tipping2001() };
     let of = |likelihood: Likelihood| Rvm { likelihood, ..base.clone() };
     let cases = [
         (1, base.clone()),
         (2, Rvm { dictionary: 8.into(), sparsity: Sparsity::Rule(SparsityRule::Cv), calibrate: true, ..base.clone() }),
-        (3, Rvm { variance: Variance::Healed, keep_rows: Some(9), cv: None, calibrate: true, ..base.clone() }),
+        (3, Rvm { variance: Some(Variance::Healed), keep_rows: Some(9), cv: None, calibrate: true, ..base.clone() }),
         (4, of(Bernoulli::default().into())),
         (5, of(Softmax::default().into())),
         (6, of(counts.clone())),
@@ -200,7 +200,7 @@ fn other_weights_are_not_divided() {
     let mut order: Vec<usize> = (0..n).collect();
     order.shuffle(&mut Pcg64::seed_from_u64(3));
     // A fold for each row: the largest number there may be.
-    let rvm = Rvm { kernel: rbf(0.5), cv: Some(n), ..Rvm::default() };
+    let rvm = Rvm { kernel: rbf(0.5), cv: Some(n), ..Rvm::tipping2001() };
     let (_, first) = validated(&rvm, x, Targets::real(t.view()).with_weights(weights.view()));
     let (x, t, weights) = (x.select(Axis(0), &order), t.select(Axis(0), &order), weights.select(Axis(0), &order));
     let targets = Targets::real(t.view()).with_weights(weights.view());
@@ -274,11 +274,11 @@ fn probabilities_of_noise_are_not_inverted() {
 /// Where nobody asks for folds there are as many as the rows allow, and no error speaks of folds.
 #[test]
 fn few_rows_have_few_folds() {
-    let chosen = Rvm { sparsity: Sparsity::Rule(SparsityRule::Cv), ..Rvm::default() };
+    let chosen = Rvm { sparsity: Sparsity::Rule(SparsityRule::Cv), ..Rvm::tipping2001() };
     for rows in [2, 3, 4, 7] {
         let x = Array2::from_shape_fn((rows, 1), |(i, _)| i as f64);
         let t = x.column(0).mapv(|x| (1.3 * x).sin());
-        for rvm in [chosen.clone(), Rvm { calibrate: true, ..Rvm::default() }] {
+        for rvm in [chosen.clone(), Rvm { calibrate: true, ..Rvm::tipping2001() }] {
             let (model, validation) = validated(&rvm, &x, Targets::real(t.view()));
             assert_eq!((validation.folds, validation.rows), (rows.min(5), rows));
             assert!(model.predict(x.view()).unwrap().mean.iter().all(|v| v.is_finite()));
@@ -318,13 +318,13 @@ fn weights_that_count_as_few_rows_are_reported() {
         };
         let voting = Rvm { multi_class: MultiClass::OneVsRest, ..classifier() };
         let (real, classes) = (Targets::real(t.view()), Targets::classes(&labels, 3));
-        for (rvm, targets) in [(Rvm::default(), real), (classifier(), classes), (voting, classes)] {
+        for (rvm, targets) in [(Rvm::tipping2001(), real), (classifier(), classes), (voting, classes)] {
             let targets = targets.with_weights(weights.view());
             check(rvm.fit(x.view(), &targets, &mut silent).unwrap().1.repairs.small_weights);
         }
         let mut sums = Statistics::new(&rbf(1.0), x.view()).unwrap();
         sums.update(x.view(), &Targets::real(t.view()).with_weights(weights.view())).unwrap();
-        check(Rvm::default().fit_statistics(&sums, &mut silent).unwrap().1.repairs.small_weights);
+        check(Rvm::tipping2001().fit_statistics(&sums, &mut silent).unwrap().1.repairs.small_weights);
         let targets = Targets::classes(&two, 2).with_weights(weights.view());
         check(Svm::default().fit(x.view(), &targets, &mut silent).unwrap().1.small_weights);
     }
@@ -354,7 +354,7 @@ fn weights_beyond_whole_numbers_are_refused() {
         weights[3] = bad;
         let targets = Targets::real(t.view()).with_weights(weights.view());
         let errors = [
-            Rvm::default().fit(x.view(), &targets, &mut silent).unwrap_err(),
+            Rvm::tipping2001().fit(x.view(), &targets, &mut silent).unwrap_err(),
             svr.fit(x.view(), &targets, &mut silent).unwrap_err(),
         ];
         for error in errors {

@@ -6,7 +6,7 @@ use relvec::*;
 use serde_json::Value;
 
 fn settings(case: &crate::support::Case) -> Rvm {
-    Rvm { kernel: case.kernel(), likelihood: case.likelihood(), threads: Some(1), ..Rvm::default() }
+    Rvm { kernel: case.kernel(), likelihood: case.likelihood(), threads: Some(1), ..Rvm::tipping2001() }
 }
 
 fn hyper(record: &Value) -> Hyperparameters {
@@ -281,7 +281,7 @@ fn reach_the_targets(fit: impl Fn(&Rvm, ArrayView2<f64>, ArrayView1<f64>) -> (Mo
     for (name, case) in json["cases"].as_object().unwrap() {
         let (x, t) = crate::support::split_target(&crate::support::read_csv(&folder.join(format!("{name}.csv"))));
         let kernel: Kernel = Rbf { gamma: case["gamma"].as_f64().unwrap().into() }.into();
-        let rvm = Rvm { kernel, ..Rvm::default() };
+        let rvm = Rvm { kernel, ..Rvm::tipping2001() };
         // The printed optimum, recomputed: the same problem, all constants included.
         let best = case["best"].as_f64().unwrap();
         let record = serde_json::json!({

@@ -17,7 +17,7 @@ fn data(seed: u64, rows: usize) -> (Array2<f64>, Array1<f64>) {
 
 fn rvm() -> Rvm {
     let kernel = Rbf { gamma: 0.5.into() }.into();
-    Rvm { kernel, dictionary: Dictionary::Size(60), keep_statistics: true, ..Rvm::default() }
+    Rvm { kernel, dictionary: Dictionary::Size(60), keep_statistics: true, ..Rvm::tipping2001() }
 }
 
 fn largest_difference(a: impl IntoIterator<Item = f64>, b: impl IntoIterator<Item = f64>) -> f64 {

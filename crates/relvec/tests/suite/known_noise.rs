@@ -26,7 +26,7 @@ fn data(seed: u64, rows: usize) -> Data {
 }
 
 fn rvm() -> Rvm {
-    Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::default() }
+    Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::tipping2001() }
 }
 
 fn at() -> Hyperparameters {
@@ -308,7 +308,7 @@ fn every_regime_agrees() {
 fn kernels_are_learnt_with_known_noise() {
     let d = data(11, 200);
     let targets = Targets::real(d.t.view()).with_noise_variance(d.v.view());
-    let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into(), ..Rvm::default() };
+    let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into(), ..Rvm::tipping2001() };
     let (model, report) = learnt.fit(d.x.view(), &targets, &mut silent).unwrap();
     let search = report.kernel_search.unwrap();
     let trial = &search.tried[search.chosen];
@@ -316,7 +316,7 @@ fn kernels_are_learnt_with_known_noise() {
     let typical = d.v.mapv(f64::ln).mean().unwrap().exp();
     let process = trial.process.as_ref().unwrap();
     assert!((process.noise_variance[0] / typical - 1.0).abs() < 1e-9 && process.gain > 0.5, "{process:?}");
-    let (plain, _) = Rvm::default().fit(d.x.view(), &targets, &mut silent).unwrap();
+    let (plain, _) = Rvm::tipping2001().fit(d.x.view(), &targets, &mut silent).unwrap();
     assert!(model.log_evidence.unwrap() >= plain.log_evidence.unwrap() - 0.1);
     let moved = Rvm { centres: CentreRule::Learned, dictionary: Dictionary::Size(20), ..rvm() };
     let (_, report) = moved.fit(d.x.view(), &targets, &mut silent).unwrap();

@@ -79,7 +79,7 @@ fn every_kernel_likelihood_and_scheme(mut check: impl FnMut(&Rvm, &Data, &Target
                     likelihood: likelihood.clone(),
                     inference: Inference::from_name(inference).unwrap(),
                     max_iterations: 60,
-                    ..Rvm::default()
+                    ..Rvm::tipping2001()
                 };
                 // The linear spline is positive definite on positive inputs.
                 let mut data = data(1, 60, 2);
@@ -121,7 +121,7 @@ fn the_evidence_of_large_models_never_falls() {
     let bump = |r: ArrayView1<f64>, k: f64| (5.0 * (r[0] + f64::sin(k)) * f64::cos(k) + 7.0 * r[1] * f64::sin(2.0 * k)).sin();
     let t: Array1<f64> = x.outer_iter().map(|r| (1..30).map(|k| bump(r, f64::from(k))).sum::<f64>()).collect();
     let fit = |inference: Inference| {
-        let rvm = Rvm { kernel: Rbf { gamma: 12.0.into() }.into(), inference, ..Rvm::default() };
+        let rvm = Rvm { kernel: Rbf { gamma: 12.0.into() }.into(), inference, ..Rvm::tipping2001() };
         rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).expect("a fit")
     };
     let (model, report) = fit(Sequential::default().into());
@@ -142,7 +142,7 @@ fn threads_do_not_change_a_bit() {
                 inference: Inference::from_name(inference).unwrap(),
                 threads: Some(threads),
                 max_iterations: 8,
-                ..Rvm::default()
+                ..Rvm::tipping2001()
             };
             let fit = |threads| rvm(threads).fit(data.x.view(), &data.targets(&likelihood), &mut silent).unwrap().0;
             let (one, two) = (fit(1).to_json().unwrap(), fit(2).to_json().unwrap());
@@ -182,7 +182,7 @@ fn gradients_equal_finite_differences() {
             let targets = data.targets(&likelihood);
             let variance = Scaling::of(data.x.view(), None).scale.iter().map(|s| s * s).sum::<f64>() / 2.0;
             let kernel = Kernel::from_name(name).unwrap().resolve(&DataScale { features: 2, variance }).unwrap();
-            let rvm = Rvm { kernel: kernel.clone(), likelihood: likelihood.clone(), threads: Some(1), ..Rvm::default() };
+            let rvm = Rvm { kernel: kernel.clone(), likelihood: likelihood.clone(), threads: Some(1), ..Rvm::tipping2001() };
             let at = some_hyperparameters();
             let evidence = |rvm: &Rvm, at: &Hyperparameters| rvm.evaluate(data.x.view(), &targets, at).unwrap().log_evidence;
             let got = rvm.evaluate(data.x.view(), &targets, &at).unwrap();
@@ -229,7 +229,7 @@ fn predicted_gain_equals_the_true_change() {
     let data = data(4, 50, 2);
     let targets = Targets::real(data.t.view());
     for noise_variance in [None, Some(0.05)] {
-        let rvm = Rvm { likelihood: Gaussian { noise_variance }.into(), threads: Some(1), ..Rvm::default() };
+        let rvm = Rvm { likelihood: Gaussian { noise_variance }.into(), threads: Some(1), ..Rvm::tipping2001() };
         let at = some_hyperparameters();
         let before = rvm.evaluate(data.x.view(), &targets, &at).unwrap();
         let mut kinds = [0; 3];
@@ -265,7 +265,7 @@ fn stored_and_on_demand_agree() {
     for likelihood in likelihoods() {
         let data = data(5, 300, 2);
         let targets = data.targets(&likelihood);
-        let rvm = |memory_limit| Rvm { likelihood: likelihood.clone(), memory_limit, threads: Some(1), ..Rvm::default() };
+        let rvm = |memory_limit| Rvm { likelihood: likelihood.clone(), memory_limit, threads: Some(1), ..Rvm::tipping2001() };
         let at = some_hyperparameters();
         let stored = rvm(Some(1 << 30)).evaluate(data.x.view(), &targets, &at).unwrap();
         let made = rvm(Some(2_000_000)).evaluate(data.x.view(), &targets, &at).unwrap();
@@ -297,7 +297,7 @@ fn the_memory_that_is_named_is_enough() {
                 let fit = |memory: u64| {
                     let (inference, likelihood) = (Inference::from_name(name).unwrap(), likelihood.clone());
                     let kernel = Rbf { gamma: 1.0.into() }.into();
-                    let own = Rvm { kernel, inference, likelihood, dictionary, max_iterations: 2, ..Rvm::default() };
+                    let own = Rvm { kernel, inference, likelihood, dictionary, max_iterations: 2, ..Rvm::tipping2001() };
                     Rvm { memory_limit: Some(memory), ..own }.fit(data.x.view(), targets, &mut silent).map(|_| ())
                 };
                 let Err(error @ Error::Memory { needed, .. }) = fit(1) else { panic!("{name}: a byte") };
@@ -322,7 +322,7 @@ fn memory_is_bounded() {
     let targets = Targets::real(data.t.view());
     let fit = |name: &str, memory: u64| {
         let inference = Inference::from_name(name).unwrap();
-        Rvm { inference, memory_limit: Some(memory), ..Rvm::default() }.fit(data.x.view(), &targets, &mut silent)
+        Rvm { inference, memory_limit: Some(memory), ..Rvm::tipping2001() }.fit(data.x.view(), &targets, &mut silent)
     };
     assert!(matches!(fit("mackay", 5_000_000), Err(Error::Memory { needed, limit: 5_000_000, .. }) if needed > 5_000_000));
     assert!(matches!(fit("sequential", 10_000), Err(Error::Memory { .. })));
@@ -345,7 +345,7 @@ fn order_does_not_matter() {
     for likelihood in likelihoods() {
         let [t, counts] = [&data.t, &data.counts].map(|all| all.select(Axis(0), &order));
         let [labels, kinds] = [&data.labels, &data.kinds].map(|all| order.iter().map(|i| all[*i]).collect::<Vec<_>>());
-        let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::default() };
+        let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::tipping2001() };
         let (one, _) = rvm.fit(data.x.view(), &data.targets(&likelihood), &mut silent).unwrap();
         let other = Data { x: x.clone(), t, counts, labels, kinds };
         let (two, _) = rvm.fit(x.view(), &other.targets(&likelihood), &mut silent).unwrap();
@@ -362,7 +362,7 @@ fn order_does_not_matter() {
 fn weights_count_rows() {
     let data = data(7, 60, 2);
     for likelihood in likelihoods() {
-        let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::default() };
+        let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::tipping2001() };
         let twice = Data {
             x: ndarray::concatenate![Axis(0), data.x, data.x],
             t: ndarray::concatenate![Axis(0), data.t, data.t],
@@ -404,7 +404,7 @@ fn the_mean_needs_no_variance() {
         assert_eq!(model.predict_mean(new.view()).unwrap(), model.predict(new.view()).unwrap().mean, "{}", label(rvm));
     });
     let data = data(13, 40, 2);
-    let (model, _) = Rvm::default().fit(data.x.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+    let (model, _) = Rvm::tipping2001().fit(data.x.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
     assert_eq!(model.predict_mean(Array2::zeros((0, 2)).view()).unwrap().len(), 0);
     for bad in [Array2::zeros((2, 1)), Array2::from_elem((2, 2), f64::NAN)] {
         let (mean, both) = (model.predict_mean(bad.view()).unwrap_err(), model.predict(bad.view()).unwrap_err());
@@ -416,7 +416,7 @@ fn the_mean_needs_no_variance() {
 #[test]
 fn units_do_not_matter() {
     let data = data(8, 80, 2);
-    let rvm = Rvm { kernel: Rbf { gamma: 0.7.into() }.into(), ..Rvm::default() };
+    let rvm = Rvm { kernel: Rbf { gamma: 0.7.into() }.into(), ..Rvm::tipping2001() };
     let fit = |rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>| rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0;
     let plain = fit(&rvm, &data.x, &data.t);
     let expected = plain.predict(data.x.view()).unwrap();
@@ -432,7 +432,7 @@ fn units_do_not_matter() {
         close("evidence", &[model.log_evidence.unwrap() + shift], &[plain.log_evidence.unwrap()], 1e-8 * (1.0 + shift.abs()));
     }
     for factor in [1e-6f64, 1e6] {
-        let wide = Rvm { kernel: Rbf { gamma: (0.7 / factor / factor).into() }.into(), ..Rvm::default() };
+        let wide = Rvm { kernel: Rbf { gamma: (0.7 / factor / factor).into() }.into(), ..Rvm::tipping2001() };
         let x = &data.x * factor;
         let model = fit(&wide, &x, &data.t);
         assert_eq!(model.relevance, plain.relevance, "features times {factor:e}");
@@ -451,7 +451,7 @@ fn units_do_not_matter() {
 #[test]
 fn variance_follows_from_the_precisions() {
     let data = data(9, 70, 2);
-    let rvm = Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::default() };
+    let rvm = Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::tipping2001() };
     let (model, _) = rvm.fit(data.x.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
     let beta = 1.0 / model.noise_variance().unwrap();
     let centres = data.x.select(Axis(0), &model.relevance);
@@ -501,7 +501,7 @@ fn solve(a: &Array2<f64>, b: &Array1<f64>) -> Array1<f64> {
 fn the_certificate_holds() {
     let data = data(10, 300, 2);
     for likelihood in likelihoods() {
-        let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::default() };
+        let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::tipping2001() };
         let targets = data.targets(&likelihood);
         let (model, report) = rvm.fit(data.x.view(), &targets, &mut silent).unwrap();
         assert_eq!(report.status, Status::Converged, "{}", report.certificate.reason);
@@ -533,7 +533,7 @@ fn the_certificate_holds() {
 /// search.
 #[test]
 fn futile_actions_end_the_search() {
-    let rvm = Rvm { kernel: Rbf { gamma: 0.1.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    let rvm = Rvm { kernel: Rbf { gamma: 0.1.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
     let mut futile = 0;
     for seed in 0..8 {
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed);

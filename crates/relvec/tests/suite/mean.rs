@@ -138,7 +138,7 @@ fn the_mean_follows_from_precisions_noise_and_targets() {
                         kernel: kernel.clone(),
                         inference: Inference::from_name(scheme).unwrap(),
                         max_iterations: 40,
-                        ..Rvm::default()
+                        ..Rvm::tipping2001()
                     };
                     let t = targets(&x, noise, offset, &mut random);
                     let several = concatenate![
@@ -195,7 +195,7 @@ fn a_pruned_bias_leaves_the_mean_of_the_targets_to_the_weights() {
         let line = x.column(0).mapv(|x| x + 0.3 * noise * normal(&mut random));
         for (variance, weighted) in [(Variance::Healed, false), (Variance::Posterior, true)] {
             let kernel: Kernel = Rbf { gamma: gamma.into() }.into();
-            let rvm = Rvm { kernel: kernel.clone(), variance, ..Rvm::default() };
+            let rvm = Rvm { kernel: kernel.clone(), variance: Some(variance), ..Rvm::tipping2001() };
             let c = Array1::from_shape_fn(n, |i| if weighted { 0.5 + (i % 2) as f64 } else { 1.0 });
             let targets = Targets::real(line.view()).with_weights(c.view());
             let (model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();

@@ -43,7 +43,7 @@ fn likelihoods() -> [Likelihood; 2] {
 }
 
 fn rvm(inference: Inference) -> Rvm {
-    Rvm { inference, ..Rvm::default() }
+    Rvm { inference, ..Rvm::tipping2001() }
 }
 
 fn sequential(settings: Sequential) -> Rvm {
@@ -134,7 +134,7 @@ fn sequential_starts_where_told() {
             let start = Sequential { start: Start::Given(at), ..Sequential::default() };
             Rvm { likelihood: likelihood.clone(), ..sequential(start) }.fit(data.x.view(), &targets, &mut silent)
         };
-        let (first, _) = data.fit(&Rvm { likelihood: likelihood.clone(), max_iterations: 3, ..Rvm::default() });
+        let (first, _) = data.fit(&Rvm { likelihood: likelihood.clone(), max_iterations: 3, ..Rvm::tipping2001() });
         let at = hyper(&first);
         let (further, report) = fit(at.clone()).unwrap();
         assert!(
@@ -167,7 +167,7 @@ fn sequential_starts_where_told() {
 #[test]
 fn hyperpriors() {
     let data = data(3, 50);
-    let free = data.fit(&Rvm::default()).0.noise_std().unwrap();
+    let free = data.fit(&Rvm::tipping2001()).0.noise_std().unwrap();
     let (c, d) = (1e4, 1e4);
     let noise = Hyperpriors { c, d, ..Hyperpriors::default() };
     let (model, report) = data.fit(&sequential(Sequential { hyperpriors: noise, ..Sequential::default() }));
@@ -238,7 +238,7 @@ fn without_bias() {
     for likelihood in likelihoods() {
         for name in Inference::NAMES {
             let inference = Inference::from_name(name).unwrap();
-            let rvm = Rvm { bias: false, likelihood: likelihood.clone(), inference, max_iterations: 200, ..Rvm::default() };
+            let rvm = Rvm { bias: false, likelihood: likelihood.clone(), inference, max_iterations: 200, ..Rvm::tipping2001() };
             let (model, report) = data.fit(&rvm);
             assert_eq!((model.intercept_alpha, model.expansion.intercept.as_slice()), (None, &[0.0][..]));
             assert!(!model.relevance.is_empty());
@@ -270,7 +270,7 @@ fn a_given_design_equals_the_kernel() {
     let fresh = self::data(7, 10).x;
     for likelihood in likelihoods() {
         let targets = data.targets(&likelihood);
-        let own = Rvm { kernel: kernel.clone(), likelihood: likelihood.clone(), ..Rvm::default() };
+        let own = Rvm { kernel: kernel.clone(), likelihood: likelihood.clone(), ..Rvm::tipping2001() };
         let given = Rvm { basis: Basis::Given, ..own.clone() };
         let (fitted, _) = own.fit(data.x.view(), &targets, &mut silent).unwrap();
         let at = hyper(&fitted);
@@ -297,7 +297,7 @@ fn a_fit_may_end_early() {
     for likelihood in likelihoods() {
         for name in Inference::NAMES {
             let inference = Inference::from_name(name).unwrap();
-            let rvm = Rvm { likelihood: likelihood.clone(), inference, ..Rvm::default() };
+            let rvm = Rvm { likelihood: likelihood.clone(), inference, ..Rvm::tipping2001() };
             let targets = data.targets(&likelihood);
             let mut calls = 0;
             let mut stop = |p: &Progress| {
@@ -327,7 +327,7 @@ fn the_seed_decides() {
     let x = Array2::from_shape_fn((2100, 1), |_| random.random_range(-3.0..3.0));
     let t = x.column(0).mapv(|x: f64| x.sin() + 0.1 * Distribution::<f64>::sample(&StandardNormal, &mut random));
     let fit = |seed, threads| {
-        let rvm = Rvm { seed, threads: Some(threads), max_iterations: 2, ..Rvm::default() };
+        let rvm = Rvm { seed, threads: Some(threads), max_iterations: 2, ..Rvm::tipping2001() };
         rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0
     };
     let one = fit(1, 2);
@@ -340,7 +340,7 @@ fn the_seed_decides() {
 fn little_memory_will_do() {
     let data = data(10, 100);
     for likelihood in likelihoods() {
-        let plain = Rvm { likelihood, ..Rvm::default() };
+        let plain = Rvm { likelihood, ..Rvm::tipping2001() };
         let (stored, _) = data.fit(&plain);
         let (made, _) = data.fit(&Rvm { memory_limit: Some(300_000), ..plain.clone() });
         assert!(
@@ -359,7 +359,7 @@ fn a_fixed_noise_stays() {
         for name in Inference::NAMES {
             let likelihood = Gaussian { noise_variance: Some(noise_variance) }.into();
             let inference = Inference::from_name(name).unwrap();
-            let (model, _) = data.fit(&Rvm { likelihood, inference, max_iterations: 100, ..Rvm::default() });
+            let (model, _) = data.fit(&Rvm { likelihood, inference, max_iterations: 100, ..Rvm::tipping2001() });
             close("noise", &[model.noise_variance().unwrap()], &[noise_variance], 1e-14);
         }
     }
@@ -372,7 +372,7 @@ fn weights_pull() {
     data.t[7] += 2.0;
     let fit = |weights: Array1<f64>| {
         let targets = Targets::real(data.t.view()).with_weights(weights.view());
-        Rvm::default().fit(data.x.view(), &targets, &mut silent).unwrap().0
+        Rvm::tipping2001().fit(data.x.view(), &targets, &mut silent).unwrap().0
     };
     let mut heavy = Array1::ones(40);
     heavy[7] = 1e4;
@@ -384,7 +384,7 @@ fn weights_pull() {
 #[test]
 fn moderation() {
     let data = data(13, 80);
-    let (model, _) = data.fit(&Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() });
+    let (model, _) = data.fit(&Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() });
     let plain = model.predict_probability(data.x.view(), Moderation::PlugIn).unwrap();
     let moderated = model.predict_probability(data.x.view(), Moderation::default()).unwrap();
     for (p, m) in plain.outer_iter().zip(moderated.outer_iter()) {
@@ -392,14 +392,18 @@ fn moderation() {
         assert!((m[1] - 0.5).abs() < (p[1] - 0.5).abs() && (m[1] > 0.5) == (p[1] > 0.5), "{p} {m}");
     }
     // Far from all centres without a bias, f = 0 with whatever variance.
-    let rvm =
-        Rvm { bias: false, kernel: Rbf { gamma: 1.0.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    let rvm = Rvm {
+        bias: false,
+        kernel: Rbf { gamma: 1.0.into() }.into(),
+        likelihood: Bernoulli::default().into(),
+        ..Rvm::tipping2001()
+    };
     let (model, _) = data.fit(&rvm);
     let far = Array2::from_elem((1, 2), 1e3);
     for how in [Moderation::PlugIn, Moderation::Posterior] {
         assert_eq!(model.predict_probability(far.view(), how).unwrap(), Array2::from_elem((1, 2), 0.5));
     }
-    let (regression, _) = data.fit(&Rvm::default());
+    let (regression, _) = data.fit(&Rvm::tipping2001());
     assert!(matches!(regression.predict_probability(data.x.view(), Moderation::PlugIn), Err(Error::Targets(_))));
 }
 
@@ -413,7 +417,7 @@ fn scaling() {
     for column in scaled.axis_iter(Axis(1)) {
         assert!(column.sum().abs() < 1e-9 && (column.mapv(|v| v * v).sum() / 50.0 - 1.0).abs() < 1e-9);
     }
-    let (mut model, _) = Rvm::default().fit(scaled.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+    let (mut model, _) = Rvm::tipping2001().fit(scaled.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
     let expected = model.predict(scaled.view()).unwrap();
     model.scaling = Some(scaling);
     assert_eq!(model.predict(data.x.view()).unwrap(), expected);
@@ -429,7 +433,7 @@ fn scaling() {
 fn repairs() {
     let plain = data(15, 40);
     let repairs = |d: &Data, rvm: &Rvm| d.fit(rvm).1.repairs;
-    let clean = repairs(&plain, &Rvm::default());
+    let clean = repairs(&plain, &Rvm::tipping2001());
     assert_eq!((clean.merged_rows, clean.shared_columns, clean.zero_columns), (0, 0, 0));
     assert!(!clean.noise_capped && !clean.constant_target && clean.constant_features.is_empty());
 
@@ -438,27 +442,27 @@ fn repairs() {
     doubled.x.row_mut(4).assign(&row);
     doubled.x.row_mut(5).assign(&row);
     doubled.t[4] = doubled.t[3];
-    let got = repairs(&doubled, &Rvm::default());
+    let got = repairs(&doubled, &Rvm::tipping2001());
     assert_eq!((got.merged_rows, got.shared_columns), (1, 1));
 
     let mut flat = data(15, 40);
     flat.x.column_mut(1).fill(0.0);
-    assert_eq!(repairs(&flat, &Rvm::default()).constant_features, [1]);
-    let given = repairs(&flat, &Rvm { basis: Basis::Given, ..Rvm::default() });
+    assert_eq!(repairs(&flat, &Rvm::tipping2001()).constant_features, [1]);
+    let given = repairs(&flat, &Rvm { basis: Basis::Given, ..Rvm::tipping2001() });
     assert_eq!((given.zero_columns, given.constant_features), (1, vec![1]));
 
     let mut exact = data(15, 40);
     exact.t = exact.x.column(0).to_owned();
-    assert!(repairs(&exact, &Rvm { kernel: Kernel::from_name("linear").unwrap(), ..Rvm::default() }).noise_capped);
+    assert!(repairs(&exact, &Rvm { kernel: Kernel::from_name("linear").unwrap(), ..Rvm::tipping2001() }).noise_capped);
 
     let mut constant = data(15, 40);
     constant.t.fill(2.5);
-    assert!(repairs(&constant, &Rvm::default()).constant_target);
+    assert!(repairs(&constant, &Rvm::tipping2001()).constant_target);
 }
 
 #[test]
 fn parameters_out_of_range_are_named() {
-    let d = Rvm::default;
+    let d = Rvm::tipping2001;
     let check = |name: &str, rvm: Rvm| assert_eq!(refused(rvm.check()), name);
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         check("time_limit", Rvm { time_limit: Some(bad), ..d() });
@@ -519,14 +523,14 @@ fn parameters_out_of_range_are_named() {
 fn a_dictionary_of_some_rows() {
     let data = data(21, 120);
     for (likelihood, landmarks) in likelihoods().into_iter().zip([Landmarks::Kmedoids, Landmarks::Uniform]) {
-        let all = data.fit(&Rvm { likelihood: likelihood.clone(), ..Rvm::default() }).0;
+        let all = data.fit(&Rvm { likelihood: likelihood.clone(), ..Rvm::tipping2001() }).0;
         let some = |size: usize, seed: u64| {
             let rvm = Rvm {
                 likelihood: likelihood.clone(),
                 dictionary: size.into(),
                 landmarks: landmarks.clone(),
                 seed,
-                ..Rvm::default()
+                ..Rvm::tipping2001()
             };
             data.fit(&rvm).0
         };
@@ -553,8 +557,8 @@ fn a_dictionary_of_some_rows() {
     }
     let x = data.x.view();
     let refuse = |rvm: Rvm| refused(rvm.fit(x, &Targets::real(data.t.view()), &mut silent));
-    assert_eq!(refuse(Rvm { dictionary: 0.into(), ..Rvm::default() }), "dictionary");
-    assert_eq!(refuse(Rvm { dictionary: 3.into(), basis: Basis::Given, ..Rvm::default() }), "dictionary");
+    assert_eq!(refuse(Rvm { dictionary: 0.into(), ..Rvm::tipping2001() }), "dictionary");
+    assert_eq!(refuse(Rvm { dictionary: 3.into(), basis: Basis::Given, ..Rvm::tipping2001() }), "dictionary");
 }
 
 #[test]
@@ -562,7 +566,7 @@ fn an_interrupt_ends_a_fit_without_a_model() {
     let data = data(22, 150);
     for inference in [Inference::Sequential(Sequential::default()), Inference::MacKay(MacKay::default())] {
         for likelihood in likelihoods() {
-            let rvm = Rvm { likelihood: likelihood.clone(), inference: inference.clone(), ..Rvm::default() };
+            let rvm = Rvm { likelihood: likelihood.clone(), inference: inference.clone(), ..Rvm::tipping2001() };
             for at in [0, 1, 3] {
                 let interrupt = Interrupt::default();
                 if at == 0 {
@@ -590,11 +594,11 @@ fn an_interrupt_ends_a_fit_without_a_model() {
 fn an_external_kernel() {
     let data = data(23, 40);
     let kernel = Kernel::Rbf(Rbf { gamma: 0.5.into() });
-    let (own, _) = data.fit(&Rvm { kernel: kernel.clone(), ..Rvm::default() });
+    let (own, _) = data.fit(&Rvm { kernel: kernel.clone(), ..Rvm::tipping2001() });
     let mut values = Array2::zeros((40, 40));
     kernel.block(data.x.view(), data.x.view(), values.view_mut());
     let (given, _) =
-        Rvm { basis: Basis::Given, ..Rvm::default() }.fit(values.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+        Rvm { basis: Basis::Given, ..Rvm::tipping2001() }.fit(values.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
     for centres in [None, Some(data.x.select(Axis(0), &given.relevance))] {
         let mut model = given.clone();
         model.n_features = if centres.is_some() { 2 } else { 40 };
@@ -622,7 +626,7 @@ fn an_external_kernel() {
 #[test]
 fn labels_keep_their_kind() {
     let data = data(24, 30);
-    let (mut model, _) = data.fit(&Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() });
+    let (mut model, _) = data.fit(&Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() });
     let text = |s: &str| Label::Text(s.into());
     for classes in [
         vec![Label::Boolean(false), Label::Boolean(true)],
@@ -643,7 +647,7 @@ fn labels_keep_their_kind() {
 #[test]
 fn the_covariance_of_the_weights_gives_the_variance() {
     let data = data(25, 60);
-    let (model, _) = data.fit(&Rvm { kernel: Kernel::Rbf(Rbf { gamma: 0.7.into() }), ..Rvm::default() });
+    let (model, _) = data.fit(&Rvm { kernel: Kernel::Rbf(Rbf { gamma: 0.7.into() }), ..Rvm::tipping2001() });
     let FittedBasis::Kernel { kernel, centres } = &model.expansion.basis else { panic!("a kernel was fitted") };
     let bias = usize::from(model.intercept_alpha.is_some());
     let mut phi = Array2::ones((60, centres.nrows() + bias));

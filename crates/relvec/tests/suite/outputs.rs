@@ -31,7 +31,7 @@ fn data(seed: u64, rows: usize) -> (Array2<f64>, Array2<f64>) {
 }
 
 fn rvm() -> Rvm {
-    Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::default() }
+    Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::tipping2001() }
 }
 
 fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array2<f64>) -> (Model, Report) {
@@ -290,8 +290,8 @@ fn a_kernel_is_learnt_from_all_outputs() {
         let e: f64 = StandardNormal.sample(&mut random);
         if k == 0 { (2.0 * x[[n, 0]]).sin() + 0.1 * e } else { 100.0 * (x[[n, 2]].powi(2) + 0.2 * e) }
     });
-    let plain = fit(&Rvm::default(), &x, &t).0;
-    let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::EvidenceArd) }.into(), ..Rvm::default() };
+    let plain = fit(&Rvm::tipping2001(), &x, &t).0;
+    let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::EvidenceArd) }.into(), ..Rvm::tipping2001() };
     let (model, report) = fit(&learnt, &x, &t);
     assert!(model.log_evidence.unwrap() > plain.log_evidence.unwrap() + 50.0);
     let share = &model.feature_relevance;
@@ -395,7 +395,7 @@ fn one_output_alone_and_files() {
 #[test]
 fn rows_left_out_and_healed_variances() {
     let (x, t) = data(11, 200);
-    let own = Rvm { cv: Some(4), variance: Variance::Healed, calibrate: true, sparsity: Sparsity::Nats(1.0), ..rvm() };
+    let own = Rvm { cv: Some(4), variance: Some(Variance::Healed), calibrate: true, sparsity: Sparsity::Nats(1.0), ..rvm() };
     let (model, report) = fit(&own, &x, &t);
     let validation = report.validation.unwrap();
     let scores = &validation.scores;

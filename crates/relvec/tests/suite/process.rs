@@ -514,7 +514,7 @@ fn auto_takes_the_process_where_there_is_one() {
     for other in [
         Rvm { kernel: Sigmoid::default().into(), ..auto.clone() },
         Rvm { kernel: LinearSpline {}.into(), ..auto.clone() },
-        Rvm { variance: Variance::Healed, ..auto.clone() },
+        Rvm { variance: Some(Variance::Healed), ..auto.clone() },
         Rvm { likelihood: StudentT::default().into(), ..auto.clone() },
         Rvm { inference: Variational::default().into(), ..auto.clone() },
         Rvm { keep_statistics: true, dictionary: Dictionary::Size(10), ..auto.clone() },
@@ -542,7 +542,7 @@ fn what_has_no_process_is_refused_by_name() {
     refused(&Rvm { kernel: Poly { coef0: -1.0, ..Poly::default() }.into(), ..rvm.clone() }, "kernel = poly: ");
     refused(&Rvm { kernel: LinearSpline {}.into(), ..rvm.clone() }, "kernel = linear_spline at negative features: ");
     refused(&Rvm { basis: Basis::Given, ..rvm.clone() }, "basis = given: ");
-    refused(&Rvm { variance: Variance::Healed, ..rvm.clone() }, "variance = healed: ");
+    refused(&Rvm { variance: Some(Variance::Healed), ..rvm.clone() }, "variance = healed: ");
     refused(&Rvm { keep_rows: Some(3), ..rvm.clone() }, "keep_rows: ");
     refused(&Rvm { keep_statistics: true, dictionary: Dictionary::Size(5), ..rvm.clone() }, "keep_statistics: ");
     refused(&Rvm { centres: CentreRule::Learned, ..rvm.clone() }, "centres = learned: ");

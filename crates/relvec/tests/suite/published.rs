@@ -18,7 +18,7 @@ fn sinc_without_noise() {
     let rvm = Rvm {
         kernel: LinearSpline::default().into(),
         likelihood: Gaussian { noise_variance: Some(1e-4) }.into(),
-        ..Rvm::default()
+        ..Rvm::tipping2001()
     };
     let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
     let grid = Array2::from_shape_fn((1001, 1), |(i, _)| -10.0 + 20.0 * i as f64 / 1000.0);
@@ -40,7 +40,7 @@ fn sinc_with_noise() {
         let x = Array2::from_shape_fn((100, 1), |(i, _)| -10.0 + 20.0 * i as f64 / 99.0);
         let noise: Array1<f64> = (0..100).map(|_| 0.2 * Distribution::<f64>::sample(&StandardNormal, &mut random)).collect();
         let t = x.column(0).mapv(sinc) + &noise;
-        let rvm = Rvm { kernel: LinearSpline::default().into(), ..Rvm::default() };
+        let rvm = Rvm { kernel: LinearSpline::default().into(), ..Rvm::tipping2001() };
         let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
         let (got, drawn) = (model.noise_std().unwrap(), (noise.dot(&noise) / 100.0).sqrt());
         println!("noisy sinc {seed}: {} vectors, noise {got:.3}, drawn {drawn:.3}", model.relevance.len());
@@ -66,7 +66,7 @@ fn wide_kernels() {
                     let noise: f64 = StandardNormal.sample(&mut random);
                     sinc(x) + 0.2 * noise
                 });
-                let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), ..Rvm::default() };
+                let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), ..Rvm::tipping2001() };
                 let targets = Targets::real(t.view());
                 let (model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
                 let mackay = Rvm { inference: Inference::from_name("mackay").unwrap(), ..rvm };

@@ -13,7 +13,7 @@ fn classify(train: &str, test: &str, gamma: f64, standardise: bool) -> (usize, u
     let scaling = Scaling::of(x.view(), None);
     let (x, xs) = if standardise { (scaling.apply(x.view()), scaling.apply(xs.view())) } else { (x, xs) };
     let labels: Vec<usize> = t.iter().map(|t| *t as usize).collect();
-    let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
     let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
     assert_eq!(report.status, Status::Converged);
     let p = model.predict_probability(xs.view(), Moderation::Posterior).unwrap();
@@ -58,7 +58,7 @@ fn classes_of_the_paper() {
         let scale = |x: &Array2<f64>| if train.starts_with("pima") { standard.apply(x.view()) } else { x.clone() };
         let inference = Inference::Variational(Variational { prune: true, tolerance: 1e-4, ..Variational::default() });
         let kernel = Rbf { gamma: gamma.into() }.into();
-        let rvm = Rvm { kernel, inference, likelihood: Bernoulli::default().into(), ..Rvm::default() };
+        let rvm = Rvm { kernel, inference, likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
         let labels: Vec<usize> = t.iter().map(|t| *t as usize).collect();
         let (model, report) = rvm.fit(scale(&x).view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
         assert_eq!(report.status, Status::Converged);

@@ -73,7 +73,7 @@ fn rbf(gamma: f64) -> Kernel {
 
 /// All rows are candidates.
 fn all(gamma: f64) -> Rvm {
-    Rvm { kernel: rbf(gamma), dictionary: Dictionary::Rule(DictionaryRule::All), ..Rvm::default() }
+    Rvm { kernel: rbf(gamma), dictionary: Dictionary::Rule(DictionaryRule::All), ..Rvm::tipping2001() }
 }
 
 fn classifier(rvm: Rvm) -> Rvm {
@@ -274,7 +274,7 @@ fn wide(seed: u64) -> Data {
 /// candidates, the best model so far is returned.
 #[test]
 fn time_limits_end_with_a_model() {
-    let given = Rvm { basis: Basis::Given, ..Rvm::default() };
+    let given = Rvm { basis: Basis::Given, ..Rvm::tipping2001() };
     let refresh = Rvm { dictionary: 30.into(), refresh: 3, ..all(0.1) };
     let few = friedman(6, 200);
     // The iteration after which the first landmarks are replaced.
@@ -318,7 +318,7 @@ fn time_limits_leave_rows_out() {
     let cases = [
         landmarks.clone(),
         Rvm { landmarks: given, ..all(0.3) },
-        Rvm { basis: Basis::Given, ..Rvm::default() },
+        Rvm { basis: Basis::Given, ..Rvm::tipping2001() },
         Rvm { likelihood: StudentT::default().into(), ..landmarks.clone() },
         Rvm { inference: MacKay::default().into(), ..landmarks.clone() },
         // Some thousand candidates, of which the sample has fewer.
@@ -422,7 +422,7 @@ fn every_kind_goes_through_parts() {
 #[test]
 fn wide_designs_go_through_parts() {
     let data = wide(10);
-    for rvm in [Rvm::default(), classifier(Rvm::default())] {
+    for rvm in [Rvm::tipping2001(), classifier(Rvm::tipping2001())] {
         let rvm = Rvm { basis: Basis::Given, ..rvm };
         let (model, report) = data.fit(&rvm);
         sound(&model, &report);
@@ -521,7 +521,8 @@ fn large_models_end_when_rounds_no_longer_pay() {
     let data = Data::new(42, uniform(43, 1500, 1, 200.0), 0.02, f);
     // Some action always gains more than this.
     let inference = Sequential { tolerance: 1e-9, ..Sequential::default() }.into();
-    let rvm = Rvm { kernel: Rbf { gamma: 4.0.into() }.into(), inference, dictionary: Dictionary::Size(900), ..Rvm::default() };
+    let rvm =
+        Rvm { kernel: Rbf { gamma: 4.0.into() }.into(), inference, dictionary: Dictionary::Size(900), ..Rvm::tipping2001() };
     let (model, report) = data.fit(&rvm);
     assert!(model.relevance.len() > 400, "{} vectors", model.relevance.len());
     assert_eq!(report.status, Status::Converged, "{}", report.certificate.reason);
@@ -543,7 +544,7 @@ fn a_kernel_of_low_rank_ends_where_kernel_values_do() {
     let data = Data::new(5, x, 0.1, |r| (r[0] - 10.0).sin() / (r[0] - 10.0));
     for likelihood in [Gaussian::default().into(), Bernoulli::default().into()] {
         let dictionary = Dictionary::Rule(DictionaryRule::All);
-        let rows = Rvm { kernel: Rbf { gamma: 0.1.into() }.into(), dictionary, likelihood, ..Rvm::default() };
+        let rows = Rvm { kernel: Rbf { gamma: 0.1.into() }.into(), dictionary, likelihood, ..Rvm::tipping2001() };
         let centres = Landmarks::Given(Centres(data.x.clone()));
         let ((short, report), (plain, _)) = (data.fit(&rows), data.fit(&Rvm { landmarks: centres, ..rows.clone() }));
         assert!(report.certificate.reason.contains("passes over all 2400 candidates"), "{}", report.certificate.reason);

@@ -46,7 +46,7 @@ fn heavy(seed: u64, rows: usize) -> Data {
 
 fn student(noise_degrees: Option<f64>) -> Rvm {
     let likelihood = StudentT { noise_degrees, noise_variance: None }.into();
-    Rvm { likelihood, kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::default() }
+    Rvm { likelihood, kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::tipping2001() }
 }
 
 fn gaussian() -> Rvm {

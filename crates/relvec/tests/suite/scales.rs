@@ -59,7 +59,7 @@ fn rbf(rule: GammaRule) -> Kernel {
 }
 
 fn rvm(kernel: Kernel) -> Rvm {
-    Rvm { kernel, ..Rvm::default() }
+    Rvm { kernel, ..Rvm::tipping2001() }
 }
 
 fn gammas(model: &Model) -> Vec<f64> {
@@ -151,7 +151,7 @@ fn rings(rows: usize) -> Data {
 fn more_rows_are_looked_at_where_few_misled() {
     let data = rings(6500);
     let fit = |data: &Data, likelihood: Likelihood, sparsity: f64| {
-        let settings = Rvm { likelihood, dictionary: Dictionary::Size(150), sparsity: sparsity.into(), ..Rvm::default() };
+        let settings = Rvm { likelihood, dictionary: Dictionary::Size(150), sparsity: sparsity.into(), ..Rvm::tipping2001() };
         let (model, report) = data.fit(&Rvm { kernel: rbf(GammaRule::EvidenceArd), ..settings });
         let (search, one) = (report.kernel_search.as_ref().unwrap(), trial(&report).clone());
         assert_eq!((search.rows, one.more_rows), (5000, Some(6500)), "{one:?}");
@@ -417,7 +417,7 @@ fn centres_are_moved_by_five_rows_for_each_number() {
 fn moved_centres_are_kept_only_if_the_evidence_rises() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(3);
     let mut kept = vec![];
-    for rows in [30, 200, 31, 32, 33, 34, 35, 36, 37, 38] {
+    for rows in [30, 200, 31, 32, 12, 10, 8, 14] {
         let x = Array2::from_shape_fn((rows, 2), |_| random.random_range(-1.0..1.0));
         let t = Array1::from_shape_simple_fn(rows, || StandardNormal.sample(&mut random));
         let data = Data { x, truth: t.clone(), t, labels: vec![] };
@@ -476,13 +476,13 @@ fn what_cannot_be_learnt_is_refused() {
         assert!(matches!(&error, Error::Parameter { name: found, .. } if found == name), "{error}");
         assert!(error.to_string().contains(text), "{error}");
     };
-    let learned = || Rvm { centres: CentreRule::Learned, ..Rvm::default() };
+    let learned = || Rvm { centres: CentreRule::Learned, ..Rvm::tipping2001() };
     refused(Rvm { kernel: LinearSpline {}.into(), ..learned() }, "centres", "linear_spline");
     refused(Rvm { kernels: vec![Rbf::default().into(), LinearSpline {}.into()], ..learned() }, "centres", "linear_spline");
     refused(Rvm { basis: Basis::Given, ..learned() }, "centres", "design matrix");
     refused(Rvm { landmarks: Landmarks::Given(Centres(Array2::zeros((2, 1)))), ..learned() }, "centres", "given");
     refused(Rvm { refresh: 1, dictionary: Dictionary::Size(50), ..learned() }, "centres", "refresh");
-    refused(Rvm { kernels: vec![Rbf { gamma: 0.0.into() }.into()], ..Rvm::default() }, "kernel.rbf.gamma", "0");
+    refused(Rvm { kernels: vec![Rbf { gamma: 0.0.into() }.into()], ..Rvm::tipping2001() }, "kernel.rbf.gamma", "0");
     for name in CentreRule::NAMES {
         let json = format!("\"{name}\"");
         assert_eq!(serde_json::from_str::<CentreRule>(&json).unwrap(), CentreRule::from_name(name).unwrap());

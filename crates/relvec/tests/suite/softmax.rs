@@ -14,7 +14,7 @@ fn rows(v: &serde_json::Value) -> Vec<f64> {
 }
 
 fn softmax(kernel: Kernel) -> Rvm {
-    Rvm { kernel, likelihood: Softmax::default().into(), threads: Some(1), ..Rvm::default() }
+    Rvm { kernel, likelihood: Softmax::default().into(), threads: Some(1), ..Rvm::tipping2001() }
 }
 
 /// Everything at given precisions, shared by the weights of a basis function.

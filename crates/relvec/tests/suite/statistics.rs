@@ -94,7 +94,7 @@ fn the_same_fit_as_from_rows() {
         for (bias, noise_variance, weighted) in [(true, None, true), (false, None, false), (true, Some(0.02), false)] {
             let likelihood = Gaussian { noise_variance }.into();
             let landmarks = Landmarks::Given(Centres(centres.clone()));
-            let rvm = Rvm { kernel: kernel.clone(), landmarks, bias, likelihood, ..Rvm::default() };
+            let rvm = Rvm { kernel: kernel.clone(), landmarks, bias, likelihood, ..Rvm::tipping2001() };
             let targets = Targets::real(t.view());
             let targets = if weighted { targets.with_weights(c.view()) } else { targets };
             let (direct, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
@@ -181,10 +181,10 @@ fn bad_input_is_named_and_changes_nothing() {
     assert!(Statistics::new(&kernel, x.slice(s![..0, ..])).is_err());
     // Fits that statistics cannot serve.
     let none = Statistics::new(&kernel, x.view()).unwrap();
-    assert!(matches!(Rvm::default().fit_statistics(&none, &mut silent), Err(Error::TooFewRows { .. })));
-    let classes = Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    assert!(matches!(Rvm::tipping2001().fit_statistics(&none, &mut silent), Err(Error::TooFewRows { .. })));
+    let classes = Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
     assert!(classes.fit_statistics(&statistics, &mut silent).unwrap_err().to_string().contains("gaussian"));
-    let small = Rvm { memory_limit: Some(100), ..Rvm::default() };
+    let small = Rvm { memory_limit: Some(100), ..Rvm::tipping2001() };
     assert!(matches!(small.fit_statistics(&statistics, &mut silent), Err(Error::Memory { .. })));
 }
 
@@ -198,14 +198,14 @@ fn constant_targets_and_far_centres() {
     let flat = Array1::from_elem(200, 7.5);
     let mut constant = statistics.clone();
     constant.update(x.view(), &Targets::real(flat.view())).unwrap();
-    let (model, report) = Rvm::default().fit_statistics(&constant, &mut silent).unwrap();
+    let (model, report) = Rvm::tipping2001().fit_statistics(&constant, &mut silent).unwrap();
     assert!(report.repairs.constant_target);
     assert!((model.predict(x.view()).unwrap().mean[3] - 7.5).abs() < 1e-6);
     statistics.update(x.view(), &Targets::real(t.view())).unwrap();
-    let (model, _) = Rvm::default().fit_statistics(&statistics, &mut silent).unwrap();
+    let (model, _) = Rvm::tipping2001().fit_statistics(&statistics, &mut silent).unwrap();
     assert!(!model.relevance.contains(&2), "{:?}", model.relevance);
     let far = Landmarks::Given(Centres(centres));
-    let rvm = Rvm { kernel: kernels().remove(0), landmarks: far, dictionary: Dictionary::from(5), ..Rvm::default() };
+    let rvm = Rvm { kernel: kernels().remove(0), landmarks: far, dictionary: Dictionary::from(5), ..Rvm::tipping2001() };
     let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
     assert!(!model.relevance.contains(&2) && report.repairs.zero_columns == 1, "{:?}", model.relevance);
 }

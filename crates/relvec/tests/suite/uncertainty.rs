@@ -25,7 +25,7 @@ fn gap(rows: usize) -> (Array2<f64>, Array1<f64>) {
 
 fn healed() -> Rvm {
     let kernel = Rbf { gamma: 0.5.into() }.into();
-    Rvm { kernel, variance: Variance::Healed, ..Rvm::default() }
+    Rvm { kernel, variance: Some(Variance::Healed), ..Rvm::tipping2001() }
 }
 
 /// inv(a) b by elimination.
@@ -122,7 +122,7 @@ fn a_sample_of_the_rows_stands_for_all() {
         assert!((0.7..1.4).contains(&ratio), "row {i}: {ratio}");
     }
     // Rows that are kept do not change what the posterior says.
-    let kept = Rvm { variance: Variance::Posterior, keep_rows: Some(50), ..healed() };
+    let kept = Rvm { variance: Some(Variance::Posterior), keep_rows: Some(50), ..healed() };
     let (kept, _) = kept.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
     assert_eq!(kept.predict(new.view()).unwrap(), plain);
     assert!(kept.predict_with(new.view(), Variance::Healed).is_ok());
@@ -151,7 +151,7 @@ fn weights_are_repetitions_for_the_healed_variance() {
 #[test]
 fn draws_have_the_joint_covariance() {
     let (x, t) = gap(60);
-    let rvm = Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::default() };
+    let rvm = Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::tipping2001() };
     for (calibrate, bias) in [(false, true), (true, false)] {
         let rvm = Rvm { calibrate, bias, ..rvm.clone() };
         let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
@@ -189,12 +189,12 @@ fn draws_have_the_predicted_covariance_under_every_noise() {
     let new = Array2::from_shape_fn((3, 1), |(i, _)| -9.0 + 3.0 * i as f64);
     let kernel = || Rbf { gamma: 0.5.into() }.into();
     let student = |degrees| StudentT { noise_degrees: Some(degrees), noise_variance: Some(0.02) }.into();
-    let variational = Rvm { inference: Variational::default().into(), kernel: kernel(), ..Rvm::default() };
+    let variational = Rvm { inference: Variational::default().into(), kernel: kernel(), ..Rvm::tipping2001() };
     // 12 rows, and so many degrees of freedom: Student-t noise would have 1.2 times the variance.
     for (rvm, heavy) in [
         (variational, false),
-        (Rvm { likelihood: student(7.0), kernel: kernel(), ..Rvm::default() }, true),
-        (Rvm { likelihood: student(1e12), kernel: kernel(), ..Rvm::default() }, true),
+        (Rvm { likelihood: student(7.0), kernel: kernel(), ..Rvm::tipping2001() }, true),
+        (Rvm { likelihood: student(1e12), kernel: kernel(), ..Rvm::tipping2001() }, true),
     ] {
         let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
         let (mean, covariance) = model.predict_covariance(new.view(), None).unwrap();
@@ -210,7 +210,7 @@ fn draws_have_the_predicted_covariance_under_every_noise() {
             assert!((sampled[[i, j]] - expected).abs() < 0.04 * size, "{heavy} {i} {j}: {} {expected}", sampled[[i, j]]);
         }
     }
-    let wild = Rvm { likelihood: student(2.0), kernel: kernel(), ..Rvm::default() };
+    let wild = Rvm { likelihood: student(2.0), kernel: kernel(), ..Rvm::tipping2001() };
     let (model, _) = wild.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
     let error = model.predict_covariance(new.view(), None).unwrap_err().to_string();
     assert!(error.contains("2 degrees of freedom is infinite"), "{error}");
@@ -224,12 +224,12 @@ fn what_cannot_be_is_refused() {
         other => panic!("not refused: {other:?}"),
     };
     let kernel = || Rbf { gamma: 0.5.into() }.into();
-    let plain = Rvm { kernel: kernel(), ..Rvm::default() };
+    let plain = Rvm { kernel: kernel(), ..Rvm::tipping2001() };
     let (model, _) = plain.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
     assert_eq!(name(model.predict_with(x.view(), Variance::Healed).map(drop)), "variance");
     assert_eq!(name(Rvm { keep_rows: Some(0), ..plain.clone() }.check()), "keep_rows");
     let classes = Rvm { likelihood: Bernoulli::default().into(), ..plain.clone() };
-    assert_eq!(name(Rvm { variance: Variance::Healed, ..classes.clone() }.check()), "variance");
+    assert_eq!(name(Rvm { variance: Some(Variance::Healed), ..classes.clone() }.check()), "variance");
     assert_eq!(name(Rvm { keep_rows: Some(5), ..classes.clone() }.check()), "keep_rows");
     assert_eq!(name(Rvm { basis: Basis::Given, ..healed() }.check()), "variance");
     match model.predict_covariance(x.view(), Some(1000)) {

@@ -19,7 +19,7 @@ fn data(seed: u64, rows: usize, signal: f64) -> (Array2<f64>, Array1<f64>, Vec<u
 }
 
 fn rbf(gamma: f64) -> Rvm {
-    Rvm { kernel: Rbf { gamma: gamma.into() }.into(), ..Rvm::default() }
+    Rvm { kernel: Rbf { gamma: gamma.into() }.into(), ..Rvm::tipping2001() }
 }
 
 fn classifier(gamma: f64) -> Rvm {

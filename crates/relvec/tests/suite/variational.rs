@@ -17,7 +17,7 @@ fn scheme(record: &Value) -> Variational {
 fn rvm(case: &Case, variational: Variational, iterations: usize) -> Rvm {
     let inference = Inference::Variational(variational);
     let (kernel, likelihood) = (case.kernel(), case.likelihood());
-    Rvm { kernel, likelihood, inference, max_iterations: iterations, threads: Some(1), ..Rvm::default() }
+    Rvm { kernel, likelihood, inference, max_iterations: iterations, threads: Some(1), ..Rvm::tipping2001() }
 }
 
 fn all(model: &Model, bias: Option<f64>, rest: &[f64]) -> Vec<f64> {
@@ -94,7 +94,7 @@ fn labels(t: &Array1<f64>) -> Vec<usize> {
 
 fn variational() -> Rvm {
     let inference = Inference::Variational(Variational::default());
-    Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), inference, threads: Some(2), ..Rvm::default() }
+    Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), inference, threads: Some(2), ..Rvm::tipping2001() }
 }
 
 #[track_caller]
@@ -351,7 +351,9 @@ fn sinc_of_the_paper() {
     let truth = grid.column(0).mapv(sinc);
     let pruned = Variational { prune: true, ..Variational::default() };
     let mut found = Vec::new();
-    for inference in [Rvm::default().inference, Inference::Variational(Variational::default()), Inference::Variational(pruned)] {
+    for inference in
+        [Rvm::tipping2001().inference, Inference::Variational(Variational::default()), Inference::Variational(pruned)]
+    {
         let (mut error, mut kernels, mut noise, mut beyond) = (0.0, 0.0, 0.0, 0.0);
         for seed in 0..25 {
             let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
@@ -359,7 +361,7 @@ fn sinc_of_the_paper() {
             let drawn: Array1<f64> = (0..50).map(|_| Distribution::<f64>::sample(&StandardNormal, &mut random)).collect();
             let t = x.column(0).mapv(sinc) + 0.1 * drawn;
             let kernel = LinearSpline::default().into();
-            let rvm = Rvm { kernel, inference: inference.clone(), threads: Some(1), ..Rvm::default() };
+            let rvm = Rvm { kernel, inference: inference.clone(), threads: Some(1), ..Rvm::tipping2001() };
             let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
             assert_eq!(report.status, Status::Converged);
             let mean = model.predict(grid.view()).unwrap().mean;
@@ -403,7 +405,7 @@ fn the_report_has_the_distributions_of_the_precisions() {
     let fixed = Rvm { likelihood: Gaussian { noise_variance: Some(0.04) }.into(), ..variational() };
     let (_, report) = fixed.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
     assert_eq!(report.precisions.unwrap().noise, None);
-    let (_, report) = Rvm::default().fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (_, report) = Rvm::tipping2001().fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
     assert_eq!(report.precisions, None);
 }
 
@@ -420,7 +422,7 @@ fn rows_apart_by_rounding_fit_as_equal_rows_do() {
         kernel: Rbf { gamma: 0.5.into() }.into(),
         inference: Variational::default().into(),
         max_iterations: 300,
-        ..Rvm::default()
+        ..Rvm::tipping2001()
     };
     let bernoulli = Rvm { likelihood: Bernoulli::default().into(), ..gaussian.clone() };
     for (rvm, targets) in [(&gaussian, Targets::real(t.view())), (&bernoulli, Targets::classes(&labels, 2))] {

@@ -20,7 +20,6 @@ use crate::model::{Expansion, FittedBasis, Model, Posterior, PosteriorRule, Proc
 use crate::registry::rules;
 use crate::report::{ProcessFit, Repairs, Report};
 use crate::rvm::gain::Noise;
-use crate::rvm::landmarks::Dictionary;
 use crate::rvm::lbfgs::{self, Limits};
 use crate::rvm::table::Table;
 use crate::rvm::variational::Variational;
@@ -39,7 +38,6 @@ rules! {
     #[derive(Default)]
     pub enum WeightPrior, "prior of the weights" {
         /// A precision for each weight, learnt (automatic relevance determination): Tipping's model.
-        #[default]
         Ard = "ard",
         /// The covariance of a Gaussian process with the kernel, (M70). In regression with Gaussian noise the variance of
         /// predictions grows away from the data, and the search's relevance vectors are completed by other rows,
@@ -47,6 +45,7 @@ rules! {
         /// search, (M80).
         Process = "process",
         /// That of a process up to 3,000 rows, wherever there is one; else `ard`.
+        #[default]
         Auto = "auto",
     }
 }
@@ -95,7 +94,10 @@ impl Rvm {
                 kernel.is_some(),
                 format!("kernel = {}: it is the covariance of no process", kernel.map_or("", |kernel| kernel.name())),
             ),
-            (self.variance == Variance::Healed, "variance = healed: that of a process grows away from the data by itself".into()),
+            (
+                self.variance == Some(Variance::Healed),
+                "variance = healed: that of a process grows away from the data by itself".into(),
+            ),
             (self.keep_rows.is_some(), "keep_rows: the variance of a process needs no rows".into()),
             (self.keep_statistics, "keep_statistics: sums over rows do not give the posterior under a process prior".into()),
             (self.centres == CentreRule::Learned, "centres = learned: a process prior has centres at rows".into()),
@@ -153,8 +155,8 @@ impl Rvm {
     /// Rows for which a process that was asked for does not exist.
     pub(in crate::rvm) fn has_process(&self, table: &Table) -> Result<bool> {
         let rows = table.rows.nrows();
-        let negative = table.rows.iter().any(|v| *v < 0.0);
-        let spline = self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_))) && negative;
+        let spline =
+            self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_))) && table.rows.iter().any(|v| *v < 0.0);
         match self.weight_prior {
             WeightPrior::Ard => Ok(false),
             WeightPrior::Process if spline => {
@@ -240,11 +242,7 @@ impl Rvm {
         let n = points as f64;
         let numbers = table.memory_limit.saturating_sub(table.taken) as f64 / 8.0;
         let room = ((16.0 * n * n + 32.0 * numbers).sqrt() - 4.0 * n) / 16.0;
-        let most = match self.dictionary {
-            Dictionary::Size(size) => size,
-            Dictionary::Rule(_) => points,
-        };
-        most.min(room as usize).max(1)
+        self.dictionary.size(points).min(room as usize).max(1)
     }
 }
 

@@ -154,7 +154,8 @@ mod tests {
         let label = |i: usize| (2.0 * x[[i, 0]]).sin() + (3.0 * x[[i, 1]]).cos() > fraction(i + 1, 0.569_840_290_998) - 0.5;
         let labels: Vec<usize> = (0..x.nrows()).map(|i| usize::from(label(i))).collect();
         let kernel = Rbf { gamma: 1.0.into() }.into();
-        let rvm = Rvm { kernel, likelihood: Bernoulli::default().into(), dictionary: Dictionary::Size(200), ..Rvm::default() };
+        let rvm =
+            Rvm { kernel, likelihood: Bernoulli::default().into(), dictionary: Dictionary::Size(200), ..Rvm::tipping2001() };
         let table = Table::new(&rvm, x.view(), &Targets::classes(&labels, 2), &Interrupt::default()).unwrap();
         let problem = Problem::new(&table, table.dictionary()).unwrap().0;
         let work = Workspace::new(&problem, None);

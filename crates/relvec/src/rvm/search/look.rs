@@ -98,7 +98,7 @@ mod tests {
             let targets = Targets::classes(&labels, 2);
             let kernel = Rbf { gamma: 4.0.into() }.into();
             let likelihood = Bernoulli::default().into();
-            let rvm = Rvm { kernel, likelihood, dictionary: Dictionary::Size(300), ..Rvm::default() };
+            let rvm = Rvm { kernel, likelihood, dictionary: Dictionary::Size(300), ..Rvm::tipping2001() };
             let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
             let problem = Problem::new(&table, table.dictionary()).unwrap().0;
             let work = Workspace::new(&problem, None);
