@@ -112,7 +112,7 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         cv: args.cv,
         calibrate: args.calibrate,
         weight_prior: weight_prior.unwrap_or(start.weight_prior),
-        residual: args.residual.unwrap_or(start.residual),
+        residual: args.residual.or(start.residual),
         variance,
         keep_rows: args.keep_rows,
         keep_statistics: args.keep_statistics,

@@ -37,8 +37,8 @@ pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT
 pub use linalg::thread_pool;
 pub use model::{
     ClassFunctions, Committee, Counts, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptOutput,
-    KeptRows, KeptStatistics, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction, ProcessPrior,
-    Scaling, Variance,
+    KeptRows, KeptStatistics, LabelRegression, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction,
+    ProcessPrior, Scaling, Variance,
 };
 pub use report::{
     Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior,

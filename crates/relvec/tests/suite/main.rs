@@ -16,6 +16,7 @@ mod growth;
 mod intervals;
 mod kernels;
 mod known_noise;
+mod labels;
 mod laws;
 mod learned_kernel;
 mod mean;
