@@ -52,7 +52,7 @@ pub(super) const OTHERS_SD: f64 = 2.0;
 /// Columns of wider ones are next to constant, and the search would leave out all of them.
 const LEAST_DISTANCE: f64 = 0.02;
 /// Mean absolute difference of two normal numbers in their standard deviation, 2 / sqrt(pi).
-const MEAN_DIFFERENCE: f64 = 1.128_379_167_095_512_6;
+const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
 /// Means and standard deviations of the logs.
 #[derive(Debug, Clone, Copy)]
