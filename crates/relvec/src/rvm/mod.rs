@@ -526,7 +526,7 @@ impl Rvm {
             _ => self.settle_kernel(&table, start)?,
         };
         let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
-        let table = table.with(&own, &kernel, None).as_learnt(&own, &kernel, learnt.as_ref());
+        let table = table.with(&own, &kernel, None).with_learnt(&own, &kernel, learnt.as_ref());
         let (model, report) = own.learn_validated(&table, observer, &interrupt, start)?;
         let nothing_found = report.nothing_found || !self.keep_statistics && learnt.is_some_and(|learnt| !learnt.has_structure);
         let report = Report { nothing_found, ..report };

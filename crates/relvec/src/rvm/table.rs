@@ -423,7 +423,7 @@ impl<'a> Table<'a> {
 
     /// The same rows as a dense process has shown them to be: the noise no less than half of its, so that no sparse fit takes all
     /// that is left for signal; and without candidates where the features tell nothing of the targets.
-    pub fn as_learnt<'b>(self, rvm: &'b Rvm, kernel: &Kernel, learnt: Option<&Learnt>) -> Table<'b>
+    pub fn with_learnt<'b>(self, rvm: &'b Rvm, kernel: &Kernel, learnt: Option<&Learnt>) -> Table<'b>
     where
         'a: 'b,
     {

@@ -27,12 +27,14 @@ fn classes(x: &Array2<f64>, count: usize) -> Vec<usize> {
 }
 
 /// The waveforms of Breiman et al. (1984): mixtures of two of three triangles on 21 places, with noise.
-fn waveforms(n: usize, count: usize) -> (Array2<f64>, Vec<usize>) {
-    let labels: Vec<usize> = (0..n).map(|i| (wave(i, 50) * count as f64) as usize).collect();
+fn waveforms(n: usize, count: usize, draw: usize) -> (Array2<f64>, Vec<usize>) {
+    let labels: Vec<usize> = (0..n).map(|i| (wave(i, 50 + 200 * draw) * count as f64) as usize).collect();
     let height = |peak: usize, place: usize| (6.0 - (place as f64 + 1.0 - [7.0, 15.0, 11.0][peak]).abs()).max(0.0);
-    let normal = |i: usize, k: usize| (-2.0 * wave(i, 60 + k).ln()).sqrt() * (std::f64::consts::TAU * wave(i, 100 + k)).cos();
+    let normal = |i: usize, k: usize| {
+        (-2.0 * wave(i, 60 + k + 200 * draw).ln()).sqrt() * (std::f64::consts::TAU * wave(i, 100 + k + 200 * draw)).cos()
+    };
     let x = Array2::from_shape_fn((n, 21), |(i, k)| {
-        let (u, (a, b)) = (wave(i, 51), [(0, 1), (0, 2), (1, 2)][labels[i]]);
+        let (u, (a, b)) = (wave(i, 51 + 200 * draw), [(0, 1), (0, 2), (1, 2)][labels[i]]);
         u * height(a, k) + (1.0 - u) * height(b, k) + normal(i, k)
     });
     (x, labels)
@@ -83,14 +85,15 @@ fn is_constant(model: &Model, report: &Report, shares: &[f64]) {
 
 #[test]
 fn log_losses_are_below_those_of_ard() {
-    for count in [2, 3] {
-        let (all, of_all) = waveforms(600, count);
+    let (mut own, mut other) = (vec![], vec![]);
+    for (draw, count) in [(0, 2), (0, 3), (1, 2), (1, 3), (2, 2), (2, 3)] {
+        let (all, of_all) = waveforms(600, count, draw);
         let (x, new) = (all.slice(s![..200, ..]).to_owned(), all.slice(s![200.., ..]).to_owned());
         let (labels, truth) = (&of_all[..200], &of_all[200..]);
         let (model, report) = fit(&process(learnt()), &x, labels, count);
         let (ard, _) = fit(&Rvm { weight_prior: WeightPrior::Ard, ..process(learnt()) }, &x, labels, count);
-        let (own, other) = (log_loss(&model, &new, truth), log_loss(&ard, &new, truth));
-        assert!(own < other, "{count} classes: {own} beside {other}");
+        own.push(log_loss(&model, &new, truth));
+        other.push(log_loss(&ard, &new, truth));
         assert!(model.relevance.len() < 100 && !report.nothing_found && report.status == Status::Converged);
         let fitted = report.process.unwrap();
         assert!(fitted.reached && fitted.residual <= 0.005 && fitted.centres == model.relevance.len(), "{fitted:?}");
@@ -98,12 +101,13 @@ fn log_losses_are_below_those_of_ard() {
         let trial = search.tried[search.chosen].process.as_ref().unwrap();
         assert!(trial.gain > 20.0 && trial.noise_variance == [1.0], "{trial:?}");
         // The left-out log probability is about that of new rows.
-        let left_out = -model.log_evidence.unwrap() / 200.0;
-        assert!((left_out - own).abs() < 0.2 * own, "{left_out} beside {own}");
+        let (left_out, loss) = (-model.log_evidence.unwrap() / 200.0, own[own.len() - 1]);
+        assert!((left_out - loss).abs() < 0.1, "{left_out} beside {loss}");
         assert!(model.relevance.windows(2).all(|pair| pair[0] < pair[1]));
         let FittedBasis::Kernel { centres, .. } = &model.expansion.basis else { panic!("a kernel") };
         assert_eq!(centres, x.select(Axis(0), &model.relevance));
     }
+    assert!(own.iter().sum::<f64>() < other.iter().sum::<f64>(), "{own:?} beside {other:?}");
 }
 
 /// With all rows for centres the functions are the means of the dense regression, up to the link, which is linear.

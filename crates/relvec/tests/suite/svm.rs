@@ -627,7 +627,7 @@ fn files_come_back_and_damage_is_found() {
         change(&mut broken);
         Model::from_json(&broken.to_json().unwrap()).unwrap_err().to_string()
     };
-    assert!(refused(&|m| m.margins = None).contains("model.posterior, committee, margins: found none"));
+    assert!(refused(&|m| m.margins = None).contains("model.posterior, committee, margins, labels: found none"));
     assert!(refused(&|m| m.margins.as_mut().unwrap().classes = Some(2)).contains("model.margins.classes: found 2"));
     assert!(refused(&|m| m.margins.as_mut().unwrap().classes = Some(4)).contains("number of functions, 3"));
     assert!(
