@@ -9,12 +9,14 @@ if TYPE_CHECKING:
     from . import presets
     from ._compare import compare
     from ._files import load
+    from ._learned_kernel import LearnedKernel, learn_kernel
     from ._statistics import Statistics
     from .rvc import RVC, RelevanceVectorClassifier
     from .rvr import RVR, RelevanceVectorRegressor
     from .svm import SVC, SVR, NuSVC, NuSVR
 
 __all__ = [
+    "LearnedKernel",
     "NuSVC",
     "NuSVR",
     "RVC",
@@ -26,6 +28,7 @@ __all__ = [
     "Statistics",
     "__version__",
     "compare",
+    "learn_kernel",
     "load",
     "presets",
 ]
@@ -33,6 +36,7 @@ _MODULES = {
     "Statistics": "._statistics",
     "compare": "._compare",
     "load": "._files",
+    **dict.fromkeys(["LearnedKernel", "learn_kernel"], "._learned_kernel"),
     **dict.fromkeys(["RVC", "RelevanceVectorClassifier"], ".rvc"),
     **dict.fromkeys(["RVR", "RelevanceVectorRegressor"], ".rvr"),
     **dict.fromkeys(["NuSVC", "NuSVR", "SVC", "SVR"], ".svm"),

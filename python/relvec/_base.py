@@ -24,6 +24,14 @@ Float = NDArray[np.float64]
 Kernel = Callable[[Any, Any], Any]
 
 
+def seed_of(random_state: Any) -> int:
+    """The seed of a fit; of None 0: the same fit every time."""
+    seed = 0 if random_state is None else random_state
+    if not isinstance(seed, (int, np.integer)) or seed < 0:
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+    return int(seed)
+
+
 class KernelMachine(BaseEstimator):
     """What does not depend on how a machine is trained: its rows, its kernel, its file."""
 
@@ -76,11 +84,7 @@ class KernelMachine(BaseEstimator):
         return weights
 
     def _seed(self, random_state: Any) -> int:
-        """The seed of a fit; of None 0: the same fit every time."""
-        seed = 0 if random_state is None else random_state
-        if not isinstance(seed, (int, np.integer)) or seed < 0:
-            seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        return int(seed)
+        return seed_of(random_state)
 
     def _kernel_values(self, A: Float, B: Float) -> Float:
         """The callable kernel between the rows of two arrays, checked."""

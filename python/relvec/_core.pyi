@@ -21,6 +21,7 @@ __all__ = [
     "inference_schemes",
     "kernels",
     "landmarks",
+    "learn_kernel",
     "main",
     "multi_class_rules",
     "posterior_rules",
@@ -71,6 +72,14 @@ def fit_svm(
     weights: NDArray[float64] | None = None,
     callback: Callable[[dict[str, Any]], bool] | None = None,
 ) -> tuple[Model, str]: ...
+def learn_kernel(
+    settings: str,
+    x: NDArray[float64],
+    target: NDArray[float64] | NDArray[int64],
+    weights: NDArray[float64] | None = None,
+    noise_variance: NDArray[float64] | None = None,
+    exposure: NDArray[float64] | None = None,
+) -> str: ...
 
 @final
 class Model:

@@ -87,6 +87,7 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         parameters["probability"] = len(model.sigmoids) > 0
     if not model.classifier and model.machine == "rvm":
         parameters["noise_variance"] = model.fixed_noise_variance
+        parameters["weight_prior"] = "ard" if model.process is None else "process"
         if model.likelihood != "gaussian":
             parameters |= {"likelihood": model.likelihood, "noise_degrees": model.fixed_noise_degrees}
     estimator: RVR | RVC | SVC | NuSVC | SVR | NuSVR = _ESTIMATORS[

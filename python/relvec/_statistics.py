@@ -36,8 +36,9 @@ class Statistics:
     centres : array-like of shape (n_centres, n_features)
         The landmarks: rows of the data, as a rule; some hundreds that cover the inputs.
     gamma : float or array-like of shape (n_features,), default=None
-        Scale of the kernel, or one per feature; needed where the kernel has one. ``"scale"`` is not
-        possible: it asks for rows that are yet to come.
+        Scale of the kernel, or one per feature; needed where the kernel has one. ``"scale"`` and
+        ``"evidence"`` are not possible: they ask for rows that are yet to come. `learn_kernel` learns it
+        from some of the rows.
     degree : int, default=3
         Power of the polynomial kernel.
     coef0 : float, default=0.0
@@ -73,6 +74,7 @@ class Statistics:
 
     See Also
     --------
+    learn_kernel : Learns the kernel from some of the rows.
     RVR : Its parameter `landmarks` does the same for rows that are in one place.
 
     Notes
@@ -122,7 +124,7 @@ class Statistics:
         if "gamma" in own and (gamma is None or isinstance(gamma, str)):
             raise ValueError(
                 f"gamma = {gamma!r}: expected a positive number, or one per feature; a rule would ask for rows that "
-                "are yet to come"
+                "are yet to come (relvec.learn_kernel learns gamma from some of them)"
             )
         points = _parameters.points("centres", centres)
         self._sums = _core.Statistics(json.dumps(_parameters.kernel_of(name, own)), points)
@@ -218,7 +220,9 @@ class Statistics:
                 raise TypeError(f"fit() takes no {name!r}: the statistics have decided it")
             if name not in known:
                 raise TypeError(f"fit() has no parameter {name!r}; known: {', '.join(known)}")
-        model = RVR(self.kernel, landmarks=self.centres, **self.kernel_params, **parameters)
+        # Sums of products do not give the posterior under a process prior.
+        own = {"weight_prior": "ard", **parameters}
+        model = RVR(self.kernel, landmarks=self.centres, **self.kernel_params, **own)
         model._fit_statistics(self._sums, self._names)
         return model
 

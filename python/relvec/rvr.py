@@ -16,6 +16,15 @@ from ._progress import Callback
 from ._threads import threads
 
 
+class _Precisions:
+    """Says why a fitted model has no `alpha_`; one that has holds it itself."""
+
+    def __get__(self, estimator: RVR | None, owner: type[RVR]) -> Float:
+        if estimator is None or "_model" not in vars(estimator):
+            raise AttributeError(f"{owner.__name__!r} object has no attribute 'alpha_'")
+        raise AttributeError("alpha_: the weights have a process prior, and no precisions; see covariance_")
+
+
 class RVR(RegressorMixin, RelevanceVectorMachine):
     """Relevance vector regression: a sparse kernel model with error bars.
 
@@ -271,6 +280,8 @@ default="kmedoids"
     True
     """
 
+    alpha_ = _Precisions()  # type: ignore[assignment]
+
     def __init__(
         self,
         kernel: str | list[str] | Kernel = "rbf",
@@ -482,12 +493,6 @@ default="kmedoids"
                 self.noise_variance_ = model.noise_variance * model.variance_ratios
         self.noise_degrees_ = model.noise_degrees
         self.variance_factor_ = model.variance_factor
-
-    def __getattr__(self, name: str) -> Any:
-        """Say why a fitted attribute is missing; only called where there is none of that name."""
-        if name == "alpha_" and "_model" in vars(self):
-            raise AttributeError("alpha_: the weights have a process prior, and no precisions; see covariance_")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def coef_(self) -> Float:

@@ -234,6 +234,35 @@ pub(crate) fn fit_svm(
     })
 }
 
+/// The kernel that rows teach, without a fit: the JSON of the core's answer.
+#[pyfunction]
+#[pyo3(signature = (settings, x, target, weights=None, noise_variance=None, exposure=None))]
+pub(crate) fn learn_kernel(
+    py: Python<'_>,
+    settings: &str,
+    x: PyReadonlyArray2<'_, f64>,
+    target: Target<'_>,
+    weights: Option<PyReadonlyArray1<'_, f64>>,
+    noise_variance: Option<PyReadonlyArray1<'_, f64>>,
+    exposure: Option<PyReadonlyArray1<'_, f64>>,
+) -> PyResult<String> {
+    let rvm: Rvm = parameters(settings)?;
+    let (rows, values) = (Rows::new(&x), target.values()?);
+    drop(target);
+    let [weights, noise_variance, exposure] =
+        [weights, noise_variance, exposure].map(|given| given.map(|values| values.as_array().to_owned()));
+    let interrupt = Interrupt::default();
+    let switch = interrupt.clone();
+    let work = move || {
+        let targets = values.targets(weights.as_ref());
+        let targets = noise_variance.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
+        let targets = exposure.as_ref().map_or(targets, |e| targets.with_exposure(e.view()));
+        guarded(|| rvm.learn_kernel_interruptible(rows.view(), &targets, &switch))
+    };
+    let learned = listening(py, &interrupt, work)??.map_err(exception)?;
+    serde_json::to_string(&learned).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
 /// As [`fit`], to sums over rows.
 pub(crate) fn fit_statistics(
     py: Python<'_>,

@@ -28,6 +28,8 @@ mod _core {
     #[pymodule_export]
     use super::fit::fit_svm;
     #[pymodule_export]
+    use super::fit::learn_kernel;
+    #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
     use super::statistics::Statistics;

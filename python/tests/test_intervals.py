@@ -41,7 +41,7 @@ def test_gaussian_quantiles_are_normal(own, tmp_path):
 
 
 def test_variance_of_the_caller():
-    model = RVR(gamma=0.2, keep_rows=60).fit(X, T)
+    model = RVR(gamma=0.2, keep_rows=60, variance="posterior").fit(X, T)
     mean, std = model.predict(NEW, return_std=True, variance="healed")
     assert_allclose(model.predict_quantiles(NEW, Q, variance="healed"), normal(mean, std), rtol=1e-12)
     assert model.predict_interval(NEW, variance="healed")[1][0] > model.predict_interval(NEW)[1][0]
@@ -176,7 +176,7 @@ def test_bad_probabilities(q):
 
 
 def test_what_is_known_of_rows_needs_a_model_with_a_use_for_it():
-    model = RVR(gamma=0.2).fit(X, T)
+    model = RVR(gamma=0.2, weight_prior="ard", variance="posterior").fit(X, T)
     for predict in (model.predict_interval, lambda rows, **own: model.predict_quantiles(rows, 0.5, **own)):
         with pytest.raises(ValueError, match="exposure is for models of counts"):
             predict(NEW, exposure=[1, 1, 1])

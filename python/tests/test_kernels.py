@@ -189,7 +189,7 @@ def test_values_of_gamma(cls):
         model = papers(cls, gamma=rule).fit(X, y)
         assert model.gamma_ == pytest.approx(value, rel=1e-12)
         check_same(model, papers(cls, gamma=value).fit(X, y))
-    assert cls().gamma == "scale"
+    assert cls().gamma == "evidence"
     # Given as they are, they are used as they are.
     assert papers(cls, gamma=0.3).fit(X, y).gamma_ == 0.3
     assert papers(cls, gamma=np.float32(0.5)).fit(X, y).gamma_ == 0.5

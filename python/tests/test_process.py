@@ -56,8 +56,9 @@ def test_several_outputs_and_a_linear_kernel():
     mean, std = both.predict(X, return_std=True)
     assert mean.shape == std.shape == (80, 2) and not hasattr(both, "alpha_")
     assert both.covariance_.shape[0] == 2
-    line = RVR(kernel="linear", weight_prior="process").fit(X, X @ [3.0, -1.0] + 7.0)
-    assert np.allclose(line.coef_, [3.0, -1.0], atol=1e-2)
+    straight = X @ [3.0, -1.0] + 7.0 + 0.1 * np.random.default_rng(1).standard_normal(80)
+    line = RVR(kernel="linear", weight_prior="process").fit(X, straight)
+    assert np.allclose(line.coef_, [3.0, -1.0], atol=0.05)
     assert np.allclose(line.predict(X), X @ line.coef_ + line.intercept_)
 
 

@@ -23,14 +23,13 @@ def test_gamma_per_feature(cls, rows, tmp_path):
     y = t if cls is RVR else kind
     model = papers(cls, gamma="evidence-ard").fit(X, y)
     assert model.gamma_.shape == (4,)
-    assert model.gamma_[2:].max() < 1e-2 * model.gamma_[:2].min()
+    assert model.gamma_[2:].max() < 5e-2 * model.gamma_[:2].min()
     assert_allclose(model.feature_relevance_, model.gamma_ * X.var(axis=0) / (model.gamma_ @ X.var(axis=0)), rtol=1e-9)
     search = model.report_["kernel_search"]
     (trial,) = search["tried"]
     assert (search["chosen"], trial["kernel"], search["rows"]) == (0, "rbf", 150)
     assert_array_equal(list(trial["parameters"].values()), model.gamma_)
-    assert model.log_evidence_ == pytest.approx(trial["log_evidence"], rel=1e-9)
-    assert trial["log_evidence"] > trial["start_log_evidence"]
+    assert trial["process"]["gain"] > 10.0 and trial["process"]["rows"] == 150
     assert model.log_evidence_ > papers(cls).fit(X, y).log_evidence_
     assert clone(model).get_params() == model.get_params()
     model.save(tmp_path / "model.json")
@@ -43,10 +42,10 @@ def test_gamma_per_feature(cls, rows, tmp_path):
 @pytest.mark.filterwarnings("ignore:.*free of noise")
 def test_one_gamma(rows):
     X, t, _ = rows
-    model = rvr(gamma="evidence").fit(X, t)
-    assert isinstance(model.gamma_, float)
-    assert not hasattr(model, "feature_relevance_")
-    assert model.log_evidence_ > rvr().fit(X, t).log_evidence_
+    model = rvr(gamma="evidence-one").fit(X, t)
+    # One width, in units of the spread of each feature.
+    assert_allclose(model.gamma_ * X.var(axis=0), model.gamma_[0] * X[:, 0].var(), rtol=1e-9)
+    assert_allclose(model.feature_relevance_, 0.25, rtol=1e-9)
 
 
 def test_several_kernels(rows):
@@ -59,12 +58,12 @@ def test_several_kernels(rows):
     assert model.report_["kernel_search"]["chosen"] == 3
     assert (model.kernel_, model.gamma_) == ("rbf", 0.5)
     assert not hasattr(model, "degree_")
-    assert all(trial["log_evidence"] <= tried[3]["log_evidence"] for trial in tried)
-    assert_array_equal(model.predict(X), rvr(gamma=0.5).fit(X, t).predict(X))
+    assert all(trial["process"]["log_posterior"] <= tried[3]["process"]["log_posterior"] for trial in tried)
+    assert_array_equal(model.predict(X), rvr(["rbf"], gamma=0.5).fit(X, t).predict(X))
     auto = rvr("auto").fit(X, t)
     tried = auto.report_["kernel_search"]["tried"]
-    assert {"rbf", "matern32", "linear", "poly"} <= {trial["kernel"] for trial in tried}
-    assert auto.log_evidence_ >= max(trial["log_evidence"] for trial in tried) - 1e-6
+    assert [trial["kernel"] for trial in tried] == ["rbf", "matern52", "matern32"]
+    assert auto.kernel_ == tried[auto.report_["kernel_search"]["chosen"]]["kernel"]
 
 
 def test_moved_centres(rows, tmp_path):
@@ -133,12 +132,12 @@ def test_a_dictionary_larger_than_the_table(rows):
     ("parameters", "text"),
     [
         ({"gamma": "evidence_ard"}, "'scale', 'auto', 'evidence', 'evidence-ard'"),
-        ({"kernel": "linear", "gamma": "evidence"}, "the kernel linear has no continuous parameters"),
+        ({"kernel": "linear", "gamma": "evidence-ard"}, "the kernel linear has no continuous parameters"),
         ({"kernel": ["linear", "linear_spline"], "gamma": "evidence-ard"}, "these kernels have no continuous"),
         ({"kernel": []}, "at least one kernel"),
         ({"kernel": ["rbf", "precomputed"]}, r"kernel\[1\] = 'precomputed'"),
-        ({"kernel": "precomputed", "gamma": "evidence"}, "a kernel that relvec computes"),
-        ({"kernel": lambda a, b: a @ b.T, "gamma": "evidence"}, "a kernel that relvec computes"),
+        ({"kernel": "precomputed", "gamma": "evidence-ard"}, "a kernel that relvec computes"),
+        ({"kernel": lambda a, b: a @ b.T, "gamma": "evidence-one"}, "a kernel that relvec computes"),
         ({"kernel": "precomputed", "centres": "learned"}, "expected 'fixed', unless relvec computes"),
         ({"basis": "given", "centres": "learned"}, "expected 'fixed'"),
         ({"centres": "moved"}, "'fixed', 'learned'"),

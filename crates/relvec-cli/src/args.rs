@@ -44,11 +44,11 @@ pub(crate) enum Command {
 /// cell of the column fits. A table has at most 1,000,000 columns, a row of a CSV file at most 64 MiB and a text cell
 /// at most 1 MiB.
 ///
-/// If the kernel is given (such as by --gamma scale), a table is read in blocks, twice, with --stream, or if a fit in
-/// memory would take more than half of memory_limit (a row takes 8 x (3 x features + 28) bytes; by default the limit is a
-/// quarter of the machine's memory). Memory then does not depend on the number of rows, and landmarks are chosen from
-/// 20,000 rows drawn at random. Rows of classes are copied once to a temporary file, 8 bytes a number, from which the fit
-/// reads them as often as it has to.
+/// A table is read in blocks, twice, if a fit in memory would take more than half of memory_limit (a row
+/// takes 8 x (3 x features + 28) bytes; by default the limit is a quarter of the machine's memory), or with
+/// --stream. Memory then does not depend on the number of rows, and landmarks are chosen from 20,000 rows
+/// drawn at random. Rows of classes are copied once to a temporary file, 8 bytes a number, from which the fit reads them
+/// as often as it has to. A kernel that is to be learned is learned from 1,000 of the rows drawn, with their targets.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec fit houses.csv --target price -o houses.json

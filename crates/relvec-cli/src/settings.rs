@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::args::{FitArgs, MachineKind, Preset, Task};
 use crate::failure::usage;
+use crate::stream;
 
 /// The machine that the arguments ask for.
 #[derive(Debug)]
@@ -111,7 +112,7 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         cv: args.cv,
         calibrate: args.calibrate,
         weight_prior: weight_prior.unwrap_or(start.weight_prior),
-        residual: args.residual.unwrap_or(start.residual),
+        residual: args.residual.or(start.residual),
         variance,
         keep_rows: args.keep_rows,
         keep_statistics: args.keep_statistics,
@@ -262,10 +263,10 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
     if all && !given {
         return Err(usage(format!("{flag} and --dictionary all: name a number of rows, such as --dictionary 1000")));
     }
-    if rvm.needs_rows() {
+    if stream::needs_rows(rvm) {
         return Err(usage(format!(
-            "{flag} and a kernel or centres to be learnt, a cross-validation or rows to be kept: that needs the table in \
-             memory; learn from some of the rows, and give what was found with --gamma, --landmarks and --sparsity"
+            "{flag} and centres to be learned, a process prior, a cross-validation or rows to be kept: that needs the table in \
+             memory; learn from some of the rows, and give what was found with --landmarks and --sparsity"
         )));
     }
     if rvm.refresh > 0 {
@@ -480,7 +481,7 @@ mod tests {
         let message = |setting: &str| apply(&Rvm::default(), setting).unwrap_err().to_string();
         assert!(message("kernel.rbf.sigma=1").contains("known: kernel.rbf.gamma"));
         assert!(message("kernel.poly.degree=3").contains("--kernel"));
-        assert!(message("seeds=1").contains("max_iterations, memory_limit, multi_class, posterior, refresh, seed"));
+        assert!(message("seeds=1").contains("max_iterations, memory_limit, multi_class, posterior, refresh, residual, seed"));
         assert!(message("kernel=rbf").contains("group of settings"));
         assert!(message("seed").contains("PATH=VALUE"));
         assert!(message("seed=-1").contains("seed=-1"));

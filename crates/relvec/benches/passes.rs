@@ -305,6 +305,7 @@ fn model(m: usize) -> relvec::Model {
         margins: None,
         variance: relvec::Variance::Posterior,
         process: None,
+        labels: None,
         kept_rows: None,
         statistics: None,
     }

@@ -95,7 +95,10 @@ pub enum Error {
         jitter: f64,
     },
     /// A variance was asked of a model without a posterior over its weights.
-    #[error("a support vector machine has no posterior: it predicts without a variance")]
+    #[error(
+        "this model has no posterior of its weights (a support vector machine, or classes under weight_prior = process): it predicts \
+         without a variance"
+    )]
     NoPosterior,
     /// A prior was given to a model that does not know the one it was trained with.
     #[error(

@@ -37,8 +37,8 @@ pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT
 pub use linalg::thread_pool;
 pub use model::{
     ClassFunctions, Committee, Counts, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptOutput,
-    KeptRows, KeptStatistics, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction, ProcessPrior,
-    Scaling, Variance,
+    KeptRows, KeptStatistics, LabelRegression, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction,
+    ProcessPrior, Scaling, Variance,
 };
 pub use report::{
     Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior,
@@ -46,7 +46,8 @@ pub use report::{
 };
 pub use rvm::{
     ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
-    Inference, Landmarks, MacKay, Rvm, Sequential, Sparsity, SparsityRule, Start, Variational, WeightPrior, silent,
+    Inference, Landmarks, LearnedKernel, MacKay, Rvm, Sequential, Sparsity, SparsityRule, Start, Variational, WeightPrior,
+    silent,
 };
 pub use statistics::Statistics;
 pub use svm::{

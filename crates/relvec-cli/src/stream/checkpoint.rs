@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use relvec::{Gamma, Kernel, Scaling, Statistics};
+use relvec::{Gamma, Kernel, Rvm, Scaling, Statistics};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ pub(super) struct Head {
 impl Head {
     /// Checks what the marks do not say against the sums, and a table of so many features; `standardize`: whether features are
     /// to be scaled, `given`: whether landmarks are, which then count them and not rows.
-    pub fn check(&self, sums: &Statistics, kernel: &Kernel, features: usize, standardize: bool, given: bool) -> Result<()> {
+    pub fn check(&self, sums: &Statistics, rvm: &Rvm, features: usize, standardize: bool, given: bool) -> Result<()> {
         let Plan { rows, scaling, constant, landmarks } = &self.plan;
         let require = |good: bool, key: &str, found: String, expected: String| match good {
             true => Ok(()),
@@ -80,12 +80,18 @@ impl Head {
         let distinct: BTreeSet<usize> = landmarks.iter().copied().collect();
         let good = distinct.len() == l && (given || distinct.last().is_none_or(|row| row < rows));
         require(good, "plan.landmarks", short(&json!(landmarks)), format!("different ones of the {rows} rows"))?;
-        let asked = match (kernel.gamma(), sums.kernel().gamma()) {
-            (Some(Gamma::Rule(_)), Some(gamma)) => kernel.with_gamma(gamma.clone()),
-            _ => kernel.clone(),
+        let own = sums.kernel();
+        let found = format!("the kernel {}", own.name());
+        if rvm.learns_kernel() {
+            let all = rvm.to_try();
+            let names: Vec<&str> = all.iter().map(Kernel::name).collect();
+            return require(names.contains(&own.name()), "sums", found, names.join(" or "));
+        }
+        let asked = match (rvm.kernel.gamma(), own.gamma()) {
+            (Some(Gamma::Rule(_)), Some(gamma)) => rvm.kernel.with_gamma(gamma.clone()),
+            _ => rvm.kernel.clone(),
         };
-        let found = format!("the kernel {}", sums.kernel().name());
-        require(asked == *sums.kernel(), "sums", found, format!("{} with the parameters asked for", kernel.name()))
+        require(asked == *own, "sums", found, format!("{} with the parameters asked for", rvm.kernel.name()))
     }
 }
 

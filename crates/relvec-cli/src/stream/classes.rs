@@ -26,12 +26,15 @@ pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str
         Found::Classes(_) => unreachable!("the task is settled"),
     };
     source.check(job.path)?;
-    let (plan, kernel, centres) = prepare(job, &survey, &sizes)?;
-    let spilled = spill.finish(plan.scaling.clone())?;
-
+    survey.check()?;
+    let scaling = job.standardize.then(|| survey.moments.scaling());
+    let spilled = spill.finish(scaling)?;
     let likelihood = if job.task.is_some() { job.rvm.likelihood.clone() } else { settings::likelihood(Task::Classify) };
+    let own = Rvm { likelihood, ..job.rvm.clone() };
+    let (plan, kernel, centres) = prepare(&Job { rvm: &own, ..*job }, &survey, &sizes, clock, Some(&spilled.class_of))?;
+
     let landmarks = Landmarks::Given(Centres(centres));
-    let rvm = Rvm { kernel, landmarks, likelihood, time_limit: clock.left(), ..job.rvm.clone() };
+    let rvm = Rvm { kernel, kernels: vec![], landmarks, time_limit: clock.left(), ..own };
     let mut reporter = Reporter::of(&rvm.inference);
     let (mut model, mut report) = rvm.fit_blocks(&spilled, &mut |progress: &Progress| reporter.observe(progress))?;
     drop(reporter);

@@ -14,6 +14,12 @@ const BASIS_ROWS: (u64, u64) = (16, 4096);
 const VECTORS: f64 = 28.0;
 /// Matrices of the landmarks' size while the sums are made and solved, as measured.
 const MATRICES: u64 = 12;
+/// Numbers that are held of a row of the sample beside its features: its answer, and its answer as a target of a fit.
+const ANSWERS: u64 = 6;
+/// Numbers for each row of the sample while the kernel is learned (those of the library's training set), and at least beside: four
+/// matrices of 125 rows. With more memory more rows are learned from.
+const LEARNING_VECTORS: u64 = 32;
+const LEARNING: u64 = 4 * 125 * 125;
 
 /// Bytes that a fit with the whole table in memory takes.
 pub(super) fn in_memory(rows: f64, columns: usize) -> f64 {
@@ -31,6 +37,8 @@ pub(super) struct Sizes {
     pub columns: usize,
     /// Rows that landmarks are chosen from.
     pub sample: usize,
+    /// Whether the kernel is learned from them.
+    pub learns: bool,
     /// Bytes that may be taken.
     pub limit: u64,
 }
@@ -44,29 +52,36 @@ impl Sizes {
     /// An error if a fit with `landmarks` landmarks takes more than the limit; it names the least that works with as
     /// many, or with `likely` ones if that is more.
     pub fn afford(&self, landmarks: usize, likely: usize) -> Result<(), Error> {
-        let Sizes { columns, sample, limit } = *self;
-        if needed(columns, sample, landmarks, limit) <= limit {
+        let limit = self.limit;
+        if self.needed(landmarks, limit) <= limit {
             return Ok(());
         }
         let landmarks = landmarks.max(likely);
         // A larger limit has larger blocks, but only by a part of what it grows.
-        let mut least = needed(columns, sample, landmarks, 0);
-        while needed(columns, sample, landmarks, least) > least {
-            least = needed(columns, sample, landmarks, least);
+        let mut least = self.needed(landmarks, 0);
+        while self.needed(landmarks, least) > least {
+            least = self.needed(landmarks, least);
         }
+        let Sizes { columns, sample, .. } = *self;
         let what = format!("a fit in blocks of rows ({columns} columns, a sample of {sample} rows, {landmarks} landmarks)");
         Err(Error::Memory { what, needed: least, limit })
     }
-}
 
-fn needed(columns: usize, sample: usize, landmarks: usize, limit: u64) -> u64 {
-    let (d, s, l) = (columns as u64, sample as u64, landmarks as u64 + 1);
-    // As they are, scaled, and twice more while landmarks are chosen.
-    let first = 4 * s * (d + 2);
-    let basis = (BASIS_BYTES / (8 * l)).clamp(BASIS_ROWS.0, BASIS_ROWS.1) * l;
-    let second = MATRICES * l * l + 3 * l * d + basis;
-    let block = 3 * block_rows(columns, limit) as u64 * (d + 2);
-    8 * (first.max(second) + block)
+    /// Bytes that the sample takes while the kernel is learned from it: the rows as they are and scaled, and their answers.
+    pub fn sampled(&self) -> u64 {
+        8 * self.sample as u64 * (2 * self.columns as u64 + ANSWERS)
+    }
+
+    fn needed(&self, landmarks: usize, limit: u64) -> u64 {
+        let (d, s, l) = (self.columns as u64, self.sample as u64, landmarks as u64 + 1);
+        // As they are, scaled, and twice more while landmarks are chosen.
+        let first = 4 * s * (d + 2);
+        let learning = if self.learns { self.sampled() / 8 + s * (d + LEARNING_VECTORS) + LEARNING } else { 0 };
+        let basis = (BASIS_BYTES / (8 * l)).clamp(BASIS_ROWS.0, BASIS_ROWS.1) * l;
+        let second = MATRICES * l * l + 3 * l * d + basis;
+        let block = 3 * block_rows(self.columns, limit) as u64 * (d + 2);
+        8 * (first.max(second).max(learning) + block)
+    }
 }
 
 #[cfg(test)]
@@ -75,8 +90,9 @@ mod tests {
 
     #[test]
     fn the_least_that_is_named_works() {
-        for (columns, sample, landmarks) in [(2, 20_000, 10), (11, 20_000, 1000), (1001, 2, 2), (50, 20_000, 5000)] {
-            let afford = |least: usize, limit: u64| Sizes { columns, sample, limit }.afford(least, landmarks);
+        let cases = [(2, 20_000, 10), (11, 20_000, 1000), (1001, 2, 2), (50, 20_000, 5000)];
+        for ((columns, sample, landmarks), learns) in cases.into_iter().flat_map(|case| [(case, false), (case, true)]) {
+            let afford = |least: usize, limit: u64| Sizes { columns, sample, learns, limit }.afford(least, landmarks);
             let Err(Error::Memory { needed, .. }) = afford(1, 1000) else { panic!("a kilobyte") };
             assert_eq!(afford(landmarks, needed), Ok(()));
             assert!(afford(landmarks, needed - needed / 50).is_err(), "{columns} {landmarks}");

@@ -4,6 +4,7 @@
 
 mod checkpoint;
 mod classes;
+mod kernel;
 mod memory;
 mod moments;
 mod sample;
@@ -18,8 +19,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use relvec::{
-    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Status,
-    Targets,
+    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Rbf, Report, Rvm, Scaling, Statistics,
+    Status, Targets, WeightPrior,
 };
 use serde_json::json;
 
@@ -35,14 +36,18 @@ use crate::training::{Block, Roles, TrainingRows};
 
 /// Landmarks are sought among so many rows, or twice their number if that is more.
 const SAMPLE: usize = 20_000;
-/// Rows of positive weight that a fit needs.
-const LEAST_ROWS: usize = 2;
+/// Rows that a kernel is learned from where no landmarks are sought: as many as [`Rvm::learn_kernel`] looks at.
+const KERNEL_SAMPLE: usize = 1000;
 /// The share of time_limit that the passes over the table may take; the rest is the search's, without which the rows
 /// that were read are no model. Of classes it is the search that looks at all rows, again and again.
 const PASSES: f64 = 0.9;
 const PASSES_OF_CLASSES: f64 = 0.5;
+/// The share that learning the kernel may take of it: a few seconds are enough for most tables, and half as long gives the passes
+/// nothing that counts.
+const KERNEL: f64 = 0.1;
 
 /// What is to be learnt from which file.
+#[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub path: &'a Path,
     pub roles: Roles<'a>,
@@ -83,6 +88,11 @@ impl Clock {
         self.limit.is_some_and(|limit| self.seconds() > self.share * limit)
     }
 
+    /// Seconds for learning the kernel.
+    fn for_kernel(&self) -> Option<f64> {
+        self.limit.map(|limit| KERNEL * limit)
+    }
+
     /// Seconds for the search, also where the last block took longer than it should have.
     fn left(&self) -> Option<f64> {
         self.limit.map(|limit| (limit - self.seconds()).max((1.0 - self.share) * limit))
@@ -112,7 +122,8 @@ impl Job<'_> {
     /// What is known of the sizes before the first pass; an error if the least that there will be is too much.
     fn sizes(&self, rows: &TrainingRows) -> Result<Sizes> {
         let sample = sample_size(self, rows)?;
-        let sizes = Sizes { columns: rows.features().len() + 2, sample, limit: self.rvm.memory_allowed() };
+        let columns = rows.features().len() + 2;
+        let sizes = Sizes { columns, sample, learns: self.rvm.learns_kernel(), limit: self.rvm.memory_allowed() };
         let (least, likely) = landmarks(self, sample);
         sizes.afford(least, likely)?;
         Ok(sizes)
@@ -142,7 +153,7 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
         Some((head, statistics)) => {
             sizes.afford(statistics.centres().nrows(), 0)?;
             let name = || format!("checkpoint `{}`", job.checkpoint.unwrap_or(Path::new("")).display());
-            head.check(&statistics, &job.rvm.kernel, features.len(), job.standardize, has_given(job)).with_context(name)?;
+            head.check(&statistics, job.rvm, features.len(), job.standardize, has_given(job)).with_context(name)?;
             check_landmarks(job, &head.plan, &statistics, block_rows).with_context(name)?;
             say!("note: going on after row {} of {}", head.done, head.plan.rows);
             (head, statistics)
@@ -161,7 +172,7 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
                 if let Some(reason) = survey.reason {
                     say!("note: task regress, since the target `{}` {reason} (--task decides otherwise)", job.roles.target);
                 }
-                let (plan, kernel, centres) = prepare(job, &survey, &sizes)?;
+                let (plan, kernel, centres) = prepare(job, &survey, &sizes, &clock, None)?;
                 let statistics = Statistics::new(&kernel, centres.view())?;
                 (Head { data, parameters, plan, done: 0 }, statistics)
             }
@@ -214,7 +225,8 @@ fn cut_short(job: &Job, done: usize, all: Option<usize>) -> String {
 /// Rows to choose landmarks from. A table that does not say how many it has is read so far.
 fn sample_size(job: &Job, rows: &TrainingRows) -> Result<usize> {
     let most = match job.rvm.dictionary {
-        _ if job.centres.is_some() || matches!(job.rvm.landmarks, Landmarks::Given(_)) => return Ok(0),
+        _ if has_given(job) && !job.rvm.learns_kernel() => return Ok(0),
+        _ if has_given(job) => KERNEL_SAMPLE,
         Dictionary::Size(size) => SAMPLE.max(size.saturating_mul(2)),
         Dictionary::Rule(_) => SAMPLE,
     };
@@ -234,17 +246,22 @@ fn landmarks(job: &Job, sample: usize) -> (usize, usize) {
     }
 }
 
-/// What the first pass settles: the plan, and the kernel and the landmarks, in its units.
-fn prepare(job: &Job, survey: &Survey, sizes: &Sizes) -> Result<(Plan, Kernel, Array2<f64>)> {
+/// What the first pass settles: the plan, and the kernel and the landmarks, in its units. `class_of`: the class of each number of
+/// the sample's targets, if they are classes.
+fn prepare(
+    job: &Job,
+    survey: &Survey,
+    sizes: &Sizes,
+    clock: &Clock,
+    class_of: Option<&[usize]>,
+) -> Result<(Plan, Kernel, Array2<f64>)> {
     let rvm = job.rvm;
-    if survey.used < LEAST_ROWS {
-        return Err(Error::TooFewRows { found: survey.used, least: LEAST_ROWS }.into());
-    }
+    survey.check()?;
     let scaling = job.standardize.then(|| survey.moments.scaling());
-    let kernel = rvm.kernel.resolve(&survey.moments.data_scale(scaling.as_ref()))?;
+    let kernel = kernel::settle(job, survey, scaling.as_ref(), sizes, clock, class_of)?;
     let (centres, landmarks) = match given(job, scaling.as_ref()) {
         Some(centres) => {
-            let (different, places) = centres.distinct(survey.sample.1.ncols())?;
+            let (different, places) = centres.distinct(survey.sample.x.ncols())?;
             let first = |k: usize| places.iter().position(|place| *place == k).expect("each is there once");
             let firsts = (0..different.nrows()).map(first).collect();
             (different, firsts)
@@ -308,7 +325,7 @@ fn choose(rvm: &Rvm, survey: &Survey, scaling: Option<&Scaling>, kernel: &Kernel
         say!("note: sums over {} need more than the memory limit, and {fewer} are taken", count(chosen.len(), "candidate"));
         chosen = pick(Dictionary::Size(fewer));
     }
-    let rows = chosen.iter().map(|k| survey.sample.0[*k]).collect();
+    let rows = chosen.iter().map(|k| survey.sample.numbers[*k]).collect();
     (sample.select(ndarray::Axis(0), &chosen), rows)
 }
 
@@ -391,6 +408,9 @@ fn parameter_marks(job: &Job, rows: &TrainingRows, block_rows: usize) -> Result<
         ("standardize", json!(job.standardize)),
         ("kernel", serde_json::to_value(&rvm.kernel)?),
     ];
+    if !rvm.kernels.is_empty() {
+        pairs.push(("kernels", serde_json::to_value(&rvm.kernels)?));
+    }
     if let Some((known, name)) = job.roles.known {
         pairs.push((known.name(), json!(name)));
     }
@@ -398,6 +418,9 @@ fn parameter_marks(job: &Job, rows: &TrainingRows, block_rows: usize) -> Result<
         Some(centres) => {
             let bytes: Vec<u8> = centres.iter().flat_map(|v| v.to_le_bytes()).collect();
             pairs.push(("landmarks", json!(format!("{} given, checksum {}", centres.nrows(), crc32fast::hash(&bytes)))));
+            if rvm.learns_kernel() {
+                pairs.push(("seed", json!(rvm.seed)));
+            }
         }
         None => pairs.extend([
             ("landmarks", serde_json::to_value(&rvm.landmarks)?),
@@ -407,6 +430,12 @@ fn parameter_marks(job: &Job, rows: &TrainingRows, block_rows: usize) -> Result<
     }
     pairs.push(("rows of a block", json!(block_rows)));
     Ok(pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+}
+
+/// Whether anything but the kernel, which is learned from a sample, needs the rows in memory.
+pub(crate) fn needs_rows(rvm: &Rvm) -> bool {
+    let known = Rvm { kernel: Rbf::default().into(), kernels: vec![], ..rvm.clone() };
+    known.needs_rows() || rvm.weight_prior == WeightPrior::Process
 }
 
 /// Whether the dictionary is one that sums can serve: landmarks, of however many rows.

@@ -38,7 +38,7 @@ pub(super) struct Spilled {
     width: usize,
     blocks: Vec<usize>,
     /// The class of each number, and the names of the classes.
-    class_of: Vec<usize>,
+    pub class_of: Vec<usize>,
     pub names: Vec<Label>,
     scaling: Option<Scaling>,
 }
@@ -55,8 +55,8 @@ impl Spill {
         Ok(Spill { file, classes: Classes::new(target), d, width: d + 1 + usize::from(weighted), blocks: vec![] })
     }
 
-    /// Adds the rows of a block.
-    pub fn add(&mut self, block: &Block) -> Result<()> {
+    /// Adds the rows of a block, and returns the number of the class of each.
+    pub fn add(&mut self, block: &Block) -> Result<Vec<usize>> {
         let classes = self.classes.see(&block.target);
         if self.classes.len() > MOST_CLASSES {
             bail!(
@@ -64,12 +64,12 @@ impl Spill {
                 self.classes.name()
             );
         }
-        let numbers = block.x.iter().copied().chain(classes.into_iter().map(|k| k as f64));
+        let numbers = block.x.iter().copied().chain(classes.iter().map(|k| *k as f64));
         for number in numbers.chain(block.weights.iter().flatten().copied()) {
             self.file.write_all(&number.to_le_bytes()).with_context(|| format!("cannot write the rows to {}", place()))?;
         }
         self.blocks.push(block.target.len());
-        Ok(())
+        Ok(classes)
     }
 
     /// The rows, to be read; `scaling` is applied to them.

@@ -2,16 +2,19 @@
 
 use anyhow::{Result, bail};
 use ndarray::Array2;
-use relvec::{Rvm, Scaling};
+use relvec::{Error, Rvm, Scaling};
 
 use super::Clock;
 use super::memory::Sizes;
 use super::moments::Moments;
-use super::sample::Sample;
+use super::sample::{Answer, Sample, SampledRows};
 use super::spill::Spill;
 use crate::args::Task;
 use crate::progress::Pass;
 use crate::training::TrainingRows;
+
+/// Rows of positive weight that a fit needs.
+const LEAST_ROWS: usize = 2;
 
 /// What a first pass found.
 pub(super) struct Survey {
@@ -21,8 +24,8 @@ pub(super) struct Survey {
     /// Rows of positive weight.
     pub used: usize,
     pub moments: Moments,
-    /// Some rows of positive weight: their numbers, ascending, and their features as they are, [S, D].
-    pub sample: (Vec<usize>, Array2<f64>),
+    /// Some rows of positive weight.
+    pub sample: SampledRows,
     /// Why the target is taken for real values; `None` if the arguments say so.
     pub reason: Option<&'static str>,
 }
@@ -52,8 +55,8 @@ impl Survey {
         let (mut count, mut used, mut whole) = (0, 0, true);
         let pass = Pass::new("first pass");
         while rows.read(&mut block, block_rows)? {
-            if let Some(spill) = &mut spill {
-                spill.add(&block)?;
+            let targets: Vec<f64> = if let Some(spill) = &mut spill {
+                spill.add(&block)?.into_iter().map(|class| class as f64).collect()
             } else if block.target.has_text() {
                 if task.is_none() {
                     // Numbers with a text among them are an error, not classes.
@@ -62,12 +65,17 @@ impl Survey {
                 }
                 block.target.learn(Task::Regress)?;
                 bail!("the target is no number");
-            }
+            } else {
+                block.target.numbers().collect()
+            };
             let weights = block.weights.as_deref();
             moments.add(&block.x, d, weights);
+            let known = block.known.as_ref().map(|(_, values)| values);
             for (i, row) in block.x.chunks_exact(d).enumerate() {
-                if weights.is_none_or(|w| w[i] > 0.0) {
-                    sample.see(row, count + i);
+                let weight = weights.map_or(1.0, |w| w[i]);
+                if weight > 0.0 {
+                    let noise = known.map_or(1.0, |values| values[i]);
+                    sample.see(row, Answer { target: targets[i], weight, noise }, count + i);
                     used += 1;
                 }
             }
@@ -88,8 +96,14 @@ impl Survey {
         Ok(Found::Rows(Box::new(Survey { rows: count, whole, used, moments, sample: sample.finish(d), reason })))
     }
 
+    /// # Errors
+    /// Fewer rows of positive weight than a fit needs.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.used < LEAST_ROWS { Err(Error::TooFewRows { found: self.used, least: LEAST_ROWS }) } else { Ok(()) }
+    }
+
     /// The features of the sample, standardised.
     pub fn scaled(&self, scaling: Option<&Scaling>) -> Array2<f64> {
-        scaling.map_or_else(|| self.sample.1.clone(), |s| s.apply(self.sample.1.view()))
+        scaling.map_or_else(|| self.sample.x.clone(), |s| s.apply(self.sample.x.view()))
     }
 }

@@ -131,7 +131,7 @@ fn devices_pipes_and_folders_are_tables_or_errors() {
     };
     folder.fit("d.csv --target y -o file.json");
     for file in ["d.csv", "d.csv.gz"] {
-        assert_eq!(piped(file, "fit pipe --target y -o m.json").code, 0, "{file}");
+        assert_eq!(piped(file, "fit pipe --target y --preset tipping2001 -o m.json").code, 0, "{file}");
         assert_eq!(folder.read("m.json"), folder.read("file.json"));
     }
     for file in ["d.parquet", "d.npy"] {

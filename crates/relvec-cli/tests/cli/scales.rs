@@ -16,8 +16,10 @@ fn gamma_is_learnt() {
     assert!((shares - 1.0).abs() < 1e-9);
     assert!(folder.ok("inspect m.json").stdout.contains("features that count"));
     assert!(plain.get("feature_relevance").is_none());
-    let one = folder.fit("d.csv --target y --json --set kernel.gamma=evidence").json();
-    assert!(one["kernel"]["parameters"]["gamma"].is_f64());
+    let one = folder.fit("d.csv --target y --json --set kernel.gamma=evidence-one").json();
+    // One width, in units of the spread of each feature: the features are standardised.
+    let widths = one["kernel"]["parameters"]["gamma"].as_array().unwrap();
+    assert!(widths.iter().all(|gamma| (gamma.as_f64().unwrap() / widths[0].as_f64().unwrap() - 1.0).abs() < 1e-9), "{one}");
     let given = folder.fit("d.csv --target y --json --gamma 0.25").json();
     assert_eq!(given["kernel"]["parameters"]["gamma"], json!(0.25));
     let given = folder.fit("d.csv --target y --json --gamma [0.25,0.5]").json();
@@ -34,10 +36,7 @@ fn the_best_of_several_kernels() {
     assert!(best >= alone("linear")["log_evidence"].as_f64());
     let run = folder.fit("d.csv --target y --json --kernel auto");
     let tried = run.stderr.lines().find(|line| line.contains("kernels tried")).unwrap();
-    assert!(tried.contains("poly of degree 2 ") && tried.contains("poly of degree 3 "), "{tried}");
-    assert!(tried.contains(" linear "), "{tried}");
-    let auto = run.json();
-    assert!(auto["log_evidence"].as_f64() >= alone("rbf")["log_evidence"].as_f64().map(|v| v - 1e-6), "{auto}");
+    assert!(["rbf ", "matern52 ", "matern32 "].iter().all(|name| tried.contains(name)), "{tried}");
 }
 
 #[test]
@@ -86,7 +85,6 @@ fn what_cannot_be_learnt() {
     fails("--gamma 0", &["kernel.rbf.gamma", "0"]);
     fails("--centres free", &["free", "learned"]);
     fails("--kernel linear_spline --centres learned", &["centres", "linear_spline"]);
-    fails("--stream --dictionary 10 --gamma evidence", &["--stream", "memory"]);
-    fails("--stream --dictionary 10 --kernel auto", &["--stream", "memory"]);
+    fails("--stream --dictionary 10 --weight-prior process", &["--stream", "process", "memory"]);
     fails("--checkpoint c --dictionary 10 --centres learned", &["--checkpoint", "memory"]);
 }

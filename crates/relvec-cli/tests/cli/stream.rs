@@ -18,13 +18,13 @@ const ROWS: usize = 3000;
 const NAMES: [&str; 3] = ["a", "b", "y"];
 
 /// The text of a table; numbers come back as they are.
-fn text(names: [&str; 3], rows: &[[f64; 3]]) -> String {
+pub fn text(names: [&str; 3], rows: &[[f64; 3]]) -> String {
     let mut text = names.join(",") + "\n";
     rows.iter().for_each(|r| text += &(r.map(|v| v.to_string()).join(",") + "\n"));
     text
 }
 
-fn model(folder: &Folder, name: &str) -> Model {
+pub fn model(folder: &Folder, name: &str) -> Model {
     Model::from_json(&folder.read(name)).unwrap()
 }
 
@@ -471,12 +471,18 @@ fn checkpoints_of_something_else() {
         folder.fails(1, &format!("{line} --checkpoint c"), fragments);
         assert!(fs::read(folder.path("c")).unwrap() == before);
     };
-    refused("fit other.csv --target y --dictionary 20 -o m.json", &["checkpoint `c`", "other data", "bytes", "delete it"]);
-    refused("fit d.csv --target b --dictionary 20 -o m.json", &["other parameters", "target", "\"y\" there and \"b\" here"]);
+    refused(
+        "fit other.csv --preset tipping2001 --target y --dictionary 20 -o m.json",
+        &["checkpoint `c`", "other data", "bytes", "delete it"],
+    );
+    refused(
+        "fit d.csv --preset tipping2001 --target b --dictionary 20 -o m.json",
+        &["other parameters", "target", "\"y\" there and \"b\" here"],
+    );
     refused(&format!("{fit} --kernel matern52"), &["other parameters", "kernel"]);
     refused(&format!("{fit} --no-standardize"), &["standardize is true there and false here"]);
     refused(&format!("{fit} --set seed=3"), &["seed is 0 there and 3 here"]);
-    refused("fit d.csv --target y --dictionary 21 -o m.json", &["dictionary is 20 there and 21 here"]);
+    refused("fit d.csv --preset tipping2001 --target y --dictionary 21 -o m.json", &["dictionary is 20 there and 21 here"]);
     refused(&format!("{fit} --landmarks d.csv"), &["landmarks"]);
     folder.fails(1, &format!("{fit} --checkpoint text.csv"), &["checkpoint `text.csv`", "no checkpoint"]);
     folder.fails(1, &format!("{fit} --checkpoint none/c"), &["cannot write `none/c`", "no folder"]);
@@ -646,7 +652,7 @@ fn landmarks_where_sums_over_all_rows_are_too_large() {
 }
 
 /// Bytes that the message says are needed.
-fn needed(message: &str) -> u64 {
+pub fn needed(message: &str) -> u64 {
     let words: Vec<&str> = message.split("error: ").nth(1).unwrap().split(' ').collect();
     let number: f64 = words[0].parse().unwrap();
     if words[1] == "MB" { (1e6 * number).round() as u64 } else { number as u64 }

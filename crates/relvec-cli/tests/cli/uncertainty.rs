@@ -139,10 +139,10 @@ fn a_process_prior_predicts_wide_where_nothing_is_known() {
     let text = folder.ok("inspect process.json").stdout;
     assert!(text.contains("process prior") && text.contains("of them by the search") && !text.contains("alpha"), "{text}");
     assert!(!folder.ok(&format!("{fit} --weight-prior ard --json")).stdout.contains("process"));
-    folder.fails(2, &format!("{fit} --weight-prior process --kernel sigmoid"), &["weight_prior", "sigmoid"]);
-    folder.fails(2, &format!("{fit} --weight-prior process --variance healed"), &["weight_prior", "variance = healed"]);
-    folder.fails(2, &format!("{fit} --residual 0"), &["residual = 0", "a positive number"]);
-    folder.fails(2, &format!("{fit} --machine svm --weight-prior process"), &["--weight-prior"]);
+    folder.fails(2, &format!("{fit} --weight-prior process --kernel sigmoid -o x.json"), &["weight_prior", "sigmoid"]);
+    folder.fails(2, &format!("{fit} --weight-prior process --variance healed -o x.json"), &["weight_prior", "variance = healed"]);
+    folder.fails(2, &format!("{fit} --residual 0 -o x.json"), &["residual = 0", "a positive number"]);
+    folder.fails(2, &format!("{fit} --machine svm --weight-prior process -o x.json"), &["--weight-prior"]);
 }
 
 /// Columns of their own before the samples, of each output; by the variance that is asked for.

@@ -168,7 +168,7 @@ impl Kernel {
 
     /// Whether every matrix of its values at some rows is positive semidefinite, so that a Gaussian process can have it for a
     /// covariance.
-    pub(crate) fn is_covariance(&self) -> bool {
+    pub fn is_covariance(&self) -> bool {
         match self {
             Kernel::Sigmoid(_) => false,
             Kernel::Poly(poly) => poly.coef0 >= 0.0,

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use super::{Committee, FittedBasis, KeptRows, KeptStatistics, Margins, Model, Posterior, ProcessPrior, Variance};
+use super::{
+    Committee, FittedBasis, KeptRows, KeptStatistics, LabelRegression, Margins, Model, Posterior, ProcessPrior, Variance,
+};
 use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::likelihood::Likelihood;
@@ -148,6 +150,9 @@ impl Model {
         if let Some(margins) = &self.margins {
             margins.check(&at.inside("margins"), m, functions)?;
         }
+        if let Some(labels) = &self.labels {
+            labels.check(&at.inside("labels"), self)?;
+        }
         if let Some(kept) = &self.kept_rows {
             kept.check(&at.inside("kept_rows"), self)?;
         }
@@ -167,13 +172,14 @@ impl Model {
             ("posterior", self.posterior.is_some()),
             ("committee", self.committee.is_some()),
             ("margins", self.margins.is_some()),
+            ("labels", self.labels.is_some()),
         ];
         let given: Vec<&str> = parts.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
         let found = if given.is_empty() { "none".into() } else { given.join(" and ") };
         let svm = self.machine == "svm";
-        let expected = if svm { "margins alone of a support vector machine" } else { "a posterior, or a committee" };
+        let expected = if svm { "margins alone of a support vector machine" } else { "a posterior, a committee, or labels" };
         let fits = given.len() == 1 && (given[0] == "margins") == svm;
-        at.require(fits, "posterior, committee, margins", found, expected)?;
+        at.require(fits, "posterior, committee, margins, labels", found, expected)?;
         if svm {
             at.require(self.likelihood.is_none(), "likelihood", "one", "none of a support vector machine")?;
             return at.require(self.inference.is_none(), "inference", "one", "none of a support vector machine");
@@ -349,6 +355,19 @@ impl ProcessPrior {
             Some(row) => at.require(false, "searched", row, "relevance vectors of the model"),
             None => Ok(()),
         }
+    }
+}
+
+impl LabelRegression {
+    fn check(&self, at: &Place, model: &Model) -> Result<()> {
+        let classifies = model.likelihood.as_ref().is_some_and(Likelihood::is_for_classes);
+        at.require(classifies, "ratio", "regression on labels", "none but of a classifier")?;
+        let covariance = model.kernel().is_some_and(Kernel::is_covariance);
+        at.require(covariance, "ratio", "regression on labels", "none without a kernel that is positive semidefinite")?;
+        at.number("ratio", self.ratio, not_negative, NOT_NEGATIVE)?;
+        let some = model.relevance.is_empty() || self.ratio > 0.0;
+        at.require(some, "ratio", self.ratio, "a positive number where there are centres")?;
+        at.number("divergence", self.divergence, not_negative, NOT_NEGATIVE)
     }
 }
 

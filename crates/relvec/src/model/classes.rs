@@ -103,11 +103,14 @@ impl Model {
     /// Means and covariances of the K functions under the softmax at the rows of `x`, [N, D].
     ///
     /// # Errors
-    /// A model with another likelihood, or a committee; and as [`Model::predict_probability`].
+    /// A model with another likelihood, a committee, or one from regression on labels, which has no covariance; and as [`Model::predict_probability`].
     pub fn predict_functions(&self, x: ArrayView2<f64>) -> Result<ClassFunctions> {
         self.check_rows(x)?;
         let classes = self.outputs();
         let Some(posterior) = self.posterior.as_ref().filter(|_| classes >= 2) else {
+            if self.labels.is_some() {
+                return Err(Error::NoPosterior);
+            }
             return Err(Error::Targets("functions of classes of a model that is not one of all classes".into()));
         };
         let mut covariance = Array3::zeros((x.nrows(), classes, classes));
@@ -168,6 +171,8 @@ impl Model {
         if let Some(margins) = &self.margins {
             return margins.log_probability(&self.finite_means(x)?);
         }
+        // Where there is no posterior there is nothing to moderate by.
+        let moderation = if self.posterior.is_some() { moderation } else { Moderation::PlugIn };
         if self.outputs() == 1 {
             let odds = match moderation {
                 Moderation::Posterior => self.predict_tiles(x, self.maker())?.log_odds(moderation),

@@ -3,7 +3,7 @@
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 use super::{Model, Moderation, Prediction, Variance};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, require};
 use crate::likelihood::{Contrasts, Likelihood, LikelihoodFunction, Softmax, Working, moderate, normalise};
 use crate::linalg::{self, Cholesky};
 use crate::targets::{Given, Targets, Values, check_labels};
@@ -39,6 +39,7 @@ impl Model {
         let own = self.likelihood.as_ref().ok_or(Error::NoPosterior)?;
         let expected = "ard for a model whose rows are left out one at a time; cross-validation (cv) serves any";
         self.refuse_process("weight_prior", "process", expected)?;
+        require(self.labels.is_none(), || "weight_prior".into(), "process", expected)?;
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
         if self.outputs() > 1 && own.is_for_classes() {
             return self.classes_left_out(x, targets, &weights);

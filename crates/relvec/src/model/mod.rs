@@ -12,6 +12,7 @@ mod half_width;
 mod healed;
 mod intervals;
 mod kept_statistics;
+mod labels;
 mod leave_one_out;
 mod log_gamma;
 mod margins;
@@ -45,6 +46,7 @@ pub use self::draws::Draws;
 pub use self::healed::{KeptOutput, KeptRows, Variance};
 pub use self::kept_statistics::KeptStatistics;
 pub(crate) use self::kept_statistics::NoiseSums;
+pub use self::labels::LabelRegression;
 pub use self::leave_one_out::LeaveOneOut;
 pub use self::margins::Margins;
 use self::process::NEEDS_KERNEL;
@@ -205,7 +207,7 @@ pub struct Model {
     pub expansion: Expansion,
     /// Weight precisions alpha_m, `[M]`, in the order of the weights, in inverse squared units of them; under the
     /// softmax each that of the weights of all classes, or the least of those in `class_alpha`. Of a committee none:
-    /// its members have them; of a support vector machine, and under a process prior, none.
+    /// its members have them; of a support vector machine, and under a process prior, none (classes included).
     pub alpha: Vec<f64>,
     /// Precision of the bias; `None` if it was pruned (infinite precision) or switched off.
     pub intercept_alpha: Option<f64>,
@@ -220,7 +222,8 @@ pub struct Model {
     /// those it moved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learned_centres: bool,
-    /// The posterior; a committee (its members have theirs) and a support vector machine have none.
+    /// The posterior; a committee (its members have theirs), a support vector machine and a classifier from regression on labels
+    /// have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub posterior: Option<Posterior>,
     /// Log evidence (log marginal likelihood) in nats, all constants included, units of the target; of the
@@ -246,6 +249,10 @@ pub struct Model {
     /// with that of a model with precisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessPrior>,
+    /// What a classifier from regression on labels has in place of a posterior. Its log evidence is the log probability of the
+    /// classes of left-out rows, (M82), which is not to be compared with that of a model with precisions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<LabelRegression>,
     /// Training rows that a healed variance needs, if they were to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept_rows: Option<KeptRows>,
@@ -360,7 +367,8 @@ impl Model {
     ///
     /// # Errors
     /// Another number of columns than the model's; a value that is not finite; an external kernel; a model
-    /// of more than two classes, which has more than one function; a support vector machine, which has no posterior.
+    /// of more than two classes, which has more than one function; a support vector machine, or a classifier from regression on
+    /// labels, which have no posterior.
     pub fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
         self.predict_with(x, self.variance)
     }

@@ -129,6 +129,7 @@ pub(crate) fn model(
         margins: None,
         variance: Variance::Posterior,
         process: None,
+        labels: None,
         kept_rows: None,
         statistics: None,
     };

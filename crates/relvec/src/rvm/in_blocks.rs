@@ -129,6 +129,7 @@ impl Rvm {
         let check = |good: bool, name: &str, found: &str, expected: &str| {
             require(good, || name.into(), found, &format!("{expected}: rows in blocks are not at hand"))
         };
+        self.refuse_process("rows that are read in blocks: regression on labels needs all of them")?;
         let name = self.likelihood.name();
         let expected = "bernoulli or softmax (regression has Statistics)";
         check(self.likelihood.is_for_classes(), "likelihood", name, expected)?;

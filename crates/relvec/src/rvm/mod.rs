@@ -82,6 +82,7 @@ use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, check_present
 pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
 pub use self::landmarks::{Centres, Dictionary, DictionaryRule, Landmarks};
+pub use self::learn::learned::LearnedKernel;
 pub use self::learn::process::WeightPrior;
 pub use self::mackay::MacKay;
 pub use self::moved::CentreRule;
@@ -150,12 +151,13 @@ pub struct Rvm {
     pub cv: Option<usize>,
     /// Whether predictive variances are multiplied by what cross-validation finds them to be too small by; regression.
     pub calibrate: bool,
-    /// The prior of the weights, (M4) or (M70).
+    /// The prior of the weights, (M4), (M70), or of classes (M80).
     pub weight_prior: WeightPrior,
-    /// Under a process prior: rows become centres until the mean of the prior's residual variance at the rows is at most this
-    /// share of the noise variance, (M71), > 0. Of 0.3 predictions lose 0.02 nats to those of a process on all rows; 0.1 takes
-    /// a third more centres for half of that.
-    pub residual: f64,
+    /// Under a process prior: rows become centres until what they leave is at most this, > 0; `None`: 0.3 in regression, 0.005 for
+    /// classes. In regression it is the mean of the prior's residual variance at the rows over the noise variance, (M71): of 0.3
+    /// predictions lose 0.02 nats to those of a process on all rows; 0.1 takes a third more centres for half of that. For classes
+    /// it is the mean divergence of the probabilities from those of all rows in nats, (M85).
+    pub residual: Option<f64>,
     /// The variance that predictions of the model have; `healed` keeps rows. Regression with a kernel. `None`: under a process
     /// prior its own, else `healed` where that is possible.
     pub variance: Option<Variance>,
@@ -204,7 +206,7 @@ impl Default for Rvm {
             cv: None,
             calibrate: false,
             weight_prior: WeightPrior::default(),
-            residual: 0.3,
+            residual: None,
             variance: None,
             keep_rows: None,
             keep_statistics: false,
@@ -363,13 +365,14 @@ impl Rvm {
         let expected = "fixed, or multi_class = joint: where several models vote each would move them elsewhere";
         require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", expected)?;
         let start = Instant::now();
-        let mut own = Rvm { multi_class: rule, ..self.clone() };
+        self.refuse_process(&format!("multi_class = {}: regression on labels has one model of all classes", rule.name()))?;
+        let mut own = Rvm { multi_class: rule, weight_prior: WeightPrior::Ard, ..self.clone() };
         let mut kernel_search = None;
         if self.basis == Basis::Kernel {
             // One kernel for all members, by the rows of all classes.
             let interrupt = interrupt.for_one_fit(self.deadline(start));
             let settled = self.pool()?.install(|| {
-                let (joint, plain) = (self.joint(), self.joint().with_stand_in());
+                let (joint, plain) = (own.joint(), own.joint().with_stand_in());
                 joint.settle_kernel(&Table::new(&plain, x, targets, &interrupt)?, start)
             })?;
             (own.kernel, kernel_search) = (settled.kernel, settled.search);
@@ -525,7 +528,7 @@ impl Rvm {
         let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
         let table = table.with(&own, &kernel, None).as_learnt(&own, &kernel, learnt.as_ref());
         let (model, report) = own.learn_validated(&table, observer, &interrupt, start)?;
-        let nothing_found = report.nothing_found || learnt.is_some_and(|learnt| !learnt.has_structure);
+        let nothing_found = report.nothing_found || !self.keep_statistics && learnt.is_some_and(|learnt| !learnt.has_structure);
         let report = Report { nothing_found, ..report };
         let (model, report) = match self.centres {
             _ if nothing_found => (model, report),
@@ -576,7 +579,8 @@ impl Rvm {
                 seconds,
             })
         };
-        let own = Rvm { kernel: moved.kernel.clone(), ..self.without_dictionary() };
+        // Learnt centres have precisions.
+        let own = Rvm { kernel: moved.kernel.clone(), weight_prior: WeightPrior::Ard, ..self.without_dictionary() };
         let table = table.with_centres(&own, &moved.kernel, moved.centres.clone());
         let (model, report) = own.learn(&table, None, &mut own.watch(observer, interrupt, start))?;
         let learned = self.objective(&model);
@@ -626,7 +630,12 @@ impl Rvm {
         start: Instant,
     ) -> Result<(Model, Report)> {
         match self.validates() {
-            true => Validated { folds: self.cv, observer, interrupt: interrupt.clone(), start }.fit(self, table),
+            true => {
+                // The folds, which have fewer rows, have the prior of all.
+                let weight_prior = if self.has_process(table)? { WeightPrior::Process } else { WeightPrior::Ard };
+                let own = Rvm { weight_prior, ..self.clone() };
+                Validated { folds: self.cv, observer, interrupt: interrupt.clone(), start }.fit(&own, table)
+            }
             false => self.learn(table, None, &mut self.watch(observer, interrupt, start)),
         }
     }
@@ -644,6 +653,9 @@ impl Rvm {
         from: Option<&Hyperparameters>,
         watch: &mut Watch,
     ) -> Result<(Model, Report)> {
+        if self.regresses_labels(table)? {
+            return self.fit_labels(table, watch);
+        }
         memory::keep_freed();
         let known = sums.is_some() || from.is_some();
         let sample = self.rows_in_time(table, watch.left().filter(|_| !known))?;

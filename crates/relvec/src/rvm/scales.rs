@@ -92,13 +92,13 @@ impl Rvm {
         self.basis == Basis::Kernel && (self.learns_kernel() || self.centres == CentreRule::Learned)
     }
 
-    /// Whether the data have a say in the kernel.
-    pub(super) fn learns_kernel(&self) -> bool {
+    /// Whether the kernel is learned from the data: which one of several, or its gamma.
+    pub fn learns_kernel(&self) -> bool {
         !self.kernels.is_empty() || self.kernel.learnt_rule().is_some()
     }
 
-    /// The kernels to choose among.
-    pub(super) fn to_try(&self) -> &[Kernel] {
+    /// The kernels to choose among: `kernels`, or `kernel` alone where these are empty.
+    pub fn to_try(&self) -> &[Kernel] {
         if self.kernels.is_empty() { std::slice::from_ref(&self.kernel) } else { &self.kernels }
     }
 }

@@ -430,7 +430,8 @@ impl<'a> Table<'a> {
         let Some(learnt) = learnt.filter(|_| !self.repairs.constant_target) else { return self };
         let most = 1.0 / (LEAST_NOISE_SHARE * learnt.hyper.log_noise.exp());
         let noise = self.noise.iter().map(|noise| noise.capped(most)).collect();
-        let table = match learnt.has_structure {
+        // Sums that are kept have a place for rows to come.
+        let table = match learnt.has_structure || rvm.keep_statistics {
             true => self,
             false => self.with_centres(rvm, kernel, Array2::zeros((0, self.rows.ncols()))),
         };

@@ -88,12 +88,12 @@ impl<'o, 'f> Watch<'o, 'f> {
 
     /// One line of the trace.
     fn tell(&mut self, problem: &Problem, log_evidence: f64, best: &Solution) {
-        let point = TracePoint {
-            log_evidence,
-            noise_std: problem.noise_std(&best.beta),
-            active: best.active.len(),
-            seconds: self.start.elapsed().as_secs_f64(),
-        };
+        self.tell_model(log_evidence, problem.noise_std(&best.beta), best.active.len());
+    }
+
+    /// One line of the trace, of a model of so many basis functions, the bias included.
+    pub fn tell_model(&mut self, log_evidence: f64, noise_std: Option<f64>, active: usize) {
+        let point = TracePoint { log_evidence, noise_std, active, seconds: self.start.elapsed().as_secs_f64() };
         // A search that has begun anew may still be below the best model.
         let before = self.trace.last().filter(|before| before.log_evidence > log_evidence);
         let point = before.map_or(point, |before| TracePoint { seconds: point.seconds, ..*before });

@@ -482,6 +482,7 @@ impl Svm {
             }),
             variance: Variance::Posterior,
             process: None,
+            labels: None,
             kept_rows: None,
             statistics: None,
         })

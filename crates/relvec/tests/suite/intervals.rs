@@ -32,7 +32,7 @@ fn new() -> Array2<f64> {
 }
 
 fn rvm(likelihood: Likelihood) -> Rvm {
-    Rvm { likelihood, kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::default() }
+    Rvm { likelihood, kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::tipping2001() }
 }
 
 fn student(noise_degrees: f64) -> Likelihood {

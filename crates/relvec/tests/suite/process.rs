@@ -134,7 +134,7 @@ fn all_rows_as_centres_are_the_dense_process() {
     let (x, bias) = (inputs(40, 2), true);
     let t = targets(&x, 0.2);
     for kernel in [rbf(1.5), Matern32 { gamma: 0.7.into() }.into()] {
-        let (model, report) = fit(&Rvm { residual: 1e-11, bias, ..process(kernel) }, &x, &t);
+        let (model, report) = fit(&Rvm { residual: Some(1e-11), bias, ..process(kernel) }, &x, &t);
         let fitted = report.process.unwrap();
         assert!(fitted.centres == 40 && model.relevance == (0..40).collect::<Vec<_>>(), "{fitted:?}");
         let (kernel, _) = centres(&model);
@@ -212,7 +212,7 @@ fn singular_kernel_matrices_need_no_jitter() {
     let near = concatenate![Axis(0), x, beside];
     let t = targets(&near, 0.1);
     for kernel in [rbf(1.0), rbf(1e-4), Linear {}.into()] {
-        let (model, report) = fit(&Rvm { residual: 1e-9, ..process(kernel.clone()) }, &near, &t);
+        let (model, report) = fit(&Rvm { residual: Some(1e-9), ..process(kernel.clone()) }, &near, &t);
         let found = model.predict(near.view()).unwrap();
         assert!(model.relevance.len() < 60 && report.repairs.jitter == 0.0, "{kernel:?}: {}", model.relevance.len());
         assert!(found.mean.iter().chain(&found.model_variance).all(|v| v.is_finite()));
@@ -377,7 +377,7 @@ fn units_and_order_do_not_matter() {
 fn covariance_and_draws_have_the_residual_of_the_prior() {
     let x = inputs(40, 1);
     let t = targets(&x, 0.3);
-    let (model, _) = fit(&Rvm { residual: 3.0, ..process(rbf(8.0)) }, &x, &t);
+    let (model, _) = fit(&Rvm { residual: Some(3.0), ..process(rbf(8.0)) }, &x, &t);
     let new = Array2::from_shape_vec((6, 1), vec![-3.5, -3.3, -0.4, 0.5, 0.5, 2.5]).unwrap();
     let (mean, covariance) = model.predict_covariance(new.view(), None).unwrap();
     let found = model.predict(new.view()).unwrap();
@@ -550,7 +550,7 @@ fn what_has_no_process_is_refused_by_name() {
     refused(&Rvm { inference: Variational::default().into(), ..rvm.clone() }, "inference = variational: ");
     refused(&Rvm { likelihood: StudentT::default().into(), ..rvm.clone() }, "likelihood = student_t: ");
     for residual in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let error = Rvm { residual, ..rvm.clone() }.check().unwrap_err();
+        let error = Rvm { residual: Some(residual), ..rvm.clone() }.check().unwrap_err();
         assert!(matches!(error, Error::Parameter { name, .. } if name == "residual"), "{residual}");
     }
     let mut sums = Statistics::new(&rbf(1.0), x.slice(s![..5, ..])).unwrap();

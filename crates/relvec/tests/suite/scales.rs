@@ -417,7 +417,7 @@ fn centres_are_moved_by_five_rows_for_each_number() {
 fn moved_centres_are_kept_only_if_the_evidence_rises() {
     let mut random = rand_pcg::Pcg64::seed_from_u64(3);
     let mut kept = vec![];
-    for rows in [30, 200, 31, 32, 33, 34, 35, 36, 37, 38] {
+    for rows in [30, 200, 31, 32, 12, 10, 8, 14] {
         let x = Array2::from_shape_fn((rows, 2), |_| random.random_range(-1.0..1.0));
         let t = Array1::from_shape_simple_fn(rows, || StandardNormal.sample(&mut random));
         let data = Data { x, truth: t.clone(), t, labels: vec![] };

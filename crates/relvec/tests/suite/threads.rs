@@ -55,6 +55,7 @@ fn public_types_are_send_and_sync() {
         KeptRows,
         KeptStatistics,
         Label,
+        LabelRegression,
         Landmarks,
         Laplacian,
         LeaveOneOut,

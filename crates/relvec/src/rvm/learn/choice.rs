@@ -7,6 +7,8 @@ use ndarray::{Array2, Axis};
 use super::dense::Hyper;
 use super::frame::{Frame, Moments};
 use super::kernel::{Learnt, Lesson};
+use super::label_kernel;
+use super::labels::Labels;
 use super::rows::DistinctRows;
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -19,7 +21,7 @@ use crate::rvm::landmarks::Landmarks;
 use crate::rvm::table::Table;
 
 /// Rows that a dense process is learnt from, at most: time grows with their cube.
-const ROWS: usize = 1000;
+pub(super) const ROWS: usize = 1000;
 /// Where memory is short, rows are halved while they are more than this; matrices of them that there are at a time.
 const LEAST_ROWS: usize = 100;
 const MATRICES: u64 = 4;
@@ -55,7 +57,8 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choi
     if !rvm.to_try().iter().all(Kernel::is_covariance) {
         return Ok(None);
     }
-    let places = Landmarks::any(table.rows.nrows(), affordable(table)?, rvm.seed);
+    let places = Landmarks::any(table.rows.nrows(), affordable(table, ROWS)?, rvm.seed);
+    let labels = rvm.regresses_labels(table)?.then(|| Labels::of(table, &places));
     let surrogate = Surrogate::of(table);
     let weights = table.sample_weights();
     let of = |v: &[f64]| -> Vec<f64> { places.iter().map(|n| v[*n]).collect() };
@@ -68,10 +71,15 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choi
     for kernel in rvm.to_try() {
         let own = if kernel.learnt_rule().is_some() { kernel.clone() } else { kernel.resolve(&table.data_scale())? };
         let own = if table.is_real() { own } else { own.with_one_width() };
-        let mut learnt = lesson.learn(&own, &Frame::new(&own, &moments, table.rows.view())?)?;
+        let frame = Frame::new(&own, &moments, table.rows.view())?;
+        let mut learnt = match &labels {
+            Some(labels) => label_kernel::learn(labels, &own, &frame, &table.interrupt)?,
+            None => lesson.learn(&own, &frame)?,
+        };
         // What some rows do not tell all may.
         learnt.has_structure |= places.len() < table.rows.nrows();
-        tried.push(trial(&learnt, &rows, &surrogate.scale));
+        // Labels have no unit, and their noise is 1.
+        tried.push(trial(&learnt, &rows, if labels.is_some() { &[1.0] } else { &surrogate.scale }));
         all_learnt.push(learnt);
         if table.interrupt.is_late() {
             break;
@@ -84,13 +92,13 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choi
     Ok(Some(Choice { learnt: all_learnt, search }))
 }
 
-/// Rows that a process is learnt from: as many as memory allows.
+/// Rows that a process is learnt from: `most`, or as many as memory allows.
 ///
 /// # Errors
 /// [`Error::Memory`](crate::Error::Memory) where there is room for next to none.
-fn affordable(table: &Table) -> Result<usize> {
+pub(super) fn affordable(table: &Table, most: usize) -> Result<usize> {
     let bytes = |rows: usize| 8 * MATRICES * (rows * rows) as u64;
-    let mut rows = ROWS.min(table.rows.nrows());
+    let mut rows = most.min(table.rows.nrows());
     while rows > LEAST_ROWS && table.taken + bytes(rows) > table.memory_limit {
         rows /= 2;
     }

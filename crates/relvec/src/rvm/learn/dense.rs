@@ -106,7 +106,7 @@ pub(in crate::rvm) fn kernel_matrix(kernel: &Kernel, x: ArrayView2<f64>) -> Arra
 }
 
 /// `scale` sum_ij w_ij dk(x_i, x_j)/dlog theta for each parameter of the kernel; `w`, [n, n], is symmetric and used up.
-fn kernel_gradient(kernel: &Kernel, x: ArrayView2<f64>, mut w: Array2<f64>, scale: f64) -> Vec<f64> {
+pub(super) fn kernel_gradient(kernel: &Kernel, x: ArrayView2<f64>, mut w: Array2<f64>, scale: f64) -> Vec<f64> {
     let tiles = w.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter();
     let parts: Vec<GradientSums> = tiles
         .zip(x.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter())

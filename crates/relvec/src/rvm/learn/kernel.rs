@@ -24,9 +24,9 @@ pub(super) const STEP: f64 = 2.0;
 /// Between these are the logs of the amplitude, of gamma (features of unit variance), and of the noise (targets of unit variance);
 /// other parameters are within this factor of where they began, in logs.
 pub(super) const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
-const GAMMA: (f64, f64) = (-18.0, 6.0);
+pub(super) const GAMMA: (f64, f64) = (-18.0, 6.0);
 pub(super) const NOISE: (f64, f64) = (-14.0, 2.0);
-const OTHERS: f64 = 4.0;
+pub(super) const OTHERS: f64 = 4.0;
 /// Noise to begin with, of targets of unit variance; the amplitude begins at 1.
 const FIRST_NOISE: f64 = 0.1;
 /// From where the gradient has led, each feature in turn is tried at these gammas if they are so many times its own, on so many
@@ -45,14 +45,14 @@ const WIDE_FROM: f64 = 60.0;
 const MARGIN: f64 = 1.0;
 const MARGIN_PER_FEATURE: f64 = 0.3;
 /// Nats by which a process must be above a constant with noise.
-const STRUCTURE: f64 = 0.5;
+pub(super) const STRUCTURE: f64 = 0.5;
 /// Standard deviation of the logs of parameters other than gamma, about where they began.
-const OTHERS_SD: f64 = 2.0;
+pub(super) const OTHERS_SD: f64 = 2.0;
 /// A kernel is floored here for a sparse search: sum_d gamma_d (x_d - x'_d)^2 of two rows is at least this in the mean.
 /// Columns of wider ones are next to constant, and the search would leave out all of them.
 const LEAST_DISTANCE: f64 = 0.02;
 /// Mean absolute difference of two normal numbers in their standard deviation, 2 / sqrt(pi).
-const MEAN_DIFFERENCE: f64 = 1.128_379_167_095_512_6;
+const MEAN_DIFFERENCE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
 /// Means and standard deviations of the logs.
 #[derive(Debug, Clone, Copy)]
@@ -317,7 +317,7 @@ impl<'a> Hill<'a> {
 /// Where gamma begins, in units of the features' spread, and the mean and standard deviation of its log.
 ///
 /// gamma = 1 / (2 l^2) for squared differences, 1 / l for absolute ones; products are of the size of the number of features.
-fn gamma_prior(kernel: &Kernel, features: usize, length_sd: f64) -> (f64, (f64, f64)) {
+pub(super) fn gamma_prior(kernel: &Kernel, features: usize, length_sd: f64) -> (f64, (f64, f64)) {
     let d = features as f64;
     let root2 = 2f64.sqrt();
     match kernel.form() {
@@ -328,7 +328,7 @@ fn gamma_prior(kernel: &Kernel, features: usize, length_sd: f64) -> (f64, (f64, 
 }
 
 /// Mean of k(x, x) over rows `x`, [n, D].
-fn mean_diagonal(kernel: &Kernel, x: &Array2<f64>) -> f64 {
+pub(super) fn mean_diagonal(kernel: &Kernel, x: &Array2<f64>) -> f64 {
     if kernel.is_local() {
         return 1.0;
     }

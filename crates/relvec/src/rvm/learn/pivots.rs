@@ -102,12 +102,17 @@ impl<'a> Pivots<'a> {
 
     /// The point of the largest residual, the first of equals, that the centres do not span.
     fn largest(&self, among: &[usize]) -> Option<usize> {
-        let open = among.iter().copied().filter(|p| self.residual[*p] > SPANNED * self.diagonal[*p]);
+        let open = among.iter().copied().filter(|p| !self.spans(*p));
         open.fold(None, |best: Option<usize>, p| best.filter(|b| self.residual[*b] >= self.residual[p]).or(Some(p)))
     }
 
-    /// Makes a point a centre, unless rounding alone had made its residual positive.
-    fn add(&mut self, point: usize) {
+    /// Whether the centres span a point.
+    pub fn spans(&self, point: usize) -> bool {
+        !(self.residual[point] > SPANNED * self.diagonal[point])
+    }
+
+    /// Makes a point a centre, unless rounding alone had made its residual positive; whether it did.
+    pub fn add(&mut self, point: usize) -> bool {
         let n = self.residual.len();
         let mut row = Array2::zeros((1, n));
         (self.at_points)(self.points.select(Axis(0), &[point]).view(), row.view_mut());
@@ -118,7 +123,7 @@ impl<'a> Pivots<'a> {
         let pivot = row[point];
         if !(pivot > SPANNED * self.diagonal[point]) {
             self.residual[point] = 0.0;
-            return;
+            return false;
         }
         let root = pivot.sqrt();
         row.iter_mut().for_each(|v| *v /= root);
@@ -128,6 +133,7 @@ impl<'a> Pivots<'a> {
         self.residual[point] = 0.0;
         self.features.extend(row);
         self.centres.push(point);
+        true
     }
 }
 

@@ -1,0 +1,140 @@
+//! Kernels of tables read in blocks, which are learned from a sample of the rows.
+
+use relvec::{Kernel, Model};
+
+use super::stream::{model, needed, text};
+use super::support::{Folder, class_table, regression_rows, regression_table, three_classes};
+
+const NAMES: [&str; 3] = ["a", "b", "y"];
+
+fn kernel(model: &Model) -> &Kernel {
+    model.kernel().expect("the model has a kernel")
+}
+
+fn gammas(model: &Model) -> Vec<f64> {
+    kernel(model).parameters().into_iter().map(|(_, value)| value).collect()
+}
+
+#[track_caller]
+fn close(a: &[f64], b: &[f64], tolerance: f64) {
+    assert_eq!(a.len(), b.len());
+    assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() <= tolerance * b.abs()), "{a:?} and {b:?}");
+}
+
+#[test]
+fn without_a_gamma_it_is_learned_from_a_sample() {
+    let folder = Folder::with("d.csv", text(NAMES, &regression_rows(3000)));
+    for options in ["--dictionary 30", "--landmarks z.csv"] {
+        let folder = Folder::with("d.csv", folder.read("d.csv")).add("z.csv", text(NAMES, &regression_rows(30)));
+        let run = folder.ok(&format!("fit d.csv --target y {options} --stream -o m.json"));
+        assert!(run.stderr.contains("note: the kernel is learned from 1000 of 3000 rows"), "{options}: {}", run.stderr);
+        // The sine of one feature is narrower than the straight line of the other; noise has variance 1 / 300.
+        let fitted = model(&folder, "m.json");
+        let gammas = gammas(&fitted);
+        assert!(gammas.len() == 2 && gammas[0] > 2.0 * gammas[1], "{options}: {gammas:?}");
+        assert!(fitted.noise_variance().unwrap() < 2.0 / 300.0, "{options}: {:?}", fitted.noise_variance());
+    }
+}
+
+#[test]
+fn a_table_too_large_for_memory_has_its_kernel_learned() {
+    let folder = Folder::with("d.csv", text(NAMES, &regression_rows(30_000)));
+    let line = "fit d.csv --target y --task regress --dictionary 20 --set memory_limit=15000000 -o m.json";
+    let run = folder.ok(line);
+    assert!(run.stderr.contains("read in blocks") && run.stderr.contains("the kernel is learned from"), "{}", run.stderr);
+}
+
+#[test]
+fn rules_and_lists_are_learned_too() {
+    let folder = Folder::with("d.csv", text(NAMES, &regression_rows(400)));
+    let fit = |options: &str| {
+        let run = folder.ok(&format!("fit d.csv --target y --dictionary 30 --stream {options} -o m.json"));
+        (model(&folder, "m.json"), run.stderr)
+    };
+    let (one, _) = fit("--gamma evidence-one");
+    // Features are standardised, so that one width is nearly one number.
+    close(&gammas(&one)[..1], &gammas(&one)[1..], 1e-9);
+    let (each, _) = fit("--gamma evidence-ard");
+    assert!(gammas(&each)[0] > 2.0 * gammas(&each)[1]);
+    let (chosen, _) = fit("--kernel auto");
+    assert!(["rbf", "matern52", "matern32"].contains(&kernel(&chosen).name()));
+    let (given, stderr) = fit("--gamma 0.7");
+    assert!(gammas(&given) == [0.7] && !stderr.contains("learned from"), "{stderr}");
+}
+
+#[test]
+fn a_weight_of_two_is_a_row_twice() {
+    let rows = regression_rows(150);
+    let weight = |i: usize| if i % 3 == 0 { 2 } else { 1 };
+    let weighted: String = rows.iter().enumerate().map(|(i, [a, b, y])| format!("{a},{b},{y},{}\n", weight(i))).collect();
+    let twice: Vec<[f64; 3]> = rows.iter().enumerate().flat_map(|(i, row)| vec![*row; weight(i)]).collect();
+    let folder = Folder::with("w.csv", format!("a,b,y,w\n{weighted}")).add("d.csv", text(NAMES, &twice));
+    folder.ok("fit w.csv --target y --weights w --dictionary 20 --stream -o w.json");
+    folder.ok("fit d.csv --target y --dictionary 20 --stream -o d.json");
+    close(&gammas(&model(&folder, "w.json")), &gammas(&model(&folder, "d.json")), 1e-5);
+}
+
+#[test]
+fn known_noise_is_taken_into_account() {
+    let rows: String = regression_rows(300).iter().map(|[a, b, y]| format!("{a},{b},{y},0.0033\n")).collect();
+    let folder = Folder::with("d.csv", format!("a,b,y,s\n{rows}"));
+    let run = folder.ok("fit d.csv --target y --noise-variance s --dictionary 20 --stream -o m.json");
+    assert!(run.stderr.contains("learned from 300 of 300 rows"), "{}", run.stderr);
+    // Noise as large as the targets leaves no small structure to be seen.
+    let coarse: String = regression_rows(300).iter().map(|[a, b, y]| format!("{a},{b},{y},30\n")).collect();
+    let coarse = Folder::with("d.csv", format!("a,b,y,s\n{coarse}"));
+    coarse.ok("fit d.csv --target y --noise-variance s --dictionary 20 --stream -o m.json");
+    assert!(gammas(&model(&coarse, "m.json")) != gammas(&model(&folder, "m.json")));
+}
+
+#[test]
+fn classes_have_their_kernel_learned_from_their_labels() {
+    let folder = Folder::with("two.csv", class_table(1500)).add("three.csv", three_classes(1500, ["u", "v", "w"]));
+    for table in ["two", "three"] {
+        let line = format!("{table}.csv --target kind --dictionary 40 --stream -o {table}.json");
+        let run = folder.ok(&format!("fit {line}"));
+        assert!(run.stderr.contains("note: the kernel is learned from 1000 of 1500 rows"), "{table}: {}", run.stderr);
+        let gammas = gammas(&model(&folder, &format!("{table}.json")));
+        // One width, of features that are standardised by all rows.
+        close(&gammas[..1], &gammas[1..], 0.2);
+        let learned = model(&folder, &format!("{table}.json")).log_evidence.unwrap();
+        folder.ok(&format!("fit {line} --gamma 20"));
+        let narrow = model(&folder, &format!("{table}.json")).log_evidence.unwrap();
+        assert!(learned > narrow + 10.0, "{table}: {learned} and {narrow}");
+    }
+}
+
+#[test]
+fn a_kernel_that_is_no_covariance_has_the_gamma_of_the_scale() {
+    let folder = Folder::with("d.csv", text(NAMES, &regression_rows(200)));
+    let line = "fit d.csv --target y --kernel sigmoid --dictionary 20 --stream -o m.json";
+    let run = folder.ok(line);
+    for fragment in ["the kernel sigmoid is the covariance of no process", "1 / (features x variance)", "--gamma"] {
+        assert!(run.stderr.contains(fragment), "{}", run.stderr);
+    }
+    let fallback = gammas(&model(&folder, "m.json"));
+    folder.ok(&format!("{line} --gamma scale"));
+    assert_eq!(gammas(&model(&folder, "m.json")), fallback);
+}
+
+#[test]
+fn a_checkpoint_keeps_the_kernel_that_was_learned() {
+    let folder = Folder::with("d.csv", regression_table(400, ","));
+    let line = "fit d.csv --target y --dictionary 20 --checkpoint c";
+    folder.ok(&format!("{line} -o first.json"));
+    let run = folder.ok(&format!("{line} -o second.json"));
+    assert!(run.stderr.contains("going on after row 400 of 400") && !run.stderr.contains("learned from"), "{}", run.stderr);
+    assert!(folder.read("first.json") == folder.read("second.json"));
+    for (options, fragment) in [("--kernel matern52", "kernel"), ("--gamma scale", "kernel"), ("--set seed=3", "seed")] {
+        folder.fails(1, &format!("{line} {options} -o third.json"), &["other parameters", fragment]);
+    }
+}
+
+#[test]
+fn the_least_memory_that_an_error_names_is_enough_to_learn_the_kernel() {
+    let folder = Folder::with("d.csv", regression_table(500, ","));
+    let line = "fit d.csv --target y --stream --dictionary 20 -o m.json --set memory_limit";
+    let run = folder.run(&format!("{line}=100000"));
+    assert_eq!(run.code, 1);
+    folder.ok(&format!("{line}={}", needed(&run.stderr)));
+}

@@ -1,0 +1,355 @@
+//! Regression on the labels of classes under a process prior, judged by the classes of rows left out, (M80) to (M83).
+//!
+//! Rows of equal inputs are one group g: weight n_gk of class k, c_g = sum_k n_gk, N = sum_g c_g. The targets are the shares
+//! T_gk = n_gk / c_g. Amplitude and noise count by their ratio rho alone; the constant has a flat prior:
+//!
+//! ```text
+//! S = rho K + diag(1 / c)    q = inv(S) 1    P = inv(S) - q q' / (1'q)    alpha = P T
+//! fit = T - alpha / c        h_g = 1 / c_g - P_gg / c_g^2
+//! ```
+//!
+//! Without one unit of the weight of class k in group g, or without all of it if it is less, the mean at the group is
+//!
+//! ```text
+//! A_gk = e_k - (e_k - fit_g) / (1 - u_gk h_g)    u_gk = min(n_gk, 1)
+//! ```
+//!
+//! which is exact. A kernel, rho and a temperature theta >= 0 are as good as the log probability
+//!
+//! ```text
+//! v = sum n_gk Y_k'log softmax(theta A_gk)    Y_k = (1 - e) e_k + e / C    e = 1 / (N + 1)
+//! ```
+//!
+//! of these observations, where e stands for one further row whose class is unknown: without it theta is infinite if the left-out
+//! means separate the classes.
+
+use ndarray::{Array2, ArrayView2, Axis};
+
+use super::dense::{kernel_gradient, kernel_matrix};
+use super::link;
+use super::rows::DistinctRows;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::linalg::{self, Cholesky};
+use crate::rvm::table::Table;
+
+/// 1 - u h is at least this: the variance of a left-out observation is at most 1e12 of its noise. The difference has no digits
+/// below; a larger bound would change the left-out means of groups that determine themselves (rho = 1e6).
+const LEAST_LEFT: f64 = 1e-12;
+
+/// An observation: some weight of a class in a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub group: usize,
+    pub class: usize,
+    /// n_gk, > 0.
+    pub weight: f64,
+}
+
+/// The labels of rows of different inputs.
+#[derive(Debug, Clone)]
+pub(in crate::rvm) struct Labels {
+    /// The groups; their targets are T, [n, C], their weights c.
+    pub rows: DistinctRows,
+    pub(super) seen: Vec<Seen>,
+    /// e.
+    unknown: f64,
+    /// Log probability of the observations by the frequencies of the classes.
+    pub null: f64,
+}
+
+/// Label regression on all groups.
+pub(super) struct Dense {
+    /// P, [n, n].
+    p: Array2<f64>,
+    /// [n, C].
+    pub alpha: Array2<f64>,
+    /// The mean of each group, the constant included, [n, C].
+    fit: Array2<f64>,
+    /// `[n]`.
+    h: Vec<f64>,
+}
+
+/// How probable the classes of left-out observations are.
+pub(super) struct Score {
+    /// v at the best theta.
+    pub value: f64,
+    pub theta: f64,
+    /// A, [S, C].
+    pub means: Array2<f64>,
+    pub dense: Dense,
+    /// softmax(theta A), [S, C].
+    probabilities: Array2<f64>,
+}
+
+/// Derivatives of [`Score::value`].
+pub(super) struct Slopes {
+    /// By log rho.
+    pub by_ratio: f64,
+    /// By the logs of the kernel's parameters.
+    pub by_parameters: Vec<f64>,
+}
+
+impl Seen {
+    /// u, and 1 - u h.
+    fn left(&self, dense: &Dense) -> (f64, f64) {
+        let u = self.weight.min(1.0);
+        (u, (1.0 - u * dense.h[self.group]).max(LEAST_LEFT))
+    }
+}
+
+impl Labels {
+    /// Of rows `x`, [N, D], equal ones side by side, of classes `[N]` among `classes`, with weights > 0, `[N]`.
+    pub fn new(x: ArrayView2<f64>, class: &[usize], classes: usize, weights: &[f64]) -> Labels {
+        let t = Array2::from_shape_fn((class.len(), classes), |(n, k)| f64::from(u8::from(class[n] == k)));
+        let rows = DistinctRows::new(x, t.view(), weights, &vec![1.0; class.len()]);
+        let mut seen = vec![];
+        for ((group, class), share) in rows.t.indexed_iter().filter(|(_, share)| **share > 0.0) {
+            seen.push(Seen { group, class, weight: share * rows.weights[group] });
+        }
+        let mut frequencies = vec![0.0; classes];
+        seen.iter().for_each(|seen| frequencies[seen.class] += seen.weight);
+        let null = seen.iter().map(|seen| seen.weight * (frequencies[seen.class] / rows.count).ln()).sum();
+        let unknown = 1.0 / (rows.count + 1.0);
+        Labels { rows, seen, unknown, null }
+    }
+
+    /// Of some rows of a table of classes (ascending places).
+    pub fn of(table: &Table, some: &[usize]) -> Labels {
+        let x = table.rows.select(Axis(0), some);
+        let class: Vec<usize> = some.iter().map(|n| table.targets[*n] as usize).collect();
+        let weights: Vec<f64> = some.iter().map(|n| table.weights[*n]).collect();
+        Labels::new(x.view(), &class, table.outputs + 1, &weights)
+    }
+
+    /// The same labels of rows with other inputs, [n, D'].
+    pub fn with_inputs(&self, x: Array2<f64>) -> Labels {
+        Labels { rows: self.rows.with_inputs(x), ..self.clone() }
+    }
+
+    /// C.
+    pub fn classes(&self) -> usize {
+        self.rows.t.ncols()
+    }
+
+    /// Y of an observed class, at class k.
+    pub(super) fn target(&self, observed: usize, k: usize) -> f64 {
+        let own = if observed == k { 1.0 - self.unknown } else { 0.0 };
+        own + self.unknown / self.classes() as f64
+    }
+
+    /// `None` where S has no Cholesky factor in 64-bit numbers.
+    pub(super) fn dense(&self, kernel: &Kernel, log_ratio: f64) -> Result<Option<Dense>> {
+        let (ratio, c, t) = (log_ratio.exp(), &self.rows.weights, &self.rows.t);
+        let mut s = kernel_matrix(kernel, self.rows.x.view());
+        s.mapv_inplace(|k| ratio * k);
+        s.diag_mut().iter_mut().zip(c).for_each(|(v, c)| *v += 1.0 / c);
+        let factor = match Cholesky::new(s, 0.0) {
+            Ok(factor) => factor,
+            Err(Error::Singular { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut p = linalg::gram_of_lower(factor.inverse().view());
+        let q = p.sum_axis(Axis(1));
+        let total = q.sum();
+        if !(total.is_finite() && total > 0.0) {
+            return Ok(None);
+        }
+        for (mut row, own) in p.outer_iter_mut().zip(&q) {
+            row.scaled_add(-own / total, &q);
+        }
+        let alpha = linalg::times(p.view(), t.view());
+        let mut fit = t.clone();
+        fit.outer_iter_mut().zip(alpha.outer_iter()).zip(c).for_each(|((mut fit, alpha), c)| fit.scaled_add(-1.0 / c, &alpha));
+        let h = p.diag().iter().zip(c).map(|(p, c)| 1.0 / c - p / (c * c)).collect();
+        Ok(Some(Dense { p, alpha, fit, h }))
+    }
+
+    /// A, [S, C].
+    pub(super) fn left_out(&self, dense: &Dense) -> Array2<f64> {
+        let mut out = Array2::zeros((self.seen.len(), self.classes()));
+        for (seen, mut row) in self.seen.iter().zip(out.outer_iter_mut()) {
+            let (_, left) = seen.left(dense);
+            for (k, (out, fit)) in row.iter_mut().zip(dense.fit.row(seen.group)).enumerate() {
+                let own = f64::from(u8::from(k == seen.class));
+                *out = own - (own - fit) / left;
+            }
+        }
+        out
+    }
+
+    /// At a kernel, every parameter a number, and rho; `None` where there is no value.
+    pub(super) fn score(&self, kernel: &Kernel, log_ratio: f64) -> Result<Option<Score>> {
+        let Some(dense) = self.dense(kernel, log_ratio)? else { return Ok(None) };
+        let means = self.left_out(&dense);
+        if !means.iter().all(|v| v.is_finite()) {
+            return Ok(None);
+        }
+        let (theta, value, probabilities) = link::temperature(self, means.view());
+        Ok(Some(Score { value, theta, means, dense, probabilities }))
+    }
+
+    /// Derivatives of a score of this kernel and rho, theta held, which is at its best; those by the kernel's parameters are left
+    /// out (empty) unless `with_kernel`.
+    ///
+    /// (M83), with the derivatives f of v by h over c^2 and eta by fit over -c: dv/dS = P diag(f) P - P eta alpha', made symmetric.
+    pub(super) fn slopes(&self, score: &Score, kernel: &Kernel, log_ratio: f64, with_kernel: bool) -> Slopes {
+        let (c, Dense { p, alpha, fit, .. }) = (&self.rows.weights, &score.dense);
+        let mut eta = Array2::zeros(fit.dim());
+        let mut f = vec![0.0; c.len()];
+        for ((seen, means), probabilities) in self.seen.iter().zip(score.means.outer_iter()).zip(score.probabilities.outer_iter())
+        {
+            let (u, left) = seen.left(&score.dense);
+            for k in 0..self.classes() {
+                let by_mean = score.theta * seen.weight * (self.target(seen.class, k) - probabilities[k]);
+                let own = f64::from(u8::from(k == seen.class));
+                eta[[seen.group, k]] -= by_mean / (left * c[seen.group]);
+                // e - fit = (e - A) left.
+                f[seen.group] -= by_mean * (own - means[k]) * u / (left * c[seen.group] * c[seen.group]);
+            }
+        }
+        let p_eta = linalg::times(p.view(), eta.view());
+        // P rho K P = P - P diag(1 / c) P.
+        let own = |g: usize| p[[g, g]] - p.row(g).iter().zip(c).map(|(p, c)| p * p / c).sum::<f64>();
+        let mut by_ratio: f64 = f.iter().enumerate().map(|(g, f)| f * own(g)).sum();
+        for (((eta, p_eta), alpha), c) in eta.outer_iter().zip(p_eta.outer_iter()).zip(alpha.outer_iter()).zip(c) {
+            by_ratio -= eta.dot(&alpha) - p_eta.dot(&alpha) / c;
+        }
+        let by_parameters = match with_kernel {
+            false => vec![],
+            true => {
+                let mut scaled = p.clone();
+                scaled.columns_mut().into_iter().zip(&f).for_each(|(mut column, f)| column *= *f);
+                let mut m = linalg::times(scaled.view(), p.view());
+                linalg::product(true, -0.5, p_eta.view(), alpha.t(), m.view_mut());
+                linalg::product(true, -0.5, alpha.view(), p_eta.t(), m.view_mut());
+                kernel_gradient(kernel, self.rows.x.view(), m, log_ratio.exp())
+            }
+        };
+        Slopes { by_ratio, by_parameters }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Gamma;
+
+    fn wave(i: usize, k: usize) -> f64 {
+        (0.618_033_988_75 * (i * (k + 1) + 7 * k) as f64).fract()
+    }
+
+    /// `n` rows of two features, the last four those before them once more, in their order.
+    fn rows(n: usize, classes: usize) -> (Array2<f64>, Vec<usize>) {
+        let group = |i: usize| if i >= n - 4 { i - 4 } else { i };
+        let mut order: Vec<usize> = (0..n).collect();
+        order.sort_by_key(|i| group(*i));
+        let x = Array2::from_shape_fn((n, 2), |(i, d)| 2.0 * wave(group(order[i]), d) - 1.0);
+        let class = order.iter().map(|i| ((wave(*i, 0) * 3.0 + wave(*i, 5)) * classes as f64 / 4.01) as usize).collect();
+        (x, class)
+    }
+
+    fn kernels() -> Vec<Kernel> {
+        let all = Kernel::NAMES.iter().filter(|name| **name != "sigmoid").map(|name| Kernel::from_name(name).unwrap());
+        let each = |k: Kernel| [Gamma::Value(0.4), vec![0.3, 0.8].into()].map(|gamma| k.with_gamma(gamma));
+        all.flat_map(each).collect()
+    }
+
+    #[test]
+    fn slopes_are_those_of_differences() {
+        for (classes, scale) in [(2, 1.0), (4, 1.0), (3, 0.3)] {
+            let (x, class) = rows(40, classes);
+            let weights: Vec<f64> = (0..40).map(|i| scale * (0.2 + 2.0 * wave(i, 3))).collect();
+            let labels = Labels::new(x.view(), &class, classes, &weights);
+            assert!(labels.rows.len() == 36 && labels.seen.len() > 36);
+            for kernel in kernels() {
+                let logs: Vec<f64> = kernel.parameters().iter().map(|(_, v)| v.ln()).collect();
+                let at = |k: Option<usize>, h: f64, log_ratio: f64| {
+                    let values: Vec<f64> =
+                        logs.iter().enumerate().map(|(j, v)| (v + if Some(j) == k { h } else { 0.0 }).exp()).collect();
+                    labels.score(&kernel.with_parameters(&values), log_ratio).unwrap().unwrap()
+                };
+                let exact = at(None, 0.0, 1.5);
+                assert!(exact.theta > 0.0, "{kernel:?}");
+                let slopes = labels.slopes(&exact, &kernel, 1.5, true);
+                let h = 1e-5;
+                let close = |got: f64, ends: [Score; 2]| {
+                    let expected = (ends[1].value - ends[0].value) / (2.0 * h);
+                    assert!((got - expected).abs() < 2e-5 * (1.0 + expected.abs()), "{kernel:?}: {got} instead of {expected}");
+                };
+                close(slopes.by_ratio, [-h, h].map(|h| at(None, 0.0, 1.5 + h)));
+                assert_eq!(slopes.by_parameters.len(), logs.len());
+                for (k, got) in slopes.by_parameters.iter().enumerate() {
+                    close(*got, [-h, h].map(|h| at(Some(k), h, 1.5)));
+                }
+                assert!(labels.slopes(&exact, &kernel, 1.5, false).by_parameters.is_empty());
+            }
+        }
+    }
+
+    /// Means of a regression with one unit of weight less, at the input of that: solved anew, with the constant as one more unknown.
+    #[test]
+    fn left_out_means_are_those_of_refits() {
+        let (x, class) = rows(24, 3);
+        for (log_ratio, whole) in [(1.0, true), (6.0, true), (2.0, false)] {
+            let weights: Vec<f64> = (0..24).map(|i| if whole { (1 + i % 3) as f64 } else { 0.1 + 0.4 * wave(i, 3) }).collect();
+            let labels = Labels::new(x.view(), &class, 3, &weights);
+            let kernel = Kernel::from_name("rbf").unwrap().with_gamma(0.7.into());
+            let means = labels.left_out(&labels.dense(&kernel, log_ratio).unwrap().unwrap());
+            let k = kernel_matrix(&kernel, labels.rows.x.view()) * f64::exp(log_ratio);
+            for (s, seen) in labels.seen.iter().enumerate() {
+                let share = |g: usize, k: usize| labels.rows.t[[g, k]] * labels.rows.weights[g];
+                let mut left = Array2::from_shape_fn(labels.rows.t.dim(), |(g, k)| share(g, k));
+                let taken = seen.weight.min(1.0);
+                left[[seen.group, seen.class]] -= taken;
+                let c = left.sum_axis(Axis(1));
+                let kept: Vec<usize> = (0..c.len()).filter(|g| c[*g] > 1e-9).collect();
+                let n = kept.len();
+                let system = Array2::from_shape_fn((n + 1, n + 1), |(i, j)| match (i == n, j == n) {
+                    (true, true) => 0.0,
+                    (true, _) | (_, true) => 1.0,
+                    _ => k[[kept[i], kept[j]]] + if i == j { 1.0 / c[kept[i]] } else { 0.0 },
+                });
+                let t = Array2::from_shape_fn((n + 1, 3), |(i, k)| if i == n { 0.0 } else { left[[kept[i], k]] / c[kept[i]] });
+                let solved = solve(system, t);
+                for class in 0..3 {
+                    let of_rows: f64 = (0..n).map(|i| k[[seen.group, kept[i]]] * solved[[i, class]]).sum();
+                    let expected = of_rows + solved[[n, class]];
+                    let got = means[[s, class]];
+                    assert!((got - expected).abs() < 1e-10, "{seen:?}, class {class}: {got} instead of {expected}");
+                }
+            }
+        }
+    }
+
+    /// Gaussian elimination with pivots.
+    fn solve(mut a: Array2<f64>, mut b: Array2<f64>) -> Array2<f64> {
+        let n = a.nrows();
+        for i in 0..n {
+            let pivot = (i..n).max_by(|p, q| a[[*p, i]].abs().total_cmp(&a[[*q, i]].abs())).unwrap();
+            (0..n).for_each(|j| a.swap([i, j], [pivot, j]));
+            (0..b.ncols()).for_each(|j| b.swap([i, j], [pivot, j]));
+            for p in (0..n).filter(|p| *p != i) {
+                let share = a[[p, i]] / a[[i, i]];
+                let (own, own_b) = (a.row(i).to_owned(), b.row(i).to_owned());
+                a.row_mut(p).scaled_add(-share, &own);
+                b.row_mut(p).scaled_add(-share, &own_b);
+            }
+        }
+        Array2::from_shape_fn(b.dim(), |(i, k)| b[[i, k]] / a[[i, i]])
+    }
+
+    #[test]
+    fn weights_are_repetitions() {
+        let (x, class) = rows(20, 3);
+        let weights: Vec<f64> = (0..20).map(|i| (1 + i % 3) as f64).collect();
+        let repeated: Vec<usize> = (0..20).flat_map(|i| vec![i; 1 + i % 3]).collect();
+        let one = Labels::new(x.view(), &class, 3, &weights);
+        let of_repeated: Vec<usize> = repeated.iter().map(|i| class[*i]).collect();
+        let other = Labels::new(x.select(Axis(0), &repeated).view(), &of_repeated, 3, &vec![1.0; repeated.len()]);
+        let kernel = Kernel::from_name("matern32").unwrap().with_gamma(0.7.into());
+        let score = |labels: &Labels| labels.score(&kernel, 2.0).unwrap().unwrap().value;
+        assert!((score(&one) - score(&other)).abs() < 1e-11 * score(&one).abs());
+        assert!((one.null - other.null).abs() < 1e-12 * one.null.abs());
+    }
+}

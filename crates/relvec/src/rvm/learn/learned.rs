@@ -1,0 +1,115 @@
+//! The kernel alone: what a dense process learns of it, without a fit.
+
+use std::time::Instant;
+
+use ndarray::ArrayView2;
+use serde::{Deserialize, Serialize};
+
+use super::choice::{self, Choice};
+use crate::design::Basis;
+use crate::error::{Error, Result, require};
+use crate::kernel::Kernel;
+use crate::report::Interrupt;
+use crate::rvm::Rvm;
+use crate::rvm::landmarks::Dictionary;
+use crate::rvm::table::Table;
+use crate::targets::Targets;
+
+/// A kernel learned from rows by a dense Gaussian process, a * kernel + constant + noise, (M67) to (M69).
+///
+/// Inputs are in the user's units. The targets of the process are: real targets, in the user's units; of counts
+/// log((count + 1/2) / exposure); of K classes the labels 0 and 1 of each class (of two classes those of the second).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LearnedKernel {
+    /// The kernel of the highest posterior density, (M68); every parameter is a number, in the user's units of the features.
+    pub kernel: Kernel,
+    /// The same kernel, its gamma raised where the kernel is too wide for a sparse search, see (M69): what a fit searches with.
+    pub search_kernel: Kernel,
+    /// a of (M67), the prior variance of a function where the kernel is 1, in squared units of the targets, `[R]`: of each
+    /// output, or of each class (one number for two classes).
+    pub amplitude: Vec<f64>,
+    /// s2 of (M67), in squared units of the targets, `[R]`. Where the noise variance of each row is known, their geometric mean;
+    /// of counts, that of a row is s2 / (count + 1/2).
+    pub noise_variance: Vec<f64>,
+    /// log p(t) of (M67), in nats, of the rows that were learned from, all outputs together.
+    pub log_evidence: f64,
+    /// Nats by which the process exceeds a constant with noise: the log posterior density less the log evidence of the constant,
+    /// (M69). Minus infinity where no feature varies.
+    pub gain: f64,
+    /// Whether a fit goes on from here: the gain is at least 1/2, or there are rows that were not learned from.
+    pub has_structure: bool,
+    /// Whether gamma is learned for each feature; else one in units of their spread, or gamma was given.
+    pub per_feature: bool,
+    /// Rows that were learned from, at most 1,000, equal ones counted once for each.
+    pub rows: usize,
+}
+
+impl Rvm {
+    /// Learns the kernel alone, by a dense process on at most 1,000 rows drawn at random; no model is fitted.
+    ///
+    /// `x`: rows, [N, D]; `targets`: `[N]`, or several outputs. Of the parameters those count that describe the kernels, the bias,
+    /// the likelihood, the seed, and the limits of time, memory and threads. A gamma that is not to be learned stays as it is.
+    /// A fit to at most 3,000 rows learns the same kernel. Under Student-t noise a fit reweights the rows before it learns; here
+    /// outliers keep their full weight.
+    ///
+    /// ```
+    /// use ndarray::{Array1, Array2};
+    /// use relvec::{Rvm, Targets};
+    ///
+    /// let x = Array2::from_shape_fn((60, 1), |(i, _)| -10.0 + i as f64 / 3.0);
+    /// let t: Array1<f64> = x.column(0).mapv(f64::sin);
+    /// let learned = Rvm::default().learn_kernel(x.view(), &Targets::real(t.view()))?;
+    /// assert!(learned.has_structure && learned.gain > 100.0);
+    /// # Ok::<(), relvec::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a kernel that is the covariance of no process (sigmoid) and for [`Basis::Given`]; parameters out
+    /// of range, shapes that do not fit, values that are not finite, too few rows, too little memory.
+    pub fn learn_kernel(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<LearnedKernel> {
+        self.learn_kernel_interruptible(x, targets, &Interrupt::default())
+    }
+
+    /// As [`Rvm::learn_kernel`]; another thread may end it by `interrupt`.
+    ///
+    /// # Errors
+    /// As [`Rvm::learn_kernel`]; and [`Error::Interrupted`].
+    pub fn learn_kernel_interruptible(
+        &self,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        interrupt: &Interrupt,
+    ) -> Result<LearnedKernel> {
+        self.check()?;
+        let expected = "kernel: of given columns there is no kernel to learn";
+        require(self.basis == Basis::Kernel, || "basis".into(), "given", expected)?;
+        if let Some(kernel) = self.to_try().iter().find(|kernel| !kernel.is_covariance()) {
+            let expected = "a kernel that is the covariance of a process: not sigmoid, nor poly with coef0 < 0".into();
+            return Err(Error::Parameter { name: "kernel".into(), found: kernel.name().into(), expected });
+        }
+        let own = if self.several(targets)?.is_some() { self.joint() } else { self.clone() };
+        // The rows of the table do not depend on candidates, and without any they take the least memory.
+        let plain = Rvm { dictionary: Dictionary::Size(1), ..own.without_dictionary().with_stand_in() };
+        self.pool()?.install(|| {
+            let interrupt = interrupt.for_one_fit(self.deadline(Instant::now()));
+            let table = Table::new(&plain, x, targets, &interrupt)?;
+            let Some(Choice { mut learnt, search }) = choice::by_process(&own, &table)? else {
+                unreachable!("kernels that are no covariance have been refused");
+            };
+            let (learnt, trial) = (learnt.swap_remove(search.chosen), &search.tried[search.chosen]);
+            let process = trial.process.as_ref().expect("every trial is that of a process");
+            Ok(LearnedKernel {
+                kernel: learnt.kernel,
+                search_kernel: learnt.for_search,
+                amplitude: process.amplitude.clone(),
+                noise_variance: process.noise_variance.clone(),
+                log_evidence: trial.log_evidence,
+                gain: process.gain,
+                has_structure: learnt.has_structure,
+                per_feature: learnt.per_feature,
+                rows: search.rows,
+            })
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! Kernels learned without a fit.
+
+use ndarray::{Array1, Array2, Axis, concatenate};
+use relvec::*;
+
+use crate::support::close;
+
+/// Numbers without order from 0 to 1.
+fn wave(i: usize, k: usize) -> f64 {
+    (0.618_033_988_75 * (i * (k + 1) + 11 * k + 1) as f64 + 0.37 * (i as f64).sin()).fract().abs()
+}
+
+fn inputs(n: usize, d: usize) -> Array2<f64> {
+    Array2::from_shape_fn((n, d), |(i, k)| 4.0 * wave(i, k) - 2.0)
+}
+
+fn noise(n: usize) -> Array1<f64> {
+    (0..n).map(|i| wave(i, 17) + wave(i, 23) + wave(i, 31) - 1.5).collect()
+}
+
+/// A sine of the first feature, with noise of variance 0.01; the others do not matter.
+fn targets(x: &Array2<f64>) -> Array1<f64> {
+    x.column(0).mapv(|x| 5.0 + (2.0 * x).sin()) + &(0.2 * noise(x.nrows()))
+}
+
+fn learn(rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>) -> LearnedKernel {
+    rvm.learn_kernel(x.view(), &Targets::real(t.view())).unwrap()
+}
+
+fn gammas(kernel: &Kernel) -> Vec<f64> {
+    kernel.parameters().into_iter().map(|(_, value)| value).collect()
+}
+
+#[test]
+fn a_fit_learns_the_same_kernel() {
+    let x = inputs(90, 2);
+    let t = targets(&x);
+    for rule in [GammaRule::Evidence, GammaRule::EvidenceOne, GammaRule::EvidenceArd] {
+        let kernel: Kernel = Matern52 { gamma: Gamma::Rule(rule) }.into();
+        let rvm = Rvm { kernel, weight_prior: WeightPrior::Ard, variance: Some(Variance::Posterior), ..Rvm::default() };
+        let learned = learn(&rvm, &x, &t);
+        let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        assert_eq!(model.kernel(), Some(&learned.search_kernel), "{rule:?}");
+        let search = report.kernel_search.unwrap();
+        let trial = &search.tried[search.chosen];
+        let process = trial.process.as_ref().unwrap();
+        assert_eq!((learned.log_evidence, learned.gain), (trial.log_evidence, process.gain));
+        assert_eq!((&learned.amplitude, &learned.noise_variance), (&process.amplitude, &process.noise_variance));
+        assert!(learned.has_structure && learned.gain > 20.0 && learned.rows == 90, "{learned:?}");
+        assert_eq!(learned.per_feature, rule != GammaRule::EvidenceOne);
+        assert!((0.005..0.02).contains(&learned.noise_variance[0]), "{learned:?}");
+    }
+}
+
+#[test]
+fn amplitude_and_noise_follow_the_unit_of_the_targets() {
+    let x = inputs(70, 2);
+    let t = targets(&x);
+    let (plain, scaled) = (learn(&Rvm::default(), &x, &t), learn(&Rvm::default(), &(&x * 1e3), &(&t * 1e6)));
+    let times = |values: &[f64], by: f64| -> Vec<f64> { values.iter().map(|v| v * by).collect() };
+    close("gamma", &gammas(&scaled.kernel), &times(&gammas(&plain.kernel), 1e-6), 1e-6);
+    close("amplitude", &scaled.amplitude, &times(&plain.amplitude, 1e12), 1e-6);
+    close("noise", &scaled.noise_variance, &times(&plain.noise_variance, 1e12), 1e-6);
+    close("log evidence", &[scaled.log_evidence], &[plain.log_evidence - 70.0 * 1e6f64.ln()], 1e-9);
+    assert!((scaled.gain - plain.gain).abs() < 1e-6);
+}
+
+#[test]
+fn a_weight_of_two_is_a_row_twice() {
+    let x = inputs(50, 1);
+    let t = targets(&x);
+    let weights = Array1::from_shape_fn(50, |i| if i % 2 == 0 { 2.0 } else { 1.0 });
+    let twice: Vec<usize> = (0..50).chain((0..50).step_by(2)).collect();
+    let weighted = Rvm::default().learn_kernel(x.view(), &Targets::real(t.view()).with_weights(weights.view())).unwrap();
+    let repeated = learn(&Rvm::default(), &x.select(Axis(0), &twice), &t.select(Axis(0), &twice));
+    close("gamma", &gammas(&weighted.kernel), &gammas(&repeated.kernel), 1e-6);
+    close("noise", &weighted.noise_variance, &repeated.noise_variance, 1e-6);
+    close("nats", &[weighted.gain, weighted.log_evidence], &[repeated.gain, repeated.log_evidence], 1e-8);
+}
+
+#[test]
+fn noise_and_constant_targets_have_no_structure() {
+    let x = inputs(80, 3);
+    for (what, t) in [("noise", noise(80)), ("constant", Array1::from_elem(80, 3.0))] {
+        let learned = learn(&Rvm::default(), &x, &t);
+        assert!(!learned.has_structure && learned.gain < 0.5, "{what}: {learned:?}");
+        let numbers = learned.amplitude.iter().chain(&learned.noise_variance).chain([&learned.log_evidence, &learned.gain]);
+        assert!(numbers.into_iter().all(|v| v.is_finite()), "{what}: {learned:?}");
+    }
+}
+
+#[test]
+fn of_several_kernels_the_one_of_the_highest_posterior_is_taken() {
+    let x = inputs(80, 1);
+    let t = x.column(0).mapv(f64::abs) + &(0.05 * noise(80));
+    let kernels = Kernel::candidates(&Gamma::Rule(GammaRule::Evidence));
+    let alone: Vec<LearnedKernel> =
+        kernels.iter().map(|kernel| learn(&Rvm { kernel: kernel.clone(), ..Rvm::default() }, &x, &t)).collect();
+    let best = alone.iter().max_by(|a, b| a.gain.total_cmp(&b.gain)).unwrap();
+    assert!(best.kernel.name() != "rbf", "a kink is no smooth function: {best:?}");
+    assert_eq!(learn(&Rvm { kernels, ..Rvm::default() }, &x, &t), *best);
+}
+
+#[test]
+fn a_given_gamma_stays() {
+    let x = inputs(60, 2);
+    let kernel: Kernel = Rbf { gamma: vec![1.5, 0.25].into() }.into();
+    let learned = learn(&Rvm { kernel: kernel.clone(), ..Rvm::default() }, &x, &targets(&x));
+    assert_eq!((&learned.kernel, &learned.search_kernel), (&kernel, &kernel));
+    assert!((0.005..0.02).contains(&learned.noise_variance[0]), "{learned:?}");
+}
+
+#[test]
+fn outputs_share_a_kernel_and_have_their_own_units() {
+    let x = inputs(60, 1);
+    let t = targets(&x);
+    let both = concatenate![Axis(1), t.view().insert_axis(Axis(1)), (&t * 100.0).insert_axis(Axis(1))];
+    let learned = Rvm::default().learn_kernel(x.view(), &Targets::outputs(both.view())).unwrap();
+    assert_eq!(learned.amplitude.len(), 2);
+    close("noise", &[learned.noise_variance[1]], &[1e4 * learned.noise_variance[0]], 1e-9);
+}
+
+#[test]
+fn classes_and_counts_have_a_kernel() {
+    let x = inputs(120, 2);
+    let labels = |k: usize| -> Vec<usize> {
+        x.outer_iter().map(|x| ((x[0] + 2.0) / 4.0 * k as f64) as usize).map(|class| class.min(k - 1)).collect()
+    };
+    let classes = Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    for k in [2, 3] {
+        let learned = classes.learn_kernel(x.view(), &Targets::classes(&labels(k), k)).unwrap();
+        assert_eq!(learned.amplitude.len(), if k == 2 { 1 } else { 3 });
+        assert!(learned.has_structure && !learned.per_feature, "{learned:?}");
+    }
+    let counts: Array1<f64> = x.column(0).mapv(|x| (2.0 + 2.0 * x.sin()).exp().round());
+    let poisson = Rvm { likelihood: Poisson::default().into(), ..Rvm::default() };
+    assert!(learn(&poisson, &x, &counts).has_structure);
+    let exposures = Array1::from_elem(120, 4.0);
+    let targets = Targets::real(counts.view()).with_exposure(exposures.view());
+    let exposed = poisson.learn_kernel(x.view(), &targets).unwrap();
+    close("gamma", &gammas(&exposed.kernel), &gammas(&learn(&poisson, &x, &counts).kernel), 1e-6);
+}
+
+#[test]
+fn at_most_1000_rows_are_learned_from_whatever_the_candidates() {
+    let x = inputs(1300, 1);
+    let t = targets(&x);
+    let learned = learn(&Rvm::default(), &x, &t);
+    assert_eq!(learned.rows, 1000);
+    let other = Rvm { dictionary: Dictionary::Size(20), threads: Some(1), ..Rvm::default() };
+    assert_eq!(learn(&other, &x, &t), learned);
+    assert!(learn(&Rvm { seed: 1, ..Rvm::default() }, &x, &t) != learned);
+}
+
+#[test]
+fn what_has_no_process_is_refused_by_name() {
+    let x = inputs(20, 2);
+    let t = targets(&x);
+    let message = |rvm: Rvm| rvm.learn_kernel(x.view(), &Targets::real(t.view())).unwrap_err().to_string();
+    let sigmoid: Kernel = Sigmoid::default().into();
+    for rvm in [
+        Rvm { kernel: sigmoid.clone(), ..Rvm::default() },
+        Rvm { kernels: vec![Rbf::default().into(), sigmoid], ..Rvm::default() },
+    ] {
+        let message = message(rvm);
+        assert!(message.contains("kernel") && message.contains("sigmoid"), "{message}");
+    }
+    let message = message(Rvm { basis: Basis::Given, ..Rvm::default() });
+    assert!(message.contains("basis") && message.contains("given"), "{message}");
+}
+
+#[test]
+fn an_interrupt_ends_it() {
+    let x = inputs(40, 1);
+    let t = targets(&x);
+    let interrupt = Interrupt::default();
+    interrupt.raise();
+    let found = Rvm::default().learn_kernel_interruptible(x.view(), &Targets::real(t.view()), &interrupt);
+    assert_eq!(found, Err(Error::Interrupted));
+}

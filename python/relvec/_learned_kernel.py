@@ -1,0 +1,251 @@
+"""A kernel learned without a fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+
+from . import _core, _parameters
+from ._base import Float, seed_of
+from ._threads import threads
+
+# Likelihoods whose targets a process learns from as they are, or as logarithms of rates.
+LIKELIHOODS = _parameters.REGRESSIONS
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LearnedKernel:
+    """A kernel that `learn_kernel` has learned, and the Gaussian process that it was learned by.
+
+    The process is ``amplitude`` times the kernel, plus a constant, plus noise. For classes its targets are the labels
+    0 and 1 of each class (for two classes those of the second); for counts they are
+    ``log((count + 1 / 2) / exposure)``.
+
+    Parameters
+    ----------
+    kernel : str
+        Name of the kernel.
+    gamma : float, ndarray of shape (n_features,) or None
+        Scale of the kernel, as in `RVR`, in the units of `X`: one per feature where there are several, also if the
+        features share one width in units of their spread. None for kernels without it.
+    kernel_params : dict
+        All parameters of the kernel, gamma included: ``RVR(learned.kernel, **learned.kernel_params)``.
+    amplitude : float or ndarray of shape (n_outputs,)
+        Prior variance of the function where the kernel is 1, in squared units of the targets; one per output, or per
+        class where there are more than two.
+    noise_variance : float or ndarray of shape (n_outputs,)
+        Variance of the noise, likewise. If the noise variance of each row is given, their geometric mean; for counts
+        that of a row is this over ``count + 1 / 2``.
+    log_evidence : float
+        Log marginal likelihood of the process in nats, for the rows that it was learned from, all outputs together.
+    gain : float
+        Nats of the log posterior density of the process above the log marginal likelihood of a constant with noise.
+        Below 0.5 the rows show no relation between features and targets. Minus infinity if no feature varies.
+    has_structure : bool
+        Whether a fit uses the kernel: the gain is at least 0.5, or there are rows that were not learned from.
+        Otherwise its model is a constant.
+    per_feature : bool
+        Whether each feature has a width of its own.
+    n_rows : int
+        Rows that were learned from: all of up to 1,000, and of more a random sample.
+    """
+
+    kernel: str
+    gamma: float | Float | None
+    kernel_params: dict[str, Any]
+    amplitude: float | Float
+    noise_variance: float | Float
+    log_evidence: float
+    gain: float
+    has_structure: bool
+    per_feature: bool
+    n_rows: int
+
+    def __repr__(self) -> str:
+        own = "".join(f", {name}={_short(value)}" for name, value in self.kernel_params.items())
+        lines = [
+            f"LearnedKernel({self.kernel!r}{own},",
+            f"amplitude={_short(self.amplitude)}, noise_variance={_short(self.noise_variance)},",
+            f"log_evidence={self.log_evidence:.6g}, gain={self.gain:.4g}, n_rows={self.n_rows})",
+        ]
+        return "\n    ".join(lines)
+
+
+def learn_kernel(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    kernel: str | list[str] = "rbf",
+    gamma: str | float | ArrayLike = "evidence",
+    degree: int | list[int] = 3,
+    coef0: float = 0.0,
+    shape: float = 1.0,
+    likelihood: str = "gaussian",
+    classes: bool | None = None,
+    sample_weight: ArrayLike | None = None,
+    noise_variance: ArrayLike | None = None,
+    exposure: ArrayLike | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> LearnedKernel:
+    """Learn a kernel from rows by a dense Gaussian process, without fitting a model.
+
+    It is the kernel that `RVR` and `RVC` with ``gamma="evidence"`` learn from up to 3,000 rows: the parameters of the
+    highest posterior density under weak priors, found by gradients. At most 1,000 rows are used.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Targets, counts, or names of classes. Several outputs share one kernel.
+    kernel : str or list of str, default="rbf"
+        The kernel, as in `RVR`; of a list, or ``"auto"``, the one of the highest posterior density is taken.
+        ``"sigmoid"`` is the covariance of no process and is refused, as are callables and ``"precomputed"``.
+    gamma : {"evidence", "evidence-one", "evidence-ard", "scale", "auto"}, float or array-like of shape \
+(n_features,), default="evidence"
+        ``"evidence"`` learns one width, or one per feature if the rows support that; the two further rules force
+        either. Any other value is kept, and only amplitude and noise are learned.
+    degree : int or list of int, default=3
+        Power of the polynomial kernel; several where kernels are chosen from a list.
+    coef0 : float, default=0.0
+        Constant of the polynomial kernel, where a learned one begins if it is positive.
+    shape : float, default=1.0
+        Exponent of the rational quadratic kernel, where a learned one begins.
+    likelihood : {"gaussian", "student_t", "poisson"}, default="gaussian"
+        How targets depend on the function. ``"poisson"``: `y` are counts. ``"student_t"`` is treated as
+        ``"gaussian"`` here: outliers keep their weight.
+    classes : bool, default=None
+        Whether `y` names classes. None: if it holds anything but numbers.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights, zero or positive: a weight of 2 equals the row twice.
+    noise_variance : array-like of shape (n_samples,), default=None
+        Variance of each row's noise where it is known, as in `RVR.fit`.
+    exposure : array-like of shape (n_samples,), default=None
+        What each count was gathered over, as in `RVR.fit`.
+    random_state : int or RandomState, default=None
+        Seed of the sample of more than 1,000 rows; None is 0.
+    n_jobs : int, default=None
+        Threads, as in `RVR`. Results do not depend on it.
+
+    Returns
+    -------
+    LearnedKernel
+        The kernel, the amplitude and the noise of the process, and its evidence.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described.
+
+    See Also
+    --------
+    RVR : Regression; ``gamma="evidence"`` learns the kernel in the fit.
+
+    Notes
+    -----
+    The process of the kernel ``"rbf"`` is that of ``ConstantKernel(amplitude) * RBF((2 * gamma) ** -0.5)
+    + WhiteKernel(noise_variance)`` in scikit-learn, about a constant. The width of a length scale l is
+    gamma = 1 / (2 l^2). Length scales have the log-normal prior of [1]_, whose median grows with the square root of
+    the number of features.
+
+    References
+    ----------
+    .. [1] C. Hvarfner, E. O. Hellsten and L. Nardi, "Vanilla Bayesian optimization performs great in high
+       dimensions", International Conference on Machine Learning, 2024.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from relvec import RVR, learn_kernel
+    >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
+    >>> y = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
+    >>> learned = learn_kernel(X, y)
+    >>> bool(abs(learned.noise_variance**0.5 - 0.1) < 0.02), learned.has_structure
+    (True, True)
+    >>> model = RVR(learned.kernel, gamma=learned.gamma).fit(X, y)
+    """
+    if callable(kernel) or (isinstance(kernel, str) and kernel == "precomputed"):
+        raise ValueError(
+            f"kernel = {kernel!r}: expected a kernel that relvec computes, whose parameters can be learned"
+        )
+    rows = check_array(X, dtype=np.float64, order="C", ensure_min_samples=2, input_name="X")
+    if y is None:
+        raise ValueError("y is None: a kernel is learned from targets")
+    check_consistent_length(rows, y)
+    own = _Given(kernel, gamma, degree, coef0, shape)
+    _parameters.one_of("likelihood", likelihood, LIKELIHOODS)
+    named = _are_names(y) if classes is None else bool(classes)
+    if named and likelihood != "gaussian":
+        raise ValueError(f"likelihood = {likelihood!r}: expected 'gaussian', the default, where y names classes")
+    weights = _parameters.sample_weights(sample_weight, len(rows))
+    if weights is not None and not np.any(weights > 0):
+        raise ValueError("Every sample weight is zero: there is no row to learn from")
+    settings = {
+        **_parameters.kernel(own),
+        "likelihood": {"bernoulli" if named else likelihood: {}},
+        "threads": threads(n_jobs),
+        "seed": seed_of(random_state),
+    }
+    target = _parameters.class_numbers(column_or_1d(y, warn=True), weights)[1] if named else _values(y)
+    noise = _parameters.known("noise_variance", noise_variance, len(rows))
+    counted = _parameters.known("exposure", exposure, len(rows))
+    text = json.dumps(settings, allow_nan=False, default=_parameters.plain)
+    return _learned(json.loads(_core.learn_kernel(text, rows, target, weights, noise, counted)))
+
+
+class _Given:
+    """The parameters of a kernel as an estimator holds them."""
+
+    def __init__(self, kernel: Any, gamma: Any, degree: Any, coef0: Any, shape: Any) -> None:
+        self.kernel, self.degree, self.coef0, self.shape = kernel, degree, coef0, shape
+        names = [kernel] if isinstance(kernel, str) else kernel
+        # Kernels without gamma have nothing to learn but amplitude and noise, which is no contradiction here.
+        without = all("gamma" not in _parameters.KERNELS.get(name, ["gamma"]) for name in names)
+        self.gamma = "scale" if without else gamma
+
+
+def _are_names(y: Any) -> bool:
+    """Whether targets are anything but numbers; those of type object are numbers if each of them is one."""
+    values = np.asarray(y)
+    if values.dtype.kind != "O":
+        return values.dtype.kind not in "iuf"
+    return not all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in values.flat)
+
+
+def _values(y: Any) -> Float:
+    values = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    return np.ascontiguousarray(column_or_1d(values) if values.ndim == 1 or values.shape[1] == 1 else values)
+
+
+def _learned(found: dict[str, Any]) -> LearnedKernel:
+    ((name, own),) = found["kernel"].items()
+    params = {key: np.array(value) if isinstance(value, list) else value for key, value in own.items()}
+    amplitude, noise = (_one_or_all(found[key]) for key in ("amplitude", "noise_variance"))
+    gain = found["gain"]
+    return LearnedKernel(
+        kernel=name,
+        gamma=params.get("gamma"),
+        kernel_params=params,
+        amplitude=amplitude,
+        noise_variance=noise,
+        log_evidence=found["log_evidence"],
+        # JSON has no infinity.
+        gain=-np.inf if gain is None else gain,
+        has_structure=found["has_structure"],
+        per_feature=found["per_feature"],
+        n_rows=found["rows"],
+    )
+
+
+def _one_or_all(values: list[float]) -> float | Float:
+    return values[0] if len(values) == 1 else np.array(values)
+
+
+def _short(value: Any) -> str:
+    return f"[{', '.join(f'{v:.4g}' for v in value)}]" if isinstance(value, np.ndarray) else f"{value:.4g}"
