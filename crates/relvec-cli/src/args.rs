@@ -57,7 +57,7 @@ pub(crate) enum Command {
   relvec fit cells.csv --target kind --drop id,date -o cells.json
   relvec fit houses.csv --target price --gamma evidence-ard --kernel rbf,matern52 -o houses.json
   relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json
-  relvec fit flights.parquet --target delay --gamma scale --dictionary 1000 --checkpoint flights.sums -o flights.json
+  relvec fit flights.parquet --target delay --dictionary 1000 --checkpoint flights.sums -o flights.json
   relvec fit table.npy --target -1 --landmarks centres.csv -o table.json
   relvec fit visits.csv --target visits --likelihood poisson --exposure days -o visits.json
   relvec fit wind.csv --target east --target north -o wind.json
