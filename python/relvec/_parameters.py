@@ -394,10 +394,10 @@ def settings(
     rule = centres(estimator, given)
     if not given:
         own["centres"] = rule
+    own["weight_prior"] = one_of("weight_prior", estimator.weight_prior, WEIGHT_PRIORS)
+    own["residual"] = positive("residual", estimator.residual)
     if hasattr(estimator, "calibrate"):
         own["calibrate"] = bool(estimator.calibrate)
-        own["weight_prior"] = one_of("weight_prior", estimator.weight_prior, WEIGHT_PRIORS)
-        own["residual"] = positive("residual", estimator.residual)
         variance = one_of("variance", estimator.variance, ["auto", *VARIANCES])
         own["variance"] = None if variance == "auto" else variance
         own["keep_statistics"] = bool(estimator.keep_statistics)

@@ -21,7 +21,7 @@ def tipping2001(gamma: str | float | ArrayLike = "scale", *, task: str = "regres
 (n_features,), default="scale"
         Scale of the kernel, as in `RVR`. The papers choose it by cross-validation.
     task : {"regress", "classify"}, default="regress"
-        ``"classify"``: parameters of `RVC`, which has neither `weight_prior` nor `variance`.
+        ``"classify"``: parameters of `RVC`, which has no `variance`.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def tipping2001(gamma: str | float | ArrayLike = "scale", *, task: str = "regres
     >>> regressor = RVR("matern52", **presets.tipping2001(gamma=0.1))
     >>> classifier = RVC(**presets.tipping2001(task="classify"))
     """
-    settings: dict[str, Any] = {"gamma": gamma, "sparsity": 0.0}
+    settings: dict[str, Any] = {"gamma": gamma, "sparsity": 0.0, "weight_prior": "ard"}
     if one_of("task", task, ["regress", "classify"]) == "regress":
-        settings |= {"weight_prior": "ard", "variance": "posterior"}
+        settings["variance"] = "posterior"
     return settings

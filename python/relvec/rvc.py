@@ -86,6 +86,15 @@ default="kmedoids"
         What the weights of a vector in a joint model have in common: their precision, so that a vector is of use to all
         classes or to none; or nothing. ``"per_class"`` goes on from the model of shared precisions: the weight of each
         class has one of its own and may be gone. The evidence is higher; it takes longer.
+    weight_prior : {"ard", "process", "auto"}, default="auto"
+        The prior of the weights. ``"ard"``: a precision for each, as in [1]_. ``"process"``: the covariance of a
+        Gaussian process with the kernel. Its regression on the labels, and a softmax of linear functions of that, are
+        chosen by the probabilities of rows left out, and rows become centres until these hardly change. For a kernel of
+        relvec other than ``"sigmoid"`` and one model of all classes. ``"auto"``: the process up to 3,000 rows, wherever
+        there is one.
+    residual : float, default=0.005
+        Under a process prior rows become centres until the probabilities are within this Kullback-Leibler divergence,
+        in nats and in the mean over the rows, of those with all rows for centres. 0.05 takes about half as many.
     inference : {"sequential", "mackay", "em", "variational"}, default="sequential"
         How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
         variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
@@ -267,6 +276,8 @@ default="kmedoids"
         class_weight: dict[Any, float] | str | None = None,
         multi_class: str = "auto",
         class_precisions: str = "shared",
+        weight_prior: str = "auto",
+        residual: float = 0.005,
         inference: str = "sequential",
         inference_params: dict[str, Any] | None = None,
         posterior: str = "auto",
@@ -312,6 +323,8 @@ default="kmedoids"
         self.class_weight = class_weight
         self.multi_class = multi_class
         self.class_precisions = class_precisions
+        self.weight_prior = weight_prior
+        self.residual = residual
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> RVC:
         """Learn from rows `X` and their classes `y`.
