@@ -20,8 +20,10 @@ from ._threads import threads
 class RVC(ClassifierMixin, RelevanceVectorMachine):
     """Relevance vector classification: a sparse kernel model with class probabilities.
 
-    Log odds are an expansion in kernels at a few training rows, the relevance vectors, chosen by
-    maximising the evidence [1]_ [2]_ in Laplace's approximation. Two classes.
+    Log odds are an expansion in kernels at some training rows, the relevance vectors. No setting is needed. Up to 3,000
+    rows a Gaussian process learns the labels, and the probabilities of left-out rows choose its kernel. Above, and with
+    ``weight_prior="ard"``, each weight has a precision, and few kernels stay: they maximise the evidence [1]_ [2]_ in
+    Laplace's approximation. `relvec.presets.tipping2001` has the settings of [1]_.
 
     Parameters
     ----------
@@ -250,7 +252,7 @@ default="kmedoids"
     >>> rng = np.random.default_rng(0)
     >>> X = np.vstack([rng.normal(-1.0, 0.7, (60, 2)), rng.normal(1.0, 0.7, (60, 2))])
     >>> y = np.repeat(["no", "yes"], 60)
-    >>> model = RVC(gamma=0.5).fit(X, y)
+    >>> model = RVC().fit(X, y)
     >>> model.predict([[-1.0, -1.0], [1.0, 1.0]])
     array(['no', 'yes'], dtype='<U3')
     >>> model.predict_proba([[0.0, 0.0]]).shape
@@ -391,8 +393,8 @@ default="kmedoids"
     def decision_function(self, X: ArrayLike) -> Float:
         """Log odds of the second class; of more classes a function for each.
 
-        They are moderated: the nearer to zero the less is known of the weights. Of two classes
-        `predict_proba` is the logistic function of them, of more the softmax.
+        They are moderated: the nearer to zero the less is known of the weights (under a process prior the weights are
+        taken for certain). Of two classes `predict_proba` is the logistic function of them, of more the softmax.
 
         Parameters
         ----------
@@ -479,7 +481,7 @@ default="kmedoids"
             only the columns `relevance_` are read.
         moderated : bool, default=True
             Whether to average over the posterior of the weights (by MacKay's approximation); False
-            takes the weights for certain.
+            takes the weights for certain. Without a difference under a process prior, where there is no posterior.
         prior : dict or array-like of shape (n_classes,), default=None
             Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
             `class_prior_`; they sum to 1.
@@ -531,7 +533,7 @@ default="kmedoids"
             only the columns `relevance_` are read.
         moderated : bool, default=True
             Whether to average over the posterior of the weights (by MacKay's approximation); False
-            takes the weights for certain.
+            takes the weights for certain. Without a difference under a process prior, where there is no posterior.
         prior : dict or array-like of shape (n_classes,), default=None
             Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
             `class_prior_`; they sum to 1.

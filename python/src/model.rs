@@ -492,7 +492,7 @@ impl Model {
         threads: usize,
         moderated: bool,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        if moderated {
+        if moderated && self.model.posterior.is_some() {
             return Ok(self.prediction(py, &x, threads)?.log_odds(Moderation::Posterior).to_pyarray(py));
         }
         // Without the posterior of the weights the log odds are the mean.

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from relvec import RVR, load
+from relvec import RVC, RVR, load
 
 
 def rows(n=80, seed=0):
@@ -92,3 +92,15 @@ def test_auto_is_the_process_where_there_is_one():
     assert np.array_equal(auto.predict(X), RVR(gamma=0.5, weight_prior="process").fit(X, y).predict(X))
     sigmoid = RVR(kernel="sigmoid", weight_prior="auto").fit(X, y)
     assert hasattr(sigmoid, "alpha_")
+
+
+def test_log_odds_of_classes_under_a_process_prior_are_those_of_the_probabilities():
+    X, y = rows()
+    for classes in (y > 0.0, np.digitize(y, [-0.5, 0.5])):
+        model = RVC(weight_prior="process").fit(X, classes)
+        odds, probability = model.decision_function(X), model.predict_proba(X)
+        if odds.ndim == 1:
+            odds = np.column_stack([np.zeros(len(X)), odds])
+        power = np.exp(odds - odds.max(axis=1, keepdims=True))
+        assert np.allclose(power / power.sum(axis=1, keepdims=True), probability)
+        assert np.array_equal(probability, model.predict_proba(X, moderated=False))
