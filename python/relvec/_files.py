@@ -62,6 +62,8 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     parameters: dict[str, Any] = {} if model.inference is None else {"inference": model.inference}
     if model.machine == "rvm":
         parameters["posterior"] = model.posterior
+        process = model.label_regression or model.process is not None
+        parameters["weight_prior"] = "process" if process else "ard"
     if model.basis == "given":
         parameters |= {"basis": "given"} if model.machine == "rvm" else {"kernel": "precomputed"}
     elif model.kernel is not None:
@@ -87,7 +89,6 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         parameters["probability"] = len(model.sigmoids) > 0
     if not model.classifier and model.machine == "rvm":
         parameters["noise_variance"] = model.fixed_noise_variance
-        parameters["weight_prior"] = "ard" if model.process is None else "process"
         if model.likelihood != "gaussian":
             parameters |= {"likelihood": model.likelihood, "noise_degrees": model.fixed_noise_degrees}
     estimator: RVR | RVC | SVC | NuSVC | SVR | NuSVR = _ESTIMATORS[

@@ -764,6 +764,12 @@ impl Model {
         self.model.alpha.to_pyarray(py)
     }
 
+    /// Whether classes were learned by regression on their labels, under a process prior.
+    #[getter]
+    fn label_regression(&self) -> bool {
+        self.model.labels.is_some()
+    }
+
     /// Of a process prior its amplitude, the relevance vectors that the search chose, and the residual; else `None`.
     #[getter]
     fn process<'py>(&self, py: Python<'py>) -> Option<(f64, Bound<'py, PyArray1<i64>>, f64)> {

@@ -26,7 +26,7 @@ def test_gamma_is_passed_on_as_it_is():
     assert clone(model).fit(X, t).gamma_ == 0.1
     C, y = two_classes()
     own = RVC(**presets.tipping2001(0.5, task="classify")).fit(C, y)
-    assert_array_equal(own.dual_coef_, RVC(gamma=0.5, sparsity=0.0).fit(C, y).dual_coef_)
+    assert_array_equal(own.dual_coef_, RVC(gamma=0.5, sparsity=0.0, weight_prior="ard").fit(C, y).dual_coef_)
 
 
 def test_an_unknown_task_names_the_known_ones():

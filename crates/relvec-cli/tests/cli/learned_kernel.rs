@@ -65,7 +65,7 @@ fn rules_and_lists_are_learned_too() {
 #[test]
 fn a_weight_of_two_is_a_row_twice() {
     let rows = regression_rows(150);
-    let weight = |i: usize| if i % 3 == 0 { 2 } else { 1 };
+    let weight = |i: usize| if i.is_multiple_of(3) { 2 } else { 1 };
     let weighted: String = rows.iter().enumerate().map(|(i, [a, b, y])| format!("{a},{b},{y},{}\n", weight(i))).collect();
     let twice: Vec<[f64; 3]> = rows.iter().enumerate().flat_map(|(i, row)| vec![*row; weight(i)]).collect();
     let folder = Folder::with("w.csv", format!("a,b,y,w\n{weighted}")).add("d.csv", text(NAMES, &twice));

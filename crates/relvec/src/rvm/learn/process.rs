@@ -185,7 +185,8 @@ impl Rvm {
         let points = Points::of(table, &rows);
         let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
         let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
-        let left = |pivots: &Pivots| ratio * pivots.mean_residual(&rows.weights);
+        let even = rows.of_mean_weight_one();
+        let left = |pivots: &Pivots| ratio * pivots.mean_residual(&even.weights);
         if prior.structure {
             let candidates = model.relevance.iter().filter_map(|row| table.candidate_of.get(*row).copied().flatten());
             let first: Vec<usize> = candidates.map(|candidate| points.first + candidate).collect();
@@ -200,7 +201,11 @@ impl Rvm {
         };
         let features = pivots.features();
         let fitc = Fitc { rows: &rows, features: features.slice(s![.., ..rows.len()]), residual: &own, bias: self.bias };
-        let peak = climb(table, &fitc, &prior, pivots.mean_diagonal())?;
+        let peak = climb(table, &Fitc { rows: &even, ..fitc }, &prior, pivots.mean_diagonal())?;
+        let peak = match fitc.evidence(peak.log_ratio, &peak.log_noise)? {
+            Some(found) => Peak { log_evidence: found.value, ..peak },
+            None => peak,
+        };
         let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
         let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
         let found = Found { table, prior: &prior, points: &points, pivots: &pivots, peak: &peak, weights, residual };
