@@ -51,6 +51,7 @@ fn public_types_are_send_and_sync() {
         KernelSearch,
         KernelTrial,
         ProcessTrial,
+        LearnedKernel,
         KeptOutput,
         KeptRows,
         KeptStatistics,

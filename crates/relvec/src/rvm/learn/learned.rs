@@ -18,7 +18,8 @@ use crate::targets::Targets;
 /// A kernel learned from rows by a dense Gaussian process, a * kernel + constant + noise, (M67) to (M69).
 ///
 /// Inputs are in the user's units. The targets of the process are: real targets, in the user's units; of counts
-/// log((count + 1/2) / exposure); of K classes the labels 0 and 1 of each class (of two classes those of the second).
+/// log((count + 1/2) / exposure). Classes are learned by regression on their labels, (M81): the parameters are those of the highest
+/// left-out log probability, (M82), and of amplitude and noise there is the ratio alone, at noise 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LearnedKernel {
@@ -27,12 +28,13 @@ pub struct LearnedKernel {
     /// The same kernel, its gamma raised where the kernel is too wide for a sparse search, see (M69): what a fit searches with.
     pub search_kernel: Kernel,
     /// a of (M67), the prior variance of a function where the kernel is 1, in squared units of the targets, `[R]`: of each
-    /// output, or of each class (one number for two classes).
+    /// output; of classes one number, over the noise.
     pub amplitude: Vec<f64>,
     /// s2 of (M67), in squared units of the targets, `[R]`. Where the noise variance of each row is known, their geometric mean;
     /// of counts, that of a row is s2 / (count + 1/2).
     pub noise_variance: Vec<f64>,
-    /// log p(t) of (M67), in nats, of the rows that were learned from, all outputs together.
+    /// log p(t) of (M67), in nats, of the rows that were learned from, all outputs together; of classes the left-out log
+    /// probability, (M82).
     pub log_evidence: f64,
     /// Nats by which the process exceeds a constant with noise: the log posterior density less the log evidence of the constant,
     /// (M69). Minus infinity where no feature varies.
