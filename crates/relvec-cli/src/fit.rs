@@ -204,7 +204,7 @@ fn large(rows: &TrainingRows, settings: &Settings) -> bool {
         && rows.targets().is_empty()
         && stream::has_landmarks(rvm.dictionary, centres.is_some())
         && rvm.refresh == 0
-        && !stream::needs_rows(rvm)
+        && !settings::needs_rows(rvm)
         && stream::is_large(rows.table().about(), rows.features().len(), rvm)
 }
 

@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::args::{FitArgs, MachineKind, Preset, Task};
 use crate::failure::usage;
-use crate::stream;
 
 /// The machine that the arguments ask for.
 #[derive(Debug)]
@@ -231,6 +230,12 @@ fn gamma(text: &str) -> Result<Gamma> {
     serde_json::from_value(value).map_err(|e| usage(format!("--gamma {text}: {e}")))
 }
 
+/// Whether anything but the kernel, which is learned from a sample, needs the rows in memory.
+pub(crate) fn needs_rows(rvm: &Rvm) -> bool {
+    let known = Rvm { kernel: relvec::Rbf::default().into(), kernels: vec![], ..rvm.clone() };
+    known.needs_rows() || rvm.weight_prior == WeightPrior::Process
+}
+
 /// Whether classes can be learnt from rows in blocks.
 pub(crate) fn suits_classes(rvm: &Rvm) -> bool {
     !matches!(rvm.inference, Inference::Variational(_))
@@ -263,7 +268,7 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
     if all && !given {
         return Err(usage(format!("{flag} and --dictionary all: name a number of rows, such as --dictionary 1000")));
     }
-    if stream::needs_rows(rvm) {
+    if needs_rows(rvm) {
         return Err(usage(format!(
             "{flag} and centres to be learned, a process prior, a cross-validation or rows to be kept: that needs the table in \
              memory; learn from some of the rows, and give what was found with --landmarks and --sparsity"

@@ -19,8 +19,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use relvec::{
-    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Rbf, Report, Rvm, Scaling, Statistics,
-    Status, Targets, WeightPrior,
+    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Status,
+    Targets,
 };
 use serde_json::json;
 
@@ -430,12 +430,6 @@ fn parameter_marks(job: &Job, rows: &TrainingRows, block_rows: usize) -> Result<
     }
     pairs.push(("rows of a block", json!(block_rows)));
     Ok(pairs.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
-}
-
-/// Whether anything but the kernel, which is learned from a sample, needs the rows in memory.
-pub(crate) fn needs_rows(rvm: &Rvm) -> bool {
-    let known = Rvm { kernel: Rbf::default().into(), kernels: vec![], ..rvm.clone() };
-    known.needs_rows() || rvm.weight_prior == WeightPrior::Process
 }
 
 /// Whether the dictionary is one that sums can serve: landmarks, of however many rows.

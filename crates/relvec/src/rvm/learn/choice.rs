@@ -64,7 +64,7 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choi
     let of = |v: &[f64]| -> Vec<f64> { places.iter().map(|n| v[*n]).collect() };
     let x = table.rows.select(Axis(0), &places);
     let t = surrogate.t.select(Axis(0), &places);
-    let rows = DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&surrogate.factors)).of_mean_weight_one();
+    let rows = DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&surrogate.factors)).without_copies();
     let moments = Moments::new(table.rows.view(), &weights);
     let lesson = Lesson { rows: &rows, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &table.interrupt };
     let (mut tried, mut all_learnt): (Vec<KernelTrial>, Vec<Learnt>) = (vec![], vec![]);

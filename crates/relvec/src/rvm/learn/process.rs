@@ -185,7 +185,7 @@ impl Rvm {
         let points = Points::of(table, &rows);
         let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
         let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
-        let even = rows.of_mean_weight_one();
+        let even = rows.without_copies();
         let left = |pivots: &Pivots| ratio * pivots.mean_residual(&even.weights);
         if prior.structure {
             let candidates = model.relevance.iter().filter_map(|row| table.candidate_of.get(*row).copied().flatten());

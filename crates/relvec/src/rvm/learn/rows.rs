@@ -27,10 +27,10 @@ pub(in crate::rvm) struct DistinctRows {
     pub count: f64,
     /// S of each output, `[R]`, summed over the rows.
     pub scatter: Vec<f64>,
-    /// 1/2 sum c_i log f_i.
-    log_factors: f64,
-    /// Rows behind these, of which none are equal in inputs and target.
-    n_rows: usize,
+    /// 1/2 sum c_i log f_i of each, `[n]`.
+    log_factors: Vec<f64>,
+    /// C of each of which all rows have one target; else `None`; `[n]`.
+    copies: Vec<Option<f64>>,
 }
 
 impl DistinctRows {
@@ -40,7 +40,7 @@ impl DistinctRows {
         let first: Vec<usize> = (0..x.nrows()).filter(|n| *n == 0 || x.row(*n) != x.row(n - 1)).collect();
         let mut mean = Array2::zeros((first.len(), t.ncols()));
         let mut weights = Vec::with_capacity(first.len());
-        let (mut scatter, mut log_factors) = (vec![0.0; t.ncols()], 0.0);
+        let (mut scatter, mut log_factors, mut copies) = (vec![0.0; t.ncols()], vec![], vec![]);
         for (g, begin) in first.iter().enumerate() {
             let rows = *begin..first.get(g + 1).copied().unwrap_or(x.nrows());
             let own: Vec<f64> = rows.clone().map(|n| sample_weights[n] * factors[n]).collect();
@@ -52,25 +52,30 @@ impl DistinctRows {
                 mean[[g, k]] = middle;
                 *scatter += rows.clone().zip(&own).map(|(n, c)| c * (t[[n, k]] - middle).powi(2)).sum::<f64>();
             }
-            log_factors += rows.map(|n| 0.5 * sample_weights[n] * factors[n].ln()).sum::<f64>();
+            log_factors.push(rows.clone().map(|n| 0.5 * sample_weights[n] * factors[n].ln()).sum::<f64>());
+            let alike = rows.clone().all(|n| t.row(n) == t.row(*begin));
+            copies.push(alike.then(|| sample_weights[rows].iter().sum()));
             weights.push(total);
         }
         let count = sample_weights.iter().sum();
-        DistinctRows { x: x.select(Axis(0), &first), t: mean, weights, count, scatter, log_factors, n_rows: x.nrows() }
+        DistinctRows { x: x.select(Axis(0), &first), t: mean, weights, count, scatter, log_factors, copies }
     }
 
-    /// The same rows with sample weights of mean 1, from which kernel, amplitude and noise are learnt: copies of a row have the
-    /// same noise, and a process would take their agreement for the absence of noise.
-    pub fn of_mean_weight_one(&self) -> DistinctRows {
-        let share = self.n_rows as f64 / self.count;
-        let times = |v: &[f64]| v.iter().map(|v| share * v).collect();
-        DistinctRows {
-            weights: times(&self.weights),
-            count: self.n_rows as f64,
-            scatter: times(&self.scatter),
-            log_factors: share * self.log_factors,
-            ..self.clone()
+    /// The same rows for learning kernel, amplitude and noise: where all rows of an input have one target they count as one, up to
+    /// their weights' share in the mean of such inputs. Copies of a row have the same noise, and a process would take their
+    /// agreement for the absence of noise; where targets differ, their scatter tells the noise.
+    pub fn without_copies(&self) -> DistinctRows {
+        let copies: Vec<f64> = self.copies.iter().flatten().copied().collect();
+        let share = copies.len() as f64 / copies.iter().sum::<f64>();
+        let mut rows = self.clone();
+        for (g, own) in self.copies.iter().enumerate() {
+            let Some(own) = own else { continue };
+            rows.weights[g] *= share;
+            rows.log_factors[g] *= share;
+            rows.copies[g] = Some(share * own);
+            rows.count += (share - 1.0) * own;
         }
+        rows
     }
 
     /// Of some rows of a table (ascending places) with real targets, in its inner units.
@@ -92,7 +97,8 @@ impl DistinctRows {
         let weights: Vec<f64> = some.iter().map(|n| self.weights[*n]).collect();
         let (count, scatter) = (some.len() as f64, vec![0.0; self.scatter.len()]);
         let (x, t) = (self.x.select(Axis(0), some), self.t.select(Axis(0), some));
-        DistinctRows { x, t, weights, count, scatter, log_factors: 0.0, n_rows: some.len() }
+        let (log_factors, copies) = (vec![0.0; some.len()], vec![None; some.len()]);
+        DistinctRows { x, t, weights, count, scatter, log_factors, copies }
     }
 
     /// n, the number of different inputs.
@@ -102,7 +108,7 @@ impl DistinctRows {
 
     /// The terms of the log evidence of one output that depend neither on s2 nor on targets.
     fn log_constant(&self) -> f64 {
-        self.log_factors - 0.5 * self.weights.iter().map(|c| c.ln()).sum::<f64>()
+        self.log_factors.iter().sum::<f64>() - 0.5 * self.weights.iter().map(|c| c.ln()).sum::<f64>()
     }
 
     /// What the log evidence of output `k` has beside log N of the mean targets, at noise variance s2 = exp(`log_noise`); and
