@@ -280,7 +280,7 @@ default="kmedoids"
     True
     """
 
-    alpha_ = _Precisions()  # type: ignore[assignment]
+    alpha_ = _Precisions()
 
     def __init__(
         self,
