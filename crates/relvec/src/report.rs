@@ -452,7 +452,7 @@ pub struct Validation {
 pub struct ProcessFit {
     /// Centres of the model.
     pub centres: usize,
-    /// Those of them that the search chose.
+    /// Centres that the search chose.
     pub searched: usize,
     /// Mean of the prior's residual variance at the training rows over their noise variance, by the amplitude and noise of the
     /// dense process that the fit began with.

@@ -197,7 +197,7 @@ impl Kernel {
         }
     }
 
-    /// The same kernel with one width for all features, where its rule would choose between one and one for each.
+    /// Returns a copy of the kernel whose rule learns one width, if its rule would choose between that and one for each feature.
     pub(crate) fn with_one_width(&self) -> Kernel {
         match self.learnt_rule() {
             Some(GammaRule::Evidence) => self.with_gamma(Gamma::Rule(GammaRule::EvidenceOne)),

@@ -51,7 +51,7 @@ struct Surrogate {
 /// covariance.
 ///
 /// # Errors
-/// Those of [`Lesson::learn`].
+/// Returns the errors of [`Lesson::learn`].
 pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choice>> {
     let begin = Instant::now();
     if !rvm.to_try().iter().all(Kernel::is_covariance) {

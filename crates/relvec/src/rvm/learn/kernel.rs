@@ -89,7 +89,7 @@ pub(super) fn log_normal(x: f64, (mean, sd): (f64, f64)) -> (f64, f64) {
 pub(crate) struct Learnt {
     /// Every parameter a number, in the units of the user's features.
     pub kernel: Kernel,
-    /// The same, no wider than a sparse search can use.
+    /// A copy of `kernel` that is no wider than a sparse search can use.
     pub for_search: Kernel,
     /// In the inner units of the targets.
     pub hyper: Hyper,

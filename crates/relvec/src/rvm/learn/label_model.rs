@@ -42,7 +42,7 @@ impl Rvm {
     /// Whether classes of a table are learnt by regression on their labels.
     ///
     /// # Errors
-    /// Those of [`Rvm::has_process`].
+    /// Returns the errors of [`Rvm::has_process`].
     pub(in crate::rvm) fn regresses_labels(&self, table: &Table) -> Result<bool> {
         Ok(self.likelihood.is_for_classes() && self.has_process(table)?)
     }

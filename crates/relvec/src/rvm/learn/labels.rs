@@ -122,7 +122,7 @@ impl Labels {
         Labels::new(x.view(), &class, table.outputs + 1, &weights)
     }
 
-    /// The same labels of rows with other inputs, [n, D'].
+    /// Returns a copy of the labels with other inputs, [n, D'].
     pub fn with_inputs(&self, x: Array2<f64>) -> Labels {
         Labels { rows: self.rows.with_inputs(x), ..self.clone() }
     }

@@ -25,7 +25,7 @@ use crate::targets::Targets;
 pub struct LearnedKernel {
     /// The kernel of the highest posterior density, (M68); every parameter is a number, in the user's units of the features.
     pub kernel: Kernel,
-    /// The same kernel, its gamma raised where the kernel is too wide for a sparse search, see (M69): what a fit searches with.
+    /// A copy of `kernel` that a fit searches with: its gamma is raised where the kernel is too wide for a sparse search, (M69).
     pub search_kernel: Kernel,
     /// a of (M67), the prior variance of a function where the kernel is 1, in squared units of the targets, `[R]`: of each
     /// output; of classes one number, over the noise.
