@@ -78,6 +78,9 @@ pub(crate) struct Summary<'a> {
     /// The process prior of the weights, if they have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<ProcessSummary>,
+    /// Whether classes are learned by regression on labels; `log_evidence` is then the log probability of rows left out.
+    #[serde(skip)]
+    label_regression: bool,
     /// The variance of predictions, where it is not that of the posterior, and the rows kept for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     variance: Option<&'static str>,
@@ -170,6 +173,7 @@ impl<'a> Summary<'a> {
             learned_centres: model.learned_centres,
             feature_relevance: &model.feature_relevance,
             log_evidence: model.log_evidence,
+            label_regression: model.labels.is_some(),
             in_use: (model.inference.as_deref() == Some(Variational::NAME)).then(|| model.in_use()),
             noise_std: if several { None } else { model.noise_std() },
             noise_degrees: model.noise_degrees().filter(|_| matches!(model.likelihood, Some(Likelihood::StudentT(_)))),
@@ -254,6 +258,7 @@ impl<'a> Summary<'a> {
                 line("well determined", in_use.by_data.to_string());
                 line("lower bound", bound);
             }
+            (_, Some(left_out)) if self.label_regression => line("log probability", format!("{left_out} of rows left out")),
             (_, Some(evidence)) => line("log evidence", evidence),
             (_, None) => {}
         }
