@@ -252,7 +252,7 @@ def solve(record: Record, size: int, threads: int) -> str:
                 number(own["wall"] / unit),
                 number(own["cpu"]),
                 number(own["kernels"]),
-                f"{actions['added']}, {actions['deleted']}, {actions['swapped']}",
+                f"{actions['added']}, {actions['deleted']}",
                 number(own["evidence"], 7),
                 own["status"],
             ]

@@ -297,8 +297,8 @@ class RelevanceVectorMachine(KernelMachine):
             )
         if earlier.basis == "external" or not isinstance(self.landmarks, str):
             raise ValueError("warm_start: expected a kernel that relvec computes, at training rows")
-        if earlier.members or self.inference != "sequential":
-            raise ValueError("warm_start: expected one model, by inference='sequential'")
+        if earlier.members or self.inference != "search":
+            raise ValueError("warm_start: expected one model, by inference='search'")
         outputs = target.shape[1] if target.ndim == 2 else 1
         if earlier.n_outputs != outputs:
             raise ValueError(f"warm_start: the earlier model has {earlier.n_outputs} outputs, y has {outputs}")

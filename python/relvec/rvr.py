@@ -80,7 +80,7 @@ default="kmedoids"
     refresh : int, default=0
         Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random,
         once the search among the present ones is at rest. For a `dictionary` of less than 1,000 rows by
-        number and the scheme ``"sequential"``.
+        number and the scheme ``"search"``.
     fit_intercept : bool, default=True
         Whether there is a constant basis function. Under a process prior it stays; else it has a precision of its own
         and may be pruned.
@@ -92,7 +92,7 @@ default="kmedoids"
         is less; None: learnt. That of each row is a parameter of `fit`.
     noise_degrees : float, default=None
         Degrees of freedom of the noise of ``"student_t"``; None: learnt.
-    inference : {"sequential", "mackay", "em", "variational"}, default="sequential"
+    inference : {"search", "sequential", "mackay", "em", "variational"}, default="search"
         How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
         variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
     inference_params : dict, default=None
@@ -104,15 +104,15 @@ default="kmedoids"
         ``"averaged"``: by its mean under the posterior itself. Not for ``inference="variational"``. ``"auto"`` is
         ``"laplace"`` here, unless that expects more than twice the counts that there are, as among many zeros.
     tol : float, default=None
-        Tolerance of the inference scheme (for ``"sequential"`` the nats that an action must gain, for
+        Tolerance of the inference scheme (for ``"search"`` the nats that an action must gain, for
         ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
         change of a log precision); None: its default.
     sparsity : float, "auto" or "cv", default="auto"
         Nats that each kernel must gain: log prior odds against it. ``"auto"``: 1, or 0 for other schemes than
-        ``"sequential"`` and where hyperparameters have priors. With 0 the evidence alone decides, as in [1]_ [2]_;
+        ``"search"`` and where hyperparameters have priors. With 0 the evidence alone decides, as in [1]_ [2]_;
         it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
         is paid for by intervals that are too narrow. ``"cv"`` takes the sparsest that predicts rows left out
-        as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="sequential"``.
+        as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="search"``.
     folds : int, default=None
         Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
         none, or 5 where something is chosen by it, fewer for fewer rows. The kernel is that of the fit to all rows.
@@ -120,7 +120,7 @@ default="kmedoids"
         rows; a row of any other weight stays whole.
     warm_start : bool, default=False
         Whether a further `fit` goes on from the model of the last: the same rows first, others may follow. For
-        ``inference="sequential"`` and one model whose centres are training rows.
+        ``inference="search"`` and one model whose centres are training rows.
     calibrate : bool, default=False
         Whether predictive variances are multiplied by the mean square of the standardised residuals of rows left out
         in cross-validation, if that is above 1.
@@ -299,7 +299,7 @@ default="kmedoids"
         likelihood: str = "gaussian",
         noise_variance: float | None = None,
         noise_degrees: float | None = None,
-        inference: str = "sequential",
+        inference: str = "search",
         inference_params: dict[str, Any] | None = None,
         posterior: str = "auto",
         tol: float | None = None,

@@ -71,7 +71,7 @@ def test_every_kernel_by_its_formula(kernel):
         assert not hasattr(model, "gamma_")
 
 
-@pytest.mark.parametrize("inference", ["sequential", "mackay", "em"])
+@pytest.mark.parametrize("inference", ["search", "mackay", "em"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_every_scheme(inference, fit_intercept):
     X, t = sinc()
@@ -301,7 +301,7 @@ def test_scores():
     assert classifier.score(C, y) == accuracy_score(y, classifier.predict(C))
 
 
-@pytest.mark.parametrize("inference", ["sequential", "mackay", "em"])
+@pytest.mark.parametrize("inference", ["search", "mackay", "em"])
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_report(cls, inference):
     X, y = two_classes()
@@ -326,7 +326,7 @@ def test_report(cls, inference):
     certificate = report["certificate"]
     assert set(certificate) == {"largest_gain", "largest_gradient", "reason"}
     assert certificate["reason"]
-    if inference == "sequential":
+    if inference == "search":
         assert 0.0 <= certificate["largest_gain"] < 1e-3
         assert certificate["largest_gradient"] < 1e-3
     assert report["repairs"]["merged_rows"] == 0
@@ -464,8 +464,8 @@ def test_beside_an_optimum_the_search_ends_in_it(name, record):
         "intercept_alpha": None if kernels.all() else alpha[~kernels][0] * 1.05,
         "noise_variance": known["sigma2"] / 1.03,
     }
-    # Reheats and swaps might find a better one.
-    own = {"start": {"given": start}, "reheats": 0, "swaps": False}
+    # An excursion might find a better one.
+    own = {"start": {"given": start}, "excursions": 0}
     model = rvr(gamma=values["gamma"], inference_params=own).fit(X, t)
     assert_array_equal(model.relevance_, active[kernels] - 1)
     assert np.isfinite(model.intercept_alpha_) != kernels.all()

@@ -143,7 +143,7 @@ BAD = [
     ({"dictionary": "a"}, "dictionary = 'a': expected 'auto', 'all' or a whole number"),
     ({"landmarks": "a"}, "landmarks = 'a': expected one of 'kmedoids', 'uniform'"),
     ({"basis": "given", "dictionary": 3}, "dictionary = 3: expected 'auto'"),
-    ({"inference": "newton"}, "inference = 'newton': expected one of 'sequential', 'mackay', 'em'"),
+    ({"inference": "newton"}, "inference = 'newton': expected one of 'search', 'sequential', 'mackay', 'em'"),
     ({"inference_params": {"steps": 1}}, "unknown field `steps`, expected one of `hyperpriors`, `tolerance`, `batch`"),
     ({"inference_params": [1]}, "inference_params = [1]: expected a dict or None"),
     ({"inference_params": "batch"}, "inference_params = 'batch': expected a dict or None"),
@@ -291,7 +291,7 @@ def test_what_the_callback_raises_is_raised():
 
 # Odd data with a defined result.
 
-SCHEMES = pytest.mark.parametrize("inference", ["sequential", "mackay", "em"])
+SCHEMES = pytest.mark.parametrize("inference", ["search", "mackay", "em"])
 
 
 def check_alive(model, rows, tmp_path):

@@ -80,7 +80,7 @@ def test_every_kernel(kernel, tmp_path):
     round_trip(model, NEW, tmp_path / "model.json")
 
 
-@pytest.mark.parametrize("inference", ["sequential", "mackay", "em"])
+@pytest.mark.parametrize("inference", ["search", "mackay", "em"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_every_scheme(inference, fit_intercept, tmp_path):
     own = {"inference": inference, "fit_intercept": fit_intercept, "tol": 0.01}

@@ -57,7 +57,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize(
     ("scheme", "rows", "dictionary"),
-    [("sequential", 6000, 6000), ("sequential", 300_000, 3000), ("mackay", 5000, 5000)],
+    [("search", 6000, 6000), ("search", 300_000, 3000), ("mackay", 5000, 5000)],
     ids=["every row", "landmarks", "mackay"],
 )
 @pytest.mark.parametrize("machine", ["rvr", "rvc"])

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from support import FORMULAS, PARAMETERS, papers, rvr, sinc, surface, two_classes
 
 BOTH = pytest.mark.parametrize("cls", [RVR, RVC])
-SCHEMES = pytest.mark.parametrize("inference", ["sequential", "mackay"])
+SCHEMES = pytest.mark.parametrize("inference", ["search", "mackay"])
 GAMMA = np.array([0.8, 0.3])
 
 

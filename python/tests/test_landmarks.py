@@ -121,7 +121,7 @@ def test_refresh(cls):
             ({"refresh": v}, f"refresh = {v!r}: expected a whole number of at least 0")
             for v in (-1, 1.5, None, "a", True)
         ],
-        ({"refresh": 1}, "refresh = 1: expected 0, or the scheme sequential and a dictionary of a given size"),
+        ({"refresh": 1}, "refresh = 1: expected 0, or the scheme search and a dictionary of a given size"),
         ({"refresh": 1, "dictionary": "all"}, "refresh = 1: expected 0, or"),
         ({"refresh": 1, "dictionary": 5000}, "refresh = 1: expected 0, or"),
         ({"refresh": 1, "dictionary": 5, "inference": "em"}, "refresh = 1: expected 0, or"),

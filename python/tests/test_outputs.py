@@ -87,7 +87,7 @@ def test_shared_vectors_are_fewer_than_those_of_each_alone(data):
     assert np.all(error < 0.5 * np.sqrt(shared.noise_variance_))
 
 
-@pytest.mark.parametrize("inference", ["sequential", "mackay", "em"])
+@pytest.mark.parametrize("inference", ["search", "mackay", "em"])
 def test_schemes_weights_and_columns(data, inference):
     X, t = data
     weights = np.arange(120) % 2 + 1.0

@@ -63,11 +63,11 @@ def settings():
         yield cls(basis="given")
         # The schemes of slow convergence need not go to the end to be checked.
         slow = {"em": 0.1, "variational": 1.0} if cls is RVC else {}
-        yield from (cls(inference=scheme, tol=slow.get(scheme, 0.01)) for scheme in SCHEMES if scheme != "sequential")
+        yield from (cls(inference=scheme, tol=slow.get(scheme, 0.01)) for scheme in SCHEMES if scheme != "search")
         yield cls(dictionary=50, random_state=1)
         yield cls(dictionary=20, refresh=2)
         yield cls(fit_intercept=False, gamma=0.3)
-        yield cls(inference_params={"batch": 1, "reheats": 0}, tol=1e-3)
+        yield cls(inference_params={"policy": {"batch": 1}, "excursions": 0}, tol=1e-3)
     yield RVR(noise_variance=0.1)
     yield RVR(dictionary=20, keep_statistics=True)
     yield RVC(class_weight="balanced")

@@ -164,7 +164,7 @@ def test_warm_start_from_something_else():
     with pytest.raises(ValueError, match="relevance"):
         model.fit(X[:3], T[:3])
     model = rvr(gamma=0.2, warm_start=True).fit(X, T)
-    with pytest.raises(ValueError, match="inference='sequential'"):
+    with pytest.raises(ValueError, match="inference='search'"):
         model.set_params(inference="mackay").fit(X, T)
 
 

@@ -8,7 +8,7 @@ from support import papers, rvc, rvr, sinc, two_classes
 
 X, T = sinc()
 C, Y = two_classes()
-SCHEMES = pytest.mark.parametrize("inference", ["sequential", "mackay", "em"])
+SCHEMES = pytest.mark.parametrize("inference", ["search", "mackay", "em"])
 CASES = [pytest.param(RVR, X, T, id="RVR"), pytest.param(RVC, C, Y, id="RVC")]
 BOTH = pytest.mark.parametrize(("cls", "rows", "target"), CASES)
 

@@ -92,7 +92,7 @@ pub(crate) struct FitArgs {
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Likelihood::NAMES))]
     pub likelihood: Option<String>,
     /// How the precisions are learnt
-    #[arg(long, default_value = "sequential", value_parser = PossibleValuesParser::new(Inference::NAMES))]
+    #[arg(long, default_value = "search", value_parser = PossibleValuesParser::new(Inference::NAMES))]
     pub inference: String,
     /// The kernel. Of several the one of the highest posterior is taken; auto tries rbf, matern52 and matern32
     #[arg(long, value_name = "NAME[,NAME]", default_value = "rbf", value_delimiter = ',', value_parser = kernels())]
@@ -117,7 +117,7 @@ pub(crate) struct FitArgs {
     #[arg(long)]
     pub probability: bool,
     /// Penalty for each kernel, in nats of log evidence. With 0 the evidence alone decides, cv chooses by cross-validation;
-    /// auto: 1, or 0 for other schemes than sequential [default: auto]
+    /// auto: 1, or 0 for other schemes than search [default: auto]
     #[arg(long, value_name = "NATS|auto|cv", allow_negative_numbers = true)]
     pub sparsity: Option<Sparsity>,
     /// Cross-validate with this many folds, the search repeated in each, and print the scores. A row whose weight is a

@@ -464,12 +464,12 @@ mod tests {
         let rvm = apply(&rvm, "max_iterations=7").unwrap();
         let rvm = apply(&rvm, "kernel.rbf.gamma=0.5").unwrap();
         let rvm = apply(&rvm, "likelihood.noise_variance = 0.04").unwrap();
-        let rvm = apply(&rvm, "inference.sequential.hyperpriors.c=1e-3").unwrap();
+        let rvm = apply(&rvm, "inference.search.hyperpriors.c=1e-3").unwrap();
         let rvm = apply(&rvm, "bias=false").unwrap();
         assert_eq!(rvm.max_iterations, 7);
         assert_eq!(rvm.kernel, Kernel::Rbf(relvec::Rbf { gamma: 0.5.into() }));
         assert_eq!(rvm.likelihood, Likelihood::Gaussian(Gaussian { noise_variance: Some(0.04) }));
-        assert!(matches!(rvm.inference, Inference::Sequential(ref s) if s.hyperpriors.c == 1e-3));
+        assert!(matches!(rvm.inference, Inference::Search(ref s) if s.hyperpriors.c == 1e-3));
         assert!(!rvm.bias);
     }
 

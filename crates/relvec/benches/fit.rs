@@ -48,7 +48,7 @@ fn regression(bencher: Bencher, name: &str, inference: &str) {
 
 #[divan::bench(args = SETS, sample_count = 5)]
 fn regression_1000_sequential(bencher: Bencher, name: &str) {
-    regression(bencher, name, "sequential");
+    regression(bencher, name, "search");
 }
 
 #[divan::bench(args = SETS, sample_count = 5)]

@@ -269,7 +269,7 @@ fn model(m: usize) -> relvec::Model {
     relvec::Model {
         machine: "rvm".into(),
         likelihood: Some(relvec::Likelihood::from_name("gaussian").expect("a known name")),
-        inference: Some("sequential".into()),
+        inference: Some("search".into()),
         features: vec![],
         target: None,
         targets: vec![],

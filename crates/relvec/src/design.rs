@@ -267,15 +267,15 @@ impl Design {
     /// `r`, [N, R]; and Phi_A' B Phi, [M, P], as [`Design::cross`].
     pub fn moments(&self, weights: &[f64], r: ArrayView2<f64>, active: &[usize]) -> (Vec<f64>, Vec<Vec<f64>>, Array2<f64>) {
         let (m, p) = (active.len(), self.n_columns());
-        let mut sums = self.weighted_products(weights, Some(r), active, None).into_raw_vec_and_offset().0;
+        let mut sums = self.weighted_products(weights, Some(r), active).into_raw_vec_and_offset().0;
         let diag = sums.split_off((m + r.ncols()) * p);
         let f = sums.split_off(m * p).chunks(p).map(<[f64]>::to_vec).collect();
         (diag, f, Array2::from_shape_vec((m, p), sums).expect("M rows of P numbers"))
     }
 
-    /// Phi_A' B Phi_C, [M, C], for the listed columns A and C (`None`: all of Phi) and B = diag(`weights`), `[N]`.
-    pub fn cross(&self, weights: &[f64], active: &[usize], among: Option<&[usize]>) -> Array2<f64> {
-        self.weighted_products(weights, None, active, among)
+    /// Phi_A' B Phi, [M, P], for the listed columns A and B = diag(`weights`), `[N]`.
+    pub fn cross(&self, weights: &[f64], active: &[usize]) -> Array2<f64> {
+        self.weighted_products(weights, None, active)
     }
 
     /// In one pass: squared norms of all columns weighted by `weights` (`[N]`), `[P]`; and `left`' Phi, [K, P],
@@ -283,27 +283,20 @@ impl Design {
     pub fn products(&self, weights: &[f64], left: ArrayView2<f64>) -> (Vec<f64>, Array2<f64>) {
         let (k, p) = (left.ncols(), self.n_columns());
         let slice = |rows: Range<usize>| CowArray::from(left.slice_move(s![rows, ..]));
-        let mut sums = self.by_tiles(weights, k, true, None, &slice).into_raw_vec_and_offset().0;
+        let mut sums = self.by_tiles(weights, k, true, &slice).into_raw_vec_and_offset().0;
         let diag = sums.split_off(k * p);
         (diag, Array2::from_shape_vec((k, p), sums).expect("K rows of P numbers"))
     }
 
-    /// Phi_A' B Phi; below it, with `r`, r'Phi and the weighted squares of the columns: [M, P] or [M + R + 1, P]; of the
-    /// columns `among` if given.
-    fn weighted_products(
-        &self,
-        weights: &[f64],
-        r: Option<ArrayView2<f64>>,
-        active: &[usize],
-        among: Option<&[usize]>,
-    ) -> Array2<f64> {
+    /// Phi_A' B Phi; below it, with `r`, r'Phi and the weighted squares of the columns: [M, P] or [M + R + 1, P].
+    fn weighted_products(&self, weights: &[f64], r: Option<ArrayView2<f64>>, active: &[usize]) -> Array2<f64> {
         let maker = self.list(active);
         let left = |rows: Range<usize>| CowArray::from(self.left_side(rows, &maker, weights, r, active));
-        self.by_tiles(weights, active.len() + r.map_or(0, |r| r.ncols()), r.is_some(), among, &left)
+        self.by_tiles(weights, active.len() + r.map_or(0, |r| r.ncols()), r.is_some(), &left)
     }
 
     /// left' Phi, [K, P], and below it, if wanted, the weighted squares of the columns; `left` gives rows of a
-    /// matrix of K columns. Phi is that of the columns `among`, if given.
+    /// matrix of K columns.
     ///
     /// By tiles of Phi, each made and used up in the cache of one thread. A task is a group of columns, and
     /// where there are few of those, of rows; sums over groups of rows are in the order of the rows.
@@ -312,10 +305,9 @@ impl Design {
         weights: &[f64],
         left_columns: usize,
         with_squares: bool,
-        among: Option<&[usize]>,
         left: &(dyn Fn(Range<usize>) -> CowArray<'l, f64, Ix2> + Sync),
     ) -> Array2<f64> {
-        let (n, p) = (self.n_rows(), among.map_or(self.n_columns(), <[usize]>::len));
+        let (n, p) = (self.n_rows(), self.n_columns());
         let width = even_part(p, TILE_COLUMNS);
         let groups = TASKS.div_ceil(p.div_ceil(width).max(1)).min(n.div_ceil(4 * TILE_ROWS)).max(1);
         let group_rows = n.div_ceil(groups).max(1);
@@ -330,7 +322,7 @@ impl Design {
                 let left = left(rows.clone());
                 part.axis_chunks_iter_mut(Axis(1), width).into_par_iter().enumerate().for_each(|(k, out)| {
                     let columns = k * width..k * width + out.ncols();
-                    self.tile_products(rows.clone(), columns, among, left.view(), weights, out);
+                    self.tile_products(rows.clone(), columns, left.view(), weights, out);
                 });
             }
         });
@@ -379,7 +371,6 @@ impl Design {
         &self,
         rows: Range<usize>,
         columns: Range<usize>,
-        among: Option<&[usize]>,
         left: ArrayView2<f64>,
         weights: &[f64],
         mut out: ArrayViewMut2<f64>,
@@ -388,7 +379,7 @@ impl Design {
         let mut sums = Array2::zeros((left.ncols(), columns.len()));
         let (mut squares, ones) = (vec![0.0; columns.len()], vec![1.0; columns.len()]);
         let with_squares = out.nrows() > left.ncols();
-        self.for_each_tile(rows.clone(), columns, among, |start, tile| {
+        self.for_each_tile(rows.clone(), columns, |start, tile| {
             let left = left.slice(s![start - rows.start..start - rows.start + tile.nrows(), ..]);
             linalg::product_alone(true, left.t(), tile, sums.view_mut());
             if with_squares {
@@ -402,19 +393,11 @@ impl Design {
         }
     }
 
-    /// Calls `each` with the first row and the entries of consecutive tiles of some columns (of those `among`, if given), in
-    /// this thread.
-    fn for_each_tile(
-        &self,
-        rows: Range<usize>,
-        columns: Range<usize>,
-        among: Option<&[usize]>,
-        mut each: impl FnMut(usize, ArrayView2<f64>),
-    ) {
-        let fill: Option<Filler> = match (among, &self.stored) {
-            (Some(among), _) => Some(Box::new(self.filler(&among[columns.clone()]))),
-            (None, Some(_)) => None,
-            (None, None) => {
+    /// Calls `each` with the first row and the entries of consecutive tiles of some columns, in this thread.
+    fn for_each_tile(&self, rows: Range<usize>, columns: Range<usize>, mut each: impl FnMut(usize, ArrayView2<f64>)) {
+        let fill: Option<Filler> = match &self.stored {
+            Some(_) => None,
+            None => {
                 let maker = self.range(columns.clone());
                 Some(Box::new(move |start, out| maker.fill(start, out)))
             }
@@ -489,7 +472,7 @@ impl Design {
             let rows = (g * group_rows).min(n)..((g + 1) * group_rows).min(n);
             part.par_chunks_mut(width).enumerate().for_each(|(k, out)| {
                 let columns = k * width..k * width + out.len();
-                self.for_each_tile(rows.clone(), columns, None, |start, tile| Norm::add(out, tile, &weights[start..]));
+                self.for_each_tile(rows.clone(), columns, |start, tile| Norm::add(out, tile, &weights[start..]));
             });
         });
         let mut parts = parts.into_iter();

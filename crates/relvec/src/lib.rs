@@ -46,8 +46,8 @@ pub use report::{
 };
 pub use rvm::{
     ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
-    Inference, Landmarks, LearnedKernel, MacKay, Rvm, Sequential, Sparsity, SparsityRule, Start, Variational, WeightPrior,
-    silent,
+    Inference, Landmarks, LearnedKernel, MacKay, Policy, Rvm, Search, Sequential, Sparsity, SparsityRule, Start, Variational,
+    WeightPrior, silent,
 };
 pub use statistics::Statistics;
 pub use svm::{

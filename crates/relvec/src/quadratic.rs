@@ -13,8 +13,6 @@ use crate::sums::Sums;
 
 /// Where more than one row of G in so many is wanted, all of G, one symmetric product, costs less.
 const MANY: usize = 2;
-/// Rows of G made ahead at first where that costs little.
-const FEW_AHEAD: usize = 3;
 
 /// G = Phi'BPhi ([P, P], by rows), f = Phi'Bt and t'Bt of each output, with the mean of t kept apart.
 ///
@@ -38,23 +36,7 @@ pub(crate) struct Quadratic<'a> {
 #[derive(Debug)]
 enum Source<'a> {
     Stored(Array2<f64>),
-    Rows {
-        design: &'a Design,
-        weights: Vec<f64>,
-        cache: RefCell<HashMap<usize, Rc<[f64]>>>,
-        all_fit: bool,
-        screen: Option<Screen>,
-    },
-}
-
-/// Where rows of G are made for some columns alone; all else of the others is 0, as if they were columns of zeros.
-#[derive(Debug)]
-struct Screen {
-    /// Those columns, ascending.
-    columns: Vec<usize>,
-    /// diag(G) and f of all columns, `[P]`.
-    diag: Vec<f64>,
-    f: Vec<f64>,
+    Rows { design: &'a Design, weights: Vec<f64>, cache: RefCell<HashMap<usize, Rc<[f64]>>>, all_fit: bool },
 }
 
 /// Whether a bias at relative precision `a` on a unit column has the mean of the targets kept apart, (M9). A tightly held
@@ -120,62 +102,8 @@ impl<'a> Quadratic<'a> {
         let cache: HashMap<usize, Rc<[f64]>> =
             made.iter().zip(rows.outer_iter()).map(|(j, row)| (*j, row.iter().copied().collect())).collect();
         let mean = mean.map(|m| (m, cache[&0].to_vec()));
-        let source = Source::Rows { design, weights, cache: RefCell::new(cache), all_fit: false, screen: None };
+        let source = Source::Rows { design, weights, cache: RefCell::new(cache), all_fit: false };
         Quadratic { diag, count, centred: f, centred_tt: tt, mean, source }
-    }
-
-    /// The same for one output without a mean, but rows of G are made for `columns` and for those that are `promising`
-    /// alone, which is asked of a column, G_jj and phi_j'`slope`: what it says no to is a column of zeros.
-    pub fn screened(
-        design: &'a Design,
-        weights: Vec<f64>,
-        (pull, slope): (&[f64], &[f64]),
-        tt: f64,
-        count: f64,
-        columns: &[usize],
-        promising: &dyn Fn(usize, f64, f64) -> bool,
-    ) -> Self {
-        let both = Array2::from_shape_fn((pull.len(), 2), |(n, k)| if k == 0 { pull[n] } else { slope[n] });
-        let (all, products) = design.products(&weights, both.view());
-        let of_all = products.row(0).to_vec();
-        let seen = |j: &usize| columns.contains(j) || promising(*j, all[*j], products[[1, *j]]);
-        let listed: Vec<usize> = (0..all.len()).filter(seen).collect();
-        let of_listed = |v: &[f64]| {
-            let mut out = vec![0.0; v.len()];
-            listed.iter().for_each(|j| out[*j] = v[*j]);
-            out
-        };
-        let (diag, f) = (of_listed(&all), of_listed(&of_all));
-        let screen = Some(Screen { columns: listed, diag: all, f: of_all });
-        let source = Source::Rows { design, weights, cache: RefCell::default(), all_fit: false, screen };
-        let form = Quadratic { diag, count, centred: vec![f], centred_tt: vec![tt], mean: None, source };
-        form.prepare(columns);
-        form
-    }
-
-    /// Whether columns are left out.
-    pub fn is_partial(&self) -> bool {
-        matches!(&self.source, Source::Rows { screen: Some(screen), .. } if screen.columns.len() < self.columns())
-    }
-
-    /// A screened form with the rows of `columns` over all columns; nothing if no column was left out.
-    pub fn complete(&self, columns: &[usize]) -> Option<Quadratic<'a>> {
-        let Source::Rows { design, weights, all_fit, screen: Some(screen), .. } = &self.source else { return None };
-        let others: Vec<usize> = (0..self.columns()).filter(|j| screen.columns.binary_search(j).is_err()).collect();
-        if others.is_empty() {
-            return None;
-        }
-        self.prepare(columns);
-        let made = design.cross(weights, columns, Some(&others));
-        let whole = |(j, made): (&usize, ArrayView1<f64>)| {
-            let mut row = self.row(*j).to_vec();
-            others.iter().zip(made).for_each(|(k, v)| row[*k] = *v);
-            (*j, row.into())
-        };
-        let cache = RefCell::new(columns.iter().zip(made.outer_iter()).map(whole).collect());
-        let source = Source::Rows { design, weights: weights.clone(), cache, all_fit: *all_fit, screen: None };
-        let (diag, centred) = (screen.diag.clone(), vec![screen.f.clone()]);
-        Some(Quadratic { diag, count: self.count, centred, centred_tt: self.centred_tt.clone(), mean: None, source })
     }
 
     /// The same where there is room for all rows of G at once.
@@ -224,29 +152,6 @@ impl<'a> Quadratic<'a> {
         Target { f, tt, bias_offset }
     }
 
-    /// The same form with another f, `[P]`, and t't; of a form without a mean.
-    pub fn set_target(&mut self, f: Vec<f64>, tt: f64) {
-        debug_assert!(self.mean.is_none() && f.len() == self.columns());
-        (self.centred, self.centred_tt) = (vec![f], vec![tt]);
-    }
-
-    /// Whether row j of G is there.
-    pub fn has_row(&self, j: usize) -> bool {
-        match &self.source {
-            Source::Stored(_) => true,
-            Source::Rows { cache, .. } => cache.borrow().contains_key(&j),
-        }
-    }
-
-    /// Rows of G to make beside one that is needed, `most` at most: few where Phi is kept; else a pass makes it again, and
-    /// costs more than the rows.
-    pub fn rows_ahead(&self, most: usize) -> usize {
-        match &self.source {
-            Source::Rows { design, .. } if design.stored_bytes() > 0 => FEW_AHEAD.min(most),
-            _ => most,
-        }
-    }
-
     /// Row j of G.
     pub fn row(&self, j: usize) -> Row<'_> {
         match &self.source {
@@ -260,24 +165,18 @@ impl<'a> Quadratic<'a> {
 
     /// Makes the rows that are not there yet in one pass over the data.
     pub fn prepare(&self, columns: &[usize]) {
-        if let Source::Rows { design, weights, cache, all_fit, screen } = &self.source {
+        if let Source::Rows { design, weights, cache, all_fit } = &self.source {
             let missing: Vec<usize> = columns.iter().copied().filter(|j| !cache.borrow().contains_key(j)).collect();
             let wanted = cache.borrow().len() + missing.len();
-            if *all_fit && screen.is_none() && !missing.is_empty() && MANY * wanted > self.columns() {
+            if *all_fit && !missing.is_empty() && MANY * wanted > self.columns() {
                 let mut sums = Sums::new(self.columns(), 0);
                 design.for_each_block(|rows, phi| sums.accumulate(phi, &[], &weights[rows]));
                 let rows = sums.finish().gram;
                 cache.borrow_mut().extend(rows.outer_iter().enumerate().map(|(j, r)| (j, r.iter().copied().collect())));
             } else if !missing.is_empty() {
-                let among = screen.as_ref().map(|screen| &screen.columns[..]);
-                let made = design.cross(weights, &missing, among);
-                let whole = |row: ArrayView1<f64>| -> Rc<[f64]> {
-                    let Some(among) = among else { return row.iter().copied().collect() };
-                    let mut out = vec![0.0; self.columns()];
-                    among.iter().zip(row).for_each(|(j, v)| out[*j] = *v);
-                    out.into()
-                };
-                cache.borrow_mut().extend(missing.iter().zip(made.outer_iter()).map(|(j, row)| (*j, whole(row))));
+                let made = design.cross(weights, &missing);
+                let rows = missing.iter().zip(made.outer_iter()).map(|(j, row)| (*j, row.iter().copied().collect()));
+                cache.borrow_mut().extend(rows);
             }
         }
     }

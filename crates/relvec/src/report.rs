@@ -213,8 +213,6 @@ pub struct Actions {
     pub reestimated: usize,
     /// Basis functions deleted.
     pub deleted: usize,
-    /// Basis functions replaced by another in one move.
-    pub swapped: usize,
     /// Proposals undone because the true evidence fell.
     pub undone: usize,
     /// Joint re-estimations of all precisions.
@@ -227,7 +225,6 @@ impl Actions {
         self.added += other.added;
         self.reestimated += other.reestimated;
         self.deleted += other.deleted;
-        self.swapped += other.swapped;
         self.undone += other.undone;
         self.joint += other.joint;
     }
@@ -483,8 +480,8 @@ pub struct Report {
     /// What was repaired.
     pub repairs: Repairs,
     /// Whether the fit converged to a model without a relevance vector, or with some whose log evidence is within 0.5 nats of
-    /// that: it predicts a constant, or next to it. The scheme `sequential` has then tried MacKay's fixed point from all
-    /// candidates as well. True as well if a dense process finds that the features tell nothing of the targets, (M69): the
+    /// that: it predicts a constant, or next to it. The scheme `search` has then begun anew from all basis functions as
+    /// well. True as well if a dense process finds that the features tell nothing of the targets, (M69): the
     /// model is then a constant. If the kernel was given, standardise the features or learn its width (the gamma `evidence`);
     /// else check that the features carry information. `false` where the target is constant.
     #[serde(default)]

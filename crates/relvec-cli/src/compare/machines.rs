@@ -78,9 +78,9 @@ impl Data {
 /// A machine of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Row {
-    /// Sequential, gamma by cross-validation.
+    /// Search, gamma by cross-validation.
     Rvm,
-    /// Sequential, gamma by the evidence.
+    /// Search, gamma by the evidence.
     RvmEvidence,
     /// Variational, with the gamma of [`Row::Rvm`].
     Vrvm,

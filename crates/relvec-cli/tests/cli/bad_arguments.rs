@@ -11,7 +11,7 @@ fn refused(line: &str, fragments: &[&str]) {
 #[test]
 fn unknown_names_list_the_known_ones() {
     refused("fit d.csv --target y -o m --kernel gaussian", &["gaussian", "rbf"]);
-    refused("fit d.csv --target y -o m --inference gibbs", &["gibbs", "sequential", "mackay", "em"]);
+    refused("fit d.csv --target y -o m --inference gibbs", &["gibbs", "search", "mackay", "em"]);
     refused("fit d.csv --target y -o m --machine tree", &["tree", "rvm"]);
     refused("fit d.csv --target y -o m --task cluster", &["cluster", "regress", "classify"]);
     refused("fit d.csv --target y -o m --preset bishop", &["bishop", "tipping2001"]);
@@ -29,7 +29,7 @@ fn missing_arguments_are_named() {
 fn unknown_settings_list_the_known_ones() {
     refused("fit d.csv --target y -o m --set kernel.rbf.width=1", &["kernel.rbf.width", "known: kernel.rbf.gamma"]);
     refused("fit d.csv --target y -o m --set kernel.linear.gamma=1", &["kernel.rbf.gamma", "--kernel"]);
-    refused("fit d.csv --target y -o m --set inference.em.tolerance=1", &["inference.sequential.tolerance", "--inference"]);
+    refused("fit d.csv --target y -o m --set inference.em.tolerance=1", &["inference.search.tolerance", "--inference"]);
     refused("fit d.csv --target y -o m --set iterations=1", &["max_iterations"]);
     refused("fit d.csv --target y -o m --set gamma", &["PATH=VALUE"]);
     refused("fit d.csv --target y -o m --set kernel=rbf", &["group of settings", "kernel.rbf.gamma"]);

@@ -86,7 +86,7 @@ fn what_is_refused() {
     folder.fails(2, "fit a.csv --target y --keep-statistics -o n.json", &["keep_statistics"]);
     folder.fails(2, "fit a.csv --target y --keep-statistics --machine svm -o n.json", &["--keep-statistics"]);
     folder.fails(2, "fit a.csv --target y --init plain.json --kernel matern32 -o n.json", &["matern32", "rbf"]);
-    folder.fails(2, "fit a.csv --target y --init plain.json --inference em -o n.json", &["sequential"]);
+    folder.fails(2, "fit a.csv --target y --init plain.json --inference em -o n.json", &["search"]);
     folder.fails(1, "fit w.csv --target y --init plain.json -o n.json", &["missing z"]);
     folder.fails(1, "fit a.csv --target y --init nothing.json -o n.json", &["nothing.json"]);
     let short = Folder::with("a.csv", table(0, 10, false)).add("m.json", folder.read("plain.json"));

@@ -314,7 +314,7 @@ fn inspect_has_the_keys_that_are_promised() {
     assert_eq!(object["machine"], "rvm");
     assert_eq!(object["task"], "regress");
     assert_eq!(object["likelihood"], "gaussian");
-    assert_eq!(object["inference"], "sequential");
+    assert_eq!(object["inference"], "search");
     assert_eq!(object["kernel"]["name"], "rbf");
     assert!(object["kernel"]["parameters"]["gamma"].is_f64());
     assert_eq!(object["features"], json!(["a", "b"]));

@@ -99,7 +99,7 @@ fn what_cannot_be_is_said() {
     for (line, code, words) in [
         ("fit wave.csv --target y --sparsity -1 -o m.json", 2, "sparsity = -1"),
         ("fit wave.csv --target y --sparsity much -o m.json", 2, "sparsity = much"),
-        ("fit wave.csv --target y --sparsity 1 --inference mackay -o m.json", 2, "sequential"),
+        ("fit wave.csv --target y --sparsity 1 --inference mackay -o m.json", 2, "search"),
         ("fit wave.csv --target y --cv 1 -o m.json", 2, "1"),
         ("fit wave.csv --target y --cv 71 -o m.json", 1, "at most as many folds as there are rows (there are 69)"),
         ("fit kinds.csv --target y --cv 4 -o m.json", 1, "(class 0 has 3)"),

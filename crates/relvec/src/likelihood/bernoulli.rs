@@ -87,10 +87,6 @@ impl LikelihoodFunction for Bernoulli {
         false
     }
 
-    fn largest_curvature(&self) -> Option<f64> {
-        Some(0.25)
-    }
-
     fn classifies(&self) -> bool {
         true
     }

@@ -84,11 +84,6 @@ pub(crate) trait LikelihoodFunction: Send + Sync {
     /// Whether the curvature does not depend on f; then one quadratic form serves the whole fit.
     fn constant_curvature(&self) -> bool;
 
-    /// What the curvature is nowhere above, whatever f and the target; `None` if there is no such number.
-    fn largest_curvature(&self) -> Option<f64> {
-        None
-    }
-
     /// Whether targets are classes.
     fn classifies(&self) -> bool {
         false

@@ -18,7 +18,7 @@ use crate::targets::MultiClass;
 /// The kinds of machine.
 const MACHINES: [&str; 2] = ["rvm", "svm"];
 /// Names that belong to upper floors; a test compares them with those there.
-pub(crate) const SCHEMES: [&str; 4] = ["sequential", "em", "mackay", "variational"];
+pub(crate) const SCHEMES: [&str; 5] = ["search", "sequential", "em", "mackay", "variational"];
 pub(crate) const CLASSIFIERS: [&str; 2] = ["c_svc", "nu_svc"];
 pub(crate) const REGRESSORS: [&str; 2] = ["epsilon_svr", "nu_svr"];
 /// Most rows, features and landmarks: no more numbers can stand in memory, and the sum of two such counts does not wrap around.

@@ -1,5 +1,5 @@
 //! Re-estimating all precisions at once: EM, MacKay's fixed point, the top-down start, and the joint
-//! steps of the sequential scheme are the same step with other update rules, (M4) to (M6).
+//! steps of the search are the same step with other update rules, (M4) to (M6).
 
 use ndarray::{Array1, Axis};
 
@@ -21,10 +21,8 @@ const DROP_FROM: f64 = 0.1;
 const ROUNDING: f64 = 1e-11;
 /// Halvings of a step that would lower the evidence.
 pub(crate) const MAX_HALVINGS: usize = 8;
-/// What is added to the diagonal of an indefinite Hessian at first, over its mean; and always where the steps of some
-/// weights are long: there it hardly ever is definite.
+/// What is added to the diagonal of an indefinite Hessian at first, over its mean.
 const SHIFT: f64 = 1e-3;
-const SHIFT_OF_NEAR: f64 = 64e-3;
 /// Newton's step is tried when the fixed point's steps are below this, and taken if below its own.
 const NEWTON_FROM: f64 = 1.0;
 const NEWTON_STEP: f64 = 3.0;
@@ -34,8 +32,6 @@ const NEWTON_STEP: f64 = 3.0;
 pub(crate) enum Rule {
     /// Newton's method in log alpha, the noise profiled out; where no step is long.
     Newton,
-    /// The same, steps cut to size, for the weights near their best; the others as [`Rule::Exact`].
-    NewtonOfNear,
     /// Each alpha at its exact best with the others held.
     Exact,
     /// alpha = gamma / mu^2.
@@ -54,17 +50,14 @@ pub(crate) struct Batch {
     pub clip: f64,
     /// A weight with gamma below this is gone from the model; 0 keeps all.
     pub gone: f64,
-    /// Whether a weight whose best precision is infinite goes with the step.
-    pub drops: bool,
     /// Halvings of a step that would lower the evidence, at most.
     pub halvings: usize,
 }
 
-/// A step taken: the solution it led to, the largest |d log precision|, and how many rules would have lowered the evidence.
+/// A step taken: the solution it led to and the largest |d log precision|.
 pub(crate) struct Step {
     pub solution: Solution,
     pub change: f64,
-    pub refused: usize,
 }
 
 impl Batch {
@@ -91,13 +84,13 @@ impl Batch {
         let value = self.objective(work, now);
         let floor = value - ROUNDING * value.abs().max(1.0);
         let least = |j: usize| if j == 0 && work.problem.has_bias { 0.0 } else { LEAST_PRECISION };
-        let stays = |i: &usize| now.determined(*i) >= self.gone && !(self.drops && now.is_useless(*i));
+        let stays = |i: &usize| now.determined(*i) >= self.gone;
         let keep: Vec<usize> = (0..now.a.len()).filter(stays).collect();
         let slack = DROP_SLACK * (now.a.len() - keep.len()) as f64;
         let mut shortest: Option<(Vec<f64>, Vec<f64>, f64)> = None;
-        for (refused, rule) in self.rules.iter().enumerate() {
+        for rule in self.rules {
             let Some((alpha, beta)) = self.propose(work, noise, now, *rule) else { continue };
-            let at = if matches!(rule, Rule::Newton | Rule::NewtonOfNear) { At::Best } else { At::Precision(&beta) };
+            let at = if *rule == Rule::Newton { At::Best } else { At::Precision(&beta) };
             let unit = typical(&beta);
             let a: Vec<f64> = alpha.iter().zip(&now.active).map(|(x, j)| (x / unit).max(least(*j))).collect();
             if keep.len() < now.a.len() {
@@ -106,7 +99,7 @@ impl Batch {
                 if let Ok(next) = work.solve(&active, &a, noise, at, Some(now))
                     && self.objective(work, &next) >= floor - slack
                 {
-                    return Ok(Some(Step { solution: next, change: f64::INFINITY, refused }));
+                    return Ok(Some(Step { solution: next, change: f64::INFINITY }));
                 }
             }
             let next = work.solve(&now.active, &a, noise, at, Some(now));
@@ -114,7 +107,7 @@ impl Batch {
             if let Ok(next) = next
                 && value + rise >= floor
             {
-                return Ok(Some(self.finish(work, noise, now, next, refused)?));
+                return Ok(Some(self.finish(work, noise, now, next)?));
             }
             shortest = Some((alpha, beta, rise));
         }
@@ -128,7 +121,7 @@ impl Batch {
             let Ok(next) = work.solve(&now.active, &a, noise, At::Precision(&beta), Some(now)) else { continue };
             let rise = self.objective(work, &next) - value;
             if value + rise > floor {
-                return Ok(Some(self.finish(work, noise, now, next, self.rules.len())?));
+                return Ok(Some(self.finish(work, noise, now, next)?));
             }
             // Where the curvature moves with the weights the rules do not know it all, and no step may help. The parabola
             // through the last two falls from here on.
@@ -141,7 +134,7 @@ impl Batch {
     }
 
     /// The change made among weights that the data determine; near rest gone weights are dropped.
-    fn finish(&self, work: &Workspace, noise: &[Noise], before: &Solution, next: Solution, refused: usize) -> Result<Step> {
+    fn finish(&self, work: &Workspace, noise: &[Noise], before: &Solution, next: Solution) -> Result<Step> {
         let log_ratio = |a: f64, b: f64| (a.ln() - b.ln()).abs();
         let noises = next.beta.iter().zip(&before.beta).map(|(next, before)| log_ratio(*next, *before));
         let (unit, unit_before) = (next.typical_precision(), before.typical_precision());
@@ -151,10 +144,10 @@ impl Batch {
             .chain(noises)
             .fold(0.0, f64::max);
         if change >= DROP_FROM {
-            return Ok(Step { solution: next, change, refused });
+            return Ok(Step { solution: next, change });
         }
         let (solution, dropped) = self.drop_gone(work, noise, next)?;
-        Ok(Step { solution, change: if dropped { f64::INFINITY } else { change }, refused })
+        Ok(Step { solution, change: if dropped { f64::INFINITY } else { change } })
     }
 
     /// The model without its gone weights, if the evidence allows it; and whether any went.
@@ -214,17 +207,9 @@ impl Batch {
                     return None;
                 }
                 // The precisions stay relative to the old noise; the noise then moves to its best.
-                let step = newton(now, noise, work.problem.table.count, &all, 0.0)?;
+                let step = newton(now, noise, work.problem.table.count)?;
                 let short = step.iter().all(|p| p.abs() < NEWTON_STEP);
                 return short.then(|| (all.iter().map(|i| alpha(*i) * step[*i].exp()).collect(), now.beta.clone()));
-            }
-            Rule::NewtonOfNear => {
-                let near: Vec<usize> = (0..m).filter(|i| exact(*i).abs() < NEWTON_FROM).collect();
-                let of_near = newton(now, noise, work.problem.table.count, &near, SHIFT_OF_NEAR)?;
-                let mut step: Vec<f64> = (0..m).map(exact).collect();
-                near.iter().zip(of_near).for_each(|(i, own)| step[*i] = own);
-                let cut = |i: usize| alpha(i) * step[i].clamp(-NEWTON_STEP, NEWTON_STEP).exp();
-                return Some(((0..m).map(cut).collect(), now.beta.clone()));
             }
             Rule::Exact => (0..m).map(|i| alpha(i) * exact(i).clamp(-self.clip, self.clip).exp()).collect(),
             Rule::MacKay => (0..m)
@@ -246,11 +231,10 @@ impl Batch {
     }
 }
 
-/// Newton's step in log a of the weights `of` at the best noise, (M6), the others held; the Hessian with `shift` times its
-/// mean, or more, on the diagonal. `None` if that is unusable.
-fn newton(now: &Solution, noise: &[Noise], count: f64, of: &[usize], shift: f64) -> Option<Vec<f64>> {
+/// Newton's step in log a at the best noise, (M6); `None` if the Hessian is unusable.
+fn newton(now: &Solution, noise: &[Noise], count: f64) -> Option<Vec<f64>> {
     let m = now.a.len();
-    if of.is_empty() {
+    if m == 0 {
         return None;
     }
     let a = &now.a;
@@ -274,17 +258,16 @@ fn newton(now: &Solution, noise: &[Noise], count: f64, of: &[usize], shift: f64)
         }
         row[i] += 0.5 * a[i] * (now.variance[i] + now.relative_square(i));
     }
-    let h = if of.len() == m { h } else { h.select(Axis(0), of).select(Axis(1), of) };
-    let size = h.diag().iter().map(|v| v.abs()).sum::<f64>() / of.len() as f64;
-    let gradient: Array1<f64> = of.iter().map(|i| now.gradient(*i)).collect();
-    let mut shift = shift * size;
+    let size = h.diag().iter().map(|v| v.abs()).sum::<f64>() / m as f64;
+    let gradient: Array1<f64> = (0..m).map(|i| now.gradient(i)).collect();
+    let mut shift = 0.0;
     for _ in 0..6 {
         let shifted = || {
             let mut shifted = h.clone();
             shifted.diag_mut().map_inplace(|v| *v += shift);
             shifted
         };
-        if let Ok(factor) = Cholesky::of(of.len(), 0.0, shifted) {
+        if let Ok(factor) = Cholesky::of(m, 0.0, shifted) {
             let mut step = gradient.clone().insert_axis(Axis(1));
             factor.solve(step.view_mut());
             return Some(step.remove_axis(Axis(1)).to_vec());

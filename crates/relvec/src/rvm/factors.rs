@@ -60,11 +60,6 @@ impl Factors {
         self.factor.iter().fold(1.0, |least, f| least.min(*f))
     }
 
-    /// Whether all rows count for the same.
-    pub fn are_alike(&self) -> bool {
-        self.factor.iter().all(|f| *f == self.factor[0])
-    }
-
     /// What all rows have beside the weighted log-likelihood.
     pub fn constant(&self) -> f64 {
         self.constant.iter().sum()

@@ -161,12 +161,6 @@ impl Candidate {
     pub fn contribution(&self, a: f64, profiles: &[Profile]) -> f64 {
         self.seen.iter().zip(profiles).map(|(seen, profile)| seen.contribution(self.s, a, profile)).sum()
     }
-
-    /// More than it contributes at any `a`, and far cheaper.
-    #[inline]
-    pub fn most(&self, profiles: &[Profile]) -> f64 {
-        self.seen.iter().zip(profiles).map(|(seen, profile)| seen.most(self.s, profile)).sum()
-    }
 }
 
 impl Seen {
@@ -194,18 +188,6 @@ impl Seen {
     /// s e - q^2, kept positive: what is left of the energy when the basis function is free, times s.
     fn left(s: f64, q: f64, e: f64) -> f64 {
         (s * e - q * q).max(1e-14 * s * e)
-    }
-
-    /// [`Seen::contribution`] without its first term and a, and with x / (1 - x) for -log(1 - x): all of it larger.
-    fn most(&self, s: f64, profile: &Profile) -> f64 {
-        let Seen { q, energy } = *self;
-        match *profile {
-            Profile::Held { beta, .. } => 0.5 * beta * q * q / s,
-            Profile::Moving { count, extra } => {
-                let left = s * (energy + extra) - q * q;
-                if left > 0.0 { 0.5 * count * q * q / left } else { f64::INFINITY }
-            }
-        }
     }
 
     fn contribution(&self, s: f64, a: f64, profile: &Profile) -> f64 {
@@ -292,7 +274,6 @@ mod tests {
             for step in -4000..4000 {
                 let a = best * (f64::from(step) * 0.01).exp();
                 assert!(one.contribution(a, &profiles) <= top + 1e-12 * top, "{a} beats {best}");
-                assert!(one.contribution(a, &profiles) <= one.most(&profiles), "{a} of {}", one.most(&profiles));
             }
             let h = 1e-3;
             let slope =

@@ -4,7 +4,7 @@ use ndarray::ArrayView2;
 
 use super::evaluate::Hyperparameters;
 use super::landmarks::{Dictionary, Landmarks};
-use super::sequential::Start;
+use super::scheme::Start;
 use super::table::Table;
 use super::{CentreRule, Inference, Rvm};
 use crate::design::{Basis, Columns};
@@ -56,7 +56,7 @@ impl Rvm {
 
     /// Adds rows to those that a model was learnt from, without the old ones: `x`, [N, D], as they are (the model
     /// scales them if it does), and `targets` go into the sums that it keeps ([`Rvm::keep_statistics`]), and the
-    /// sequential scheme goes on from its precisions. The relevance of the new model counts as that of the old one does.
+    /// scheme `search` goes on from its precisions. The relevance of the new model counts as that of the old one does.
     ///
     /// # Errors
     /// A model without statistics, or with another kernel; rows of other features; as [`Rvm::fit_statistics`].
@@ -97,7 +97,7 @@ impl Rvm {
         let relevance = model.relevance.iter().map(place).collect::<Result<_>>()?;
         let start = Hyperparameters { relevance, ..Hyperparameters::of(model) };
         // The other schemes begin with all columns: what has left the model would not come back.
-        let start = matches!(self.inference, Inference::Sequential(_)).then_some(&start);
+        let start = matches!(self.inference, Inference::Search(_)).then_some(&start);
         let (grown, report) = self.fit_sums(&sums, start, observer, interrupt)?;
         let grown = Model {
             relevance: grown.relevance.iter().map(|k| landmarks[*k]).collect(),
@@ -114,10 +114,10 @@ impl Rvm {
     /// come first in the table that is learnt from next.
     ///
     /// # Errors
-    /// Another scheme than `sequential`; a model with another kernel, or whose centres are no training rows.
+    /// Another scheme than `search`; a model with another kernel, or whose centres are no training rows.
     pub fn starting_from(&self, model: &Model) -> Result<Rvm> {
-        let Inference::Sequential(scheme) = &self.inference else {
-            let expected = "sequential: the other schemes do not begin at a model".into();
+        let Inference::Search(scheme) = &self.inference else {
+            let expected = "search: the other schemes do not begin at a model".into();
             return Err(Error::Parameter { name: "inference".into(), found: self.inference.name().into(), expected });
         };
         self.check_same_kernel(model)?;
@@ -130,7 +130,7 @@ impl Rvm {
             return Err(Error::Targets("a start from a model needs one model whose centres are training rows".into()));
         }
         let start = Start::Given(Hyperparameters::of(model));
-        Ok(Rvm { inference: Inference::Sequential(super::Sequential { start, ..scheme.clone() }), ..self.clone() })
+        Ok(Rvm { inference: Inference::Search(super::Search { start, ..scheme.clone() }), ..self.clone() })
     }
 
     fn check_same_kernel(&self, model: &Model) -> Result<()> {

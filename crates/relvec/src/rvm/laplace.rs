@@ -6,6 +6,7 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
+use super::gain::KernelPrior;
 use super::lbfgs::Steps;
 use super::problem::{DENSE, Problem};
 use super::slopes::{Phi, Slopes, Want};
@@ -35,8 +36,7 @@ const MAX_HALVINGS: usize = 80;
 /// leaves less than this share of what the one before had left to gain.
 const FRUGAL_ENTRIES: usize = 20_000;
 const SLOW: f64 = 0.5;
-/// From so many entries the precisions move while the curvature is held, and G is made of all columns: looks at the rows
-/// cost more than all else.
+/// From so many entries of Phi looks at the rows cost more than all else.
 const MANY_ENTRIES: usize = 1_000_000;
 /// Where more than one column in so many is in the model, all of G costs less than its rows in passes of their own.
 const CROWDED: usize = 3;
@@ -44,9 +44,6 @@ const CROWDED: usize = 3;
 /// the share that the one before did, and this much of it may be left.
 const DECREMENT: f64 = 1e-11;
 const LEFT: f64 = 5e-7;
-
-/// Whether a column may be of use, by its place, its square phi'B phi and the slope phi'r.
-pub(crate) type Promising<'f> = &'f dyn Fn(usize, f64, f64) -> bool;
 
 /// What a quadratic form near the mode makes of a model.
 pub(crate) struct Guess {
@@ -161,8 +158,7 @@ pub(crate) fn mode(
         Phi::Kept(phi) if worth_keeping(problem, bytes) => Some(phi),
         _ => None,
     };
-    let gram = frugal.then_some(gram);
-    Ok(Solution::at_mode(active, &alpha, w.to_vec(), factor, log_evidence, gram, kept))
+    Ok(Solution::at_mode(active, &alpha, w.to_vec(), factor, log_evidence, Some(gram), kept))
 }
 
 /// Phi_A for the length of Newton's method, and its bytes.
@@ -223,31 +219,30 @@ fn symmetric(slopes: &mut Slopes) -> Rc<Array2<f64>> {
     Rc::new(gram)
 }
 
-/// Whether looks at the rows cost more than all else, for so many columns in the model.
-pub(crate) fn holds_curvature(problem: &Problem, columns: usize) -> bool {
-    problem.n_rows() * columns >= MANY_ENTRIES
-}
-
-/// The likelihood near the mode of `solution` as Gaussian targets, over the active columns alone and without
-/// another look at the rows: B held, f = Phi'(B Phi w + residual), and the residual's part is A w there.
-pub(crate) fn frozen<'p>(problem: &'p Problem<'p>, solution: &Solution) -> Option<Workspace<'p>> {
-    holds_curvature(problem, solution.active.len()).then_some(())?;
-    let gram = solution.gram_of(&solution.active)?;
-    let w = ArrayView1::from(&solution.mean);
-    let f: Vec<f64> = gram.dot(&w).iter().zip(&solution.a).zip(w).map(|((g, a), w)| g + a * w).collect();
-    // Only differences matter: large enough that what is left of it is positive.
-    let tt = 2.0 * f.iter().zip(w).map(|(f, w)| f * w).sum::<f64>().abs() + problem.table.count;
-    let sums = Sums { gram: Array2::clone(&gram), f: vec![f], tt: vec![tt], count: problem.table.count };
-    Some(Workspace::of(problem, Quadratic::stored(sums, None)))
+/// The likelihood near the mode of `solution` as Gaussian targets, over the active columns alone (named by their place) and
+/// without another look at the rows: B held, f = Phi'(B Phi w + residual), and the residual's part is A w there.
+pub(crate) fn frozen<'p>(work: &Workspace<'p>, solution: &Solution) -> Result<Workspace<'p>> {
+    let gram = solution.gram_of(&solution.active).expect("a mode keeps its curvature");
+    let (problem, m) = (work.problem, solution.active.len());
+    let (mut f, mut tt) = (vec![], 0.0);
+    for w in solution.mean.chunks(m.max(1)).map(ArrayView1::from) {
+        let pull: Vec<f64> = gram.dot(&w).iter().zip(&solution.a).zip(w).map(|((g, a), w)| g + a * w).collect();
+        // Only differences matter: large enough that what is left of it is positive.
+        tt += 2.0 * pull.iter().zip(w).map(|(f, w)| f * w).sum::<f64>().abs();
+        f.push(pull);
+    }
+    let sums = Sums { gram: Array2::clone(&gram), f, tt: vec![tt + problem.table.count], count: problem.table.count };
+    let free = usize::from(problem.has_bias && solution.active.first() == Some(&0));
+    let prior = KernelPrior { free: free.min(work.prior.free), ..work.prior };
+    Ok(Workspace::of(problem, Quadratic::stored(sums, None)).with_prior(prior))
 }
 
 /// The likelihood near the weights of a solution.
 struct Near {
     /// B, `[N]`.
     curvature: Vec<f64>,
-    /// B Phi w + residual, [N, R] by rows, which Phi' makes f of; and the residual alone.
+    /// B Phi w + residual, [N, R] by rows, which Phi' makes f of.
     pull: Vec<f64>,
-    residual: Vec<f64>,
     /// t'Bt. Only differences matter: it is large enough that what is left of it is positive.
     tt: f64,
 }
@@ -257,12 +252,11 @@ impl Near {
         let f = problem.fitted(solution);
         let work = problem.working(&f);
         let (weights, outputs) = (&problem.table.weights, solution.outputs);
-        let residual: Vec<f64> = work.residual.iter().enumerate().map(|(i, r)| weights[i / outputs] * r).collect();
         let curvature: Vec<f64> = work.curvature.iter().zip(weights).map(|(b, c)| b * c).collect();
         let pull = |i: usize| weights[i / outputs] * (work.curvature[i / outputs] * f[i] + work.residual[i]);
         let pull: Vec<f64> = (0..f.len()).map(pull).collect();
         let tt = 2.0 * f.iter().zip(&pull).map(|(f, p)| f * p).sum::<f64>().abs() + weights.iter().sum::<f64>();
-        Near { curvature, pull, residual, tt }
+        Near { curvature, pull, tt }
     }
 
     /// Adds the rows to G, and to f of each output.
@@ -279,24 +273,20 @@ impl Near {
 }
 
 /// The quadratic form that equals the log-likelihood at the mode to second order, over all columns:
-/// B the curvature, f = Phi'(B Phi w + residual), so that no inverse of B is ever needed. Of one output it may be over the model
-/// and the `promising` columns alone, see [`Quadratic::screened`], where it takes less to make.
+/// B the curvature, f = Phi'(B Phi w + residual), so that no inverse of B is ever needed.
 ///
 /// # Errors
 /// Those of [`Problem::for_each_part`].
-pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution, promising: Option<Promising>) -> Result<Quadratic<'p>> {
+pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Result<Quadratic<'p>> {
     let (p, outputs) = (problem.design.n_columns(), solution.outputs);
     let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
-    let crowded = outputs == 1 && holds_curvature(problem, p) && CROWDED * solution.active.len() >= p && fits;
+    let many = problem.n_rows() * p >= MANY_ENTRIES;
+    let crowded = outputs == 1 && many && CROWDED * solution.active.len() >= p && fits;
     if crowded || problem.table.blocks.is_some() {
         return whole(problem, solution);
     }
     let near = Near::new(problem, solution);
     let (design, tt, count) = (&problem.design, near.tt, problem.table.weight());
-    if let Some(promising) = promising.filter(|_| outputs == 1) {
-        let (pull, active) = ((&near.pull[..], &near.residual[..]), &solution.active);
-        return Ok(Quadratic::screened(design, near.curvature, pull, tt, count, active, promising).with_room(fits));
-    }
     let pull = ArrayView2::from_shape((problem.n_rows(), outputs), &near.pull).expect("[N, R]");
     Ok(Quadratic::on_demand(design, near.curvature, pull, vec![tt], count, None, &solution.active).with_room(fits))
 }
@@ -332,8 +322,7 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::likelihood::Bernoulli;
     use crate::report::Interrupt;
-    use crate::rvm::factor::Factor;
-    use crate::rvm::gain::{KernelPrior, Noise};
+    use crate::rvm::gain::Noise;
     use crate::rvm::solution::At;
     use crate::rvm::table::Table;
     use crate::rvm::{Dictionary, DictionaryRule, Rvm};
@@ -361,53 +350,10 @@ mod tests {
             let active: Vec<usize> = (0..N).step_by(40).collect();
             let solution = mode(problem, &active, &vec![1e-3; active.len()], None, None).unwrap();
             let many: Vec<usize> = (0..N / 2).collect();
-            let (few, all) = (
-                expand(problem, &solution, None).unwrap().with_room(false),
-                expand(problem, &solution, None).unwrap().with_room(true),
-            );
+            let (few, all) =
+                (expand(problem, &solution).unwrap().with_room(false), expand(problem, &solution).unwrap().with_room(true));
             let (few, all) = (few.rows(&many), all.rows(&many));
             assert!(few.iter().zip(&all).all(|(f, a)| (f - a).abs() < 1e-12), "rows of G differ");
-        });
-    }
-
-    /// A form from which columns are left out says of the others what the whole does, and can be made the whole.
-    #[test]
-    fn a_form_of_some_columns_is_part_of_the_whole() {
-        with_problem(N, ALL, |problem| {
-            for active in [(0..N).step_by(40).collect::<Vec<usize>>(), vec![]] {
-                let solution = mode(problem, &active, &vec![1e-3; active.len()], None, None).unwrap();
-                let of = |promising: Option<Promising>| {
-                    let form = Rc::new(expand(problem, &solution, promising).unwrap());
-                    Factor::new(form, &solution, &[Noise::Fixed(1.0)], KernelPrior::FLAT)
-                };
-                let whole = of(None);
-                for every in [1, 3, N + 1] {
-                    let promising = |j: usize, square: f64, slope: f64| {
-                        assert!((square - whole.quadratic().diag[j]).abs() < 1e-12, "square of {j}");
-                        assert!(active.contains(&j) || (slope - whole.q(j)).abs() < 1e-9, "slope of {j}");
-                        j % every == every / 2
-                    };
-                    let some = of(Some(&promising));
-                    let seen = |j: usize| j % every == every / 2 || active.contains(&j);
-                    let near = |got: f64, expected: f64| (got - expected).abs() < 1e-9;
-                    for j in 0..N {
-                        let (s, q) = if seen(j) { (whole.s()[j], whole.q(j)) } else { (0.0, 0.0) };
-                        assert!(near(some.s()[j], s) && near(some.q(j), q), "{j} of every {every}");
-                    }
-                    let actions = some.actions();
-                    assert!((0..N).all(|j| seen(j) || actions[j].is_none()), "an action of a column that was left out");
-                    let all = some.complete();
-                    assert_eq!(all.is_some(), (0..N).any(|j| !seen(j)), "every {every}");
-                    let Some(all) = all else { continue };
-                    assert!(all.complete().is_none());
-                    let rows: Vec<usize> = (5..N).step_by(50).collect();
-                    let (got, expected) = (all.quadratic().rows(&rows), whole.quadratic().rows(&rows));
-                    assert!(got.iter().zip(&expected).all(|(g, e)| near(*g, *e)), "rows of G");
-                    for j in 0..N {
-                        assert!(near(all.s()[j], whole.s()[j]) && near(all.q(j), whole.q(j)), "{j} of every {every}");
-                    }
-                }
-            }
         });
     }
 
@@ -488,7 +434,7 @@ mod tests {
             let active: Vec<usize> = (0..N).step_by(12).collect();
             let a = vec![1e-2; active.len()];
             let solution = mode(problem, &active, &a, None, None).unwrap();
-            let held = Workspace::new(problem, None).held(Rc::new(expand(problem, &solution, None).unwrap()));
+            let held = Workspace::new(problem, None).held(Rc::new(expand(problem, &solution).unwrap()));
             let noise = [Noise::Fixed(1.0)];
             let solve = |active: &[usize]| held.solve(active, &a[..active.len()], &noise, At::Best, None).unwrap();
             let kept: Vec<usize> = active.iter().copied().filter(|j| j % 36 != 0).collect();

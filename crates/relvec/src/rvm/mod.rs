@@ -2,7 +2,6 @@
 
 mod all_sums;
 mod batch;
-mod bound;
 mod by_class;
 mod committee;
 mod conjugate;
@@ -58,12 +57,10 @@ use serde::{Deserialize, Serialize};
 
 use self::by_class::ClassSearch;
 use self::committee::Classes;
-use self::factors::Factors;
 use self::parts::{Parts, Warm};
 use self::problem::Problem;
 use self::scales::Settled;
 use self::scheme::{Aim, Entry, Run};
-use self::solution::Solution;
 use self::table::Table;
 use self::validation::Validated;
 use self::watch::Watch;
@@ -86,8 +83,10 @@ pub use self::learn::learned::LearnedKernel;
 pub use self::learn::process::WeightPrior;
 pub use self::mackay::MacKay;
 pub use self::moved::CentreRule;
+pub use self::scheme::Start;
 pub use self::scheme::{Hyperpriors, Inference};
-pub use self::sequential::{Sequential, Start};
+pub use self::search::{Policy, Search};
+pub use self::sequential::Sequential;
 pub use self::sparsity::{Sparsity, SparsityRule};
 pub use self::variational::Variational;
 
@@ -125,7 +124,7 @@ pub struct Rvm {
     /// in one model of all alone.
     pub centres: CentreRule,
     /// Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random;
-    /// needs the scheme `sequential` and a dictionary of a given size, less than 1,000 (500 for classes).
+    /// needs the scheme `search` and a dictionary of a given size, less than 1,000 (500 for classes).
     pub refresh: usize,
     /// Whether there is a bias (intercept), with its own precision, which may be pruned.
     pub bias: bool,
@@ -142,7 +141,7 @@ pub struct Rvm {
     /// How the posterior of the weights at these precisions is approximated in the end; of the scheme `variational`, which
     /// has its own, not `averaged`.
     pub posterior: PosteriorRule,
-    /// What each kernel must gain, in nats, or how that is chosen; other than 0 needs the scheme `sequential`.
+    /// What each kernel must gain, in nats, or how that is chosen; other than 0 needs the scheme `search`.
     pub sparsity: Sparsity,
     /// Folds of a cross-validation whose scores go into the report, >= 2; `None`: none, or 5 where something is
     /// chosen by it (fewer where there are fewer rows, or fewer rows of a class). The kernel is that of the fit to all
@@ -200,7 +199,7 @@ impl Default for Rvm {
             likelihood: Likelihood::Gaussian(crate::Gaussian::default()),
             multi_class: MultiClass::default(),
             class_precisions: ClassPrecisions::default(),
-            inference: Inference::Sequential(Sequential::default()),
+            inference: Inference::Search(Search::default()),
             posterior: PosteriorRule::default(),
             sparsity: Sparsity::default(),
             cv: None,
@@ -232,22 +231,23 @@ impl Rvm {
         self.likelihood.check()?;
         self.inference.as_dyn().check(&format!("inference.{}", self.inference.name()))?;
         self.sparsity.check()?;
-        let expected = "0: the other schemes weigh no single kernels; or the scheme sequential";
-        let sequential = matches!(self.inference, Inference::Sequential(_));
+        let expected = "0: the other schemes weigh no single kernels; or the scheme search";
+        let searches = matches!(self.inference, Inference::Search(_));
         let found = || serde_json::to_string(&self.sparsity).unwrap_or_default();
-        require(sequential || !self.sparsity.is_asked(), || "sparsity".into(), found(), expected)?;
+        require(searches || !self.sparsity.is_asked(), || "sparsity".into(), found(), expected)?;
         if matches!(self.likelihood, Likelihood::Softmax(_)) {
             let (rule, scheme) = (self.multi_class, self.inference.name());
             let expected = "auto or joint, or the likelihood bernoulli: under the softmax there is one model of all classes";
             let joint = matches!(rule, MultiClass::Auto | MultiClass::Joint);
             require(joint, || "multi_class".into(), rule.name(), expected)?;
-            let expected = "sequential, mackay or em for several classes at once; or multi_class one_vs_rest or one_vs_one";
+            let expected =
+                "search, sequential, mackay or em for several classes at once; or multi_class one_vs_rest or one_vs_one";
             require(scheme != Variational::NAME, || "inference".into(), scheme, expected)?;
         }
         self.check_class_precisions()?;
         let own = self.posterior != PosteriorRule::Averaged || self.inference.name() != Variational::NAME;
         let expected =
-            "auto or laplace, or the scheme sequential, mackay or em: the scheme variational has a posterior of its own";
+            "auto or laplace, or the scheme search, sequential, mackay or em: the scheme variational has a posterior of its own";
         require(own, || "posterior".into(), self.posterior.name(), expected)?;
         require(self.cv.is_none_or(|folds| folds >= 2), || "cv".into(), self.cv.unwrap_or(0), "at least 2 folds, or null")?;
         let gaussian = matches!(self.likelihood, Likelihood::Gaussian(_));
@@ -264,7 +264,7 @@ impl Rvm {
         let likelihood = self.likelihood.as_dyn();
         let suits = likelihood.has_variational_bound() || self.inference.name() != Variational::NAME;
         require(suits || likelihood.classifies(), || "inference".into(), Variational::NAME, &{
-            format!("sequential, mackay or em: there is no bound for the likelihood {}", self.likelihood.name())
+            format!("search, sequential, mackay or em: there is no bound for the likelihood {}", self.likelihood.name())
         })?;
         let fixed = self.centres == CentreRule::Fixed || likelihood.scale_mixture().is_none();
         require(fixed, || "centres".into(), "learned", "fixed: under Student-t noise centres stay at their rows")?;
@@ -276,7 +276,7 @@ impl Rvm {
         }
         let most = self.inference.as_dyn().most_columns(self.likelihood.as_dyn().constant_curvature());
         let small = matches!(self.dictionary, Dictionary::Size(size) if most.is_some_and(|most| size < most));
-        let expected = "0, or the scheme sequential and a dictionary of a given size of rows, less than 1000 (500 for classes)";
+        let expected = "0, or the scheme search and a dictionary of a given size of rows, less than 1000 (500 for classes)";
         let rows = !matches!(self.landmarks, Landmarks::Given(_));
         require(self.refresh == 0 || small && rows, || "refresh".into(), self.refresh, expected)?;
         if self.centres == CentreRule::Learned {
@@ -725,8 +725,6 @@ impl Rvm {
         let mut given = sums;
         let mut actions = Actions::default();
         let mut from = pooled.map(|(_, warm)| warm);
-        // A search that has led to nothing has another try, once.
-        let mut fallback = self.has_fallback(table, start.is_some());
         loop {
             // What there is to return if the time is up before this part is under way.
             let last = from.clone().or_else(|| parts.best()).filter(|_| table.height() > 0);
@@ -753,22 +751,6 @@ impl Rvm {
                 Err(error) => return self.cut_short(error, last, table, watch, &parts, actions),
             };
             let mut status = watch.drive(&mut *run, &work)?;
-            if status == Status::Converged && fallback && watch.spent().is_none() {
-                match empty::has_nothing(&work, run.best()) {
-                    Ok(true) => {
-                        fallback = false;
-                        let other;
-                        (other, status) = self.fallback(&work, run.best(), parts.aim(), watch)?;
-                        if let Some(other) = other {
-                            actions.add(&run.actions());
-                            run = other;
-                        }
-                    }
-                    Ok(false) => {}
-                    Err(Error::Interrupted) if watch.is_late() => status = Status::TimeLimit,
-                    Err(error) => return Err(error),
-                }
-            }
             if status == Status::Converged {
                 match parts.next(&work, run.best(), scheme.least_gain(table.count, run.best())) {
                     Ok(None) => {}
@@ -788,47 +770,6 @@ impl Rvm {
             }
             return self.conclude(&work, &*run, status, watch, &parts, actions);
         }
-    }
-
-    /// Whether a search that leads to nothing is followed by another scheme; `begun`: it begins at a model.
-    fn has_fallback(&self, table: &Table, begun: bool) -> bool {
-        let searches = matches!(self.inference, Inference::Sequential(_));
-        // Under Student-t noise rounds of searches follow each other, and the first takes outliers for ordinary rows.
-        let mixture = self.likelihood.as_dyn().scale_mixture().is_some();
-        searches && !(mixture && (begun || table.factors.as_ref().is_none_or(Factors::are_alike)))
-    }
-
-    /// The search that goes on from where another scheme leads, if that has a higher evidence than a search that has led to
-    /// `nothing`; and how the better one ended.
-    fn fallback<'p>(
-        &self,
-        work: &Workspace<'p>,
-        nothing: &Solution,
-        aim: Aim,
-        watch: &mut Watch,
-    ) -> Result<(Option<Box<dyn Run<'p> + 'p>>, Status)> {
-        let (warm, mut status) = match empty::other(work, nothing, watch) {
-            Err(Error::Interrupted) if watch.is_late() => (None, Status::TimeLimit),
-            other => other?,
-        };
-        let Some(warm) = warm else { return Ok((None, status)) };
-        let mut run = match self.inference.as_dyn().start(work, &Entry { from: Some(warm), aim }) {
-            Ok(run) => run,
-            Err(Error::Interrupted) if watch.is_late() => return Ok((None, Status::TimeLimit)),
-            Err(Error::Singular { .. }) => return Ok((None, status)),
-            Err(error) => return Err(error),
-        };
-        if status == Status::Converged {
-            status = match watch.spent() {
-                Some(status) => status,
-                None => watch.drive(&mut *run, work)?,
-            };
-        }
-        if run.best().log_evidence > nothing.log_evidence {
-            return Ok((Some(run), status));
-        }
-        let ended = matches!(status, Status::Stopped | Status::TimeLimit | Status::IterationLimit);
-        Ok((None, if ended { status } else { Status::Converged }))
     }
 
     /// Ends with the `last` model if it is the time that has ended the search between two parts.

@@ -8,7 +8,7 @@ impl Rvm {
     /// Refuses what is not known of targets of several outputs.
     pub(super) fn check_several_outputs(&self, outputs: usize) -> Result<()> {
         let scheme = self.inference.name();
-        let expected = format!("sequential, mackay or em for {outputs} outputs at once");
+        let expected = format!("search, sequential, mackay or em for {outputs} outputs at once");
         require(scheme != Variational::NAME, || "inference".into(), scheme, &expected)?;
         let Hyperpriors { a, b, .. } = self.inference.as_dyn().hyperpriors();
         for (letter, value) in [("a", a), ("b", b)] {

@@ -5,8 +5,9 @@ use super::Rvm;
 use super::batch::{Batch, Rule};
 use super::parts::Warm;
 use super::problem::{DENSE, Problem};
+use super::scheme::Start;
 use super::scheme::{Hyperpriors, Inference};
-use super::sequential::{Sequential, Start};
+use super::search::Search;
 use super::solution::At;
 use super::table::Table;
 use super::watch::Watch;
@@ -36,7 +37,6 @@ const SETTLE: Batch = Batch {
     hyperpriors: Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 },
     clip: 50.0,
     gone: 0.0,
-    drops: false,
     halvings: 2,
 };
 const SETTLED: f64 = 1e-2;
@@ -72,11 +72,11 @@ pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(V
 }
 
 /// The scheme, if the search is free to begin anywhere, and there is one function for each of three classes or more.
-fn suits<'r>(rvm: &'r Rvm, table: &Table) -> Option<&'r Sequential> {
+fn suits<'r>(rvm: &'r Rvm, table: &Table) -> Option<&'r Search> {
     let classes = table.outputs + 1;
     let several = table.outputs > 1 && rvm.likelihood.as_dyn().couples_classes();
     match &rvm.inference {
-        Inference::Sequential(scheme)
+        Inference::Search(scheme)
             if several && scheme.start == Start::Auto && table.height() > LEAST_ROWS && classes * classes <= MOST_WEIGHTS =>
         {
             Some(scheme)
@@ -86,13 +86,13 @@ fn suits<'r>(rvm: &'r Rvm, table: &Table) -> Option<&'r Sequential> {
 }
 
 /// The candidates in models of one class against the others; of too many those of the largest weights.
-fn pool(rvm: &Rvm, scheme: &Sequential, table: &Table, watch: &Watch) -> Result<Vec<usize>> {
+fn pool(rvm: &Rvm, scheme: &Search, table: &Table, watch: &Watch) -> Result<Vec<usize>> {
     let classes = table.outputs + 1;
     let member = Rvm {
         likelihood: Likelihood::Bernoulli(Bernoulli::default()),
         class_precisions: ClassPrecisions::default(),
         posterior: PosteriorRule::Laplace,
-        inference: Inference::Sequential(Sequential { tolerance: scheme.tolerance.max(TOLERANCE), ..scheme.clone() }),
+        inference: Inference::Search(Search { tolerance: scheme.tolerance.max(TOLERANCE), ..scheme.clone() }),
         ..rvm.clone()
     };
     // Chosen before there are members, whose time is shorter: they share the landmarks of the whole.

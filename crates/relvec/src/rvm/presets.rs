@@ -1,6 +1,6 @@
 //! Named settings.
 
-use super::{Inference, Rvm, Sequential, WeightPrior};
+use super::{Inference, Rvm, Search, WeightPrior};
 use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::model::Variance;
 
@@ -26,7 +26,7 @@ impl Rvm {
         Rvm {
             kernel: Kernel::Rbf(crate::Rbf { gamma: Gamma::Rule(GammaRule::Scale) }),
             bias: true,
-            inference: Inference::Sequential(Sequential::default()),
+            inference: Inference::Search(Search::default()),
             sparsity: 0.0.into(),
             variance: Some(Variance::Posterior),
             weight_prior: WeightPrior::Ard,
@@ -46,6 +46,6 @@ mod tests {
         assert_eq!(rvm.kernel.gamma(), Some(&Gamma::Rule(GammaRule::Scale)));
         assert!(rvm.kernels.is_empty() && rvm.bias && !rvm.calibrate);
         assert_eq!((rvm.nats(), rvm.variance, rvm.weight_prior), (0.0, Some(Variance::Posterior), WeightPrior::Ard));
-        assert!(matches!(rvm.inference, Inference::Sequential(_)));
+        assert!(matches!(rvm.inference, Inference::Search(_)));
     }
 }

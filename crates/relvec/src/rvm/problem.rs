@@ -147,16 +147,6 @@ impl<'a> Problem<'a> {
         self.table.height()
     }
 
-    /// G, f and t't over all rows.
-    ///
-    /// # Errors
-    /// Those of [`Problem::for_each_part`].
-    pub fn sums(&self) -> Result<Sums> {
-        let sums = self.sum_of_parts(|part| Ok(part.table.sums(&part.design)), |total, own| total.add(&own))?;
-        self.table.interrupt.check()?;
-        Ok(sums)
-    }
-
     /// The user's row (or landmark, or column of a given design matrix) behind a column that is no bias.
     pub fn origin(&self, column: usize) -> usize {
         self.table.origin[self.places[column - usize::from(self.has_bias)]]

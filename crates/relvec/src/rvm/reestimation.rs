@@ -104,14 +104,7 @@ impl Reestimation {
         };
         let now = work.solve(&active, &a, &work.problem.table.noise, At::Precision(&beta), None)?;
         let gone = if settings.prune && settings.hyperpriors.a == 0.0 { GONE } else { 0.0 };
-        let batch = Batch {
-            rules: settings.rules,
-            hyperpriors: settings.hyperpriors,
-            clip: CLIP,
-            gone,
-            drops: false,
-            halvings: MAX_HALVINGS,
-        };
+        let batch = Batch { rules: settings.rules, hyperpriors: settings.hyperpriors, clip: CLIP, gone, halvings: MAX_HALVINGS };
         Ok(Reestimation { batch, tolerance: settings.tolerance, now, started: false, actions: Actions::default(), reason: "" })
     }
 }

@@ -59,7 +59,7 @@ impl Anew {
 impl Rounds {
     /// One round of all candidates; `brief`: after one excursion, to a fuller model.
     pub fn whole(brief: bool) -> Rounds {
-        let aim = if brief { Aim::Fullest } else { Aim::Exhaustive };
+        let aim = if brief { Aim::Fullest } else { Aim::Thorough };
         Rounds { now: Kind::Whole(aim), excursions: false, leaps: false, thorough: 0 }
     }
 
@@ -161,7 +161,7 @@ mod tests {
     /// Where all candidates are one part there is one round, however much it gains and is left to gain.
     #[test]
     fn the_whole_is_one_round() {
-        assert_eq!(aims(Rounds::whole(false), |_| 100.0, 7), [Aim::Exhaustive]);
+        assert_eq!(aims(Rounds::whole(false), |_| 100.0, 7), [Aim::Thorough]);
         assert_eq!(aims(Rounds::whole(true), |_| 100.0, 7), [Aim::Fullest]);
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::landmarks::Landmarks;
 use super::scheme::Inference;
-use super::sequential::Start;
+use super::scheme::Start;
 use super::table::Table;
 use super::watch::Watch;
 use super::{Rvm, silent};
@@ -48,7 +48,7 @@ struct Plan {
 /// The model to begin at.
 pub(super) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<Model>> {
     // Nothing where the search is not free to begin anywhere; that of several classes has its own way to begin.
-    let free = matches!(&rvm.inference, Inference::Sequential(scheme) if scheme.start == Start::Auto);
+    let free = matches!(&rvm.inference, Inference::Search(scheme) if scheme.start == Start::Auto);
     if !free || table.height() <= MANY_ROWS || table.outputs > 1 {
         return Ok(None);
     }
@@ -60,12 +60,12 @@ pub(super) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<Mo
 pub(super) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Model, Report)>> {
     let Some(left) = watch.left() else { return Ok(None) };
     let plan = match &rvm.inference {
-        Inference::Sequential(scheme) if scheme.start == Start::Auto => {
+        Inference::Search(scheme) if scheme.start == Start::Auto => {
             let share = if table.outputs > 1 { SLOW_SHARE } else { SHARE };
             Plan { rows: HASTY_SAMPLE / table.outputs, columns: usize::MAX, for_all: false, share }
         }
         // From nothing there is a first model at once, and the time is better spent on all rows.
-        Inference::Sequential(_) => return Ok(None),
+        Inference::Search(_) => return Ok(None),
         _ => {
             let step = (HASTY_STEP * left.as_secs_f64().clamp(HASTY_SECONDS.0, HASTY_SECONDS.1)) as usize;
             let most = (step / LEAST_SAMPLE.min(table.height()).max(1)).isqrt();
@@ -144,7 +144,7 @@ mod tests {
     use crate::likelihood::{Bernoulli, Poisson, Softmax};
     use crate::model::Moderation;
     use crate::report::{Interrupt, Status};
-    use crate::rvm::{Centres, Dictionary, Em, MacKay, Sequential, Variational};
+    use crate::rvm::{Centres, Dictionary, Em, MacKay, Search, Variational};
     use crate::targets::Targets;
 
     const N: usize = MANY_ROWS / 2 * 3;
@@ -227,13 +227,13 @@ mod tests {
         let rare: Vec<usize> = two.iter().enumerate().map(|(i, k)| if i == N / 3 { 2 } else { *k }).collect();
         let joint = || Rvm { likelihood: Softmax::default().into(), ..machine() };
         let cases = [
-            (Inference::from(Sequential::default()), machine(), &two, N, 40, HASTY_SAMPLE),
+            (Inference::from(Search::default()), machine(), &two, N, 40, HASTY_SAMPLE),
             (MacKay::default().into(), machine(), &two, N, 40, HASTY_SAMPLE),
             (MacKay::default().into(), machine(), &two, N, 300, LEAST_SAMPLE),
             (MacKay::default().into(), machine(), &two, 6000, 300, 6000),
             (Em::default().into(), machine(), &two, N, 40, HASTY_SAMPLE),
             (Variational::default().into(), machine(), &two, N, 40, HASTY_SAMPLE),
-            (Sequential::default().into(), joint(), &rare, N, 40, HASTY_SAMPLE / 2),
+            (Search::default().into(), joint(), &rare, N, 40, HASTY_SAMPLE / 2),
             (MacKay::default().into(), joint(), &rare, N, 80, LEAST_SAMPLE),
         ];
         for (inference, rvm, labels, n, columns, rows) in cases {
@@ -268,7 +268,7 @@ mod tests {
         };
         none(&machine(), &rare);
         none(&Rvm { memory_limit: Some(42_000_000), ..machine() }, &labels);
-        none(&Rvm { inference: Sequential { start: Start::Empty, ..Sequential::default() }.into(), ..machine() }, &labels);
+        none(&Rvm { inference: Search { start: Start::Empty, ..Search::default() }.into(), ..machine() }, &labels);
         none(&Rvm { inference: MacKay::default().into(), ..machine() }, &labels);
         with_table(&machine(), &x, &Targets::classes(&labels, 2), |table, watch| {
             let some = Landmarks::any(N, MANY_ROWS, 0);

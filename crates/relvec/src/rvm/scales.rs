@@ -13,7 +13,7 @@ use super::learn::kernel::Learnt;
 use super::learn::process::WeightPrior;
 use super::shared::{Columns, Sample};
 use super::table::Table;
-use super::{CentreRule, Dictionary, Inference, Rvm, Sequential, Start, silent};
+use super::{CentreRule, Dictionary, Inference, Rvm, Start, silent};
 use crate::design::{Basis, name_largest};
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
@@ -333,14 +333,14 @@ impl<'a> Search<'a> {
     /// A fit to all rows, or many, with few landmarks.
     fn trial(&self, kernel: Kernel) -> Result<Fit> {
         let own = match &self.rvm.inference {
-            Inference::Sequential(own) => own.clone(),
-            _ => Sequential::default(),
+            Inference::Search(own) => own.clone(),
+            _ => super::Search::default(),
         };
         // Of many rows, kernels differ by more than excursions find.
-        let reheats = if self.table.rows.nrows() > ROWS { 0 } else { own.reheats };
+        let excursions = if self.table.rows.nrows() > ROWS { 0 } else { own.excursions };
         // Kernels of several classes are told apart by models that grow, which are soon there.
         let start = if self.table.outputs > 1 { Start::Empty } else { Start::Auto };
-        let inference = Sequential { start, reheats, ..own };
+        let inference = super::Search { start, excursions, ..own };
         let dictionary = match self.rvm.dictionary {
             Dictionary::Size(size) => size.min(TRIAL_LANDMARKS),
             Dictionary::Rule(_) => TRIAL_LANDMARKS,
@@ -350,7 +350,7 @@ impl<'a> Search<'a> {
             kernels: vec![],
             dictionary: Dictionary::Size(dictionary),
             refresh: 0,
-            inference: Inference::Sequential(inference),
+            inference: Inference::Search(inference),
             // The evidence is the same.
             posterior: PosteriorRule::Laplace,
             weight_prior: WeightPrior::Ard,

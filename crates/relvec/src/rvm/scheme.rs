@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::em::Em;
+use super::evaluate::Hyperparameters;
 use super::mackay::MacKay;
 use super::parts::Warm;
+use super::search::Search;
 use super::sequential::Sequential;
 use super::solution::Solution;
 use super::table::Table;
@@ -17,7 +19,9 @@ use crate::report::{Actions, Certificate, Status};
 registry! {
     /// An inference scheme with its parameters; [`Inference::NAMES`] lists them.
     pub enum Inference: Scheme, "inference scheme" {
-        /// Sequential search; the default.
+        /// Search from all basis functions down and up again; the default.
+        Search = "search",
+        /// One basis function at a time.
         Sequential = "sequential",
         /// MacKay's fixed point.
         MacKay = "mackay",
@@ -45,6 +49,24 @@ pub struct Hyperpriors {
 }
 
 impl Hyperpriors {
+    /// The papers' uniform hyperprior over log precisions.
+    pub(crate) const FLAT: Hyperpriors = Hyperpriors { a: 0.0, b: 0.0, c: 0.0, d: 0.0 };
+
+    /// Checks the ranges for a scheme in which basis functions come and go; `path` is that of the scheme in the settings.
+    pub(crate) fn check_of_search(&self, path: &str) -> Result<()> {
+        self.check(path)?;
+        for (name, value) in [("a", self.a), ("b", self.b)] {
+            require(
+                value == 0.0,
+                || format!("{path}.hyperpriors.{name}"),
+                value,
+                "0: with a hyperprior on the weight precisions an absent basis function has no finite objective; \
+                 use the scheme em or mackay",
+            )?;
+        }
+        Ok(())
+    }
+
     /// Checks the ranges; `path` is that of the scheme in the settings.
     pub(crate) fn check(&self, path: &str) -> Result<()> {
         for (name, value) in [("a", self.a), ("b", self.b), ("c", self.c), ("d", self.d)] {
@@ -52,6 +74,31 @@ impl Hyperpriors {
             require(good, || format!("{path}.hyperpriors.{name}"), value, "zero or a positive number")?;
         }
         Ok(())
+    }
+}
+
+/// Where a search for basis functions starts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Start {
+    /// Of the scheme `search` from all basis functions, or as many as memory allows; where the curvature of the likelihood moves
+    /// from the bias, and of three classes or more in one model and more than 500 rows with what models of one class against the
+    /// others need, (M66). Of the scheme `sequential` from no basis function.
+    #[default]
+    Auto,
+    /// From no basis function at all.
+    Empty,
+    /// From a model at given precisions.
+    Given(Hyperparameters),
+}
+
+impl Start {
+    /// Candidates (places in the table) that a start needs.
+    pub(crate) fn places(&self, table: &Table) -> Vec<usize> {
+        match self {
+            Start::Given(hyperparameters) => hyperparameters.places(table),
+            Start::Auto | Start::Empty => vec![],
+        }
     }
 }
 
@@ -119,16 +166,9 @@ pub(crate) enum Aim {
     Fullest,
     /// Until no excursion from the model helps either, nor, where it is small, beginning anew.
     Thorough,
-    /// Nor beginning anew, however large it is.
-    Exhaustive,
 }
 
 impl Aim {
-    /// Whether no way is left untried.
-    pub fn is_thorough(self) -> bool {
-        matches!(self, Aim::Thorough | Aim::Exhaustive)
-    }
-
     /// Whether what is found is only where the next part, or round, goes on.
     pub fn is_passing(self) -> bool {
         matches!(self, Aim::Fuller | Aim::Fullest)

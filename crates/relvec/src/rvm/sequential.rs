@@ -1,91 +1,40 @@
-//! The sequential scheme: its parameters, and what it asks of parts of the dictionary.
+//! The sequential algorithm of Tipping & Faul (2003), section 4: one action at a time.
 
 use serde::{Deserialize, Serialize};
 
-use super::evaluate::Hyperparameters;
-use super::scheme::{Entry, Hyperpriors, Run, Scheme};
-use super::search::Search;
-use super::solution::Solution;
+use super::factor::{Action, Factor};
+use super::gain::Noise;
+use super::scheme::{Entry, Hyperpriors, Run, Scheme, Start};
+use super::solution::{At, Solution};
 use super::table::Table;
 use super::workspace::Workspace;
-use crate::error::{Result, require};
+use crate::error::{Error, Result, require};
+use crate::report::{Actions, Certificate, Status};
 
-/// Up to this many candidates are one problem: of more, G costs more than it saves, and a search over all
-/// of them streams long rows for the sake of few columns.
-const MOST_COLUMNS: usize = 1000;
-/// Beyond that the search works on so many at a time.
-const PARTS: [usize; 2] = [200, 800];
-const MOVING_MOST: usize = 500;
-const MOVING_PARTS: [usize; 2] = [200, 500];
-/// In an ample model what is left to gain by one basis function is less than what is known of the evidence: an action has
-/// to gain so many nats for each row.
-const AMPLE_GAIN: f64 = 3e-4;
-
-/// Sequential search for the highest evidence (Tipping & Faul 2003, with batches and joint steps).
+/// Sequential sparse Bayesian learning: of all basis functions the one whose addition, re-estimation or deletion raises the evidence
+/// most is changed, until none does. The noise is at its best throughout.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sequential {
     /// Gamma hyperpriors; a and b must be 0.
     pub hyperpriors: Hyperpriors,
-    /// Converged when no action gains more than this many nats (times N/1000 above 1000 rows).
+    /// Converged when no action gains more than this many nats.
     pub tolerance: f64,
-    /// Most actions between two joint steps; 1 takes them one at a time.
-    pub batch: usize,
-    /// Whether all precisions are re-estimated jointly after each batch.
-    pub joint: bool,
-    /// Whether a basis function may be replaced by another in one move.
-    pub swaps: bool,
-    /// Most reheats: excursions with the noise held low, then high, kept only if the evidence rises; none of models
-    /// of more than 400 basis functions.
-    pub reheats: usize,
-    /// Where the search starts.
+    /// Where it starts; [`Start::Auto`] is from no basis function.
     pub start: Start,
-}
-
-/// Where the sequential search starts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Start {
-    /// From all columns where the dictionary is small and the curvature constant, or bounded on many rows; of three classes
-    /// or more in one model, and more than 500 rows, with what models of one class against the others need, (M66); else
-    /// from few.
-    #[default]
-    Auto,
-    /// From no basis function at all.
-    Empty,
-    /// From a model at given precisions.
-    Given(Hyperparameters),
 }
 
 impl Default for Sequential {
     fn default() -> Self {
-        Sequential {
-            hyperpriors: Hyperpriors::default(),
-            tolerance: 1e-4,
-            batch: 20,
-            joint: true,
-            swaps: true,
-            reheats: 3,
-            start: Start::Auto,
-        }
+        Sequential { hyperpriors: Hyperpriors::default(), tolerance: 1e-4, start: Start::Auto }
     }
 }
+
 impl Scheme for Sequential {
     fn check(&self, path: &str) -> Result<()> {
-        self.hyperpriors.check(path)?;
+        self.hyperpriors.check_of_search(path)?;
         let positive = self.tolerance.is_finite() && self.tolerance > 0.0;
-        require(positive, || format!("{path}.tolerance"), self.tolerance, "a positive number")?;
-        require(self.batch >= 1, || format!("{path}.batch"), self.batch, "a whole number of at least 1")?;
-        for (name, value) in [("a", self.hyperpriors.a), ("b", self.hyperpriors.b)] {
-            require(
-                value == 0.0,
-                || format!("{path}.hyperpriors.{name}"),
-                value,
-                "0: with a hyperprior on the weight precisions an absent basis function has no finite objective; \
-                 use the scheme em or mackay",
-            )?;
-        }
-        Ok(())
+        require(positive, || format!("{path}.tolerance"), self.tolerance, "a positive number")
     }
 
     fn hyperpriors(&self) -> Hyperpriors {
@@ -96,31 +45,102 @@ impl Scheme for Sequential {
         true
     }
 
-    fn most_columns(&self, constant_curvature: bool) -> Option<usize> {
-        Some(if constant_curvature { MOST_COLUMNS } else { MOVING_MOST })
-    }
-
-    fn parts(&self, constant_curvature: bool) -> &'static [usize] {
-        if constant_curvature { &PARTS } else { &MOVING_PARTS }
-    }
-
-    fn begins_anew(&self, constant_curvature: bool) -> bool {
-        constant_curvature && self.start == Start::Auto
-    }
-
     fn first_candidates(&self, table: &Table) -> Vec<usize> {
-        match &self.start {
-            Start::Given(hyperparameters) => hyperparameters.places(table),
-            _ => vec![],
-        }
-    }
-
-    fn least_gain(&self, count: f64, model: &Solution) -> f64 {
-        let least = self.tolerance * (count / 1000.0).max(1.0);
-        if model.is_ample() { least.max(AMPLE_GAIN * count) } else { least }
+        self.start.places(table)
     }
 
     fn start<'p>(&self, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
-        Ok(Box::new(Search::start(work, self, entry)?))
+        let (problem, noise) = (work.problem, work.problem.table.noise.clone());
+        let (active, a, beta): (_, Vec<f64>, Vec<f64>) = match (&entry.from, &self.start) {
+            (Some(warm), _) => (warm.columns(work), warm.a.clone(), warm.beta.clone()),
+            (None, Start::Given(given)) => given.inner(problem)?,
+            (None, _) => (vec![], vec![], noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect()),
+        };
+        let unit = if entry.from.is_some() { 1.0 } else { super::solution::typical(&beta) };
+        let a: Vec<f64> = a.iter().map(|alpha| alpha / unit).collect();
+        let now = work.solve(&active, &a, &noise, At::Best, None)?;
+        let barred = vec![false; problem.design.n_columns()];
+        let (tolerance, bias_only) = (self.tolerance, problem.table.bias_only);
+        Ok(Box::new(OneByOne {
+            tolerance,
+            bias_only,
+            noise,
+            now,
+            factor: None,
+            barred,
+            actions: Actions::default(),
+            done: false,
+        }))
+    }
+}
+
+/// One run of the algorithm.
+struct OneByOne<'p> {
+    tolerance: f64,
+    bias_only: bool,
+    noise: Vec<Noise>,
+    now: Solution,
+    factor: Option<Factor<'p>>,
+    /// Columns whose last action has not raised the true evidence, which its quadratic form had promised, `[P]`.
+    barred: Vec<bool>,
+    actions: Actions,
+    done: bool,
+}
+
+impl<'p> Run<'p> for OneByOne<'p> {
+    fn step(&mut self, work: &Workspace<'p>) -> Result<Option<Status>> {
+        let mut factor = match self.factor.take() {
+            Some(factor) => factor,
+            None => Factor::new(work.quadratic(&self.now)?, &self.now, &self.noise, work.prior),
+        };
+        let best = if self.bias_only { None } else { factor.best_action(self.tolerance, &self.barred, true) };
+        let Some((action, _)) = best else {
+            self.done = true;
+            return Ok(Some(Status::Converged));
+        };
+        factor.apply(action);
+        match work.solve_after(&factor, &self.noise, &self.now) {
+            Ok(next) if next.log_evidence > self.now.log_evidence => {
+                match action {
+                    Action::Add { .. } => self.actions.added += 1,
+                    Action::Reestimate { .. } => self.actions.reestimated += 1,
+                    Action::Delete { .. } => self.actions.deleted += 1,
+                }
+                self.now = next;
+                self.barred.fill(false);
+                self.factor = (!work.curvature_moves()).then_some(factor);
+            }
+            Ok(_) | Err(Error::Singular { .. }) => {
+                self.actions.undone += 1;
+                self.barred[action.column()] = true;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(None)
+    }
+
+    fn best(&self) -> &Solution {
+        &self.now
+    }
+
+    fn objective(&self, work: &Workspace<'p>) -> f64 {
+        work.problem.log_evidence_out(self.now.log_evidence)
+    }
+
+    fn certificate(&self, work: &Workspace<'p>, late: bool) -> Certificate {
+        let scored = || {
+            let factor = Factor::new(work.quadratic(&self.now).ok()?, &self.now, &self.noise, work.prior);
+            Some(factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain))
+        };
+        let reason = if self.done { "no action gains more than the tolerance" } else { "ended before the search was over" };
+        Certificate {
+            largest_gain: if late { None } else { scored() },
+            largest_gradient: self.now.largest_gradient(),
+            reason: reason.into(),
+        }
+    }
+
+    fn actions(&self) -> Actions {
+        self.actions.clone()
     }
 }

@@ -228,11 +228,6 @@ impl Solution {
         places.iter().map(|p| p.map_or(0.0, |p| mean[p])).collect()
     }
 
-    /// The kept Phi of this solution if these, positions in the model, are all of it.
-    pub fn columns_of(&self, positions: &[usize]) -> Option<Rc<Array2<f64>>> {
-        self.columns.clone().filter(|_| positions.len() == self.active.len())
-    }
-
     /// G of columns that are all in this solution, in the order given.
     pub fn gram_of(&self, active: &[usize]) -> Option<Rc<Array2<f64>>> {
         let gram = self.gram.as_ref()?;
@@ -295,11 +290,6 @@ impl Solution {
     /// Mean i of each output, `[R]`.
     fn means(&self, i: usize) -> impl Iterator<Item = f64> {
         self.mean.iter().skip(i).step_by(self.active.len()).copied()
-    }
-
-    /// Whether the noise precisions are the best at these relative precisions.
-    pub fn has_best_noise(&self, noise: &[Noise], count: f64) -> bool {
-        noise.iter().zip(&self.energy).zip(&self.beta).all(|((noise, e), beta)| noise.precision(*e, count) == *beta)
     }
 
     /// |t - Phi mu|^2 of each noise, kept positive.

@@ -31,7 +31,7 @@ pub enum Sparsity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SparsityRule {
-    /// 1 where the scheme weighs single kernels, which is `sequential` without hyperpriors and with precisions that classes
+    /// 1 where the scheme weighs single kernels, which is `search` without hyperpriors and with precisions that classes
     /// share; else 0.
     Auto,
     /// What predicts rows left out best, by cross-validation: see [`Rvm::cv`](crate::Rvm::cv).
@@ -85,7 +85,7 @@ impl Rvm {
         let flat = self.inference.as_dyn().hyperpriors() == Hyperpriors::default();
         match self.sparsity {
             Sparsity::Nats(nats) => nats,
-            Sparsity::Rule(SparsityRule::Auto) if matches!(self.inference, Inference::Sequential(_)) && shared && flat => AUTO,
+            Sparsity::Rule(SparsityRule::Auto) if matches!(self.inference, Inference::Search(_)) && shared && flat => AUTO,
             Sparsity::Rule(_) => 0.0,
         }
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::factor::Factor;
 use super::gain::{KernelPrior, Noise};
-use super::laplace::{self, Guess, Promising};
+use super::laplace::{self, Guess};
 use super::multinomial;
 use super::problem::Problem;
 use super::solution::{At, Solution};
@@ -39,10 +39,14 @@ impl<'p> Workspace<'p> {
         Workspace { problem: self.problem, prior: self.prior, quadratic: Some(quadratic) }
     }
 
-    /// Another target for the quadratic form, which nobody else holds.
-    pub fn set_target(&mut self, f: Vec<f64>, tt: f64) {
-        let quadratic = self.quadratic.as_mut().and_then(Rc::get_mut);
-        quadratic.expect("the form is this workspace's own").set_target(f, tt);
+    /// The same problem with another prior of the kernels.
+    pub fn with_prior(&self, prior: KernelPrior) -> Workspace<'p> {
+        Workspace { problem: self.problem, prior, quadratic: self.quadratic.clone() }
+    }
+
+    /// The quadratic form that serves all weights.
+    pub fn form(&self) -> Rc<Quadratic<'p>> {
+        self.quadratic.clone().expect("the curvature is constant, or held")
     }
 
     /// Whether no quadratic form serves all weights.
@@ -117,14 +121,9 @@ impl<'p> Workspace<'p> {
     /// # Errors
     /// Those of [`Problem::for_each_part`].
     pub fn quadratic(&self, solution: &Solution) -> Result<Rc<Quadratic<'p>>> {
-        self.quadratic_among(solution, None)
-    }
-
-    /// The same where columns that are not `promising` may be left out, see [`laplace::expand`].
-    pub fn quadratic_among(&self, solution: &Solution, promising: Option<Promising>) -> Result<Rc<Quadratic<'p>>> {
         Ok(match &self.quadratic {
             Some(quadratic) => quadratic.clone(),
-            None => Rc::new(laplace::expand(self.problem, solution, promising)?),
+            None => Rc::new(laplace::expand(self.problem, solution)?),
         })
     }
 }

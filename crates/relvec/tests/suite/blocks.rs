@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use relvec::{
     Bernoulli, Blocks, Centres, ClassPrecisions, Dictionary, Em, Error, Gaussian, Hyperparameters, Inference, Interrupt,
-    Landmarks, MacKay, Matern32, Model, Moderation, MultiClass, Poisson, PosteriorRule, Rbf, Result, Rvm, Sequential, Softmax,
-    Sparsity, Start, Status, Targets, Variational, silent,
+    Landmarks, MacKay, Matern32, Model, Moderation, MultiClass, Poisson, Policy, PosteriorRule, Rbf, Result, Rvm, Search,
+    Sequential, Softmax, Sparsity, Start, Status, Targets, Variational, silent,
 };
 
 /// A table cut into blocks.
@@ -146,13 +146,13 @@ fn several_classes_in_blocks() {
 fn every_option_in_blocks() {
     let cut = table(2500, 2, 600);
     let plain = machine(&cut, 15);
-    let sequential = |own: Sequential| Rvm { inference: Inference::Sequential(own), ..plain.clone() };
+    let search = |own: Search| Rvm { inference: Inference::Search(own), ..plain.clone() };
     for rvm in [
         Rvm { inference: Inference::MacKay(MacKay::default()), ..plain.clone() },
         Rvm { inference: Inference::Em(Em::default()), max_iterations: 30, ..plain.clone() },
-        sequential(Sequential { joint: false, ..Sequential::default() }),
-        sequential(Sequential { batch: 1, swaps: false, ..Sequential::default() }),
-        sequential(Sequential { start: Start::Empty, ..Sequential::default() }),
+        Rvm { inference: Sequential::default().into(), ..plain.clone() },
+        search(Search { policy: Policy { batch: 1, ..Policy::default() }, ..Search::default() }),
+        search(Search { start: Start::Empty, ..Search::default() }),
         Rvm { bias: false, ..plain.clone() },
         Rvm { posterior: PosteriorRule::Averaged, ..plain.clone() },
         Rvm { sparsity: Sparsity::Nats(2.0), ..plain.clone() },

@@ -156,9 +156,7 @@ fn absent_weights_are_a_limit_and_gradients_are_slopes() {
 fn the_search_goes_on_from_shared_precisions() {
     let (x, labels) = ring(150);
     let targets = Targets::classes(&labels, 3);
-    for inference in
-        [Inference::Sequential(Sequential::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())]
-    {
+    for inference in [Inference::Search(Search::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())] {
         let rvm = Rvm { inference, max_iterations: 1000, ..by_class(Rbf { gamma: 0.7.into() }.into()) };
         let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
         let name = rvm.inference.name();

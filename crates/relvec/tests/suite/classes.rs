@@ -43,7 +43,7 @@ fn as_good_as_from_nothing() {
     let (x, labels) = classes(ROWS, 1);
     let targets = Targets::classes(&labels, 2);
     let fit = |start: Start| {
-        let inference = Sequential { start, ..Sequential::default() }.into();
+        let inference = Search { start, ..Search::default() }.into();
         Rvm { inference, ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit")
     };
     let (bounded, report) = fit(Start::Auto);
@@ -62,7 +62,7 @@ fn batches_with_the_curvature_held_are_as_good_as_single_actions() {
     let (x, labels) = classes(40_000, 7);
     let targets = Targets::classes(&labels, 2);
     let fit = |batch: usize| {
-        let inference = Sequential { batch, ..Sequential::default() }.into();
+        let inference = Search { policy: Policy { batch, ..Policy::default() }, ..Search::default() }.into();
         let kernel = Rbf { gamma: 2.0.into() }.into();
         Rvm { kernel, inference, dictionary: Dictionary::Size(80), ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit")
     };

@@ -19,7 +19,7 @@ fn noise(seed: u64, rows: usize) -> Array1<f64> {
 fn schemes(base: &Rvm) -> Vec<Rvm> {
     let scheme = |name: &&str| {
         let inference = Inference::from_name(name).unwrap();
-        Rvm { inference, max_iterations: if *name == "sequential" { 10_000 } else { 100 }, ..base.clone() }
+        Rvm { inference, max_iterations: if *name == "search" { 10_000 } else { 100 }, ..base.clone() }
     };
     Inference::NAMES.iter().map(scheme).collect()
 }
@@ -202,7 +202,7 @@ fn pure_noise_is_no_signal() {
     let x = uniform(6, 60, 2);
     let t = noise(7, 60);
     let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
-    let few = |rvm: &Rvm, model: &Model| rvm.inference.name() != "sequential" || model.relevance.len() < 12;
+    let few = |rvm: &Rvm, model: &Model| rvm.inference.name() != "search" || model.relevance.len() < 12;
     real(&x, &t, |rvm, model, _| assert!(few(rvm, model), "{}", model.relevance.len()));
     classes(&x, &labels, |rvm, model, _| assert!(few(rvm, model), "{}", model.relevance.len()));
 }
@@ -215,7 +215,7 @@ fn equal_rows() {
     real(&x, &t, |rvm, model, report| {
         assert_eq!(report.repairs.shared_columns, 19);
         // The slow schemes may still be on their way.
-        if rvm.inference.name() == "sequential" {
+        if rvm.inference.name() == "search" {
             near(model.predict(x.view()).unwrap().mean[0], mean, 0.1);
         }
     });
@@ -254,7 +254,7 @@ fn separable_classes() {
         let base = Rvm { kernel: Kernel::from_name(kernel).unwrap(), ..classifier() };
         for rvm in schemes(&base) {
             let (_, report) = fit(&rvm, &x, &Targets::classes(&labels, 2));
-            assert!(rvm.inference.name() != "sequential" || report.status == Status::Converged, "{:?}", report.status);
+            assert!(rvm.inference.name() != "search" || report.status == Status::Converged, "{:?}", report.status);
         }
         let at = Hyperparameters { relevance: (0..50).step_by(5).collect(), alpha: vec![1e-12; 10], ..Default::default() };
         let got = base.evaluate(x.view(), &Targets::classes(&labels, 2), &at).unwrap();
@@ -320,7 +320,7 @@ fn dictionaries_larger_than_the_table() {
             assert_eq!((report.candidates, report.repairs.zero_columns), (151, 1));
             assert!(model.relevance.iter().all(|k| *k < 150), "no row is near {:?}", model.relevance);
             // A search for sparse models has fewer vectors than rows, however many candidates there are.
-            assert!(rvm.inference.name() != "sequential" || model.relevance.len() < 30, "{}", model.relevance.len());
+            assert!(rvm.inference.name() != "search" || model.relevance.len() < 30, "{}", model.relevance.len());
         }
         for bad in [Array2::zeros((0, 2)), Array2::zeros((3, 1)), Array2::zeros((3, 3))] {
             let rvm = Rvm { landmarks: Landmarks::Given(Centres(bad)), ..base.clone() };

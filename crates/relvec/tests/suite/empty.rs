@@ -79,7 +79,7 @@ fn the_better_of_two_schemes_is_kept() {
             let rvm = Rvm { kernel: kernel.clone(), inference, ..Rvm::tipping2001() };
             rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0.log_evidence.unwrap()
         };
-        let (searched, mackay) = (fit(Sequential::default().into()), fit(MacKay::default().into()));
+        let (searched, mackay) = (fit(Search::default().into()), fit(MacKay::default().into()));
         assert!(searched > mackay - 0.5, "{} {offset}: {searched} {mackay}", kernel.name());
     }
 }
@@ -149,7 +149,7 @@ fn no_width_leads_to_a_wrong_model_in_silence() {
 fn a_report_says_that_nothing_was_found() {
     let Data { x, f, noise } = data(150);
     let wide = Rvm { kernel: rbf(1e-17), ..Rvm::tipping2001() };
-    for scheme in ["sequential", "mackay", "em"] {
+    for scheme in ["search", "mackay", "em"] {
         let rvm = Rvm { inference: Inference::from_name(scheme).unwrap(), ..wide.clone() };
         let (_, report) = rvm.fit(x.view(), &Targets::real(f.view()), &mut silent).unwrap();
         assert!(report.nothing_found, "{scheme}");

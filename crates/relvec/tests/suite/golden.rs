@@ -235,8 +235,7 @@ fn sequential_traces() {
             Some(beta) => Gaussian { noise_variance: Some(1.0 / beta) }.into(),
             None => Bernoulli::default().into(),
         };
-        let sequential =
-            Sequential { tolerance: 1e-12, batch: 1, joint: false, swaps: false, reheats: 0, start, ..Sequential::default() };
+        let sequential = Sequential { tolerance: 1e-12, start, ..Sequential::default() };
         let rvm = |steps| Rvm {
             inference: Inference::Sequential(sequential.clone()),
             likelihood: Likelihood::clone(&likelihood),

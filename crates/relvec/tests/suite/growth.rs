@@ -97,8 +97,7 @@ fn files_and_scaling() {
     let again = Model::from_json(&named.to_json().unwrap()).unwrap();
     assert_eq!(again, named);
     let rest = (raw.slice(s![200.., ..]), t.slice(s![200..]));
-    for inference in [Sequential::default().into(), Inference::Em(Em::default()), Inference::Variational(Variational::default())]
-    {
+    for inference in [Search::default().into(), Inference::Em(Em::default()), Inference::Variational(Variational::default())] {
         let own = Rvm { inference, ..rvm() };
         let (grown, _) = own.fit_more(&again, rest.0, &Targets::real(rest.1), &mut silent).unwrap();
         assert_eq!((&grown.features, &grown.target, &grown.scaling), (&named.features, &named.target, &named.scaling));
@@ -164,7 +163,7 @@ fn what_is_refused() {
     assert!(fit(tight).contains("memory"));
     let start = |rvm: Rvm, model: &Model| rvm.starting_from(model).unwrap_err().to_string();
     assert!(start(matern, &model).contains("matern32"));
-    assert!(start(Rvm { inference: Em::default().into(), ..rvm() }, &model).contains("sequential"));
+    assert!(start(Rvm { inference: Em::default().into(), ..rvm() }, &model).contains("search"));
     assert!(start(rvm(), &Model { learned_centres: true, ..model.clone() }).contains("centres = learned"));
     assert!(start(Rvm { basis: Basis::Given, ..rvm() }, &model).contains("basis functions"));
 }

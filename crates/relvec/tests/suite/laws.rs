@@ -124,7 +124,7 @@ fn the_evidence_of_large_models_never_falls() {
         let rvm = Rvm { kernel: Rbf { gamma: 12.0.into() }.into(), inference, ..Rvm::tipping2001() };
         rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).expect("a fit")
     };
-    let (model, report) = fit(Sequential::default().into());
+    let (model, report) = fit(Search::default().into());
     let (other, _) = fit(MacKay::default().into());
     assert!(model.relevance.len() > 400, "{} vectors are no large model", model.relevance.len());
     assert!(report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence), "the trace falls");
@@ -325,11 +325,11 @@ fn memory_is_bounded() {
         Rvm { inference, memory_limit: Some(memory), ..Rvm::tipping2001() }.fit(data.x.view(), &targets, &mut silent)
     };
     assert!(matches!(fit("mackay", 5_000_000), Err(Error::Memory { needed, limit: 5_000_000, .. }) if needed > 5_000_000));
-    assert!(matches!(fit("sequential", 10_000), Err(Error::Memory { .. })));
-    let (model, report) = fit("sequential", 350_000).unwrap();
+    assert!(matches!(fit("search", 10_000), Err(Error::Memory { .. })));
+    let (model, report) = fit("search", 350_000).unwrap();
     assert_eq!(report.status, Status::MemoryLimit);
     assert!(model.predict(data.x.view()).unwrap().mean.iter().all(|v| v.is_finite()));
-    assert_eq!(fit("sequential", 50_000_000).unwrap().1.status, Status::Converged);
+    assert_eq!(fit("search", 50_000_000).unwrap().1.status, Status::Converged);
 }
 
 fn shuffled(x: ArrayView2<f64>, order: &[usize]) -> Array2<f64> {
@@ -515,11 +515,11 @@ fn the_certificate_holds() {
             continue;
         }
         let again = Rvm {
-            inference: Inference::Sequential(Sequential {
+            inference: Inference::Search(Search {
                 start: Start::Given(hyper(&model)),
                 tolerance: 1e-6,
-                reheats: 0,
-                ..Sequential::default()
+                excursions: 0,
+                ..Search::default()
             }),
             ..rvm
         };

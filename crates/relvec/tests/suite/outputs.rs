@@ -386,7 +386,7 @@ fn one_output_alone_and_files() {
     }
     // A search goes on from where another ended.
     let start = Start::Given(Hyperparameters::of(&named));
-    let warm = Rvm { inference: Sequential { start, reheats: 0, ..Sequential::default() }.into(), ..rvm() };
+    let warm = Rvm { inference: Search { start, excursions: 0, ..Search::default() }.into(), ..rvm() };
     let found = fit(&warm, &x, &t).0.log_evidence.unwrap();
     assert!((found - named.log_evidence.unwrap()).abs() < 0.1);
 }

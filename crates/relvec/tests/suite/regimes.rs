@@ -116,7 +116,7 @@ fn sound(model: &Model, report: &Report) {
 fn at_rest(rvm: &Rvm, model: &Model, report: &Report) {
     sound(model, report);
     assert_eq!(report.status, Status::Converged);
-    let Inference::Sequential(settings) = &rvm.inference else { panic!("another scheme") };
+    let Inference::Search(settings) = &rvm.inference else { panic!("another scheme") };
     let least = settings.tolerance * (model.n_rows as f64 / 1000.0).max(1.0);
     let gain = report.certificate.largest_gain.expect("the scheme scores candidates");
     assert!(gain <= least, "{gain} is left to gain: {}", report.certificate.reason);
@@ -351,7 +351,7 @@ fn time_limits_leave_rows_out() {
 #[test]
 fn crowded_parts_grow() {
     let auto = Dictionary::Rule(DictionaryRule::Auto);
-    let start = |start| Inference::Sequential(Sequential { start, reheats: 0, ..Sequential::default() });
+    let start = |start| Inference::Search(Search { start, excursions: 0, ..Search::default() });
     let (short, long) = (wiggly(8, 1010, 420.0), wiggly(8, 1500, 600.0));
     let memory_limit = Some(60_000_000);
     for (name, data, rvm) in [
@@ -379,7 +379,7 @@ fn crowded_parts_grow() {
 fn every_kind_goes_through_parts() {
     let data = friedman(9, 1010);
     let fixed = Gaussian { noise_variance: Some(4.0) };
-    let start = |start| Inference::Sequential(Sequential { start, ..Sequential::default() });
+    let start = |start| Inference::Search(Search { start, ..Search::default() });
     let given = Start::Given(Hyperparameters {
         relevance: vec![3, 700, 1009],
         alpha: vec![1e-3; 3],
@@ -520,7 +520,7 @@ fn large_models_end_when_rounds_no_longer_pay() {
     let f = |r: &[f64]| bumps.iter().map(|(z, w)| w * (-4.0 * (r[0] - z) * (r[0] - z)).exp()).sum();
     let data = Data::new(42, uniform(43, 1500, 1, 200.0), 0.02, f);
     // Some action always gains more than this.
-    let inference = Sequential { tolerance: 1e-9, ..Sequential::default() }.into();
+    let inference = Search { tolerance: 1e-9, ..Search::default() }.into();
     let rvm =
         Rvm { kernel: Rbf { gamma: 4.0.into() }.into(), inference, dictionary: Dictionary::Size(900), ..Rvm::tipping2001() };
     let (model, report) = data.fit(&rvm);
@@ -561,7 +561,7 @@ fn classes_of_many_rows() {
     let n = 52_000;
     let wave = |r: &[f64]| (2.0 * r[0]).sin() + r[1].cos();
     let data = Data::new(6, uniform(6, n, 2, 4.0), 0.7, wave);
-    let settings = |start| Inference::Sequential(Sequential { start, ..Sequential::default() });
+    let settings = |start| Inference::Search(Search { start, ..Search::default() });
     let landmarks = Landmarks::Uniform;
     let rvm = Rvm { dictionary: Dictionary::Size(40), landmarks, threads: Some(2), ..classifier(all(1.0)) };
     let (model, report) = data.fit(&rvm);

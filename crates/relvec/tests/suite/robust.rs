@@ -79,7 +79,7 @@ fn never_falls(model: &Model, report: &Report) {
 fn outliers_do_not_bend_the_function() {
     for (seed, share) in [(1, 0.1), (2, 0.15), (3, 0.2)] {
         let d = spoilt(seed, 200, share);
-        for inference in ["sequential", "mackay", "em"] {
+        for inference in ["search", "mackay", "em"] {
             let limit = if inference == "em" { 1000 } else { 10_000 };
             let inference_of = Inference::from_name(inference).unwrap();
             let rvm = Rvm { inference: inference_of, max_iterations: limit, ..student(None) };

@@ -120,7 +120,7 @@ fn two_classes_are_the_logistic_model() {
         close("gains", &gains(&soft), &gains(&logistic), 1e-9);
 
         for inference in
-            [Inference::Sequential(Sequential::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())]
+            [Inference::Search(Search::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())]
         {
             let fit = |rvm: Rvm| {
                 case.with_targets(|x, t| Rvm { inference: inference.clone(), ..rvm }.fit(x, t, &mut silent).unwrap().0)
@@ -171,15 +171,13 @@ fn gradients_equal_finite_differences() {
 #[test]
 fn fits_of_three_classes() {
     let (x, labels) = clusters(160);
-    for inference in
-        [Inference::Sequential(Sequential::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())]
-    {
+    for inference in [Inference::Search(Search::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())] {
         let rvm = Rvm { inference, max_iterations: 200, ..softmax(Rbf { gamma: 0.7.into() }.into()) };
         let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap();
         let name = model.inference.clone().unwrap();
         assert_eq!(model.n_classes(), Some(3));
         assert!(report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence - 1e-9), "{name}");
-        if name == "sequential" {
+        if name == "search" {
             assert_eq!(report.status, Status::Converged, "{:?}", report.certificate);
             assert!(model.relevance.len() < 20, "{} relevance vectors", model.relevance.len());
         }
@@ -488,7 +486,7 @@ fn centres_moved_by_several_classes() {
 fn one_against_the_others_tells_where_to_begin() {
     let fit = |n: usize, start: Start, threads: usize| {
         let (x, labels) = rings(n);
-        let inference = Sequential { start, ..Sequential::default() }.into();
+        let inference = Search { start, ..Search::default() }.into();
         let rvm = Rvm { inference, threads: Some(threads), ..softmax(Rbf { gamma: 0.8.into() }.into()) };
         let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 8), &mut silent).unwrap();
         assert_eq!(report.status, Status::Converged, "{:?}", report.certificate);
@@ -548,7 +546,7 @@ fn where_to_begin_under_other_settings() {
     ];
     for (name, rvm, x, targets) in cases {
         let fit = |start: Start| {
-            let inference = Sequential { start, ..Sequential::default() }.into();
+            let inference = Search { start, ..Search::default() }.into();
             let (model, report) = Rvm { inference, ..rvm.clone() }.fit(x.view(), &targets, &mut silent).unwrap();
             assert_eq!(report.status, Status::Converged, "{name}: {:?}", report.certificate);
             let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
@@ -577,7 +575,7 @@ fn memory_is_bounded() {
     // 241 weights of 11 contrasts: 56 MB a matrix.
     let refused = fit(MacKay::default().into(), 200_000_000).unwrap_err();
     assert!(matches!(refused, Error::Memory { needed, .. } if needed > 400_000_000), "{refused}");
-    let (model, report) = fit(Sequential::default().into(), 2_000_000).unwrap();
+    let (model, report) = fit(Search::default().into(), 2_000_000).unwrap();
     assert_eq!(report.status, Status::MemoryLimit, "{:?}", report.certificate);
     assert!(8 * (11 * model.relevance.len()).pow(2) < 2_000_000);
     assert!(model.predict_probability(x.view(), Moderation::Posterior).unwrap().iter().all(|p| p.is_finite()));
@@ -612,8 +610,8 @@ fn basis_functions_made_by_blocks() {
     close("gradient", &blocks.gradient_log_alpha, &whole.gradient_log_alpha, 1e-10);
     close("S", &blocks.sparsity_in_model, &whole.sparsity_in_model, 1e-10);
     // From one model to the next, where some columns are known already.
-    let growing = Sequential { start: Start::Empty, ..Sequential::default() };
-    for inference in [Inference::Sequential(growing), Inference::MacKay(MacKay::default())] {
+    let growing = Search { start: Start::Empty, ..Search::default() };
+    for inference in [Inference::Search(growing), Inference::MacKay(MacKay::default())] {
         let fit = |limit| Rvm { inference: inference.clone(), ..rvm(limit) }.fit(x.view(), &targets, &mut silent).unwrap().0;
         let [whole, blocks] = limits.map(fit);
         assert_eq!(blocks.relevance, whole.relevance);

@@ -88,7 +88,7 @@ fn public_types_are_send_and_sync() {
         Report,
         Rvm,
         Scaling,
-        Sequential,
+        Search,
         Sigmoid,
         SmallWeights,
         Softmax,

@@ -1,8 +1,7 @@
 //! The Cholesky factor of the active set with everything the search needs of the other columns,
-//! kept by rotations that do not drift, (M10) to (M12): the heart of the sequential scheme.
+//! kept by rotations that do not drift, (M10) to (M12): the heart of the search.
 
 mod additions;
-mod swaps;
 
 use std::rc::Rc;
 
@@ -28,27 +27,22 @@ pub(crate) enum Action {
     Add { column: usize, a: f64 },
     Reestimate { column: usize, a: f64 },
     Delete { column: usize },
-    Swap { out: usize, column: usize },
 }
 
 impl Action {
-    /// The same for another column; of one without a swap.
+    /// The same of another column.
     fn of(self, column: usize) -> Action {
         match self {
             Action::Add { a, .. } => Action::Add { column, a },
             Action::Reestimate { a, .. } => Action::Reestimate { column, a },
             Action::Delete { .. } => Action::Delete { column },
-            Action::Swap { out, .. } => Action::Swap { out, column },
         }
     }
 
     /// The column that is to be barred if the action fails.
     pub fn column(&self) -> usize {
         match *self {
-            Action::Add { column, .. }
-            | Action::Reestimate { column, .. }
-            | Action::Delete { column }
-            | Action::Swap { column, .. } => column,
+            Action::Add { column, .. } | Action::Reestimate { column, .. } | Action::Delete { column } => column,
         }
     }
 }
@@ -117,29 +111,6 @@ impl<'a> Factor<'a> {
         factor
     }
 
-    /// The same form, at another solution of it.
-    pub fn at(&self, solution: &Solution) -> Factor<'a> {
-        Factor::new(self.quadratic.clone(), solution, &self.noise, self.prior)
-    }
-
-    /// The same over all columns, if some were left out of the form.
-    pub fn complete(&self) -> Option<Factor<'a>> {
-        let quadratic = Rc::new(self.quadratic.complete(&self.active)?);
-        let mut v = Array2::zeros((self.active.len(), self.position.len()));
-        linalg::product(false, 1.0, self.dense_inverse().view(), quadratic.rows(&self.active).view(), v.view_mut());
-        let mut s = quadratic.diag.clone();
-        for row in v.outer_iter() {
-            s.iter_mut().zip(row).for_each(|(s, v)| *s -= v * v);
-        }
-        let mut factor = Factor { quadratic, v: v.into_raw_vec_and_offset().0, s, ..self.clone() };
-        factor.refresh_target();
-        Some(factor)
-    }
-
-    pub fn quadratic(&self) -> Rc<Quadratic<'a>> {
-        self.quadratic.clone()
-    }
-
     pub fn active(&self) -> &[usize] {
         &self.active
     }
@@ -183,7 +154,8 @@ impl<'a> Factor<'a> {
 
     /// Log evidence of the quadratic problem, the noise at its best (up to a constant where the
     /// curvature is not constant).
-    pub fn log_evidence(&self) -> f64 {
+    #[cfg(test)]
+    fn log_evidence(&self) -> f64 {
         let (count, copies) = (self.quadratic.count, self.copies());
         let log_det = 2.0 * self.r.iter().enumerate().map(|(i, r)| r[i].ln()).sum::<f64>();
         let sum_log_a = self.a.iter().map(|a| a.ln()).sum::<f64>();
@@ -295,20 +267,6 @@ impl<'a> Factor<'a> {
         best.iter().take(count).take_while(|(_, gain)| *gain >= worthwhile).map(|(column, _)| *column).collect()
     }
 
-    /// Makes the row of G that an addition needs and, in the same pass over the data, those of up to `count` others that
-    /// are most promising, as [`Factor::most_promising`]. Whether it took a pass.
-    pub fn prepare(&self, action: Action, count: usize, least: f64, share: f64, barred: &[bool]) -> bool {
-        match action {
-            Action::Add { column, .. } if !self.quadratic.has_row(column) => {
-                let promising = self.most_promising(usize::MAX, least, share, barred);
-                let others = promising.into_iter().filter(|j| *j != column && !self.quadratic.has_row(*j)).take(count);
-                self.quadratic.prepare(&std::iter::once(column).chain(others).collect::<Vec<usize>>());
-                true
-            }
-            _ => false,
-        }
-    }
-
     /// Whether a column is, up to rounding, one that is in the model.
     fn is_twin(&self, column: usize) -> bool {
         // A column far outside the span of the model can be nobody's twin.
@@ -332,9 +290,6 @@ impl<'a> Factor<'a> {
             Action::Reestimate { column, a } => {
                 self.move_last(self.position[column]);
                 self.rescale_last(a);
-            }
-            Action::Swap { out, column } => {
-                self.try_swap(out, column, f64::NEG_INFINITY);
             }
         }
     }
@@ -621,7 +576,7 @@ mod tests {
     }
 
     /// The noise profiled out, hyperpriors on, targets about a mean: for every column the promised
-    /// gain is the change of the recomputed evidence; so for swaps; and the bias comes and goes.
+    /// gain is the change of the recomputed evidence; and the bias comes and goes.
     #[test]
     fn gains_are_exact_with_profiled_noise() {
         for (mean, outputs) in [(0.0, 1), (3.0, 1), (1e4, 1), (0.0, 3), (3.0, 2)] {
@@ -647,22 +602,6 @@ mod tests {
                 tried += 1;
             }
             assert!(tried > 12);
-            for (action, gain) in factor.swaps(-1e3, &[false; ROWS + 1]) {
-                let Action::Swap { out, column } = action else { panic!("swaps only") };
-                let mut moved = factor.clone();
-                if moved.is_twin(column) || !moved.try_swap(out, column, -1e6) {
-                    continue;
-                }
-                let (after, _) = fresh(&moved);
-                let change = after.log_evidence - before.log_evidence;
-                assert!((change - gain).abs() < size, "mean {mean} {action:?}: {change} {gain}");
-            }
-            // A swap that does not pay leaves the model as it was.
-            let (out, column) = (factor.active[0], (1..=ROWS).find(|j| factor.position[*j] == OUT).unwrap());
-            let mut same = factor.clone();
-            assert!(!same.try_swap(out, column, 1e6));
-            assert!((same.log_evidence() - factor.log_evidence()).abs() < size);
-            assert_eq!(same.active.len(), factor.active.len());
         }
     }
 }

@@ -114,7 +114,7 @@ impl Rvm {
                 format!("posterior = {}: regression on labels has no posterior of the weights", self.posterior.name()),
             ),
             (
-                classes && !matches!(self.inference, Inference::Sequential(_)),
+                classes && !matches!(self.inference, Inference::Search(_)),
                 format!("inference = {}: regression on labels learns no precisions", self.inference.name()),
             ),
             (

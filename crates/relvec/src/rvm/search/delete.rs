@@ -1,0 +1,64 @@
+//! Greedy deletion: the weight whose absence gains most leaves, again and again, each gain exact and given what has left before.
+
+use ndarray::Axis;
+
+use crate::error::{Error, Result};
+use crate::rvm::batch::without;
+use crate::rvm::gain::{Candidate, Noise, Seen, by_noise};
+use crate::rvm::solution::{At, Solution, covariance};
+use crate::rvm::workspace::Workspace;
+
+/// A deletion gains more than this: below is rounding.
+const TIE: f64 = 1e-6;
+/// Single deletions tried where no run of them gains.
+const SINGLES: usize = 3;
+
+/// The model without the weights that gain by leaving, on a form of constant curvature; `None` where none does.
+///
+/// Without weight i, of d = Sigma_ii: Sigma - Sigma_:i Sigma_i: / d, mu - Sigma_:i mu_i / d, E + mu_i^2 / d, (M11).
+pub(super) fn delete(form: &Workspace, noise: &[Noise], now: &Solution) -> Result<Option<Solution>> {
+    let (m, outputs, count) = (now.active.len(), now.outputs, form.problem.table.count);
+    let mut sigma = covariance(&now.inverse);
+    let mut mean: Vec<Vec<f64>> = now.mean.chunks(m.max(1)).map(<[f64]>::to_vec).collect();
+    let mut energy = now.energy.clone();
+    let (mut left, mut out): (Vec<usize>, Vec<usize>) = ((0..m).collect(), vec![]);
+    let copies = (outputs / noise.len()) as f64;
+    while !left.is_empty() {
+        let profiles: Vec<_> = noise.iter().zip(&energy).map(|(noise, e)| noise.profile(*e, count, copies)).collect();
+        let gain = |i: usize| {
+            let d = sigma[[i, i]];
+            let seen = |k: usize, mean: f64| Seen { q: mean / d, energy: energy[k] + mean * mean / d };
+            let s = (1.0 - now.a[i] * d).max(1e-15) / d;
+            let one = Candidate { s, seen: by_noise(noise.len(), outputs, |k| mean[k][i], seen) };
+            form.prior.cost(now.active[i]) - one.contribution(now.a[i], &profiles)
+        };
+        let gains: Vec<f64> = left.iter().map(|i| gain(*i)).collect();
+        let best = (0..left.len()).max_by(|i, j| gains[*i].total_cmp(&gains[*j])).expect("some are left");
+        if !(gains[best] > TIE) {
+            break;
+        }
+        let i = left.swap_remove(best);
+        let (row, d) = (sigma.index_axis(Axis(0), i).to_owned(), sigma[[i, i]]);
+        for (k, mean) in mean.iter_mut().enumerate() {
+            let own = mean[i];
+            energy[k.min(noise.len() - 1)] += own * own / d;
+            mean.iter_mut().zip(&row).for_each(|(mean, s)| *mean -= s * own / d);
+        }
+        for (mut other, s) in sigma.outer_iter_mut().zip(&row) {
+            other.scaled_add(-s / d, &row);
+        }
+        out.push(i);
+    }
+    // All that have left; half of them; at last the first ones, each alone.
+    let halves = (0..usize::BITS).map(|k| out.len() >> k).take_while(|n| *n > 0).map(|n| out[..n].to_vec());
+    let singles = out.iter().skip(1).take(SINGLES).map(|i| vec![*i]);
+    for gone in halves.chain(singles) {
+        let keep: Vec<usize> = (0..m).filter(|i| !gone.contains(i)).collect();
+        match without(form, noise, now, &keep, At::Best) {
+            Ok(next) if next.log_evidence > now.log_evidence => return Ok(Some(next)),
+            Ok(_) | Err(Error::Singular { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,35 @@
+//! Growing: the columns of largest exact gain come, each conditional on those before it.
+
+use super::Policy;
+use crate::error::Result;
+use crate::rvm::factor::{Action, Factor};
+use crate::rvm::gain::Noise;
+use crate::rvm::solution::{At, Solution};
+use crate::rvm::workspace::Workspace;
+
+/// The model with up to `most` columns that each gain more than `least`, and what has come, by the quadratic form at its mode; where no
+/// column gains so much, with the one action that does. `None` where none does; columns that are `barred` are left alone.
+pub(super) fn grow(
+    work: &Workspace,
+    noise: &[Noise],
+    policy: &Policy,
+    now: &Solution,
+    (least, most): (f64, usize),
+    barred: &[bool],
+) -> Result<Option<(Solution, Vec<Action>)>> {
+    let mut factor = Factor::new(work.quadratic(now)?, now, noise, work.prior);
+    let mut taken: Vec<Action> =
+        factor.add_best(most, least, policy.share, barred).into_iter().map(|(action, _)| action).collect();
+    if taken.is_empty() {
+        // Where the curvature moves joint steps re-estimate better than what its mode tells of one.
+        let Some((action, _)) = factor.best_action(least, barred, !work.curvature_moves()) else { return Ok(None) };
+        factor.apply(action);
+        taken.push(action);
+    }
+    let mut order: Vec<usize> = (0..factor.active().len()).collect();
+    order.sort_by_key(|i| factor.active()[*i]);
+    let active: Vec<usize> = order.iter().map(|i| factor.active()[*i]).collect();
+    let a: Vec<f64> = order.iter().map(|i| factor.precisions()[*i]).collect();
+    let solution = work.solve(&active, &a, noise, At::Best, Some(now))?;
+    Ok(Some((solution, taken)))
+}
