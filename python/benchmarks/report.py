@@ -262,7 +262,7 @@ def solve(record: Record, size: int, threads: int) -> str:
         f"`Statistics(...).fit()`, {size:,} landmarks, given scales of the features, threads = {threads}; the fastest "
         f"of three. One Cholesky factor L x L, before and after: {both} s.\n\n"
     )
-    head = ["table", "pass s", "fit s", "Cholesky factors", "CPU s", "kernels", "added, deleted, swapped"]
+    head = ["table", "pass s", "fit s", "Cholesky factors", "CPU s", "kernels", "added, deleted"]
     return title + table([*head, "evidence", "status"], rows)
 
 
