@@ -97,7 +97,7 @@ default="kmedoids"
         variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
     inference_params : dict, default=None
         Further settings of the inference scheme, by the names of the command line's ``--set``, such as
-        ``{"batch": 5}``.
+        ``{"excursions": 0}``.
     posterior : {"auto", "laplace", "averaged"}, default="auto"
         How the posterior of the weights is approximated for counts; with normal noise both are exact, and under
         Student-t noise there is no difference. ``"laplace"``: by the curvature of the likelihood at the mode.

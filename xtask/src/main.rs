@@ -31,6 +31,7 @@ const CALIBRATION: &str = "bench calibration --data FOLDER [--splits N] [--sets 
 const DEFAULTS: &str =
     "bench defaults --data FOLDER [--quick] [--only TABLES] [--sizes NUMBERS] [--draws NUMBER] [--methods METHODS]
         [--big] [--million] [--work FOLDER] [--again] [--summary]";
+const ABLATE: &str = "ablate --data FOLDER [--rows N] [--draws N] [--sparsity NATS]";
 const SCALE: &str = "bench scale FOLDER [--seeds N] [--list] [CASE ...]";
 
 fn main() -> ExitCode {
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         ["bench", "uncertainty", rest @ ..] => Some(python::bench_uncertainty(rest)),
         ["bench", "calibration", rest @ ..] => Some(python::bench_calibration(rest)),
         ["bench", "defaults", rest @ ..] => Some(python::bench_defaults(rest)),
+        ["ablate", rest @ ..] => Some(python::ablate(rest)),
         ["bench", "scale", rest @ ..] => Some(python::bench_scale(rest)),
         _ => None,
     };
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         println!(
             "    {DEFAULTS}\n           fits without settings beside a dense process and other learners; writes docs/defaults.md"
         );
+        println!("    {ABLATE}\n           what each constant and part of the search buys in evidence, held-out density and time");
         println!("    {SCALE}\n           learnt kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });
     };

@@ -70,6 +70,11 @@ pub fn bench_defaults(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/defaults.py", arguments)
 }
 
+/// What each constant and part of the search buys.
+pub fn ablate(arguments: &[&str]) -> Result {
+    bench_released("python/benchmarks/ablate.py", arguments)
+}
+
 /// A program with the package as it is released.
 fn bench_released(program: &str, arguments: &[&str]) -> Result {
     VENV.ready()?;
