@@ -70,7 +70,9 @@ fn main() -> ExitCode {
         println!(
             "    {DEFAULTS}\n           fits without settings beside a dense process and other learners; writes docs/defaults.md"
         );
-        println!("    {ABLATE}\n           what each constant and part of the search buys in evidence, held-out density and time");
+        println!(
+            "    {ABLATE}\n           what each constant and part of the search buys in evidence, held-out density and time"
+        );
         println!("    {SCALE}\n           learnt kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });
     };

@@ -161,6 +161,10 @@ fn round(
     if cut {
         report.status = Status::Converged;
     }
+    // It came to rest with the last iteration that there was.
+    if report.status == Status::Converged && !cut && watch.spent() == Some(Status::IterationLimit) {
+        report.status = Status::IterationLimit;
+    }
     Ok(Fitted { model, report, scales, cut })
 }
 

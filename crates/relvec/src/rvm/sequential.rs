@@ -51,10 +51,12 @@ impl Scheme for Sequential {
 
     fn start<'p>(&self, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
         let (problem, noise) = (work.problem, work.problem.table.noise.clone());
+        let at_first = || noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect();
         let (active, a, beta): (_, Vec<f64>, Vec<f64>) = match (&entry.from, &self.start) {
+            _ if problem.table.bias_only => (vec![0], problem.first_precisions(&[0], 1.0 / problem.table.count), at_first()),
             (Some(warm), _) => (warm.columns(work), warm.a.clone(), warm.beta.clone()),
             (None, Start::Given(given)) => given.inner(problem)?,
-            (None, _) => (vec![], vec![], noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect()),
+            (None, _) => (vec![], vec![], at_first()),
         };
         let unit = if entry.from.is_some() { 1.0 } else { super::solution::typical(&beta) };
         let a: Vec<f64> = a.iter().map(|alpha| alpha / unit).collect();

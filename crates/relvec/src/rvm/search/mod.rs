@@ -10,8 +10,9 @@
 //!
 //! An excursion follows: the noise is held low, so that the model grows over-complete, then free again, and the better model is
 //! kept. Where the curvature moves with the weights, single basis functions are judged on the quadratic form at the mode and the
-//! true evidence decides; the first rounds begin with the bias alone and cost nothing for a kernel, since of functions that tell
-//! classes apart together, one alone may not pay.
+//! true evidence decides; the first rounds cost nothing for a kernel, since of functions that tell classes apart together one alone
+//! may not pay. They begin with the bias alone, then anew with all columns in the quadratic form there, and the better model
+//! goes on.
 
 mod delete;
 mod grow;
@@ -37,7 +38,7 @@ use crate::report::{Actions, Certificate, Status};
 
 /// What a round must gain, of what an action must: less is a change of digits.
 const KEPT: f64 = 0.1;
-/// What an excursion must gain to be kept.
+/// Another excursion follows one that has gained more.
 const EXCURSION: f64 = 0.05;
 /// At last precisions rest when no step gains more, so that two ways to one optimum meet.
 const POLISH: f64 = 1e-10;
@@ -74,8 +75,8 @@ pub(super) struct Running {
     now: Solution,
     /// The model that an excursion has left.
     kept: Option<Solution>,
-    /// The model of no use that another start has left; that start is made once.
-    nothing: Option<Solution>,
+    /// The model that the first start has led to, once there is a second.
+    first: Option<Solution>,
     /// Excursions that are left.
     excursions: usize,
     /// Most columns of the next round.
@@ -94,8 +95,7 @@ impl Running {
         let noise = problem.table.noise.clone();
         let at_first = || noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect();
         let bias = || {
-            let columns = if problem.has_bias { vec![0] } else { vec![] };
-            let alpha = problem.first_precisions(&columns, 1.0 / problem.table.count);
+            let (columns, alpha) = bias_alone(work);
             (columns, alpha, at_first())
         };
         let ((active, alpha, beta), stage) = match (&entry.from, &settings.start) {
@@ -106,6 +106,7 @@ impl Running {
             }
             (None, Start::Given(given)) => (given.inner(problem)?, Stage::Climb),
             (None, Start::Empty) => ((vec![], vec![], at_first()), Stage::Climb),
+            (None, Start::Auto) if work.curvature_moves() => (bias(), Stage::Free),
             (None, Start::Auto) => (bias(), Stage::Start),
         };
         let mut order: Vec<usize> = (0..active.len()).collect();
@@ -134,7 +135,7 @@ impl Running {
             noise,
             now,
             kept: None,
-            nothing: None,
+            first: None,
             excursions,
             batch: settings.policy.batch,
             barred: vec![false; problem.design.n_columns()],
@@ -213,16 +214,18 @@ impl Running {
         !self.full
     }
 
-    /// A dense model for a start: where the curvature moves that of the quadratic form at the present one.
+    /// A dense model for a start: where the curvature moves that of the quadratic form at the bias alone, once it has settled there.
     fn dense(&mut self, work: &Workspace) -> Result<()> {
         if !work.curvature_moves() {
             self.now = start::dense(work, &self.noise)?;
             return Ok(());
         }
-        let form = work.held(work.quadratic(&self.now)?);
+        let (bias, alpha) = bias_alone(work);
+        let bare = work.solve(&bias, &alpha, &self.noise, At::Best, None)?;
+        let form = work.held(work.quadratic(&bare)?);
         let mut dense = start::dense(&form, &self.noise)?;
         self.settling(|settling| settling.settle(&form, &mut dense))?;
-        match work.solve(&dense.active, &dense.a, &self.noise, At::Best, Some(&self.now)) {
+        match work.solve(&dense.active, &dense.a, &self.noise, At::Best, Some(&bare)) {
             Ok(next) => self.now = next,
             Err(Error::Singular { .. }) => {}
             Err(error) => return Err(error),
@@ -230,10 +233,26 @@ impl Running {
         Ok(())
     }
 
-    /// Whether the model says nothing of the targets and no other start has been tried.
-    fn begins_anew(&self, work: &Workspace) -> Result<bool> {
-        let auto = self.settings.start == Start::Auto && self.kept.is_none() && self.nothing.is_none();
-        Ok(auto && self.aim != Aim::Rough && !self.aim.is_passing() && empty::has_nothing(work, &self.now)?)
+    /// Whether another start is left to try.
+    fn may_begin_anew(&self) -> bool {
+        self.settings.start == Start::Auto && self.first.is_none() && self.aim != Aim::Rough && !self.aim.is_passing()
+    }
+
+    /// Begins anew, from a dense model in rounds that cost nothing for a kernel.
+    fn begin_anew(&mut self, work: &Workspace) -> Result<()> {
+        self.first = Some(self.now.clone());
+        self.dense(&work.with_prior(KernelPrior::FLAT))?;
+        self.now.log_evidence += work.prior.log(&self.now.active);
+        self.look_anew();
+        self.stage = Stage::Free;
+        Ok(())
+    }
+
+    /// The better of the models that two starts have led to goes on.
+    fn take_better_start(&mut self) {
+        if let Some(first) = self.first.as_ref().filter(|first| first.log_evidence >= self.now.log_evidence) {
+            self.now = first.clone();
+        }
     }
 
     fn can_leave(&self, work: &Workspace) -> bool {
@@ -270,32 +289,36 @@ impl Running {
     /// The excursion is over: the better of both models stays, and another excursion follows one that has helped.
     fn judge(&mut self, work: &Workspace) -> Result<()> {
         let kept = self.kept.take().expect("an excursion keeps the model that it left");
-        let better = self.now.log_evidence > kept.log_evidence + EXCURSION;
-        if !better {
+        let rise = self.now.log_evidence - kept.log_evidence;
+        if rise <= 0.0 {
             self.now = kept;
         }
         self.look_anew();
-        if better && self.can_leave(work) { self.leave(work) } else { self.end(work) }
+        if rise > EXCURSION && self.can_leave(work) { self.leave(work) } else { self.end(work) }
     }
 
     /// The last digits, so that two ways to one optimum meet.
     fn end(&mut self, work: &Workspace) -> Result<()> {
         self.stage = Stage::Done;
-        if let Some(nothing) = self.nothing.take_if(|nothing| nothing.log_evidence >= self.now.log_evidence) {
-            self.now = nothing;
-        }
+        self.take_better_start();
         if work.curvature_moves() || self.aim.is_passing() || self.aim == Aim::Rough {
             return Ok(());
         }
         let Running { settings, noise, now, actions, .. } = self;
-        Settling { noise, policy: &settings.policy, actions }.joint(work, now, POLISH, settings.policy.steps)
+        Settling { noise, policy: &Policy { rise: POLISH, ..settings.policy }, actions }.settle(work, now)
     }
+}
+
+/// The bias, if there is one, and its first precision.
+fn bias_alone(work: &Workspace) -> (Vec<usize>, Vec<f64>) {
+    let columns = if work.problem.has_bias { vec![0] } else { vec![] };
+    let alpha = work.problem.first_precisions(&columns, 1.0 / work.problem.table.count);
+    (columns, alpha)
 }
 
 impl<'p> Run<'p> for Running {
     fn step(&mut self, work: &Workspace<'p>) -> Result<Option<Status>> {
         match self.stage {
-            Stage::Start if work.curvature_moves() => self.stage = Stage::Free,
             Stage::Start => {
                 self.dense(work)?;
                 self.stage = Stage::Settle;
@@ -311,19 +334,20 @@ impl<'p> Run<'p> for Running {
                 let more = self.round(&free);
                 self.now.log_evidence += work.prior.log(&self.now.active);
                 if !more? {
-                    self.stage = Stage::Settle;
-                    self.look_anew();
+                    if work.curvature_moves() && self.may_begin_anew() {
+                        self.begin_anew(work)?;
+                    } else {
+                        self.take_better_start();
+                        self.stage = Stage::Settle;
+                        self.look_anew();
+                    }
                 }
             }
             Stage::Climb if self.aim == Aim::Rough => self.end(work)?,
             Stage::Climb => {
                 if !self.round(work)? {
-                    if self.begins_anew(work)? {
-                        self.nothing = Some(self.now.clone());
-                        self.dense(&work.with_prior(KernelPrior::FLAT))?;
-                        self.now.log_evidence += work.prior.log(&self.now.active);
-                        self.look_anew();
-                        self.stage = Stage::Free;
+                    if self.may_begin_anew() && empty::has_nothing(work, &self.now)? {
+                        self.begin_anew(work)?;
                     } else if self.can_leave(work) && !self.full {
                         self.leave(work)?;
                     } else {
@@ -348,7 +372,7 @@ impl<'p> Run<'p> for Running {
     }
 
     fn best(&self) -> &Solution {
-        let left = self.kept.as_ref().or(self.nothing.as_ref());
+        let left = self.kept.as_ref().or(self.first.as_ref());
         left.filter(|left| left.log_evidence >= self.now.log_evidence || self.stage == Stage::Held).unwrap_or(&self.now)
     }
 
