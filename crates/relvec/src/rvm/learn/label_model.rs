@@ -121,7 +121,7 @@ impl Rvm {
     fn regress(&self, table: &Table, labels: &Labels, learnt: &Learnt) -> Result<Option<Found>> {
         let log_ratio = learnt.hyper.log_amplitude;
         let singular = |columns: usize| Error::Singular { columns, jitter: 0.0 };
-        let score = labels.score(&learnt.kernel, log_ratio)?.ok_or_else(|| singular(labels.rows.len()))?;
+        let score = labels.score(&learnt.kernel, log_ratio).ok_or_else(|| singular(labels.rows.len()))?;
         // More rows than the kernel was learnt from may tell something where those did not, or nothing.
         if score.value + learnt.log_posterior - learnt.log_evidence - labels.null < STRUCTURE {
             return Ok(None);
