@@ -395,7 +395,8 @@ pub struct HeldOutScores {
     /// Mean negative log predictive density, in nats, of several outputs that of all together; regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nlpd: Option<f64>,
-    /// Share of targets within the central 95 % interval of their prediction; regression.
+    /// Share of targets within the 95 % interval of their prediction, [`Model::interval`](crate::Model::interval); regression but
+    /// counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
     /// Share of rows whose class is not the most probable; classification.

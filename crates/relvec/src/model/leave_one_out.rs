@@ -102,10 +102,9 @@ impl Model {
                 prediction.count_log_probability(targets.view(), exposure.map(Array1::from_vec).as_ref().map(|e| e.view()))?
             }
             Some(noise) if self.noise_variance() == Some(0.0) => {
-                let with_noise = &prediction.model_variance + &Array1::from_vec(noise);
-                Prediction { model_variance: with_noise, ..prediction.clone() }.log_density(targets.view())
+                self.log_density(&prediction, targets.view(), Some(Array1::from_vec(noise).view()))?
             }
-            Some(_) => prediction.log_density(targets.view()),
+            Some(_) => self.log_density(&prediction, targets.view(), None)?,
         };
         Ok(LeaveOneOut { prediction: Some(prediction), log_probability: None, log_density })
     }

@@ -7,6 +7,7 @@ mod classes;
 mod count_quantiles;
 mod counts;
 mod decisions;
+mod densities;
 mod draws;
 mod half_width;
 mod healed;
