@@ -19,6 +19,7 @@ mod log_gamma;
 mod margins;
 mod outputs;
 mod process;
+mod process_left_out;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
