@@ -393,7 +393,7 @@ impl Rvm {
     /// The kernel for the rows of a table, every parameter a number, and how it was found if it was learnt.
     fn settle_kernel(&self, table: &Table, start: Instant) -> Result<Settled> {
         match self.learns_kernel() {
-            true => scales::choose(self, table, start),
+            true => self.check_covariances(table).and_then(|()| scales::choose(self, table, start)),
             false => Ok(Settled { kernel: self.kernel.resolve(&table.data_scale())?, search: None, learnt: None }),
         }
     }
