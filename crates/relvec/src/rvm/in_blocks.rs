@@ -122,7 +122,7 @@ impl Rvm {
             };
             let table = Table::of_blocks(&own, blocks, &survey, &interrupt)?;
             let (model, report) = own.learn(&table, None, &mut own.watch(observer, &interrupt, start))?;
-            Ok(judged((Model { class_frequencies, ..model }, report)))
+            Ok(judged((Model { class_frequencies, ..model }, report), survey.n_rows - survey.used))
         })
     }
 

@@ -9,13 +9,13 @@ use crate::report::{Interpolation, Report};
 /// this share still covers nearly as asked, and a fit that is sound would warn; twice of it would let the first model pass.
 const MOST_VECTORS: f64 = 1.0 / 3.0;
 
-/// A fit, and in its model and its report whether it interpolates.
-pub(super) fn judged((model, report): (Model, Report)) -> (Model, Report) {
-    let interpolation = found(&model, &report);
+/// A fit, and in its model and its report whether it interpolates; `unused`: rows of weight 0.
+pub(super) fn judged((model, report): (Model, Report), unused: usize) -> (Model, Report) {
+    let interpolation = found(&model, &report, unused);
     (Model { interpolates: interpolation.is_some(), ..model }, Report { interpolation, ..report })
 }
 
-fn found(model: &Model, report: &Report) -> Option<Interpolation> {
+fn found(model: &Model, report: &Report, unused: usize) -> Option<Interpolation> {
     if !report.members.is_empty() {
         // Of several models of two classes the one with the largest share of its rows.
         let share = |own: &&Interpolation| own.vectors as f64 / own.rows as f64;
@@ -28,7 +28,9 @@ fn found(model: &Model, report: &Report) -> Option<Interpolation> {
         _ => model.relevance.len(),
     };
     // Rows of the same inputs and different targets tell noise from function, and count apart.
-    let rows = model.n_rows - report.repairs.merged_rows;
+    // A sample has rows of weight alone.
+    let unused = if report.repairs.left_out_rows > 0 { 0 } else { unused };
+    let rows = model.n_rows.saturating_sub(report.repairs.merged_rows + unused);
     // Under the covariance of a process centres cost no evidence, and many do no harm.
     let precisions = report.process.is_none();
     let found = Interpolation {

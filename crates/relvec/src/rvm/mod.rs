@@ -350,7 +350,7 @@ impl Rvm {
         self.check()?;
         let Some((labels, count)) = self.several(targets)? else {
             let (model, report) = self.pool()?.install(|| self.run(x, targets, observer, interrupt))?;
-            return Ok(judged((Model { class_frequencies: targets.class_frequencies(), ..model }, report)));
+            return Ok(judged((Model { class_frequencies: targets.class_frequencies(), ..model }, report), targets.unused()));
         };
         let rule = self.multi_class_rule();
         if rule == MultiClass::Joint {
@@ -383,7 +383,7 @@ impl Rvm {
         let classes = Classes { x, labels, count, weights };
         let (model, report) = committee::fit(&own, &classes, start, observer, interrupt)?;
         let class_frequencies = targets.class_frequencies();
-        Ok(judged((Model { class_frequencies, ..model }, Report { kernel_search, ..report })))
+        Ok(judged((Model { class_frequencies, ..model }, Report { kernel_search, ..report }), targets.unused()))
     }
 
     /// The same with any kernel in place of one that is to be learnt: the rows of a table do not depend on it.
@@ -481,7 +481,7 @@ impl Rvm {
         own.pool()?.install(|| {
             let (start, interrupt) = (Instant::now(), interrupt.for_one_fit(own.deadline(Instant::now())));
             let (table, sums) = Table::of_statistics(&own, statistics, &interrupt)?;
-            own.learn_from(&table, Some(sums), from, &mut own.watch(observer, &interrupt, start)).map(judged)
+            own.learn_from(&table, Some(sums), from, &mut own.watch(observer, &interrupt, start)).map(|fitted| judged(fitted, 0))
         })
     }
 

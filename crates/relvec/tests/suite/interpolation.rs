@@ -97,6 +97,10 @@ fn rows_are_counted_by_what_they_tell() {
     let (twice, copies) = (concatenate![Axis(0), x, x], concatenate![Axis(0), t, t]);
     let found = fit(&papers(1e4), &twice, &Targets::real(copies.view())).1.interpolation.expect("the same rows");
     assert_eq!((found.rows, once.rows), (40, 40));
+    let absent = Array1::from_shape_fn(80, |n| f64::from(u8::from(n < 40)));
+    let others = concatenate![Axis(0), x, &x + 10.0];
+    let weighted = Targets::real(copies.view()).with_weights(absent.view());
+    assert_eq!(fit(&papers(1e4), &others, &weighted).1.interpolation, Some(once));
     // Four targets at each input: at most a quarter of the rows have a kernel of their own, and the noise is known from them.
     let inputs = concatenate![Axis(0), x, x, x, x];
     let (_, noise) = data(4, 160, 1, 0.3);
