@@ -208,14 +208,15 @@ pub struct Repairs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Interpolation {
-    /// Relevance vectors; in the scheme `variational`, which stores all weights, those that the data determine. Of several
-    /// models of two classes, this and all else here is of the model with the largest share.
+    /// Relevance vectors; in schemes other than `sequential`, which keep weights of no use, those that the data determine. Of
+    /// several models of two classes, this and all else here is of the model with the largest share.
     pub vectors: usize,
     /// Different rows, of inputs and target.
     pub rows: usize,
-    /// Whether more than a third of the rows are relevance vectors. Never under a process prior, whose centres are no sign.
+    /// Whether more than a third of the rows are relevance vectors, and more than there are rows whose input another row has with
+    /// another target. Never under a process prior, whose centres are no sign.
     pub many_vectors: bool,
-    /// Whether the noise variance is at its least value, as [`Repairs::noise_capped`] says, and the target is not constant.
+    /// Whether the noise variance is at its least value, as [`Repairs::noise_capped`] says.
     pub least_noise: bool,
 }
 

@@ -1,6 +1,5 @@
 //! Signs that a model interpolates the rows it was trained on: its intervals are then too narrow, its probabilities extreme.
 
-use super::Variational;
 use crate::model::Model;
 use crate::report::{Interpolation, Report};
 
@@ -22,22 +21,23 @@ fn found(model: &Model, report: &Report, unused: usize) -> Option<Interpolation>
         let signs = report.members.iter().filter_map(|member| member.interpolation.as_ref());
         return signs.max_by(|a, b| share(a).total_cmp(&share(b))).copied();
     }
-    // The scheme `variational` stores weights of no use as well.
-    let vectors = match model.inference.as_deref() {
-        Some(Variational::NAME) => model.in_use().by_data,
-        _ => model.relevance.len(),
-    };
-    // Rows of the same inputs and different targets tell noise from function, and count apart.
-    // A sample has rows of weight alone.
+    if report.repairs.constant_target {
+        return None;
+    }
+    // A sample has rows of positive weight alone.
     let unused = if report.repairs.left_out_rows > 0 { 0 } else { unused };
     let rows = model.n_rows.saturating_sub(report.repairs.merged_rows + unused);
-    // Under the covariance of a process centres cost no evidence, and many do no harm.
-    let precisions = report.process.is_none();
-    let found = Interpolation {
-        vectors,
-        rows,
-        many_vectors: precisions && vectors as f64 > MOST_VECTORS * rows as f64,
-        least_noise: report.repairs.noise_capped && !report.repairs.constant_target,
+    let many = |vectors: usize| vectors as f64 > MOST_VECTORS * rows as f64;
+    let sequential = model.inference.as_deref() == Some("sequential");
+    // The other schemes keep weights of no use as well; counting the others takes the covariance of all.
+    let vectors = match model.relevance.len() {
+        stored if sequential || !many(stored) => stored,
+        _ => model.in_use().by_data,
     };
+    // Targets that differ at one input tell the noise variance, with a degree of freedom for each row but the first.
+    let told = report.repairs.shared_columns >= vectors;
+    // Under the covariance of a process centres cost no evidence, and many do no harm.
+    let many_vectors = report.process.is_none() && many(vectors) && !told;
+    let found = Interpolation { vectors, rows, many_vectors, least_noise: report.repairs.noise_capped };
     (found.many_vectors || found.least_noise).then_some(found)
 }

@@ -109,6 +109,30 @@ fn rows_are_counted_by_what_they_tell() {
     assert_eq!(fit(&papers(1e4), &inputs, &Targets::real(targets.view())).1.interpolation, None);
 }
 
+/// All rows at one input: its vector is the constant. Two targets at each input: the noise is known from their differences.
+#[test]
+fn targets_that_differ_at_one_input_tell_the_noise() {
+    let labels: Vec<f64> = (0..40).map(|i| f64::from(i % 2)).collect();
+    let same = Array2::ones((40, 1));
+    assert_eq!(fit(&papers(1.0), &same, &Targets::real(Array1::from(labels).view())).1.interpolation, None);
+    let (x, t) = data(6, 40, 1, 0.3);
+    let (_, other) = data(7, 40, 1, 0.3);
+    let (twice, targets) = (concatenate![Axis(0), x, x], concatenate![Axis(0), t, &t + &(&other - &t) * 0.1]);
+    assert_eq!(fit(&papers(1e4), &twice, &Targets::real(targets.view())).1.interpolation, None);
+}
+
+/// Schemes that keep weights of no use do not interpolate by these.
+#[test]
+fn weights_of_no_use_do_not_count() {
+    for (seed, inference) in (0..3).flat_map(|seed| ["em", "mackay", "variational"].map(|name| (seed, name))) {
+        let (x, _) = data(seed, 60, 2, 0.3);
+        let (_, noise) = data(seed + 10, 60, 1, 0.3);
+        let rvm = Rvm { inference: Inference::from_name(inference).unwrap(), ..papers(0.1) };
+        let (model, report) = fit(&rvm, &x, &Targets::real(noise.view()));
+        assert_eq!(report.interpolation, None, "{seed} {inference}: {} vectors", model.relevance.len());
+    }
+}
+
 /// Of models of two classes the one with the largest share.
 #[test]
 fn several_models_interpolate_if_one_does() {
