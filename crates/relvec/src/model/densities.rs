@@ -56,8 +56,16 @@ fn student_noise(prediction: &Prediction, t: ArrayView1<f64>, degrees: f64) -> A
         return Prediction { noise_degrees: None, ..prediction.clone() }.log_density(t);
     }
     let squares: Array1<f64> = (&t - &prediction.mean).mapv(|r| r * r);
-    // Where the mixture of a target has its mode without the function, and how far its density falls up to there and beyond.
-    let fall = |r2: f64| FALL + shape * log_gamma::excess(((degrees + 1.0) / (degrees + r2 / square)).ln());
+    // Without the function the mixture of a target is that of a gamma variable of shape + 1/2 about another mode. It falls by FALL
+    // within `reach` on the left, as exp(-x) - 1 + x is above x^2 / (2 + x), and so far the nodes have to go; on the right, where all
+    // densities fall as exp(-exp d), their own fall is enough.
+    let share = FALL / (shape + 0.5);
+    let reach = 0.5 * (share + (share * (share + 8.0)).sqrt());
+    let fall = |r2: f64| {
+        let mode = ((degrees + 1.0) / (degrees + r2 / square)).ln();
+        let end = (mode - reach).min(0.0);
+        FALL.max(shape * log_gamma::excess(end))
+    };
     let most = squares.iter().map(|r2| fall(*r2)).filter(|fall| fall.is_finite()).fold(FALL, f64::max);
     let alone = prediction.log_density(t);
     let nodes = log_gamma::log_nodes(shape, most);
