@@ -28,8 +28,9 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "show_signature": False,
 }
-# An example whose fit does not converge breaks the build.
+# An example whose fit does not converge, or interpolates, breaks the build.
 warnings.simplefilter("error", ConvergenceWarning)
+warnings.simplefilter("error", relvec.InterpolationWarning)
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"relvec {release}"

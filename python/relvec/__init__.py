@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from . import presets
     from ._compare import compare
     from ._files import load
+    from ._interpolation import InterpolationWarning
     from ._learned_kernel import LearnedKernel, learn_kernel
     from ._statistics import Statistics
     from .rvc import RVC, RelevanceVectorClassifier
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .svm import SVC, SVR, NuSVC, NuSVR
 
 __all__ = [
+    "InterpolationWarning",
     "LearnedKernel",
     "NuSVC",
     "NuSVR",
@@ -33,6 +35,7 @@ __all__ = [
     "presets",
 ]
 _MODULES = {
+    "InterpolationWarning": "._interpolation",
     "Statistics": "._statistics",
     "compare": "._compare",
     "load": "._files",

@@ -17,6 +17,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _core, _labels, _parameters
+from ._interpolation import InterpolationWarning
+from ._interpolation import text as interpolation_text
 from ._progress import Callback, bound_line, line, observer
 from ._threads import threads
 
@@ -159,6 +161,16 @@ class KernelMachine(BaseEstimator):
         _core.save(os.fsdecode(path), text)
 
 
+class _Precisions:
+    """Says why a fitted model has no `alpha_`; one that has holds it itself."""
+
+    def __get__(self, estimator: RelevanceVectorMachine | None, owner: type[RelevanceVectorMachine]) -> Float:
+        if estimator is None or "_model" not in vars(estimator):
+            raise AttributeError(f"{owner.__name__!r} object has no attribute 'alpha_'")
+        estimator._needs_posterior("alpha_")
+        raise AttributeError("alpha_: the weights have a process prior, and no precisions; see covariance_")
+
+
 class RelevanceVectorMachine(KernelMachine):
     """Parameters, fit and attributes of both estimators."""
 
@@ -167,6 +179,7 @@ class RelevanceVectorMachine(KernelMachine):
     degree_: int
     coef0_: float
     shape_: float
+    alpha_ = _Precisions()
 
     def __init__(
         self,
@@ -302,7 +315,7 @@ class RelevanceVectorMachine(KernelMachine):
         outputs = target.shape[1] if target.ndim == 2 else 1
         if earlier.n_outputs != outputs:
             raise ValueError(f"warm_start: the earlier model has {earlier.n_outputs} outputs, y has {outputs}")
-        if earlier.process is not None:
+        if earlier.process is not None or earlier.label_regression:
             raise ValueError(
                 "warm_start: the earlier model has a process prior, and no precisions to go on from: "
                 "expected weight_prior='ard' there, or warm_start=False"
@@ -325,8 +338,15 @@ class RelevanceVectorMachine(KernelMachine):
         _parameters.verbosity(self.verbose)
         return settings, seed
 
-    def _end(self, model: _core.Model, report: str, names: list[str], classes: list[Any] | None = None) -> None:
-        """Set the fitted attributes, and say what there is to say."""
+    def _end(
+        self,
+        model: _core.Model,
+        report: str,
+        names: list[str],
+        classes: list[Any] | None = None,
+        rows: bool = True,
+    ) -> None:
+        """Set the fitted attributes, and warn; `rows`: whether the fit saw rows, and not sums over them alone."""
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
         own = _report(report)
         if model.inference == "variational":
@@ -334,7 +354,7 @@ class RelevanceVectorMachine(KernelMachine):
         self._take(model.named(features, names, classes), own)
         if self.verbose:
             print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
-        self._warn()
+        self._warn(rows)
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         """Set the fitted attributes that both estimators have."""
@@ -345,7 +365,9 @@ class RelevanceVectorMachine(KernelMachine):
         self.relevance_vectors_ = np.empty((0, 0)) if centres is None else centres
         self.dual_coef_ = model.weights
         members = model.members
-        self.alpha_ = _spread(model, "alpha", np.inf) if members else model.alpha
+        vars(self).pop("alpha_", None)
+        if model.process is None and not model.label_regression:
+            self.alpha_ = _spread(model, "alpha", np.inf) if members else model.alpha
         self.intercept_alpha_ = np.array([m.intercept_alpha for m in members]) if members else model.intercept_alpha
         if model.class_alpha is not None:
             self.alpha_, self.intercept_alpha_ = model.class_alpha
@@ -358,8 +380,8 @@ class RelevanceVectorMachine(KernelMachine):
         if len(model.feature_relevance) > 0:
             self.feature_relevance_ = model.feature_relevance
 
-    def _warn(self) -> None:
-        """Say that a limit was reached, and which; or that there are fewer rows than asked for, or no noise."""
+    def _warn(self, rows: bool) -> None:
+        """Say which limit was reached, and what else makes predictions worse than they seem."""
         limits = {
             "iteration_limit": f"max_iter={self.max_iter} iterations were done before the fit converged",
             "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
@@ -381,9 +403,9 @@ class RelevanceVectorMachine(KernelMachine):
             warnings.warn(f"{type(self).__name__}: {self._nothing_found()}", ConvergenceWarning, stacklevel=5)
         repairs = self.report_["repairs"]
         _parameters.warn_of_small_weights(self, repairs.get("small_weights"), stacklevel=6)
-        if repairs["noise_capped"] and not repairs["constant_target"]:
-            text = "the target seems free of noise; the noise estimate was held at its lower bound"
-            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
+        if "interpolation" in self.report_:
+            text = interpolation_text(self.report_["interpolation"], self, self._model.classifier, rows)
+            warnings.warn(f"{type(self).__name__}: {text}", InterpolationWarning, stacklevel=5)
         if "residual_over_noise" in repairs:
             times = f"{repairs['residual_over_noise']:.3g}"
             text = (
@@ -400,17 +422,21 @@ class RelevanceVectorMachine(KernelMachine):
     def _nothing_found(self) -> str:
         """What a model that has learned nothing is good for, and what to try."""
         vectors = len(self._model.relevance)
-        text = "no relevance vector was selected; the model predicts a constant"
+        vector = "relevance vector" if "process" not in self.report_ else "centre"
+        text = f"no {vector} was selected; the model predicts a constant"
         if vectors:
             text = f"{vectors} relevance vectors explain no more than a constant does"
             text = text.replace("1 relevance vectors explain", "1 relevance vector explains") if vectors == 1 else text
+        outliers = ""
+        if self._model.likelihood == "gaussian":
+            outliers = ' If some targets may be outliers, try likelihood="student_t".'
         if "kernel_search" in self.report_:
             advice = "check that the features carry information, or add rows"
-            return f"{text}. The kernel was learned from the data: {advice}."
+            return f"{text}. The kernel was learned from the data: {advice}.{outliers}"
         width = (
             'use another kernel width (gamma="evidence" learns it)' if hasattr(self, "gamma_") else "use another kernel"
         )
-        return f"{text}. Standardise the features, {width}, or check that the features carry information."
+        return f"{text}. Standardise the features, {width}, or check that the features carry information.{outliers}"
 
     def _moments(self, X: ArrayLike, variance: str | None = None) -> tuple[Float, Float, Float]:
         """Mean and model variance at rows `X`, and the variance of the noise of each output."""
@@ -427,6 +453,14 @@ class RelevanceVectorMachine(KernelMachine):
             return self._model.predict_output_means(rows, threads(self.n_jobs))
         return self._model.predict_mean(rows, threads(self.n_jobs))
 
+    def _needs_posterior(self, name: str) -> None:
+        """Raise AttributeError, which says why, for a model without a posterior of its weights."""
+        if self._model.label_regression:
+            raise AttributeError(
+                f"{name}: under a process prior classes are learned by regression on their labels, which takes the "
+                "weights for certain and has no posterior of them; weight_prior='ard' has one"
+            )
+
     @property
     def weight_precision_(self) -> Float:
         """The same as `alpha_`, by a name that no other package uses for something else."""
@@ -437,12 +471,14 @@ class RelevanceVectorMachine(KernelMachine):
     def well_determined_(self) -> Float:
         """How far the data determine each weight, the intercept left out: from 0, its prior alone does, to 1."""
         check_is_fitted(self)
+        self._needs_posterior("well_determined_")
         return _spread(self._model, "well_determined", 0.0) if self._model.members else self._model.well_determined
 
     @property
     def covariance_(self) -> Float:
         """Posterior covariance of the weights, the intercept first if it is in the model."""
         check_is_fitted(self)
+        self._needs_posterior("covariance_")
         if self._model.members:
             raise AttributeError("covariance_ is not available of several models of two classes")
         return self._model.covariance

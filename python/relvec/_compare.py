@@ -103,7 +103,8 @@ def compare(
     Notes
     -----
     Density and coverage need ``predict(X, return_std=True)``, whose standard deviation is taken for that of a new
-    observation: a Gaussian process has the noise in it if its kernel has a WhiteKernel. Log loss, Brier score and
+    observation: a Gaussian process has the noise in it if its kernel has a WhiteKernel. For an `RVR` with Student-t
+    noise or of counts, both are those of its own distribution, that of `predict_interval`. Log loss, Brier score and
     calibration need `predict_proba`.
 
     Examples
@@ -409,7 +410,12 @@ def _of_values(model: Any, X: Any, truth: NDArray[Any]) -> tuple[list[float], fl
     seconds = time.perf_counter() - start
     mean = np.reshape(mean, len(truth))
     of_std = [np.nan, np.nan]
-    if std is not None:
+    if isinstance(last, RVR) and last.likelihood != "gaussian":
+        own = inner[:-1].transform(X) if isinstance(inner, Pipeline) else X
+        t = np.asarray(truth, dtype=np.float64)
+        lower, upper = last.predict_interval(own)
+        of_std = [-float(np.mean(last._log_density(own, t))), float(np.mean((lower <= t) & (t <= upper)))]
+    elif std is not None:
         error = truth - mean
         of_std[1] = float(np.mean(np.abs(error) <= HALF_WIDTH * std))
         # Where there is no width, there is no density.

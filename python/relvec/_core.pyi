@@ -138,6 +138,9 @@ class Model:
     def predict_interval(
         self, x: NDArray[float64], level: float, threads: int, variance: str, known: NDArray[float64] | None = None
     ) -> tuple[NDArray[float64], NDArray[float64]]: ...
+    def log_density(
+        self, x: NDArray[float64], t: NDArray[float64], threads: int, variance: str
+    ) -> NDArray[float64]: ...
     def predict_quantiles(
         self,
         x: NDArray[float64],

@@ -172,18 +172,20 @@ default="kmedoids"
         Precisions (inverse prior variances) of the weights, as in the RVM papers; also
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Of a joint
         model each is that of the weights of all classes. Of several models of two classes, and with
-        ``class_precisions="per_class"``, (n_functions, n_relevance), infinite where a vector is not in one.
+        ``class_precisions="per_class"``, (n_functions, n_relevance), infinite where a vector is not in one. Not under
+        a process prior, which has a covariance instead.
     intercept_alpha_ : float
-        Precision of the intercept; infinite if it was pruned or switched off. Of several models of two classes,
-        and with ``class_precisions="per_class"``, an ndarray of shape (n_functions,).
+        Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior. Of several
+        models of two classes, and with ``class_precisions="per_class"``, an ndarray of shape (n_functions,).
     well_determined_ : ndarray of shape (n_relevance,)
         How far the data determine each weight: from 0, its prior alone does, to 1. Of a joint model the mean
-        over the classes. Of several models of two classes (n_functions, n_relevance).
+        over the classes. Of several models of two classes (n_functions, n_relevance). Not under a process prior, which
+        takes the weights of classes for certain.
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model. Of a joint model of K
         classes that of K - 1 contrasts of them (Helmert's, at unit norm), all weights of the first before those
         of the second; with ``class_precisions="per_class"`` that of the weights that are in the model, class after
-        class. Of several models of two classes there is none.
+        class. Neither of several models of two classes nor under a process prior.
     kernel_ : str
         The kernel in use, of several the one that was chosen; not where the caller computes it.
     gamma_ : float or ndarray of shape (n_features,)
@@ -207,7 +209,8 @@ default="kmedoids"
         How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std`` (NaN),
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
         gain, and why it ended), ``repairs``, ``nothing_found`` (the model predicts a constant, or next to
-        it; a warning says what to try), ``actions``, ``iterations``, ``seconds``. Where a kernel
+        it; a warning says what to try), ``interpolation`` (only of a model that interpolates its rows; an
+        `InterpolationWarning` says what to try), ``actions``, ``iterations``, ``seconds``. Where a kernel
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
         polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
         was followed on again, the factor on gamma), and the ``chosen`` one. Where

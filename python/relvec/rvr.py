@@ -16,15 +16,6 @@ from ._progress import Callback
 from ._threads import threads
 
 
-class _Precisions:
-    """Says why a fitted model has no `alpha_`; one that has holds it itself."""
-
-    def __get__(self, estimator: RVR | None, owner: type[RVR]) -> Float:
-        if estimator is None or "_model" not in vars(estimator):
-            raise AttributeError(f"{owner.__name__!r} object has no attribute 'alpha_'")
-        raise AttributeError("alpha_: the weights have a process prior, and no precisions; see covariance_")
-
-
 class RVR(RegressorMixin, RelevanceVectorMachine):
     """Relevance vector regression: a sparse kernel model with error bars.
 
@@ -227,7 +218,8 @@ default="kmedoids"
         How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std``,
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
         gain, and why it ended), ``repairs``, ``nothing_found`` (the model predicts a constant, or next to
-        it; a warning says what to try), ``actions``, ``iterations``, ``seconds``. Where a kernel
+        it; a warning says what to try), ``interpolation`` (only of a model that interpolates its rows; an
+        `InterpolationWarning` says what to try), ``actions``, ``iterations``, ``seconds``. Where a kernel
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
         polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
         was followed on again, the factor on gamma), and the ``chosen`` one. Where
@@ -279,8 +271,6 @@ default="kmedoids"
     >>> len(model.centres_) < 15
     True
     """
-
-    alpha_ = _Precisions()
 
     def __init__(
         self,
@@ -449,7 +439,7 @@ default="kmedoids"
         weights, watch = self._weights(sample_weight, len(rows)), self._observer()
         model, report = _core.fit_more(settings, self._model, rows, target, weights, watch, own)
         name = self._model.target
-        self._end(model, report, [] if name is None else [name])
+        self._end(model, report, [] if name is None else [name], rows=False)
         return self
 
     def _fit_statistics(self, sums: _core.Statistics, features: list[str] | None) -> None:
@@ -459,7 +449,7 @@ default="kmedoids"
         self.n_features_in_ = sums.n_features
         if features is not None:
             self.feature_names_in_ = np.array(features, dtype=object)
-        self._end(model, report, [])
+        self._end(model, report, [], rows=False)
 
     @property
     def _several_outputs(self) -> bool:
@@ -480,7 +470,6 @@ default="kmedoids"
         self.intercept_: float | Float = model.intercept if several else float(model.intercept[0])
         self.centres_ = model.relevance
         if model.process is not None:
-            del self.alpha_
             _, self.relevance_, _ = model.process
             self.relevance_vectors_ = self.relevance_vectors_[np.searchsorted(self.centres_, self.relevance_)]
         if several:
@@ -677,12 +666,10 @@ default="kmedoids"
         >>> print(f"{np.mean((lower < t) & (t < upper)):.0%}")
         94%
         """
-        rule = self._rule(variance, noise_variance, exposure)
+        rows, rule, known = self._of_new(X, variance, noise_variance, exposure)
         if np.ndim(level) > 0:
             raise ValueError(f"level = {level!r}: expected a number between 0 and 1")
         (own,) = _parameters.probabilities("level", level)
-        rows = self._rows(X)
-        known = self._known(noise_variance, exposure, len(rows))
         lower, upper = self._model.predict_interval(rows, own, threads(self.n_jobs), rule, known)
         return (lower, upper) if self.n_outputs_ > 1 else (lower[:, 0], upper[:, 0])
 
@@ -708,13 +695,8 @@ default="kmedoids"
             Rows, as in `predict`.
         q : float or array-like of shape (n_quantiles,)
             Probabilities, between 0 and 1.
-        variance : {"posterior", "healed"}, default=None
-            The variance, if not that of the constructor.
-        noise_variance : array-like of shape (n_samples,), default=None
-            Variance of the noise of these rows, for models that were fitted with that of each row; without it the
-            quantiles are those of the function.
-        exposure : array-like of shape (n_samples,), default=None
-            Exposures of these rows, for the likelihood ``"poisson"``; None: 1 each.
+        variance, noise_variance, exposure : optional
+            As in `predict_interval`.
 
         Returns
         -------
@@ -734,13 +716,25 @@ default="kmedoids"
         >>> bool(np.all(low < median) and np.all(median == model.predict(X)))
         True
         """
-        rule = self._rule(variance, noise_variance, exposure)
+        rows, rule, known = self._of_new(X, variance, noise_variance, exposure)
         own = _parameters.probabilities("q", q)
-        rows = self._rows(X)
-        known = self._known(noise_variance, exposure, len(rows))
         found = self._model.predict_quantiles(rows, own, threads(self.n_jobs), rule, known)
         found = found if self.n_outputs_ > 1 else found[:, 0]
         return found[..., 0] if np.ndim(q) == 0 else found
+
+    def _log_density(self, X: ArrayLike, y: Float) -> Float:
+        """Log predictive densities of targets `y`, (n_samples,), of one output; of counts log probabilities."""
+        rows, rule, _ = self._of_new(X, None, None, None)
+        return self._model.log_density(rows, y, threads(self.n_jobs), rule)
+
+    def _of_new(
+        self, X: ArrayLike, variance: str | None, noise_variance: ArrayLike | None, exposure: ArrayLike | None
+    ) -> tuple[Float, str, Float | None]:
+        """New rows, the variance in use, and what is known of each row, of which a model has a use for one at most."""
+        rule = self._rule(variance, noise_variance, exposure)
+        rows = self._rows(X)
+        noise = _parameters.known("noise_variance", noise_variance, len(rows))
+        return rows, rule, _parameters.known("exposure", exposure, len(rows)) if noise is None else noise
 
     def _rule(self, variance: str | None, noise_variance: ArrayLike | None, exposure: ArrayLike | None) -> str:
         """The variance in use; what is known of each row is checked to be of use to the model."""
@@ -752,11 +746,6 @@ default="kmedoids"
         if variance is None:
             return self._model.variance
         return _parameters.one_of("variance", variance, _parameters.VARIANCES)
-
-    def _known(self, noise_variance: ArrayLike | None, exposure: ArrayLike | None, rows: int) -> Float | None:
-        """What is known of each row, checked; of the two a model has a use for one at most."""
-        noise = _parameters.known("noise_variance", noise_variance, rows)
-        return _parameters.known("exposure", exposure, rows) if noise is None else noise
 
     def _covariance(self, X: ArrayLike, noise: Float | None) -> Float:
         """Joint covariance, [N, N], of several outputs [N, N, K]; plus `noise` on the diagonal."""
@@ -824,7 +813,8 @@ default="kmedoids"
 
         Without another fit; exact for Gaussian noise, by Laplace's approximation for counts, and under Student-t noise
         given what the other rows count for. But the precisions have seen all rows: of a model with many relevance
-        vectors for its rows this is far too hopeful, where cross-validation (`folds`) is not.
+        vectors for its rows this is far too hopeful, where cross-validation (`folds`) is not. Under a process prior the
+        kernel, amplitude and noise variance are held.
 
         Parameters
         ----------

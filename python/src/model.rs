@@ -444,6 +444,20 @@ impl Model {
         Ok((columns(&|one| &one.0), columns(&|one| &one.1)))
     }
 
+    /// Log predictive densities of the targets `t` of a model of one output, `[N]`, of counts log probabilities.
+    fn log_density<'py>(
+        &self,
+        py: Python<'py>,
+        x: PyReadonlyArray2<'py, f64>,
+        t: PyReadonlyArray1<'py, f64>,
+        threads: usize,
+        variance: &str,
+    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+        let t = t.as_array().to_owned();
+        let found = self.found(py, (x, threads, variance), None, move |model, one, _| model.log_density(one, t.view(), None))?;
+        Ok(found[0].to_pyarray(py))
+    }
+
     /// Quantiles of new targets with the probabilities `q`, `[Q]`, [N, K, Q]; the others as of `predict_interval`.
     #[pyo3(signature = (x, q, threads, variance, known=None))]
     fn predict_quantiles<'py>(

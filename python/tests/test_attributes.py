@@ -350,6 +350,8 @@ def test_a_limit_that_was_reached_is_a_warning_that_names_it(cls, limit, status)
     ((name, value),) = limit.items()
     with pytest.warns(ConvergenceWarning, match=f"{cls.__name__}: {name}={value}") as caught:
         model = papers(cls, gamma=3.0, inference="mackay", **limit).fit(X, y)
+    # Before anything is pruned a fit may look as if it interpolates.
+    caught = [one for one in caught if one.category is ConvergenceWarning]
     assert len(caught) == 1
     # It points at the line of the user's program.
     assert caught[0].filename == __file__

@@ -48,7 +48,7 @@ def golden(case):
     return table, *(("rbf", values["gamma"]) if values["kernel"] == "gaussian" else (values["kernel"], None))
 
 
-@pytest.mark.filterwarnings("ignore:.*free of noise")
+@pytest.mark.filterwarnings("ignore::relvec.InterpolationWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_python_and_the_command_write_the_same_model(case, tmp_path):
     table, kernel, gamma = golden(case)

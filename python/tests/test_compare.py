@@ -11,6 +11,7 @@ from relvec import SVC, SVR, compare
 from relvec import _compare as inner
 from scipy import stats
 from sklearn import metrics
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.feature_selection import RFE
@@ -80,6 +81,27 @@ def test_a_gaussian_process_by_hand():
     errors = [f"{name}_standard_error" for name in inner.OF_VALUES]
     assert_allclose(row[errors].astype(float), np.std(by_hand, axis=0, ddof=1) / np.sqrt(3), rtol=1e-10)
     assert np.isnan(row["kernels"])
+
+
+def test_student_t_noise_is_measured_by_its_own_density_and_intervals():
+    t = T + 0.1 * np.random.default_rng(5).standard_t(1.5, len(T))
+    splits = list(KFold(3).split(X))
+    model = make_pipeline(StandardScaler(), rvr(gamma=1.0, likelihood="student_t"))
+    row = compare(X, t, {"heavy": model}, cv=splits).loc["heavy"]
+    by_hand = []
+    for train, test in splits:
+        fitted = clone(model).fit(X[train], t[train])
+        own, rows = fitted[-1], fitted[:-1].transform(X[test])
+        lower, upper = own.predict_interval(rows)
+        # By the integral over the function.
+        _, model_std, _ = own.predict(rows, return_parts=True)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+        at = own.predict(rows)[:, np.newaxis] + model_std[:, np.newaxis] * nodes
+        each = stats.t.pdf(t[test][:, np.newaxis], own.noise_degrees_, at, np.sqrt(own.noise_variance_))
+        density = -np.log(each @ weights / weights.sum()).mean()
+        by_hand.append([density, np.mean((lower <= t[test]) & (t[test] <= upper))])
+    found = row[["negative_log_density", "coverage_95"]].astype(float)
+    assert_allclose(found, np.mean(by_hand, axis=0), rtol=1e-6)
 
 
 def test_a_classifier_by_hand():

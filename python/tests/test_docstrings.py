@@ -61,7 +61,7 @@ def test_these_are_looked_at():
         f"relvec.{name}"
         for name in (
             *("RVC", "RVR", "SVC", "SVR", "NuSVC", "NuSVR", "Statistics", "compare", "load"),
-            *("LearnedKernel", "learn_kernel"),
+            *("LearnedKernel", "learn_kernel", "InterpolationWarning"),
         )
     }
     assert {"relvec.RVR.fit", "relvec.RVR.predict", "relvec.RVR.save", "relvec.RVC.predict_proba"} <= set(METHODS)

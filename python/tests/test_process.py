@@ -50,6 +50,19 @@ def test_predictions_covariances_draws_and_files_agree(tmp_path):
         assert np.array_equal(other.relevance_, model.relevance_) and not hasattr(other, "alpha_")
 
 
+def test_rows_are_left_out_as_a_fit_without_them_predicts():
+    X, y = rows(60)
+    model = RVR(gamma=0.5, weight_prior="process", residual=0.01).fit(X, y)
+    mean, std, log_density = model.leave_one_out(X, y)
+    assert np.allclose(log_density, -0.5 * np.log(2 * np.pi * std**2) - 0.5 * ((y - mean) / std) ** 2)
+    for k in (0, 17, 42):
+        without = np.delete(np.arange(60), k)
+        other = RVR(gamma=0.5, weight_prior="process", residual=0.01).fit(X[without], y[without])
+        # Amplitude, noise and centres are others.
+        found, own = other.predict(X[k : k + 1], return_std=True)
+        assert abs(mean[k] - found[0]) < 0.2 * own[0] and 0.8 < std[k] / own[0] < 1.25
+
+
 def test_several_outputs_and_a_linear_kernel():
     X, y = rows()
     both = RVR(gamma=0.5, weight_prior="process", residual=0.1).fit(X, np.column_stack([y, 1e3 * y[::-1]]))
@@ -84,6 +97,9 @@ def test_a_warm_start_at_a_process_prior_is_refused():
     model = RVR(gamma=0.5, weight_prior="process", warm_start=True).fit(X, y)
     with pytest.raises(ValueError, match="process prior, and no precisions to go on from"):
         model.fit(X, y)
+    classifier = RVC(weight_prior="process", warm_start=True).fit(X, y > 0.0)
+    with pytest.raises(ValueError, match="process prior, and no precisions to go on from"):
+        classifier.fit(X, y > 0.0)
 
 
 def test_auto_is_the_process_where_there_is_one():
@@ -104,3 +120,20 @@ def test_log_odds_of_classes_under_a_process_prior_are_those_of_the_probabilitie
         power = np.exp(odds - odds.max(axis=1, keepdims=True))
         assert np.allclose(power / power.sum(axis=1, keepdims=True), probability)
         assert np.array_equal(probability, model.predict_proba(X, moderated=False))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_regression_on_labels_says_why_it_has_no_posterior_of_the_weights(classes, tmp_path):
+    X, y = rows()
+    model = RVC(weight_prior="process").fit(X, np.digitize(y, [0.0, 0.7][: classes - 1]))
+    model.save(tmp_path / "model.json")
+    for one in (model, load(tmp_path / "model.json"), pickle.loads(pickle.dumps(model))):
+        for name in ("alpha_", "weight_precision_", "covariance_", "well_determined_"):
+            assert not hasattr(one, name)
+        for name in ("alpha_", "covariance_", "well_determined_"):
+            with pytest.raises(AttributeError, match=f"{name}: .*regression on their labels.*weight_prior='ard'"):
+                getattr(one, name)
+    again = model.set_params(weight_prior="ard").fit(X, y > 0.0)
+    assert again.alpha_.shape == again.well_determined_.shape == again.relevance_.shape
+    assert not hasattr(again.set_params(weight_prior="process").fit(X, y > 0.0), "alpha_")
+    assert not any(hasattr(RVC(), name) for name in ("alpha_", "weight_precision_"))

@@ -39,7 +39,7 @@ def test_gamma_per_feature(cls, rows, tmp_path):
     assert_array_equal(again.gamma, model.gamma_)
 
 
-@pytest.mark.filterwarnings("ignore:.*free of noise")
+@pytest.mark.filterwarnings("ignore::relvec.InterpolationWarning")
 def test_one_gamma(rows):
     X, t, _ = rows
     model = rvr(gamma="evidence-one").fit(X, t)

@@ -87,7 +87,7 @@ def run(check, estimator):
 
 # Some of the checks have fewer rows than one of the dictionaries.
 @pytest.mark.filterwarnings("ignore:.* different rows:UserWarning")
-@pytest.mark.filterwarnings("ignore:.*free of noise")
+@pytest.mark.filterwarnings("ignore::relvec.InterpolationWarning")
 @pytest.mark.filterwarnings("ignore:.*carry information")
 @parametrize_with_checks(list(settings()))
 def test_checks(estimator, check):

@@ -226,4 +226,4 @@ def test_rows_left_out_of_known_and_student_t_noise():
         rvr(gamma=0.2, folds=4, likelihood=likelihood).fit(X, spoilt).report_["validation"]
         for likelihood in ["student_t", "gaussian"]
     )
-    assert heavy["nlpd"] < normal["nlpd"] and "coverage" not in heavy
+    assert heavy["nlpd"] < normal["nlpd"] and 0.85 < heavy["coverage"] <= 1.0

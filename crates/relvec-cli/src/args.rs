@@ -327,7 +327,8 @@ pub(crate) struct ScoreArgs {
     #[arg(long)]
     pub student_t: bool,
     /// The table is the one that the model was trained on: predict each row as if it had been left out, the precisions
-    /// held. Hopeful where many rows are relevance vectors: they have seen the row.
+    /// (under a process prior amplitude and noise) held. Hopeful where many rows are relevance vectors: they have seen
+    /// the row.
     /// Sample weights are taken for 1
     #[arg(long)]
     pub leave_one_out: bool,

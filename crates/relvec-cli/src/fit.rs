@@ -12,6 +12,7 @@ use relvec::{
 
 use crate::args::{FitArgs, MachineKind, Task};
 use crate::failure::usage;
+use crate::interpolation;
 use crate::model_file;
 use crate::output;
 use crate::progress::Reporter;
@@ -452,17 +453,27 @@ fn warn_of_classes(model: &Model, target: &str) {
 /// What a model that has learned nothing is good for, and what to try; `learnt`: whether the kernel was learnt.
 fn nothing_found(model: &Model, learnt: bool) -> String {
     let found = match model.relevance.len() {
-        0 => "no relevance vector was selected; the model predicts a constant".to_string(),
-        vectors => format!("{} explain no more than a constant does", count(vectors, "relevance vector")),
+        0 => {
+            let vector = if model.process.is_some() || model.labels.is_some() { "centre" } else { "relevance vector" };
+            format!("no {vector} was selected; the model predicts a constant")
+        }
+        1 => "1 relevance vector explains no more than a constant does".to_string(),
+        vectors => format!("{vectors} relevance vectors explain no more than a constant does"),
+    };
+    let outliers = match model.likelihood {
+        Some(Likelihood::Gaussian(_)) => " If some targets may be outliers, try --likelihood student_t.",
+        _ => "",
     };
     if learnt {
-        return format!("{found}. The kernel was learned from the data: check that the features carry information, or add rows.");
+        return format!(
+            "{found}. The kernel was learned from the data: check that the features carry information, or add rows.{outliers}"
+        );
     }
     let width = match model.kernel().is_some_and(|kernel| kernel.gamma().is_some()) {
         true => "use another kernel width (--gamma evidence learns it)",
         false => "use another kernel",
     };
-    format!("{found}. Standardise the features, {width}, or check that the features carry information.")
+    format!("{found}. Standardise the features, {width}, or check that the features carry information.{outliers}")
 }
 
 /// What the user should know of the data and of how the fit ended.
@@ -501,8 +512,8 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if report.nothing_found {
         say!("warning: {}", nothing_found(model, report.kernel_search.is_some()));
     }
-    if repairs.noise_capped {
-        say!("warning: the target seems free of noise; the noise estimate was held at its lower bound");
+    if let Some(found) = &report.interpolation {
+        say!("warning: {}", interpolation::warning(found, model, report, rvm, !streamed));
     }
     if repairs.jitter > 0.0 {
         say!("warning: nearly dependent basis functions; {} was added to the diagonal", significant(repairs.jitter, 2));

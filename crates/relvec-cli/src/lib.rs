@@ -10,6 +10,7 @@ mod terminal;
 
 mod args;
 mod failure;
+mod interpolation;
 mod metrics;
 mod text;
 mod tuning;

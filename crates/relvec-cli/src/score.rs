@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use ndarray::{Array2, ArrayView1, Axis, concatenate};
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis, concatenate};
 use relvec::{Decision, Decisions, Likelihood, Model, Moderation, Prediction, Targets};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -142,10 +142,10 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
     let level = args.level.unwrap_or(LEVEL);
     let (mut truth, mut mean, mut density) = (vec![], vec![], vec![]);
     let (mut lower, mut upper) = (vec![], vec![]);
-    while let Some(x) = blocks.next(|table| push(&mut truth, table.number(column)))? {
+    let mut score = |x: ArrayView2<f64>, truth: &[f64]| -> Result<()> {
         if model.posterior.is_none() {
             mean.extend(model.predict_mean(x)?);
-            continue;
+            return Ok(());
         }
         let own = ArrayView1::from(&truth[mean.len()..]);
         let prediction = match args.leave_one_out {
@@ -156,8 +156,21 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
         lower.extend(low);
         upper.extend(high);
         let prediction = Prediction { noise_degrees: heavy, ..prediction };
-        density.extend(prediction.log_density(own));
+        density.extend(model.log_density(&prediction, own, None)?);
         mean.extend(prediction.mean);
+        Ok(())
+    };
+    // Rows of equal inputs are left out with an eye on each other, wherever they stand in the table.
+    let together = args.leave_one_out && model.process.is_some();
+    let mut rows: Vec<f64> = vec![];
+    while let Some(x) = blocks.next(|table| push(&mut truth, table.number(column)))? {
+        match together {
+            true => rows.extend(x),
+            false => score(x, &truth)?,
+        }
+    }
+    if together {
+        score(ArrayView2::from_shape((truth.len(), model.n_features), &rows)?, &truth)?;
     }
     check_trained_on(args, model, truth.len())?;
     let mut out =

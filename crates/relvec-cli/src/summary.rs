@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::Task;
+use crate::interpolation;
 use crate::text::{list, significant};
 
 /// Names and numbers shown of a list.
@@ -75,6 +76,12 @@ pub(crate) struct Summary<'a> {
     /// The models of two classes that decide together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     members: Vec<MemberSummary>,
+    /// Whether the fit saw signs that the model interpolates its training rows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interpolates: bool,
+    /// In words, what follows from that.
+    #[serde(skip)]
+    interpolation: Option<String>,
     /// The process prior of the weights, if they have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<ProcessSummary>,
@@ -111,7 +118,7 @@ struct MemberSummary {
 struct ProcessSummary {
     /// In squared units of the (first) target.
     amplitude: f64,
-    /// Relevance vectors that the search chose; the others complete them.
+    /// Centres that the search chose; the others complete them.
     searched: usize,
     /// Mean residual variance of the prior over that of the noise.
     residual: f64,
@@ -180,6 +187,8 @@ impl<'a> Summary<'a> {
             status: model.status.name(),
             iterations: model.iterations,
             members: model.committee.iter().flat_map(|c| &c.members).map(MemberSummary::of).collect(),
+            interpolates: model.interpolates,
+            interpolation: model.interpolates.then(|| interpolation::line(model)),
             process: model.process.as_ref().map(|process| ProcessSummary {
                 amplitude: process.amplitude,
                 searched: process.searched.len(),
@@ -234,13 +243,16 @@ impl<'a> Summary<'a> {
             0 => self.n_vectors.to_string(),
             n => format!("{}, {} in {n} models", self.n_vectors, self.members.iter().map(|m| m.n_vectors).sum::<usize>()),
         };
-        match self.n_bounded {
-            Some(bounded) => line("support vectors", format!("{vectors}, {bounded} at their bound")),
-            None => line("relevance vectors", vectors),
-        }
-        if let Some(ProcessSummary { searched, residual, .. }) = &self.process {
-            let left = significant(*residual, 3);
-            line("process prior", format!("{searched} of them by the search; {left} of the noise variance is left of it"));
+        match (self.n_bounded, &self.process) {
+            (Some(bounded), _) => line("support vectors", format!("{vectors}, {bounded} at their bound")),
+            (None, Some(ProcessSummary { searched, residual, .. })) if self.n_vectors > 0 => {
+                line("centres", format!("{vectors}, {searched} of them chosen by the search"));
+                let left = significant(*residual, 3);
+                line("process prior", format!("mean residual variance {left} of the noise variance"));
+            }
+            (None, process) => {
+                line(if process.is_some() || self.label_regression { "centres" } else { "relevance vectors" }, vectors);
+            }
         }
         if let Some(ClassWeights { present, all }) = self.class_weights {
             line("weights of classes", format!("{present} of {all}"));
@@ -272,6 +284,9 @@ impl<'a> Summary<'a> {
         }
         if let Some(degrees) = self.noise_degrees {
             line("degrees of freedom", significant(degrees, 4));
+        }
+        if let Some(text) = &self.interpolation {
+            line("interpolation", text.clone());
         }
         if let Some(factor) = self.variance_factor {
             line("variance times", significant(factor, 5));

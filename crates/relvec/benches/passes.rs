@@ -289,6 +289,7 @@ fn model(m: usize) -> relvec::Model {
         class_alpha: vec![],
         feature_relevance: vec![],
         learned_centres: false,
+        interpolates: false,
         posterior: Some(relvec::Posterior {
             factor: (0..=m).map(row).collect(),
             scale: vec![1.0; m + 1],

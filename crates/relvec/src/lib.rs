@@ -41,8 +41,9 @@ pub use model::{
     ProcessPrior, Scaling, Variance,
 };
 pub use report::{
-    Actions, CentreSearch, Certificate, HeldOutScores, Interrupt, KernelSearch, KernelTrial, Observer, PrecisionPosterior,
-    ProcessFit, ProcessTrial, Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint, Validation,
+    Actions, CentreSearch, Certificate, HeldOutScores, Interpolation, Interrupt, KernelSearch, KernelTrial, Observer,
+    PrecisionPosterior, ProcessFit, ProcessTrial, Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint,
+    Validation,
 };
 pub use rvm::{
     ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,

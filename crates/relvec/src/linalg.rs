@@ -291,13 +291,19 @@ fn rows_in_turn(keep: bool, n: usize, size: usize) -> impl Iterator<Item = (Accu
 
 /// `w' w`, [m, m], of lower triangular `w`: no product with what is above the diagonal.
 pub(crate) fn gram_of_lower(w: ArrayView2<f64>) -> Array2<f64> {
+    let mut out = lower_gram_of_lower(w);
+    mirror(&mut out);
+    out
+}
+
+/// As [`gram_of_lower`], of the lower triangle: what is above it means nothing until it is mirrored.
+fn lower_gram_of_lower(w: ArrayView2<f64>) -> Array2<f64> {
     let m = w.ncols();
     let mut out = Array2::zeros((m, m));
     for (k, rows) in w.axis_chunks_iter(Axis(0), MOST_PART).enumerate() {
         let until = k * MOST_PART + rows.nrows();
         add_gram(rows.slice(s![.., ..until]), out.slice_mut(s![..until, ..until]));
     }
-    mirror(&mut out);
     out
 }
 
@@ -367,9 +373,6 @@ impl Cholesky {
     /// Factorises what `matrix` makes, symmetric, [n, n]: it is asked again for each try, since a failed
     /// factorisation leaves nothing of either triangle to rely on. No jitter is tried if `scale` is 0.
     pub fn of(n: usize, scale: f64, matrix: impl Fn() -> Array2<f64>) -> Result<Self> {
-        let parallel = par((n * n * n) as f64 / 6.0);
-        let params = Default::default();
-        let mut buffer = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(n, parallel, params));
         let mut jitter = 0.0;
         loop {
             let a = matrix();
@@ -377,22 +380,20 @@ impl Cholesky {
             let mut a = if a.is_standard_layout() { a } else { a.reversed_axes() };
             let finite = a.diag().iter().all(|v| v.is_finite());
             a.diag_mut().mapv_inplace(|v| v + jitter * scale);
-            let done = {
-                // Column-major is up to three times faster. The transpose of a symmetric matrix will
-                // do: the factor lands above the diagonal, and below it `a` stays as it was.
-                let mut columns = a.view_mut().reversed_axes();
-                let stack = MemStack::new(&mut buffer);
-                llt::factor::cholesky_in_place(view_mut(&mut columns), Default::default(), parallel, stack, params).is_ok()
-            };
-            if done && a.diag().iter().all(|v| v.is_finite() && *v > 0.0) {
-                a.outer_iter_mut().enumerate().for_each(|(i, mut row)| row.slice_mut(s![..i]).fill(0.0));
-                return Ok(Cholesky { lower: a.reversed_axes(), jitter });
+            if let Some(lower) = lower_factor(a) {
+                return Ok(Cholesky { lower, jitter });
             }
             jitter = if jitter == 0.0 { 1e-14 } else { jitter * 10.0 };
             if jitter > MAX_JITTER * 1.001 || scale == 0.0 || !finite {
                 return Err(Error::Singular { columns: n, jitter: MAX_JITTER });
             }
         }
+    }
+
+    /// Factorises symmetric `a`, [n, n], of which only the upper triangle is read. No jitter is tried: `None` where `a` has no
+    /// factor.
+    pub fn of_upper(a: Array2<f64>) -> Option<Self> {
+        lower_factor(a).map(|lower| Cholesky { lower, jitter: 0.0 })
     }
 
     /// log |A|.
@@ -404,6 +405,36 @@ impl Cholesky {
     pub fn inverse(&self) -> Array2<f64> {
         inverse_lower(self.lower.view())
     }
+
+    /// inv(A), [M, M], of the lower triangle: what is above it means nothing until it is mirrored.
+    pub fn lower_of_inverse(&self) -> Array2<f64> {
+        let n = self.lower.nrows();
+        // Column-major as the factor is: a third faster than row-major.
+        let mut half = Array2::zeros((n, n).f());
+        let parallel = par((n * n * n) as f64 / 6.0);
+        triangular_inverse::invert_lower_triangular(view_mut(&mut half.view_mut()), view(&self.lower.view()), parallel);
+        lower_gram_of_lower(half.view())
+    }
+}
+
+/// Lower triangular R, zero above the diagonal, with R R' = `a`, [n, n], row-major, of which only the upper triangle is read.
+fn lower_factor(mut a: Array2<f64>) -> Option<Array2<f64>> {
+    let n = a.nrows();
+    let parallel = par((n * n * n) as f64 / 6.0);
+    let params = Default::default();
+    let mut buffer = MemBuffer::new(llt::factor::cholesky_in_place_scratch::<f64>(n, parallel, params));
+    {
+        // Column-major is up to three times faster. The transpose of a symmetric matrix will do: the factor lands above the
+        // diagonal, and below it `a` stays as it was.
+        let mut columns = a.view_mut().reversed_axes();
+        let stack = MemStack::new(&mut buffer);
+        llt::factor::cholesky_in_place(view_mut(&mut columns), Default::default(), parallel, stack, params).ok()?;
+    }
+    if !a.diag().iter().all(|v| v.is_finite() && *v > 0.0) {
+        return None;
+    }
+    a.outer_iter_mut().enumerate().for_each(|(i, mut row)| row.slice_mut(s![..i]).fill(0.0));
+    Some(a.reversed_axes())
 }
 
 /// inv(R) of lower triangular `r`, [M, M].

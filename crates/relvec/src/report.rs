@@ -203,6 +203,23 @@ pub struct Repairs {
     pub small_weights: Option<SmallWeights>,
 }
 
+/// Signs that a model interpolates the rows it was trained on: it passes close to every target, its intervals are too narrow and
+/// its probabilities overconfident. At least one of the two signs is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Interpolation {
+    /// Relevance vectors; in schemes other than `sequential`, which keep weights of no use, those that the data determine. Of
+    /// several models of two classes, this and all else here is of the model with the largest share.
+    pub vectors: usize,
+    /// Different rows, of inputs and target.
+    pub rows: usize,
+    /// Whether more than a third of the rows are relevance vectors, and more than there are rows whose input another row has with
+    /// another target. Never under a process prior, whose centres are no sign.
+    pub many_vectors: bool,
+    /// Whether the noise variance is at its least value, as [`Repairs::noise_capped`] says.
+    pub least_noise: bool,
+}
+
 /// How many actions were taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -392,7 +409,8 @@ pub struct HeldOutScores {
     /// Mean negative log predictive density, in nats, of several outputs that of all together; regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nlpd: Option<f64>,
-    /// Share of targets within the central 95 % interval of their prediction; regression.
+    /// Share of targets within the 95 % interval of their prediction, [`Model::interval`](crate::Model::interval); regression but
+    /// counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coverage: Option<f64>,
     /// Share of rows whose class is not the most probable; classification.
@@ -486,6 +504,10 @@ pub struct Report {
     /// else check that the features carry information. `false` where the target is constant.
     #[serde(default)]
     pub nothing_found: bool,
+    /// Signs that the model interpolates its rows, if there are any: measure its intervals by cross-validation ([`Validation`]),
+    /// learn the kernel, or raise the sparsity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interpolation: Option<Interpolation>,
     /// How many actions were taken.
     pub actions: Actions,
     /// How the kernel was learnt, if it was.

@@ -175,6 +175,11 @@ impl<'a> Targets<'a> {
         sums.iter().map(|sum| (sum / total).max(f64::MIN_POSITIVE)).collect()
     }
 
+    /// Rows of weight 0, which are as if they were not there.
+    pub(crate) fn unused(&self) -> usize {
+        self.weights.map_or(0, |weights| weights.iter().filter(|w| **w == 0.0).count())
+    }
+
     /// The sample weights, `[N]`, if there are any.
     pub(crate) fn checked_weights(&self) -> Result<Option<Vec<f64>>> {
         let Some(weights) = self.weights else { return Ok(None) };

@@ -13,6 +13,7 @@ mod formats;
 mod growth;
 mod hostile;
 mod hostile_tables;
+mod interpolation;
 mod learned_kernel;
 mod library;
 mod likelihoods;

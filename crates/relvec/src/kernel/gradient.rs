@@ -1,10 +1,10 @@
 //! Gradients of weighted sums of kernel values: in the parameters, and in the centres.
 
-use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
 use super::distance::{feature_major, weighted_absolutes, weighted_squares};
 use super::inner::weighted_products;
-use super::{Gamma, Kernel};
+use super::{Gamma, Kernel, vector};
 use crate::linalg;
 
 /// The sum p over features that a kernel is a function of.
@@ -157,10 +157,90 @@ impl<'a> GradientSums<'a> {
     }
 }
 
+/// The gradient in the parameters alone, summed over pairs of the same rows, by the same products as [`GradientSums`].
+pub(crate) struct SymmetricSums<'a> {
+    kernel: &'a Kernel,
+    /// [n, D].
+    x: ArrayView2<'a, f64>,
+    /// For squared differences: x about its mean, and a column of ones, [n, D + 1].
+    centred: Array2<f64>,
+}
+
+impl<'a> SymmetricSums<'a> {
+    pub fn new(kernel: &'a Kernel, x: ArrayView2<'a, f64>) -> SymmetricSums<'a> {
+        let (n, features) = x.dim();
+        let mut centred = Array2::ones((n, features + 1));
+        if let Some(mean) = x.mean_axis(Axis(0)) {
+            centred.slice_mut(s![.., ..features]).assign(&(&x - &mean));
+        }
+        SymmetricSums { kernel, x, centred }
+    }
+
+    /// sum_ij w_ij dk(x_i, x_j)/dlog theta for each parameter of the kernel over the rows i from `first` on and j < m; `w` is
+    /// [rows, m] and used up, `width` columns at a time. In the calling thread alone.
+    pub fn of_rows(&self, first: usize, mut w: ArrayViewMut2<f64>, width: usize) -> Vec<f64> {
+        let (until, features) = (first + w.nrows(), self.x.ncols());
+        let (rows, own) = (self.x.slice(s![first..until, ..]), self.centred.slice(s![first..until, ..]));
+        let kernel = self.kernel.as_dyn();
+        let mut rest = vec![];
+        let mut per_feature = vec![0.0; features];
+        // S [X 1], S of the pairs.
+        let mut cross = Array2::zeros(own.dim());
+        let mut columns = vec![0.0; width];
+        for (k, mut s) in w.axis_chunks_iter_mut(Axis(1), width).enumerate() {
+            let others = k * width..k * width + s.ncols();
+            let x = self.x.slice(s![others.clone(), ..]);
+            let more = kernel.slope(rows, x, s.view_mut());
+            rest.resize(more.len(), 0.0);
+            rest.iter_mut().zip(more).for_each(|(sum, v)| *sum += v);
+            match kernel.form() {
+                Form::Squares(_) => {
+                    let x = self.centred.slice(s![others, ..]);
+                    linalg::product_alone(true, s.view(), x, cross.view_mut());
+                    columns.fill(0.0);
+                    vector::rows(s, |_, row| columns.iter_mut().zip(row).for_each(|(sum, v)| *sum += *v));
+                    for (x, total) in x.outer_iter().zip(&columns) {
+                        per_feature.iter_mut().zip(x).for_each(|(sum, x)| *sum += total * x * x);
+                    }
+                }
+                Form::Products(_) => linalg::product_alone(true, s.view(), x, cross.slice_mut(s![.., ..features])),
+                Form::Absolutes(gamma) => {
+                    let sums = weighted_absolutes(rows, x, s.view(), gamma);
+                    per_feature.iter_mut().zip(sums).for_each(|(sum, v)| *sum += v);
+                }
+                Form::Other => {}
+            }
+        }
+        let scales = match kernel.form() {
+            Form::Squares(gamma) => {
+                for (x, cross) in own.outer_iter().zip(cross.outer_iter()) {
+                    let total = cross[features];
+                    let pairs = x.iter().zip(&cross);
+                    per_feature.iter_mut().zip(pairs).for_each(|(sum, (x, cross))| *sum += x * (total * x - 2.0 * cross));
+                }
+                Some(gamma.values(features))
+            }
+            Form::Products(gamma) => {
+                for (x, cross) in rows.outer_iter().zip(cross.outer_iter()) {
+                    per_feature.iter_mut().zip(x.iter().zip(&cross)).for_each(|(sum, (x, cross))| *sum += x * cross);
+                }
+                gamma.map(|gamma| gamma.values(features))
+            }
+            // weighted_absolutes has multiplied by gamma.
+            Form::Absolutes(_) | Form::Other => None,
+        };
+        if let Some(scales) = scales {
+            per_feature.iter_mut().zip(scales).for_each(|(sum, scale)| *sum *= scale);
+        }
+        let mut all = self.kernel.gamma().map_or(vec![], |gamma| gamma.collect(per_feature));
+        all.extend(rest);
+        all
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ndarray::Axis;
 
     fn rows(n: usize, features: usize, seed: u64) -> Array2<f64> {
         let mut state = seed;
@@ -215,6 +295,31 @@ mod tests {
                     };
                     let expected = (at(1e-5) - at(-1e-5)) / 2e-5;
                     assert!((got - expected).abs() < 1e-6 * size, "{kernel:?}: centre {got} instead of {expected}");
+                }
+            }
+        }
+    }
+
+    /// Of one set of rows far from the origin, in two parts of several widths.
+    #[test]
+    fn symmetric_sums_are_the_gradient_in_the_parameters() {
+        for (features, offset) in [(1, 0.0), (3, 0.0), (7, 2.0)] {
+            for kernel in kernels(features) {
+                let (x, w) = (rows(20, features, 1) + offset, rows(20, 20, 3));
+                let exact = kernel.gradient(x.view(), x.view(), w.view());
+                let sums = SymmetricSums::new(&kernel, x.view());
+                let size = exact.iter().fold(1e-3f64, |m, v| m.max(v.abs()));
+                for width in [7, 64] {
+                    let mut found = vec![0.0; exact.len()];
+                    for part in [0..13, 13..20] {
+                        let mut w = w.slice(s![part.clone(), ..]).to_owned();
+                        let own = sums.of_rows(part.start, w.view_mut(), width);
+                        assert_eq!(own.len(), exact.len(), "{kernel:?}");
+                        found.iter_mut().zip(own).for_each(|(sum, v)| *sum += v);
+                    }
+                    for (got, exact) in found.iter().zip(&exact) {
+                        assert!((got - exact).abs() < 1e-11 * size, "{kernel:?}: {got} instead of {exact}");
+                    }
                 }
             }
         }

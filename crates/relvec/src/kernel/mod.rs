@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::registry::{registry, rules};
 
-pub(crate) use gradient::{Form, GradientSums};
+pub(crate) use gradient::{Form, GradientSums, SymmetricSums};
 
 pub use laplacian::Laplacian;
 pub use linear::Linear;

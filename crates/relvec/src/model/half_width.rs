@@ -19,12 +19,12 @@ const FAR_TAIL: f64 = 1e-17;
 const HALVINGS: usize = 70;
 /// Below so many degrees of freedom, which only a caller gives (less than 0.1 is never learnt), the sum is taken for a
 /// Student-t variable of both variances, as in (M32): the nodes of the mixture are 1,600 here and grow as 1 / degrees.
-const FEWEST_DEGREES: f64 = 0.1;
+pub(super) const FEWEST_DEGREES: f64 = 0.1;
 /// Below this share of the squared scale of the Student-t variable, below rounding, a normal one beside it is nothing.
-const NEGLIGIBLE: f64 = 1e-18;
+pub(super) const NEGLIGIBLE: f64 = 1e-18;
 /// What the density of the mixture's weights falls by at its ends, beyond the fall of the tail that is looked for:
 /// exp(-40) is below rounding.
-const FALL: f64 = 40.0;
+pub(super) const FALL: f64 = 40.0;
 /// Most steps of Newton's method, each at least a halving of the bracket once there is one; some 6 are taken.
 const NEWTON_STEPS: usize = 200;
 /// Relative change of a half width at which the steps end: some roundings.

@@ -38,7 +38,7 @@ impl Quantile {
 }
 
 /// The distribution of a new target about its mean.
-enum Shape {
+pub(super) enum Shape {
     Normal,
     /// Student-t of that many degrees of freedom, with all variance for its squared scale, (M32).
     Student(f64),
@@ -150,7 +150,7 @@ impl Model {
         }
     }
 
-    fn shape(&self, prediction: &Prediction) -> Result<Shape> {
+    pub(super) fn shape(&self, prediction: &Prediction) -> Result<Shape> {
         if self.is_of_counts() {
             return Ok(Shape::Counts);
         }
@@ -163,7 +163,7 @@ impl Model {
     }
 
     /// Refuses noise variances of single rows unless the model was fitted with such.
-    fn check_noise(&self, noise: Option<ArrayView1<f64>>, rows: usize) -> Result<()> {
+    pub(super) fn check_noise(&self, noise: Option<ArrayView1<f64>>, rows: usize) -> Result<()> {
         let Some(noise) = noise else { return Ok(()) };
         if self.noise_variance() != Some(0.0) {
             return Err(Error::Targets("noise variances of rows are for models that were fitted with that of each row".into()));

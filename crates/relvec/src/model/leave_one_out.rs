@@ -9,9 +9,9 @@ use crate::linalg::{self, Cholesky};
 use crate::targets::{Given, Targets, Values, check_labels};
 
 /// At most this share of the precision at a row is its own: what is left must be positive.
-const MOST_OWN: f64 = 1.0 - 1e-9;
+pub(super) const MOST_OWN: f64 = 1.0 - 1e-9;
 
-/// Predictions of rows left out one at a time: exact for Gaussian noise, by the cavity of Laplace's approximation
+/// Predictions of rows left out one at a time: exact for Gaussian noise, under a process prior as well, by the cavity of Laplace's approximation
 /// otherwise, under Student-t noise by what the row counts for, (M60).
 ///
 /// They hold given the precisions, and these have seen all rows: of a model that keeps many kernels for its rows they
@@ -30,15 +30,15 @@ pub struct LeaveOneOut {
 impl Model {
     /// Leaves out each of the rows `x`, [N, D], that the model was trained on, with its targets (and sample weights: all
     /// repetitions of a row go at once) and what else was given of it, noise or exposure; by the variance of the
-    /// posterior, whatever that of the model. Some of the rows will do: each is left out by itself.
+    /// posterior, whatever that of the model. Some of the rows will do: each is left out by itself. Under a process prior, of
+    /// which amplitude and noise are held, rows of equal inputs have to come together.
     ///
     /// # Errors
-    /// As [`Model::predict`]; targets that do not suit the model; several models of two classes; a process prior.
+    /// As [`Model::predict`]; targets that do not suit the model; several models of two classes; classes under a process prior.
     pub fn leave_one_out(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<LeaveOneOut> {
         targets.check_rows(x)?;
         let own = self.likelihood.as_ref().ok_or(Error::NoPosterior)?;
-        let expected = "ard for a model whose rows are left out one at a time; cross-validation (cv) serves any";
-        self.refuse_process("weight_prior", "process", expected)?;
+        let expected = "ard for a classifier whose rows are left out one at a time; cross-validation (cv) serves any";
         require(self.labels.is_none(), || "weight_prior".into(), "process", expected)?;
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
         if self.outputs() > 1 && own.is_for_classes() {
@@ -75,7 +75,13 @@ impl Model {
             }
         }
         let heavy = found.noise_degrees.filter(|_| matches!(own, Likelihood::StudentT(_)));
-        for n in 0..y.len() {
+        if self.process.is_some() {
+            let noise = noise.as_ref().ok_or(Error::NoPosterior)?;
+            let counts: Vec<f64> = weights.iter().zip(noise).map(|(weight, noise)| weight / noise).collect();
+            (mean, variance) = self.process_left_out(x, &found, &y, &counts)?;
+        }
+        let precisions = if self.process.is_some() { 0..0 } else { 0..y.len() };
+        for n in precisions {
             // In units of the noise deviation, where there is noise.
             let beta = noise.as_ref().map_or(1.0, |noise| 1.0 / noise[n]);
             let (mut slope, mut own) = (beta * weights[n] * residual[n], beta * weights[n] * curvature[n]);
@@ -102,10 +108,9 @@ impl Model {
                 prediction.count_log_probability(targets.view(), exposure.map(Array1::from_vec).as_ref().map(|e| e.view()))?
             }
             Some(noise) if self.noise_variance() == Some(0.0) => {
-                let with_noise = &prediction.model_variance + &Array1::from_vec(noise);
-                Prediction { model_variance: with_noise, ..prediction.clone() }.log_density(targets.view())
+                self.log_density(&prediction, targets.view(), Some(Array1::from_vec(noise).view()))?
             }
-            Some(_) => prediction.log_density(targets.view()),
+            Some(_) => self.log_density(&prediction, targets.view(), None)?,
         };
         Ok(LeaveOneOut { prediction: Some(prediction), log_probability: None, log_density })
     }

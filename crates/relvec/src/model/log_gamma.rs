@@ -8,14 +8,26 @@ pub(super) const PER_DEVIATION: f64 = 4.0;
 /// Nodes d and probabilities of ln(G / a), where G is a gamma variable of shape `a`: as far on both sides of its mode as
 /// the logarithm of its density falls by `fall`.
 pub(super) fn nodes(a: f64, fall: f64) -> Vec<(f64, f64)> {
-    let step = 1.0 / (PER_DEVIATION * a.max(1.0).sqrt());
-    let density = |d: f64| (-a * excess(d)).exp();
-    let side = |sign: f64| (1..).map(move |k| sign * step * f64::from(k)).take_while(|d| a * excess(*d) < fall);
-    let mut nodes: Vec<(f64, f64)> =
-        side(-1.0).collect::<Vec<_>>().into_iter().rev().chain([0.0]).chain(side(1.0)).map(|d| (d, density(d))).collect();
+    let mut nodes: Vec<(f64, f64)> = falls(a, fall).map(|(d, fall)| (d, (-fall).exp())).collect();
     let total: f64 = nodes.iter().map(|(_, p)| p).sum();
     nodes.iter_mut().for_each(|(_, p)| *p /= total);
     nodes
+}
+
+/// The same nodes with the logarithms of their probabilities, which have digits where the probabilities are below all numbers.
+pub(super) fn log_nodes(a: f64, fall: f64) -> Vec<(f64, f64)> {
+    let log_total = falls(a, fall).map(|(_, fall)| (-fall).exp()).sum::<f64>().ln();
+    falls(a, fall).map(|(d, fall)| (d, -fall - log_total)).collect()
+}
+
+/// Nodes in ascending order, and how far the logarithm of the density is below that of the mode there.
+fn falls(a: f64, most: f64) -> impl Iterator<Item = (f64, f64)> {
+    let step = 1.0 / (PER_DEVIATION * a.max(1.0).sqrt());
+    let side = |sign: f64| {
+        let nodes = (1..).map(move |k| sign * step * f64::from(k)).map(move |d| (d, a * excess(d)));
+        nodes.take_while(move |(_, fall)| *fall < most)
+    };
+    side(-1.0).collect::<Vec<_>>().into_iter().rev().chain([(0.0, 0.0)]).chain(side(1.0))
 }
 
 /// exp(d) - 1 - d, with all its digits where d is small.

@@ -7,6 +7,7 @@ mod classes;
 mod count_quantiles;
 mod counts;
 mod decisions;
+mod densities;
 mod draws;
 mod half_width;
 mod healed;
@@ -18,6 +19,7 @@ mod log_gamma;
 mod margins;
 mod outputs;
 mod process;
+mod process_left_out;
 mod stored;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -222,6 +224,11 @@ pub struct Model {
     /// those it moved.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learned_centres: bool,
+    /// Whether the fit saw signs that the model interpolates its training rows, see
+    /// [`Report::interpolation`](crate::Report::interpolation): its intervals are then too narrow. Files from before they were
+    /// looked for have `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interpolates: bool,
     /// The posterior; a committee (its members have theirs), a support vector machine and a classifier from regression on labels
     /// have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

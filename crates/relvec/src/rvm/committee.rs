@@ -168,6 +168,7 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
         status,
         iterations,
         trace: vec![],
+        interpolation: None,
         nothing_found: reports.iter().all(|report| report.nothing_found),
         candidates,
         certificate: Certificate { largest_gain, largest_gradient, reason },

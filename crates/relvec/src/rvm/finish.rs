@@ -121,6 +121,7 @@ pub(crate) fn model(
         class_alpha,
         feature_relevance: vec![],
         learned_centres: false,
+        interpolates: false,
         posterior: Some(posterior),
         log_evidence: Some(log_evidence),
         status,

@@ -114,7 +114,7 @@ impl Rvm {
     /// come first in the table that is learnt from next.
     ///
     /// # Errors
-    /// Another scheme than `search`; a model with another kernel, or whose centres are no training rows.
+    /// Another scheme than `search`; a model with another kernel, with a process prior, or whose centres are no training rows.
     pub fn starting_from(&self, model: &Model) -> Result<Rvm> {
         let Inference::Search(scheme) = &self.inference else {
             let expected = "search: the other schemes do not begin at a model".into();
@@ -124,6 +124,10 @@ impl Rvm {
         if model.learned_centres {
             let expected = "fixed in the fit to go on from: learnt centres are no training rows".into();
             return Err(Error::Parameter { name: "centres".into(), found: CentreRule::Learned.name().into(), expected });
+        }
+        if model.process.is_some() || model.labels.is_some() {
+            let expected = "ard in the fit to go on from: under a process prior there are no precisions to begin at";
+            return Err(Error::Parameter { name: "weight_prior".into(), found: "process".into(), expected: expected.into() });
         }
         let rows = !matches!(self.landmarks, Landmarks::Given(_)) && model.posterior.is_some();
         if !rows {

@@ -10,6 +10,7 @@ use std::time::Instant;
 use ndarray::{ArcArray2, ArrayView2, Axis};
 
 use super::gain::Noise;
+use super::interpolation::judged;
 use super::problem::{DENSE, Problem};
 use super::table::{Source, Table, Units};
 use super::{Inference, Landmarks, Rvm};
@@ -121,7 +122,7 @@ impl Rvm {
             };
             let table = Table::of_blocks(&own, blocks, &survey, &interrupt)?;
             let (model, report) = own.learn(&table, None, &mut own.watch(observer, &interrupt, start))?;
-            Ok((Model { class_frequencies, ..model }, report))
+            Ok(judged((Model { class_frequencies, ..model }, report), survey.n_rows - survey.used))
         })
     }
 

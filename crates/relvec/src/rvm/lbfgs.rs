@@ -44,6 +44,17 @@ pub(super) fn maximise(
     start: &[f64],
     bounds: &[(f64, f64)],
     limits: Limits,
+    f: impl FnMut(&[f64]) -> Result<Option<Point>>,
+) -> Result<Option<Peak>> {
+    maximise_with(start, bounds, limits, &mut Steps::default(), f)
+}
+
+/// As [`maximise`], beginning with the curvature that `steps` tell, to which its own steps are added.
+pub(super) fn maximise_with(
+    start: &[f64],
+    bounds: &[(f64, f64)],
+    limits: Limits,
+    steps: &mut Steps,
     mut f: impl FnMut(&[f64]) -> Result<Option<Point>>,
 ) -> Result<Option<Peak>> {
     let inside = |x: Vec<f64>| -> Vec<f64> { x.iter().zip(bounds).map(|(x, (low, high))| x.clamp(*low, *high)).collect() };
@@ -51,7 +62,6 @@ pub(super) fn maximise(
     let mut evaluations = 1;
     let Some((mut value, mut g)) = f(&x)? else { return Ok(None) };
     let mut best = vec![value];
-    let mut steps = Steps::default();
     'climb: loop {
         // A variable at its bound with the slope outwards stays.
         let free: Vec<bool> = x
@@ -143,6 +153,12 @@ impl Steps {
         self.0.clear();
     }
 
+    /// The steps of a function of so many times the curvature.
+    pub fn times(&self, factor: f64) -> Steps {
+        let scaled = |(s, y): &(Vec<f64>, Vec<f64>)| (s.clone(), y.iter().map(|y| factor * y).collect());
+        Steps(self.0.iter().map(scaled).collect())
+    }
+
     fn are_none(&self) -> bool {
         self.0.is_empty()
     }
@@ -230,6 +246,25 @@ mod tests {
         let peak = maximise(&[0.01], &[FREE], Limits { step: 100.0, ..LIMITS }, log).unwrap().unwrap();
         assert!((peak.x[0] - 1.0).abs() < 1e-5, "{peak:?}");
         assert!(maximise(&[-1.0], &[FREE], LIMITS, log).unwrap().is_none());
+    }
+
+    /// With the steps of a climb to a function of a tenth of the curvature, ten times the function takes fewer calls.
+    #[test]
+    fn known_curvature_saves_calls() {
+        let bowl = |height: f64| {
+            move |x: &[f64]| {
+                let parts = x.iter().enumerate().map(|(i, x)| (height * 10f64.powi(i as i32), x - 1.0));
+                let value = parts.clone().map(|(c, x)| -0.5 * c * x * x - 0.25 * c * x.powi(4)).sum();
+                Ok(Some((value, parts.map(|(c, x)| -c * x - c * x.powi(3)).collect())))
+            }
+        };
+        let limits = Limits { tolerance: 1e-8, patience: 2, ..LIMITS };
+        let mut steps = Steps::default();
+        let low = maximise_with(&[0.0; 4], &[FREE; 4], limits, &mut steps, bowl(1.0)).unwrap().unwrap();
+        let start: Vec<f64> = low.x.iter().map(|x| x + 0.05).collect();
+        let fresh = maximise(&start, &[FREE; 4], limits, bowl(10.0)).unwrap().unwrap();
+        let known = maximise_with(&start, &[FREE; 4], limits, &mut steps.times(10.0), bowl(10.0)).unwrap().unwrap();
+        assert!(known.value > -1e-6 && known.evaluations < fresh.evaluations, "{known:?} {fresh:?}");
     }
 
     #[test]

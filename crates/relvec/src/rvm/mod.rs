@@ -15,6 +15,7 @@ mod gain;
 mod growth;
 mod in_blocks;
 mod in_time;
+mod interpolation;
 mod keep;
 mod landmarks;
 mod laplace;
@@ -57,6 +58,7 @@ use serde::{Deserialize, Serialize};
 
 use self::by_class::ClassSearch;
 use self::committee::Classes;
+use self::interpolation::judged;
 use self::parts::{Parts, Warm};
 use self::problem::Problem;
 use self::scales::Settled;
@@ -348,7 +350,7 @@ impl Rvm {
         self.check()?;
         let Some((labels, count)) = self.several(targets)? else {
             let (model, report) = self.pool()?.install(|| self.run(x, targets, observer, interrupt))?;
-            return Ok((Model { class_frequencies: targets.class_frequencies(), ..model }, report));
+            return Ok(judged((Model { class_frequencies: targets.class_frequencies(), ..model }, report), targets.unused()));
         };
         let rule = self.multi_class_rule();
         if rule == MultiClass::Joint {
@@ -381,7 +383,7 @@ impl Rvm {
         let classes = Classes { x, labels, count, weights };
         let (model, report) = committee::fit(&own, &classes, start, observer, interrupt)?;
         let class_frequencies = targets.class_frequencies();
-        Ok((Model { class_frequencies, ..model }, Report { kernel_search, ..report }))
+        Ok(judged((Model { class_frequencies, ..model }, Report { kernel_search, ..report }), targets.unused()))
     }
 
     /// The same with any kernel in place of one that is to be learnt: the rows of a table do not depend on it.
@@ -393,7 +395,7 @@ impl Rvm {
     /// The kernel for the rows of a table, every parameter a number, and how it was found if it was learnt.
     fn settle_kernel(&self, table: &Table, start: Instant) -> Result<Settled> {
         match self.learns_kernel() {
-            true => scales::choose(self, table, start),
+            true => self.check_covariances(table).and_then(|()| scales::choose(self, table, start)),
             false => Ok(Settled { kernel: self.kernel.resolve(&table.data_scale())?, search: None, learnt: None }),
         }
     }
@@ -479,7 +481,7 @@ impl Rvm {
         own.pool()?.install(|| {
             let (start, interrupt) = (Instant::now(), interrupt.for_one_fit(own.deadline(Instant::now())));
             let (table, sums) = Table::of_statistics(&own, statistics, &interrupt)?;
-            own.learn_from(&table, Some(sums), from, &mut own.watch(observer, &interrupt, start))
+            own.learn_from(&table, Some(sums), from, &mut own.watch(observer, &interrupt, start)).map(|fitted| judged(fitted, 0))
         })
     }
 
@@ -880,6 +882,7 @@ impl Rvm {
             certificate,
             repairs,
             nothing_found,
+            interpolation: None,
             actions,
             kernel_search: None,
             centre_search: None,

@@ -26,14 +26,16 @@ const SPARSITIES: [f64; 7] = [0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0];
 const STANDARD_ERRORS: f64 = 1.0;
 /// Rates beyond it count for that much.
 const LARGEST_LOG_RATE: f64 = 300.0;
-/// Half the width of the central 95 % of a normal distribution, in standard deviations.
-const NORMAL_95: f64 = 1.959_963_984_540_054;
+/// Probability of the intervals whose coverage is told.
+const LEVEL: f64 = 0.95;
 
 /// What is known of one fit's predictions of rows left out: of the rows of the first fold, then of the second, and so on.
 struct HeldOut {
     /// Predictive mean and variance, of several outputs [N, K] by rows; empty for classes.
     mean: Array1<f64>,
     variance: Array1<f64>,
+    /// Half widths of the central 95 % intervals, likewise; infinite for counts, whose intervals are not told.
+    half_width: Array1<f64>,
     /// Log predictive density under Student-t noise, log probability of counts; else empty.
     log_density: Vec<f64>,
     /// Log probability of the row's class; empty in regression.
@@ -52,6 +54,7 @@ impl HeldOut {
         HeldOut {
             mean: Array1::zeros(real),
             variance: Array1::zeros(real),
+            half_width: Array1::from_elem(real, f64::INFINITY),
             log_density: vec![0.0; if own.scale_mixture().is_some() || own.counts() { n } else { 0 }],
             log_probability: vec![0.0; classes],
             right: vec![false; classes],
@@ -79,14 +82,19 @@ impl HeldOut {
         if table.is_real() {
             let found = model.predict_outputs(x.view())?;
             for (k, found) in found.iter().enumerate() {
-                for (((i, n), mean), variance) in fold.iter().enumerate().zip(&found.mean).zip(&found.variance()) {
+                let noise: Array1<f64> = fold.iter().map(|n| table.known_variance(*n, k)).collect();
+                let (lower, upper) = model.interval(found, LEVEL, table.known_noise.then_some(noise.view()))?;
+                let variance = found.variance() + noise;
+                for i in 0..fold.len() {
                     let place = (before + i) * table.outputs + k;
-                    (self.mean[place], self.variance[place]) = (*mean, *variance + table.known_variance(*n, k));
+                    (self.mean[place], self.variance[place]) = (found.mean[i], variance[i]);
+                    self.half_width[place] = 0.5 * (upper[i] - lower[i]);
                 }
             }
             if !self.log_density.is_empty() {
                 let t: Array1<f64> = fold.iter().map(|n| table.real_target(*n)).collect();
-                self.log_density[before..].iter_mut().zip(found[0].log_density(t.view())).for_each(|(to, v)| *to = v);
+                let logs = model.log_density(&found[0], t.view(), None)?;
+                self.log_density[before..].iter_mut().zip(logs).for_each(|(to, v)| *to = v);
             }
             return Ok(());
         }
@@ -128,14 +136,14 @@ impl HeldOut {
             return HeldOutScores { error_rate: Some(mean(wrong, c)), log_loss: Some(loss), ..HeldOutScores::default() };
         }
         let errors = || self.mean.iter().zip(t).zip(units.iter().cycle()).map(|((m, t), unit)| (t - m).abs() / unit);
-        let inside = self.squares(t).map(|square| f64::from(u8::from(square <= factor * NORMAL_95 * NORMAL_95)));
+        let inside = self.mean.iter().zip(t).zip(&self.half_width).map(|((m, t), half)| (t - m).abs() <= factor.sqrt() * half);
+        let told = self.half_width.iter().any(|half| half.is_finite());
         let over_rows = |values: &mut dyn Iterator<Item = f64>| mean(by_rows(values, c.len()).into_iter(), c);
         HeldOutScores {
             rmse: Some(over_rows(&mut errors().map(|e| e * e)).sqrt()),
             mae: Some(over_rows(&mut errors())),
             nlpd: Some(loss),
-            // By the normal distribution.
-            coverage: self.log_density.is_empty().then(|| over_rows(&mut { inside })),
+            coverage: told.then(|| over_rows(&mut inside.map(|inside| f64::from(u8::from(inside))))),
             ..HeldOutScores::default()
         }
     }

@@ -466,6 +466,7 @@ impl Svm {
             class_alpha: vec![],
             feature_relevance: vec![],
             learned_centres: false,
+            interpolates: false,
             posterior: None,
             log_evidence: None,
             status: report.status,

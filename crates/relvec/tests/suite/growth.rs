@@ -167,4 +167,13 @@ fn what_is_refused() {
     assert!(start(Rvm { inference: Em::default().into(), ..rvm() }, &model).contains("search"));
     assert!(start(rvm(), &Model { learned_centres: true, ..model.clone() }).contains("centres = learned"));
     assert!(start(Rvm { basis: Basis::Given, ..rvm() }, &model).contains("basis functions"));
+    let process = Rvm { weight_prior: WeightPrior::Process, ..Rvm::default() };
+    let labels: Vec<usize> = (0..120).map(|i| usize::from(t[i] > t.sum() / 120.0)).collect();
+    let classes = Rvm { likelihood: Bernoulli::default().into(), ..process.clone() };
+    let real = process.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0;
+    let of_labels = classes.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap().0;
+    for (rvm, model) in [(process, real), (classes, of_labels)] {
+        let found = start(rvm, &model);
+        assert!(found.contains("weight_prior = process: expected ard in the fit to go on from"), "{found}");
+    }
 }

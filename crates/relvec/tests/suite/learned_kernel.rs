@@ -170,6 +170,39 @@ fn what_has_no_process_is_refused_by_name() {
     assert!(message.contains("basis") && message.contains("given"), "{message}");
 }
 
+/// A linear spline is a covariance at features >= 0: no process learns it elsewhere, beside whatever other kernels.
+#[test]
+fn a_linear_spline_at_negative_features_is_refused_by_name_where_kernels_are_learned() {
+    let x = inputs(60, 2);
+    let t = targets(&x);
+    let spline: Kernel = LinearSpline::default().into();
+    let rbf: Kernel = Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into();
+    let sigmoid = Kernel::from_name("sigmoid").unwrap();
+    let rvm = |kernels: &[&Kernel], weight_prior| Rvm {
+        kernels: kernels.iter().map(|kernel| (*kernel).clone()).collect(),
+        weight_prior,
+        ..Rvm::default()
+    };
+    let lists = [vec![&rbf, &spline], vec![&spline, &rbf], vec![&spline]];
+    for (kernels, prior) in lists.iter().flat_map(|list| [WeightPrior::Auto, WeightPrior::Ard].map(|prior| (list, prior))) {
+        let own = rvm(kernels, prior);
+        let fit = own.fit(x.view(), &Targets::real(t.view()), &mut silent).map(|_| ());
+        for refused in [fit, own.learn_kernel(x.view(), &Targets::real(t.view())).map(|_| ())] {
+            let text = refused.unwrap_err().to_string();
+            assert!(text.contains("linear_spline") && text.contains("features >= 0") && text.contains("column 0"), "{text}");
+        }
+        let shifted = &x + 2.0;
+        let (model, report) = own.fit(shifted.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        assert_eq!(report.kernel_search.unwrap().tried.len(), kernels.len());
+        assert!(model.predict_mean(shifted.view()).unwrap().iter().all(|v| v.is_finite()));
+    }
+    // Given alone nothing is learned of it, and weights with precisions need no covariance; as beside a kernel that is never one.
+    let alone = Rvm { kernel: spline.clone(), ..Rvm::default() };
+    assert!(alone.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0.process.is_none());
+    let beside = rvm(&[&sigmoid, &spline], WeightPrior::Auto);
+    assert!(beside.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0.process.is_none());
+}
+
 #[test]
 fn an_interrupt_ends_it() {
     let x = inputs(40, 1);

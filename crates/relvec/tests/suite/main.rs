@@ -13,6 +13,7 @@ mod empty;
 mod folds;
 mod golden;
 mod growth;
+mod interpolation;
 mod intervals;
 mod kernels;
 mod known_noise;

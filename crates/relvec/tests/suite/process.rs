@@ -560,7 +560,64 @@ fn what_has_no_process_is_refused_by_name() {
     let (model, _) = fit(&rvm, &x, &t);
     let named = |error: Error, expected: &str| assert!(matches!(error, Error::Parameter { name, .. } if name == expected));
     named(model.predict_with(x.view(), Variance::Healed).unwrap_err(), "variance");
-    named(model.leave_one_out(x.view(), &Targets::real(t.view())).unwrap_err(), "weight_prior");
     let phi = block(&rbf(1.0), x.view(), centres(&model).1.view());
     named(model.predict_from_basis(phi.view()).unwrap_err(), "basis");
+}
+
+/// Against N by N matrices of the other rows: with rows of equal inputs, which share the residual of the prior, weights, and
+/// the noise variance of each row; without a constant as well.
+#[test]
+fn rows_left_out_are_those_of_the_process_of_the_others() {
+    let few = inputs(24, 2);
+    let x = concatenate![Axis(0), few, few.slice(s![..6, ..]), few.slice(s![..3, ..])];
+    let (t, n) = (targets(&x, 0.3), x.nrows());
+    let weights = Array1::from_shape_fn(n, |i| [1.0, 2.0, 0.5][i % 3]);
+    let variances = Array1::from_shape_fn(n, |i| 0.02 + 0.05 * wave(i, 3));
+    let plain = Targets::real(t.view());
+    let (weighted, known) = (plain.with_weights(weights.view()), plain.with_noise_variance(variances.view()));
+    let one = Array1::ones(n);
+    // Targets, weights, the noise variance of each row, whether there is a constant.
+    let cases = [
+        (plain, &one, None, true),
+        (weighted, &weights, None, true),
+        (weighted, &weights, None, false),
+        (known, &one, Some(&variances), true),
+    ];
+    for (targets, weights, known, bias) in cases {
+        let rvm = Rvm { residual: Some(1.0), bias, ..process(rbf(1.0)) };
+        let model = rvm.fit(x.view(), &targets, &mut silent).unwrap().0;
+        let (kernel, points) = centres(&model);
+        let prior = model.process.as_ref().unwrap();
+        let (kz, kxz) = (block(&kernel, points.view(), points.view()), block(&kernel, x.view(), points.view()));
+        let spanned = kxz.dot(&inverse(&kz)).dot(&kxz.t());
+        let whole = block(&kernel, x.view(), x.view());
+        let same = |i: usize, j: usize| x.row(i) == x.row(j);
+        let prior_of = |(i, j)| prior.amplitude * if same(i, j) { whole[[i, j]] } else { spanned[[i, j]] };
+        let k = Array2::from_shape_fn((n, n), prior_of);
+        let noise = |i: usize| known.map_or(model.noise_variance().unwrap(), |known| known[i]);
+        let found = model.leave_one_out(x.view(), &targets).unwrap();
+        let prediction = found.prediction.unwrap();
+        assert!(model.relevance.len() < few.nrows(), "{}", model.relevance.len());
+        for (i, own) in t.iter().enumerate() {
+            let others: Vec<usize> = (0..n).filter(|j| *j != i).collect();
+            let mut c = k.select(Axis(0), &others).select(Axis(1), &others);
+            others.iter().enumerate().for_each(|(a, j)| c[[a, a]] += noise(*j) / weights[*j]);
+            let inner = inverse(&c);
+            let cross: Array1<f64> = others.iter().map(|j| k[[i, *j]]).collect();
+            let (solved, ones, t) = (inner.dot(&cross), Array1::ones(n - 1), t.select(Axis(0), &others));
+            let (mut mean, mut variance) = (solved.dot(&t), k[[i, i]] - solved.dot(&cross));
+            if bias {
+                // The constant by generalised least squares: its prior is flat.
+                let of_ones: Array1<f64> = inner.dot(&ones);
+                let (total, left) = (of_ones.sum(), 1.0 - solved.sum());
+                mean += left * of_ones.dot(&t) / total;
+                variance += left * left / total;
+            }
+            close("mean", &[prediction.mean[i]], &[mean], 1e-8);
+            close("variance", &[prediction.model_variance[i]], &[variance], 1e-6);
+            let of_new = variance + noise(i);
+            let log = -0.5 * ((2.0 * std::f64::consts::PI * of_new).ln() + (own - mean).powi(2) / of_new);
+            close("density", &[found.log_density[i]], &[log], 1e-6);
+        }
+    }
 }

@@ -70,7 +70,7 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
         }
         evaluations += 1;
         let (kernel, log_ratio) = at(x);
-        let Some(score) = labels.score(&kernel, log_ratio)? else { return Ok(None) };
+        let Some(score) = labels.score(&kernel, log_ratio) else { return Ok(None) };
         let slopes = labels.slopes(&score, &kernel, log_ratio, !own.is_empty());
         let mut slope = slopes.by_parameters;
         slope.push(slopes.by_ratio);

@@ -103,6 +103,7 @@ impl Rvm {
             candidates: table.dictionary_size(),
             certificate: Certificate { largest_gain: None, largest_gradient: 0.0, reason: reason.into() },
             repairs: Repairs { left_out_rows: all - rows, ..part.repairs.clone() },
+            interpolation: None,
             nothing_found: model.relevance.is_empty(),
             actions: Actions { added: model.relevance.len(), ..Actions::default() },
             kernel_search: None,
@@ -121,7 +122,7 @@ impl Rvm {
     fn regress(&self, table: &Table, labels: &Labels, learnt: &Learnt) -> Result<Option<Found>> {
         let log_ratio = learnt.hyper.log_amplitude;
         let singular = |columns: usize| Error::Singular { columns, jitter: 0.0 };
-        let score = labels.score(&learnt.kernel, log_ratio)?.ok_or_else(|| singular(labels.rows.len()))?;
+        let score = labels.score(&learnt.kernel, log_ratio).ok_or_else(|| singular(labels.rows.len()))?;
         // More rows than the kernel was learnt from may tell something where those did not, or nothing.
         if score.value + learnt.log_posterior - learnt.log_evidence - labels.null < STRUCTURE {
             return Ok(None);
@@ -248,6 +249,7 @@ impl Found {
             class_alpha: vec![],
             feature_relevance: vec![],
             learned_centres: false,
+            interpolates: false,
             posterior: None,
             log_evidence: Some(log_probability),
             status,

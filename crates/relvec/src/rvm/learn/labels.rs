@@ -25,10 +25,9 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 
-use super::dense::{kernel_gradient, kernel_matrix};
+use super::dense::{kernel_gradient, upper_of};
 use super::link;
 use super::rows::DistinctRows;
-use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::rvm::table::Table;
@@ -139,21 +138,17 @@ impl Labels {
     }
 
     /// `None` where S has no Cholesky factor in 64-bit numbers.
-    pub(super) fn dense(&self, kernel: &Kernel, log_ratio: f64) -> Result<Option<Dense>> {
+    pub(super) fn dense(&self, kernel: &Kernel, log_ratio: f64) -> Option<Dense> {
         let (ratio, c, t) = (log_ratio.exp(), &self.rows.weights, &self.rows.t);
-        let mut s = kernel_matrix(kernel, self.rows.x.view());
-        s.mapv_inplace(|k| ratio * k);
+        let mut s = upper_of(kernel, self.rows.x.view(), |k| ratio * k);
         s.diag_mut().iter_mut().zip(c).for_each(|(v, c)| *v += 1.0 / c);
-        let factor = match Cholesky::new(s, 0.0) {
-            Ok(factor) => factor,
-            Err(Error::Singular { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let mut p = linalg::gram_of_lower(factor.inverse().view());
+        let factor = Cholesky::of_upper(s)?;
+        let mut p = factor.lower_of_inverse();
+        linalg::mirror(&mut p);
         let q = p.sum_axis(Axis(1));
         let total = q.sum();
         if !(total.is_finite() && total > 0.0) {
-            return Ok(None);
+            return None;
         }
         for (mut row, own) in p.outer_iter_mut().zip(&q) {
             row.scaled_add(-own / total, &q);
@@ -162,7 +157,7 @@ impl Labels {
         let mut fit = t.clone();
         fit.outer_iter_mut().zip(alpha.outer_iter()).zip(c).for_each(|((mut fit, alpha), c)| fit.scaled_add(-1.0 / c, &alpha));
         let h = p.diag().iter().zip(c).map(|(p, c)| 1.0 / c - p / (c * c)).collect();
-        Ok(Some(Dense { p, alpha, fit, h }))
+        Some(Dense { p, alpha, fit, h })
     }
 
     /// A, [S, C].
@@ -179,14 +174,14 @@ impl Labels {
     }
 
     /// At a kernel, every parameter a number, and rho; `None` where there is no value.
-    pub(super) fn score(&self, kernel: &Kernel, log_ratio: f64) -> Result<Option<Score>> {
-        let Some(dense) = self.dense(kernel, log_ratio)? else { return Ok(None) };
+    pub(super) fn score(&self, kernel: &Kernel, log_ratio: f64) -> Option<Score> {
+        let dense = self.dense(kernel, log_ratio)?;
         let means = self.left_out(&dense);
         if !means.iter().all(|v| v.is_finite()) {
-            return Ok(None);
+            return None;
         }
         let (theta, value, probabilities) = link::temperature(self, means.view());
-        Ok(Some(Score { value, theta, means, dense, probabilities }))
+        Some(Score { value, theta, means, dense, probabilities })
     }
 
     /// Derivatives of a score of this kernel and rho, theta held, which is at its best; those by the kernel's parameters are left
@@ -234,6 +229,7 @@ impl Labels {
 mod tests {
     use super::*;
     use crate::kernel::Gamma;
+    use crate::rvm::learn::dense::kernel_matrix;
 
     fn wave(i: usize, k: usize) -> f64 {
         (0.618_033_988_75 * (i * (k + 1) + 7 * k) as f64).fract()
@@ -267,7 +263,7 @@ mod tests {
                 let at = |k: Option<usize>, h: f64, log_ratio: f64| {
                     let values: Vec<f64> =
                         logs.iter().enumerate().map(|(j, v)| (v + if Some(j) == k { h } else { 0.0 }).exp()).collect();
-                    labels.score(&kernel.with_parameters(&values), log_ratio).unwrap().unwrap()
+                    labels.score(&kernel.with_parameters(&values), log_ratio).unwrap()
                 };
                 let exact = at(None, 0.0, 1.5);
                 assert!(exact.theta > 0.0, "{kernel:?}");
@@ -295,7 +291,7 @@ mod tests {
             let weights: Vec<f64> = (0..24).map(|i| if whole { (1 + i % 3) as f64 } else { 0.1 + 0.4 * wave(i, 3) }).collect();
             let labels = Labels::new(x.view(), &class, 3, &weights);
             let kernel = Kernel::from_name("rbf").unwrap().with_gamma(0.7.into());
-            let means = labels.left_out(&labels.dense(&kernel, log_ratio).unwrap().unwrap());
+            let means = labels.left_out(&labels.dense(&kernel, log_ratio).unwrap());
             let k = kernel_matrix(&kernel, labels.rows.x.view()) * f64::exp(log_ratio);
             for (s, seen) in labels.seen.iter().enumerate() {
                 let share = |g: usize, k: usize| labels.rows.t[[g, k]] * labels.rows.weights[g];
@@ -348,7 +344,7 @@ mod tests {
         let of_repeated: Vec<usize> = repeated.iter().map(|i| class[*i]).collect();
         let other = Labels::new(x.select(Axis(0), &repeated).view(), &of_repeated, 3, &vec![1.0; repeated.len()]);
         let kernel = Kernel::from_name("matern32").unwrap().with_gamma(0.7.into());
-        let score = |labels: &Labels| labels.score(&kernel, 2.0).unwrap().unwrap().value;
+        let score = |labels: &Labels| labels.score(&kernel, 2.0).unwrap().value;
         assert!((score(&one) - score(&other)).abs() < 1e-11 * score(&one).abs());
         assert!((one.null - other.null).abs() < 1e-12 * one.null.abs());
     }

@@ -67,7 +67,7 @@ impl Rvm {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Parameter`] for a kernel that is the covariance of no process (sigmoid) and for [`Basis::Given`]; parameters out
+    /// [`Error::Parameter`] for a kernel that is the covariance of no process (sigmoid; a linear spline at negative features) and for [`Basis::Given`]; parameters out
     /// of range, shapes that do not fit, values that are not finite, too few rows, too little memory.
     pub fn learn_kernel(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<LearnedKernel> {
         self.learn_kernel_interruptible(x, targets, &Interrupt::default())
@@ -96,6 +96,7 @@ impl Rvm {
         self.pool()?.install(|| {
             let interrupt = interrupt.for_one_fit(self.deadline(Instant::now()));
             let table = Table::new(&plain, x, targets, &interrupt)?;
+            own.check_covariances(&table)?;
             let Some(Choice { mut learnt, search }) = choice::by_process(&own, &table)? else {
                 unreachable!("kernels that are no covariance have been refused");
             };

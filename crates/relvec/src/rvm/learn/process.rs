@@ -149,14 +149,35 @@ impl Rvm {
         require(self.weight_prior != WeightPrior::Process, || "weight_prior".into(), self.weight_prior.name(), &expected)
     }
 
+    /// A negative feature, its column and value, where a linear spline is among the kernels: it is a covariance at features >= 0.
+    fn negative_of_spline(&self, table: &Table) -> Option<(usize, f64)> {
+        let spline = self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_)));
+        let mut negative = table.rows.indexed_iter().filter(|(_, v)| spline && **v < 0.0);
+        negative.next().map(|((_, column), value)| (column, *value))
+    }
+
+    /// Checks that the kernels to learn are covariances at the rows of a table, as the processes are that learn them.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] for a linear spline at negative features.
+    pub(in crate::rvm) fn check_covariances(&self, table: &Table) -> Result<()> {
+        // Beside a kernel that is never one, no process learns.
+        let by_process = self.to_try().iter().all(Kernel::is_covariance);
+        let Some((column, value)) = self.negative_of_spline(table).filter(|_| by_process) else { return Ok(()) };
+        let expected = format!(
+            "kernels that are covariances at all rows: a linear spline is one at features >= 0, and column {column} has {value}; \
+             shift the features (standardised ones are negative below their mean), or leave this kernel out"
+        );
+        Err(Error::Parameter { name: "kernel".into(), found: "linear_spline".into(), expected })
+    }
+
     /// Whether the weights of a fit to a table have a process prior.
     ///
     /// # Errors
     /// Rows for which a process that was asked for does not exist.
     pub(in crate::rvm) fn has_process(&self, table: &Table) -> Result<bool> {
         let rows = table.rows.nrows();
-        let spline =
-            self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_))) && table.rows.iter().any(|v| *v < 0.0);
+        let spline = self.negative_of_spline(table).is_some();
         match self.weight_prior {
             WeightPrior::Ard => Ok(false),
             WeightPrior::Process if spline => {

@@ -1,0 +1,42 @@
+//! What is said of a model that interpolates its training rows, and what to try.
+
+use relvec::{Interpolation, Model, Report, Rvm, Sparsity, WeightPrior};
+
+/// What is wrong with predictions: what of them, and how.
+fn consequence(model: &Model) -> (&'static str, &'static str) {
+    if model.n_classes().is_some() { ("probabilities", "overconfident") } else { ("intervals", "too narrow") }
+}
+
+/// A line of a summary.
+pub(crate) fn line(model: &Model) -> String {
+    let (what, how) = consequence(model);
+    format!("signs of it: {what} may be {how}")
+}
+
+/// The warning: signs, what follows, and what to try. `rows_at_hand`: whether the rows can be learned from once more.
+pub(crate) fn warning(found: &Interpolation, model: &Model, report: &Report, rvm: &Rvm, rows_at_hand: bool) -> String {
+    let Interpolation { vectors, rows, many_vectors, least_noise, .. } = found;
+    let (what, how) = consequence(model);
+    let many = format!("more than a third of the rows are relevance vectors ({vectors} of {rows})");
+    let found = match (many_vectors, least_noise) {
+        (true, true) => format!(
+            "{many}, and the noise variance is at its least value. The model interpolates the training rows: {what} are far {how}"
+        ),
+        (true, false) => format!("{many}: {what} are probably {how}"),
+        _ => format!(
+            "the target seems free of noise: the noise variance is at its least value. If there is noise, {what} are {how}"
+        ),
+    };
+    let gamma = model.kernel().and_then(|kernel| kernel.gamma()).filter(|_| report.kernel_search.is_none());
+    let options = [
+        gamma.map(|_| "--gamma evidence (learns the kernel width)".to_string()),
+        (rvm.weight_prior == WeightPrior::Ard).then(|| "--weight-prior auto (the prior of a Gaussian process)".into()),
+        (rvm.sparsity == Sparsity::Nats(0.0)).then(|| "--sparsity auto (each relevance vector must gain 1 nat)".into()),
+        (rows_at_hand && report.validation.is_none()).then(|| "--cv 5 (measures predictions of left-out rows)".into()),
+    ];
+    let options: Vec<String> = options.into_iter().flatten().collect();
+    match options.len() {
+        0 => format!("{found}. Check predictions of rows that the model has not seen (relvec score)."),
+        _ => format!("{found}. Try {}.", options.join(", ")),
+    }
+}

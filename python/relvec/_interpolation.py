@@ -1,0 +1,40 @@
+"""What is said of a model that interpolates its training rows, and what to try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class InterpolationWarning(UserWarning):
+    """Warning that a fitted model interpolates its training rows.
+
+    More than a third of the rows are relevance vectors and each weight has a precision, or the noise variance is at its
+    least value. Intervals are then too narrow, and probabilities overconfident. ``report_["interpolation"]`` has the
+    numbers.
+    """
+
+
+def text(found: dict[str, Any], estimator: Any, classifies: bool, rows: bool) -> str:
+    """The warning for a report's ``interpolation``; `rows`: whether a fit sees the rows, and not sums alone."""
+    what, how = ("probabilities", "overconfident") if classifies else ("intervals", "too narrow")
+    many = f"more than a third of the rows are relevance vectors ({found['vectors']} of {found['rows']})"
+    if found["many_vectors"] and found["least_noise"]:
+        said = f"{many}, and the noise variance is at its least value. The model interpolates the training rows:"
+        said += f" {what} are far {how}"
+    elif found["many_vectors"]:
+        said = f"{many}: {what} are probably {how}"
+    else:
+        said = "the target seems free of noise: the noise variance is at its least value. If there is noise,"
+        said += f" {what} are {how}"
+    options = []
+    if rows and hasattr(estimator, "gamma_") and "kernel_search" not in estimator.report_:
+        options.append('gamma="evidence" (learns the kernel width)')
+    if rows and estimator.weight_prior == "ard":
+        options.append('weight_prior="auto" (the prior of a Gaussian process)')
+    if estimator.sparsity == 0:
+        options.append('sparsity="auto" (each relevance vector must gain 1 nat)')
+    if rows and "validation" not in estimator.report_:
+        options.append("folds=5 (measures predictions of left-out rows)")
+    if options:
+        return f"{said}. Try {', '.join(options)}."
+    return f"{said}. Check predictions of rows that the model has not seen."
