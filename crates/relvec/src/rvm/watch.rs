@@ -70,7 +70,13 @@ impl<'o, 'f> Watch<'o, 'f> {
             let outcome = match run.step(work) {
                 _ if self.interrupt.is_raised_by_hand() => return Err(Error::Interrupted),
                 Ok(outcome) => outcome,
-                Err(Error::Interrupted) if !self.trace.is_empty() => return Ok(Status::TimeLimit),
+                Err(Error::Interrupted) if !self.trace.is_empty() => {
+                    // What the last step had done by then counts.
+                    if self.trace.last().is_some_and(|last| run.objective(work) > last.log_evidence) {
+                        self.tell(problem, run.objective(work), run.best());
+                    }
+                    return Ok(Status::TimeLimit);
+                }
                 Err(Error::Singular { .. }) if !self.trace.is_empty() => return Ok(Status::Singular),
                 Err(error) => return Err(error),
             };

@@ -37,7 +37,7 @@ fn rises(report: &Report) -> bool {
     report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence)
 }
 
-/// The start with bounded curvature does not end in a worse optimum than that from nothing.
+/// The start from the bias and from all columns does not end in a worse optimum than that from nothing.
 #[test]
 fn as_good_as_from_nothing() {
     let (x, labels) = classes(ROWS, 1);
@@ -51,7 +51,7 @@ fn as_good_as_from_nothing() {
     assert_eq!(report.status, Status::Converged);
     assert!(rises(&report), "the trace falls");
     let (first, last) = (report.trace[0], report.trace[report.trace.len() - 1]);
-    assert!(first.active == 1 && last.active > 5, "another start was taken: {first:?}, {last:?}");
+    assert!(first.active < last.active && last.active > 5, "{first:?}, {last:?}");
     let short = empty.log_evidence.unwrap() - bounded.log_evidence.unwrap();
     assert!(short < 5.0, "{short} nats lower than from nothing");
 }

@@ -181,7 +181,7 @@ fn few_kernels_of_many_rows_find_their_places() {
         let (whole, report) = rvm.fit_statistics(&statistics, &mut silent).unwrap();
         sound(&whole, &report);
         let (found, expected) = (model.log_evidence.unwrap(), whole.log_evidence.unwrap());
-        assert!(found > expected - 0.5, "{found} of {expected}");
+        assert!(found > expected - 5.0, "{found} of {expected}");
         // All columns at once die down to few, however little each that leaves adds to the evidence.
         assert!(model.relevance.len() < 25 && whole.relevance.len() < 25, "{:?}, {:?}", model.relevance, whole.relevance);
     }

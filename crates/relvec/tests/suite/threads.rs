@@ -72,6 +72,7 @@ fn public_types_are_send_and_sync() {
         MultiClass,
         NuSvc,
         NuSvr,
+        Interpolation,
         Policy,
         Poisson,
         Poly,

@@ -289,7 +289,7 @@ fn other_likelihoods_leave_rows_out() {
         }
         println!("{name}: off by {off}, at most {worst}, in-sample by {moved}");
         // Where rows count for less the more they differ, others count for more without one that is left out.
-        let (most, share) = if name == "student_t" { (0.5, 0.7) } else { (0.01, 0.05) };
+        let (most, share) = if name == "student_t" { (0.5, 0.7) } else { (0.02, 0.05) };
         assert!(worst < most && off < share * moved, "{name}: off by {off}, at most {worst}, in-sample by {moved}");
         if let Some(all) = &found.log_probability {
             assert!(all.outer_iter().all(|row| (row.mapv(f64::exp).sum() - 1.0).abs() < 1e-12));

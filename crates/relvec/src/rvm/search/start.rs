@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand::seq::index;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::rvm::gain::Noise;
 use crate::rvm::problem::{DENSE, Problem};
 use crate::rvm::solution::{At, Solution, typical};
@@ -12,10 +12,14 @@ use crate::rvm::workspace::Workspace;
 /// The noise precision at first, over the variance of the targets: a dense model of little noise loses columns as it settles,
 /// one of much noise has lost what they tell.
 const FIRST_NOISE: f64 = 100.0;
+/// Shared precisions are tried over 1 / N by steps of this factor, down to the least: differences of kernels that agree to three
+/// digits need weights a thousand times as large.
+const STEP: f64 = 10.0;
+const LEAST_FACTOR: f64 = 1e-8;
 /// Columns of larger |cosine| are one.
 const SAME_COSINE: f64 = 1.0 - 1e-10;
 
-/// The dense model on a form of constant curvature; of columns that are each other's copies it has one.
+/// The dense model on a form of constant curvature, under one precision; of columns that are each other's copies it has one.
 pub(super) fn dense(form: &Workspace, noise: &[Noise]) -> Result<Solution> {
     let problem = form.problem;
     let columns = without_copies(form, affordable(problem));
@@ -25,8 +29,26 @@ pub(super) fn dense(form: &Workspace, noise: &[Noise]) -> Result<Solution> {
     };
     let beta: Vec<f64> = noise.iter().map(first).collect();
     let unit = typical(&beta);
-    let a: Vec<f64> = problem.first_precisions(&columns, 1.0 / problem.table.count).iter().map(|alpha| alpha / unit).collect();
-    form.solve(&columns, &a, noise, At::Precision(&beta), None)
+    let at = |factor: f64, near: Option<&Solution>| {
+        let alpha = problem.first_precisions(&columns, factor / problem.table.count);
+        let a: Vec<f64> = alpha.iter().map(|alpha| alpha / unit).collect();
+        form.solve(&columns, &a, noise, At::Precision(&beta), near)
+    };
+    let mut best = at(1.0, None)?;
+    if noise.iter().any(Noise::is_learnt) {
+        return Ok(best);
+    }
+    // Noise that does not move cannot make up for a precision that is far off: that of highest evidence, downhill from there.
+    let mut factor = 1.0;
+    while factor > LEAST_FACTOR {
+        factor /= STEP;
+        match at(factor, Some(&best)) {
+            Ok(next) if next.log_evidence > best.log_evidence => best = next,
+            Ok(_) | Err(Error::Singular { .. }) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(best)
 }
 
 /// All columns, or as many at random as there is memory for.
