@@ -243,9 +243,11 @@ fn newton(now: &Solution, noise: &[Noise], count: f64) -> Option<Vec<f64>> {
         Noise::Learnt { cap, d, .. } if noise.precision(energy, count) < cap => beta / (energy + 2.0 * d),
         _ => 0.0,
     };
-    let each = noise.iter().zip(&now.beta).zip(&now.energy).zip(now.mean.chunks_exact(m));
-    let outputs: Vec<(f64, f64, &[f64])> =
-        each.map(|(((noise, beta), energy), mu)| (*beta, follow(noise, *beta, *energy), mu)).collect();
+    let of_output = |(k, mu)| {
+        let k: usize = noise.len().min(k + 1) - 1;
+        (now.beta[k], follow(&noise[k], now.beta[k], now.energy[k]), mu)
+    };
+    let outputs: Vec<(f64, f64, &[f64])> = now.mean.chunks_exact(m).enumerate().map(of_output).collect();
     let mut h = covariance(&now.inverse);
     for (i, mut row) in h.outer_iter_mut().enumerate() {
         for (j, h) in row.iter_mut().enumerate() {

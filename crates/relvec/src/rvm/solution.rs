@@ -117,13 +117,16 @@ impl Solution {
             target.bias_offset.iter().enumerate().for_each(|(k, offset)| mean[k * m + p] += offset);
         }
         // The noise cap keeps beta E away from where this difference cancels.
-        let energies = target.tt.iter().zip(&squares).map(|(tt, squares)| (tt - squares).max(1e-13 * quadratic.count));
-        let energy: Vec<f64> = energies.collect();
+        // Outputs that share a noise share its energy.
+        let copies = outputs / noise.len();
+        let energies = target.tt.iter().zip(squares.chunks(copies)).map(|(tt, own)| tt - own.iter().sum::<f64>());
+        let energy: Vec<f64> = energies.map(|energy| energy.max(1e-13 * quadratic.count)).collect();
         let beta: Vec<f64> = match at {
             At::Precision(beta) => beta.to_vec(),
             At::Best => noise.iter().zip(&energy).map(|(noise, e)| noise.precision(*e, quadratic.count)).collect(),
         };
-        let (log_det, sum_log_a) = (factor.log_det(), a.iter().map(|a| a.ln()).sum());
+        let log_det = copies as f64 * factor.log_det();
+        let sum_log_a = copies as f64 * a.iter().map(|a| a.ln()).sum::<f64>();
         let each = noise.iter().zip(&beta).zip(&energy);
         let log_evidence = each.map(|((noise, b), e)| noise.log_evidence(*b, *e, quadratic.count, log_det, sum_log_a)).sum();
         let variance = variances(&inverse).into_iter().map(|v| outputs as f64 * v).collect();

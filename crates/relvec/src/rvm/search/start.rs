@@ -12,14 +12,15 @@ use crate::rvm::workspace::Workspace;
 /// The noise precision at first, over the variance of the targets: a dense model of little noise loses columns as it settles,
 /// one of much noise has lost what they tell.
 const FIRST_NOISE: f64 = 100.0;
-/// Shared precisions are tried over 1 / N by steps of this factor, down to the least: differences of kernels that agree to three
-/// digits need weights a thousand times as large.
-const STEP: f64 = 10.0;
-const LEAST_FACTOR: f64 = 1e-8;
+/// Powers of 10 that the shared precision may have over 1 / N, and columns that the best is sought with at most: differences of
+/// kernels that agree to three digits need weights a thousand times as large.
+const FACTORS: std::ops::RangeInclusive<i32> = -8..=2;
+const FEW: usize = 100;
 /// Columns of larger |cosine| are one.
 const SAME_COSINE: f64 = 1.0 - 1e-10;
 
-/// The dense model on a form of constant curvature, under one precision; of columns that are each other's copies it has one.
+/// The dense model on a form of constant curvature, under the shared precision of highest evidence at that noise; of columns that
+/// are each other's copies it has one.
 pub(super) fn dense(form: &Workspace, noise: &[Noise]) -> Result<Solution> {
     let problem = form.problem;
     let columns = without_copies(form, affordable(problem));
@@ -29,26 +30,24 @@ pub(super) fn dense(form: &Workspace, noise: &[Noise]) -> Result<Solution> {
     };
     let beta: Vec<f64> = noise.iter().map(first).collect();
     let unit = typical(&beta);
-    let at = |factor: f64, near: Option<&Solution>| {
-        let alpha = problem.first_precisions(&columns, factor / problem.table.count);
+    let at = |columns: &[usize], factor: f64| {
+        let alpha = problem.first_precisions(columns, factor / problem.table.count);
         let a: Vec<f64> = alpha.iter().map(|alpha| alpha / unit).collect();
-        form.solve(&columns, &a, noise, At::Precision(&beta), near)
+        form.solve(columns, &a, noise, At::Precision(&beta), None)
     };
-    let mut best = at(1.0, None)?;
-    if noise.iter().any(Noise::is_learnt) {
-        return Ok(best);
-    }
-    // Noise that does not move cannot make up for a precision that is far off: that of highest evidence, downhill from there.
-    let mut factor = 1.0;
-    while factor > LEAST_FACTOR {
-        factor /= STEP;
-        match at(factor, Some(&best)) {
-            Ok(next) if next.log_evidence > best.log_evidence => best = next,
-            Ok(_) | Err(Error::Singular { .. }) => break,
+    // Of fewer columns each weight is larger.
+    let some: Vec<usize> = columns.iter().copied().step_by(columns.len().div_ceil(FEW).max(1)).collect();
+    let fewer = some.len() as f64 / columns.len().max(1) as f64;
+    let mut best = (f64::NEG_INFINITY, 1.0);
+    for power in FACTORS {
+        let factor = 10f64.powi(power);
+        match at(&some, fewer * factor) {
+            Ok(model) if model.log_evidence > best.0 => best = (model.log_evidence, factor),
+            Ok(_) | Err(Error::Singular { .. }) => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(best)
+    at(&columns, best.1)
 }
 
 /// All columns, or as many at random as there is memory for.
