@@ -225,7 +225,8 @@ pub(crate) fn frozen<'p>(work: &Workspace<'p>, solution: &Solution) -> Result<Wo
     let gram = solution.gram_of(&solution.active).expect("a mode keeps its curvature");
     let (problem, m) = (work.problem, solution.active.len());
     let (mut f, mut tt) = (vec![], 0.0);
-    for w in solution.mean.chunks(m.max(1)).map(ArrayView1::from) {
+    for k in 0..solution.outputs {
+        let w = ArrayView1::from(&solution.mean[k * m..(k + 1) * m]);
         let pull: Vec<f64> = gram.dot(&w).iter().zip(&solution.a).zip(w).map(|((g, a), w)| g + a * w).collect();
         // Only differences matter: large enough that what is left of it is positive.
         tt += 2.0 * pull.iter().zip(w).map(|(f, w)| f * w).sum::<f64>().abs();

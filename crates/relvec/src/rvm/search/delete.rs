@@ -19,7 +19,7 @@ const SINGLES: usize = 3;
 pub(super) fn delete(form: &Workspace, noise: &[Noise], now: &Solution) -> Result<Option<Solution>> {
     let (m, outputs, count) = (now.active.len(), now.outputs, form.problem.table.count);
     let mut sigma = covariance(&now.inverse);
-    let mut mean: Vec<Vec<f64>> = now.mean.chunks(m.max(1)).map(<[f64]>::to_vec).collect();
+    let mut mean: Vec<Vec<f64>> = (0..outputs).map(|k| now.mean[k * m..(k + 1) * m].to_vec()).collect();
     let mut energy = now.energy.clone();
     let (mut left, mut out): (Vec<usize>, Vec<usize>) = ((0..m).collect(), vec![]);
     let copies = (outputs / noise.len()) as f64;

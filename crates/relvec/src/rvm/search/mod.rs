@@ -11,8 +11,7 @@
 //! An excursion follows: the noise is held low, so that the model grows over-complete, then free again, and the better model is
 //! kept. Where the curvature moves with the weights, single basis functions are judged on the quadratic form at the mode and the
 //! true evidence decides; the first rounds cost nothing for a kernel, since of functions that tell classes apart together one alone
-//! may not pay. They begin with the bias alone, then anew with all columns in the quadratic form there, and the better model
-//! goes on.
+//! may not pay. They begin with the bias alone, then anew with the dense model, and the better model goes on.
 
 mod delete;
 mod grow;
@@ -44,6 +43,8 @@ const EXCURSION: f64 = 0.05;
 const POLISH: f64 = 1e-10;
 /// The largest gradient that counts as stationary.
 const STATIONARY: f64 = 1e-3;
+/// From so many entries of Phi on, where the curvature moves, another start is made only if the first has led to nothing.
+const MANY_ENTRIES: usize = 1_000_000;
 /// Copies of V and of rows of G that a round holds.
 const COPIES: u64 = 3;
 /// Noise precisions of the excursions that lead from part to part, over that of the model left.
@@ -214,25 +215,6 @@ impl Running {
         !self.full
     }
 
-    /// A dense model for a start: where the curvature moves that of the quadratic form at the bias alone, once it has settled there.
-    fn dense(&mut self, work: &Workspace) -> Result<()> {
-        if !work.curvature_moves() {
-            self.now = start::dense(work, &self.noise)?;
-            return Ok(());
-        }
-        let (bias, alpha) = bias_alone(work);
-        let bare = work.solve(&bias, &alpha, &self.noise, At::Best, None)?;
-        let form = work.held(work.quadratic(&bare)?);
-        let mut dense = start::dense(&form, &self.noise)?;
-        self.settling(|settling| settling.settle(&form, &mut dense))?;
-        match work.solve(&dense.active, &dense.a, &self.noise, At::Best, Some(&bare)) {
-            Ok(next) => self.now = next,
-            Err(Error::Singular { .. }) => {}
-            Err(error) => return Err(error),
-        }
-        Ok(())
-    }
-
     /// Whether another start is left to try.
     fn may_begin_anew(&self) -> bool {
         self.settings.start == Start::Auto && self.first.is_none() && self.aim != Aim::Rough && !self.aim.is_passing()
@@ -241,8 +223,12 @@ impl Running {
     /// Begins anew, from a dense model in rounds that cost nothing for a kernel.
     fn begin_anew(&mut self, work: &Workspace) -> Result<()> {
         self.first = Some(self.now.clone());
-        self.dense(&work.with_prior(KernelPrior::FLAT))?;
-        self.now.log_evidence += work.prior.log(&self.now.active);
+        let mut dense = start::dense(work, &self.noise)?;
+        let free = work.with_prior(KernelPrior::FLAT);
+        dense.log_evidence -= work.prior.log(&dense.active);
+        self.settling(|settling| settling.settle(&free, &mut dense))?;
+        dense.log_evidence += work.prior.log(&dense.active);
+        self.now = dense;
         self.look_anew();
         self.stage = Stage::Free;
         Ok(())
@@ -320,7 +306,7 @@ impl<'p> Run<'p> for Running {
     fn step(&mut self, work: &Workspace<'p>) -> Result<Option<Status>> {
         match self.stage {
             Stage::Start => {
-                self.dense(work)?;
+                self.now = start::dense(work, &self.noise)?;
                 self.stage = Stage::Settle;
             }
             Stage::Settle => {
@@ -334,7 +320,9 @@ impl<'p> Run<'p> for Running {
                 let more = self.round(&free);
                 self.now.log_evidence += work.prior.log(&self.now.active);
                 if !more? {
-                    if work.curvature_moves() && self.may_begin_anew() {
+                    // Of many rows each mode takes long.
+                    let many = work.problem.n_rows() * work.problem.design.n_columns() >= MANY_ENTRIES;
+                    if work.curvature_moves() && !many && self.may_begin_anew() {
                         self.begin_anew(work)?;
                     } else {
                         self.take_better_start();

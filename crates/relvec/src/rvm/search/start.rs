@@ -5,55 +5,57 @@ use rand::seq::index;
 
 use crate::error::{Error, Result};
 use crate::rvm::gain::Noise;
-use crate::rvm::problem::{DENSE, Problem};
-use crate::rvm::solution::{At, Solution, typical};
+use crate::rvm::problem::DENSE;
+use crate::rvm::solution::{At, Solution};
 use crate::rvm::workspace::Workspace;
 
-/// The noise precision at first, over the variance of the targets: a dense model of little noise loses columns as it settles,
-/// one of much noise has lost what they tell.
-const FIRST_NOISE: f64 = 100.0;
 /// Powers of 10 that the shared precision may have over 1 / N, and columns that the best is sought with at most: differences of
 /// kernels that agree to three digits need weights a thousand times as large.
 const FACTORS: std::ops::RangeInclusive<i32> = -8..=2;
 const FEW: usize = 100;
+/// Weights of all outputs at most where the curvature moves: each mode is sought anew.
+const MOST_WEIGHTS: usize = 500;
+/// There the largest precision of so much of the highest rise: where classes are separable the evidence is flat towards small ones,
+/// and no curvature is left to tell columns apart.
+const ENOUGH: f64 = 0.95;
 /// Columns of larger |cosine| are one.
 const SAME_COSINE: f64 = 1.0 - 1e-10;
 
-/// The dense model on a form of constant curvature, under the shared precision of highest evidence at that noise; of columns that
-/// are each other's copies it has one.
-pub(super) fn dense(form: &Workspace, noise: &[Noise]) -> Result<Solution> {
-    let problem = form.problem;
-    let columns = without_copies(form, affordable(problem));
-    let first = |noise: &Noise| match *noise {
-        Noise::Fixed(beta) => beta,
-        Noise::Learnt { cap, .. } => FIRST_NOISE.min(cap),
+/// The dense model under the shared precision (and noise) of highest evidence; of columns that are each other's copies it has one.
+pub(super) fn dense(work: &Workspace, noise: &[Noise]) -> Result<Solution> {
+    let problem = work.problem;
+    let columns = match work.curvature_moves() {
+        true => thinned(affordable(work), MOST_WEIGHTS / problem.table.outputs.max(1)),
+        false => without_copies(work, affordable(work)),
     };
-    let beta: Vec<f64> = noise.iter().map(first).collect();
-    let unit = typical(&beta);
     let at = |columns: &[usize], factor: f64| {
-        let alpha = problem.first_precisions(columns, factor / problem.table.count);
-        let a: Vec<f64> = alpha.iter().map(|alpha| alpha / unit).collect();
-        form.solve(columns, &a, noise, At::Precision(&beta), None)
+        let a = problem.first_precisions(columns, factor / problem.table.count);
+        work.solve(columns, &a, noise, At::Best, None)
     };
     // Of fewer columns each weight is larger.
-    let some: Vec<usize> = columns.iter().copied().step_by(columns.len().div_ceil(FEW).max(1)).collect();
+    let some = thinned(columns.clone(), FEW);
     let fewer = some.len() as f64 / columns.len().max(1) as f64;
-    let mut best = (f64::NEG_INFINITY, 1.0);
-    for power in FACTORS {
-        let factor = 10f64.powi(power);
+    let mut tried = vec![];
+    for factor in FACTORS.rev().map(|power| 10f64.powi(power)) {
         match at(&some, fewer * factor) {
-            Ok(model) if model.log_evidence > best.0 => best = (model.log_evidence, factor),
-            Ok(_) | Err(Error::Singular { .. }) => {}
+            Ok(model) => tried.push((factor, work.log_evidence(&model))),
+            Err(Error::Singular { .. }) => {}
             Err(error) => return Err(error),
         }
     }
-    at(&columns, best.1)
+    let highest = tried.iter().map(|(_, value)| *value).fold(f64::NEG_INFINITY, f64::max);
+    let least = match work.curvature_moves() {
+        true => highest - (1.0 - ENOUGH) * (highest - tried.first().map_or(highest, |(_, value)| *value)),
+        false => highest,
+    };
+    at(&columns, tried.iter().find(|(_, value)| *value >= least).map_or(1.0, |(factor, _)| *factor))
 }
 
 /// All columns, or as many at random as there is memory for.
-fn affordable(problem: &Problem) -> Vec<usize> {
+fn affordable(work: &Workspace) -> Vec<usize> {
+    let problem = work.problem;
     let columns = problem.usable();
-    let most = ((problem.room() / (8 * DENSE)) as f64).sqrt() as usize;
+    let most = ((problem.room() / (8 * DENSE)) as f64).sqrt() as usize / problem.table.outputs.max(1);
     if columns.len() <= most {
         return columns;
     }
@@ -63,9 +65,15 @@ fn affordable(problem: &Problem) -> Vec<usize> {
     sample.into_iter().map(|k| columns[k]).collect()
 }
 
+/// Every so many of the columns, no more than `most`.
+fn thinned(columns: Vec<usize>, most: usize) -> Vec<usize> {
+    let every = columns.len().div_ceil(most.max(1)).max(1);
+    columns.into_iter().step_by(every).collect()
+}
+
 /// The columns that are not, up to their scale, an earlier one.
-fn without_copies(form: &Workspace, columns: Vec<usize>) -> Vec<usize> {
-    let gram = form.form().dense(&columns);
+fn without_copies(work: &Workspace, columns: Vec<usize>) -> Vec<usize> {
+    let gram = work.form().dense(&columns);
     let mut kept: Vec<usize> = vec![];
     for i in 0..columns.len() {
         let same = |k: &usize| gram[[i, *k]].abs() >= SAME_COSINE * (gram[[i, i]] * gram[[*k, *k]]).sqrt();
