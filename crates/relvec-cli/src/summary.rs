@@ -240,7 +240,8 @@ impl<'a> Summary<'a> {
         }
         if let Some(ProcessSummary { searched, residual, .. }) = &self.process {
             let left = significant(*residual, 3);
-            line("process prior", format!("{searched} of them by the search; {left} of the noise variance is left of it"));
+            let by = if *searched == self.n_vectors { String::new() } else { format!("{searched} of them by the search; ") };
+            line("process prior", format!("{by}{left} of the noise variance is left of it"));
         }
         if let Some(ClassWeights { present, all }) = self.class_weights {
             line("weights of classes", format!("{present} of {all}"));

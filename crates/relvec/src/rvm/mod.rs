@@ -656,6 +656,9 @@ impl Rvm {
         if self.regresses_labels(table)? {
             return self.fit_labels(table, watch);
         }
+        if self.fits_many(table)? {
+            return self.fit_many(table, watch);
+        }
         memory::keep_freed();
         let known = sums.is_some() || from.is_some();
         let sample = self.rows_in_time(table, watch.left().filter(|_| !known))?;

@@ -5,7 +5,7 @@
 
 use ndarray::{Array2, ArrayView1, Axis};
 
-use super::dense::{self, Hyper};
+use super::dense::{self, Evidence, Hyper};
 use super::frame::Frame;
 use super::rows::DistinctRows;
 use crate::error::{Error, Result};
@@ -43,6 +43,10 @@ const ALONE_GAMMA: f64 = 1e-3;
 const ALONE_NOISE: f64 = 0.5;
 /// Prior variance of the constant, of targets of unit variance.
 const CONSTANT: f64 = 1.0;
+/// Calls of the evidence with further rows, from what some rows have led to; a feature of no use to these has no gamma below the
+/// second number there, since there is no gradient left where it is switched off.
+const MORE_EVALUATIONS: usize = 12;
+const LEAST_GAMMA: f64 = 1e-4;
 /// From so many rows on the priors are wide. Of fewer, wide priors find structure in pure noise.
 const WIDE_FROM: f64 = 60.0;
 /// Log prior odds of one width against one for each of D features: MARGIN + MARGIN_PER_FEATURE D nats, where priors are wide.
@@ -109,6 +113,8 @@ pub(crate) struct Learnt {
 pub(in crate::rvm) struct Lesson<'a> {
     /// Inputs in the user's units, targets of unit variance about 0.
     pub rows: &'a DistinctRows,
+    /// Further rows in blocks of about as many, each a process of its own of the same kernel, amplitude and noise, (M69).
+    pub more: &'a [DistinctRows],
     /// Log of the noise variance, if it is known.
     pub known_noise: Option<f64>,
     /// Whether there is a constant.
@@ -148,12 +154,14 @@ impl Lesson<'_> {
         if features > 1 && rule != Some(GammaRule::EvidenceOne) {
             peaks.push(self.climb(&rows, kernel, frame, &priors, true)?);
         }
-        let evaluations = peaks.iter().map(|peak| peak.evaluations).sum();
+        let before: usize = peaks.iter().map(|peak| peak.evaluations).sum();
         let last = peaks.pop().expect("there is one climb at least");
         let best = match peaks.pop() {
             Some(one) if last.log_posterior <= one.log_posterior + priors.margin => one,
             _ => last,
         };
+        let best = Peak { evaluations: before, ..best };
+        let best = if self.more.is_empty() { best } else { self.go_on(rows.clone(), kernel, frame, &priors, best)? };
         let gain = if features == 0 && rule.is_some() { f64::NEG_INFINITY } else { best.log_posterior - constant };
         Ok(Learnt {
             for_search: frame.outside(&floored(&best.kernel, frame))?,
@@ -164,16 +172,31 @@ impl Lesson<'_> {
             gain,
             has_structure: gain >= STRUCTURE,
             per_feature: best.per_feature,
-            evaluations,
+            evaluations: best.evaluations,
         })
+    }
+
+    /// From where `rows` have led, up the gradient of the log posterior of all blocks, whose evidences are added (a composite
+    /// likelihood, Varin, Reid & Firth 2011): widths are then those of as many rows at a time that grows with their number, not with
+    /// its cube. Evidence and posterior stay those of `rows`.
+    fn go_on(&self, rows: DistinctRows, kernel: &Kernel, frame: &Frame, priors: &Priors, from: Peak) -> Result<Peak> {
+        let mut blocks = vec![rows];
+        blocks.extend(self.more.iter().map(|rows| rows.with_inputs(frame.inside(rows.x.view()))));
+        let hill = Hill::new(self, &blocks, kernel, frame, priors, from.per_feature);
+        let hill = Hill { evaluations: MORE_EVALUATIONS, ..hill };
+        let mut start = from.x.clone();
+        start[1..=hill.gammas].iter_mut().for_each(|log| *log = log.max(LEAST_GAMMA.ln()));
+        let Some(found) = hill.ascend(&start)? else { return Ok(from) };
+        let evaluations = from.evaluations + blocks.len() * found.evaluations;
+        Ok(Peak { log_evidence: from.log_evidence, log_posterior: from.log_posterior, evaluations, ..found })
     }
 
     /// Up the gradient from the one start, and from where a leap leads while that is higher.
     fn climb(&self, rows: &DistinctRows, kernel: &Kernel, frame: &Frame, priors: &Priors, per_feature: bool) -> Result<Peak> {
-        let hill = Hill::new(self, rows, kernel, frame, priors, per_feature);
+        let hill = Hill::new(self, std::slice::from_ref(rows), kernel, frame, priors, per_feature);
         let mut best = hill.ascend(&hill.start.clone())?.ok_or(Error::Singular { columns: rows.len(), jitter: 0.0 })?;
         let few = rows.pick(&Landmarks::any(rows.len(), LEAP_ROWS, LEAP_SEED));
-        let small = Hill { rows: &few, ..hill.clone() };
+        let small = Hill { rows: std::slice::from_ref(&few), ..hill.clone() };
         // From all features at once the gradient may lead to where nothing is left but noise; one of them may lead away.
         if per_feature
             && best.log_posterior < dense::constant_evidence(rows) + STRUCTURE
@@ -201,8 +224,8 @@ impl Lesson<'_> {
 #[derive(Clone)]
 struct Hill<'a> {
     lesson: &'a Lesson<'a>,
-    /// In the units of the frame.
-    rows: &'a DistinctRows,
+    /// Blocks, of which the evidences are added; in the units of the frame.
+    rows: &'a [DistinctRows],
     kernel: Kernel,
     start: Vec<f64>,
     bounds: Vec<(f64, f64)>,
@@ -211,12 +234,14 @@ struct Hill<'a> {
     gammas: usize,
     parameters: usize,
     per_feature: bool,
+    /// Calls of the evidence, at most.
+    evaluations: usize,
 }
 
 impl<'a> Hill<'a> {
     fn new(
         lesson: &'a Lesson<'a>,
-        rows: &'a DistinctRows,
+        rows: &'a [DistinctRows],
         kernel: &Kernel,
         frame: &Frame,
         priors: &Priors,
@@ -228,7 +253,7 @@ impl<'a> Hill<'a> {
         let own: Vec<f64> = if learns { kernel.parameters().iter().map(|(_, v)| v.ln()).collect() } else { vec![] };
         let gammas = kernel.gamma().map_or(0, |gamma| gamma.parameters().len()).min(own.len());
         // The amplitude is that of a kernel that is 1 where rows are equal.
-        let size = mean_diagonal(&kernel, &rows.x).max(f64::MIN_POSITIVE).ln();
+        let size = mean_diagonal(&kernel, &rows[0].x).max(f64::MIN_POSITIVE).ln();
         let mut start = vec![-size];
         let mut bounds = vec![(AMPLITUDE.0 - size, AMPLITUDE.1 - size)];
         let mut all_priors = vec![priors.amplitude.map(|(mean, sd)| (mean - size, sd))];
@@ -243,7 +268,8 @@ impl<'a> Hill<'a> {
             bounds.push(NOISE);
             all_priors.push(Some(priors.noise));
         }
-        Hill { lesson, rows, kernel, start, bounds, priors: all_priors, gammas, parameters: own.len(), per_feature }
+        let evaluations = if per_feature { EVALUATIONS_PER_FEATURE } else { EVALUATIONS };
+        Hill { lesson, rows, kernel, start, bounds, priors: all_priors, gammas, parameters: own.len(), per_feature, evaluations }
     }
 
     /// No feature of any use, and noise of half of the targets' variance: where one feature shows what it does alone.
@@ -272,10 +298,24 @@ impl<'a> Hill<'a> {
         x.iter().zip(&self.priors).filter_map(|(x, prior)| prior.map(|prior| log_normal(*x, prior).0)).sum()
     }
 
+    /// The sum over the blocks.
+    fn evidence(&self, kernel: &Kernel, hyper: Hyper) -> Result<Option<Evidence>> {
+        let mut sum: Option<Evidence> = None;
+        for rows in self.rows {
+            let own = dense::evidence(rows, kernel, hyper, self.constant(), self.parameters > 0)?;
+            let Some(own) = own else { return Ok(None) };
+            sum = Some(match sum {
+                None => own,
+                Some(sum) => sum.plus(&own),
+            });
+        }
+        Ok(sum)
+    }
+
     fn ascend(&self, start: &[f64]) -> Result<Option<Peak>> {
         let limits = Limits {
-            evaluations: if self.per_feature { EVALUATIONS_PER_FEATURE } else { EVALUATIONS },
-            tolerance: TOLERANCE * self.rows.count * self.rows.t.ncols() as f64,
+            evaluations: self.evaluations,
+            tolerance: TOLERANCE * self.rows.iter().map(|rows| rows.count * rows.t.ncols() as f64).sum::<f64>(),
             patience: 2,
             step: STEP,
         };
@@ -291,9 +331,7 @@ impl<'a> Hill<'a> {
             }
             evaluations += 1;
             let (kernel, hyper) = self.at(x);
-            let Some(evidence) = dense::evidence(self.rows, &kernel, hyper, self.constant(), self.parameters > 0)? else {
-                return Ok(None);
-            };
+            let Some(evidence) = self.evidence(&kernel, hyper)? else { return Ok(None) };
             let mut slope = vec![evidence.by_amplitude];
             slope.extend(evidence.by_parameters);
             slope.extend(self.lesson.known_noise.is_none().then_some(evidence.by_noise));
@@ -316,7 +354,7 @@ impl<'a> Hill<'a> {
     fn leap(&self, x: &[f64]) -> Result<Option<Vec<f64>>> {
         let value = |x: &[f64]| -> Result<f64> {
             let (kernel, hyper) = self.at(x);
-            let value = dense::log_evidence(self.rows, &kernel, hyper, self.constant())?;
+            let value = dense::log_evidence(&self.rows[0], &kernel, hyper, self.constant())?;
             Ok(value.map_or(f64::NEG_INFINITY, |value| value + self.log_prior(x)))
         };
         let mut best = (value(x)? + LEAST_GAIN, None);
