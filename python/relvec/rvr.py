@@ -128,11 +128,13 @@ default="kmedoids"
         The prior of the weights. ``"ard"``: a precision for each, as in [1]_; few kernels stay. ``"process"``: the
         covariance of a Gaussian process with the kernel [5]_, on the relevance vectors and further rows that complete
         them; the variance of predictions grows away from the data to that of the process. For
-        ``likelihood="gaussian"`` and a kernel of relvec other than ``"sigmoid"``. ``"auto"``: the process up to 3,000
-        rows, wherever there is one.
-    residual : float, default=0.3
+        ``likelihood="gaussian"`` and a kernel of relvec other than ``"sigmoid"``. ``"auto"``: the process wherever
+        there is one; above 3,000 rows unless `inference`, `sparsity` or `refresh` ask for a search, which there is
+        none of then: centres are rows drawn at random, 1,500 at most unless `dictionary` is a number.
+    residual : float or None, default=None
         Under a process prior rows become centres until the variance of the process that the centres leave out is, in
-        the mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres.
+        the mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres than 0.3.
+        None: 0.3, and 0.01 above 3,000 rows.
     variance : {"auto", "posterior", "healed"}, default="auto"
         The variance of predictions. Under a process prior there is one, that of the process; else ``"auto"`` is
         ``"healed"`` for Gaussian noise and a kernel of relvec, and ``"posterior"`` elsewhere. Away from all relevance
@@ -308,7 +310,7 @@ default="kmedoids"
         warm_start: bool = False,
         calibrate: bool = False,
         weight_prior: str = "auto",
-        residual: float = 0.3,
+        residual: float | None = None,
         variance: str = "auto",
         keep_rows: int | None = None,
         keep_statistics: bool = False,
