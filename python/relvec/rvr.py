@@ -30,8 +30,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 
     The prediction is an expansion in kernels at some training rows, the centres. The kernel, the centres
     and the noise are learnt by maximising the evidence (marginal likelihood) [1]_ [2]_: no setting is needed,
-    and there is no C and no epsilon to cross-validate. Up to 3,000 rows the weights have the prior of a Gaussian
-    process [5]_. Above, and with ``weight_prior="ard"``, each has a precision of its own, and few kernels stay.
+    and there is no C and no epsilon to cross-validate. The weights have the prior of a Gaussian
+    process [5]_. With ``weight_prior="ard"`` each has a precision of its own, and few kernels stay.
     `relvec.presets.tipping2001` has the settings of [1]_.
 
     Parameters
@@ -48,8 +48,9 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
         ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
         other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
-        most 1,000 rows, and beyond 3,000 rows by the gradient of the evidence on more: one width for all features in
-        units of their spread, or one for each where that is worth its parameters.
+        most 1,000 rows: one width for all features in units of their spread, or one for each where that is worth its
+        parameters. Beyond 3,000 rows there is one for each, from five such processes, or, with
+        ``weight_prior="ard"``, by the gradient of the evidence on more rows.
         ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
         the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
         Kernels without a scale, precomputed ones and callables take none.

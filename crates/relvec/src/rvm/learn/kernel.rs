@@ -182,9 +182,15 @@ impl Lesson<'_> {
     fn go_on(&self, rows: DistinctRows, kernel: &Kernel, frame: &Frame, priors: &Priors, from: Peak) -> Result<Peak> {
         let mut blocks = vec![rows];
         blocks.extend(self.more.iter().map(|rows| rows.with_inputs(frame.inside(rows.x.view()))));
-        let hill = Hill::new(self, &blocks, kernel, frame, priors, from.per_feature);
+        // So many rows tell one width for each feature, even where some rows do not.
+        let asked = kernel.learnt_rule().is_some_and(|rule| rule != GammaRule::EvidenceOne);
+        let per_feature = from.per_feature || asked && frame.live.len() > 1;
+        let hill = Hill::new(self, &blocks, kernel, frame, priors, per_feature);
         let hill = Hill { evaluations: MORE_EVALUATIONS, ..hill };
         let mut start = from.x.clone();
+        if per_feature && !from.per_feature {
+            start.splice(1..2, vec![from.x[1]; hill.gammas]);
+        }
         start[1..=hill.gammas].iter_mut().for_each(|log| *log = log.max(LEAST_GAMMA.ln()));
         let Some(found) = hill.ascend(&start)? else { return Ok(from) };
         let evaluations = from.evaluations + blocks.len() * found.evaluations;
