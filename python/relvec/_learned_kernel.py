@@ -95,8 +95,9 @@ def learn_kernel(
 ) -> LearnedKernel:
     """Learn a kernel from rows by a dense Gaussian process, without fitting a model.
 
-    It is the kernel that `RVR` and `RVC` with ``gamma="evidence"`` learn from up to 3,000 rows: the parameters of the
-    highest posterior density under weak priors, found by gradients. At most 1,000 rows are used.
+    It is the kernel that `RVR` and `RVC` with ``gamma="evidence"`` learn under a process prior: the parameters of the
+    highest posterior density under weak priors, found by gradients. At most 1,000 rows are used, and of more than
+    3,000 rows of a regression five times as many.
 
     Parameters
     ----------

@@ -395,7 +395,7 @@ def settings(
     if not given:
         own["centres"] = rule
     own["weight_prior"] = one_of("weight_prior", estimator.weight_prior, WEIGHT_PRIORS)
-    own["residual"] = positive("residual", estimator.residual)
+    own["residual"] = None if estimator.residual is None else positive("residual", estimator.residual)
     if hasattr(estimator, "calibrate"):
         own["calibrate"] = bool(estimator.calibrate)
         variance = one_of("variance", estimator.variance, ["auto", *VARIANCES])

@@ -21,8 +21,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 
     The prediction is an expansion in kernels at some training rows, the centres. The kernel, the centres
     and the noise are learnt by maximising the evidence (marginal likelihood) [1]_ [2]_: no setting is needed,
-    and there is no C and no epsilon to cross-validate. Up to 3,000 rows the weights have the prior of a Gaussian
-    process [5]_. Above, and with ``weight_prior="ard"``, each has a precision of its own, and few kernels stay.
+    and there is no C and no epsilon to cross-validate. The weights have the prior of a Gaussian
+    process [5]_. With ``weight_prior="ard"`` each has a precision of its own, and few kernels stay.
     `relvec.presets.tipping2001` has the settings of [1]_.
 
     Parameters
@@ -39,8 +39,9 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
         ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
         other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
-        most 1,000 rows, and beyond 3,000 rows by the gradient of the evidence on more: one width for all features in
-        units of their spread, or one for each where that is worth its parameters.
+        most 1,000 rows: one width for all features in units of their spread, or one for each where that is worth its
+        parameters. Beyond 3,000 rows there is one for each, from five such processes, or, with
+        ``weight_prior="ard"``, by the gradient of the evidence on more rows.
         ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
         the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
         Kernels without a scale, precomputed ones and callables take none.
@@ -119,11 +120,13 @@ default="kmedoids"
         The prior of the weights. ``"ard"``: a precision for each, as in [1]_; few kernels stay. ``"process"``: the
         covariance of a Gaussian process with the kernel [5]_, on the relevance vectors and further rows that complete
         them; the variance of predictions grows away from the data to that of the process. For
-        ``likelihood="gaussian"`` and a kernel of relvec other than ``"sigmoid"``. ``"auto"``: the process up to 3,000
-        rows, wherever there is one.
-    residual : float, default=0.3
+        ``likelihood="gaussian"`` and a kernel of relvec other than ``"sigmoid"``. ``"auto"``: the process wherever
+        there is one; above 3,000 rows unless `inference`, `sparsity` or `refresh` ask for a search, which there is
+        none of then: centres are rows drawn at random, 1,500 at most unless `dictionary` is a number.
+    residual : float or None, default=None
         Under a process prior rows become centres until the variance of the process that the centres leave out is, in
-        the mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres.
+        the mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres than 0.3.
+        None: 0.3, and 0.01 above 3,000 rows.
     variance : {"auto", "posterior", "healed"}, default="auto"
         The variance of predictions. Under a process prior there is one, that of the process; else ``"auto"`` is
         ``"healed"`` for Gaussian noise and a kernel of relvec, and ``"posterior"`` elsewhere. Away from all relevance
@@ -298,7 +301,7 @@ default="kmedoids"
         warm_start: bool = False,
         calibrate: bool = False,
         weight_prior: str = "auto",
-        residual: float = 0.3,
+        residual: float | None = None,
         variance: str = "auto",
         keep_rows: int | None = None,
         keep_statistics: bool = False,

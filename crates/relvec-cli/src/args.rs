@@ -34,7 +34,7 @@ pub(crate) enum Command {
 
 /// Train a machine on a table and save it as a model file
 ///
-/// No setting is needed: the kernel is learned, and up to 3,000 rows the weights have the prior of a Gaussian process.
+/// No setting is needed: the kernel is learned, and the weights have the prior of a Gaussian process (of classes up to 3,000 rows).
 ///
 /// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip), a Parquet file, or an .npy file
 /// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last. All columns but
@@ -129,12 +129,12 @@ pub(crate) struct FitArgs {
     pub calibrate: bool,
     /// The prior of the weights: a precision for each (ard: few kernels), or the covariance of a Gaussian process, whose
     /// variance grows away from the data (process; values with Gaussian noise or classes in one model, and a kernel that is
-    /// a covariance); auto: process up to 3000 rows where there is one, else ard [default: auto]
+    /// a covariance); auto: process where there is one, beyond 3000 rows of values alone, else ard [default: auto]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(WeightPrior::NAMES))]
     pub weight_prior: Option<String>,
     /// Under a process prior: rows become centres until the variance of the process that they do not span is, in the mean
     /// over the rows, at most this share of the noise variance; of classes, until the probabilities are within so many
-    /// nats of those of all rows. Less takes more centres [default: 0.3; for classes 0.005]
+    /// nats of those of all rows. Less takes more centres [default: 0.3, beyond 3000 rows 0.01; for classes 0.005]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub residual: Option<f64>,
     /// The variance of predictions: of the posterior, or healed, which does not shrink away from the data (values with

@@ -94,8 +94,8 @@ pub use self::variational::Variational;
 
 /// A relevance vector machine to be trained.
 ///
-/// The defaults learn the kernel. Regression with Gaussian noise on at most 3,000 rows has the prior of a Gaussian process;
-/// elsewhere each weight has a precision of its own. [`Rvm::tipping2001`] has the settings of the papers.
+/// The defaults learn the kernel. Regression with Gaussian noise has the prior of a Gaussian process, as have classes on at most
+/// 3,000 rows; elsewhere each weight has a precision of its own. [`Rvm::tipping2001`] has the settings of the papers.
 ///
 /// ```
 /// use ndarray::{Array1, Array2};
@@ -154,8 +154,8 @@ pub struct Rvm {
     pub calibrate: bool,
     /// The prior of the weights, (M4), (M70), or of classes (M80).
     pub weight_prior: WeightPrior,
-    /// Under a process prior: rows become centres until what they leave is at most this, > 0; `None`: 0.3 in regression, 0.005 for
-    /// classes. In regression it is the mean of the prior's residual variance at the rows over the noise variance, (M71): of 0.3
+    /// Under a process prior: rows become centres until what they leave is at most this, > 0; `None`: 0.3 in regression (above 3,000
+    /// rows 0.01), 0.005 for classes. In regression it is the mean of the prior's residual variance at the rows over the noise variance, (M71): of 0.3
     /// predictions lose 0.02 nats to those of a process on all rows; 0.1 takes a third more centres for half of that. For classes
     /// it is the mean divergence of the probabilities from those of all rows in nats, (M85).
     pub residual: Option<f64>,
@@ -657,6 +657,9 @@ impl Rvm {
     ) -> Result<(Model, Report)> {
         if self.regresses_labels(table)? {
             return self.fit_labels(table, watch);
+        }
+        if self.fits_many(table)? {
+            return self.fit_many(table, watch);
         }
         memory::keep_freed();
         let known = sums.is_some() || from.is_some();

@@ -117,7 +117,7 @@ pub(super) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<Settled
     let begin = Instant::now();
     let processes = choice::by_process(rvm, table)?;
     if let Some(Choice { mut learnt, search }) = processes.clone()
-        && table.rows.nrows() <= choice::MOST_ROWS
+        && (table.rows.nrows() <= choice::MOST_ROWS || rvm.has_process(table)?)
     {
         let learnt = learnt.swap_remove(search.chosen);
         return Ok(Settled { kernel: learnt.for_search.clone(), search: Some(search), learnt: Some(learnt) });

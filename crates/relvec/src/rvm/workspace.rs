@@ -35,6 +35,7 @@ impl<'p> Workspace<'p> {
     }
 
     /// The quadratic form at a solution in place of the likelihood.
+    #[cfg(test)]
     pub fn held(&self, quadratic: Rc<Quadratic<'p>>) -> Workspace<'p> {
         Workspace { problem: self.problem, prior: self.prior, quadratic: Some(quadratic) }
     }

@@ -1,6 +1,7 @@
 //! The process prior of the weights, against direct expressions of N by N matrices.
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
+use rand::{RngExt, SeedableRng};
 use relvec::*;
 
 use crate::support::close;
@@ -620,4 +621,92 @@ fn rows_left_out_are_those_of_the_process_of_the_others() {
             close("density", &[found.log_density[i]], &[log], 1e-6);
         }
     }
+}
+
+/// Mean negative log density of new rows.
+fn nlpd(model: &Model, x: &Array2<f64>, t: &Array1<f64>) -> f64 {
+    let found = model.predict(x.view()).unwrap();
+    let variances = found.variance();
+    let of_row = |n: usize| {
+        let variance = variances[n];
+        0.5 * ((2.0 * std::f64::consts::PI * variance).ln() + (t[n] - found.mean[n]).powi(2) / variance)
+    };
+    (0..t.len()).map(of_row).sum::<f64>() / t.len() as f64
+}
+
+/// Rows above and below the limit of what is learnt with a search predict alike.
+#[test]
+fn large_tables_predict_like_smaller_ones() {
+    let (all, few) = (inputs(3400, 3), 2999);
+    let t = targets(&all, 0.2);
+    let fit_to = |n: usize| fit(&Rvm::default(), &all.slice(s![..n, ..]).to_owned(), &t.slice(s![..n]).to_owned());
+    let (new, new_t) = (all.slice(s![3001.., ..]).to_owned(), t.slice(s![3001..]).to_owned());
+    let ((small, small_report), (large, large_report)) = (fit_to(few), fit_to(3001));
+    let (small_nlpd, large_nlpd) = (nlpd(&small, &new, &new_t), nlpd(&large, &new, &new_t));
+    assert!((small_nlpd - large_nlpd).abs() < 0.05, "{small_nlpd} {large_nlpd}");
+    assert!(small_nlpd < 0.1, "{small_nlpd}");
+    assert!(prior(&large).residual <= 0.01 && large_report.process.as_ref().unwrap().reached, "{large_report:?}");
+    assert!(small_report.process.unwrap().searched > 0 && large_report.process.unwrap().searched == 0);
+    assert_eq!(prior(&large).searched, large.relevance);
+    // The kernel is learnt from more rows than one process has.
+    let learnt = &large_report.kernel_search.unwrap().tried[0];
+    assert!(learnt.process.is_some() && large.log_evidence.unwrap().is_finite(), "{learnt:?}");
+}
+
+#[test]
+fn large_tables_do_not_depend_on_threads_or_units() {
+    let x = inputs(3100, 2);
+    let t = targets(&x, 0.1);
+    let rvm = Rvm { dictionary: 60.into(), threads: Some(1), ..Rvm::default() };
+    let (model, _) = fit(&rvm, &x, &t);
+    assert!(model.relevance.len() <= 60 && !model.relevance.is_empty(), "{}", model.relevance.len());
+    let (other, _) = fit(&Rvm { threads: Some(3), ..rvm.clone() }, &x, &t);
+    assert_eq!(model.expansion, other.expansion);
+    assert_eq!(model.posterior, other.posterior);
+    assert_eq!(model.process, other.process);
+    // A feature in other units.
+    let mut scaled = x.clone();
+    scaled.column_mut(1).mapv_inplace(|v| 1e6 * v);
+    let (other, _) = fit(&rvm, &scaled, &t);
+    let (expected, found) = (model.predict(x.view()).unwrap(), other.predict(scaled.view()).unwrap());
+    assert!(expected.mean.iter().zip(&found.mean).all(|(a, b)| (a - b).abs() < 1e-6), "means");
+}
+
+#[test]
+fn large_tables_of_noise_are_a_constant_and_settings_of_the_search_keep_it() {
+    let x = inputs(3200, 2);
+    let mut random = rand_pcg::Pcg64::seed_from_u64(3);
+    let t: Array1<f64> = (0..3200).map(|_| random.random_range(0.0..3.0)).collect();
+    let (model, _) = fit(&Rvm::default(), &x, &t);
+    let mean = t.mean().unwrap();
+    assert!(model.predict(x.view()).unwrap().mean.iter().all(|m| (m - mean).abs() < 0.15), "{:?}", model.relevance.len());
+    for rvm in [
+        Rvm { inference: MacKay::default().into(), ..Rvm::default() },
+        Rvm { sparsity: 2.0.into(), ..Rvm::default() },
+        Rvm { weight_prior: WeightPrior::Ard, ..Rvm::default() },
+    ] {
+        let (model, _) = fit(&Rvm { kernel: rbf(1.0), dictionary: 20.into(), ..rvm }, &x, &targets(&x, 0.1));
+        assert!(model.process.is_none() && !model.relevance.is_empty());
+    }
+}
+
+#[test]
+fn large_tables_have_given_landmarks_several_outputs_and_limits() {
+    let x = inputs(3100, 2);
+    let one = targets(&x, 0.1);
+    let t = Array2::from_shape_fn((3100, 2), |(n, k)| if k == 0 { one[n] } else { -2.0 * one[n] + x[[n, 0]] });
+    let given = Landmarks::Given(Centres(inputs(60, 2)));
+    let rvm = Rvm { kernel: rbf(1.0), landmarks: given, residual: Some(1e-9), ..Rvm::default() };
+    let (model, report) = rvm.fit(x.view(), &Targets::outputs(t.view()), &mut silent).unwrap();
+    assert_eq!(model.relevance, (0..60).collect::<Vec<_>>());
+    assert!(!report.process.unwrap().reached);
+    for (k, found) in model.predict_outputs(x.view()).unwrap().iter().enumerate() {
+        let left = (&found.mean - &t.column(k)).mapv(|d| d * d).mean().unwrap();
+        assert!(left < 0.05 * t.column(k).var(0.0), "output {k}: {left}");
+    }
+    // With no time the weights are those of a sample.
+    let hurried = Rvm { kernel: rbf(0.5), time_limit: Some(1e-9), ..Rvm::default() };
+    let (model, report) = fit(&hurried, &x, &one);
+    assert_eq!(model.status, Status::TimeLimit);
+    assert!(report.repairs.left_out_rows > 1000 && model.predict(x.view()).unwrap().mean.iter().all(|m| m.is_finite()));
 }

@@ -22,6 +22,9 @@ use crate::rvm::table::Table;
 
 /// Rows that a dense process is learnt from, at most: time grows with their cube.
 pub(super) const ROWS: usize = 1000;
+/// Blocks of as many rows that tables of more than [`MOST_ROWS`] have the process prior's kernel from, the first included: on five the
+/// widths of robot arms and protein structures have no feature left out that one misses, at twice the time of one.
+const BLOCKS: usize = 5;
 /// Where memory is short, rows are halved while they are more than this; matrices of them that there are at a time.
 const LEAST_ROWS: usize = 100;
 const MATRICES: u64 = 4;
@@ -66,7 +69,9 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choi
     let t = surrogate.t.select(Axis(0), &places);
     let rows = DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&surrogate.factors)).without_copies();
     let moments = Moments::new(table.rows.view(), &weights);
-    let lesson = Lesson { rows: &rows, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &table.interrupt };
+    let more = if labels.is_none() && rvm.has_process(table)? { further(table, &surrogate, &places, rvm.seed) } else { vec![] };
+    let lesson =
+        Lesson { rows: &rows, more: &more, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &table.interrupt };
     let (mut tried, mut all_learnt): (Vec<KernelTrial>, Vec<Learnt>) = (vec![], vec![]);
     for kernel in rvm.to_try() {
         let own = if kernel.learnt_rule().is_some() { kernel.clone() } else { kernel.resolve(&table.data_scale())? };
@@ -90,6 +95,26 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choi
     let seconds = begin.elapsed().as_secs_f64();
     let search = KernelSearch { tried, chosen, rows: places.len(), landmarks: rows.len(), trial_rows: 0, seconds };
     Ok(Some(Choice { learnt: all_learnt, search }))
+}
+
+/// Blocks of the rows of a large table beside those at `places`, of as many each: rows drawn at random are dealt out in turn, so that
+/// every block has its share of every neighbourhood.
+fn further(table: &Table, surrogate: &Surrogate, places: &[usize], seed: u64) -> Vec<DistinctRows> {
+    let n = table.rows.nrows();
+    if n <= MOST_ROWS {
+        return vec![];
+    }
+    let others: Vec<usize> = (0..n).filter(|row| places.binary_search(row).is_err()).collect();
+    let blocks = (BLOCKS - 1).min(others.len() / places.len());
+    let drawn = Landmarks::any(others.len(), blocks * places.len(), seed.wrapping_add(1));
+    let weights = table.sample_weights();
+    let block = |k: usize| {
+        let own: Vec<usize> = drawn.iter().skip(k).step_by(blocks).map(|other| others[*other]).collect();
+        let of = |v: &[f64]| -> Vec<f64> { own.iter().map(|n| v[*n]).collect() };
+        let (x, t) = (table.rows.select(Axis(0), &own), surrogate.t.select(Axis(0), &own));
+        DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&surrogate.factors)).without_copies()
+    };
+    (0..blocks).map(block).collect()
 }
 
 /// Rows that a process is learnt from: `most`, or as many as memory allows.

@@ -38,6 +38,18 @@ pub(in crate::rvm) struct Evidence {
     pub by_parameters: Vec<f64>,
 }
 
+impl Evidence {
+    /// That of these rows and of others, whose function is independent.
+    pub fn plus(self, other: &Evidence) -> Evidence {
+        Evidence {
+            value: self.value + other.value,
+            by_amplitude: self.by_amplitude + other.by_amplitude,
+            by_noise: self.by_noise + other.by_noise,
+            by_parameters: self.by_parameters.iter().zip(&other.by_parameters).map(|(a, b)| a + b).collect(),
+        }
+    }
+}
+
 /// The log evidence and what its gradient is made of.
 struct Solved {
     value: f64,

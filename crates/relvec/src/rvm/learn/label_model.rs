@@ -230,37 +230,52 @@ impl Found {
         if let Some(bad) = weights.iter().chain(&intercept).chain([&ratio, &log_probability]).find(|v| !v.is_finite()) {
             return Err(Error::Overflow { what: format!("a number of the trained classifier ({bad})") });
         }
+        let expansion = Expansion { basis: FittedBasis::Kernel { kernel: kernel.clone(), centres }, weights, intercept };
         Ok(Model {
-            machine: "rvm".into(),
-            likelihood: Some(table.rvm.likelihood.clone()),
-            inference: Some(table.rvm.inference.name().into()),
-            features: vec![],
-            target: None,
-            targets: vec![],
-            classes: vec![],
-            class_frequencies: vec![],
-            scaling: None,
-            n_features: table.rows.ncols(),
-            n_rows: table.n_rows,
             relevance,
-            expansion: Expansion { basis: FittedBasis::Kernel { kernel: kernel.clone(), centres }, weights, intercept },
-            alpha: vec![],
-            intercept_alpha: Some(0.0),
-            class_alpha: vec![],
-            feature_relevance: vec![],
-            learned_centres: false,
-            interpolates: false,
-            posterior: None,
+            expansion,
             log_evidence: Some(log_probability),
             status,
             iterations,
-            committee: None,
-            margins: None,
-            variance: Variance::Posterior,
-            process: None,
             labels: Some(LabelRegression { ratio, divergence }),
-            kept_rows: None,
-            statistics: None,
+            ..bare(table, kernel)
         })
+    }
+}
+
+/// A model for the rows of a table that has nothing in it yet, of a machine without precisions.
+pub(super) fn bare(table: &Table, kernel: &Kernel) -> Model {
+    let basis = FittedBasis::Kernel { kernel: kernel.clone(), centres: Array2::zeros((0, table.rows.ncols())) };
+    Model {
+        machine: "rvm".into(),
+        likelihood: Some(table.rvm.likelihood.clone()),
+        inference: Some(table.rvm.inference.name().into()),
+        features: vec![],
+        target: None,
+        targets: vec![],
+        classes: vec![],
+        class_frequencies: vec![],
+        scaling: None,
+        n_features: table.rows.ncols(),
+        n_rows: table.n_rows,
+        relevance: vec![],
+        expansion: Expansion { basis, weights: Array2::zeros((0, 1)), intercept: vec![0.0] },
+        alpha: vec![],
+        intercept_alpha: Some(0.0),
+        class_alpha: vec![],
+        feature_relevance: vec![],
+        learned_centres: false,
+        interpolates: false,
+        posterior: None,
+        log_evidence: None,
+        status: Status::Converged,
+        iterations: 0,
+        committee: None,
+        margins: None,
+        variance: Variance::Posterior,
+        process: None,
+        labels: None,
+        kept_rows: None,
+        statistics: None,
     }
 }

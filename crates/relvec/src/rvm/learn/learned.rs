@@ -48,11 +48,12 @@ pub struct LearnedKernel {
 }
 
 impl Rvm {
-    /// Learns the kernel alone, by a dense process on at most 1,000 rows drawn at random; no model is fitted.
+    /// Learns the kernel alone, by a dense process on at most 1,000 rows drawn at random; of more than 3,000 rows of a regression its
+    /// widths are then those of five such processes, on 5,000 rows. No model is fitted.
     ///
     /// `x`: rows, [N, D]; `targets`: `[N]`, or several outputs. Of the parameters those count that describe the kernels, the bias,
     /// the likelihood, the seed, and the limits of time, memory and threads. A gamma that is not to be learned stays as it is.
-    /// A fit to at most 3,000 rows learns the same kernel. Under Student-t noise a fit reweights the rows before it learns; here
+    /// A fit under a process prior learns the same kernel, and one to at most 3,000 rows under any. Under Student-t noise a fit reweights the rows before it learns; here
     /// outliers keep their full weight.
     ///
     /// ```

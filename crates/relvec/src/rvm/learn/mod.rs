@@ -11,6 +11,7 @@ pub(super) mod label_model;
 mod labels;
 pub(super) mod learned;
 mod link;
+mod many;
 mod pivots;
 pub(super) mod process;
 pub(super) mod rows;

@@ -23,7 +23,7 @@ use crate::rvm::gain::Noise;
 use crate::rvm::lbfgs::{self, Limits};
 use crate::rvm::table::Table;
 use crate::rvm::variational::Variational;
-use crate::rvm::{CentreRule, Inference, Rvm};
+use crate::rvm::{CentreRule, Inference, Rvm, Search};
 use crate::targets::ClassPrecisions;
 
 /// What the prior may leave, over the noise: 0.02 nats are lost to a process on all rows; of 0.1, a third of that with a third more
@@ -41,22 +41,24 @@ rules! {
         Ard = "ard",
         /// The covariance of a Gaussian process with the kernel, (M70). In regression with Gaussian noise the variance of
         /// predictions grows away from the data, and the search's relevance vectors are completed by other rows,
-        /// [`Rvm::residual`]. Classes, in one model and up to 3,000 rows, are learnt by regression on their labels, without a
+        /// [`Rvm::residual`]. Above 3,000 rows there is no search: centres are rows drawn at random, 1,500 at most unless the
+        /// dictionary has a size, and settings of the search have no effect. Classes, in one model and up to 3,000 rows, are learnt by regression on their labels, without a
         /// search, (M80).
         Process = "process",
-        /// That of a process up to 3,000 rows, wherever there is one; else `ard`.
+        /// That of a process wherever there is one, of more than 3,000 rows only if nothing is asked of the search (inference,
+        /// sparsity, refresh); else `ard`.
         #[default]
         Auto = "auto",
     }
 }
 
 /// What the prior of a fit is before its centres are known.
-struct Prior {
+pub(super) struct Prior {
     /// Every parameter a number.
-    kernel: Kernel,
-    hyper: Hyper,
+    pub kernel: Kernel,
+    pub hyper: Hyper,
     /// Whether the features tell anything of the targets.
-    structure: bool,
+    pub structure: bool,
 }
 
 /// Where centres may be: the different inputs, and behind them given landmarks.
@@ -68,12 +70,12 @@ pub(super) struct Points {
 }
 
 /// The amplitude over the noise, and the noise, that were found.
-struct Peak {
-    log_ratio: f64,
+pub(super) struct Peak {
+    pub log_ratio: f64,
     /// `[R]`.
-    log_noise: Vec<f64>,
-    log_evidence: f64,
-    evaluations: usize,
+    pub log_noise: Vec<f64>,
+    pub log_evidence: f64,
+    pub evaluations: usize,
 }
 
 impl Rvm {
@@ -171,6 +173,12 @@ impl Rvm {
         Err(Error::Parameter { name: "kernel".into(), found: "linear_spline".into(), expected })
     }
 
+    /// Whether nothing is asked of the search, which large tables do without under a process prior.
+    fn has_no_search_settings(&self) -> bool {
+        let plain = self.inference == Inference::Search(Search::default());
+        plain && self.refresh == 0 && !self.sparsity.is_asked()
+    }
+
     /// Whether the weights of a fit to a table have a process prior.
     ///
     /// # Errors
@@ -190,7 +198,10 @@ impl Rvm {
                 Ok(false)
             }
             WeightPrior::Process => Ok(true),
-            WeightPrior::Auto => Ok(rows > 0 && rows <= choice::MOST_ROWS && !spline && self.without_process().is_none()),
+            WeightPrior::Auto => {
+                let few = rows <= choice::MOST_ROWS || self.has_no_search_settings() && !self.likelihood.is_for_classes();
+                Ok(rows > 0 && few && !spline && self.without_process().is_none())
+            }
         }
     }
 
@@ -229,7 +240,8 @@ impl Rvm {
         };
         let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
         let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
-        let found = Found { table, prior: &prior, points: &points, pivots: &pivots, peak: &peak, weights, residual };
+        let origin = pivots.centres().iter().map(|point| table.origin[point - points.first]).collect();
+        let found = Found { table, prior: &prior, points: &points, pivots: &pivots, origin, peak: &peak, weights, residual };
         let model = found.model(model)?;
         let process = model.process.as_ref().map(|process| ProcessFit {
             centres: model.relevance.len(),
@@ -247,7 +259,7 @@ impl Rvm {
     }
 
     /// The kernel, amplitude and noise of a dense process for a table.
-    fn process_of(&self, table: &Table) -> Result<Prior> {
+    pub(super) fn process_of(&self, table: &Table) -> Result<Prior> {
         let of = |learnt: &Learnt| Prior {
             kernel: learnt.kernel.clone(),
             hyper: learnt.hyper,
@@ -286,7 +298,7 @@ impl Points {
 }
 
 /// Amplitude and noise at the maximum of the posterior, from those of the dense process on.
-fn climb(table: &Table, fitc: &Fitc, prior: &Prior, size: f64) -> Result<Peak> {
+pub(super) fn climb(table: &Table, fitc: &Fitc, prior: &Prior, size: f64) -> Result<Peak> {
     let (outputs, rows) = (table.noise.len(), fitc.rows);
     let priors = Priors::new(rows.count, 0);
     let size = size.max(f64::MIN_POSITIVE).ln();
@@ -356,21 +368,23 @@ fn climb(table: &Table, fitc: &Fitc, prior: &Prior, size: f64) -> Result<Peak> {
 }
 
 /// All that a model is made of.
-struct Found<'a, 'p> {
-    table: &'a Table<'p>,
-    prior: &'a Prior,
-    points: &'a Points,
-    pivots: &'a Pivots<'p>,
-    peak: &'a Peak,
-    weights: Weights,
-    residual: f64,
+pub(super) struct Found<'a, 'p> {
+    pub table: &'a Table<'p>,
+    pub prior: &'a Prior,
+    pub points: &'a Points,
+    pub pivots: &'a Pivots<'p>,
+    /// What each centre is called in the relevance of a model, in the order of their choice, `[M]`.
+    pub origin: Vec<usize>,
+    pub peak: &'a Peak,
+    pub weights: Weights,
+    pub residual: f64,
 }
 
 impl Found<'_, '_> {
     /// The model in the user's units, its centres in the order of the user's rows; what else there is of it is that of the search.
-    fn model(&self, searched: Model) -> Result<Model> {
+    pub fn model(&self, searched: Model) -> Result<Model> {
         let (table, bias) = (self.table, usize::from(self.table.rvm.bias));
-        let origin: Vec<usize> = self.pivots.centres().iter().map(|point| table.origin[point - self.points.first]).collect();
+        let origin = &self.origin;
         let m = origin.len();
         let mut order: Vec<usize> = (0..m).collect();
         order.sort_unstable_by_key(|k| origin[*k]);
