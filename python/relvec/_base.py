@@ -365,7 +365,8 @@ class RelevanceVectorMachine(KernelMachine):
         self.relevance_vectors_ = np.empty((0, 0)) if centres is None else centres
         self.dual_coef_ = model.weights
         members = model.members
-        vars(self).pop("alpha_", None)
+        if hasattr(self, "alpha_"):
+            del self.alpha_
         if model.process is None and not model.label_regression:
             self.alpha_ = _spread(model, "alpha", np.inf) if members else model.alpha
         self.intercept_alpha_ = np.array([m.intercept_alpha for m in members]) if members else model.intercept_alpha
@@ -390,8 +391,8 @@ class RelevanceVectorMachine(KernelMachine):
         }
         left_out = self.report_["repairs"]["left_out_rows"]
         if left_out:
-            rows = f"{left_out} of them were left out, at random"
-            limits["time_limit"] = f"time_limit={self.time_limit} seconds are not enough for all rows: {rows}"
+            sample = f"{left_out} of them were left out, at random"
+            limits["time_limit"] = f"time_limit={self.time_limit} seconds are not enough for all rows: {sample}"
         if self._model.status in limits:
             warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=5)
         refused = self.report_["repairs"]["zero_columns"]

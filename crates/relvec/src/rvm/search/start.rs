@@ -18,8 +18,8 @@ const MOST_WEIGHTS: usize = 500;
 /// There the largest precision of so much of the highest rise: where classes are separable the evidence is flat towards small ones,
 /// and no curvature is left to tell columns apart.
 const ENOUGH: f64 = 0.95;
-/// Columns of larger |cosine| are one.
-const SAME_COSINE: f64 = 1.0 - 1e-10;
+/// Columns of larger |cosine| are one. What lies between is what kernels far from the origin tell.
+const SAME_COSINE: f64 = 1.0 - 1e-13;
 
 /// The dense model under the shared precision (and noise) of highest evidence; of columns that are each other's copies it has one.
 pub(super) fn dense(work: &Workspace, noise: &[Noise]) -> Result<Solution> {
