@@ -329,7 +329,7 @@ def test_report(cls, inference):
     if inference == "search":
         assert 0.0 <= certificate["largest_gain"] < 1e-3
         # Where the curvature moves precisions rest by what they gain.
-        assert certificate["largest_gradient"] < (1e-3 if estimator is RVR else 2e-2)
+        assert certificate["largest_gradient"] < (1e-3 if cls is RVR else 2e-2)
     assert report["repairs"]["merged_rows"] == 0
     assert set(report["actions"]) >= {"added", "deleted", "reestimated"}
 
