@@ -46,6 +46,9 @@ const CONSTANT: f64 = 1.0;
 /// Calls of the evidence with further rows, from what some rows have led to; a feature of no use to these has no gamma below the
 /// second number there, since there is no gradient left where it is switched off.
 const MORE_EVALUATIONS: usize = 12;
+/// Calls without gain that end a climb; more where it begins near a maximum, from which the first steps are too long.
+const PATIENCE: usize = 2;
+const MORE_PATIENCE: usize = 5;
 const LEAST_GAMMA: f64 = 1e-4;
 /// From so many rows on the priors are wide. Of fewer, wide priors find structure in pure noise.
 const WIDE_FROM: f64 = 60.0;
@@ -186,7 +189,7 @@ impl Lesson<'_> {
         let asked = kernel.learnt_rule().is_some_and(|rule| rule != GammaRule::EvidenceOne);
         let per_feature = from.per_feature || asked && frame.live.len() > 1;
         let hill = Hill::new(self, &blocks, kernel, frame, priors, per_feature);
-        let hill = Hill { evaluations: MORE_EVALUATIONS, ..hill };
+        let hill = Hill { evaluations: MORE_EVALUATIONS, patience: MORE_PATIENCE, ..hill };
         let mut start = from.x.clone();
         if per_feature && !from.per_feature {
             start.splice(1..2, vec![from.x[1]; hill.gammas]);
@@ -240,8 +243,9 @@ struct Hill<'a> {
     gammas: usize,
     parameters: usize,
     per_feature: bool,
-    /// Calls of the evidence, at most.
+    /// Calls of the evidence, at most, and those without gain that end it.
     evaluations: usize,
+    patience: usize,
 }
 
 impl<'a> Hill<'a> {
@@ -275,7 +279,19 @@ impl<'a> Hill<'a> {
             all_priors.push(Some(priors.noise));
         }
         let evaluations = if per_feature { EVALUATIONS_PER_FEATURE } else { EVALUATIONS };
-        Hill { lesson, rows, kernel, start, bounds, priors: all_priors, gammas, parameters: own.len(), per_feature, evaluations }
+        Hill {
+            lesson,
+            rows,
+            kernel,
+            start,
+            bounds,
+            priors: all_priors,
+            gammas,
+            parameters: own.len(),
+            per_feature,
+            evaluations,
+            patience: PATIENCE,
+        }
     }
 
     /// No feature of any use, and noise of half of the targets' variance: where one feature shows what it does alone.
@@ -322,7 +338,7 @@ impl<'a> Hill<'a> {
         let limits = Limits {
             evaluations: self.evaluations,
             tolerance: TOLERANCE * self.rows.iter().map(|rows| rows.count * rows.t.ncols() as f64).sum::<f64>(),
-            patience: 2,
+            patience: self.patience,
             step: STEP,
         };
         let interrupt = self.lesson.interrupt;
