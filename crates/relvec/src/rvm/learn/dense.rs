@@ -38,18 +38,6 @@ pub(in crate::rvm) struct Evidence {
     pub by_parameters: Vec<f64>,
 }
 
-impl Evidence {
-    /// That of these rows and of others, whose function is independent.
-    pub fn plus(self, other: &Evidence) -> Evidence {
-        Evidence {
-            value: self.value + other.value,
-            by_amplitude: self.by_amplitude + other.by_amplitude,
-            by_noise: self.by_noise + other.by_noise,
-            by_parameters: self.by_parameters.iter().zip(&other.by_parameters).map(|(a, b)| a + b).collect(),
-        }
-    }
-}
-
 /// The log evidence and what its gradient is made of.
 struct Solved {
     value: f64,
@@ -104,31 +92,43 @@ pub(in crate::rvm) fn evidence(
     // tr(W C) = t'alpha - R n, which leaves the amplitude when the other parts of C are taken off.
     let by_amplitude = 0.5 * ((&rows.t * &alpha).sum() - r * n as f64 - noise_trace - constant * w.sum());
     let by_noise = 0.5 * noise_trace + (0..outputs).map(|k| rows.rest(k, hyper.log_noise).1).sum::<f64>();
-    let by_parameters = if with_kernel { kernel_gradient(kernel, rows.x.view(), w, 0.5 * amplitude) } else { vec![] };
+    let by_parameters =
+        if with_kernel { kernel_gradient(kernel, rows.x.view(), rows.x.view(), w, 0.5 * amplitude) } else { vec![] };
     Ok(Some(Evidence { value, by_amplitude, by_noise, by_parameters }))
 }
 
 /// The kernel at all pairs of rows `x`, [n, D]: [n, n].
 pub(in crate::rvm) fn kernel_matrix(kernel: &Kernel, x: ArrayView2<f64>) -> Array2<f64> {
-    let mut out = Array2::zeros((x.nrows(), x.nrows()));
-    let fill = kernel.at(x);
+    kernel_block(kernel, x, x)
+}
+
+/// The kernel of rows `a`, [n, D], and `b`, [m, D]: [n, m].
+pub(super) fn kernel_block(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
+    let mut out = Array2::zeros((a.nrows(), b.nrows()));
+    let fill = kernel.at(b);
     let tiles = out.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter();
-    tiles.zip(x.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter()).for_each(|(out, x)| fill(x, out));
+    tiles.zip(a.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter()).for_each(|(out, a)| fill(a, out));
     out
 }
 
-/// `scale` sum_ij w_ij dk(x_i, x_j)/dlog theta for each parameter of the kernel; `w`, [n, n], is symmetric and used up.
-pub(super) fn kernel_gradient(kernel: &Kernel, x: ArrayView2<f64>, mut w: Array2<f64>, scale: f64) -> Vec<f64> {
+/// `scale` sum_ij w_ij dk(a_i, b_j)/dlog theta for each parameter of the kernel; `w`, [n, m], is used up.
+pub(super) fn kernel_gradient(
+    kernel: &Kernel,
+    a: ArrayView2<f64>,
+    b: ArrayView2<f64>,
+    mut w: Array2<f64>,
+    scale: f64,
+) -> Vec<f64> {
     let tiles = w.axis_chunks_iter_mut(Axis(0), TILE_ROWS).into_par_iter();
     let parts: Vec<GradientSums> = tiles
-        .zip(x.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter())
+        .zip(a.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter())
         .map(|(w, rows)| {
-            let mut sums = GradientSums::new(kernel, x);
+            let mut sums = GradientSums::new(kernel, b);
             sums.add(rows, w);
             sums
         })
         .collect();
-    let mut total = GradientSums::new(kernel, x);
+    let mut total = GradientSums::new(kernel, b);
     parts.iter().for_each(|part| total.merge(part));
     total.finish().0.into_iter().map(|v| scale * v).collect()
 }

@@ -6,6 +6,7 @@
 use ndarray::{Array2, ArrayView1, Axis};
 
 use super::dense::{self, Evidence, Hyper};
+use super::fitc_kernel;
 use super::frame::Frame;
 use super::rows::DistinctRows;
 use crate::error::{Error, Result};
@@ -116,8 +117,8 @@ pub(crate) struct Learnt {
 pub(in crate::rvm) struct Lesson<'a> {
     /// Inputs in the user's units, targets of unit variance about 0.
     pub rows: &'a DistinctRows,
-    /// Further rows in blocks of about as many, each a process of its own of the same kernel, amplitude and noise, (M69).
-    pub more: &'a [DistinctRows],
+    /// More rows, and which of them are centres, by which the climb goes on, (M69).
+    pub more: Option<(DistinctRows, Vec<usize>)>,
     /// Log of the noise variance, if it is known.
     pub known_noise: Option<f64>,
     /// Whether there is a constant.
@@ -164,7 +165,7 @@ impl Lesson<'_> {
             _ => last,
         };
         let best = Peak { evaluations: before, ..best };
-        let best = if self.more.is_empty() { best } else { self.go_on(rows.clone(), kernel, frame, &priors, best)? };
+        let best = if rule.is_some() { self.go_on(kernel, frame, &priors, best)? } else { best };
         let gain = if features == 0 && rule.is_some() { f64::NEG_INFINITY } else { best.log_posterior - constant };
         Ok(Learnt {
             for_search: frame.outside(&floored(&best.kernel, frame))?,
@@ -179,33 +180,33 @@ impl Lesson<'_> {
         })
     }
 
-    /// From where `rows` have led, up the gradient of the log posterior of all blocks, whose evidences are added (a composite
-    /// likelihood, Varin, Reid & Firth 2011): widths are then those of as many rows at a time that grows with their number, not with
-    /// its cube. Evidence and posterior stay those of `rows`.
-    fn go_on(&self, rows: DistinctRows, kernel: &Kernel, frame: &Frame, priors: &Priors, from: Peak) -> Result<Peak> {
-        let mut blocks = vec![rows];
-        blocks.extend(self.more.iter().map(|rows| rows.with_inputs(frame.inside(rows.x.view()))));
+    /// From where `rows` have led, up the gradient of the log posterior of more rows under FITC, (M69): the widths are then those that
+    /// many rows want, which are narrower than those of some rows where no width is right. Evidence and posterior stay those of `rows`.
+    fn go_on(&self, kernel: &Kernel, frame: &Frame, priors: &Priors, from: Peak) -> Result<Peak> {
+        let Some((rows, centres)) = &self.more else { return Ok(from) };
+        let rows = rows.with_inputs(frame.inside(rows.x.view()));
         // So many rows tell one width for each feature, even where some rows do not.
         let asked = kernel.learnt_rule().is_some_and(|rule| rule != GammaRule::EvidenceOne);
         let per_feature = from.per_feature || asked && frame.live.len() > 1;
-        let hill = Hill::new(self, &blocks, kernel, frame, priors, per_feature);
-        let hill = Hill { evaluations: MORE_EVALUATIONS, patience: MORE_PATIENCE, ..hill };
+        let hill = Hill::new(self, &rows, kernel, frame, priors, per_feature);
+        let centres = Some(rows.x.select(Axis(0), centres));
+        let hill = Hill { centres, evaluations: MORE_EVALUATIONS, patience: MORE_PATIENCE, ..hill };
         let mut start = from.x.clone();
         if per_feature && !from.per_feature {
             start.splice(1..2, vec![from.x[1]; hill.gammas]);
         }
         start[1..=hill.gammas].iter_mut().for_each(|log| *log = log.max(LEAST_GAMMA.ln()));
         let Some(found) = hill.ascend(&start)? else { return Ok(from) };
-        let evaluations = from.evaluations + blocks.len() * found.evaluations;
+        let evaluations = from.evaluations + found.evaluations;
         Ok(Peak { log_evidence: from.log_evidence, log_posterior: from.log_posterior, evaluations, ..found })
     }
 
     /// Up the gradient from the one start, and from where a leap leads while that is higher.
     fn climb(&self, rows: &DistinctRows, kernel: &Kernel, frame: &Frame, priors: &Priors, per_feature: bool) -> Result<Peak> {
-        let hill = Hill::new(self, std::slice::from_ref(rows), kernel, frame, priors, per_feature);
+        let hill = Hill::new(self, rows, kernel, frame, priors, per_feature);
         let mut best = hill.ascend(&hill.start.clone())?.ok_or(Error::Singular { columns: rows.len(), jitter: 0.0 })?;
         let few = rows.pick(&Landmarks::any(rows.len(), LEAP_ROWS, LEAP_SEED));
-        let small = Hill { rows: std::slice::from_ref(&few), ..hill.clone() };
+        let small = Hill { rows: &few, ..hill.clone() };
         // From all features at once the gradient may lead to where nothing is left but noise; one of them may lead away.
         if per_feature
             && best.log_posterior < dense::constant_evidence(rows) + STRUCTURE
@@ -233,8 +234,10 @@ impl Lesson<'_> {
 #[derive(Clone)]
 struct Hill<'a> {
     lesson: &'a Lesson<'a>,
-    /// Blocks, of which the evidences are added; in the units of the frame.
-    rows: &'a [DistinctRows],
+    /// In the units of the frame.
+    rows: &'a DistinctRows,
+    /// Those of FITC, [M, D]; of a dense process `None`.
+    centres: Option<Array2<f64>>,
     kernel: Kernel,
     start: Vec<f64>,
     bounds: Vec<(f64, f64)>,
@@ -251,7 +254,7 @@ struct Hill<'a> {
 impl<'a> Hill<'a> {
     fn new(
         lesson: &'a Lesson<'a>,
-        rows: &'a [DistinctRows],
+        rows: &'a DistinctRows,
         kernel: &Kernel,
         frame: &Frame,
         priors: &Priors,
@@ -263,7 +266,7 @@ impl<'a> Hill<'a> {
         let own: Vec<f64> = if learns { kernel.parameters().iter().map(|(_, v)| v.ln()).collect() } else { vec![] };
         let gammas = kernel.gamma().map_or(0, |gamma| gamma.parameters().len()).min(own.len());
         // The amplitude is that of a kernel that is 1 where rows are equal.
-        let size = mean_diagonal(&kernel, &rows[0].x).max(f64::MIN_POSITIVE).ln();
+        let size = mean_diagonal(&kernel, &rows.x).max(f64::MIN_POSITIVE).ln();
         let mut start = vec![-size];
         let mut bounds = vec![(AMPLITUDE.0 - size, AMPLITUDE.1 - size)];
         let mut all_priors = vec![priors.amplitude.map(|(mean, sd)| (mean - size, sd))];
@@ -282,6 +285,7 @@ impl<'a> Hill<'a> {
         Hill {
             lesson,
             rows,
+            centres: None,
             kernel,
             start,
             bounds,
@@ -320,24 +324,17 @@ impl<'a> Hill<'a> {
         x.iter().zip(&self.priors).filter_map(|(x, prior)| prior.map(|prior| log_normal(*x, prior).0)).sum()
     }
 
-    /// The sum over the blocks.
     fn evidence(&self, kernel: &Kernel, hyper: Hyper) -> Result<Option<Evidence>> {
-        let mut sum: Option<Evidence> = None;
-        for rows in self.rows {
-            let own = dense::evidence(rows, kernel, hyper, self.constant(), self.parameters > 0)?;
-            let Some(own) = own else { return Ok(None) };
-            sum = Some(match sum {
-                None => own,
-                Some(sum) => sum.plus(&own),
-            });
+        match &self.centres {
+            Some(centres) => fitc_kernel::evidence(self.rows, centres.view(), kernel, hyper, self.constant()),
+            None => dense::evidence(self.rows, kernel, hyper, self.constant(), self.parameters > 0),
         }
-        Ok(sum)
     }
 
     fn ascend(&self, start: &[f64]) -> Result<Option<Peak>> {
         let limits = Limits {
             evaluations: self.evaluations,
-            tolerance: TOLERANCE * self.rows.iter().map(|rows| rows.count * rows.t.ncols() as f64).sum::<f64>(),
+            tolerance: TOLERANCE * self.rows.count * self.rows.t.ncols() as f64,
             patience: self.patience,
             step: STEP,
         };
@@ -376,7 +373,7 @@ impl<'a> Hill<'a> {
     fn leap(&self, x: &[f64]) -> Result<Option<Vec<f64>>> {
         let value = |x: &[f64]| -> Result<f64> {
             let (kernel, hyper) = self.at(x);
-            let value = dense::log_evidence(&self.rows[0], &kernel, hyper, self.constant())?;
+            let value = dense::log_evidence(self.rows, &kernel, hyper, self.constant())?;
             Ok(value.map_or(f64::NEG_INFINITY, |value| value + self.log_prior(x)))
         };
         let mut best = (value(x)? + LEAST_GAIN, None);

@@ -223,7 +223,7 @@ impl Labels {
                 let mut m = linalg::times(scaled.view(), p.view());
                 linalg::product(true, -0.5, p_eta.view(), alpha.t(), m.view_mut());
                 linalg::product(true, -0.5, alpha.view(), p_eta.t(), m.view_mut());
-                kernel_gradient(kernel, self.rows.x.view(), m, log_ratio.exp())
+                kernel_gradient(kernel, self.rows.x.view(), self.rows.x.view(), m, log_ratio.exp())
             }
         };
         Slopes { by_ratio, by_parameters }
