@@ -22,8 +22,9 @@ use crate::rvm::table::Table;
 
 /// Rows that a dense process is learnt from, at most: time grows with their cube.
 pub(super) const ROWS: usize = 1000;
-/// Rows and centres that tables of more than [`MOST_ROWS`] have the process prior's kernel from: 3,000 rows lose 0.01 nats on elevators
-/// and protein structures and save a fifth of the time, and 600 centres gain 0.04 nats on kin40k in a fifth more, and 0.01 or less elsewhere.
+/// Rows and centres that tables of more than [`MOST_ROWS`] have the process prior's kernel from. 3,000 rows save a fifth of the time of
+/// learning and lose 0.01 nats on elevators and protein structures. 600 centres take a fifth more, and gain 0.04 nats on a rough
+/// function (kin40k) and at most 0.01 elsewhere.
 const FITC_ROWS: usize = 4000;
 const FITC_CENTRES: usize = 500;
 /// Where memory is short, rows are halved while they are more than this; matrices of them that there are at a time.

@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 
-/// Added to the diagonal of `K_mm`, relative to it: of wide kernels the matrix has no factor without. Of 1e-4 smooth functions would be
-/// noise.
+/// Added to the diagonal of `K_mm`, relative to it: of wide kernels the matrix has no factor without. Rounding needs M times 1e-16; what
+/// this adds to D is still at most the least noise, e^-14, at amplitude 1.
 const JITTER: f64 = 1e-6;
 
 /// At a kernel, every parameter a number, for centres [M, D]; `constant`: the prior variance v of the constant. `None` where a matrix has

@@ -181,8 +181,8 @@ impl Lesson<'_> {
         })
     }
 
-    /// From where `rows` have led, up the gradient of the log posterior of more rows under FITC, (M69): the widths are then those that
-    /// many rows want, which are narrower than those of some rows where no width is right. Evidence and posterior stay those of `rows`.
+    /// From where `rows` have led, up the gradient of the log posterior of more rows under FITC, (M69): the widths are then those of
+    /// many rows, which are narrower than those of some rows where no width is right. Evidence and posterior stay those of `rows`.
     fn go_on(&self, kernel: &Kernel, frame: &Frame, priors: &Priors, from: Peak) -> Result<Peak> {
         let Some((rows, centres)) = &self.more else { return Ok(from) };
         let rows = rows.with_inputs(frame.inside(rows.x.view()));
