@@ -15,7 +15,7 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
 use super::rows::DistinctRows;
-use crate::kernel::{Fill, Kernel, SymmetricSums};
+use crate::kernel::{Fill, GradientSums, Kernel, SymmetricSums};
 use crate::linalg::Cholesky;
 
 /// Sides of a tile of the kernel matrix. A row of tiles is made by one thread, so that 1,000 rows keep 8 threads busy; to make
@@ -36,18 +36,6 @@ pub(in crate::rvm) struct Evidence {
     pub by_amplitude: f64,
     pub by_noise: f64,
     pub by_parameters: Vec<f64>,
-}
-
-impl Evidence {
-    /// That of these rows and of others, whose function is independent.
-    pub fn plus(self, other: &Evidence) -> Evidence {
-        Evidence {
-            value: self.value + other.value,
-            by_amplitude: self.by_amplitude + other.by_amplitude,
-            by_noise: self.by_noise + other.by_noise,
-            by_parameters: self.by_parameters.iter().zip(&other.by_parameters).map(|(a, b)| a + b).collect(),
-        }
-    }
 }
 
 /// The log evidence and what its gradient is made of.
@@ -150,6 +138,37 @@ pub(super) fn kernel_gradient(kernel: &Kernel, x: ArrayView2<f64>, mut w: Array2
         total.iter_mut().zip(part).for_each(|(sum, v)| *sum += scale * v);
     }
     total
+}
+
+/// The kernel of rows `a`, [n, D], and `b`, [m, D]: [n, m].
+pub(super) fn kernel_block(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
+    let mut out = Array2::zeros((a.nrows(), b.nrows()));
+    let fill = kernel.at(b);
+    let tiles = out.axis_chunks_iter_mut(Axis(0), TILE).into_par_iter();
+    tiles.zip(a.axis_chunks_iter(Axis(0), TILE).into_par_iter()).for_each(|(out, a)| fill(a, out));
+    out
+}
+
+/// `scale` sum_ij w_ij dk(a_i, b_j)/dlog theta for each parameter of the kernel; `w`, [n, m], is used up.
+pub(super) fn cross_gradient(
+    kernel: &Kernel,
+    a: ArrayView2<f64>,
+    b: ArrayView2<f64>,
+    mut w: Array2<f64>,
+    scale: f64,
+) -> Vec<f64> {
+    let tiles = w.axis_chunks_iter_mut(Axis(0), TILE).into_par_iter();
+    let parts: Vec<GradientSums> = tiles
+        .zip(a.axis_chunks_iter(Axis(0), TILE).into_par_iter())
+        .map(|(w, rows)| {
+            let mut sums = GradientSums::new(kernel, b);
+            sums.add(rows, w);
+            sums
+        })
+        .collect();
+    let mut total = GradientSums::new(kernel, b);
+    parts.iter().for_each(|part| total.merge(part));
+    total.finish().0.into_iter().map(|v| scale * v).collect()
 }
 
 /// Log evidence of a constant and noise alone, the noise at its maximum: targets of `rows` about 0 where there is a constant.

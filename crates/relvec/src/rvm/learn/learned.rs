@@ -49,7 +49,7 @@ pub struct LearnedKernel {
 
 impl Rvm {
     /// Learns the kernel alone, by a dense process on at most 1,000 rows drawn at random; of more than 3,000 rows of a regression its
-    /// widths are then those of five such processes, on 5,000 rows. No model is fitted.
+    /// parameters, amplitude and noise are then those of a sparse process on 4,000 rows. No model is fitted.
     ///
     /// `x`: rows, [N, D]; `targets`: `[N]`, or several outputs. Of the parameters those count that describe the kernels, the bias,
     /// the likelihood, the seed, and the limits of time, memory and threads. A gamma that is not to be learned stays as it is.

@@ -4,6 +4,7 @@
 pub(super) mod choice;
 pub(super) mod dense;
 mod fitc;
+mod fitc_kernel;
 pub(super) mod frame;
 pub(super) mod kernel;
 mod label_kernel;
