@@ -87,6 +87,8 @@ pub(super) struct Running {
     futile: usize,
     /// The model has no room to grow in the memory allowed.
     full: bool,
+    /// Whether the precisions have come to rest to the last digits.
+    polished: bool,
     actions: Actions,
 }
 
@@ -142,6 +144,7 @@ impl Running {
             barred: vec![false; problem.design.n_columns()],
             futile: 0,
             full: false,
+            polished: false,
             actions: Actions::default(),
         };
         if warm.is_some() && entry.aim.is_passing() && running.can_leave(work) {
@@ -283,12 +286,15 @@ impl Running {
         if rise > EXCURSION && self.can_leave(work) { self.leave(work) } else { self.end(work) }
     }
 
-    /// The last digits, so that two ways to one optimum meet.
+    /// The last digits, so that two ways to one optimum meet; and a last look at whether anything gains then.
     fn end(&mut self, work: &Workspace) -> Result<()> {
-        self.stage = Stage::Done;
+        (self.stage, self.excursions) = (Stage::Done, 0);
         self.take_better_start();
         if work.curvature_moves() || self.aim.is_passing() || self.aim == Aim::Rough {
             return Ok(());
+        }
+        if !self.polished {
+            (self.stage, self.polished) = (Stage::Climb, true);
         }
         let Running { settings, noise, now, actions, .. } = self;
         Settling { noise, policy: &Policy { rise: POLISH, ..settings.policy }, actions }.settle(work, now)
