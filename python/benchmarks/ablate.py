@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import relvec
 from defaults_tables import classifications, draw, regressions
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss
-
-import relvec
 
 Array = NDArray[np.float64]
 

@@ -144,7 +144,7 @@ BAD = [
     ({"landmarks": "a"}, "landmarks = 'a': expected one of 'kmedoids', 'uniform'"),
     ({"basis": "given", "dictionary": 3}, "dictionary = 3: expected 'auto'"),
     ({"inference": "newton"}, "inference = 'newton': expected one of 'search', 'sequential', 'mackay', 'em'"),
-    ({"inference_params": {"steps": 1}}, "unknown field `steps`, expected one of `hyperpriors`, `tolerance`, `excursions`"),
+    ({"inference_params": {"steps": 1}}, "unknown field `steps`, expected one of `hyperpriors`, `tolerance`"),
     ({"inference_params": [1]}, "inference_params = [1]: expected a dict or None"),
     ({"inference_params": "batch"}, "inference_params = 'batch': expected a dict or None"),
     ({"inference_params": {"policy": {"batch": 0}}}, "batch = 0: expected a whole number of at least 1"),
