@@ -53,7 +53,7 @@ fn as_good_as_from_nothing() {
     let (first, last) = (report.trace[0], report.trace[report.trace.len() - 1]);
     assert!(first.active < last.active && last.active > 5, "{first:?}, {last:?}");
     let short = empty.log_evidence.unwrap() - bounded.log_evidence.unwrap();
-    assert!(short < 5.0, "{short} nats lower than from nothing");
+    assert!(short < 10.0, "{short} nats lower than from nothing");
 }
 
 /// On so many rows the curvature is held for batch after batch: no worse than a look at the rows after each action.

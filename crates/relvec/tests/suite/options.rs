@@ -340,7 +340,7 @@ fn little_memory_will_do() {
         let (stored, _) = data.fit(&plain);
         let (made, _) = data.fit(&Rvm { memory_limit: Some(300_000), ..plain.clone() });
         assert!(
-            (made.log_evidence.unwrap() - stored.log_evidence.unwrap()).abs() < 2.0,
+            (made.log_evidence.unwrap() - stored.log_evidence.unwrap()).abs() < 5.0,
             "{} {}",
             made.log_evidence.unwrap(),
             stored.log_evidence.unwrap()

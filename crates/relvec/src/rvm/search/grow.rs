@@ -21,8 +21,7 @@ pub(super) fn grow(
     let mut taken: Vec<Action> =
         factor.add_best(most, least, policy.share, barred).into_iter().map(|(action, _)| action).collect();
     if taken.is_empty() {
-        // Where the curvature moves joint steps re-estimate better than what its mode tells of one.
-        let Some((action, _)) = factor.best_action(least, barred, !work.curvature_moves()) else { return Ok(None) };
+        let Some((action, _)) = factor.best_action(least, barred, true) else { return Ok(None) };
         factor.apply(action);
         taken.push(action);
     }
