@@ -589,9 +589,9 @@ fn rows_left_out_are_those_of_the_process_of_the_others() {
         let model = rvm.fit(x.view(), &targets, &mut silent).unwrap().0;
         let (kernel, points) = centres(&model);
         let prior = model.process.as_ref().unwrap();
-        let (kz, kxz) = (block(&kernel, points.view(), points.view()), block(&kernel, x.view(), points.view()));
+        let (kz, kxz) = (block(kernel, points.view(), points.view()), block(kernel, x.view(), points.view()));
         let spanned = kxz.dot(&inverse(&kz)).dot(&kxz.t());
-        let whole = block(&kernel, x.view(), x.view());
+        let whole = block(kernel, x.view(), x.view());
         let same = |i: usize, j: usize| x.row(i) == x.row(j);
         let prior_of = |(i, j)| prior.amplitude * if same(i, j) { whole[[i, j]] } else { spanned[[i, j]] };
         let k = Array2::from_shape_fn((n, n), prior_of);
