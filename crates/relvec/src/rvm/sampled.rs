@@ -249,7 +249,7 @@ mod tests {
             assert_eq!(report.candidates, most, "{name}");
             assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit), "{name}");
             assert!(report.certificate.reason.contains("no time for all rows"), "{name}: {}", report.certificate.reason);
-            assert!(model.relevance.len() > 3, "{name}");
+            assert!(!model.relevance.is_empty(), "{name}");
             let p = model.predict_probability(x.slice(ndarray::s![..99, ..]), Moderation::Posterior).unwrap();
             assert!(p.iter().all(|p| p.is_finite()), "{name}");
         }

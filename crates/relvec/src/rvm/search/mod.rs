@@ -211,10 +211,16 @@ impl Running {
         if self.stage == Stage::Held { least.max(self.settings.policy.excursion_gain) } else { least }
     }
 
-    /// Whether the dense matrices of a larger model fit into the memory allowed.
+    /// Whether the dense matrices of a larger model fit into the memory allowed; of one column more where a batch does not.
     fn has_room(&mut self, work: &Workspace) -> bool {
-        let (m, p) = ((self.now.active.len() + self.batch) as u64, self.barred.len() as u64);
-        self.full = 8 * m * COPIES * p + work.problem.dense_bytes(m) > work.problem.room();
+        let (now, p) = (self.now.active.len(), self.barred.len() as u64);
+        let fits = |more: &usize| {
+            let m = (now + more) as u64;
+            8 * m * COPIES * p + work.problem.dense_bytes(m) <= work.problem.room()
+        };
+        let batch = [self.batch, 1].into_iter().find(fits);
+        self.batch = batch.unwrap_or(self.batch);
+        self.full = batch.is_none();
         !self.full
     }
 
