@@ -50,7 +50,7 @@ fn kinds() -> Vec<(String, Model)> {
         .map(|name| (format!("kernel {name}"), fit(Rvm { kernel: Kernel::from_name(name).unwrap(), ..rvm() }, &real)))
         .collect();
     let mut add = |name: &str, model: Model| all.push((name.into(), model));
-    for name in ["em", "mackay", "variational"] {
+    for name in ["sequential", "em", "mackay", "variational"] {
         add(name, fit(Rvm { inference: Inference::from_name(name).unwrap(), ..rvm() }, &real));
     }
     let ard = Rvm { kernel: Rbf { gamma: vec![0.5, 0.2].into() }.into(), ..rvm() };
