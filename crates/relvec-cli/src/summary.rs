@@ -246,7 +246,12 @@ impl<'a> Summary<'a> {
         match (self.n_bounded, &self.process) {
             (Some(bounded), _) => line("support vectors", format!("{vectors}, {bounded} at their bound")),
             (None, Some(ProcessSummary { searched, residual, .. })) if self.n_vectors > 0 => {
-                let chosen = if *searched == 0 { String::new() } else { format!(", {searched} of them chosen by the search") };
+                // Of large tables there is no search.
+                let chosen = if *searched == self.n_vectors {
+                    String::new()
+                } else {
+                    format!(", {searched} of them chosen by the search")
+                };
                 line("centres", format!("{vectors}{chosen}"));
                 let left = significant(*residual, 3);
                 line("process prior", format!("mean residual variance {left} of the noise variance"));
