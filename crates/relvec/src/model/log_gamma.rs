@@ -14,7 +14,7 @@ pub(super) fn nodes(a: f64, fall: f64) -> Vec<(f64, f64)> {
     nodes
 }
 
-/// The same nodes with the logarithms of their probabilities, which have digits where the probabilities are below all numbers.
+/// Nodes with the logarithms of their probabilities, which have digits where the probabilities are below all numbers.
 pub(super) fn log_nodes(a: f64, fall: f64) -> Vec<(f64, f64)> {
     let log_total = falls(a, fall).map(|(_, fall)| (-fall).exp()).sum::<f64>().ln();
     falls(a, fall).map(|(d, fall)| (d, -fall - log_total)).collect()

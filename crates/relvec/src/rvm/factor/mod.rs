@@ -30,7 +30,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// The same of another column.
+    /// This kind of action, at this precision, of another column.
     fn of(self, column: usize) -> Action {
         match self {
             Action::Add { a, .. } => Action::Add { column, a },

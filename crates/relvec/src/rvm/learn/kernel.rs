@@ -281,7 +281,7 @@ struct Hill<'a> {
     lesson: &'a Lesson<'a>,
     /// In the units of the frame.
     rows: &'a DistinctRows,
-    /// Those of FITC, [M, D]; of a dense process `None`.
+    /// Centres of FITC, [M, D]; `None` for a dense process.
     centres: Option<Array2<f64>>,
     kernel: Kernel,
     start: Vec<f64>,

@@ -45,7 +45,7 @@ rules! {
         /// dictionary has a size, and settings of the search have no effect. Classes, in one model and up to 3,000 rows, are learnt by regression on their labels, without a
         /// search, (M80).
         Process = "process",
-        /// That of a process wherever there is one, of more than 3,000 rows only if nothing is asked of the search (inference,
+        /// The prior of a process wherever there is one, of more than 3,000 rows only if nothing is asked of the search (inference,
         /// sparsity, refresh); else `ard`.
         #[default]
         Auto = "auto",

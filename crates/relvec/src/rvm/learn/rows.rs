@@ -61,7 +61,7 @@ impl DistinctRows {
         DistinctRows { x: x.select(Axis(0), &first), t: mean, weights, count, scatter, log_factors, copies }
     }
 
-    /// The same rows for learning kernel, amplitude and noise: where all rows of an input have one target they count as one, up to
+    /// Rows for learning kernel, amplitude and noise: where all rows of an input have one target they count as one, up to
     /// their weights' share in the mean of such inputs. Copies of a row have the same noise, and a process would take their
     /// agreement for the absence of noise; where targets differ, their scatter tells the noise.
     pub fn without_copies(&self) -> DistinctRows {
