@@ -5,10 +5,10 @@ use ndarray::{Array2, Axis, s};
 use super::problem::Problem;
 use super::score::KEPT_SHARE;
 use super::solution::Solution;
-use super::table::Table;
 use crate::design::Design;
 use crate::error::Result;
 use crate::linalg;
+use crate::rvm::data::table::Table;
 use crate::sums::Sums;
 
 /// Up to so many candidates their sums, made once, cost less than those of the half dozen parts of a search, and the

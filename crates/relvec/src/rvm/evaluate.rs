@@ -12,11 +12,11 @@ use super::problem::Problem;
 use super::robust;
 use super::sensitivity::Sensitivity;
 use super::solution::{At, typical};
-use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::report::{Interrupt, Status};
+use crate::rvm::data::table::Table;
 use crate::targets::Targets;
 
 /// Precisions of a model, in the user's units: where to start a search, or what to evaluate.
@@ -314,7 +314,7 @@ mod tests {
     use super::*;
     use crate::kernel::Rbf;
     use crate::likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
-    use crate::rvm::landmarks::{Centres, Landmarks};
+    use crate::rvm::data::landmarks::{Centres, Landmarks};
     use crate::rvm::{Dictionary, DictionaryRule};
     use crate::statistics::Statistics;
 

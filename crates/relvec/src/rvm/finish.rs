@@ -359,8 +359,8 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::report::Interrupt;
     use crate::rvm::Rvm;
+    use crate::rvm::data::table::Table;
     use crate::rvm::solution::At;
-    use crate::rvm::table::Table;
     use crate::targets::Targets;
 
     /// Both ways lead to the same means, with the bias in the model (freely, or held tightly) and without, of one output and

@@ -3,9 +3,7 @@
 use ndarray::ArrayView2;
 
 use super::evaluate::Hyperparameters;
-use super::landmarks::{Dictionary, Landmarks};
 use super::scheme::Start;
-use super::table::Table;
 use super::{CentreRule, Inference, Rvm};
 use crate::design::{Basis, Columns};
 use crate::error::{Error, Result, require};
@@ -13,6 +11,8 @@ use crate::likelihood::Likelihood;
 use crate::memory::{self, afford};
 use crate::model::{FittedBasis, Model};
 use crate::report::{Interrupt, Observer, Report};
+use crate::rvm::data::landmarks::{Dictionary, Landmarks};
+use crate::rvm::data::table::Table;
 use crate::statistics::Statistics;
 use crate::targets::Targets;
 

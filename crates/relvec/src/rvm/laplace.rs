@@ -323,9 +323,9 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::likelihood::Bernoulli;
     use crate::report::Interrupt;
+    use crate::rvm::data::table::Table;
     use crate::rvm::gain::Noise;
     use crate::rvm::solution::At;
-    use crate::rvm::table::Table;
     use crate::rvm::{Dictionary, DictionaryRule, Rvm};
     use crate::targets::Targets;
 

@@ -4,11 +4,11 @@
 use ndarray::{ArcArray2, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
-use super::table::Table;
 use crate::design::{Columns, Design};
 use crate::kernel::{Fill, Kernel};
 use crate::linalg;
 use crate::report::Interrupt;
+use crate::rvm::data::table::Table;
 use crate::sums::Sums;
 
 /// The largest residual that is left on the diagonal, which is 1: about the rounding of a kernel value.

@@ -5,16 +5,16 @@ use std::time::Instant;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
 use super::Rvm;
-use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
 use super::shared::{BIAS_PRECISION, Columns, Sample};
-use super::table::Table;
 use crate::design::Columns as Basis;
 use crate::error::Result;
 use crate::kernel::{Form, Gamma, Kernel};
 use crate::memory::afford;
 use crate::model::Model;
 use crate::registry::rules;
+use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::table::Table;
 
 /// Centres moved, unless more are in the model already.
 const MOST: usize = 800;

@@ -433,7 +433,7 @@ mod tests {
     use crate::likelihood::Softmax;
     use crate::report::Interrupt;
     use crate::rvm::Rvm;
-    use crate::rvm::table::Table;
+    use crate::rvm::data::table::Table;
     use crate::rvm::workspace::Workspace;
     use crate::targets::Targets;
 

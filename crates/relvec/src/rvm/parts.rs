@@ -9,17 +9,17 @@ use rand_pcg::Pcg64;
 
 use super::all_sums::AllSums;
 use super::evaluate::Hyperparameters;
-use super::landmarks::Landmarks;
 use super::problem::{DENSE, Problem, keeps_sums};
 use super::rounds::{Anew, Rounds};
 use super::scheme::Aim;
 use super::score::Passes;
 use super::solution::{Solution, typical};
-use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::model::Model;
 use crate::report::Certificate;
+use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::table::Table;
 use crate::sums::Sums;
 
 /// Noise precisions at which newcomers are ranked, over the present one: that of most excursions.

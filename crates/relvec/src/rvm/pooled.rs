@@ -9,13 +9,13 @@ use super::scheme::Start;
 use super::scheme::{Hyperpriors, Inference};
 use super::search::Search;
 use super::solution::At;
-use super::table::Table;
 use super::watch::Watch;
 use super::workspace::Workspace;
 use super::{ClassPrecisions, silent};
 use crate::error::{Error, Result};
 use crate::likelihood::{Bernoulli, Likelihood};
 use crate::model::PosteriorRule;
+use crate::rvm::data::table::Table;
 
 /// The models of one class against the others are only to find basis functions: actions gain so many nats for each
 /// 1,000 rows.

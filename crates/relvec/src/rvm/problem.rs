@@ -7,14 +7,14 @@ use super::Rvm;
 use super::gain::{LEAST_PRECISION, Noise};
 use super::slopes::{self, Phi};
 use super::solution::{Solution, typical};
-use super::table::NOISE_CAP;
-use super::table::{Table, Units};
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::likelihood::{NoiseModel, Working};
 use crate::memory::afford;
 use crate::model::Model;
 use crate::quadratic::Quadratic;
+use crate::rvm::data::table::NOISE_CAP;
+use crate::rvm::data::table::{Table, Units};
 use crate::sums::Sums;
 
 /// Dense matrices of the active columns that a solve and the one before it hold.

@@ -4,11 +4,11 @@ use super::batch::{Batch, MAX_HALVINGS, Rule};
 use super::gain::Noise;
 use super::scheme::{Entry, Hyperpriors, Run};
 use super::solution::{At, Solution, typical};
-use super::table::Units;
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::data::table::Units;
 
 /// First noise variance where none is given, in variances of the target.
 const FIRST_VARIANCE: f64 = 0.01;

@@ -5,19 +5,19 @@ use ndarray::{ArrayView1, ArrayView2};
 
 use super::Rvm;
 use super::evaluate::Hyperparameters;
-use super::factors::Factors;
 use super::gain::Noise;
 use super::parts::Warm;
 use super::problem::Problem;
 use super::slopes::Phi;
 use super::solution::At;
-use super::table::{DEVIATION, Table};
 use super::watch::Watch;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::likelihood::ScaleMixture;
 use crate::model::Model;
 use crate::report::{Report, Status};
+use crate::rvm::data::factors::Factors;
+use crate::rvm::data::table::{DEVIATION, Table};
 use crate::special::{lgamma_rise, log_rise, log_student_peak};
 
 /// Degrees of freedom between which they are learnt, and where learning begins.

@@ -4,15 +4,15 @@
 
 use std::time::Instant;
 
-use super::landmarks::Landmarks;
 use super::scheme::Inference;
 use super::scheme::Start;
-use super::table::Table;
 use super::watch::Watch;
 use super::{Rvm, silent};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::report::{Repairs, Report};
+use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::table::Table;
 
 /// Rows of the sample that stands for all, and from how many of them on it does. A smaller one, or that of fewer rows, leads tens
 /// of nats lower.

@@ -5,14 +5,12 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis, s};
 
-use super::landmarks::Landmarks;
 use super::lbfgs::{self, Limits};
 use super::learn::choice::{self, Choice};
 use super::learn::frame::Moments;
 use super::learn::kernel::Learnt;
 use super::learn::process::WeightPrior;
 use super::shared::{Columns, Sample};
-use super::table::Table;
 use super::{CentreRule, Dictionary, Inference, Rvm, Start, silent};
 use crate::design::{Basis, name_largest};
 use crate::error::{Error, Result};
@@ -21,6 +19,8 @@ use crate::linalg;
 use crate::memory::afford;
 use crate::model::{Model, PosteriorRule};
 use crate::report::{KernelSearch, KernelTrial};
+use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::table::Table;
 
 /// Rows that gradients are taken from at first.
 const ROWS: usize = 5000;

@@ -9,12 +9,12 @@ use super::parts::Warm;
 use super::search::Search;
 use super::sequential::Sequential;
 use super::solution::Solution;
-use super::table::Table;
 use super::variational::Variational;
 use super::workspace::Workspace;
 use crate::error::{Result, require};
 use crate::registry::registry;
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::data::table::Table;
 
 registry! {
     /// An inference scheme with its parameters; [`Inference::NAMES`] lists them.

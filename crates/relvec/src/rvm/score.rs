@@ -10,10 +10,10 @@ use super::gain::{Candidate, Noise, Profile, Seen, by_noise};
 use super::low_rank::LowRank;
 use super::problem::is_little;
 use super::solution::Solution;
-use super::table::Table;
 use super::workspace::Workspace;
 use crate::design::Design;
 use crate::error::Result;
+use crate::rvm::data::table::Table;
 use crate::sums::Sums;
 use crate::{linalg, mutual};
 

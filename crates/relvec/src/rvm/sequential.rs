@@ -6,10 +6,10 @@ use super::factor::{Action, Factor};
 use super::gain::Noise;
 use super::scheme::{Entry, Hyperpriors, Run, Scheme, Start};
 use super::solution::{At, Solution};
-use super::table::Table;
 use super::workspace::Workspace;
 use crate::error::{Error, Result, require};
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::data::table::Table;
 
 /// Sequential sparse Bayesian learning: of all basis functions the one whose addition, re-estimation or deletion raises the evidence
 /// most is changed, until none does. The noise is at its best throughout.

@@ -10,13 +10,13 @@ use rayon::prelude::*;
 use super::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
 use super::gain::Noise;
 use super::lbfgs::{self, Limits, Peak};
-use super::table::Table;
 use crate::design;
 use crate::error::{Error, Result};
 use crate::kernel::{GradientSums, Kernel};
 use crate::likelihood::{Bernoulli, Likelihood, Working};
 use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
+use crate::rvm::data::table::Table;
 
 /// Rows of a tile, which one thread makes and uses up.
 const TILE_ROWS: usize = 256;

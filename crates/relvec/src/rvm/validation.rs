@@ -8,7 +8,6 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis};
 
-use super::table::Table;
 use super::{Hyperparameters, Rvm};
 use crate::canonical::{Fold, all_but};
 use crate::design::Design;
@@ -16,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::memory::afford;
 use crate::model::{Model, Moderation};
 use crate::report::{HeldOutScores, Interrupt, Observer, Progress, Report, SparsityTrial, Status, Validation};
+use crate::rvm::data::table::Table;
 use crate::sums::Sums;
 
 /// Folds where none are asked for but cross-validation is, or as many as the rows allow if that is fewer.

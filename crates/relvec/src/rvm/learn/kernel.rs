@@ -12,7 +12,7 @@ use super::rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
 use crate::report::Interrupt;
-use crate::rvm::landmarks::Landmarks;
+use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::lbfgs::{self, Limits, Steps};
 
 /// Calls of the evidence with one width, and with one for each feature; 80 are no better than 40 in held-out density.

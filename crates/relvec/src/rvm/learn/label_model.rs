@@ -19,8 +19,8 @@ use crate::linalg;
 use crate::model::{Expansion, FittedBasis, LabelRegression, Model, Variance};
 use crate::report::{Actions, Certificate, ProcessFit, Repairs, Report, Status};
 use crate::rvm::Rvm;
-use crate::rvm::landmarks::Landmarks;
-use crate::rvm::table::Table;
+use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::table::Table;
 use crate::rvm::watch::Watch;
 
 /// What label regression has found.

@@ -30,7 +30,7 @@ use super::link;
 use super::rows::DistinctRows;
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
-use crate::rvm::table::Table;
+use crate::rvm::data::table::Table;
 
 /// 1 - u h is at least this: the variance of a left-out observation is at most 1e12 of its noise. The difference has no digits
 /// below; a larger bound would change the left-out means of groups that determine themselves (rho = 1e6).

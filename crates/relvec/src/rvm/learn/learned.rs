@@ -11,8 +11,8 @@ use crate::error::{Error, Result, require};
 use crate::kernel::Kernel;
 use crate::report::Interrupt;
 use crate::rvm::Rvm;
-use crate::rvm::landmarks::Dictionary;
-use crate::rvm::table::Table;
+use crate::rvm::data::landmarks::Dictionary;
+use crate::rvm::data::table::Table;
 use crate::targets::Targets;
 
 /// A kernel learned from rows by a dense Gaussian process, a * kernel + constant + noise, (M67) to (M69).

@@ -20,8 +20,8 @@ use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::model::Model;
 use crate::report::{Actions, Certificate, Interrupt, ProcessFit, Repairs, Report, Status};
-use crate::rvm::landmarks::Landmarks;
-use crate::rvm::table::Table;
+use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::table::Table;
 use crate::rvm::watch::Watch;
 use crate::rvm::{Dictionary, Rvm};
 

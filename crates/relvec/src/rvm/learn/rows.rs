@@ -12,7 +12,7 @@ use std::f64::consts::PI;
 
 use ndarray::{Array2, ArrayView2, Axis};
 
-use crate::rvm::table::Table;
+use crate::rvm::data::table::Table;
 
 /// Rows of different inputs, and what the evidence has beside that of their mean targets.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Policy, Running};
 use crate::error::{Result, require};
+use crate::rvm::data::table::Table;
 use crate::rvm::scheme::{Entry, Hyperpriors, Run, Scheme, Start};
 use crate::rvm::solution::Solution;
-use crate::rvm::table::Table;
 use crate::rvm::workspace::Workspace;
 
 /// Up to this many candidates are one problem: of more, G costs more than it saves, and a search over all

@@ -20,7 +20,7 @@ use crate::canonical::{Canonical, plain};
 
 /// `auto` takes all rows up to this many different ones, and beyond that so many landmarks.
 const AUTO_ALL: usize = 10_000;
-pub(super) const AUTO_LANDMARKS: usize = 1000;
+pub(crate) const AUTO_LANDMARKS: usize = 1000;
 /// Medoids are sought among this many rows (or twice the landmarks, if that is more).
 const SAMPLE: usize = 20_000;
 /// Rounds of k-means; later ones move next to nothing.

@@ -9,11 +9,6 @@ use std::time::Instant;
 
 use ndarray::{ArcArray2, ArrayView2, Axis};
 
-use super::gain::Noise;
-use super::interpolation::judged;
-use super::problem::{DENSE, Problem};
-use super::table::{Source, Table, Units};
-use super::{Inference, Landmarks, Rvm};
 use crate::blocks::Blocks;
 use crate::design::{Basis, Design};
 use crate::error::{Error, Result, require};
@@ -21,6 +16,13 @@ use crate::kernel::DataScale;
 use crate::memory::{self, afford};
 use crate::model::{Model, check_features};
 use crate::report::{Interrupt, Observer, Repairs, Report, SmallWeights};
+use crate::rvm::Inference;
+use crate::rvm::Landmarks;
+use crate::rvm::Rvm;
+use crate::rvm::data::table::{Source, Table, Units};
+use crate::rvm::gain::Noise;
+use crate::rvm::interpolation::judged;
+use crate::rvm::problem::{DENSE, Problem};
 use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, absent, check_labels};
 
 /// Copies of a block that are alive at a time, and numbers per row beside.

@@ -9,14 +9,6 @@ use std::sync::{Arc, OnceLock};
 
 use ndarray::{ArcArray2, Array2, ArrayView2, Axis};
 
-use super::Rvm;
-use super::factors::Factors;
-use super::gain::Noise;
-use super::in_blocks::InBlocks;
-use super::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
-use super::learn::kernel::Learnt;
-use super::problem::{DENSE, at_once};
-use super::score::KEPT_SHARE;
 use crate::canonical::{Canonical, Copies, Fold, all_variance};
 use crate::design::{self, Basis, Columns, Design};
 use crate::error::{Error, Result};
@@ -25,19 +17,27 @@ use crate::likelihood::NoiseModel;
 use crate::memory::{self, afford};
 use crate::model::{check_features, check_finite};
 use crate::report::{Interrupt, Repairs, SmallWeights};
+use crate::rvm::Rvm;
+use crate::rvm::data::blocks::InBlocks;
+use crate::rvm::data::factors::Factors;
+use crate::rvm::data::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
+use crate::rvm::gain::Noise;
+use crate::rvm::learn::kernel::Learnt;
+use crate::rvm::problem::{DENSE, at_once};
+use crate::rvm::score::KEPT_SHARE;
 use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values, check_present};
 
 /// The noise precision is at most this over var(t), under Student-t noise without outliers: a perfect fit must not divide
 /// by zero.
-pub(super) const NOISE_CAP: f64 = 1e6;
+pub(crate) const NOISE_CAP: f64 = 1e6;
 /// A search leaves at least this share of a dense process's noise: of 0.25, 0.5 and 1 the best held-out density.
 const LEAST_NOISE_SHARE: f64 = 0.5;
 /// Least sum of squares of a column of a kernel that is 1 at its centre.
 const LEAST_SQUARE: f64 = 0.5;
 /// Standard deviations of Gaussian targets in their median distance from the median.
-pub(super) const DEVIATION: f64 = 1.4826;
+pub(crate) const DEVIATION: f64 = 1.4826;
 /// For a constant target, over its square.
 const CONSTANT_NOISE: f64 = 1e12;
 
@@ -60,7 +60,7 @@ pub(crate) struct Table<'a> {
     /// Those, if they are not all 1.
     pub factors: Option<Factors>,
     /// The least of them, and 1.
-    pub(super) least_factor: f64,
+    pub(crate) least_factor: f64,
     /// N, or the sum of the sample weights.
     pub count: f64,
     /// For counts over exposures, with a bias: the log of a rate of one count for the mean exposure, in the user's unit,
@@ -81,7 +81,7 @@ pub(crate) struct Table<'a> {
     pub origin: Vec<usize>,
     /// The candidate that each of the user's rows stands for; `None` for rows of weight 0.
     pub candidate_of: Vec<Option<usize>>,
-    pub(super) source: Source,
+    pub(crate) source: Source,
     /// The dense process that the kernel was learnt from, if it was: that of all rows, also where these are some of them.
     pub learnt: Option<Learnt>,
     /// Bytes that the fit may take, and that the rows and blocks take.
@@ -94,7 +94,7 @@ pub(crate) struct Table<'a> {
 
 /// Where the columns of candidates come from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// Each different input by the first of its rows, which stand side by side, `[L]`; and those candidates that may enter
     /// the model, once they are chosen.
     Rows { kernel: Kernel, rows: Vec<usize>, chosen: OnceLock<Vec<usize>> },

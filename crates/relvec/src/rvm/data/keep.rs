@@ -2,22 +2,22 @@
 
 use ndarray::Axis;
 
-use super::Rvm;
-use super::landmarks::Landmarks;
-use super::table::Table;
-use super::variational::Variational;
 use crate::canonical::Fold;
 use crate::design::Basis;
 use crate::error::{Result, require};
 use crate::likelihood::Likelihood;
 use crate::model::{KeptOutput, KeptRows, Model, Variance};
+use crate::rvm::Rvm;
+use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::table::Table;
+use crate::rvm::variational::Variational;
 
 /// Rows kept where no number is given, at most: a prediction costs as much as a kernel with each of them.
 const MOST_ROWS: usize = 2000;
 
 impl Rvm {
     /// Whether rows are asked to be kept.
-    pub(super) fn keeps_rows(&self) -> bool {
+    pub(crate) fn keeps_rows(&self) -> bool {
         self.keep_rows.is_some() || self.variance == Some(Variance::Healed)
     }
 
@@ -31,7 +31,7 @@ impl Rvm {
     }
 
     /// The model with the rows that it is to keep, out of those of some folds (`None`: of all).
-    pub(super) fn with_kept_rows(&self, table: &Table, model: Model, among: Option<&Fold>) -> Result<Model> {
+    pub(crate) fn with_kept_rows(&self, table: &Table, model: Model, among: Option<&Fold>) -> Result<Model> {
         let noises = model.output_noise_variances();
         let variance = self.variance_of(table, &model);
         if noises.is_empty() || !(self.keeps_rows() || variance == Variance::Healed) {
