@@ -9,7 +9,6 @@ use ndarray::{Array2, Axis, concatenate, s};
 
 use super::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters, columns, gradient_log_kernel};
 use super::gain::{Candidate, Profile, Seen};
-use super::problem::{DENSE, Problem};
 use super::scheme::Run;
 use super::sensitivity::Sensitivity;
 use super::solution::{ByClass, Solution};
@@ -19,6 +18,7 @@ use crate::error::{Error, Result, require};
 use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg::{self, Cholesky};
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::gram::problem::{DENSE, Problem};
 
 /// At rest when no log precision of a weight that the data determine moves by more than this in a step; and steps
 /// between two rounds of additions, at most.

@@ -8,7 +8,6 @@ use super::by_class;
 use super::factor::{Action, Factor};
 use super::finish;
 use super::gain::{KernelPrior, Noise};
-use super::problem::Problem;
 use super::robust;
 use super::sensitivity::Sensitivity;
 use super::solution::{At, typical};
@@ -17,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::report::{Interrupt, Status};
 use crate::rvm::data::table::Table;
+use crate::rvm::gram::problem::Problem;
 use crate::targets::Targets;
 
 /// Precisions of a model, in the user's units: where to start a search, or what to evaluate.

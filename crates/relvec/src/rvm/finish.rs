@@ -5,8 +5,6 @@ use std::ops::Range;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, concatenate, s};
 
 use super::gain::Noise;
-use super::problem::Problem;
-use super::slopes::Phi;
 use super::solution::Solution;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
@@ -14,6 +12,8 @@ use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Learnt, Model, Posterior, PosteriorRule, Variance};
 use crate::quadratic::takes_up_mean;
 use crate::report::Status;
+use crate::rvm::gram::problem::Problem;
+use crate::rvm::gram::slopes::Phi;
 
 /// Where a pivot of the factor is below this share of its column's norm, the column is nearly spanned
 /// by those before it, and the final posterior comes from QR, which does not square the condition.

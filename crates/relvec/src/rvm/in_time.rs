@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::Rvm;
 use super::parts::Parts;
-use super::problem::{Problem, keeps_sums};
 use crate::error::Result;
 use crate::model::Model;
 use crate::report::{Certificate, Report, Status};
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
+use crate::rvm::gram::problem::{Problem, keeps_sums};
 
 /// Multiplications, and rows at most, of the sums that tell how long those over all rows take.
 const PROBE: usize = 4_000_000_000;

@@ -8,14 +8,14 @@ use rayon::prelude::*;
 
 use super::gain::KernelPrior;
 use super::lbfgs::Steps;
-use super::problem::{DENSE, Problem};
-use super::slopes::{Phi, Slopes, Want};
 use super::solution::Solution;
 use super::workspace::Workspace;
 use crate::design;
 use crate::error::Result;
 use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
+use crate::rvm::gram::problem::{DENSE, Problem};
+use crate::rvm::gram::slopes::{Phi, Slopes, Want};
 use crate::sums::Sums;
 
 /// Newton steps at most; from zero it takes about ten.

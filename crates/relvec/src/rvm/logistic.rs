@@ -2,12 +2,12 @@
 
 use ndarray::{ArrayView1, Axis};
 
-use super::problem::Problem;
 use super::solution::Solution;
 use super::workspace::Workspace;
 use crate::error::Result;
 use crate::linalg;
 use crate::quadratic::Quadratic;
+use crate::rvm::gram::problem::Problem;
 use crate::sums::Sums;
 
 /// Below this the quotient tanh(xi / 2) / (4 xi) is taken from its series.

@@ -16,12 +16,12 @@ use rayon::prelude::*;
 
 use super::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
 use super::laplace;
-use super::problem::Problem;
-use super::slopes::Phi;
 use super::solution::{ByClass, Joint, Solution};
 use crate::error::Result;
 use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg::{self, Cholesky};
+use crate::rvm::gram::problem::Problem;
+use crate::rvm::gram::slopes::Phi;
 
 /// Newton steps at most, and halvings of one.
 const MAX_NEWTON: usize = 100;

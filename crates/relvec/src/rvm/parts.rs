@@ -7,9 +7,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
-use super::all_sums::AllSums;
 use super::evaluate::Hyperparameters;
-use super::problem::{DENSE, Problem, keeps_sums};
 use super::rounds::{Anew, Rounds};
 use super::scheme::Aim;
 use super::score::Passes;
@@ -20,6 +18,8 @@ use crate::model::Model;
 use crate::report::Certificate;
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
+use crate::rvm::gram::all_sums::AllSums;
+use crate::rvm::gram::problem::{DENSE, Problem, keeps_sums};
 use crate::sums::Sums;
 
 /// Noise precisions at which newcomers are ranked, over the present one: that of most excursions.

@@ -4,7 +4,6 @@
 use super::Rvm;
 use super::batch::{Batch, Rule};
 use super::parts::Warm;
-use super::problem::{DENSE, Problem};
 use super::scheme::Start;
 use super::scheme::{Hyperpriors, Inference};
 use super::search::Search;
@@ -16,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::{Bernoulli, Likelihood};
 use crate::model::PosteriorRule;
 use crate::rvm::data::table::Table;
+use crate::rvm::gram::problem::{DENSE, Problem};
 
 /// The models of one class against the others are only to find basis functions: actions gain so many nats for each
 /// 1,000 rows.

@@ -7,8 +7,6 @@ use super::Rvm;
 use super::evaluate::Hyperparameters;
 use super::gain::Noise;
 use super::parts::Warm;
-use super::problem::Problem;
-use super::slopes::Phi;
 use super::solution::At;
 use super::watch::Watch;
 use super::workspace::Workspace;
@@ -18,6 +16,8 @@ use crate::model::Model;
 use crate::report::{Report, Status};
 use crate::rvm::data::factors::Factors;
 use crate::rvm::data::table::{DEVIATION, Table};
+use crate::rvm::gram::problem::Problem;
+use crate::rvm::gram::slopes::Phi;
 use crate::special::{lgamma_rise, log_rise, log_student_peak};
 
 /// Degrees of freedom between which they are learnt, and where learning begins.

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
-use super::all_sums::{AllSums, Products};
 use super::gain::{Candidate, Noise, Profile, Seen, by_noise};
-use super::low_rank::LowRank;
-use super::problem::is_little;
 use super::solution::Solution;
 use super::workspace::Workspace;
 use crate::design::Design;
 use crate::error::Result;
 use crate::rvm::data::table::Table;
+use crate::rvm::gram::all_sums::{AllSums, Products};
+use crate::rvm::gram::low_rank::LowRank;
+use crate::rvm::gram::problem::is_little;
 use crate::sums::Sums;
 use crate::{linalg, mutual};
 
@@ -290,7 +290,7 @@ mod tests {
     use crate::report::Interrupt;
     use crate::rvm::factor::{Action, Factor};
     use crate::rvm::gain::Noise;
-    use crate::rvm::problem::Problem;
+    use crate::rvm::gram::problem::Problem;
     use crate::rvm::solution::At;
     use crate::rvm::{Dictionary, DictionaryRule, Rvm};
     use crate::targets::Targets;

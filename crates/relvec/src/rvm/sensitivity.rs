@@ -3,10 +3,10 @@
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
-use super::problem::Problem;
 use super::solution::{Solution, covariance};
 use crate::likelihood::ClassRows;
 use crate::linalg;
+use crate::rvm::gram::problem::Problem;
 
 /// Exact derivatives of the log evidence at a solution, on unit-norm columns.
 pub(crate) struct Sensitivity {

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::gain::{LEAST_PRECISION, Noise};
 use super::logistic::Logistic;
-use super::problem::Problem;
 use super::reestimation;
 use super::scheme::{Entry, Hyperpriors, Run, Scheme};
 use super::solution::{At, Solution};
@@ -15,6 +14,7 @@ use super::workspace::Workspace;
 use crate::error::Result;
 use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::gram::problem::Problem;
 use crate::special::{lgamma_rise, log_rise};
 
 /// Rows whose features differ by no more than this share of the largest value of each feature are at one place: a few

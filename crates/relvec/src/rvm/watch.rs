@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::problem::Problem;
 use super::scheme::Run;
 use super::solution::Solution;
 use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::report::{Interrupt, Observer, Progress, Status, TracePoint};
+use crate::rvm::gram::problem::Problem;
 
 /// Watches over all iterations of one fit.
 pub(crate) struct Watch<'o, 'f> {

@@ -6,11 +6,11 @@ use super::factor::Factor;
 use super::gain::{KernelPrior, Noise};
 use super::laplace::{self, Guess};
 use super::multinomial;
-use super::problem::Problem;
 use super::solution::{At, Solution};
 use crate::error::Result;
 use crate::linalg::Cholesky;
 use crate::quadratic::Quadratic;
+use crate::rvm::gram::problem::Problem;
 use crate::sums::Sums;
 
 /// A problem with its quadratic form, if one serves the whole fit.

@@ -21,8 +21,8 @@ use crate::rvm::Landmarks;
 use crate::rvm::Rvm;
 use crate::rvm::data::table::{Source, Table, Units};
 use crate::rvm::gain::Noise;
+use crate::rvm::gram::problem::{DENSE, Problem};
 use crate::rvm::interpolation::judged;
-use crate::rvm::problem::{DENSE, Problem};
 use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, absent, check_labels};
 
 /// Copies of a block that are alive at a time, and numbers per row beside.

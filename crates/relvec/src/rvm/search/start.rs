@@ -5,7 +5,7 @@ use rand::seq::index;
 
 use crate::error::{Error, Result};
 use crate::rvm::gain::Noise;
-use crate::rvm::problem::DENSE;
+use crate::rvm::gram::problem::DENSE;
 use crate::rvm::solution::{At, Solution};
 use crate::rvm::workspace::Workspace;
 

@@ -11,10 +11,10 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
-use super::problem::Problem;
 use crate::error::Result;
 use crate::kernel::vector::{self, AddSums, RowSums};
 use crate::linalg;
+use crate::rvm::gram::problem::Problem;
 
 /// Entries of a block (256 KB): it and its weighted copy stay in the cache of one thread.
 const BLOCK_ENTRIES: usize = 1 << 15;

@@ -3,18 +3,18 @@
 use ndarray::{Array1, ArrayView2};
 use rayon::prelude::*;
 
-use super::Rvm;
-use super::gain::{LEAST_PRECISION, Noise};
-use super::slopes::{self, Phi};
-use super::solution::{Solution, typical};
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::likelihood::{NoiseModel, Working};
 use crate::memory::afford;
 use crate::model::Model;
 use crate::quadratic::Quadratic;
+use crate::rvm::Rvm;
 use crate::rvm::data::table::NOISE_CAP;
 use crate::rvm::data::table::{Table, Units};
+use crate::rvm::gain::{LEAST_PRECISION, Noise};
+use crate::rvm::gram::slopes::{self, Phi};
+use crate::rvm::solution::{Solution, typical};
 use crate::sums::Sums;
 
 /// Dense matrices of the active columns that a solve and the one before it hold.
@@ -63,7 +63,7 @@ pub(crate) struct Problem<'a> {
     pub places: Vec<usize>,
     pub has_bias: bool,
     /// Bytes that the rows, Phi and G take, as far as they are kept.
-    pub(super) taken: u64,
+    pub(crate) taken: u64,
 }
 
 impl<'a> Problem<'a> {

@@ -2,13 +2,13 @@
 
 use ndarray::{Array2, Axis, s};
 
-use super::problem::Problem;
-use super::score::KEPT_SHARE;
-use super::solution::Solution;
 use crate::design::Design;
 use crate::error::Result;
 use crate::linalg;
 use crate::rvm::data::table::Table;
+use crate::rvm::gram::problem::Problem;
+use crate::rvm::score::KEPT_SHARE;
+use crate::rvm::solution::Solution;
 use crate::sums::Sums;
 
 /// Up to so many candidates their sums, made once, cost less than those of the half dozen parts of a search, and the
