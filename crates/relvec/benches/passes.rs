@@ -11,10 +11,6 @@ mod canonical;
 mod design;
 #[path = "../src/error.rs"]
 mod error;
-#[path = "../src/rvm/factor/mod.rs"]
-mod factor;
-#[path = "../src/rvm/gain.rs"]
-mod gain;
 #[path = "../src/kernel/mod.rs"]
 mod kernel;
 #[path = "../src/likelihood/mod.rs"]
@@ -29,16 +25,19 @@ mod quadratic;
 mod registry;
 #[path = "../src/report.rs"]
 mod report;
-#[path = "../src/rvm/solution.rs"]
-mod solution;
 #[path = "../src/sums.rs"]
 mod sums;
 #[path = "../src/targets.rs"]
 mod targets;
 
-/// Where the tests of `factor` look for it.
+/// The tree that paths of the crate name.
+#[path = "../src/rvm"]
 mod rvm {
-    pub(crate) use crate::solution;
+    pub(crate) mod evidence {
+        pub(crate) mod factor;
+        pub(crate) mod gain;
+        pub(crate) mod solution;
+    }
 }
 
 pub use error::{Error, Result};
@@ -47,15 +46,15 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use design::{Columns, Design};
-use factor::{Action, Factor};
-use gain::{KernelPrior, Noise};
 use kernel::vector;
 use kernel::{DataScale, Kernel, Rbf};
 use ndarray::{Array2, ArrayView2, Axis, s};
 use quadratic::Quadratic;
 use rayon::prelude::*;
 use report::Interrupt;
-use solution::{At, Solution};
+use rvm::evidence::factor::{Action, Factor};
+use rvm::evidence::gain::{KernelPrior, Noise};
+use rvm::evidence::solution::{At, Solution};
 use sums::Sums;
 
 /// Repetitions of each measurement; the fastest counts, since others want the same cores now and then.

@@ -5,17 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use super::Rvm;
 use super::by_class;
-use super::factor::{Action, Factor};
-use super::finish;
-use super::gain::{KernelPrior, Noise};
 use super::robust;
-use super::sensitivity::Sensitivity;
-use super::solution::{At, typical};
-use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::report::{Interrupt, Status};
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::factor::{Action, Factor};
+use crate::rvm::evidence::finish;
+use crate::rvm::evidence::gain::{KernelPrior, Noise};
+use crate::rvm::evidence::sensitivity::Sensitivity;
+use crate::rvm::evidence::solution::{At, typical};
+use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::targets::Targets;
 

@@ -5,7 +5,6 @@ use std::time::Instant;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
 use super::Rvm;
-use super::lbfgs::{self, Limits};
 use super::shared::{BIAS_PRECISION, Columns, Sample};
 use crate::design::Columns as Basis;
 use crate::error::Result;
@@ -15,6 +14,7 @@ use crate::model::Model;
 use crate::registry::rules;
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::lbfgs::{self, Limits};
 
 /// Centres moved, unless more are in the model already.
 const MOST: usize = 800;

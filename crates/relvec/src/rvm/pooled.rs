@@ -2,19 +2,19 @@
 //! need, (M66). From nothing, with one basis function after another, it ends tens of nats lower.
 
 use super::Rvm;
-use super::batch::{Batch, Rule};
 use super::parts::Warm;
 use super::scheme::Start;
 use super::scheme::{Hyperpriors, Inference};
 use super::search::Search;
-use super::solution::At;
 use super::watch::Watch;
-use super::workspace::Workspace;
 use super::{ClassPrecisions, silent};
 use crate::error::{Error, Result};
 use crate::likelihood::{Bernoulli, Likelihood};
 use crate::model::PosteriorRule;
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::batch::{Batch, Rule};
+use crate::rvm::evidence::solution::At;
+use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::{DENSE, Problem};
 
 /// The models of one class against the others are only to find basis functions: actions gain so many nats for each

@@ -1,14 +1,14 @@
 //! The schemes `em` and `mackay`: all columns at first, all precisions re-estimated in each step.
 
-use super::batch::{Batch, MAX_HALVINGS, Rule};
-use super::gain::Noise;
 use super::scheme::{Entry, Hyperpriors, Run};
-use super::solution::{At, Solution, typical};
-use super::workspace::Workspace;
 use crate::error::Result;
 use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::table::Units;
+use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule};
+use crate::rvm::evidence::gain::Noise;
+use crate::rvm::evidence::solution::{At, Solution, typical};
+use crate::rvm::evidence::workspace::Workspace;
 
 /// First noise variance where none is given, in variances of the target.
 const FIRST_VARIANCE: f64 = 0.01;

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis, s};
 
-use super::lbfgs::{self, Limits};
 use super::learn::choice::{self, Choice};
 use super::learn::frame::Moments;
 use super::learn::kernel::Learnt;
@@ -21,6 +20,7 @@ use crate::model::{Model, PosteriorRule};
 use crate::report::{KernelSearch, KernelTrial};
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::lbfgs::{self, Limits};
 
 /// Rows that gradients are taken from at first.
 const ROWS: usize = 5000;

@@ -8,13 +8,13 @@ use super::mackay::MacKay;
 use super::parts::Warm;
 use super::search::Search;
 use super::sequential::Sequential;
-use super::solution::Solution;
 use super::variational::Variational;
-use super::workspace::Workspace;
 use crate::error::{Result, require};
 use crate::registry::registry;
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::solution::Solution;
+use crate::rvm::evidence::workspace::Workspace;
 
 registry! {
     /// An inference scheme with its parameters; [`Inference::NAMES`] lists them.

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
-use super::gain::{Candidate, Noise, Profile, Seen, by_noise};
-use super::solution::Solution;
-use super::workspace::Workspace;
 use crate::design::Design;
 use crate::error::Result;
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::gain::{Candidate, Noise, Profile, Seen, by_noise};
+use crate::rvm::evidence::solution::Solution;
+use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::all_sums::{AllSums, Products};
 use crate::rvm::gram::low_rank::LowRank;
 use crate::rvm::gram::problem::is_little;
@@ -288,10 +288,10 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::likelihood::{Bernoulli, Gaussian, Softmax};
     use crate::report::Interrupt;
-    use crate::rvm::factor::{Action, Factor};
-    use crate::rvm::gain::Noise;
+    use crate::rvm::evidence::factor::{Action, Factor};
+    use crate::rvm::evidence::gain::Noise;
+    use crate::rvm::evidence::solution::At;
     use crate::rvm::gram::problem::Problem;
-    use crate::rvm::solution::At;
     use crate::rvm::{Dictionary, DictionaryRule, Rvm};
     use crate::targets::Targets;
 

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::factor::{Action, Factor};
-use super::gain::Noise;
 use super::scheme::{Entry, Hyperpriors, Run, Scheme, Start};
-use super::solution::{At, Solution};
-use super::workspace::Workspace;
 use crate::error::{Error, Result, require};
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::factor::{Action, Factor};
+use crate::rvm::evidence::gain::Noise;
+use crate::rvm::evidence::solution::{At, Solution};
+use crate::rvm::evidence::workspace::Workspace;
 
 /// Sequential sparse Bayesian learning: of all basis functions the one whose addition, re-estimation or deletion raises the evidence
 /// most is changed, until none does. The noise is at its best throughout.
@@ -58,7 +58,7 @@ impl Scheme for Sequential {
             (None, Start::Given(given)) => given.inner(problem)?,
             (None, _) => (vec![], vec![], at_first()),
         };
-        let unit = if entry.from.is_some() { 1.0 } else { super::solution::typical(&beta) };
+        let unit = if entry.from.is_some() { 1.0 } else { crate::rvm::evidence::solution::typical(&beta) };
         let a: Vec<f64> = a.iter().map(|alpha| alpha / unit).collect();
         let now = work.solve(&active, &a, &noise, At::Best, None)?;
         let barred = vec![false; problem.design.n_columns()];

@@ -7,9 +7,6 @@ use std::f64::consts::PI;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, CowArray, s};
 use rayon::prelude::*;
 
-use super::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
-use super::gain::Noise;
-use super::lbfgs::{self, Limits, Peak};
 use crate::design;
 use crate::error::{Error, Result};
 use crate::kernel::{GradientSums, Kernel};
@@ -17,6 +14,9 @@ use crate::likelihood::{Bernoulli, Likelihood, Working};
 use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
+use crate::rvm::evidence::gain::Noise;
+use crate::rvm::evidence::lbfgs::{self, Limits, Peak};
 
 /// Rows of a tile, which one thread makes and uses up.
 const TILE_ROWS: usize = 256;

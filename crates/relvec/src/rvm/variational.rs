@@ -5,15 +5,15 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
-use super::gain::{LEAST_PRECISION, Noise};
-use super::logistic::Logistic;
 use super::reestimation;
 use super::scheme::{Entry, Hyperpriors, Run, Scheme};
-use super::solution::{At, Solution};
-use super::workspace::Workspace;
 use crate::error::Result;
 use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::evidence::gain::{LEAST_PRECISION, Noise};
+use crate::rvm::evidence::logistic::Logistic;
+use crate::rvm::evidence::solution::{At, Solution};
+use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::special::{lgamma_rise, log_rise};
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use super::scheme::Run;
-use super::solution::Solution;
-use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::report::{Interrupt, Observer, Progress, Status, TracePoint};
+use crate::rvm::evidence::solution::Solution;
+use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 
 /// Watches over all iterations of one fit.

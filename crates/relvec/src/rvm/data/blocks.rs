@@ -20,7 +20,7 @@ use crate::rvm::Inference;
 use crate::rvm::Landmarks;
 use crate::rvm::Rvm;
 use crate::rvm::data::table::{Source, Table, Units};
-use crate::rvm::gain::Noise;
+use crate::rvm::evidence::gain::Noise;
 use crate::rvm::gram::problem::{DENSE, Problem};
 use crate::rvm::interpolation::judged;
 use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, absent, check_labels};

@@ -21,7 +21,7 @@ use crate::rvm::Rvm;
 use crate::rvm::data::blocks::InBlocks;
 use crate::rvm::data::factors::Factors;
 use crate::rvm::data::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
-use crate::rvm::gain::Noise;
+use crate::rvm::evidence::gain::Noise;
 use crate::rvm::gram::problem::{DENSE, at_once};
 use crate::rvm::learn::kernel::Learnt;
 use crate::rvm::score::KEPT_SHARE;

@@ -12,9 +12,9 @@ use crate::quadratic::Quadratic;
 use crate::rvm::Rvm;
 use crate::rvm::data::table::NOISE_CAP;
 use crate::rvm::data::table::{Table, Units};
-use crate::rvm::gain::{LEAST_PRECISION, Noise};
+use crate::rvm::evidence::gain::{LEAST_PRECISION, Noise};
+use crate::rvm::evidence::solution::{Solution, typical};
 use crate::rvm::gram::slopes::{self, Phi};
-use crate::rvm::solution::{Solution, typical};
 use crate::sums::Sums;
 
 /// Dense matrices of the active columns that a solve and the one before it hold.

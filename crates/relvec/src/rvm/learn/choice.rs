@@ -18,7 +18,7 @@ use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
 use crate::rvm::Rvm;
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
-use crate::rvm::gain::Noise;
+use crate::rvm::evidence::gain::Noise;
 
 /// Rows that a dense process is learnt from, at most: time grows with their cube.
 pub(super) const ROWS: usize = 1000;

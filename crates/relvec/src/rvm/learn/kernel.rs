@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
 use crate::report::Interrupt;
 use crate::rvm::data::landmarks::Landmarks;
-use crate::rvm::lbfgs::{self, Limits, Steps};
+use crate::rvm::evidence::lbfgs::{self, Limits, Steps};
 
 /// Calls of the evidence with one width, and with one for each feature; 80 are no better than 40 in held-out density.
 pub(super) const EVALUATIONS: usize = 30;

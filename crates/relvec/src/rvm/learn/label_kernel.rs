@@ -8,7 +8,7 @@ use super::labels::Labels;
 use crate::error::{Error, Result};
 use crate::kernel::{GammaRule, Kernel};
 use crate::report::Interrupt;
-use crate::rvm::lbfgs::{self, Limits};
+use crate::rvm::evidence::lbfgs::{self, Limits};
 
 /// Calls of the score with one width, of which about 8 are taken, and with one for each feature.
 const EVALUATIONS: usize = 20;

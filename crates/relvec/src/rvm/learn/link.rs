@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::likelihood::normalise;
 use crate::linalg;
 use crate::report::Interrupt;
-use crate::rvm::lbfgs::{self, Limits};
+use crate::rvm::evidence::lbfgs::{self, Limits};
 
 /// Temperature to begin with. The objective is concave, so that it decides nothing but the number of steps.
 const FIRST: f64 = 2.0;

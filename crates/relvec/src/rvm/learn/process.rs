@@ -20,8 +20,8 @@ use crate::model::{Expansion, FittedBasis, Model, Posterior, PosteriorRule, Proc
 use crate::registry::rules;
 use crate::report::{ProcessFit, Repairs, Report};
 use crate::rvm::data::table::Table;
-use crate::rvm::gain::Noise;
-use crate::rvm::lbfgs::{self, Limits};
+use crate::rvm::evidence::gain::Noise;
+use crate::rvm::evidence::lbfgs::{self, Limits};
 use crate::rvm::variational::Variational;
 use crate::rvm::{CentreRule, Inference, Rvm, Search};
 use crate::targets::ClassPrecisions;

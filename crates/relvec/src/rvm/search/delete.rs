@@ -3,10 +3,10 @@
 use ndarray::Axis;
 
 use crate::error::{Error, Result};
-use crate::rvm::batch::without;
-use crate::rvm::gain::{Candidate, Noise, Seen, by_noise};
-use crate::rvm::solution::{At, Solution, covariance};
-use crate::rvm::workspace::Workspace;
+use crate::rvm::evidence::batch::without;
+use crate::rvm::evidence::gain::{Candidate, Noise, Seen, by_noise};
+use crate::rvm::evidence::solution::{At, Solution, covariance};
+use crate::rvm::evidence::workspace::Workspace;
 
 /// A deletion gains more than this: below is rounding.
 const TIE: f64 = 1e-6;

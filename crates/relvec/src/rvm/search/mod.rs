@@ -26,14 +26,14 @@ pub use settings::Search;
 use grow::grow;
 use settle::Settling;
 
-use super::empty;
-use super::factor::{Action, Factor};
-use super::gain::{KernelPrior, Noise};
 use super::scheme::{Aim, Entry, Run, Scheme, Start};
-use super::solution::{At, Solution, typical};
-use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::evidence::empty;
+use crate::rvm::evidence::factor::{Action, Factor};
+use crate::rvm::evidence::gain::{KernelPrior, Noise};
+use crate::rvm::evidence::solution::{At, Solution, typical};
+use crate::rvm::evidence::workspace::Workspace;
 
 /// What a round must gain, of what an action must: less is a change of digits.
 const KEPT: f64 = 0.1;

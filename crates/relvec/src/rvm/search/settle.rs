@@ -4,12 +4,12 @@ use super::Policy;
 use super::delete::delete;
 use crate::error::{Error, Result};
 use crate::report::Actions;
-use crate::rvm::batch::{Batch, MAX_HALVINGS, Rule, without};
-use crate::rvm::gain::Noise;
-use crate::rvm::laplace;
+use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule, without};
+use crate::rvm::evidence::gain::Noise;
+use crate::rvm::evidence::laplace;
+use crate::rvm::evidence::solution::{At, Solution};
+use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::scheme::Hyperpriors;
-use crate::rvm::solution::{At, Solution};
-use crate::rvm::workspace::Workspace;
 
 /// Steps with the curvature held that do not raise the true evidence by this are not worth the search for a mode.
 const WORTH: f64 = 1e-2;

@@ -2,11 +2,11 @@
 
 use ndarray::{ArrayView1, Axis};
 
-use super::solution::Solution;
-use super::workspace::Workspace;
 use crate::error::Result;
 use crate::linalg;
 use crate::quadratic::Quadratic;
+use crate::rvm::evidence::solution::Solution;
+use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::sums::Sums;
 

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use super::factor::Factor;
-use super::gain::{KernelPrior, Noise};
-use super::laplace::{self, Guess};
-use super::multinomial;
-use super::solution::{At, Solution};
 use crate::error::Result;
 use crate::linalg::Cholesky;
 use crate::quadratic::Quadratic;
+use crate::rvm::evidence::factor::Factor;
+use crate::rvm::evidence::gain::{KernelPrior, Noise};
+use crate::rvm::evidence::laplace::{self, Guess};
+use crate::rvm::evidence::multinomial;
+use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::gram::problem::Problem;
 use crate::sums::Sums;
 

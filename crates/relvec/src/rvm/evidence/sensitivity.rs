@@ -3,9 +3,9 @@
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
-use super::solution::{Solution, covariance};
 use crate::likelihood::ClassRows;
 use crate::linalg;
+use crate::rvm::evidence::solution::{Solution, covariance};
 use crate::rvm::gram::problem::Problem;
 
 /// Exact derivatives of the log evidence at a solution, on unit-norm columns.

@@ -14,12 +14,12 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView2, Axis, CowArray, Ix2, Zip, s};
 use rayon::prelude::*;
 
-use super::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
-use super::laplace;
-use super::solution::{ByClass, Joint, Solution};
 use crate::error::Result;
 use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg::{self, Cholesky};
+use crate::rvm::evidence::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
+use crate::rvm::evidence::laplace;
+use crate::rvm::evidence::solution::{ByClass, Joint, Solution};
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::gram::slopes::Phi;
 
@@ -434,7 +434,7 @@ mod tests {
     use crate::report::Interrupt;
     use crate::rvm::Rvm;
     use crate::rvm::data::table::Table;
-    use crate::rvm::workspace::Workspace;
+    use crate::rvm::evidence::workspace::Workspace;
     use crate::targets::Targets;
 
     /// Columns change places without another look at the rows, whether classes share precisions or not.

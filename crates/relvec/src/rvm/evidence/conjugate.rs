@@ -7,14 +7,14 @@ use crate::error::Result;
 
 /// Residuals at which conjugate gradients stop, in the norm of the preconditioner: on the way to a mode, and at the last
 /// step.
-pub(super) const RESIDUAL: f64 = 1e-3;
-pub(super) const LAST_RESIDUAL: f64 = 1e-4;
+pub(crate) const RESIDUAL: f64 = 1e-3;
+pub(crate) const LAST_RESIDUAL: f64 = 1e-4;
 /// Products at most, and those from which a new preconditioner is worth its making.
 const MAX_PRODUCTS: usize = 200;
-pub(super) const MANY_PRODUCTS: usize = 12;
+pub(crate) const MANY_PRODUCTS: usize = 12;
 
 /// inv(H) `gradient`, and the products with H that it took; `precondition` is nearly inv(H).
-pub(super) fn step<D: Dimension>(
+pub(crate) fn step<D: Dimension>(
     gradient: &Array<f64, D>,
     residual: f64,
     precondition: impl Fn(&Array<f64, D>) -> Array<f64, D>,

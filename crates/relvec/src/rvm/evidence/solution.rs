@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
-use super::gain::Noise;
 use crate::error::Result;
 use crate::likelihood::Contrasts;
 use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
+use crate::rvm::evidence::gain::Noise;
 
 /// More weights than this, of all outputs, are ample.
 pub(crate) const AMPLE: usize = 400;

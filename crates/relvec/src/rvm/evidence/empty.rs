@@ -1,11 +1,11 @@
 //! Models that have learned nothing: of kernels that are nearly constant over the rows no single basis function raises the evidence
 //! by much, and a search for the best one may end with none.
 
-use super::batch::{Batch, MAX_HALVINGS, Rule};
-use super::scheme::Hyperpriors;
-use super::solution::{At, Solution, typical};
-use super::workspace::Workspace;
 use crate::error::Result;
+use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule};
+use crate::rvm::evidence::solution::{At, Solution, typical};
+use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::scheme::Hyperpriors;
 
 /// A model whose log evidence is within so many nats of that of the empty one has learned nothing.
 const WITHIN: f64 = 0.5;
@@ -26,7 +26,7 @@ const BIAS: Batch = Batch {
 ///
 /// # Errors
 /// Returns the errors of [`Workspace::solve`].
-pub(super) fn has_nothing(work: &Workspace, model: &Solution) -> Result<bool> {
+pub(crate) fn has_nothing(work: &Workspace, model: &Solution) -> Result<bool> {
     let problem = work.problem;
     if problem.table.repairs.constant_target || problem.table.bias_only {
         return Ok(false);

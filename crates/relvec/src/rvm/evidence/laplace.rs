@@ -6,14 +6,14 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
 use rayon::prelude::*;
 
-use super::gain::KernelPrior;
-use super::lbfgs::Steps;
-use super::solution::Solution;
-use super::workspace::Workspace;
 use crate::design;
 use crate::error::Result;
 use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
+use crate::rvm::evidence::gain::KernelPrior;
+use crate::rvm::evidence::lbfgs::Steps;
+use crate::rvm::evidence::solution::Solution;
+use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::{DENSE, Problem};
 use crate::rvm::gram::slopes::{Phi, Slopes, Want};
 use crate::sums::Sums;
@@ -324,8 +324,8 @@ mod tests {
     use crate::likelihood::Bernoulli;
     use crate::report::Interrupt;
     use crate::rvm::data::table::Table;
-    use crate::rvm::gain::Noise;
-    use crate::rvm::solution::At;
+    use crate::rvm::evidence::gain::Noise;
+    use crate::rvm::evidence::solution::At;
     use crate::rvm::{Dictionary, DictionaryRule, Rvm};
     use crate::targets::Targets;
 

@@ -5,11 +5,14 @@ use std::rc::Rc;
 
 use ndarray::{Array2, ArrayView2, Axis, s};
 
-use super::super::gain::KernelPrior;
-use super::super::solution::{At, Solution};
-use super::{Action, Factor, OUT, SPAN_FLOOR};
 use crate::linalg;
 use crate::quadratic::Quadratic;
+use crate::rvm::evidence::factor::Action;
+use crate::rvm::evidence::factor::Factor;
+use crate::rvm::evidence::factor::OUT;
+use crate::rvm::evidence::factor::SPAN_FLOOR;
+use crate::rvm::evidence::gain::KernelPrior;
+use crate::rvm::evidence::solution::{At, Solution};
 use crate::sums::Sums;
 
 /// Columns to choose from for each that may come.
@@ -89,7 +92,7 @@ impl Factor<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{ROWS, empty, fresh, noises, quadratic};
+    use crate::rvm::evidence::factor::tests::{ROWS, empty, fresh, noises, quadratic};
 
     /// The promised gains are what the evidence rises by, one by one and in all; each column is the best of those on the list,
     /// by single actions; and the factor is that of the larger model.

@@ -3,12 +3,12 @@
 
 use ndarray::{Array1, Axis};
 
-use super::gain::{LEAST_PRECISION, Noise};
-use super::scheme::Hyperpriors;
-use super::solution::{At, Solution, covariance, typical};
-use super::workspace::Workspace;
 use crate::error::Result;
 use crate::linalg::Cholesky;
+use crate::rvm::evidence::gain::{LEAST_PRECISION, Noise};
+use crate::rvm::evidence::solution::{At, Solution, covariance, typical};
+use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::scheme::Hyperpriors;
 
 /// Weights less determined than this do not keep a fit that may drop weights from being at rest.
 const UNDETERMINED: f64 = 1e-6;

@@ -8,10 +8,10 @@ use std::rc::Rc;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2};
 use smallvec::SmallVec;
 
-use super::gain::{Candidate, KernelPrior, LEAST_PRECISION, Noise, Profile, Seen, by_noise};
-use super::solution::{Solution, bias_position};
 use crate::linalg;
 use crate::quadratic::Quadratic;
+use crate::rvm::evidence::gain::{Candidate, KernelPrior, LEAST_PRECISION, Noise, Profile, Seen, by_noise};
+use crate::rvm::evidence::solution::{Solution, bias_position};
 
 /// A candidate whose part outside the span of the model is below this share of it is never added.
 const SPAN_FLOOR: f64 = 1e-11;
@@ -492,14 +492,14 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     use super::*;
-    use crate::rvm::solution::At;
+    use crate::rvm::evidence::solution::At;
     use crate::sums::Sums;
 
-    pub(super) const ROWS: usize = 300;
+    pub(crate) const ROWS: usize = 300;
 
     /// A Gaussian kernel on a line, bias first, unit columns; targets of mean `mean` before it is
     /// taken off; of a second output minus that, of a third twice that, and so on.
-    pub(super) fn quadratic(mean: f64, outputs: usize) -> Rc<Quadratic<'static>> {
+    pub(crate) fn quadratic(mean: f64, outputs: usize) -> Rc<Quadratic<'static>> {
         let mut random = rand_pcg::Pcg64::seed_from_u64(1);
         let x: Vec<f64> = (0..ROWS).map(|_| random.random_range(-10.0..10.0)).collect();
         let mut phi = Array2::from_shape_fn((ROWS, ROWS + 1), |(i, j)| match j {
@@ -518,17 +518,17 @@ mod tests {
     }
 
     /// Of several one is at its cap, so held, and the others move.
-    pub(super) fn noises() -> [Noise; 3] {
+    pub(crate) fn noises() -> [Noise; 3] {
         let learnt = Noise::Learnt { cap: 1e6, c: 0.5, d: 0.1 };
         [learnt, Noise::Learnt { cap: 0.5, c: 0.0, d: 0.0 }, learnt]
     }
 
-    pub(super) fn empty(quadratic: &Rc<Quadratic<'static>>, noise: &[Noise]) -> Factor<'static> {
+    pub(crate) fn empty(quadratic: &Rc<Quadratic<'static>>, noise: &[Noise]) -> Factor<'static> {
         let solution = Solution::of(quadratic, &[], &[], noise, At::Best, None).unwrap();
         Factor::new(quadratic.clone(), &solution, noise, KernelPrior::FLAT)
     }
 
-    pub(super) fn fresh(factor: &Factor<'static>) -> (Solution, Factor<'static>) {
+    pub(crate) fn fresh(factor: &Factor<'static>) -> (Solution, Factor<'static>) {
         let solution = Solution::of(&factor.quadratic, &factor.active, &factor.a, &factor.noise, At::Best, None).unwrap();
         let again = Factor::new(factor.quadratic.clone(), &solution, &factor.noise, KernelPrior::FLAT);
         (solution, again)

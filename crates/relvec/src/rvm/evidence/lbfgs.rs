@@ -16,7 +16,7 @@ const FIRST_STEP: f64 = 0.5;
 
 /// When to stop, and how far to go at once.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// Calls of the function, at most.
     pub evaluations: usize,
     /// It ends when the last `patience` calls have gained less than this.
@@ -28,7 +28,7 @@ pub(super) struct Limits {
 
 /// The highest point found.
 #[derive(Debug, Clone)]
-pub(super) struct Peak {
+pub(crate) struct Peak {
     pub x: Vec<f64>,
     pub value: f64,
     /// Calls of the function.
@@ -36,11 +36,11 @@ pub(super) struct Peak {
 }
 
 /// Value and gradient, `[n]`.
-pub(super) type Point = (f64, Vec<f64>);
+pub(crate) type Point = (f64, Vec<f64>);
 
 /// Climbs from `start` within `bounds`. `f` is called with a point; `None` says that it has no value there.
 /// `None` is returned if it has none at the start. An error of `f` ends it.
-pub(super) fn maximise(
+pub(crate) fn maximise(
     start: &[f64],
     bounds: &[(f64, f64)],
     limits: Limits,
@@ -50,7 +50,7 @@ pub(super) fn maximise(
 }
 
 /// As [`maximise`], beginning with the curvature that `steps` tell, to which its own steps are added.
-pub(super) fn maximise_with(
+pub(crate) fn maximise_with(
     start: &[f64],
     bounds: &[(f64, f64)],
     limits: Limits,
@@ -136,7 +136,7 @@ pub(super) fn maximise_with(
 
 /// The last steps, and by how much the gradient fell along each: what they tell of the curvature.
 #[derive(Debug, Default)]
-pub(super) struct Steps(VecDeque<(Vec<f64>, Vec<f64>)>);
+pub(crate) struct Steps(VecDeque<(Vec<f64>, Vec<f64>)>);
 
 impl Steps {
     /// A step that the curvature bends the wrong way, or not at all, is left out.

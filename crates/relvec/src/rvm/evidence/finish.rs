@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, concatenate, s};
 
-use super::gain::Noise;
-use super::solution::Solution;
-use super::workspace::Workspace;
 use crate::error::{Error, Result};
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Learnt, Model, Posterior, PosteriorRule, Variance};
 use crate::quadratic::takes_up_mean;
 use crate::report::Status;
+use crate::rvm::evidence::gain::Noise;
+use crate::rvm::evidence::solution::Solution;
+use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::gram::slopes::Phi;
 
@@ -360,7 +360,7 @@ mod tests {
     use crate::report::Interrupt;
     use crate::rvm::Rvm;
     use crate::rvm::data::table::Table;
-    use crate::rvm::solution::At;
+    use crate::rvm::evidence::solution::At;
     use crate::targets::Targets;
 
     /// Both ways lead to the same means, with the bias in the model (freely, or held tightly) and without, of one output and
