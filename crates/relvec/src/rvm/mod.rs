@@ -2,11 +2,8 @@
 
 mod by_class;
 mod committee;
-mod data;
 mod em;
 mod evaluate;
-mod evidence;
-mod gram;
 mod growth;
 mod in_time;
 mod interpolation;
@@ -24,13 +21,61 @@ mod sampled;
 mod scales;
 mod scheme;
 mod score;
-mod search;
 mod sequential;
 mod shared;
 mod sparsity;
 mod validation;
 mod variational;
 mod watch;
+
+/// What a user asks for: parameters, their defaults and checks.
+mod settings {
+    pub(crate) mod policy;
+    pub(crate) mod search;
+}
+
+/// The training set: rows, targets and candidates of one fit, in units of its own.
+mod data {
+    pub(crate) mod blocks;
+    pub(crate) mod factors;
+    pub(crate) mod keep;
+    pub(crate) mod landmarks;
+    pub(crate) mod table;
+}
+
+/// Products over the rows: columns of unit norm, their Gram matrix, sums of the likelihood.
+mod gram {
+    pub(crate) mod all_sums;
+    pub(crate) mod low_rank;
+    pub(crate) mod problem;
+    pub(crate) mod slopes;
+}
+
+/// The posterior of the weights and the evidence at given precisions, and what changing these gains.
+mod evidence {
+    pub(crate) mod batch;
+    pub(crate) mod conjugate;
+    pub(crate) mod empty;
+    pub(crate) mod factor;
+    pub(crate) mod finish;
+    pub(crate) mod gain;
+    pub(crate) mod laplace;
+    pub(crate) mod lbfgs;
+    pub(crate) mod logistic;
+    pub(crate) mod multinomial;
+    pub(crate) mod sensitivity;
+    pub(crate) mod solution;
+    pub(crate) mod workspace;
+}
+
+/// Which basis functions and precisions: the loop, the schemes, and working sets of large dictionaries.
+mod search {
+    pub(crate) mod delete;
+    pub(crate) mod grow;
+    pub(crate) mod running;
+    pub(crate) mod settle;
+    pub(crate) mod start;
+}
 
 use std::time::{Duration, Instant};
 
@@ -69,8 +114,9 @@ pub use self::mackay::MacKay;
 pub use self::moved::CentreRule;
 pub use self::scheme::Start;
 pub use self::scheme::{Hyperpriors, Inference};
-pub use self::search::{Policy, Search};
 pub use self::sequential::Sequential;
+pub use self::settings::policy::Policy;
+pub use self::settings::search::Search;
 pub use self::sparsity::{Sparsity, SparsityRule};
 pub use self::variational::Variational;
 

@@ -5,7 +5,6 @@ use super::Rvm;
 use super::parts::Warm;
 use super::scheme::Start;
 use super::scheme::{Hyperpriors, Inference};
-use super::search::Search;
 use super::watch::Watch;
 use super::{ClassPrecisions, silent};
 use crate::error::{Error, Result};
@@ -16,6 +15,7 @@ use crate::rvm::evidence::batch::{Batch, Rule};
 use crate::rvm::evidence::solution::At;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::{DENSE, Problem};
+use crate::rvm::settings::search::Search;
 
 /// The models of one class against the others are only to find basis functions: actions gain so many nats for each
 /// 1,000 rows.

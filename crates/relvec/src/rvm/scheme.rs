@@ -6,7 +6,6 @@ use super::em::Em;
 use super::evaluate::Hyperparameters;
 use super::mackay::MacKay;
 use super::parts::Warm;
-use super::search::Search;
 use super::sequential::Sequential;
 use super::variational::Variational;
 use crate::error::{Result, require};
@@ -15,6 +14,7 @@ use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::settings::search::Search;
 
 registry! {
     /// An inference scheme with its parameters; [`Inference::NAMES`] lists them.

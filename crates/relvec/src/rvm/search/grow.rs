@@ -1,11 +1,11 @@
 //! Growing: the columns of largest exact gain come, each conditional on those before it.
 
-use super::Policy;
 use crate::error::Result;
 use crate::rvm::evidence::factor::{Action, Factor};
 use crate::rvm::evidence::gain::Noise;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::settings::policy::Policy;
 
 /// The model with up to `most` columns that each gain more than `least`, and what has come, by the quadratic form at its mode; where no
 /// column gains so much, with the one action that does. `None` where none does; columns that are `barred` are left alone.

@@ -1,7 +1,5 @@
 //! Settling: all precisions move together until they rest, then what gains by leaving leaves; in turn, until nothing does.
 
-use super::Policy;
-use super::delete::delete;
 use crate::error::{Error, Result};
 use crate::report::Actions;
 use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule, without};
@@ -10,6 +8,8 @@ use crate::rvm::evidence::laplace;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::scheme::Hyperpriors;
+use crate::rvm::search::delete::delete;
+use crate::rvm::settings::policy::Policy;
 
 /// Steps with the curvature held that do not raise the true evidence by this are not worth the search for a mode.
 const WORTH: f64 = 1e-2;

@@ -13,20 +13,12 @@
 //! true evidence decides; the first rounds cost nothing for a kernel, since of functions that tell classes apart together one alone
 //! may not pay. They begin with the bias alone, then anew with the dense model, and the better model goes on.
 
-mod delete;
-mod grow;
-mod policy;
-mod settings;
-mod settle;
-mod start;
+use crate::rvm::search::grow::grow;
+use crate::rvm::search::settle::Settling;
+use crate::rvm::search::start;
+use crate::rvm::settings::policy::Policy;
+use crate::rvm::settings::search::Search;
 
-pub use policy::Policy;
-pub use settings::Search;
-
-use grow::grow;
-use settle::Settling;
-
-use super::scheme::{Aim, Entry, Run, Scheme, Start};
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::evidence::empty;
@@ -34,6 +26,7 @@ use crate::rvm::evidence::factor::{Action, Factor};
 use crate::rvm::evidence::gain::{KernelPrior, Noise};
 use crate::rvm::evidence::solution::{At, Solution, typical};
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::scheme::{Aim, Entry, Run, Scheme, Start};
 
 /// What a round must gain, of what an action must: less is a change of digits.
 const KEPT: f64 = 0.1;
@@ -68,7 +61,7 @@ enum Stage {
 }
 
 /// One run of the search.
-pub(super) struct Running {
+pub(crate) struct Running {
     settings: Search,
     aim: Aim,
     stage: Stage,
@@ -93,7 +86,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn start(work: &Workspace, settings: &Search, entry: &Entry) -> Result<Running> {
+    pub(crate) fn start(work: &Workspace, settings: &Search, entry: &Entry) -> Result<Running> {
         let problem = work.problem;
         let noise = problem.table.noise.clone();
         let at_first = || noise.iter().map(|noise| noise.precision(1.0, 1.0)).collect();
