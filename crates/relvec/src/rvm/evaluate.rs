@@ -4,7 +4,6 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
 
 use super::Rvm;
-use super::by_class;
 use super::robust;
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -17,6 +16,7 @@ use crate::rvm::evidence::sensitivity::Sensitivity;
 use crate::rvm::evidence::solution::{At, typical};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
+use crate::rvm::search::by_class;
 use crate::targets::Targets;
 
 /// Precisions of a model, in the user's units: where to start a search, or what to evaluate.

@@ -3,7 +3,6 @@
 use ndarray::ArrayView2;
 
 use super::evaluate::Hyperparameters;
-use super::scheme::Start;
 use super::{CentreRule, Inference, Rvm};
 use crate::design::{Basis, Columns};
 use crate::error::{Error, Result, require};
@@ -13,6 +12,7 @@ use crate::model::{FittedBasis, Model};
 use crate::report::{Interrupt, Observer, Report};
 use crate::rvm::data::landmarks::{Dictionary, Landmarks};
 use crate::rvm::data::table::Table;
+use crate::rvm::search::scheme::Start;
 use crate::statistics::Statistics;
 use crate::targets::Targets;
 

@@ -1,32 +1,17 @@
 //! Relevance vector machines: parameters and the loop.
 
-mod by_class;
 mod committee;
-mod em;
 mod evaluate;
 mod growth;
-mod in_time;
 mod interpolation;
-mod learn;
-mod mackay;
 mod moved;
 mod outputs;
-mod parts;
-mod pooled;
 mod presets;
-mod reestimation;
 mod robust;
-mod rounds;
-mod sampled;
 mod scales;
-mod scheme;
-mod score;
-mod sequential;
 mod shared;
 mod sparsity;
 mod validation;
-mod variational;
-mod watch;
 
 /// What a user asks for: parameters, their defaults and checks.
 mod settings {
@@ -70,30 +55,67 @@ mod evidence {
 
 /// Which basis functions and precisions: the loop, the schemes, and working sets of large dictionaries.
 mod search {
+    pub(crate) mod by_class;
     pub(crate) mod delete;
+    pub(crate) mod em;
     pub(crate) mod grow;
+    pub(crate) mod in_time;
+    pub(crate) mod mackay;
+    pub(crate) mod parts;
+    pub(crate) mod pooled;
+    pub(crate) mod reestimation;
+    pub(crate) mod rounds;
     pub(crate) mod running;
+    pub(crate) mod sampled;
+    pub(crate) mod scheme;
+    pub(crate) mod score;
+    pub(crate) mod sequential;
     pub(crate) mod settle;
     pub(crate) mod start;
+    pub(crate) mod variational;
+    pub(crate) mod watch;
 }
+
+/// What a fit learns beside precisions: the kernel, the centres, and the prior of a Gaussian process.
+mod learn {
+    pub(crate) mod choice;
+    pub(crate) mod dense;
+    pub(crate) mod fitc;
+    pub(crate) mod fitc_kernel;
+    pub(crate) mod frame;
+    pub(crate) mod kernel;
+    pub(crate) mod label_kernel;
+    pub(crate) mod label_model;
+    pub(crate) mod labels;
+    pub(crate) mod learned;
+    pub(crate) mod link;
+    pub(crate) mod many;
+    pub(crate) mod pivots;
+    pub(crate) mod process;
+    pub(crate) mod rows;
+}
+
+/// Fits that are made of fits: functions of a training set.
+mod compose {}
 
 use std::time::{Duration, Instant};
 
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use self::by_class::ClassSearch;
 use self::committee::Classes;
 use self::data::table::Table;
 use self::evidence::workspace::Workspace;
 use self::evidence::{empty, finish};
 use self::gram::problem::Problem;
 use self::interpolation::judged;
-use self::parts::{Parts, Warm};
 use self::scales::Settled;
-use self::scheme::{Aim, Entry, Run};
+use self::search::by_class::ClassSearch;
+use self::search::parts::{Parts, Warm};
+use self::search::scheme::{Aim, Entry, Run};
+use self::search::watch::Watch;
+use self::search::{in_time, pooled, sampled};
 use self::validation::Validated;
-use self::watch::Watch;
 use crate::design::Basis;
 use crate::error::{Error, Result, require, require_threads};
 use crate::kernel::{Gamma, GammaRule, Kernel};
@@ -106,19 +128,19 @@ use crate::sums::Sums;
 use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, check_present};
 
 pub use self::data::landmarks::{Centres, Dictionary, DictionaryRule, Landmarks};
-pub use self::em::Em;
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
 pub use self::learn::learned::LearnedKernel;
 pub use self::learn::process::WeightPrior;
-pub use self::mackay::MacKay;
 pub use self::moved::CentreRule;
-pub use self::scheme::Start;
-pub use self::scheme::{Hyperpriors, Inference};
-pub use self::sequential::Sequential;
+pub use self::search::em::Em;
+pub use self::search::mackay::MacKay;
+pub use self::search::scheme::Start;
+pub use self::search::scheme::{Hyperpriors, Inference};
+pub use self::search::sequential::Sequential;
+pub use self::search::variational::Variational;
 pub use self::settings::policy::Policy;
 pub use self::settings::search::Search;
 pub use self::sparsity::{Sparsity, SparsityRule};
-pub use self::variational::Variational;
 
 /// A relevance vector machine to be trained.
 ///

@@ -1,8 +1,8 @@
 //! What several outputs at once, which share their basis functions, (M61), cannot have.
 
-use super::scheme::Hyperpriors;
 use super::{Rvm, Variational};
 use crate::error::{Result, require};
+use crate::rvm::search::scheme::Hyperpriors;
 
 impl Rvm {
     /// Refuses what is not known of targets of several outputs.

@@ -5,8 +5,6 @@ use ndarray::{ArrayView1, ArrayView2};
 
 use super::Rvm;
 use super::evaluate::Hyperparameters;
-use super::parts::Warm;
-use super::watch::Watch;
 use crate::error::{Error, Result};
 use crate::likelihood::ScaleMixture;
 use crate::model::Model;
@@ -18,6 +16,8 @@ use crate::rvm::evidence::solution::At;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::gram::slopes::Phi;
+use crate::rvm::search::parts::Warm;
+use crate::rvm::search::watch::Watch;
 use crate::special::{lgamma_rise, log_rise, log_student_peak};
 
 /// Degrees of freedom between which they are learnt, and where learning begins.

@@ -10,7 +10,7 @@ use crate::model::{KeptOutput, KeptRows, Model, Variance};
 use crate::rvm::Rvm;
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
-use crate::rvm::variational::Variational;
+use crate::rvm::search::variational::Variational;
 
 /// Rows kept where no number is given, at most: a prediction costs as much as a kernel with each of them.
 const MOST_ROWS: usize = 2000;

@@ -24,7 +24,7 @@ use crate::rvm::data::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, La
 use crate::rvm::evidence::gain::Noise;
 use crate::rvm::gram::problem::{DENSE, at_once};
 use crate::rvm::learn::kernel::Learnt;
-use crate::rvm::score::KEPT_SHARE;
+use crate::rvm::search::score::KEPT_SHARE;
 use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values, check_present};

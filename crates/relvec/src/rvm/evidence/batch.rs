@@ -8,7 +8,7 @@ use crate::linalg::Cholesky;
 use crate::rvm::evidence::gain::{LEAST_PRECISION, Noise};
 use crate::rvm::evidence::solution::{At, Solution, covariance, typical};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::scheme::Hyperpriors;
+use crate::rvm::search::scheme::Hyperpriors;
 
 /// Weights less determined than this do not keep a fit that may drop weights from being at rest.
 const UNDETERMINED: f64 = 1e-6;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule};
 use crate::rvm::evidence::solution::{At, Solution, typical};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::scheme::Hyperpriors;
+use crate::rvm::search::scheme::Hyperpriors;
 
 /// A model whose log evidence is within so many nats of that of the empty one has learned nothing.
 const WITHIN: f64 = 0.5;

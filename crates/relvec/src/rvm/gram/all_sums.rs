@@ -8,7 +8,7 @@ use crate::linalg;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::gram::problem::Problem;
-use crate::rvm::score::KEPT_SHARE;
+use crate::rvm::search::score::KEPT_SHARE;
 use crate::sums::Sums;
 
 /// Up to so many candidates their sums, made once, cost less than those of the half dozen parts of a search, and the

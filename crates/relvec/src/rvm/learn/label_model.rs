@@ -21,7 +21,7 @@ use crate::report::{Actions, Certificate, ProcessFit, Repairs, Report, Status};
 use crate::rvm::Rvm;
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
-use crate::rvm::watch::Watch;
+use crate::rvm::search::watch::Watch;
 
 /// What label regression has found.
 struct Found {

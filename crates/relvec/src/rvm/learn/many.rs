@@ -22,7 +22,7 @@ use crate::model::Model;
 use crate::report::{Actions, Certificate, Interrupt, ProcessFit, Repairs, Report, Status};
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
-use crate::rvm::watch::Watch;
+use crate::rvm::search::watch::Watch;
 use crate::rvm::{Dictionary, Rvm};
 
 /// Centres at most, unless a number is given: time and the size of a model grow with their square. With 1,500 instead of 1,000 a rough

@@ -22,7 +22,7 @@ use crate::report::{ProcessFit, Repairs, Report};
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::gain::Noise;
 use crate::rvm::evidence::lbfgs::{self, Limits};
-use crate::rvm::variational::Variational;
+use crate::rvm::search::variational::Variational;
 use crate::rvm::{CentreRule, Inference, Rvm, Search};
 use crate::targets::ClassPrecisions;
 

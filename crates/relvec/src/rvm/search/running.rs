@@ -26,7 +26,7 @@ use crate::rvm::evidence::factor::{Action, Factor};
 use crate::rvm::evidence::gain::{KernelPrior, Noise};
 use crate::rvm::evidence::solution::{At, Solution, typical};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::scheme::{Aim, Entry, Run, Scheme, Start};
+use crate::rvm::search::scheme::{Aim, Entry, Run, Scheme, Start};
 
 /// What a round must gain, of what an action must: less is a change of digits.
 const KEPT: f64 = 0.1;

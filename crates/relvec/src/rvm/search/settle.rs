@@ -7,8 +7,8 @@ use crate::rvm::evidence::gain::Noise;
 use crate::rvm::evidence::laplace;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::scheme::Hyperpriors;
 use crate::rvm::search::delete::delete;
+use crate::rvm::search::scheme::Hyperpriors;
 use crate::rvm::settings::policy::Policy;
 
 /// Steps with the curvature held that do not raise the true evidence by this are not worth the search for a mode.

@@ -6,8 +6,8 @@ use crate::error::{Result, require};
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::scheme::{Entry, Hyperpriors, Run, Scheme, Start};
 use crate::rvm::search::running::Running;
+use crate::rvm::search::scheme::{Entry, Hyperpriors, Run, Scheme, Start};
 use crate::rvm::settings::policy::Policy;
 
 /// Up to this many candidates are one problem: of more, G costs more than it saves, and a search over all

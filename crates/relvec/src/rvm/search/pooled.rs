@@ -1,21 +1,22 @@
 //! Where the search for one model of several classes begins: with all that models of one class against the others
 //! need, (M66). From nothing, with one basis function after another, it ends tens of nats lower.
 
-use super::Rvm;
-use super::parts::Warm;
-use super::scheme::Start;
-use super::scheme::{Hyperpriors, Inference};
-use super::watch::Watch;
-use super::{ClassPrecisions, silent};
 use crate::error::{Error, Result};
 use crate::likelihood::{Bernoulli, Likelihood};
 use crate::model::PosteriorRule;
+use crate::rvm::ClassPrecisions;
+use crate::rvm::Rvm;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::batch::{Batch, Rule};
 use crate::rvm::evidence::solution::At;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::{DENSE, Problem};
+use crate::rvm::search::parts::Warm;
+use crate::rvm::search::scheme::Start;
+use crate::rvm::search::scheme::{Hyperpriors, Inference};
+use crate::rvm::search::watch::Watch;
 use crate::rvm::settings::search::Search;
+use crate::rvm::silent;
 
 /// The models of one class against the others are only to find basis functions: actions gain so many nats for each
 /// 1,000 rows.

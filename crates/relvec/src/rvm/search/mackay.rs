@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::reestimation::{Reestimation, Settings};
-use super::scheme::{Entry, Hyperpriors, Run, Scheme};
 use crate::error::Result;
 use crate::rvm::evidence::batch::Rule;
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::search::reestimation::{Reestimation, Settings};
+use crate::rvm::search::scheme::{Entry, Hyperpriors, Run, Scheme};
 
 /// MacKay's fixed point (Tipping 1999, eq. 8 and 9): alpha_i = gamma_i / mu_i^2. Fast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::reestimation::{Reestimation, Settings};
-use super::scheme::{Entry, Hyperpriors, Run, Scheme};
 use crate::error::Result;
 use crate::rvm::evidence::batch::Rule;
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::search::reestimation::{Reestimation, Settings};
+use crate::rvm::search::scheme::{Entry, Hyperpriors, Run, Scheme};
 
 /// EM: alpha_i = 1 / (mu_i^2 + Sigma_ii). Never lowers the evidence; slow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

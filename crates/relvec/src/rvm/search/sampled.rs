@@ -4,15 +4,16 @@
 
 use std::time::Instant;
 
-use super::scheme::Inference;
-use super::scheme::Start;
-use super::watch::Watch;
-use super::{Rvm, silent};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::report::{Repairs, Report};
+use crate::rvm::Rvm;
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
+use crate::rvm::search::scheme::Inference;
+use crate::rvm::search::scheme::Start;
+use crate::rvm::search::watch::Watch;
+use crate::rvm::silent;
 
 /// Rows of the sample that stands for all, and from how many of them on it does. A smaller one, or that of fewer rows, leads tens
 /// of nats lower.
@@ -46,7 +47,7 @@ struct Plan {
 }
 
 /// The model to begin at.
-pub(super) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<Model>> {
+pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<Model>> {
     // Nothing where the search is not free to begin anywhere; that of several classes has its own way to begin.
     let free = matches!(&rvm.inference, Inference::Search(scheme) if scheme.start == Start::Auto);
     if !free || table.height() <= MANY_ROWS || table.outputs > 1 {
@@ -57,7 +58,7 @@ pub(super) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<Mo
 }
 
 /// The model for want of another, if the time is limited.
-pub(super) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Model, Report)>> {
+pub(crate) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Model, Report)>> {
     let Some(left) = watch.left() else { return Ok(None) };
     let plan = match &rvm.inference {
         Inference::Search(scheme) if scheme.start == Start::Auto => {

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::scheme::Run;
 use crate::error::{Error, Result};
 use crate::report::{Interrupt, Observer, Progress, Status, TracePoint};
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
+use crate::rvm::search::scheme::Run;
 
 /// Watches over all iterations of one fit.
 pub(crate) struct Watch<'o, 'f> {

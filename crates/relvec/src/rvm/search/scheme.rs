@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::em::Em;
-use super::evaluate::Hyperparameters;
-use super::mackay::MacKay;
-use super::parts::Warm;
-use super::sequential::Sequential;
-use super::variational::Variational;
 use crate::error::{Result, require};
 use crate::registry::registry;
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::table::Table;
+use crate::rvm::evaluate::Hyperparameters;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::search::em::Em;
+use crate::rvm::search::mackay::MacKay;
+use crate::rvm::search::parts::Warm;
+use crate::rvm::search::sequential::Sequential;
+use crate::rvm::search::variational::Variational;
 use crate::rvm::settings::search::Search;
 
 registry! {

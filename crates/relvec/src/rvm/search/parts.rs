@@ -7,19 +7,19 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
-use super::evaluate::Hyperparameters;
-use super::rounds::{Anew, Rounds};
-use super::scheme::Aim;
-use super::score::Passes;
 use crate::error::Result;
 use crate::model::Model;
 use crate::report::Certificate;
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
+use crate::rvm::evaluate::Hyperparameters;
 use crate::rvm::evidence::solution::{Solution, typical};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::all_sums::AllSums;
 use crate::rvm::gram::problem::{DENSE, Problem, keeps_sums};
+use crate::rvm::search::rounds::{Anew, Rounds};
+use crate::rvm::search::scheme::Aim;
+use crate::rvm::search::score::Passes;
 use crate::sums::Sums;
 
 /// Noise precisions at which newcomers are ranked, over the present one: that of most excursions.

@@ -7,12 +7,11 @@
 
 use ndarray::{Array2, Axis, concatenate, s};
 
-use super::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters, columns, gradient_log_kernel};
-use super::scheme::Run;
 use crate::error::{Error, Result, require};
 use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg::{self, Cholesky};
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters, columns, gradient_log_kernel};
 use crate::rvm::evidence::finish;
 use crate::rvm::evidence::gain::{Candidate, Profile, Seen};
 use crate::rvm::evidence::multinomial;
@@ -20,6 +19,7 @@ use crate::rvm::evidence::sensitivity::Sensitivity;
 use crate::rvm::evidence::solution::{ByClass, Solution};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::{DENSE, Problem};
+use crate::rvm::search::scheme::Run;
 
 /// At rest when no log precision of a weight that the data determine moves by more than this in a step; and steps
 /// between two rounds of additions, at most.

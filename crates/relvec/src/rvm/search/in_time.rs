@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use super::Rvm;
-use super::parts::Parts;
 use crate::error::Result;
 use crate::model::Model;
 use crate::report::{Certificate, Report, Status};
+use crate::rvm::Rvm;
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
 use crate::rvm::gram::problem::{Problem, keeps_sums};
+use crate::rvm::search::parts::Parts;
 
 /// Multiplications, and rows at most, of the sums that tell how long those over all rows take.
 const PROBE: usize = 4_000_000_000;
@@ -23,7 +23,7 @@ const LEAST_ROWS: usize = 2000;
 impl Rvm {
     /// A sample of the rows, as many as there is time for; `None` if that is all of them, or nothing is summed before the
     /// first model.
-    pub(super) fn rows_in_time<'b>(&'b self, table: &Table, left: Option<Duration>) -> Result<Option<Table<'b>>> {
+    pub(crate) fn rows_in_time<'b>(&'b self, table: &Table, left: Option<Duration>) -> Result<Option<Table<'b>>> {
         let (n, columns) = (table.rows.nrows(), Parts::first_size(table));
         let Some(left) = left.filter(|_| n > PROBE_ROWS && keeps_sums(table, columns)) else { return Ok(None) };
         let places = Landmarks::any(table.origin.len(), columns, self.seed);
@@ -46,7 +46,7 @@ fn sums_take(table: &Table) -> Result<Duration> {
 }
 
 /// A fit to a sample has not seen all that it was to see.
-pub(super) fn of_sample((model, report): (Model, Report)) -> (Model, Report) {
+pub(crate) fn of_sample((model, report): (Model, Report)) -> (Model, Report) {
     let status = if report.status == Status::Converged { Status::TimeLimit } else { report.status };
     let reason = format!("time_limit leaves no time for all rows and candidates; of some: {}", report.certificate.reason);
     let certificate = Certificate { reason, ..report.certificate };

@@ -5,8 +5,6 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
-use super::reestimation;
-use super::scheme::{Entry, Hyperpriors, Run, Scheme};
 use crate::error::Result;
 use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
@@ -15,6 +13,8 @@ use crate::rvm::evidence::logistic::Logistic;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
+use crate::rvm::search::reestimation;
+use crate::rvm::search::scheme::{Entry, Hyperpriors, Run, Scheme};
 use crate::special::{lgamma_rise, log_rise};
 
 /// Rows whose features differ by no more than this share of the largest value of each feature are at one place: a few

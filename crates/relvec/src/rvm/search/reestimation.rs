@@ -1,6 +1,5 @@
 //! The schemes `em` and `mackay`: all columns at first, all precisions re-estimated in each step.
 
-use super::scheme::{Entry, Hyperpriors, Run};
 use crate::error::Result;
 use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
@@ -9,6 +8,7 @@ use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule};
 use crate::rvm::evidence::gain::Noise;
 use crate::rvm::evidence::solution::{At, Solution, typical};
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::search::scheme::{Entry, Hyperpriors, Run};
 
 /// First noise variance where none is given, in variances of the target.
 const FIRST_VARIANCE: f64 = 0.01;

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::scheme::{Entry, Hyperpriors, Run, Scheme, Start};
 use crate::error::{Error, Result, require};
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::table::Table;
@@ -10,6 +9,7 @@ use crate::rvm::evidence::factor::{Action, Factor};
 use crate::rvm::evidence::gain::Noise;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::search::scheme::{Entry, Hyperpriors, Run, Scheme, Start};
 
 /// Sequential sparse Bayesian learning: of all basis functions the one whose addition, re-estimation or deletion raises the evidence
 /// most is changed, until none does. The noise is at its best throughout.
