@@ -4,10 +4,10 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 use serde::{Deserialize, Serialize};
 
 use super::Rvm;
-use super::robust;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::report::{Interrupt, Status};
+use crate::rvm::compose::robust;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::factor::{Action, Factor};
 use crate::rvm::evidence::finish;

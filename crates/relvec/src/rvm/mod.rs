@@ -1,22 +1,13 @@
 //! Relevance vector machines: parameters and the loop.
 
-mod committee;
 mod evaluate;
-mod growth;
-mod interpolation;
-mod moved;
-mod outputs;
-mod presets;
-mod robust;
-mod scales;
-mod shared;
-mod sparsity;
-mod validation;
 
 /// What a user asks for: parameters, their defaults and checks.
 mod settings {
     pub(crate) mod policy;
+    pub(crate) mod presets;
     pub(crate) mod search;
+    pub(crate) mod sparsity;
 }
 
 /// The training set: rows, targets and candidates of one fit, in units of its own.
@@ -90,32 +81,45 @@ mod learn {
     pub(crate) mod learned;
     pub(crate) mod link;
     pub(crate) mod many;
+    pub(crate) mod moved;
     pub(crate) mod pivots;
     pub(crate) mod process;
     pub(crate) mod rows;
+    pub(crate) mod scales;
+    pub(crate) mod shared;
 }
 
 /// Fits that are made of fits: functions of a training set.
-mod compose {}
+mod compose {
+    pub(crate) mod committee;
+    pub(crate) mod growth;
+    pub(crate) mod interpolation;
+    pub(crate) mod outputs;
+    pub(crate) mod robust;
+    pub(crate) mod validation;
+}
 
 use std::time::{Duration, Instant};
 
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use self::committee::Classes;
+use self::compose::committee::Classes;
+use self::compose::interpolation::judged;
+use self::compose::validation::Validated;
+use self::compose::{committee, robust};
 use self::data::table::Table;
 use self::evidence::workspace::Workspace;
 use self::evidence::{empty, finish};
 use self::gram::problem::Problem;
-use self::interpolation::judged;
-use self::scales::Settled;
+use self::learn::scales::Settled;
+use self::learn::{moved, scales};
+
 use self::search::by_class::ClassSearch;
 use self::search::parts::{Parts, Warm};
 use self::search::scheme::{Aim, Entry, Run};
 use self::search::watch::Watch;
 use self::search::{in_time, pooled, sampled};
-use self::validation::Validated;
 use crate::design::Basis;
 use crate::error::{Error, Result, require, require_threads};
 use crate::kernel::{Gamma, GammaRule, Kernel};
@@ -130,8 +134,8 @@ use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, check_present
 pub use self::data::landmarks::{Centres, Dictionary, DictionaryRule, Landmarks};
 pub use self::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters};
 pub use self::learn::learned::LearnedKernel;
+pub use self::learn::moved::CentreRule;
 pub use self::learn::process::WeightPrior;
-pub use self::moved::CentreRule;
 pub use self::search::em::Em;
 pub use self::search::mackay::MacKay;
 pub use self::search::scheme::Start;
@@ -140,7 +144,7 @@ pub use self::search::sequential::Sequential;
 pub use self::search::variational::Variational;
 pub use self::settings::policy::Policy;
 pub use self::settings::search::Search;
-pub use self::sparsity::{Sparsity, SparsityRule};
+pub use self::settings::sparsity::{Sparsity, SparsityRule};
 
 /// A relevance vector machine to be trained.
 ///

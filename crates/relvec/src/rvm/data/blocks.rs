@@ -19,10 +19,10 @@ use crate::report::{Interrupt, Observer, Repairs, Report, SmallWeights};
 use crate::rvm::Inference;
 use crate::rvm::Landmarks;
 use crate::rvm::Rvm;
+use crate::rvm::compose::interpolation::judged;
 use crate::rvm::data::table::{Source, Table, Units};
 use crate::rvm::evidence::gain::Noise;
 use crate::rvm::gram::problem::{DENSE, Problem};
-use crate::rvm::interpolation::judged;
 use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, absent, check_labels};
 
 /// Copies of a block that are alive at a time, and numbers per row beside.

@@ -1,12 +1,13 @@
 //! What several outputs at once, which share their basis functions, (M61), cannot have.
 
-use super::{Rvm, Variational};
 use crate::error::{Result, require};
+use crate::rvm::Rvm;
+use crate::rvm::Variational;
 use crate::rvm::search::scheme::Hyperpriors;
 
 impl Rvm {
     /// Refuses what is not known of targets of several outputs.
-    pub(super) fn check_several_outputs(&self, outputs: usize) -> Result<()> {
+    pub(crate) fn check_several_outputs(&self, outputs: usize) -> Result<()> {
         let scheme = self.inference.name();
         let expected = format!("search, sequential, mackay or em for {outputs} outputs at once");
         require(scheme != Variational::NAME, || "inference".into(), scheme, &expected)?;

@@ -8,13 +8,14 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis};
 
-use super::{Hyperparameters, Rvm};
 use crate::canonical::{Fold, all_but};
 use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::memory::afford;
 use crate::model::{Model, Moderation};
 use crate::report::{HeldOutScores, Interrupt, Observer, Progress, Report, SparsityTrial, Status, Validation};
+use crate::rvm::Hyperparameters;
+use crate::rvm::Rvm;
 use crate::rvm::data::table::Table;
 use crate::sums::Sums;
 
@@ -276,7 +277,7 @@ impl Most {
 }
 
 /// A fit with cross-validation.
-pub(super) struct Validated<'o, 'f> {
+pub(crate) struct Validated<'o, 'f> {
     /// Number of folds, if it is asked for.
     pub folds: Option<usize>,
     pub observer: &'o mut Observer<'f>,

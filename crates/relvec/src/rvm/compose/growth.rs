@@ -2,23 +2,25 @@
 
 use ndarray::ArrayView2;
 
-use super::evaluate::Hyperparameters;
-use super::{CentreRule, Inference, Rvm};
 use crate::design::{Basis, Columns};
 use crate::error::{Error, Result, require};
 use crate::likelihood::Likelihood;
 use crate::memory::{self, afford};
 use crate::model::{FittedBasis, Model};
 use crate::report::{Interrupt, Observer, Report};
+use crate::rvm::CentreRule;
+use crate::rvm::Inference;
+use crate::rvm::Rvm;
 use crate::rvm::data::landmarks::{Dictionary, Landmarks};
 use crate::rvm::data::table::Table;
+use crate::rvm::evaluate::Hyperparameters;
 use crate::rvm::search::scheme::Start;
 use crate::statistics::Statistics;
 use crate::targets::Targets;
 
 impl Rvm {
     /// Checks the parameters where statistics are to be kept.
-    pub(super) fn check_statistics(&self) -> Result<()> {
+    pub(crate) fn check_statistics(&self) -> Result<()> {
         if !self.keep_statistics {
             return Ok(());
         }
@@ -34,7 +36,7 @@ impl Rvm {
     }
 
     /// The model with sums over its rows at the landmarks of its table, if it is to keep them: one more pass.
-    pub(super) fn with_kept_statistics(
+    pub(crate) fn with_kept_statistics(
         &self,
         table: &Table,
         x: ArrayView2<f64>,
@@ -134,7 +136,7 @@ impl Rvm {
             return Err(Error::Targets("a start from a model needs one model whose centres are training rows".into()));
         }
         let start = Start::Given(Hyperparameters::of(model));
-        Ok(Rvm { inference: Inference::Search(super::Search { start, ..scheme.clone() }), ..self.clone() })
+        Ok(Rvm { inference: Inference::Search(crate::rvm::Search { start, ..scheme.clone() }), ..self.clone() })
     }
 
     fn check_same_kernel(&self, model: &Model) -> Result<()> {

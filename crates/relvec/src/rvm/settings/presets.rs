@@ -1,8 +1,11 @@
 //! Named settings.
 
-use super::{Inference, Rvm, Search, WeightPrior};
 use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::model::Variance;
+use crate::rvm::Inference;
+use crate::rvm::Rvm;
+use crate::rvm::Search;
+use crate::rvm::WeightPrior;
 
 impl Rvm {
     /// The settings of the papers: a Gaussian kernel of given width, one precision per weight, an intercept that may be

@@ -9,7 +9,7 @@ use crate::report::{Interpolation, Report};
 const MOST_VECTORS: f64 = 1.0 / 3.0;
 
 /// A fit, and in its model and its report whether it interpolates; `unused`: rows of weight 0.
-pub(super) fn judged((model, report): (Model, Report), unused: usize) -> (Model, Report) {
+pub(crate) fn judged((model, report): (Model, Report), unused: usize) -> (Model, Report) {
     let interpolation = found(&model, &report, unused);
     (Model { interpolates: interpolation.is_some(), ..model }, Report { interpolation, ..report })
 }

@@ -3,14 +3,14 @@
 
 use ndarray::{ArrayView1, ArrayView2};
 
-use super::Rvm;
-use super::evaluate::Hyperparameters;
 use crate::error::{Error, Result};
 use crate::likelihood::ScaleMixture;
 use crate::model::Model;
 use crate::report::{Report, Status};
+use crate::rvm::Rvm;
 use crate::rvm::data::factors::Factors;
 use crate::rvm::data::table::{DEVIATION, Table};
+use crate::rvm::evaluate::Hyperparameters;
 use crate::rvm::evidence::gain::Noise;
 use crate::rvm::evidence::solution::At;
 use crate::rvm::evidence::workspace::Workspace;
@@ -70,7 +70,7 @@ struct Scales {
 }
 
 /// The fit.
-pub(super) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut Watch) -> Result<(Model, Report)> {
+pub(crate) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut Watch) -> Result<(Model, Report)> {
     if table.repairs.constant_target {
         return rvm.search(table, None, None, false, watch);
     }
@@ -169,7 +169,7 @@ fn round(
 }
 
 /// What each row counts for under a model with Student-t noise, from its target, `[N]`, and the prediction: (M52).
-pub(super) fn row_weights(targets: ArrayView1<f64>, model: &Model, x: ArrayView2<f64>) -> Result<Vec<f64>> {
+pub(crate) fn row_weights(targets: ArrayView1<f64>, model: &Model, x: ArrayView2<f64>) -> Result<Vec<f64>> {
     let prediction = model.predict(x)?;
     let degrees = prediction.noise_degrees.unwrap_or(f64::INFINITY);
     let square = prediction.noise_variance;
@@ -178,13 +178,13 @@ pub(super) fn row_weights(targets: ArrayView1<f64>, model: &Model, x: ArrayView2
 }
 
 /// The table with the factors that a model asks for.
-pub(super) fn weighted<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, model: &Model) -> Result<Table<'b>> {
+pub(crate) fn weighted<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, model: &Model) -> Result<Table<'b>> {
     // Its own are not known any more; with the precisions held they come to rest soon.
     Ok(rested(rvm, table, mixture, &Hyperparameters::of(model))?.0)
 }
 
 /// The table with the factors that given precisions ask for, at rest, and the degrees of freedom.
-pub(super) fn rested<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, at: &Hyperparameters) -> Result<(Table<'b>, f64)> {
+pub(crate) fn rested<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, at: &Hyperparameters) -> Result<(Table<'b>, f64)> {
     let mut scales = Scales { degrees: mixture.degrees.unwrap_or(FIRST_DEGREES), factor: vec![1.0; table.targets.len()] };
     let mut before = f64::INFINITY;
     for _ in 0..MAX_SWEEPS {

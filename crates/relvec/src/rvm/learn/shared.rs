@@ -30,12 +30,12 @@ const DECREMENT: f64 = 1e-12;
 const MAX_HALVINGS: usize = 30;
 
 /// Relative precision of the bias, and the largest that kernels may share, for columns of entries about 1.
-pub(super) const BIAS_PRECISION: f64 = 1e-2;
+pub(crate) const BIAS_PRECISION: f64 = 1e-2;
 const MOST_PRECISION: f64 = 1e5;
 
 /// Rows to learn a kernel from.
 #[derive(Debug)]
-pub(super) struct Sample<'a> {
+pub(crate) struct Sample<'a> {
     /// [n, D].
     pub x: Array2<f64>,
     /// Targets in the inner units, `[n]`; or several such, learnt side by side: their evidences are summed.
@@ -54,7 +54,7 @@ pub(super) struct Sample<'a> {
 
 /// The columns of one kernel at some centres, [n, P], the bias first, and what is summed of them once.
 #[derive(Debug)]
-pub(super) struct Columns<'s> {
+pub(crate) struct Columns<'s> {
     sample: &'s Sample<'s>,
     pub kernel: &'s Kernel,
     pub centres: ArrayView2<'s, f64>,
@@ -65,7 +65,7 @@ pub(super) struct Columns<'s> {
 
 /// Posteriors at given precisions, one for each of the targets, and their log evidence, summed.
 #[derive(Debug)]
-pub(super) struct Posteriors {
+pub(crate) struct Posteriors {
     pub log_evidence: f64,
     each: Vec<Posterior>,
 }
@@ -85,7 +85,7 @@ struct Posterior {
 
 /// d log evidence / d ...
 #[derive(Debug)]
-pub(super) struct Gradient {
+pub(crate) struct Gradient {
     /// log a_j of every column, `[P]`, the noise at its best.
     pub log_a: Vec<f64>,
     /// Logs of the kernel's parameters.

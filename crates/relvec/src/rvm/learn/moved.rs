@@ -4,17 +4,17 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
 
-use super::Rvm;
-use super::shared::{BIAS_PRECISION, Columns, Sample};
 use crate::design::Columns as Basis;
 use crate::error::Result;
 use crate::kernel::{Form, Gamma, Kernel};
 use crate::memory::afford;
 use crate::model::Model;
 use crate::registry::rules;
+use crate::rvm::Rvm;
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::lbfgs::{self, Limits};
+use crate::rvm::learn::shared::{BIAS_PRECISION, Columns, Sample};
 
 /// Centres moved, unless more are in the model already.
 const MOST: usize = 800;
@@ -54,7 +54,7 @@ rules! {
 }
 
 /// Where the gradient led.
-pub(super) struct Moved {
+pub(crate) struct Moved {
     pub kernel: Kernel,
     /// [L, D].
     pub centres: Array2<f64>,
@@ -65,7 +65,7 @@ pub(super) struct Moved {
 
 /// Moves the centres of `model`, which was fitted to `table`, and other landmarks beside them; and the parameters of
 /// its kernel if they are learnt as well. `None` if there is nothing to move, or no time.
-pub(super) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, start: Instant) -> Result<Option<Moved>> {
+pub(crate) fn learn(rvm: &Rvm, table: &Table, model: &Model, with_kernel: bool, start: Instant) -> Result<Option<Moved>> {
     let is_late = || rvm.time_limit.is_some_and(|limit| start.elapsed().as_secs_f64() >= limit);
     let Some(kernel) = model.kernel() else { return Ok(None) };
     if is_late() || table.repairs.constant_target || matches!(kernel.form(), Form::Other) {

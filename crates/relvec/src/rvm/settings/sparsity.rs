@@ -4,8 +4,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Hyperpriors, Inference, Rvm};
 use crate::error::{Error, Result, require};
+use crate::rvm::Hyperpriors;
+use crate::rvm::Inference;
+use crate::rvm::Rvm;
 use crate::targets::ClassPrecisions;
 
 /// What is allowed.

@@ -5,12 +5,6 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis, s};
 
-use super::learn::choice::{self, Choice};
-use super::learn::frame::Moments;
-use super::learn::kernel::Learnt;
-use super::learn::process::WeightPrior;
-use super::shared::{Columns, Sample};
-use super::{CentreRule, Dictionary, Inference, Rvm, Start, silent};
 use crate::design::{Basis, name_largest};
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
@@ -18,9 +12,20 @@ use crate::linalg;
 use crate::memory::afford;
 use crate::model::{Model, PosteriorRule};
 use crate::report::{KernelSearch, KernelTrial};
+use crate::rvm::CentreRule;
+use crate::rvm::Dictionary;
+use crate::rvm::Inference;
+use crate::rvm::Rvm;
+use crate::rvm::Start;
 use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::lbfgs::{self, Limits};
+use crate::rvm::learn::choice::{self, Choice};
+use crate::rvm::learn::frame::Moments;
+use crate::rvm::learn::kernel::Learnt;
+use crate::rvm::learn::process::WeightPrior;
+use crate::rvm::learn::shared::{Columns, Sample};
+use crate::rvm::silent;
 
 /// Rows that gradients are taken from at first.
 const ROWS: usize = 5000;
@@ -88,7 +93,7 @@ impl Rvm {
     }
 
     /// Whether the kernel, or where its centres are, is to be learnt.
-    pub(super) fn learns_basis(&self) -> bool {
+    pub(crate) fn learns_basis(&self) -> bool {
         self.basis == Basis::Kernel && (self.learns_kernel() || self.centres == CentreRule::Learned)
     }
 
@@ -104,7 +109,7 @@ impl Rvm {
 }
 
 /// The kernel of a fit, every parameter a number.
-pub(super) struct Settled {
+pub(crate) struct Settled {
     pub kernel: Kernel,
     /// How it was found, if it was learnt.
     pub search: Option<KernelSearch>,
@@ -113,7 +118,7 @@ pub(super) struct Settled {
 }
 
 /// The kernel of highest evidence, and how it was found. `start`: when the fit began.
-pub(super) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<Settled> {
+pub(crate) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<Settled> {
     let begin = Instant::now();
     let processes = choice::by_process(rvm, table)?;
     if let Some(Choice { mut learnt, search }) = processes.clone()
@@ -334,13 +339,13 @@ impl<'a> Search<'a> {
     fn trial(&self, kernel: Kernel) -> Result<Fit> {
         let own = match &self.rvm.inference {
             Inference::Search(own) => own.clone(),
-            _ => super::Search::default(),
+            _ => crate::rvm::Search::default(),
         };
         // Of many rows, kernels differ by more than excursions find.
         let excursions = if self.table.rows.nrows() > ROWS { 0 } else { own.excursions };
         // Kernels of several classes are told apart by models that grow, which are soon there.
         let start = if self.table.outputs > 1 { Start::Empty } else { Start::Auto };
-        let inference = super::Search { start, excursions, ..own };
+        let inference = crate::rvm::Search { start, excursions, ..own };
         let dictionary = match self.rvm.dictionary {
             Dictionary::Size(size) => size.min(TRIAL_LANDMARKS),
             Dictionary::Rule(_) => TRIAL_LANDMARKS,
@@ -700,7 +705,7 @@ impl Scene<'_> {
 }
 
 /// What each feature moves in the kernel of `model`, as shares of 1, `[D]`, (M37); empty unless gammas are per feature.
-pub(super) fn feature_relevance(table: &Table, model: &Model) -> Vec<f64> {
+pub(crate) fn feature_relevance(table: &Table, model: &Model) -> Vec<f64> {
     let Some((kernel, Gamma::PerFeature(gammas))) = model.kernel().and_then(|kernel| Some((kernel, kernel.gamma()?))) else {
         return vec![];
     };
