@@ -33,6 +33,9 @@ mod targets;
 /// The tree that paths of the crate name.
 #[path = "../src/rvm"]
 mod rvm {
+    pub(crate) mod data {
+        pub(crate) mod noise;
+    }
     pub(crate) mod evidence {
         pub(crate) mod factor;
         pub(crate) mod gain;
@@ -52,8 +55,9 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 use quadratic::Quadratic;
 use rayon::prelude::*;
 use report::Interrupt;
+use rvm::data::noise::Noise;
 use rvm::evidence::factor::{Action, Factor};
-use rvm::evidence::gain::{KernelPrior, Noise};
+use rvm::evidence::gain::KernelPrior;
 use rvm::evidence::solution::{At, Solution};
 use sums::Sums;
 

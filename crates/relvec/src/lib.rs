@@ -43,12 +43,12 @@ pub use model::{
 pub use report::{
     Actions, CentreSearch, Certificate, HeldOutScores, Interpolation, Interrupt, KernelSearch, KernelTrial, Observer,
     PrecisionPosterior, ProcessFit, ProcessTrial, Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint,
-    Validation,
+    Validation, silent,
 };
 pub use rvm::{
     ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
     Inference, Landmarks, LearnedKernel, MacKay, Policy, Rvm, Search, Sequential, Sparsity, SparsityRule, Start, Variational,
-    WeightPrior, silent,
+    WeightPrior,
 };
 pub use statistics::Statistics;
 pub use svm::{

@@ -548,3 +548,8 @@ impl Report {
         })
     }
 }
+
+/// An observer that does nothing.
+pub fn silent<P>(_: &P) -> std::ops::ControlFlow<()> {
+    std::ops::ControlFlow::Continue(())
+}

@@ -1,199 +1,29 @@
 //! Everything about a model at given precisions: evidence, gradients, and what every column would gain.
 
-use ndarray::{Array2, ArrayView2, Axis, s};
-use serde::{Deserialize, Serialize};
+use crate::rvm::evidence::evaluation::ActionKind;
+use crate::rvm::evidence::evaluation::ColumnAction;
+use crate::rvm::evidence::evaluation::Evaluation;
+use crate::rvm::evidence::evaluation::columns;
+use crate::rvm::evidence::evaluation::gradient_log_kernel;
+use crate::rvm::settings::hyperparameters::Hyperparameters;
+use ndarray::ArrayView2;
 
 use super::Rvm;
-use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::error::Result;
 use crate::report::{Interrupt, Status};
 use crate::rvm::compose::robust;
+use crate::rvm::data::noise::Noise;
+use crate::rvm::data::noise::typical;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::factor::{Action, Factor};
 use crate::rvm::evidence::finish;
-use crate::rvm::evidence::gain::{KernelPrior, Noise};
+use crate::rvm::evidence::gain::KernelPrior;
 use crate::rvm::evidence::sensitivity::Sensitivity;
-use crate::rvm::evidence::solution::{At, typical};
+use crate::rvm::evidence::solution::At;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::search::by_class;
 use crate::targets::Targets;
-
-/// Precisions of a model, in the user's units: where to start a search, or what to evaluate.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Hyperparameters {
-    /// Training rows (or columns of a given design matrix) in the model, each once.
-    pub relevance: Vec<usize>,
-    /// Their weight precisions, > 0, `[M]`.
-    pub alpha: Vec<f64>,
-    /// Precision of the bias, > 0; `None`: not in the model.
-    pub intercept_alpha: Option<f64>,
-    /// Noise variance, > 0; needed with a Gaussian likelihood whose noise is learnt.
-    pub noise_variance: Option<f64>,
-    /// Of several outputs: see [`Posterior::variance_ratios`](crate::Posterior::variance_ratios); what else is given is
-    /// then that of the first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub variance_ratios: Vec<f64>,
-    /// With a precision for each class: see [`Model::class_alpha`]; the others are then not looked at where a model is
-    /// evaluated. A search begins at the others, and shares them. Empty: each class has the others.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub class_alpha: Vec<Vec<Option<f64>>>,
-}
-
-impl Hyperparameters {
-    /// Those of a model.
-    pub fn of(model: &Model) -> Hyperparameters {
-        Hyperparameters {
-            relevance: model.relevance.clone(),
-            alpha: model.alpha.clone(),
-            intercept_alpha: model.intercept_alpha,
-            // Where that of each row is given, the model has none of its own.
-            noise_variance: model.noise_variance().filter(|variance| *variance > 0.0),
-            variance_ratios: model.posterior.as_ref().map_or(vec![], |posterior| posterior.variance_ratios.clone()),
-            class_alpha: model.class_alpha.clone(),
-        }
-    }
-
-    /// The candidates that they name; what is wrong with them is said where they are used.
-    pub(crate) fn places(&self, table: &Table) -> Vec<usize> {
-        self.relevance.iter().filter_map(|row| table.candidate_of.get(*row).copied().flatten()).collect()
-    }
-
-    /// Active columns, inner precisions alpha (of several outputs by the typical precision of their noise), and the
-    /// inner noise precisions.
-    pub(crate) fn inner(&self, problem: &Problem) -> Result<(Vec<usize>, Vec<f64>, Vec<f64>)> {
-        let bad = |name: &str, found: String, expected: String| Err(Error::Parameter { name: name.into(), found, expected });
-        if self.alpha.len() != self.relevance.len() {
-            let expected = format!("{}, one per entry of relevance", self.relevance.len());
-            return bad("alpha", format!("{} values", self.alpha.len()), expected);
-        }
-        let single = [("intercept_alpha", self.intercept_alpha), ("noise_variance", self.noise_variance)];
-        let named = self.alpha.iter().map(|a| ("alpha", Some(*a))).chain(single);
-        for (name, value) in named {
-            let value = value.unwrap_or(1.0);
-            if !(value.is_finite() && value > 0.0) {
-                return bad(name, value.to_string(), "a positive, finite number".into());
-            }
-        }
-        let (mut active, mut alpha) = (Vec::new(), Vec::new());
-        if let Some(a) = self.intercept_alpha {
-            if !problem.has_bias {
-                return bad("intercept_alpha", a.to_string(), "none: the bias is switched off".into());
-            }
-            active.push(0);
-            alpha.push(a * problem.alpha_in(0));
-        }
-        for (row, a) in self.relevance.iter().zip(&self.alpha) {
-            let column = problem.table.candidate_of.get(*row).copied().flatten().and_then(|c| problem.column_of(c));
-            match column {
-                Some(j) if !active.contains(&j) && problem.design.norms()[j] > 0.0 => {
-                    active.push(j);
-                    alpha.push(a * problem.alpha_in(j));
-                }
-                _ => {
-                    let expected =
-                        "rows (of positive weight) of the training table and in the dictionary, inputs all different".into();
-                    return bad("relevance", row.to_string(), expected);
-                }
-            }
-        }
-        let (units, noise) = (&problem.table.units, &problem.table.noise);
-        let (ratios, outputs) = (&self.variance_ratios, noise.len());
-        if ratios.len() != if outputs > 1 { outputs } else { 0 } {
-            let expected = format!("{outputs}, one for each output (none for only one)");
-            return bad("variance_ratios", format!("{} values", ratios.len()), expected);
-        }
-        if let Some(ratio) = ratios.iter().find(|r| !(r.is_finite() && **r > 0.0)) {
-            return bad("variance_ratios", ratio.to_string(), "positive, finite numbers".into());
-        }
-        let ratio = |k: usize| ratios.get(k).copied().unwrap_or(1.0);
-        let mut beta = Vec::with_capacity(outputs);
-        for (k, (noise, units)) in noise.iter().zip(units).enumerate() {
-            beta.push(match (noise, self.noise_variance) {
-                (Noise::Fixed(beta), _) => *beta,
-                (Noise::Learnt { .. }, Some(variance)) => units.scale * units.scale / (variance * ratio(k)),
-                (Noise::Learnt { .. }, None) => {
-                    return bad("noise_variance", "none".into(), "a number: the noise is learnt, so its start is needed".into());
-                }
-            });
-        }
-        if let [first, _, ..] = beta[..] {
-            let unit = typical(&beta);
-            alpha.iter_mut().for_each(|alpha| *alpha *= unit / first);
-        }
-        Ok((active, alpha, beta))
-    }
-}
-
-/// A single action on one basis function.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ColumnAction {
-    /// What would be done.
-    pub kind: ActionKind,
-    /// Exact change of the log evidence (curvature held fixed), nats.
-    pub gain: f64,
-    /// The precision it would have then; `None`: not in the model.
-    pub alpha: Option<f64>,
-}
-
-/// The kinds of single actions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ActionKind {
-    /// Add it to the model.
-    Add,
-    /// Give it another precision.
-    Reestimate,
-    /// Take it out of the model.
-    Delete,
-    /// Nothing to be gained.
-    None,
-}
-
-/// A model at given precisions, in the user's units.
-///
-/// Of several outputs there are weights of each; what else differs between them is that of the first. Vectors over the
-/// model are `[M]`, the bias first if it is in; vectors over columns are `[P]`, the bias first if there is one, then one
-/// entry per training row (rows of equal inputs share their values; `NaN` for rows of weight 0), or per column of a
-/// given design matrix. Where each class has precisions of its own, both have K numbers in the place of each, one for
-/// each class: 0 in the former where the weight is not in the model; the latter with the other classes held.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Evaluation {
-    /// The model itself: ready to predict; status `stopped`, no iterations.
-    pub model: Model,
-    /// Log evidence, all constants included.
-    pub log_evidence: f64,
-    /// Posterior means, `[M]`; of several outputs and under the softmax [M, K] by rows.
-    pub weights: Vec<f64>,
-    /// Posterior variances, `[M]`; under the softmax summed over the contrasts of the classes.
-    pub variances: Vec<f64>,
-    /// gamma_i = 1 - alpha_i Sigma_ii, `[M]`; under the softmax summed over the contrasts, up to K - 1, and of
-    /// several outputs over those.
-    pub well_determined: Vec<f64>,
-    /// |t - Phi mu|^2 by weight; `None` where there is no noise.
-    pub residual_sum: Option<f64>,
-    /// d log evidence / d log alpha_i with the curvature held fixed, `[M]`.
-    pub gradient_log_alpha_fixed: Vec<f64>,
-    /// The same, exact: the mode moves with alpha, `[M]`.
-    pub gradient_log_alpha: Vec<f64>,
-    /// d log evidence / d log noise precision; `None` where there is no noise.
-    pub gradient_log_noise: Option<f64>,
-    /// Exact d log evidence / d log theta for each of [`Kernel::parameters`](crate::Kernel::parameters),
-    /// alpha, noise and centres held; empty for a given design matrix.
-    pub gradient_log_kernel: Vec<f64>,
-    /// S_j = phi_j' inv(C) phi_j, `[P]` (Tipping & Faul 2003, eq. 22); under the softmax with the mean curvature of
-    /// the contrasts.
-    pub sparsity_in_model: Vec<f64>,
-    /// Q_j = phi_j' inv(C) t, `[P]`; under the softmax its norm over the contrasts.
-    pub quality_in_model: Vec<f64>,
-    /// s_j: S_j with basis function j left out of C, `[P]`.
-    pub sparsity: Vec<f64>,
-    /// q_j: Q_j with basis function j left out of C, `[P]`.
-    pub quality: Vec<f64>,
-    /// The best single action on each column, `[P]`.
-    pub actions: Vec<ColumnAction>,
-}
 
 impl Rvm {
     /// Evaluates a model at given precisions instead of learning them: posterior, log evidence, its
@@ -218,7 +48,7 @@ impl Rvm {
         }
         let (problem, sums) = Problem::new(&table, table.dictionary())?;
         let work = Workspace::new(&problem, sums);
-        let (active, alpha, beta) = at.inner(&problem)?;
+        let (active, alpha, beta) = problem.inner(at)?;
         let noise: Vec<Noise> = beta.iter().map(|beta| Noise::Fixed(*beta)).collect();
         let unit = typical(&beta);
         let a: Vec<f64> = alpha.iter().map(|x| x / unit).collect();
@@ -285,37 +115,17 @@ impl Rvm {
     }
 }
 
-/// The columns behind the user's rows, the bias first if there is one.
-pub(crate) fn columns(problem: &Problem) -> Vec<Option<usize>> {
-    let mut columns: Vec<Option<usize>> = if problem.has_bias { vec![Some(0)] } else { vec![] };
-    columns.extend(problem.table.candidate_of.iter().map(|c| c.and_then(|c| problem.column_of(c))));
-    columns
-}
-
-/// Derivatives of the log evidence in the logarithms of the kernel's parameters, from those in the entries of unit-norm
-/// columns, [N, M].
-pub(crate) fn gradient_log_kernel(problem: &Problem, active: &[usize], mut slope: Array2<f64>) -> Vec<f64> {
-    for (k, j) in active.iter().enumerate() {
-        slope.column_mut(k).map_inplace(|v| *v /= problem.design.norms()[*j]);
-    }
-    let first = usize::from(problem.has_bias);
-    let skip = active.iter().take_while(|j| **j < first).count();
-    problem.design.kernel().map_or(Vec::new(), |(kernel, centres)| {
-        let kept = centres.select(Axis(0), &active[skip..].iter().map(|j| j - first).collect::<Vec<_>>());
-        kernel.gradient(problem.design.rows(), kept.view(), slope.slice(s![.., skip..]))
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use ndarray::{Array1, Array2};
+    use ndarray::{Array1, Array2, Axis};
     use rand::{RngExt, SeedableRng};
 
     use super::*;
     use crate::kernel::Rbf;
     use crate::likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
-    use crate::rvm::data::landmarks::{Centres, Landmarks};
-    use crate::rvm::{Dictionary, DictionaryRule};
+    use crate::rvm::evidence::fitted::fitted;
+    use crate::rvm::settings::dictionary::{Centres, Landmarks};
+    use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule};
     use crate::statistics::Statistics;
 
     /// What a regime says at given precisions, on columns of unit norm, by the user's rows.
@@ -330,7 +140,7 @@ mod tests {
 
     fn judged(work: &Workspace, at: &Hyperparameters) -> Judged {
         let problem = work.problem;
-        let (active, alpha, beta) = at.inner(problem).unwrap();
+        let (active, alpha, beta) = problem.inner(at).unwrap();
         let noise: Vec<Noise> = beta.iter().map(|beta| Noise::Fixed(*beta)).collect();
         let a: Vec<f64> = alpha.iter().map(|x| x / beta[0]).collect();
         let solution = work.solve(&active, &a, &noise, At::Precision(&beta), None).unwrap();
@@ -338,7 +148,7 @@ mod tests {
         let factor = Factor::new(form.clone(), &solution, &noise, KernelPrior::FLAT);
         let columns: Vec<usize> = columns(problem).into_iter().map(|c| c.expect("every row counts")).collect();
         let residual = || {
-            let r = problem.working(&problem.fitted(&solution)).residual;
+            let r = problem.working(&fitted(problem, &solution)).residual;
             let weights = problem.table.weights.iter().flat_map(|c| std::iter::repeat_n(c, solution.outputs));
             r.iter().zip(weights).map(|(r, c)| c * r * r).sum::<f64>().sqrt()
         };

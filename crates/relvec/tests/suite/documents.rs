@@ -17,7 +17,7 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 #[test]
 fn the_rust_example_is_the_doctest_of_rvm() {
     let example = blocks(&read("README.md"), "rust").concat();
-    let source = read("crates/relvec/src/rvm/mod.rs");
+    let source = read("crates/relvec/src/rvm/settings/rvm.rs");
     let doctest = source.split("/// ```\n").nth(1).expect("a doctest");
     let lines = doctest.lines().map(|l| l.trim_start_matches("///").strip_prefix(' ').unwrap_or(""));
     let shown: String = lines.filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect();

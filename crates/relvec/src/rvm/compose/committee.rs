@@ -9,7 +9,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 use crate::error::Result;
 use crate::model::{Committee, Expansion, FittedBasis, Model};
 use crate::report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, SmallWeights, Status};
-use crate::rvm::Rvm;
+use crate::rvm::settings::rvm::Rvm;
 use crate::targets::{MultiClass, Targets};
 
 /// What one member tells apart.

@@ -1,23 +1,25 @@
 //! Likelihoods that are scale mixtures of Gaussians (Student-t noise): rounds of a search with the rows' factors held,
 //! and of the factors that its residuals ask for, (M51) to (M54). Each raises one lower bound of the evidence.
 
+use crate::rvm::evidence::fitted::fitted;
 use ndarray::{ArrayView1, ArrayView2};
 
 use crate::error::{Error, Result};
 use crate::likelihood::ScaleMixture;
 use crate::model::Model;
 use crate::report::{Report, Status};
-use crate::rvm::Rvm;
 use crate::rvm::data::factors::Factors;
+use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::{DEVIATION, Table};
-use crate::rvm::evaluate::Hyperparameters;
-use crate::rvm::evidence::gain::Noise;
 use crate::rvm::evidence::solution::At;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::gram::slopes::Phi;
-use crate::rvm::search::parts::Warm;
+use crate::rvm::search::path;
+use crate::rvm::search::warm::Warm;
 use crate::rvm::search::watch::Watch;
+use crate::rvm::settings::hyperparameters::Hyperparameters;
+use crate::rvm::settings::rvm::Rvm;
 use crate::special::{lgamma_rise, log_rise, log_student_peak};
 
 /// Degrees of freedom between which they are learnt, and where learning begins.
@@ -72,7 +74,7 @@ struct Scales {
 /// The fit.
 pub(crate) fn fit(rvm: &Rvm, table: &Table, mixture: ScaleMixture, watch: &mut Watch) -> Result<(Model, Report)> {
     if table.repairs.constant_target {
-        return rvm.search(table, None, None, false, watch);
+        return path::search(rvm, table, None, None, false, watch);
     }
     let degrees = mixture.degrees.unwrap_or(FIRST_DEGREES);
     // All rows alike; and those far from the middle of the targets held for outliers. The higher bound goes on.
@@ -153,7 +155,7 @@ fn round(
     // What has left the model of a scheme that only re-estimates does not come back: nothing goes before its time.
     let steps = if rvm.inference.as_dyn().adds() { usize::MAX } else { STEPS };
     let most = watch.limit(steps);
-    let found = rvm.search(&held, None, from, brief, watch);
+    let found = path::search(rvm, &held, None, from, brief, watch);
     watch.max_iterations = most;
     let (model, mut report) = found?;
     watch.trace.clone_from(&report.trace);
@@ -223,7 +225,7 @@ impl Scales {
     /// As the posterior at given precisions, the factors of the table held, asks for; the degrees at their best where
     /// they are learnt. Columns in the order of the candidates: no bit depends on that of the user's rows.
     fn asked(held: &Table, mixture: ScaleMixture, at: &Hyperparameters) -> Result<Scales> {
-        let mut places = at.places(held);
+        let mut places = held.places_of(at);
         places.sort_unstable();
         places.dedup();
         let (problem, sums) = Problem::new(held, places)?;
@@ -231,7 +233,7 @@ impl Scales {
         let warm = Warm::at(&problem, at)?;
         let (active, beta) = (warm.columns(&work), warm.beta[0]);
         let solution = work.solve(&active, &warm.a, &[Noise::Fixed(beta)], At::Precision(&[beta]), None)?;
-        let fitted = problem.fitted(&solution);
+        let fitted = fitted(&problem, &solution);
         let mut distance: Vec<f64> = held.targets.iter().zip(&fitted).map(|(t, f)| beta * (t - f) * (t - f)).collect();
         let phi = Phi::Made { problem: &problem, columns: active.as_slice().into() };
         phi.for_each_block(&problem, |rows, phi| {

@@ -14,9 +14,12 @@ use crate::error::{Error, Result};
 use crate::memory::afford;
 use crate::model::{Model, Moderation};
 use crate::report::{HeldOutScores, Interrupt, Observer, Progress, Report, SparsityTrial, Status, Validation};
-use crate::rvm::Hyperparameters;
-use crate::rvm::Rvm;
+use crate::rvm::compose::one;
 use crate::rvm::data::table::Table;
+use crate::rvm::search::watch::Watch;
+use crate::rvm::settings::hyperparameters::Hyperparameters;
+use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::weight_prior::WeightPrior;
 use crate::sums::Sums;
 
 /// Folds where none are asked for but cross-validation is, or as many as the rows allow if that is fewer.
@@ -276,8 +279,27 @@ impl Most {
     }
 }
 
+/// The fit, with cross-validation if that is asked for.
+pub(crate) fn fit(
+    rvm: &Rvm,
+    table: &Table,
+    observer: &mut Observer,
+    interrupt: &Interrupt,
+    start: Instant,
+) -> Result<(Model, Report)> {
+    match rvm.validates() {
+        true => {
+            // The folds, which have fewer rows, have the prior of all.
+            let weight_prior = if rvm.has_process(table)? { WeightPrior::Process } else { WeightPrior::Ard };
+            let own = Rvm { weight_prior, ..rvm.clone() };
+            Validated { folds: rvm.cv, observer, interrupt: interrupt.clone(), start }.fit(&own, table)
+        }
+        false => one::learn(rvm, table, None, None, &mut Watch::of(rvm, observer, interrupt, start)),
+    }
+}
+
 /// A fit with cross-validation.
-pub(crate) struct Validated<'o, 'f> {
+struct Validated<'o, 'f> {
     /// Number of folds, if it is asked for.
     pub folds: Option<usize>,
     pub observer: &'o mut Observer<'f>,
@@ -385,7 +407,7 @@ impl Path<'_> {
         let table = table.with(&own, &table.kernel(), None);
         // A model with a process prior has no precisions to go on from.
         let from = from.filter(|model| model.process.is_none()).map(Hyperparameters::of);
-        own.learn_from(&table, sums, from.as_ref(), &mut own.watch(observer, &self.interrupt, self.start))
+        one::learn(&own, &table, sums, from.as_ref(), &mut Watch::of(&own, observer, &self.interrupt, self.start))
     }
 
     fn is_late(&self) -> bool {

@@ -5,25 +5,23 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Instant;
 
 use ndarray::{ArcArray2, ArrayView2, Axis};
 
 use crate::blocks::Blocks;
-use crate::design::{Basis, Design};
-use crate::error::{Error, Result, require};
+use crate::design::Design;
+use crate::error::{Error, Result};
 use crate::kernel::DataScale;
 use crate::memory::{self, afford};
-use crate::model::{Model, check_features};
-use crate::report::{Interrupt, Observer, Repairs, Report, SmallWeights};
-use crate::rvm::Inference;
-use crate::rvm::Landmarks;
-use crate::rvm::Rvm;
-use crate::rvm::compose::interpolation::judged;
+use crate::model::check_features;
+use crate::report::{Interrupt, Repairs, SmallWeights};
+use crate::rvm::data::budget::DENSE;
+use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::{Source, Table, Units};
-use crate::rvm::evidence::gain::Noise;
-use crate::rvm::gram::problem::{DENSE, Problem};
-use crate::targets::{ClassPrecisions, MultiClass, Targets, Values, absent, check_labels};
+use crate::rvm::gram::problem::Problem;
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
+use crate::targets::{Targets, Values, absent, check_labels};
 
 /// Copies of a block that are alive at a time, and numbers per row beside.
 const COPIES: usize = 3;
@@ -74,10 +72,10 @@ impl fmt::Debug for InBlocks<'_> {
 
 /// What has to be known of the rows before anything is learnt of them.
 #[derive(Default)]
-struct Survey {
-    n_rows: usize,
+pub(crate) struct Survey {
+    pub n_rows: usize,
     /// Rows of positive weight.
-    used: usize,
+    pub used: usize,
     /// Sum of the weights of each class, `[K]`.
     weights: Vec<f64>,
     /// Rows of the largest block.
@@ -87,75 +85,8 @@ struct Survey {
     constant: Vec<usize>,
 }
 
-impl Rvm {
-    /// As [`Rvm::fit`], for classes whose rows are read in blocks, again and again: about as often as Newton's method, and
-    /// the search, look at all of them. Memory grows with the blocks and with the landmarks, not with the rows. The
-    /// landmarks are given, the kernel's parameters numbers; the relevance of the model counts the landmarks. Equal rows
-    /// are not merged, so models are those of [`Rvm::fit`] up to rounding, and to where rounding leads a search.
-    ///
-    /// # Errors
-    /// As [`Rvm::fit`]; another likelihood than Bernoulli or softmax, the scheme `variational`, models of two classes that
-    /// vote, weights of classes with precisions of their own, and whatever needs rows beside the sums over them; rows that
-    /// change between passes.
-    pub fn fit_blocks(&self, blocks: &dyn Blocks, observer: &mut Observer) -> Result<(Model, Report)> {
-        self.fit_blocks_interruptible(blocks, observer, &Interrupt::default())
-    }
-
-    /// As [`Rvm::fit_blocks`]; another thread may end it by `interrupt`.
-    ///
-    /// # Errors
-    /// As [`Rvm::fit_blocks`]; and [`Error::Interrupted`].
-    pub fn fit_blocks_interruptible(
-        &self,
-        blocks: &dyn Blocks,
-        observer: &mut Observer,
-        interrupt: &Interrupt,
-    ) -> Result<(Model, Report)> {
-        self.check()?;
-        self.check_in_blocks()?;
-        let start = Instant::now();
-        let interrupt = interrupt.for_one_fit(self.deadline(start));
-        self.pool()?.install(|| {
-            let survey = Survey::take(blocks, &interrupt)?;
-            let class_frequencies = survey.class_frequencies()?;
-            let own = match class_frequencies.len() {
-                2 => self.clone(),
-                _ => self.joint(),
-            };
-            let table = Table::of_blocks(&own, blocks, &survey, &interrupt)?;
-            let (model, report) = own.learn(&table, None, &mut own.watch(observer, &interrupt, start))?;
-            Ok(judged((Model { class_frequencies, ..model }, report), survey.n_rows - survey.used))
-        })
-    }
-
-    fn check_in_blocks(&self) -> Result<()> {
-        let check = |good: bool, name: &str, found: &str, expected: &str| {
-            require(good, || name.into(), found, &format!("{expected}: rows in blocks are not at hand"))
-        };
-        self.refuse_process("rows that are read in blocks: regression on labels needs all of them")?;
-        let name = self.likelihood.name();
-        let expected = "bernoulli or softmax (regression has Statistics)";
-        check(self.likelihood.is_for_classes(), "likelihood", name, expected)?;
-        let scheme = self.inference.name();
-        let several_at_once = !matches!(self.inference, Inference::Variational(_));
-        check(several_at_once, "inference", scheme, "another scheme than variational")?;
-        let joint = matches!(self.multi_class, MultiClass::Auto | MultiClass::Joint);
-        check(joint, "multi_class", self.multi_class.name(), "auto or joint")?;
-        let shared = self.class_precisions == ClassPrecisions::Shared;
-        check(shared, "class_precisions", self.class_precisions.name(), "shared")?;
-        check(!self.needs_rows(), "cv", "on", "neither cv, nor a kernel or centres to be learnt, nor rows to keep")?;
-        check(self.refresh == 0, "refresh", &self.refresh.to_string(), "0")?;
-        check(self.basis == Basis::Kernel, "basis", "given", "kernel")?;
-        let given = matches!(self.landmarks, Landmarks::Given(_));
-        check(given, "landmarks", "a rule", "given landmarks")?;
-        let resolved = self.kernel.resolve(&DataScale { features: 1, variance: 1.0 });
-        let plain = resolved.map_or(true, |kernel| kernel == self.kernel);
-        check(plain, &format!("kernel.{}.gamma", self.kernel.name()), "a rule", "a positive number, or one per feature")
-    }
-}
-
 impl Survey {
-    fn take(blocks: &dyn Blocks, interrupt: &Interrupt) -> Result<Survey> {
+    pub fn take(blocks: &dyn Blocks, interrupt: &Interrupt) -> Result<Survey> {
         let mut survey = Survey::default();
         blocks.pass(&mut |x, targets| {
             interrupt.check()?;
@@ -205,7 +136,7 @@ impl Survey {
     }
 
     /// Shares of the classes by sample weight, `[K]`.
-    fn class_frequencies(&self) -> Result<Vec<f64>> {
+    pub fn class_frequencies(&self) -> Result<Vec<f64>> {
         if let Some(k) = self.weights.iter().position(|w| *w == 0.0) {
             return Err(absent(k, self.weights.len()));
         }
@@ -227,7 +158,7 @@ fn from_row(error: Error, before: usize) -> Error {
 }
 
 impl<'a> Table<'a> {
-    fn of_blocks(rvm: &'a Rvm, blocks: &'a dyn Blocks, survey: &Survey, interrupt: &Interrupt) -> Result<Table<'a>> {
+    pub fn of_blocks(rvm: &'a Rvm, blocks: &'a dyn Blocks, survey: &Survey, interrupt: &Interrupt) -> Result<Table<'a>> {
         let Landmarks::Given(centres) = &rvm.landmarks else { unreachable!("checked before any row was read") };
         let d = survey.first.len();
         let (centres, kept) = centres.distinct(d)?;

@@ -7,20 +7,15 @@ use crate::design::Basis;
 use crate::error::{Result, require};
 use crate::likelihood::Likelihood;
 use crate::model::{KeptOutput, KeptRows, Model, Variance};
-use crate::rvm::Rvm;
-use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
-use crate::rvm::search::variational::Variational;
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::variational::Variational;
 
 /// Rows kept where no number is given, at most: a prediction costs as much as a kernel with each of them.
 const MOST_ROWS: usize = 2000;
 
 impl Rvm {
-    /// Whether rows are asked to be kept.
-    pub(crate) fn keeps_rows(&self) -> bool {
-        self.keep_rows.is_some() || self.variance == Some(Variance::Healed)
-    }
-
     /// The variance of predictions of a model, where its rows are in memory.
     fn variance_of(&self, table: &Table, model: &Model) -> Variance {
         let learnt = matches!(self.likelihood, Likelihood::Gaussian(_)) && !table.known_noise;

@@ -3,6 +3,7 @@
 //! Rows are put into one order whatever theirs was, equal ones are merged, and targets are scaled to
 //! unit variance, so that no result depends on units or on the order.
 
+use crate::rvm::settings::hyperparameters::Hyperparameters;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -17,14 +18,14 @@ use crate::likelihood::NoiseModel;
 use crate::memory::{self, afford};
 use crate::model::{check_features, check_finite};
 use crate::report::{Interrupt, Repairs, SmallWeights};
-use crate::rvm::Rvm;
 use crate::rvm::data::blocks::InBlocks;
+use crate::rvm::data::budget::KEPT_SHARE;
+use crate::rvm::data::budget::{DENSE, at_once};
 use crate::rvm::data::factors::Factors;
-use crate::rvm::data::landmarks::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
-use crate::rvm::evidence::gain::Noise;
-use crate::rvm::gram::problem::{DENSE, at_once};
-use crate::rvm::learn::kernel::Learnt;
-use crate::rvm::search::score::KEPT_SHARE;
+use crate::rvm::data::learnt::Learnt;
+use crate::rvm::data::noise::Noise;
+use crate::rvm::settings::dictionary::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
+use crate::rvm::settings::rvm::Rvm;
 use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values, check_present};
@@ -558,6 +559,11 @@ impl<'a> Table<'a> {
             taken: 0,
             ..part
         })
+    }
+
+    /// The candidates that precisions name; what is wrong with them is said where they are used.
+    pub fn places_of(&self, at: &Hyperparameters) -> Vec<usize> {
+        at.relevance.iter().filter_map(|row| self.candidate_of.get(*row).copied().flatten()).collect()
     }
 
     /// N, of rows that are held or not; 0 where only their sums are known.

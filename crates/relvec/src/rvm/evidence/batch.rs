@@ -5,10 +5,11 @@ use ndarray::{Array1, Axis};
 
 use crate::error::Result;
 use crate::linalg::Cholesky;
-use crate::rvm::evidence::gain::{LEAST_PRECISION, Noise};
-use crate::rvm::evidence::solution::{At, Solution, covariance, typical};
+use crate::rvm::data::noise::typical;
+use crate::rvm::data::noise::{LEAST_PRECISION, Noise};
+use crate::rvm::evidence::solution::{At, Solution, covariance};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::search::scheme::Hyperpriors;
+use crate::rvm::settings::inference::Hyperpriors;
 
 /// Weights less determined than this do not keep a fit that may drop weights from being at rest.
 const UNDETERMINED: f64 = 1e-6;

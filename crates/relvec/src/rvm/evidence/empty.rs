@@ -2,10 +2,11 @@
 //! by much, and a search for the best one may end with none.
 
 use crate::error::Result;
+use crate::rvm::data::noise::typical;
 use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule};
-use crate::rvm::evidence::solution::{At, Solution, typical};
+use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::search::scheme::Hyperpriors;
+use crate::rvm::settings::inference::Hyperpriors;
 
 /// A model whose log evidence is within so many nats of that of the empty one has learned nothing.
 const WITHIN: f64 = 0.5;

@@ -1,19 +1,24 @@
 //! From the inner solution to the model in the user's units.
 
+use crate::rvm::evidence::fitted::fitted;
 use std::ops::Range;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, concatenate, s};
 
 use crate::error::{Error, Result};
+use crate::likelihood::NoiseModel;
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Learnt, Model, Posterior, PosteriorRule, Variance};
 use crate::quadratic::takes_up_mean;
-use crate::report::Status;
-use crate::rvm::evidence::gain::Noise;
+use crate::report::{PrecisionPosterior, Status};
+use crate::rvm::data::noise::Noise;
+use crate::rvm::data::table::Table;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::gram::slopes::Phi;
+use crate::rvm::settings::inference::Inference;
+use crate::rvm::settings::rvm::Rvm;
 
 /// Where a pivot of the factor is below this share of its column's norm, the column is nearly spanned
 /// by those before it, and the final posterior comes from QR, which does not square the condition.
@@ -75,7 +80,7 @@ pub(crate) fn model(
         factor: (0..present.len()).map(|i| (0..=i).map(|j| lower[[present[i], present[j]]]).collect()).collect(),
         scale: active.iter().map(|j| scale / (norm(j) * beta.sqrt())).collect(),
         noise_variance,
-        noise_degrees: problem.table.rvm.noise_shape(problem.table).map(|shape| 2.0 * shape),
+        noise_degrees: noise_shape(problem.table.rvm, problem.table).map(|shape| 2.0 * shape),
         variance_factor: None,
         averaged: false,
         variance_ratios: match solution.beta.len() {
@@ -190,7 +195,7 @@ fn learnt<'a>(
     solution: &'a Solution,
     outputs: usize,
 ) -> Learnt<'a, impl Fn(usize, ArrayViewMut2<f64>) + Sync + 'a> {
-    let f = problem.fitted(solution).into_raw_vec_and_offset().0;
+    let f = fitted(problem, solution).into_raw_vec_and_offset().0;
     let table = problem.table;
     let functions = match outputs {
         1 => Array2::from_shape_vec((f.len(), 1), f).expect("a number for each row"),
@@ -278,7 +283,7 @@ fn by_qr(problem: &Problem, solution: &Solution) -> Option<(Vec<f64>, Array2<f64
             row *= root;
         }
     } else {
-        let f = problem.fitted(solution);
+        let f = fitted(problem, solution);
         let derivatives = problem.working(&f);
         for (n, mut row) in top.outer_iter_mut().enumerate() {
             let root = (derivatives.curvature[n] * problem.table.weights[n]).sqrt();
@@ -353,14 +358,37 @@ fn targets(problem: &Problem, row: usize, less_means: bool) -> Array1<f64> {
     own.map(|(t, units)| if less_means { *t } else { t + units.mean }).collect()
 }
 
+/// Shape of q(beta); `None` where the noise precision is a number.
+fn noise_shape(rvm: &Rvm, table: &Table) -> Option<f64> {
+    match (&rvm.inference, rvm.likelihood.as_dyn().noise()) {
+        (Inference::Variational(scheme), NoiseModel::Learnt) if !table.known_noise => {
+            Some(scheme.hyperpriors.c + 0.5 * table.count)
+        }
+        _ => None,
+    }
+}
+
+/// The Gamma distributions whose means a variational model holds.
+pub(crate) fn precisions(rvm: &Rvm, table: &Table, model: &Model) -> Option<PrecisionPosterior> {
+    let Inference::Variational(scheme) = &rvm.inference else { return None };
+    let shape = scheme.hyperpriors.a + 0.5;
+    Some(PrecisionPosterior {
+        shape,
+        mean: model.alpha.clone(),
+        rate: model.alpha.iter().map(|mean| shape / mean).collect(),
+        intercept: model.intercept_alpha.map(|mean| (mean, shape / mean)),
+        noise: noise_shape(rvm, table).zip(model.noise_variance()).map(|(shape, v)| (shape, shape * v)),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::Rbf;
     use crate::report::Interrupt;
-    use crate::rvm::Rvm;
     use crate::rvm::data::table::Table;
     use crate::rvm::evidence::solution::At;
+    use crate::rvm::settings::rvm::Rvm;
     use crate::targets::Targets;
 
     /// Both ways lead to the same means, with the bias in the model (freely, or held tightly) and without, of one output and
@@ -391,7 +419,7 @@ mod tests {
             expected.mean = by_qr(&problem, &solved).unwrap().0;
             by_steps(&problem, &mut stepped);
             let off = |other: &Solution| {
-                let pairs = problem.fitted(other).into_iter().zip(problem.fitted(&expected));
+                let pairs = fitted(&problem, other).into_iter().zip(fitted(&problem, &expected));
                 pairs.fold(0.0f64, |worst, (a, b)| worst.max((a - b).abs()))
             };
             // In standard deviations of a target; it is 40 of its own from 0.

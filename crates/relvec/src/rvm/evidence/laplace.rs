@@ -1,6 +1,7 @@
 //! Likelihoods whose curvature is not constant: the posterior mode, the Laplace evidence, and the
 //! quadratic form that stands for the likelihood at the mode, (M13) to (M15).
 
+use crate::rvm::evidence::fitted::fitted;
 use std::rc::Rc;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
@@ -10,11 +11,10 @@ use crate::design;
 use crate::error::Result;
 use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
-use crate::rvm::evidence::gain::KernelPrior;
+use crate::rvm::data::budget::DENSE;
 use crate::rvm::evidence::lbfgs::Steps;
 use crate::rvm::evidence::solution::Solution;
-use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::gram::problem::{DENSE, Problem};
+use crate::rvm::gram::problem::Problem;
 use crate::rvm::gram::slopes::{Phi, Slopes, Want};
 use crate::sums::Sums;
 
@@ -219,25 +219,6 @@ fn symmetric(slopes: &mut Slopes) -> Rc<Array2<f64>> {
     Rc::new(gram)
 }
 
-/// The likelihood near the mode of `solution` as Gaussian targets, over the active columns alone (named by their place) and
-/// without another look at the rows: B held, f = Phi'(B Phi w + residual), and the residual's part is A w there.
-pub(crate) fn frozen<'p>(work: &Workspace<'p>, solution: &Solution) -> Result<Workspace<'p>> {
-    let gram = solution.gram_of(&solution.active).expect("a mode keeps its curvature");
-    let (problem, m) = (work.problem, solution.active.len());
-    let (mut f, mut tt) = (vec![], 0.0);
-    for k in 0..solution.outputs {
-        let w = ArrayView1::from(&solution.mean[k * m..(k + 1) * m]);
-        let pull: Vec<f64> = gram.dot(&w).iter().zip(&solution.a).zip(w).map(|((g, a), w)| g + a * w).collect();
-        // Only differences matter: large enough that what is left of it is positive.
-        tt += 2.0 * pull.iter().zip(w).map(|(f, w)| f * w).sum::<f64>().abs();
-        f.push(pull);
-    }
-    let sums = Sums { gram: Array2::clone(&gram), f, tt: vec![tt + problem.table.count], count: problem.table.count };
-    let free = usize::from(problem.has_bias && solution.active.first() == Some(&0));
-    let prior = KernelPrior { free: free.min(work.prior.free), ..work.prior };
-    Ok(Workspace::of(problem, Quadratic::stored(sums, None)).with_prior(prior))
-}
-
 /// The likelihood near the weights of a solution.
 struct Near {
     /// B, `[N]`.
@@ -250,7 +231,7 @@ struct Near {
 
 impl Near {
     fn new(problem: &Problem, solution: &Solution) -> Near {
-        let f = problem.fitted(solution);
+        let f = fitted(problem, solution);
         let work = problem.working(&f);
         let (weights, outputs) = (&problem.table.weights, solution.outputs);
         let curvature: Vec<f64> = work.curvature.iter().zip(weights).map(|(b, c)| b * c).collect();
@@ -323,10 +304,12 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::likelihood::Bernoulli;
     use crate::report::Interrupt;
+    use crate::rvm::data::noise::Noise;
     use crate::rvm::data::table::Table;
-    use crate::rvm::evidence::gain::Noise;
     use crate::rvm::evidence::solution::At;
-    use crate::rvm::{Dictionary, DictionaryRule, Rvm};
+    use crate::rvm::evidence::workspace::Workspace;
+    use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule};
+    use crate::rvm::settings::rvm::Rvm;
     use crate::targets::Targets;
 
     const N: usize = 300;

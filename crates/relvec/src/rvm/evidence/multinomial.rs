@@ -432,9 +432,9 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::likelihood::Softmax;
     use crate::report::Interrupt;
-    use crate::rvm::Rvm;
     use crate::rvm::data::table::Table;
     use crate::rvm::evidence::workspace::Workspace;
+    use crate::rvm::settings::rvm::Rvm;
     use crate::targets::Targets;
 
     /// Columns change places without another look at the rows, whether classes share precisions or not.

@@ -1,6 +1,7 @@
 //! How the evidence answers to the precisions and to the basis functions themselves, the mode of the weights moving
 //! along: (M15), and (M30) for several outputs.
 
+use crate::rvm::evidence::fitted::fitted;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use crate::likelihood::ClassRows;
@@ -34,7 +35,7 @@ fn outer(x: &Array1<f64>, y: &Array1<f64>) -> Array2<f64> {
 fn gaussian(problem: &Problem, solution: &Solution) -> Sensitivity {
     let (outputs, m) = (solution.outputs, solution.active.len());
     let c = ArrayView1::from(&problem.table.weights);
-    let residual = problem.working(&problem.fitted(solution)).residual;
+    let residual = problem.working(&fitted(problem, solution)).residual;
     let residual = Array2::from_shape_vec((c.len(), outputs), residual).expect("[N, K]");
     let phi = problem.design.select(&solution.active);
     let mut slope = phi.dot(&covariance(&solution.inverse)) * -(outputs as f64);
@@ -48,7 +49,7 @@ fn gaussian(problem: &Problem, solution: &Solution) -> Sensitivity {
 
 /// r, B, b times the sample weights.
 fn single(problem: &Problem, solution: &Solution) -> Sensitivity {
-    let derivatives = problem.working(&problem.fitted(solution));
+    let derivatives = problem.working(&fitted(problem, solution));
     let times = |v: &[f64]| -> Array1<f64> { v.iter().zip(&problem.table.weights).map(|(v, c)| v * c).collect() };
     let (r, b, third) = (times(&derivatives.residual), times(&derivatives.curvature), times(&derivatives.third));
     let phi = problem.design.select(&solution.active);
@@ -70,7 +71,7 @@ fn several(problem: &Problem, solution: &Solution, lower: ArrayView2<f64>) -> Se
     let (outputs, m) = (solution.outputs, solution.active.len());
     let (contrasts, weights) = (solution.contrasts(), &problem.table.weights);
     let classes = contrasts.n_classes();
-    let f = problem.fitted(solution);
+    let f = fitted(problem, solution);
     let phi = problem.design.select(&solution.active);
     let n = phi.nrows();
     let rows = ClassRows::new(&contrasts, &problem.table.targets, f.as_slice().expect("f is contiguous"));

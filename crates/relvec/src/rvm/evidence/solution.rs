@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::likelihood::Contrasts;
 use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
-use crate::rvm::evidence::gain::Noise;
+use crate::rvm::data::noise::{Noise, typical};
 
 /// More weights than this, of all outputs, are ample.
 pub(crate) const AMPLE: usize = 400;
@@ -319,14 +319,6 @@ impl Solution {
     /// Largest |gradient|.
     pub fn largest_gradient(&self) -> f64 {
         (0..self.a.len()).map(|i| self.gradient(i).abs()).fold(0.0, f64::max)
-    }
-}
-
-/// Geometric mean; of one number that itself.
-pub(crate) fn typical(beta: &[f64]) -> f64 {
-    match *beta {
-        [beta] => beta,
-        _ => (beta.iter().map(|b| b.ln()).sum::<f64>() / beta.len() as f64).exp(),
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::rc::Rc;
 
+use ndarray::{Array2, ArrayView1};
+
 use crate::error::Result;
 use crate::linalg::Cholesky;
 use crate::quadratic::Quadratic;
+use crate::rvm::data::noise::Noise;
 use crate::rvm::evidence::factor::Factor;
-use crate::rvm::evidence::gain::{KernelPrior, Noise};
+use crate::rvm::evidence::gain::KernelPrior;
 use crate::rvm::evidence::laplace::{self, Guess};
 use crate::rvm::evidence::multinomial;
 use crate::rvm::evidence::solution::{At, Solution};
@@ -126,5 +129,24 @@ impl<'p> Workspace<'p> {
             Some(quadratic) => quadratic.clone(),
             None => Rc::new(laplace::expand(self.problem, solution)?),
         })
+    }
+
+    /// The likelihood near the mode of `solution` as Gaussian targets, over the active columns alone (named by their place) and
+    /// without another look at the rows: B held, f = Phi'(B Phi w + residual), and the residual's part is A w there.
+    pub fn frozen(&self, solution: &Solution) -> Result<Workspace<'p>> {
+        let gram = solution.gram_of(&solution.active).expect("a mode keeps its curvature");
+        let (problem, m) = (self.problem, solution.active.len());
+        let (mut f, mut tt) = (vec![], 0.0);
+        for k in 0..solution.outputs {
+            let w = ArrayView1::from(&solution.mean[k * m..(k + 1) * m]);
+            let pull: Vec<f64> = gram.dot(&w).iter().zip(&solution.a).zip(w).map(|((g, a), w)| g + a * w).collect();
+            // Only differences matter: large enough that what is left of it is positive.
+            tt += 2.0 * pull.iter().zip(w).map(|(f, w)| f * w).sum::<f64>().abs();
+            f.push(pull);
+        }
+        let sums = Sums { gram: Array2::clone(&gram), f, tt: vec![tt + problem.table.count], count: problem.table.count };
+        let free = usize::from(problem.has_bias && solution.active.first() == Some(&0));
+        let prior = KernelPrior { free: free.min(self.prior.free), ..self.prior };
+        Ok(Workspace::of(problem, Quadratic::stored(sums, None)).with_prior(prior))
     }
 }

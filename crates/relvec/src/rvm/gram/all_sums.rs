@@ -5,10 +5,9 @@ use ndarray::{Array2, Axis, s};
 use crate::design::Design;
 use crate::error::Result;
 use crate::linalg;
+use crate::rvm::data::budget::KEPT_SHARE;
 use crate::rvm::data::table::Table;
-use crate::rvm::evidence::solution::Solution;
 use crate::rvm::gram::problem::Problem;
-use crate::rvm::search::score::KEPT_SHARE;
 use crate::sums::Sums;
 
 /// Up to so many candidates their sums, made once, cost less than those of the half dozen parts of a search, and the
@@ -67,20 +66,26 @@ impl AllSums {
         Some(Sums { gram, f, tt: self.sums.tt.clone(), count: self.sums.count })
     }
 
-    /// Products of all candidates at a solution whose columns are `names` (`None`: the bias) in the problem that it is of;
+    /// Products of all candidates at the means of the weights of `outputs`, `[K M]`, of the columns `active`, which are `names` (`None`: the bias) in the problem;
     /// `None` if one of them is not known.
-    pub fn products(&self, problem: &Problem, solution: &Solution, names: &[Option<usize>]) -> Option<Products> {
+    pub fn products(
+        &self,
+        problem: &Problem,
+        active: &[usize],
+        (outputs, mean): (usize, &[f64]),
+        names: &[Option<usize>],
+    ) -> Option<Products> {
         let columns = names.iter().map(|name| self.column(*name)).collect::<Option<Vec<usize>>>()?;
         let first = usize::from(self.has_bias);
         let mut with_model = self.sums.gram.select(Axis(0), &columns).slice_move(s![.., first..]);
         let norms = problem.design.norms();
-        for (mut row, j) in with_model.outer_iter_mut().zip(&solution.active) {
+        for (mut row, j) in with_model.outer_iter_mut().zip(active) {
             row /= norms[*j];
         }
         // The targets are counted from their means, which are large beside them where they are offset.
-        let (outputs, columns) = (solution.outputs, names.len());
-        let mut w = Array2::from_shape_vec((outputs, columns), solution.mean.clone()).expect("K times M numbers");
-        let means = problem.mean_bias(&solution.active);
+        let columns = names.len();
+        let mut w = Array2::from_shape_vec((outputs, columns), mean.to_vec()).expect("K times M numbers");
+        let means = problem.mean_bias(active);
         if let Some((bias, means)) = &means {
             w.column_mut(*bias).iter_mut().zip(means).for_each(|(w, mean)| *w -= mean);
         }

@@ -1,5 +1,6 @@
 //! The inner problem of a set of candidates, and the way back to the user's units: columns of unit norm.
 
+use crate::rvm::settings::hyperparameters::Hyperparameters;
 use ndarray::{Array1, ArrayView2};
 use rayon::prelude::*;
 
@@ -7,21 +8,13 @@ use crate::design::Design;
 use crate::error::{Error, Result};
 use crate::likelihood::{NoiseModel, Working};
 use crate::memory::afford;
-use crate::model::Model;
 use crate::quadratic::Quadratic;
-use crate::rvm::Rvm;
+use crate::rvm::data::budget::{DENSE, LITTLE, sums_fit};
+use crate::rvm::data::noise::Noise;
+use crate::rvm::data::noise::typical;
 use crate::rvm::data::table::NOISE_CAP;
 use crate::rvm::data::table::{Table, Units};
-use crate::rvm::evidence::gain::{LEAST_PRECISION, Noise};
-use crate::rvm::evidence::solution::{Solution, typical};
-use crate::rvm::gram::slopes::{self, Phi};
 use crate::sums::Sums;
-
-/// Dense matrices of the active columns that a solve and the one before it hold.
-pub(crate) const DENSE: u64 = 8;
-
-/// Bytes of a Phi that is little beside everything else.
-const LITTLE: u64 = 1 << 24;
 
 /// Rows whose likelihood one thread works out at a time.
 const WORKING_ROWS: usize = 4096;
@@ -31,28 +24,10 @@ pub(crate) fn keeps_sums(table: &Table, candidates: usize) -> bool {
     sums_fit(table.rvm, (candidates + usize::from(table.rvm.bias)) as u64, table.memory_limit)
 }
 
-fn sums_fit(rvm: &Rvm, columns: u64, limit: u64) -> bool {
-    rvm.likelihood.as_dyn().constant_curvature() && 8 * columns * columns <= limit / 4
-}
-
 /// Whether Phi of so many candidates is so little that it is made once and kept.
 pub(crate) fn is_little(table: &Table, candidates: usize) -> bool {
     8 * (table.rows.nrows() * (candidates + usize::from(table.rvm.bias))) as u64 <= LITTLE
 }
-
-/// Bytes that re-estimating `columns` columns of `outputs` functions at once takes beside `rows` rows, under a limit: their
-/// dense matrices, and Phi and G as far as [`Problem::new`] keeps them.
-pub(crate) fn at_once(rvm: &Rvm, rows: u64, columns: u64, outputs: u64, limit: u64) -> u64 {
-    let (phi, weights) = (8 * rows * columns, columns * outputs);
-    let keeps_sums = sums_fit(rvm, columns, limit);
-    let keeps_phi = phi <= limit / 4 && (!keeps_sums || phi <= LITTLE);
-    8 * DENSE * weights * weights + if keeps_sums { 8 * columns * columns } else { 0 } + if keeps_phi { phi } else { 0 }
-}
-
-/// A precision this near its least, relatively, is held there: searches end within their tolerance of it.
-const HELD: f64 = 1e-3;
-/// Residuals so many times the noise are out of its reach: of a right model the mean square of N is 1 + sqrt(2 / N) or so.
-const FAR_RESIDUAL: f64 = 2.0;
 
 /// What the inference schemes work on.
 #[derive(Debug)]
@@ -212,31 +187,69 @@ impl<'a> Problem<'a> {
         self.table.rvm.likelihood.as_dyn().constant_curvature()
     }
 
-    /// Phi mu at the rows, less the mean that was taken off the targets; [N, R] by rows.
-    pub fn fitted(&self, solution: &Solution) -> Array1<f64> {
-        let mut w = Array1::from_vec(solution.mean.clone());
-        let (outputs, columns) = (solution.outputs, solution.active.len());
-        let means = self.mean_bias(&solution.active);
-        if let Some((p, means)) = &means {
-            means.iter().enumerate().for_each(|(k, mean)| w[k * columns + p] -= mean);
+    /// Of precisions in the user's units the active columns, inner precisions alpha (of several outputs by the typical precision of their noise), and the
+    /// inner noise precisions.
+    pub fn inner(&self, at: &Hyperparameters) -> Result<(Vec<usize>, Vec<f64>, Vec<f64>)> {
+        let bad = |name: &str, found: String, expected: String| Err(Error::Parameter { name: name.into(), found, expected });
+        if at.alpha.len() != at.relevance.len() {
+            let expected = format!("{}, one per entry of relevance", at.relevance.len());
+            return bad("alpha", format!("{} values", at.alpha.len()), expected);
         }
-        let w = w.to_shape((outputs, columns)).expect("R times M numbers");
-        let f = match &solution.columns {
-            Some(phi) => slopes::fitted(phi.view(), w.view()),
-            None => {
-                let phi = Phi::Made { problem: self, columns: (&solution.active[..]).into() };
-                let add = |f: &mut Vec<f64>, _, phi: ArrayView2<f64>| f.extend(slopes::fitted(phi, w.view()));
-                let mut f = phi.by_groups(self, Vec::new, add).concat();
-                // Once interrupted it is incomplete, and never read.
-                f.resize(self.design.n_rows() * outputs, 0.0);
-                f.into()
+        let single = [("intercept_alpha", at.intercept_alpha), ("noise_variance", at.noise_variance)];
+        let named = at.alpha.iter().map(|a| ("alpha", Some(*a))).chain(single);
+        for (name, value) in named {
+            let value = value.unwrap_or(1.0);
+            if !(value.is_finite() && value > 0.0) {
+                return bad(name, value.to_string(), "a positive, finite number".into());
             }
-        };
-        match (&means, &self.table.units[..]) {
-            (Some(_), _) => f,
-            (None, [units]) => f - units.mean,
-            (None, units) => f.iter().zip(units.iter().cycle()).map(|(f, units)| f - units.mean).collect(),
         }
+        let (mut active, mut alpha) = (Vec::new(), Vec::new());
+        if let Some(a) = at.intercept_alpha {
+            if !self.has_bias {
+                return bad("intercept_alpha", a.to_string(), "none: the bias is switched off".into());
+            }
+            active.push(0);
+            alpha.push(a * self.alpha_in(0));
+        }
+        for (row, a) in at.relevance.iter().zip(&at.alpha) {
+            let column = self.table.candidate_of.get(*row).copied().flatten().and_then(|c| self.column_of(c));
+            match column {
+                Some(j) if !active.contains(&j) && self.design.norms()[j] > 0.0 => {
+                    active.push(j);
+                    alpha.push(a * self.alpha_in(j));
+                }
+                _ => {
+                    let expected =
+                        "rows (of positive weight) of the training table and in the dictionary, inputs all different".into();
+                    return bad("relevance", row.to_string(), expected);
+                }
+            }
+        }
+        let (units, noise) = (&self.table.units, &self.table.noise);
+        let (ratios, outputs) = (&at.variance_ratios, noise.len());
+        if ratios.len() != if outputs > 1 { outputs } else { 0 } {
+            let expected = format!("{outputs}, one for each output (none for only one)");
+            return bad("variance_ratios", format!("{} values", ratios.len()), expected);
+        }
+        if let Some(ratio) = ratios.iter().find(|r| !(r.is_finite() && **r > 0.0)) {
+            return bad("variance_ratios", ratio.to_string(), "positive, finite numbers".into());
+        }
+        let ratio = |k: usize| ratios.get(k).copied().unwrap_or(1.0);
+        let mut beta = Vec::with_capacity(outputs);
+        for (k, (noise, units)) in noise.iter().zip(units).enumerate() {
+            beta.push(match (noise, at.noise_variance) {
+                (Noise::Fixed(beta), _) => *beta,
+                (Noise::Learnt { .. }, Some(variance)) => units.scale * units.scale / (variance * ratio(k)),
+                (Noise::Learnt { .. }, None) => {
+                    return bad("noise_variance", "none".into(), "a number: the noise is learnt, so its start is needed".into());
+                }
+            });
+        }
+        if let [first, _, ..] = beta[..] {
+            let unit = typical(&beta);
+            alpha.iter_mut().for_each(|alpha| *alpha *= unit / first);
+        }
+        Ok((active, alpha, beta))
     }
 
     /// Where the bias stands among the active columns, and the means of the targets as its weights.
@@ -305,32 +318,6 @@ impl<'a> Problem<'a> {
         let of_perfect = |cap: f64, beta: f64| cap >= NOISE_CAP && beta >= 0.999 * cap;
         let capped = |(noise, beta): (&Noise, &f64)| matches!(*noise, Noise::Learnt { cap, .. } if of_perfect(cap, *beta));
         self.table.noise.iter().zip(beta).any(capped)
-    }
-
-    /// Root of the mean squared residual of `model` over the standard deviation of noise that was given, where weights of
-    /// `solution` at their least precision keep it above [`FAR_RESIDUAL`]; of rows that are held.
-    pub fn residual_over_noise(&self, solution: &Solution, model: &Model) -> Result<Option<f64>> {
-        let table = self.table;
-        let given = self.constant_curvature()
-            && table.rvm.likelihood.as_dyn().scale_mixture().is_none()
-            && table.noise.iter().all(|noise| !noise.is_learnt())
-            && !table.repairs.constant_target
-            && table.rows.nrows() > 0;
-        let held = |(j, a): (&usize, &f64)| !(*j == 0 && self.has_bias) && *a <= (1.0 + HELD) * LEAST_PRECISION;
-        if !given || !solution.active.iter().zip(&solution.a).any(held) {
-            return Ok(None);
-        }
-        let (targets, weights, outputs) = (table.real_targets(), table.sample_weights(), table.units.len());
-        let mut largest = 0.0f64;
-        for (k, beta) in solution.beta.iter().enumerate() {
-            let fitted = model.output(k)?.predict_mean(table.rows.view())?;
-            let factor = |n: usize| table.factors.as_ref().map_or(1.0, |factors| factors.factor[n]);
-            let square =
-                |n: usize| weights[n] * factor(n) * ((targets[n * outputs + k] - fitted[n]) / table.units[k].scale).powi(2);
-            let sum: f64 = (0..fitted.len()).map(square).sum();
-            largest = largest.max((beta * sum / table.count).sqrt());
-        }
-        Ok((largest > FAR_RESIDUAL).then_some(largest))
     }
 
     /// Columns that are not zero on every row.

@@ -4,9 +4,8 @@ use std::time::Instant;
 
 use ndarray::{Array2, Axis};
 
-use super::dense::Hyper;
 use super::frame::{Frame, Moments};
-use super::kernel::{Learnt, Lesson};
+use super::kernel::Lesson;
 use super::label_kernel;
 use super::labels::Labels;
 use super::rows::DistinctRows;
@@ -15,10 +14,12 @@ use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory::afford;
 use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
-use crate::rvm::Rvm;
-use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::learnt::Hyper;
+use crate::rvm::data::learnt::Learnt;
+use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
-use crate::rvm::evidence::gain::Noise;
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
 
 /// Rows that a dense process is learnt from, at most: time grows with their cube.
 pub(super) const ROWS: usize = 1000;

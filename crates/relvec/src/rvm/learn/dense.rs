@@ -17,17 +17,11 @@ use rayon::prelude::*;
 use super::rows::DistinctRows;
 use crate::kernel::{Fill, GradientSums, Kernel, SymmetricSums};
 use crate::linalg::Cholesky;
+use crate::rvm::data::learnt::Hyper;
 
 /// Sides of a tile of the kernel matrix. A row of tiles is made by one thread, so that 1,000 rows keep 8 threads busy; to make
 /// the rows of a tile ready takes a tenth of the time for its pairs.
 const TILE: usize = 128;
-
-/// What a process puts on the functions, beside the kernel; in the units of the targets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Hyper {
-    pub log_amplitude: f64,
-    pub log_noise: f64,
-}
 
 /// The log evidence, and its derivatives by [`Hyper`] and the logs of the kernel's parameters.
 #[derive(Debug, Clone)]

@@ -14,11 +14,12 @@ use std::f64::consts::PI;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate};
 
-use super::dense::{Evidence, Hyper, cross_gradient, kernel_block};
+use super::dense::{Evidence, cross_gradient, kernel_block};
 use super::rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
+use crate::rvm::data::learnt::Hyper;
 
 /// Added to the diagonal of `K_mm`, relative to it: of wide kernels the matrix has no factor without. Rounding needs M times 1e-16; what
 /// this adds to D is still at most the least noise, e^-14, at amplitude 1.

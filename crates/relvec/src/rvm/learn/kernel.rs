@@ -5,15 +5,16 @@
 
 use ndarray::{Array2, ArrayView1, Axis};
 
-use super::dense::{self, Evidence, Hyper};
+use super::dense::{self, Evidence};
 use super::fitc_kernel;
 use super::frame::Frame;
 use super::rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
 use crate::report::Interrupt;
-use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::learnt::{Hyper, Learnt};
 use crate::rvm::evidence::lbfgs::{self, Limits, Steps};
+use crate::rvm::settings::dictionary::Landmarks;
 
 /// Calls of the evidence with one width, and with one for each feature; 80 are no better than 40 in held-out density.
 pub(super) const EVALUATIONS: usize = 30;
@@ -103,27 +104,6 @@ impl Priors {
 pub(super) fn log_normal(x: f64, (mean, sd): (f64, f64)) -> (f64, f64) {
     let z = (x - mean) / sd;
     (-0.5 * z * z, -z / sd)
-}
-
-/// What a dense process has learnt.
-#[derive(Debug, Clone)]
-pub(crate) struct Learnt {
-    /// Every parameter a number, in the units of the user's features.
-    pub kernel: Kernel,
-    /// A copy of `kernel` that is no wider than a sparse search can use.
-    pub for_search: Kernel,
-    /// In the inner units of the targets.
-    pub hyper: Hyper,
-    /// Of the rows learnt from, in the inner units, without and with the log priors.
-    pub log_evidence: f64,
-    pub log_posterior: f64,
-    /// Nats of the log posterior above the log evidence of a constant with noise.
-    pub gain: f64,
-    /// Whether the features tell anything of the targets.
-    pub has_structure: bool,
-    /// Whether the kernel has a width for each feature; else one, in units of their spread.
-    pub per_feature: bool,
-    pub evaluations: usize,
 }
 
 /// What a kernel is learnt from.

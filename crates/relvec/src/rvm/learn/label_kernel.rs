@@ -1,13 +1,14 @@
 //! The kernel of classes, and the ratio of amplitude and noise: those under which left-out rows have the most probable classes,
 //! (M82).
 
-use super::dense::Hyper;
 use super::frame::Frame;
-use super::kernel::{GAMMA, Learnt, OTHERS, OTHERS_SD, STEP, STRUCTURE, gamma_prior, log_normal, mean_diagonal};
+use super::kernel::{GAMMA, OTHERS, OTHERS_SD, STEP, STRUCTURE, gamma_prior, log_normal, mean_diagonal};
 use super::labels::Labels;
 use crate::error::{Error, Result};
 use crate::kernel::{GammaRule, Kernel};
 use crate::report::Interrupt;
+use crate::rvm::data::learnt::Hyper;
+use crate::rvm::data::learnt::Learnt;
 use crate::rvm::evidence::lbfgs::{self, Limits};
 
 /// Calls of the score with one width, of which about 8 are taken, and with one for each feature.

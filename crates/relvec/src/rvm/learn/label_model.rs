@@ -7,7 +7,7 @@ use ndarray::{Array1, Array2, Axis, s};
 
 use super::choice::{self, Choice};
 use super::fitc::Fitc;
-use super::kernel::{Learnt, STRUCTURE};
+use super::kernel::STRUCTURE;
 use super::labels::{Dense, Labels};
 use super::link;
 use super::pivots::Pivots;
@@ -18,10 +18,11 @@ use crate::likelihood::Likelihood;
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, LabelRegression, Model, Variance};
 use crate::report::{Actions, Certificate, ProcessFit, Repairs, Report, Status};
-use crate::rvm::Rvm;
-use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::learnt::Learnt;
 use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::Watch;
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
 
 /// What label regression has found.
 struct Found {

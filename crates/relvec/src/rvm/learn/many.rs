@@ -20,10 +20,11 @@ use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::model::Model;
 use crate::report::{Actions, Certificate, Interrupt, ProcessFit, Repairs, Report, Status};
-use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::Watch;
-use crate::rvm::{Dictionary, Rvm};
+use crate::rvm::settings::dictionary::Dictionary;
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
 
 /// Centres at most, unless a number is given: time and the size of a model grow with their square. With 1,500 instead of 1,000 a rough
 /// function (kin40k, 10,000 rows) gains 0.16 nats in a third more time, a smooth one nothing.

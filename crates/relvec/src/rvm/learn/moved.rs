@@ -9,12 +9,11 @@ use crate::error::Result;
 use crate::kernel::{Form, Gamma, Kernel};
 use crate::memory::afford;
 use crate::model::Model;
-use crate::registry::rules;
-use crate::rvm::Rvm;
-use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::lbfgs::{self, Limits};
 use crate::rvm::learn::shared::{BIAS_PRECISION, Columns, Sample};
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
 
 /// Centres moved, unless more are in the model already.
 const MOST: usize = 800;
@@ -40,18 +39,6 @@ const FIRST_LOG_PRECISION: f64 = -2.0;
 /// How far logs of precisions and of the kernel's parameters may go.
 const PRECISION_RANGE: f64 = 12.0;
 const KERNEL_RANGE: f64 = 3.0;
-
-rules! {
-    /// Whether centres of kernels are moved.
-    #[derive(Default)]
-    pub enum CentreRule, "rule for centres" {
-        /// Every centre is a training row (or a given landmark).
-        #[default]
-        Fixed = "fixed",
-        /// The gradient of the log evidence moves them; kept if the evidence on all rows is higher then.
-        Learned = "learned",
-    }
-}
 
 /// Where the gradient led.
 pub(crate) struct Moved {

@@ -1,56 +1,29 @@
 //! The process prior of the weights: the search's relevance vectors are completed to centres that span the process, whose
 //! amplitude and noise are fitted again, (M70) to (M72).
 
+use crate::rvm::settings::weight_prior::WeightPrior;
 use std::time::Instant;
 
 use ndarray::{Array2, Axis, concatenate, s};
 
 use super::choice::{self, Choice};
-use super::dense::Hyper;
 use super::fitc::{Fitc, Weights};
-use super::kernel::{AMPLITUDE, EVALUATIONS, Learnt, NOISE, Priors, STEP, TOLERANCE, log_normal};
+use super::kernel::{AMPLITUDE, EVALUATIONS, NOISE, Priors, STEP, TOLERANCE, log_normal};
 use super::pivots::Pivots;
 use super::rows::DistinctRows;
-use crate::design::{Basis, Columns};
-use crate::error::{Error, Result, require};
+use crate::design::Columns;
+use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::likelihood::{Likelihood, NoiseModel};
+use crate::likelihood::NoiseModel;
 use crate::linalg;
-use crate::model::{Expansion, FittedBasis, Model, Posterior, PosteriorRule, ProcessPrior, Variance};
-use crate::registry::rules;
+use crate::model::{Expansion, FittedBasis, Model, Posterior, ProcessPrior};
 use crate::report::{ProcessFit, Repairs, Report};
+use crate::rvm::data::learnt::Hyper;
+use crate::rvm::data::learnt::Learnt;
+use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
-use crate::rvm::evidence::gain::Noise;
 use crate::rvm::evidence::lbfgs::{self, Limits};
-use crate::rvm::search::variational::Variational;
-use crate::rvm::{CentreRule, Inference, Rvm, Search};
-use crate::targets::ClassPrecisions;
-
-/// What the prior may leave, over the noise: 0.02 nats are lost to a process on all rows; of 0.1, a third of that with a third more
-/// centres.
-const RESIDUAL: f64 = 0.3;
-/// Mean divergence of class probabilities in nats: held-out log losses are 0.002 to 0.01 above those of all rows; of 0.01 two
-/// thirds as many centres lose as much again, of 0.002 a third more lose half.
-const CLASS_RESIDUAL: f64 = 0.005;
-
-rules! {
-    /// The prior of the weights.
-    #[derive(Default)]
-    pub enum WeightPrior, "prior of the weights" {
-        /// A precision for each weight, learnt (automatic relevance determination): Tipping's model.
-        Ard = "ard",
-        /// The covariance of a Gaussian process with the kernel, (M70). In regression with Gaussian noise the variance of
-        /// predictions grows away from the data, and the search's relevance vectors are completed by other rows,
-        /// [`Rvm::residual`]. Above 3,000 rows there is no search: centres are rows drawn at random, 1,500 at most unless the
-        /// dictionary has a size, and settings of the search have no effect. Classes, in one model and up to 3,000 rows, are learnt by regression on their labels, without a
-        /// search, (M80).
-        Process = "process",
-        /// The prior of a process wherever there is one, of more than 3,000 rows only if nothing is asked of the search (inference,
-        /// sparsity, refresh); else `ard`.
-        #[default]
-        Auto = "auto",
-    }
-}
+use crate::rvm::settings::rvm::Rvm;
 
 /// What the prior of a fit is before its centres are known.
 pub(super) struct Prior {
@@ -79,78 +52,6 @@ pub(super) struct Peak {
 }
 
 impl Rvm {
-    /// What the settings are to be for a process prior; `None` where they are.
-    fn without_process(&self) -> Option<String> {
-        let kernel = self.to_try().iter().find(|kernel| !kernel.is_covariance());
-        let classes = self.likelihood.is_for_classes();
-        let unless = [
-            (
-                !matches!(self.likelihood, Likelihood::Gaussian(_)) && !classes,
-                format!(
-                    "likelihood = {}: the process prior is for regression with Gaussian noise and for classes",
-                    self.likelihood.name()
-                ),
-            ),
-            (self.basis == Basis::Given, "basis = given: columns of a design matrix have no covariance between rows".into()),
-            (
-                kernel.is_some(),
-                format!("kernel = {}: it is the covariance of no process", kernel.map_or("", |kernel| kernel.name())),
-            ),
-            (
-                self.variance == Some(Variance::Healed),
-                "variance = healed: that of a process grows away from the data by itself".into(),
-            ),
-            (self.keep_rows.is_some(), "keep_rows: the variance of a process needs no rows".into()),
-            (self.keep_statistics, "keep_statistics: sums over rows do not give the posterior under a process prior".into()),
-            (self.centres == CentreRule::Learned, "centres = learned: a process prior has centres at rows".into()),
-            (
-                self.posterior == PosteriorRule::Averaged && !classes,
-                "posterior = averaged: it is exact under a process prior".into(),
-            ),
-            (
-                self.inference.name() == Variational::NAME,
-                "inference = variational: that scheme has a distribution over precisions".into(),
-            ),
-            (
-                classes && self.posterior != PosteriorRule::Auto,
-                format!("posterior = {}: regression on labels has no posterior of the weights", self.posterior.name()),
-            ),
-            (
-                classes && !matches!(self.inference, Inference::Search(_)),
-                format!("inference = {}: regression on labels learns no precisions", self.inference.name()),
-            ),
-            (
-                classes && self.class_precisions == ClassPrecisions::PerClass,
-                "class_precisions = per_class: regression on labels learns no precisions".into(),
-            ),
-            (classes && self.chooses_sparsity(), "sparsity = cv: regression on labels has no search".into()),
-            (classes && !self.bias, "bias = false: regression on labels has a constant".into()),
-        ];
-        unless.into_iter().find(|(found, _)| *found).map(|(_, reason)| reason)
-    }
-
-    /// Checks the parameters of the prior.
-    pub(in crate::rvm) fn check_weight_prior(&self) -> Result<()> {
-        let residual = self.most_residual();
-        let good = residual.is_finite() && residual > 0.0;
-        require(good, || "residual".into(), residual, "a positive number, or null")?;
-        match self.without_process().filter(|_| self.weight_prior == WeightPrior::Process) {
-            Some(reason) => self.refuse_process(&reason),
-            None => Ok(()),
-        }
-    }
-
-    /// [`Rvm::residual`], or its default.
-    pub(super) fn most_residual(&self) -> f64 {
-        self.residual.unwrap_or(if self.likelihood.is_for_classes() { CLASS_RESIDUAL } else { RESIDUAL })
-    }
-
-    /// The error that a process prior cannot be combined with something.
-    pub(in crate::rvm) fn refuse_process(&self, reason: &str) -> Result<()> {
-        let expected = format!("ard; process cannot be combined with {reason}");
-        require(self.weight_prior != WeightPrior::Process, || "weight_prior".into(), self.weight_prior.name(), &expected)
-    }
-
     /// A negative feature, its column and value, where a linear spline is among the kernels: it is a covariance at features >= 0.
     fn negative_of_spline(&self, table: &Table) -> Option<(usize, f64)> {
         let spline = self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_)));
@@ -171,12 +72,6 @@ impl Rvm {
              shift the features (standardised ones are negative below their mean), or leave this kernel out"
         );
         Err(Error::Parameter { name: "kernel".into(), found: "linear_spline".into(), expected })
-    }
-
-    /// Whether nothing is asked of the search, which large tables do without under a process prior.
-    fn has_no_search_settings(&self) -> bool {
-        let plain = self.inference == Inference::Search(Search::default());
-        plain && self.refresh == 0 && !self.sparsity.is_asked()
     }
 
     /// Whether the weights of a fit to a table have a process prior.

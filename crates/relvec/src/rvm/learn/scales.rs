@@ -5,27 +5,27 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis, s};
 
-use crate::design::{Basis, name_largest};
+use crate::design::name_largest;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, GammaRule, Kernel};
 use crate::linalg;
 use crate::memory::afford;
 use crate::model::{Model, PosteriorRule};
+use crate::report::silent;
 use crate::report::{KernelSearch, KernelTrial};
-use crate::rvm::CentreRule;
-use crate::rvm::Dictionary;
-use crate::rvm::Inference;
-use crate::rvm::Rvm;
-use crate::rvm::Start;
-use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::learnt::Learnt;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::lbfgs::{self, Limits};
 use crate::rvm::learn::choice::{self, Choice};
 use crate::rvm::learn::frame::Moments;
-use crate::rvm::learn::kernel::Learnt;
-use crate::rvm::learn::process::WeightPrior;
 use crate::rvm::learn::shared::{Columns, Sample};
-use crate::rvm::silent;
+use crate::rvm::search::watch::{Fit, Watch};
+use crate::rvm::settings::dictionary::Dictionary;
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::inference::Inference;
+use crate::rvm::settings::inference::Start;
+use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::weight_prior::WeightPrior;
 
 /// Rows that gradients are taken from at first.
 const ROWS: usize = 5000;
@@ -85,29 +85,6 @@ const TRIAL_LANDMARKS: usize = 500;
 /// What a feature that is the same everywhere may deviate by, in its own size, without any effect.
 const DEAD: f64 = 1e-14;
 
-impl Rvm {
-    /// Whether a fit to sums over rows would not do: the kernel, or where its centres are, is to be learnt, or rows are
-    /// to be validated on or kept.
-    pub fn needs_rows(&self) -> bool {
-        self.learns_basis() || self.validates() || self.keeps_rows()
-    }
-
-    /// Whether the kernel, or where its centres are, is to be learnt.
-    pub(crate) fn learns_basis(&self) -> bool {
-        self.basis == Basis::Kernel && (self.learns_kernel() || self.centres == CentreRule::Learned)
-    }
-
-    /// Whether the kernel is learned from the data: which one of several, or its gamma.
-    pub fn learns_kernel(&self) -> bool {
-        !self.kernels.is_empty() || self.kernel.learnt_rule().is_some()
-    }
-
-    /// The kernels to choose among: `kernels`, or `kernel` alone where these are empty.
-    pub fn to_try(&self) -> &[Kernel] {
-        if self.kernels.is_empty() { std::slice::from_ref(&self.kernel) } else { &self.kernels }
-    }
-}
-
 /// The kernel of a fit, every parameter a number.
 pub(crate) struct Settled {
     pub kernel: Kernel,
@@ -117,8 +94,8 @@ pub(crate) struct Settled {
     pub learnt: Option<Learnt>,
 }
 
-/// The kernel of highest evidence, and how it was found. `start`: when the fit began.
-pub(crate) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<Settled> {
+/// The kernel of highest evidence, and how it was found. `start`: when the fit began; `fit`: a trial.
+pub(crate) fn choose(rvm: &Rvm, table: &Table, start: Instant, fit: Fit) -> Result<Settled> {
     let begin = Instant::now();
     let processes = choice::by_process(rvm, table)?;
     if let Some(Choice { mut learnt, search }) = processes.clone()
@@ -127,7 +104,7 @@ pub(crate) fn choose(rvm: &Rvm, table: &Table, start: Instant) -> Result<Settled
         let learnt = learnt.swap_remove(search.chosen);
         return Ok(Settled { kernel: learnt.for_search.clone(), search: Some(search), learnt: Some(learnt) });
     }
-    let search = Search::new(rvm, table, start)?;
+    let search = Search::of(rvm, table, start, ROWS, MANY, fit)?;
     let (mut tried, mut best): (Vec<KernelTrial>, Option<(Kernel, usize)>) = (vec![], None);
     for (k, kernel) in rvm.to_try().iter().enumerate() {
         let process = processes.as_ref().and_then(|choice| choice.learnt.get(k));
@@ -160,6 +137,7 @@ struct Search<'a> {
     /// Rows of the table for trial fits; `None`: all.
     trial_rows: Option<Vec<usize>>,
     moments: Moments,
+    fit: Fit<'a>,
 }
 
 /// The rows and landmarks as one kernel sees them: features in units of about their spread, powers of 2.
@@ -194,7 +172,7 @@ fn bytes(table: &Table, rows: usize, columns: usize) -> u64 {
 
 /// A fit by which kernels are compared.
 #[derive(Debug, Clone)]
-struct Fit {
+struct Trial {
     kernel: Kernel,
     log_evidence: f64,
     vectors: usize,
@@ -210,12 +188,8 @@ struct Climb {
 }
 
 impl<'a> Search<'a> {
-    fn new(rvm: &'a Rvm, table: &'a Table<'a>, start: Instant) -> Result<Search<'a>> {
-        Search::of(rvm, table, start, ROWS, MANY)
-    }
-
     /// With gradients from so many rows and landmarks, if there are and memory allows.
-    fn of(rvm: &'a Rvm, table: &'a Table<'a>, start: Instant, rows: usize, landmarks: usize) -> Result<Search<'a>> {
+    fn of(rvm: &'a Rvm, table: &'a Table<'a>, start: Instant, rows: usize, landmarks: usize, fit: Fit<'a>) -> Result<Search<'a>> {
         let n = table.rows.nrows();
         // As many rows and landmarks as fit.
         let bytes = |rows: usize, columns: usize| bytes(table, rows, columns);
@@ -226,7 +200,7 @@ impl<'a> Search<'a> {
         afford("the rows and columns that the kernel is learnt from", table.taken + bytes(size, many), table.memory_limit)?;
         let rows = Landmarks::any(n, size, rvm.seed);
         let trial_rows = (n > TRIAL_ROWS).then(|| Landmarks::any(n, TRIAL_ROWS, rvm.seed));
-        Ok(Search { rvm, table, start, rows, few: FEW.min(many), many, trial_rows, moments: Moments::of(table) })
+        Ok(Search { rvm, table, start, rows, few: FEW.min(many), many, trial_rows, moments: Moments::of(table), fit })
     }
 
     fn is_late(&self) -> bool {
@@ -237,7 +211,7 @@ impl<'a> Search<'a> {
     ///
     /// `process`: what a dense process has made of some rows, to begin from as well.
     fn learn(&self, kernel: &Kernel, process: Option<&Learnt>) -> Result<(Kernel, KernelTrial)> {
-        let only = |fit: Fit| {
+        let only = |fit: Trial| {
             let (name, degree) = (kernel.name(), kernel.degree());
             let trial = KernelTrial::new(name, degree, fit.kernel.parameters(), fit.log_evidence, Some(fit.vectors));
             (fit.kernel, trial)
@@ -285,7 +259,7 @@ impl<'a> Search<'a> {
 
     /// Fits by what was `learnt`, all gammas times one factor after the other while that is better: the one of the
     /// best fit, if it is better than `best`, which it then is.
-    fn multiplied(&self, learnt: &Kernel, best: &mut Fit) -> Result<Option<f64>> {
+    fn multiplied(&self, learnt: &Kernel, best: &mut Trial) -> Result<Option<f64>> {
         let (mut highest, mut factor) = (f64::NEG_INFINITY, None);
         let beyond = if self.rows.len() < self.table.rows.nrows() { 0 } else { OF_A_PART };
         let mut attempt = |k: usize| -> Result<bool> {
@@ -327,7 +301,7 @@ impl<'a> Search<'a> {
         if size <= self.rows.len() || self.is_late() {
             return Ok(None);
         }
-        let search = Search::of(self.rvm, self.table, self.start, size, MORE_LANDMARKS)?;
+        let search = Search::of(self.rvm, self.table, self.start, size, MORE_LANDMARKS, self.fit)?;
         let scene = search.scene(kernel)?;
         let Some(begin) = scene.shared(&scene.inside(best), search.many, log_a, evaluations)? else { return Ok(None) };
         let climb = Climb { together: false, landmarks: search.many, most: MORE_EVALUATIONS };
@@ -336,16 +310,16 @@ impl<'a> Search<'a> {
     }
 
     /// A fit to all rows, or many, with few landmarks.
-    fn trial(&self, kernel: Kernel) -> Result<Fit> {
+    fn trial(&self, kernel: Kernel) -> Result<Trial> {
         let own = match &self.rvm.inference {
             Inference::Search(own) => own.clone(),
-            _ => crate::rvm::Search::default(),
+            _ => crate::rvm::settings::search::Search::default(),
         };
         // Of many rows, kernels differ by more than excursions find.
         let excursions = if self.table.rows.nrows() > ROWS { 0 } else { own.excursions };
         // Kernels of several classes are told apart by models that grow, which are soon there.
         let start = if self.table.outputs > 1 { Start::Empty } else { Start::Auto };
-        let inference = crate::rvm::Search { start, excursions, ..own };
+        let inference = crate::rvm::settings::search::Search { start, excursions, ..own };
         let dictionary = match self.rvm.dictionary {
             Dictionary::Size(size) => size.min(TRIAL_LANDMARKS),
             Dictionary::Rule(_) => TRIAL_LANDMARKS,
@@ -364,8 +338,8 @@ impl<'a> Search<'a> {
             ..self.rvm.clone()
         };
         let table = self.table.with(&rvm, &kernel, self.trial_rows.as_deref());
-        let (model, _) = rvm.learn(&table, None, &mut rvm.watch(&mut silent, &table.interrupt, self.start))?;
-        Ok(Fit { log_evidence: model.log_evidence.unwrap_or(f64::NEG_INFINITY), vectors: model.relevance.len(), kernel })
+        let (model, _) = (self.fit)(&rvm, &table, &mut Watch::of(&rvm, &mut silent, &table.interrupt, self.start))?;
+        Ok(Trial { log_evidence: model.log_evidence.unwrap_or(f64::NEG_INFINITY), vectors: model.relevance.len(), kernel })
     }
 
     /// The rows as `kernel` sees them, and its first gamma.
@@ -588,9 +562,9 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Fit {
+impl Trial {
     /// Whether `other` is the better fit, which it then is.
-    fn replace_if_higher(&mut self, other: Fit) -> bool {
+    fn replace_if_higher(&mut self, other: Trial) -> bool {
         let higher = other.log_evidence > self.log_evidence;
         if higher {
             *self = other;

@@ -13,9 +13,9 @@ use crate::kernel::{GradientSums, Kernel};
 use crate::likelihood::{Bernoulli, Likelihood, Working};
 use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
+use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
-use crate::rvm::evidence::gain::Noise;
 use crate::rvm::evidence::lbfgs::{self, Limits, Peak};
 
 /// Rows of a tile, which one thread makes and uses up.

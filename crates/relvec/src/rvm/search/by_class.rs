@@ -5,21 +5,25 @@
 //! most are added, of columns in the model or not. What a weight promises is judged with the other classes held: K
 //! factors, one of each class. Only what raises the evidence at the mode is kept.
 
+use crate::rvm::evidence::fitted::fitted;
 use ndarray::{Array2, Axis, concatenate, s};
 
 use crate::error::{Error, Result, require};
 use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg::{self, Cholesky};
 use crate::report::{Actions, Certificate, Status};
-use crate::rvm::evaluate::{ActionKind, ColumnAction, Evaluation, Hyperparameters, columns, gradient_log_kernel};
+use crate::rvm::data::budget::DENSE;
+use crate::rvm::data::noise::Profile;
+use crate::rvm::evidence::evaluation::{ActionKind, ColumnAction, Evaluation, columns, gradient_log_kernel};
 use crate::rvm::evidence::finish;
-use crate::rvm::evidence::gain::{Candidate, Profile, Seen};
+use crate::rvm::evidence::gain::{Candidate, Seen};
 use crate::rvm::evidence::multinomial;
 use crate::rvm::evidence::sensitivity::Sensitivity;
 use crate::rvm::evidence::solution::{ByClass, Solution};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::gram::problem::{DENSE, Problem};
-use crate::rvm::search::scheme::Run;
+use crate::rvm::gram::problem::Problem;
+use crate::rvm::search::run::Run;
+use crate::rvm::settings::hyperparameters::Hyperparameters;
 
 /// At rest when no log precision of a weight that the data determine moves by more than this in a step; and steps
 /// between two rounds of additions, at most.
@@ -248,7 +252,7 @@ fn solve(problem: &Problem, active: &[usize], alpha: Array2<f64>, warm: &Solutio
 pub(crate) fn candidates(problem: &Problem, now: &Solution) -> Result<Vec<ClassCandidates>> {
     let own = now.by_class().expect("the solution is one of classes");
     let (contrasts, weights) = (Contrasts::each(now.outputs), &problem.table.weights);
-    let f = problem.fitted(now);
+    let f = fitted(problem, now);
     let rows = ClassRows::new(&contrasts, &problem.table.targets, f.as_slice().expect("f is contiguous"));
     let (n, m) = (weights.len(), now.active.len());
     let residual = Array2::from_shape_vec((n, now.outputs), rows.residual(&contrasts)).expect("[N, K]");

@@ -3,8 +3,9 @@
 use ndarray::Axis;
 
 use crate::error::{Error, Result};
+use crate::rvm::data::noise::Noise;
 use crate::rvm::evidence::batch::without;
-use crate::rvm::evidence::gain::{Candidate, Noise, Seen, by_noise};
+use crate::rvm::evidence::gain::{Candidate, Seen, by_noise};
 use crate::rvm::evidence::solution::{At, Solution, covariance};
 use crate::rvm::evidence::workspace::Workspace;
 

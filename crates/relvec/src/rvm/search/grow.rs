@@ -1,8 +1,8 @@
 //! Growing: the columns of largest exact gain come, each conditional on those before it.
 
 use crate::error::Result;
+use crate::rvm::data::noise::Noise;
 use crate::rvm::evidence::factor::{Action, Factor};
-use crate::rvm::evidence::gain::Noise;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::settings::policy::Policy;

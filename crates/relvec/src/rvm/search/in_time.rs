@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use crate::error::Result;
 use crate::model::Model;
 use crate::report::{Certificate, Report, Status};
-use crate::rvm::Rvm;
-use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
 use crate::rvm::gram::problem::{Problem, keeps_sums};
 use crate::rvm::search::parts::Parts;
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
 
 /// Multiplications, and rows at most, of the sums that tell how long those over all rows take.
 const PROBE: usize = 4_000_000_000;

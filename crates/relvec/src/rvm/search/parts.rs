@@ -1,25 +1,24 @@
 //! Dictionaries too large for one problem: the search works on a part, a pass over all candidates finds
 //! those that would raise the evidence, exactly, and they make up the next part.
 
-use std::rc::Rc;
+use crate::rvm::search::warm::Warm;
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 
 use crate::error::Result;
-use crate::model::Model;
 use crate::report::Certificate;
-use crate::rvm::data::landmarks::Landmarks;
+use crate::rvm::data::budget::DENSE;
 use crate::rvm::data::table::Table;
-use crate::rvm::evaluate::Hyperparameters;
-use crate::rvm::evidence::solution::{Solution, typical};
+use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::all_sums::AllSums;
-use crate::rvm::gram::problem::{DENSE, Problem, keeps_sums};
+use crate::rvm::gram::problem::{Problem, keeps_sums};
 use crate::rvm::search::rounds::{Anew, Rounds};
-use crate::rvm::search::scheme::Aim;
+use crate::rvm::search::run::Aim;
 use crate::rvm::search::score::Passes;
+use crate::rvm::settings::dictionary::Landmarks;
 use crate::sums::Sums;
 
 /// Noise precisions at which newcomers are ranked, over the present one: that of most excursions.
@@ -41,68 +40,6 @@ const COPIED: usize = 700;
 const PER_VECTOR: usize = 4;
 const MORE_PER_VECTOR: usize = 8;
 const MOST_MORE: usize = 2000;
-
-/// A model by its candidates, to go on from in another part.
-#[derive(Debug, Clone)]
-pub(crate) struct Warm {
-    /// Places in the table, `None` for the bias; `[M]`.
-    pub places: Vec<Option<usize>>,
-    /// Relative precisions on unit columns, `[M]`.
-    pub a: Vec<f64>,
-    /// Of each noise.
-    pub beta: Vec<f64>,
-    /// The mode of several classes, and what is known there.
-    pub mode: Option<Rc<Solution>>,
-    /// Weights that the mode is near, if other rows have told them, `[M]`.
-    pub mean: Option<Vec<f64>>,
-}
-
-impl Warm {
-    pub fn of(work: &Workspace, solution: &Solution) -> Warm {
-        let first = usize::from(work.problem.has_bias);
-        let place = |j: &usize| (*j >= first).then(|| work.problem.places[*j - first]);
-        let mode = solution.joint.is_some().then(|| Rc::new(solution.clone().renamed(solution.active.clone(), None)));
-        let places = solution.active.iter().map(place).collect();
-        Warm { places, a: solution.a.clone(), beta: solution.beta.clone(), mode, mean: None }
-    }
-
-    /// At given precisions, in the user's units.
-    pub fn at(problem: &Problem, at: &Hyperparameters) -> Result<Warm> {
-        let (active, alpha, beta) = at.inner(problem)?;
-        let first = usize::from(problem.has_bias);
-        let mut order: Vec<usize> = (0..active.len()).collect();
-        order.sort_by_key(|k| active[*k]);
-        let place = |k: &usize| (active[*k] >= first).then(|| problem.places[active[*k] - first]);
-        let unit = typical(&beta);
-        let a = order.iter().map(|k| alpha[*k] / unit).collect();
-        Ok(Warm { places: order.iter().map(place).collect(), a, beta, mode: None, mean: None })
-    }
-
-    /// Near a model of other rows, of one output.
-    pub fn near(problem: &Problem, model: &Model) -> Result<Warm> {
-        let warm = Warm::at(problem, &Hyperparameters::of(model))?;
-        let weight = |place: &Option<usize>| {
-            let Some(place) = place else { return model.expansion.intercept[0] / problem.alpha_in(0).sqrt() };
-            let at = model.relevance.iter().position(|row| *row == problem.table.origin[*place]).expect("it is of the model");
-            let column = problem.column_of(*place).expect("a part keeps the model");
-            model.expansion.weights[[at, 0]] / problem.alpha_in(column).sqrt()
-        };
-        // Weights of two coupled classes are those of their contrast.
-        let mean = (model.expansion.weights.ncols() == 1).then(|| warm.places.iter().map(weight).collect());
-        Ok(Warm { mean, ..warm })
-    }
-
-    /// The active columns in the problem of `work`.
-    pub fn columns(&self, work: &Workspace) -> Vec<usize> {
-        let find = |p: &Option<usize>| p.map_or(0, |p| work.problem.column_of(p).expect("a part keeps the model"));
-        self.places.iter().map(find).collect()
-    }
-
-    /// Its candidates, the bias left out.
-    pub fn kept(&self) -> Vec<usize> {
-        self.places.iter().flatten().copied().collect()
-    }
-}
 
 /// The candidates of the next part, ascending, and the model to go on from.
 pub(crate) type Next = (Vec<usize>, Option<Warm>);

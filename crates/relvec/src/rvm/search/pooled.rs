@@ -4,19 +4,20 @@
 use crate::error::{Error, Result};
 use crate::likelihood::{Bernoulli, Likelihood};
 use crate::model::PosteriorRule;
-use crate::rvm::ClassPrecisions;
-use crate::rvm::Rvm;
+use crate::report::silent;
+use crate::rvm::data::budget::DENSE;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::batch::{Batch, Rule};
 use crate::rvm::evidence::solution::At;
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::gram::problem::{DENSE, Problem};
-use crate::rvm::search::parts::Warm;
-use crate::rvm::search::scheme::Start;
-use crate::rvm::search::scheme::{Hyperpriors, Inference};
-use crate::rvm::search::watch::Watch;
+use crate::rvm::gram::problem::Problem;
+use crate::rvm::search::warm::Warm;
+use crate::rvm::search::watch::{Fit, Watch};
+use crate::rvm::settings::inference::Start;
+use crate::rvm::settings::inference::{Hyperpriors, Inference};
+use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::search::Search;
-use crate::rvm::silent;
+use crate::targets::ClassPrecisions;
 
 /// The models of one class against the others are only to find basis functions: actions gain so many nats for each
 /// 1,000 rows.
@@ -44,10 +45,10 @@ const SETTLED: f64 = 1e-2;
 const WORTHWHILE: f64 = 1e-5;
 
 /// The candidates that models of one class against the others need, ascending, and the precisions to begin at;
-/// nothing where the scheme or the classes leave no choice, or there is no time for it.
-pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Vec<usize>, Warm)>> {
+/// nothing where the scheme or the classes leave no choice, or there is no time for it. `fit`: to two classes.
+pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch, fit: Fit) -> Result<Option<(Vec<usize>, Warm)>> {
     let Some(scheme) = suits(rvm, table) else { return Ok(None) };
-    let places = pool(rvm, scheme, table, watch)?;
+    let places = pool(rvm, scheme, table, watch, fit)?;
     if places.is_empty() {
         return Ok(None);
     }
@@ -87,7 +88,7 @@ fn suits<'r>(rvm: &'r Rvm, table: &Table) -> Option<&'r Search> {
 }
 
 /// The candidates in models of one class against the others; of too many those of the largest weights.
-fn pool(rvm: &Rvm, scheme: &Search, table: &Table, watch: &Watch) -> Result<Vec<usize>> {
+fn pool(rvm: &Rvm, scheme: &Search, table: &Table, watch: &Watch, fit: Fit) -> Result<Vec<usize>> {
     let classes = table.outputs + 1;
     let member = Rvm {
         likelihood: Likelihood::Bernoulli(Bernoulli::default()),
@@ -105,7 +106,7 @@ fn pool(rvm: &Rvm, scheme: &Search, table: &Table, watch: &Watch) -> Result<Vec<
         let own = Rvm { time_limit: left.map(|left| left.max(1e-3)), ..member.clone() };
         let start = std::time::Instant::now();
         let one = table.against_others(&own, class, table.interrupt.for_one_fit(own.deadline(start)));
-        let (model, _) = own.learn(&one, None, &mut own.watch(&mut silent, &one.interrupt, start))?;
+        let (model, _) = fit(&own, &one, &mut Watch::of(&own, &mut silent, &one.interrupt, start))?;
         for (row, w) in model.relevance.iter().zip(model.expansion.weights.column(0)) {
             let place = table.candidate_of[*row].expect("a candidate stands for it");
             weight[place] = weight[place].max(w.abs());

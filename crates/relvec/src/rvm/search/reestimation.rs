@@ -1,14 +1,16 @@
 //! The schemes `em` and `mackay`: all columns at first, all precisions re-estimated in each step.
 
+use super::run::{Entry, Run};
 use crate::error::Result;
-use crate::error::require;
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::data::noise::Noise;
+use crate::rvm::data::noise::typical;
 use crate::rvm::data::table::Units;
 use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule};
-use crate::rvm::evidence::gain::Noise;
-use crate::rvm::evidence::solution::{At, Solution, typical};
+use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::search::scheme::{Entry, Hyperpriors, Run};
+use crate::rvm::settings::inference::Hyperpriors;
+use crate::rvm::settings::reestimation::{Em, MacKay};
 
 /// First noise variance where none is given, in variances of the target.
 const FIRST_VARIANCE: f64 = 0.01;
@@ -39,23 +41,19 @@ pub(crate) struct Reestimation {
     reason: &'static str,
 }
 
-impl Settings {
-    /// Checks the ranges; `path` is that of the scheme in the settings.
-    pub fn check(&self, path: &str) -> Result<()> {
-        self.hyperpriors.check(path)?;
-        check(path, self.tolerance, self.initial_alpha, self.initial_noise_variance)
+impl From<&MacKay> for Settings {
+    /// Where MacKay's update would lower the evidence, EM's takes its place.
+    fn from(scheme: &MacKay) -> Settings {
+        let MacKay { hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune } = *scheme;
+        Settings { rules: &[Rule::MacKay, Rule::Em], hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune }
     }
 }
 
-/// Checks the parameters that all schemes have which re-estimate all precisions at once.
-pub(crate) fn check(path: &str, tolerance: f64, initial_alpha: Option<f64>, initial_noise_variance: Option<f64>) -> Result<()> {
-    let positive = |v: f64| v.is_finite() && v > 0.0;
-    require(positive(tolerance), || format!("{path}.tolerance"), tolerance, "a positive number")?;
-    for (name, value) in [("initial_alpha", initial_alpha), ("initial_noise_variance", initial_noise_variance)] {
-        let good = value.is_none_or(positive);
-        require(good, || format!("{path}.{name}"), value.unwrap_or(0.0), "a positive number, or null")?;
+impl From<&Em> for Settings {
+    fn from(scheme: &Em) -> Settings {
+        let Em { hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune } = *scheme;
+        Settings { rules: &[Rule::Em], hyperpriors, tolerance, initial_alpha, initial_noise_variance, prune }
     }
-    Ok(())
 }
 
 /// All columns that are not zero, their first relative precisions, and the first noise precision.

@@ -1,6 +1,6 @@
 //! Which search is next where each sees a part of the candidates, and when one was the last.
 
-use crate::rvm::search::scheme::Aim;
+use crate::rvm::search::run::Aim;
 
 /// Nats that a round over 1,000 rows of weight 1 must gain not to be the last of its kind; over more it grows with their
 /// square, as the time of a pass does, up to so much.

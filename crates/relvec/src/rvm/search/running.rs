@@ -16,17 +16,21 @@
 use crate::rvm::search::grow::grow;
 use crate::rvm::search::settle::Settling;
 use crate::rvm::search::start;
+use crate::rvm::settings::inference::SchemeSettings;
 use crate::rvm::settings::policy::Policy;
 use crate::rvm::settings::search::Search;
 
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::data::noise::Noise;
+use crate::rvm::data::noise::typical;
 use crate::rvm::evidence::empty;
 use crate::rvm::evidence::factor::{Action, Factor};
-use crate::rvm::evidence::gain::{KernelPrior, Noise};
-use crate::rvm::evidence::solution::{At, Solution, typical};
+use crate::rvm::evidence::gain::KernelPrior;
+use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::search::scheme::{Aim, Entry, Run, Scheme, Start};
+use crate::rvm::search::run::{Aim, Entry, Run};
+use crate::rvm::settings::inference::Start;
 
 /// What a round must gain, of what an action must: less is a change of digits.
 const KEPT: f64 = 0.1;
@@ -100,7 +104,7 @@ impl Running {
                 let unit = typical(&warm.beta);
                 ((warm.columns(work), warm.a.iter().map(|a| a * unit).collect(), warm.beta.clone()), Stage::Climb)
             }
-            (None, Start::Given(given)) => (given.inner(problem)?, Stage::Climb),
+            (None, Start::Given(given)) => (problem.inner(given)?, Stage::Climb),
             (None, Start::Empty) => ((vec![], vec![], at_first()), Stage::Climb),
             (None, Start::Auto) if work.curvature_moves() => (bias(), Stage::Free),
             (None, Start::Auto) => (bias(), Stage::Start),
@@ -200,7 +204,7 @@ impl Running {
 
     /// Nats that an action must gain.
     fn least(&self, work: &Workspace) -> f64 {
-        let least = self.settings.least_gain(work.problem.table.count, &self.now);
+        let least = self.settings.least_gain(work.problem.table.count, self.now.is_ample());
         if self.stage == Stage::Held { least.max(self.settings.policy.excursion_gain) } else { least }
     }
 

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::report::silent;
 use crate::report::{Repairs, Report};
-use crate::rvm::Rvm;
-use crate::rvm::data::landmarks::Landmarks;
 use crate::rvm::data::table::Table;
-use crate::rvm::search::scheme::Inference;
-use crate::rvm::search::scheme::Start;
-use crate::rvm::search::watch::Watch;
-use crate::rvm::silent;
+use crate::rvm::search::watch::{Fit, Watch};
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::inference::Inference;
+use crate::rvm::settings::inference::Start;
+use crate::rvm::settings::rvm::Rvm;
 
 /// Rows of the sample that stands for all, and from how many of them on it does. A smaller one, or that of fewer rows, leads tens
 /// of nats lower.
@@ -46,19 +46,19 @@ struct Plan {
     share: f64,
 }
 
-/// The model to begin at.
-pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<Model>> {
+/// The model to begin at; `search`: the one in a sample.
+pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch, search: Fit) -> Result<Option<Model>> {
     // Nothing where the search is not free to begin anywhere; that of several classes has its own way to begin.
     let free = matches!(&rvm.inference, Inference::Search(scheme) if scheme.start == Start::Auto);
     if !free || table.height() <= MANY_ROWS || table.outputs > 1 {
         return Ok(None);
     }
     let plan = Plan { rows: SAMPLE, columns: usize::MAX, for_all: true, share: SHARE };
-    Ok(fit(rvm, table, &plan, watch)?.map(|(model, _)| model))
+    Ok(fit(rvm, table, &plan, watch, search)?.map(|(model, _)| model))
 }
 
 /// The model for want of another, if the time is limited.
-pub(crate) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(Model, Report)>> {
+pub(crate) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch, search: Fit) -> Result<Option<(Model, Report)>> {
     let Some(left) = watch.left() else { return Ok(None) };
     let plan = match &rvm.inference {
         Inference::Search(scheme) if scheme.start == Start::Auto => {
@@ -81,11 +81,11 @@ pub(crate) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch) -> Result<Option<(M
     if plan.rows == n && plan.columns >= table.dictionary_size() {
         return Ok(None);
     }
-    fit(rvm, table, &plan, watch)
+    fit(rvm, table, &plan, watch, search)
 }
 
 /// The model of a sample; nothing where the curvature of rows does not move.
-fn fit(rvm: &Rvm, table: &Table, plan: &Plan, watch: &Watch) -> Result<Option<(Model, Report)>> {
+fn fit(rvm: &Rvm, table: &Table, plan: &Plan, watch: &Watch, search: Fit) -> Result<Option<(Model, Report)>> {
     let (n, room) = (table.height(), table.memory_limit.saturating_sub(table.taken));
     let row_bytes = 8 * (2 * table.rows.ncols() + VECTORS * table.outputs) as u64;
     let size = plan.rows.min((room / MEMORY_SHARE / row_bytes) as usize);
@@ -127,7 +127,7 @@ fn fit(rvm: &Rvm, table: &Table, plan: &Plan, watch: &Watch) -> Result<Option<(M
         repairs: Repairs { left_out_rows: n - rows.len(), ..table.repairs.clone() },
         ..sample
     };
-    match own.search_from(&sample, None, None, None, false, &mut own.watch(&mut silent, &sample.interrupt, start)) {
+    match search(&own, &sample, &mut Watch::of(&own, &mut silent, &sample.interrupt, start)) {
         Ok(fitted) => Ok(Some(fitted)),
         // Then all rows have to do without.
         Err(Error::Singular { .. } | Error::Memory { .. }) => Ok(None),
@@ -145,7 +145,11 @@ mod tests {
     use crate::likelihood::{Bernoulli, Poisson, Softmax};
     use crate::model::Moderation;
     use crate::report::{Interrupt, Status};
-    use crate::rvm::{Centres, Dictionary, Em, MacKay, Search, Variational};
+    use crate::rvm::search::path;
+    use crate::rvm::settings::dictionary::{Centres, Dictionary};
+    use crate::rvm::settings::reestimation::{Em, MacKay};
+    use crate::rvm::settings::search::Search;
+    use crate::rvm::settings::variational::Variational;
     use crate::targets::Targets;
 
     const N: usize = MANY_ROWS / 2 * 3;
@@ -174,7 +178,7 @@ mod tests {
         let interrupt = Interrupt::default();
         let table = Table::new(rvm, x.view(), targets, &interrupt).unwrap();
         assert!(table.height() > MANY_ROWS);
-        test(&table, &mut rvm.watch(&mut silent, &interrupt, Instant::now()));
+        test(&table, &mut Watch::of(&rvm, &mut silent, &interrupt, Instant::now()));
     }
 
     /// A search that begins at the model of a sample ends as high as one that begins with all rows, whatever the columns.
@@ -204,9 +208,11 @@ mod tests {
         ];
         for (k, (rvm, x, targets)) in cases.into_iter().enumerate() {
             let (mut found, mut direct) = (None, None);
-            with_table(&rvm, x, targets, |table, watch| found = Some(rvm.search(table, None, None, false, watch).unwrap()));
             with_table(&rvm, x, targets, |table, watch| {
-                direct = Some(rvm.search_from(table, None, None, None, false, watch).unwrap());
+                found = Some(path::search(&rvm, table, None, None, false, watch).unwrap())
+            });
+            with_table(&rvm, x, targets, |table, watch| {
+                direct = Some(path::search_from(&rvm, table, None, None, None, false, watch).unwrap());
             });
             let (model, report) = found.unwrap();
             let (expected, _) = direct.unwrap();
@@ -264,7 +270,7 @@ mod tests {
         let rare: Vec<usize> = (0..N).map(|i| usize::from(i == 0)).collect();
         let none = |rvm: &Rvm, labels: &[usize]| {
             with_table(rvm, &x, &Targets::classes(labels, 2), |table, watch| {
-                assert!(start(rvm, table, watch).unwrap().is_none())
+                assert!(start(rvm, table, watch, &path::in_sample).unwrap().is_none())
             });
         };
         none(&machine(), &rare);
@@ -274,9 +280,9 @@ mod tests {
         with_table(&machine(), &x, &Targets::classes(&labels, 2), |table, watch| {
             let some = Landmarks::any(N, MANY_ROWS, 0);
             let rvm = machine();
-            assert!(start(&rvm, &table.with_rows(&rvm, &some), watch).unwrap().is_none());
-            assert!(start(&rvm, table, watch).unwrap().is_some());
-            assert!(hasty(&rvm, table, watch).unwrap().is_none(), "there is time");
+            assert!(start(&rvm, &table.with_rows(&rvm, &some), watch, &path::in_sample).unwrap().is_none());
+            assert!(start(&rvm, table, watch, &path::in_sample).unwrap().is_some());
+            assert!(hasty(&rvm, table, watch, &path::in_sample).unwrap().is_none(), "there is time");
         });
     }
 }

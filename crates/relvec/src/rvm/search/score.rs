@@ -1,5 +1,6 @@
 //! What candidates outside a problem would add to the evidence: one pass over rows and candidates.
 
+use crate::rvm::evidence::fitted::fitted;
 use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
@@ -7,8 +8,10 @@ use rayon::prelude::*;
 
 use crate::design::Design;
 use crate::error::Result;
+use crate::rvm::data::budget::KEPT_SHARE;
+use crate::rvm::data::noise::{Noise, Profile};
 use crate::rvm::data::table::Table;
-use crate::rvm::evidence::gain::{Candidate, Noise, Profile, Seen, by_noise};
+use crate::rvm::evidence::gain::{Candidate, Seen, by_noise};
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::all_sums::{AllSums, Products};
@@ -24,8 +27,6 @@ const AT_ONCE: usize = 256;
 /// As in the factor: a candidate with a smaller share outside the span of the model is never added.
 const SPAN_FLOOR: f64 = 1e-11;
 
-/// Share of the memory limit that products kept from pass to pass may take.
-pub(crate) const KEPT_SHARE: u64 = 16;
 /// Share of the memory limit that products between all rows may take for a while.
 const MUTUAL_SHARE: u64 = 4;
 /// Of the candidates of a part at least one in so many have to have been in the model for its sums to be pieced together.
@@ -181,11 +182,13 @@ impl Passes {
         let first = usize::from(problem.has_bias);
         let names: Vec<Option<usize>> =
             solution.active.iter().map(|j| (*j >= first).then(|| problem.places[*j - first])).collect();
-        if let Some(products) = self.all.as_ref().and_then(|all| all.products(problem, solution, &names)) {
+        if let Some(products) =
+            self.all.as_ref().and_then(|all| all.products(problem, &solution.active, (outputs, &solution.mean), &names))
+        {
             see(products);
             return Ok(());
         }
-        let f = problem.fitted(solution);
+        let f = fitted(problem, solution);
         let derivatives = problem.working(&f);
         let b: Vec<f64> = derivatives.curvature.iter().zip(&table.weights).map(|(b, c)| b * c).collect();
 
@@ -288,11 +291,12 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::likelihood::{Bernoulli, Gaussian, Softmax};
     use crate::report::Interrupt;
+    use crate::rvm::data::noise::Noise;
     use crate::rvm::evidence::factor::{Action, Factor};
-    use crate::rvm::evidence::gain::Noise;
     use crate::rvm::evidence::solution::At;
     use crate::rvm::gram::problem::Problem;
-    use crate::rvm::{Dictionary, DictionaryRule, Rvm};
+    use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule};
+    use crate::rvm::settings::rvm::Rvm;
     use crate::targets::Targets;
 
     /// What additions to a model would gain according to the problem of all candidates, `[P]`.
@@ -307,7 +311,7 @@ mod tests {
     /// |r| as each noise sees it: r are the slopes of the log-likelihoods by row, which count as columns' entries do.
     fn residual_sizes(problem: &Problem, solution: &Solution) -> Vec<f64> {
         let (outputs, weights) = (solution.outputs, &problem.table.weights);
-        let residual = problem.working(&problem.fitted(solution)).residual;
+        let residual = problem.working(&fitted(problem, solution)).residual;
         let square = |k: usize| residual.iter().skip(k).step_by(outputs).zip(weights).map(|(r, c)| c * r * r).sum::<f64>();
         match problem.table.noise.len() {
             1 => vec![(0..outputs).map(square).sum::<f64>().sqrt()],

@@ -2,13 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::report::Actions;
+use crate::rvm::data::noise::Noise;
 use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule, without};
-use crate::rvm::evidence::gain::Noise;
-use crate::rvm::evidence::laplace;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::search::delete::delete;
-use crate::rvm::search::scheme::Hyperpriors;
+use crate::rvm::settings::inference::Hyperpriors;
 use crate::rvm::settings::policy::Policy;
 
 /// Steps with the curvature held that do not raise the true evidence by this are not worth the search for a mode.
@@ -86,7 +85,7 @@ impl Settling<'_> {
     fn reweighted(&mut self, work: &Workspace, now: &mut Solution) -> Result<()> {
         let mut steps = self.policy.held_steps;
         for _ in 0..MODES {
-            let form = laplace::frozen(work, now)?;
+            let form = work.frozen(now)?;
             let all: Vec<usize> = (0..now.active.len()).collect();
             let start = form.solve(&all, &now.a, self.noise, At::Best, None)?;
             let risen = loop {

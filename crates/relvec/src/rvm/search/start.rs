@@ -4,10 +4,10 @@ use rand::SeedableRng;
 use rand::seq::index;
 
 use crate::error::{Error, Result};
-use crate::rvm::evidence::gain::Noise;
+use crate::rvm::data::budget::DENSE;
+use crate::rvm::data::noise::Noise;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::gram::problem::DENSE;
 
 /// Powers of 10 that the shared precision may have over 1 / N, and columns that the best is sought with at most: differences of
 /// kernels that agree to three digits need weights a thousand times as large.

@@ -2,12 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use super::run::Run;
 use crate::error::{Error, Result};
-use crate::report::{Interrupt, Observer, Progress, Status, TracePoint};
+use crate::model::Model;
+use crate::report::{Interrupt, Observer, Progress, Report, Status, TracePoint};
+use crate::rvm::data::table::Table;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
-use crate::rvm::search::scheme::Run;
+use crate::rvm::settings::rvm::Rvm;
+
+/// A fit to a training set, for what begins with fits to others.
+pub(crate) type Fit<'f> = &'f dyn Fn(&Rvm, &Table, &mut Watch) -> Result<(Model, Report)>;
 
 /// Watches over all iterations of one fit.
 pub(crate) struct Watch<'o, 'f> {
@@ -22,14 +28,10 @@ pub(crate) struct Watch<'o, 'f> {
 }
 
 impl<'o, 'f> Watch<'o, 'f> {
-    /// `interrupt` is that of the fit: its deadline is armed once there is a model to return.
-    pub fn new(
-        observer: &'o mut Observer<'f>,
-        interrupt: Interrupt,
-        start: Instant,
-        max_iterations: usize,
-        time_limit: Option<Duration>,
-    ) -> Watch<'o, 'f> {
+    /// Over a fit of `rvm` that began at `start`. The deadline of its `interrupt` is armed once there is a model to return.
+    pub fn of(rvm: &Rvm, observer: &'o mut Observer<'f>, interrupt: &Interrupt, start: Instant) -> Watch<'o, 'f> {
+        let time_limit = rvm.deadline(start).map(|end| end - start);
+        let (interrupt, max_iterations) = (interrupt.clone(), rvm.max_iterations);
         Watch { observer, interrupt, start, max_iterations, time_limit, trace: Vec::new(), stopped: false }
     }
 

@@ -2,13 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::inference::{Hyperpriors, SchemeSettings, Start};
+use super::policy::Policy;
 use crate::error::{Result, require};
-use crate::rvm::data::table::Table;
-use crate::rvm::evidence::solution::Solution;
-use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::search::running::Running;
-use crate::rvm::search::scheme::{Entry, Hyperpriors, Run, Scheme, Start};
-use crate::rvm::settings::policy::Policy;
 
 /// Up to this many candidates are one problem: of more, G costs more than it saves, and a search over all
 /// of them streams long rows for the sake of few columns.
@@ -49,7 +45,7 @@ impl Default for Search {
     }
 }
 
-impl Scheme for Search {
+impl SchemeSettings for Search {
     fn check(&self, path: &str) -> Result<()> {
         self.hyperpriors.check_of_search(path)?;
         let positive = self.tolerance.is_finite() && self.tolerance > 0.0;
@@ -77,16 +73,12 @@ impl Scheme for Search {
         constant_curvature && self.start == Start::Auto
     }
 
-    fn first_candidates(&self, table: &Table) -> Vec<usize> {
-        self.start.places(table)
+    fn start(&self) -> &Start {
+        &self.start
     }
 
-    fn least_gain(&self, count: f64, model: &Solution) -> f64 {
+    fn least_gain(&self, count: f64, ample: bool) -> f64 {
         let least = self.tolerance * (count / 1000.0).max(1.0);
-        if model.is_ample() { least.max(AMPLE_GAIN * count) } else { least }
-    }
-
-    fn start<'p>(&self, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
-        Ok(Box::new(Running::start(work, self, entry)?))
+        if ample { least.max(AMPLE_GAIN * count) } else { least }
     }
 }

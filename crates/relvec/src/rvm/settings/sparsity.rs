@@ -5,9 +5,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, require};
-use crate::rvm::Hyperpriors;
-use crate::rvm::Inference;
-use crate::rvm::Rvm;
+use crate::rvm::settings::inference::Hyperpriors;
+use crate::rvm::settings::inference::Inference;
+use crate::rvm::settings::rvm::Rvm;
 use crate::targets::ClassPrecisions;
 
 /// What is allowed.

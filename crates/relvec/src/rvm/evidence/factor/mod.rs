@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 
 use crate::linalg;
 use crate::quadratic::Quadratic;
-use crate::rvm::evidence::gain::{Candidate, KernelPrior, LEAST_PRECISION, Noise, Profile, Seen, by_noise};
+use crate::rvm::data::noise::{LEAST_PRECISION, Noise, Profile};
+use crate::rvm::evidence::gain::{Candidate, KernelPrior, Seen, by_noise};
 use crate::rvm::evidence::solution::{Solution, bias_position};
 
 /// A candidate whose part outside the span of the model is below this share of it is never added.

@@ -5,14 +5,14 @@ use std::time::Instant;
 use ndarray::ArrayView2;
 use serde::{Deserialize, Serialize};
 
-use super::choice::{self, Choice};
 use crate::design::Basis;
 use crate::error::{Error, Result, require};
 use crate::kernel::Kernel;
 use crate::report::Interrupt;
-use crate::rvm::Rvm;
-use crate::rvm::data::landmarks::Dictionary;
 use crate::rvm::data::table::Table;
+use crate::rvm::learn::choice::{self, Choice};
+use crate::rvm::settings::dictionary::Dictionary;
+use crate::rvm::settings::rvm::Rvm;
 use crate::targets::Targets;
 
 /// A kernel learned from rows by a dense Gaussian process, a * kernel + constant + noise, (M67) to (M69).

@@ -2,23 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::hyperparameters::Hyperparameters;
+use super::reestimation::{Em, MacKay};
+use super::search::Search;
+use super::sequential::Sequential;
+use super::variational::Variational;
 use crate::error::{Result, require};
 use crate::registry::registry;
-use crate::report::{Actions, Certificate, Status};
-use crate::rvm::data::table::Table;
-use crate::rvm::evaluate::Hyperparameters;
-use crate::rvm::evidence::solution::Solution;
-use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::search::em::Em;
-use crate::rvm::search::mackay::MacKay;
-use crate::rvm::search::parts::Warm;
-use crate::rvm::search::sequential::Sequential;
-use crate::rvm::search::variational::Variational;
-use crate::rvm::settings::search::Search;
 
 registry! {
     /// An inference scheme with its parameters; [`Inference::NAMES`] lists them.
-    pub enum Inference: Scheme, "inference scheme" {
+    pub enum Inference: SchemeSettings, "inference scheme" {
         /// Search from all basis functions down and up again; the default.
         Search = "search",
         /// One basis function at a time.
@@ -92,18 +86,8 @@ pub enum Start {
     Given(Hyperparameters),
 }
 
-impl Start {
-    /// Candidates (places in the table) that a start needs.
-    pub(crate) fn places(&self, table: &Table) -> Vec<usize> {
-        match self {
-            Start::Given(hyperparameters) => hyperparameters.places(table),
-            Start::Auto | Start::Empty => vec![],
-        }
-    }
-}
-
-/// What a scheme can do: its parameters do not change; a run owns the workspace of one fit.
-pub(crate) trait Scheme: Send + Sync {
+/// What a scheme asks of a fit: its parameters do not change.
+pub(crate) trait SchemeSettings: Send + Sync {
     /// Checks the parameters alone; `path` is that of the scheme in the settings.
     fn check(&self, path: &str) -> Result<()>;
 
@@ -131,70 +115,14 @@ pub(crate) trait Scheme: Send + Sync {
         false
     }
 
-    /// Candidates (places in the table) that have to be in the first part.
-    fn first_candidates(&self, _table: &Table) -> Vec<usize> {
-        vec![]
+    /// Where a search starts; the candidates that it names have to be in the first part.
+    fn start(&self) -> &Start {
+        &Start::Auto
     }
 
-    /// Nats that a candidate outside a part must promise, for that many rows.
-    fn least_gain(&self, _count: f64, _model: &Solution) -> f64 {
+    /// Nats that a candidate outside a part must promise, for that many rows; `ample`: the model has so many weights that single
+    /// basis functions hardly matter.
+    fn least_gain(&self, _count: f64, _ample: bool) -> f64 {
         0.0
     }
-
-    /// Begins a fit, or goes on with it in another part of the dictionary.
-    fn start<'p>(&self, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>>;
-}
-
-/// How a search in one part of the dictionary begins.
-#[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    /// The model to go on from; `None`: this is the first part.
-    pub from: Option<Warm>,
-    pub aim: Aim,
-}
-
-/// How far a search in one part of the dictionary goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Aim {
-    /// Only to find which candidates may be of use.
-    Rough,
-    /// Until no action gains any more.
-    Rest,
-    /// The same, but for the digits, and first an excursion with the noise held low, to a fuller model.
-    Fuller,
-    /// The same with the noise held lower still.
-    Fullest,
-    /// Until no excursion from the model helps either, nor, where it is small, beginning anew.
-    Thorough,
-}
-
-impl Aim {
-    /// Whether what is found is only where the next part, or round, goes on.
-    pub fn is_passing(self) -> bool {
-        matches!(self, Aim::Fuller | Aim::Fullest)
-    }
-}
-
-/// One fit under way.
-pub(crate) trait Run<'p> {
-    /// One iteration; `Some` says why there is no further one.
-    fn step(&mut self, work: &Workspace<'p>) -> Result<Option<Status>>;
-
-    /// The best solution so far.
-    fn best(&self) -> &Solution;
-
-    /// What must not fall, in the user's units: the log evidence, plus log hyperpriors where there are any; or a
-    /// lower bound.
-    fn objective(&self, work: &Workspace<'p>) -> f64;
-
-    /// The quadratic form that `best` solves, where that is not the workspace's.
-    fn form(&self) -> Option<&Workspace<'p>> {
-        None
-    }
-
-    /// What is left to gain; `late`: without scoring the candidates once more.
-    fn certificate(&self, work: &Workspace<'p>, late: bool) -> Certificate;
-
-    /// How many actions were taken.
-    fn actions(&self) -> Actions;
 }

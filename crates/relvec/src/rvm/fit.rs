@@ -1,0 +1,196 @@
+//! The fit to rows in memory.
+
+use std::time::Instant;
+
+use ndarray::ArrayView2;
+
+use crate::design::Basis;
+use crate::error::{Result, require};
+use crate::model::Model;
+use crate::report::{CentreSearch, Interrupt, Observer, Report, Status, silent};
+use crate::rvm::compose::committee::{self, Classes};
+use crate::rvm::compose::interpolation::judged;
+use crate::rvm::compose::{growth, one, robust, validation};
+use crate::rvm::data::table::Table;
+use crate::rvm::learn::moved;
+use crate::rvm::learn::scales::{self, Settled};
+use crate::rvm::search::watch::Watch;
+use crate::rvm::settings::rules::CentreRule;
+use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::weight_prior::WeightPrior;
+use crate::targets::{MultiClass, Targets, Values, check_present};
+
+impl Rvm {
+    /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: a design matrix [N, P]), and `targets`.
+    ///
+    /// The observer is called after each iteration, on a thread of the fit's own pool, and may
+    /// end the fit; a valid model results.
+    ///
+    /// # Errors
+    /// Parameters out of range, shapes that do not fit, values that are not finite, too few rows,
+    /// targets that do not suit the likelihood, too little memory. Not converging is no error: see
+    /// [`Report::status`].
+    pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets, observer: &mut Observer) -> Result<(Model, Report)> {
+        self.fit_interruptible(x, targets, observer, &Interrupt::default())
+    }
+
+    /// As [`Rvm::fit`]; another thread may end it by `interrupt`, also in the middle of an iteration.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit`]; and [`Error::Interrupted`].
+    pub fn fit_interruptible(
+        &self,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        self.check()?;
+        let Some((labels, count)) = self.several(targets)? else {
+            let (model, report) = self.pool()?.install(|| run(self, x, targets, observer, interrupt))?;
+            return Ok(judged((Model { class_frequencies: targets.class_frequencies(), ..model }, report), targets.unused()));
+        };
+        let rule = self.multi_class_rule();
+        if rule == MultiClass::Joint {
+            return self.joint().fit_interruptible(x, targets, observer, interrupt);
+        }
+        if self.validates() {
+            let reason = "cross-validation is not available where several models vote; multi_class = joint has it";
+            return Err(self.no_validation(reason));
+        }
+        targets.check_rows(x)?;
+        targets.refuse_given("a classifier")?;
+        let weights = targets.checked_weights()?;
+        check_present(labels, count, weights.as_deref())?;
+        let expected = "fixed, or multi_class = joint: where several models vote each would move them elsewhere";
+        require(self.centres == CentreRule::Fixed, || "centres".into(), "learned", expected)?;
+        let start = Instant::now();
+        self.refuse_process(&format!("multi_class = {}: regression on labels has one model of all classes", rule.name()))?;
+        let mut own = Rvm { multi_class: rule, weight_prior: WeightPrior::Ard, ..self.clone() };
+        let mut kernel_search = None;
+        if self.basis == Basis::Kernel {
+            // One kernel for all members, by the rows of all classes.
+            let interrupt = interrupt.for_one_fit(self.deadline(start));
+            let settled = self.pool()?.install(|| {
+                let (joint, plain) = (own.joint(), own.joint().with_stand_in());
+                settle_kernel(&joint, &Table::new(&plain, x, targets, &interrupt)?, start)
+            })?;
+            (own.kernel, kernel_search) = (settled.kernel, settled.search);
+            own.kernels = vec![];
+        }
+        let classes = Classes { x, labels, count, weights };
+        let (model, report) = committee::fit(&own, &classes, start, observer, interrupt)?;
+        let class_frequencies = targets.class_frequencies();
+        Ok(judged((Model { class_frequencies, ..model }, Report { kernel_search, ..report }), targets.unused()))
+    }
+}
+
+fn run(
+    rvm: &Rvm,
+    x: ArrayView2<f64>,
+    targets: &Targets,
+    observer: &mut Observer,
+    interrupt: &Interrupt,
+) -> Result<(Model, Report)> {
+    let start = Instant::now();
+    let interrupt = interrupt.for_one_fit(rvm.deadline(start));
+    if !rvm.learns_basis() {
+        let table = Table::new(rvm, x, targets, &interrupt)?;
+        let (model, report) = validation::fit(rvm, &table, observer, &interrupt, start)?;
+        let report = with_row_weights(rvm, x, targets, &model, report)?;
+        let feature_relevance = scales::feature_relevance(&table, &model);
+        let model = rvm.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?;
+        return Ok((growth::with_kept_statistics(rvm, &table, x, targets, model)?, report));
+    }
+    let plain = rvm.with_stand_in();
+    let table = Table::new(&plain, x, targets, &interrupt)?;
+    let Settled { kernel, search: kernel_search, learnt } = match rvm.likelihood.as_dyn().scale_mixture() {
+        // By rows that count for what they do in a fit with the kernel that learning begins from.
+        Some(mixture) if rvm.learns_kernel() && !table.repairs.constant_target => {
+            let mut quiet = silent;
+            let (model, _) = one::learn(&plain, &table, None, None, &mut Watch::of(&plain, &mut quiet, &interrupt, start))?;
+            settle_kernel(rvm, &robust::weighted(&plain, &table, mixture, &model)?, start)?
+        }
+        _ => settle_kernel(rvm, &table, start)?,
+    };
+    let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
+    let table = table.with(&own, &kernel, None).with_learnt(&own, &kernel, learnt.as_ref());
+    let (model, report) = validation::fit(&own, &table, observer, &interrupt, start)?;
+    let nothing_found = report.nothing_found || !rvm.keep_statistics && learnt.is_some_and(|learnt| !learnt.has_structure);
+    let report = Report { nothing_found, ..report };
+    let (model, report) = match rvm.centres {
+        _ if nothing_found => (model, report),
+        CentreRule::Learned if report.status != Status::Stopped => {
+            let with_kernel = kernel_search.as_ref().is_some_and(|search| search.tried[search.chosen].evaluations > 0);
+            with_moved_centres(&own, &table, (model, report), with_kernel, observer, &interrupt, start)?
+        }
+        _ => (model, report),
+    };
+    let report = with_row_weights(rvm, x, targets, &model, report)?;
+    let feature_relevance = scales::feature_relevance(&table, &model);
+    let model = rvm.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?;
+    Ok((growth::with_kept_statistics(rvm, &table, x, targets, model)?, Report { kernel_search, ..report }))
+}
+
+/// The kernel for the rows of a table, every parameter a number, and how it was found if it was learnt.
+fn settle_kernel(rvm: &Rvm, table: &Table, start: Instant) -> Result<Settled> {
+    match rvm.learns_kernel() {
+        true => rvm
+            .check_covariances(table)
+            .and_then(|()| scales::choose(rvm, table, start, &|rvm, table, watch| one::learn(rvm, table, None, None, watch))),
+        false => Ok(Settled { kernel: rvm.kernel.resolve(&table.data_scale())?, search: None, learnt: None }),
+    }
+}
+
+/// With what each row counts for under Student-t noise.
+fn with_row_weights(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets, model: &Model, report: Report) -> Result<Report> {
+    match (rvm.likelihood.as_dyn().scale_mixture(), targets.values, model.noise_degrees()) {
+        (Some(_), Values::Real(t), Some(_)) => {
+            let row_weights = robust::row_weights(t, model, x)?;
+            Ok(Report { row_weights, ..report })
+        }
+        _ => Ok(report),
+    }
+}
+
+/// What models are compared by: the log evidence, and the log prior of the kernels.
+fn objective(rvm: &Rvm, model: &Model) -> f64 {
+    model.log_evidence.unwrap_or(f64::NEG_INFINITY) - rvm.nats() * model.relevance.len() as f64
+}
+
+/// The better of the fit to `table` and one whose centres the gradient has moved.
+fn with_moved_centres(
+    rvm: &Rvm,
+    table: &Table,
+    fixed: (Model, Report),
+    with_kernel: bool,
+    observer: &mut Observer,
+    interrupt: &Interrupt,
+    start: Instant,
+) -> Result<(Model, Report)> {
+    let begin = Instant::now();
+    let Some(moved) = moved::learn(rvm, table, &fixed.0, with_kernel, start)? else { return Ok(fixed) };
+    let seconds = begin.elapsed().as_secs_f64();
+    let search = |learned: f64, kept: bool| {
+        Some(CentreSearch {
+            moved: moved.centres.nrows(),
+            rows: moved.rows,
+            evaluations: moved.evaluations,
+            fixed_log_evidence: objective(rvm, &fixed.0),
+            learned_log_evidence: learned,
+            kept,
+            seconds,
+        })
+    };
+    // Learnt centres have precisions.
+    let own = Rvm { kernel: moved.kernel.clone(), weight_prior: WeightPrior::Ard, ..rvm.without_dictionary() };
+    let table = table.with_centres(&own, &moved.kernel, moved.centres.clone());
+    let (model, report) = one::learn(&own, &table, None, None, &mut Watch::of(&own, observer, interrupt, start))?;
+    let learned = objective(rvm, &model);
+    if learned > objective(rvm, &fixed.0) {
+        let model = Model { learned_centres: true, ..model };
+        return Ok((model, Report { centre_search: search(learned, true), ..report }));
+    }
+    let centre_search = search(learned, false);
+    Ok((fixed.0, Report { centre_search, ..fixed.1 }))
+}

@@ -1,0 +1,173 @@
+//! Fits to rows of which only sums are known, and models that grow: rows are added to the sums that a model keeps, and the search
+//! goes on from it.
+
+use std::time::Instant;
+
+use ndarray::ArrayView2;
+
+use crate::design::Basis;
+use crate::error::{Error, Result, require};
+use crate::model::{FittedBasis, Model, Variance};
+use crate::report::{Interrupt, Observer, Report};
+use crate::rvm::compose::interpolation::judged;
+use crate::rvm::compose::one;
+use crate::rvm::data::table::Table;
+use crate::rvm::search::watch::Watch;
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::hyperparameters::Hyperparameters;
+use crate::rvm::settings::inference::{Inference, Start};
+use crate::rvm::settings::rules::CentreRule;
+use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::search::Search;
+use crate::statistics::Statistics;
+use crate::targets::Targets;
+
+impl Rvm {
+    /// As [`Rvm::fit`] for rows of which only the sums are known. The kernel, its centres and so the
+    /// dictionary are those of the statistics; the relevance of the model counts the centres.
+    ///
+    /// # Errors
+    /// Parameters out of range, another likelihood than Gaussian, fewer than 2 rows, too little memory.
+    pub fn fit_statistics(&self, statistics: &Statistics, observer: &mut Observer) -> Result<(Model, Report)> {
+        self.fit_statistics_interruptible(statistics, observer, &Interrupt::default())
+    }
+
+    /// As [`Rvm::fit_statistics`]; another thread may end it by `interrupt`.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit_statistics`]; and [`Error::Interrupted`].
+    pub fn fit_statistics_interruptible(
+        &self,
+        statistics: &Statistics,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        self.fit_sums(statistics, None, observer, interrupt)
+    }
+
+    /// The same; `from`: a model of such sums to go on from, if there is one.
+    fn fit_sums(
+        &self,
+        statistics: &Statistics,
+        from: Option<&Hyperparameters>,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        // What says where columns come from does not apply.
+        let own = Rvm { kernel: statistics.kernel().clone(), ..self.without_dictionary() };
+        own.check()?;
+        if own.validates() {
+            return Err(own.no_validation("cross-validation needs the rows, and only sums over them are known"));
+        }
+        let expected = "posterior, and no rows to keep: of the rows only sums are known";
+        require(!own.keeps_rows(), || "variance".into(), Variance::Healed.name(), expected)?;
+        own.refuse_process("sums over rows: they do not give the posterior under a process prior")?;
+        let plain = own.likelihood.as_dyn().scale_mixture().is_none();
+        let expected = "gaussian: what rows count for under Student-t noise needs the rows themselves";
+        require(plain, || "likelihood".into(), own.likelihood.name(), expected)?;
+        own.pool()?.install(|| {
+            let (start, interrupt) = (Instant::now(), interrupt.for_one_fit(own.deadline(Instant::now())));
+            let (table, sums) = Table::of_statistics(&own, statistics, &interrupt)?;
+            one::learn(&own, &table, Some(sums), from, &mut Watch::of(&own, observer, &interrupt, start))
+                .map(|fitted| judged(fitted, 0))
+        })
+    }
+
+    /// Adds rows to those that a model was learnt from, without the old ones: `x`, [N, D], as they are (the model
+    /// scales them if it does), and `targets` go into the sums that it keeps ([`Rvm::keep_statistics`]), and the
+    /// scheme `search` goes on from its precisions. The relevance of the new model counts as that of the old one does.
+    ///
+    /// # Errors
+    /// A model without statistics, or with another kernel; rows of other features; as [`Rvm::fit_statistics`].
+    pub fn fit_more(
+        &self,
+        model: &Model,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        observer: &mut Observer,
+    ) -> Result<(Model, Report)> {
+        self.fit_more_interruptible(model, x, targets, observer, &Interrupt::default())
+    }
+
+    /// As [`Rvm::fit_more`]; another thread may end it by `interrupt`.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit_more`]; and [`Error::Interrupted`].
+    pub fn fit_more_interruptible(
+        &self,
+        model: &Model,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        let missing = || Error::Statistics("the model keeps none: fit it with keep_statistics".into());
+        let landmarks = &model.statistics.as_ref().ok_or_else(missing)?.landmarks;
+        self.check_same_kernel(model)?;
+        let mut sums = Statistics::of(model).ok_or_else(missing)?;
+        if x.ncols() != model.n_features {
+            let (expected, found) = (format!("{} columns, as the model has", model.n_features), x.ncols().to_string());
+            return Err(Error::Shape { what: "rows to add", expected, found });
+        }
+        let scaled = model.scaling.as_ref().map(|scaling| scaling.apply(x));
+        let rows = scaled.as_ref().map_or(x, |scaled| scaled.view());
+        self.pool()?.install(|| sums.update_interruptible(rows, targets, interrupt))?;
+        let place = |row: &usize| landmarks.iter().position(|own| own == row).ok_or_else(missing);
+        let relevance = model.relevance.iter().map(place).collect::<Result<_>>()?;
+        let start = Hyperparameters { relevance, ..Hyperparameters::of(model) };
+        // The other schemes begin with all columns: what has left the model would not come back.
+        let start = matches!(self.inference, Inference::Search(_)).then_some(&start);
+        let (grown, report) = self.fit_sums(&sums, start, observer, interrupt)?;
+        let grown = Model {
+            relevance: grown.relevance.iter().map(|k| landmarks[*k]).collect(),
+            features: model.features.clone(),
+            target: model.target.clone(),
+            scaling: model.scaling.clone(),
+            statistics: Some(sums.kept(landmarks.clone())),
+            ..grown
+        };
+        Ok((grown, report))
+    }
+
+    /// The same machine, whose search begins at the precisions of a model; the rows that this was learnt from have to
+    /// come first in the table that is learnt from next.
+    ///
+    /// # Errors
+    /// Another scheme than `search`; a model with another kernel, with a process prior, or whose centres are no training rows.
+    pub fn starting_from(&self, model: &Model) -> Result<Rvm> {
+        let Inference::Search(scheme) = &self.inference else {
+            let expected = "search: the other schemes do not begin at a model".into();
+            return Err(Error::Parameter { name: "inference".into(), found: self.inference.name().into(), expected });
+        };
+        self.check_same_kernel(model)?;
+        if model.learned_centres {
+            let expected = "fixed in the fit to go on from: learnt centres are no training rows".into();
+            return Err(Error::Parameter { name: "centres".into(), found: CentreRule::Learned.name().into(), expected });
+        }
+        if model.process.is_some() || model.labels.is_some() {
+            let expected = "ard in the fit to go on from: under a process prior there are no precisions to begin at";
+            return Err(Error::Parameter { name: "weight_prior".into(), found: "process".into(), expected: expected.into() });
+        }
+        let rows = !matches!(self.landmarks, Landmarks::Given(_)) && model.posterior.is_some();
+        if !rows {
+            return Err(Error::Targets("a start from a model needs one model whose centres are training rows".into()));
+        }
+        let start = Start::Given(Hyperparameters::of(model));
+        Ok(Rvm { inference: Inference::Search(Search { start, ..scheme.clone() }), ..self.clone() })
+    }
+
+    fn check_same_kernel(&self, model: &Model) -> Result<()> {
+        let found = match &model.expansion.basis {
+            FittedBasis::Kernel { kernel, .. } if self.basis == Basis::Kernel => {
+                if self.kernels.is_empty() && kernel.name() != self.kernel.name() {
+                    format!("{}, and that of the model is {}", self.kernel.name(), kernel.name())
+                } else {
+                    return Ok(());
+                }
+            }
+            FittedBasis::Given {} if self.basis == Basis::Given => return Ok(()),
+            _ => "one, and the model has other basis functions".into(),
+        };
+        Err(Error::Parameter { name: "kernel".into(), found, expected: "that of the model to go on from".into() })
+    }
+}

@@ -1,0 +1,233 @@
+//! The path of a search: a model of a sample to begin at, one working set after another, and the model in the end.
+
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::report::{Actions, Report, Status};
+use crate::rvm::data::table::Table;
+use crate::rvm::evidence::fitted::residual_over_noise;
+use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::evidence::{empty, finish};
+use crate::rvm::gram::problem::Problem;
+use crate::rvm::search::by_class::ClassSearch;
+use crate::rvm::search::parts::Parts;
+use crate::rvm::search::reestimation::Reestimation;
+use crate::rvm::search::run::{Aim, Entry, Run};
+use crate::rvm::search::running::Running;
+use crate::rvm::search::sequential::OneByOne;
+use crate::rvm::search::variational::Factors;
+use crate::rvm::search::warm::Warm;
+use crate::rvm::search::watch::Watch;
+use crate::rvm::search::{in_time, pooled, sampled};
+use crate::rvm::settings::hyperparameters::Hyperparameters;
+use crate::rvm::settings::inference::{Inference, Start};
+use crate::rvm::settings::rvm::Rvm;
+use crate::sums::Sums;
+
+/// Begins a fit, or goes on with it in another part of the dictionary.
+fn begin<'p>(inference: &Inference, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
+    Ok(match inference {
+        Inference::Search(scheme) => Box::new(Running::start(work, scheme, entry)?),
+        Inference::Sequential(scheme) => Box::new(OneByOne::start(work, scheme, entry)?),
+        Inference::MacKay(scheme) => Box::new(Reestimation::start(work, scheme.into(), entry)?),
+        Inference::Em(scheme) => Box::new(Reestimation::start(work, scheme.into(), entry)?),
+        Inference::Variational(scheme) => Box::new(Factors::start(work, scheme)?),
+    })
+}
+
+/// Part after part of the dictionary (mostly the first is all of it) until none would help any more. `start`: the
+/// model to go on from; `brief`: with one excursion at most where the dictionary is one part.
+pub(crate) fn search(
+    rvm: &Rvm,
+    table: &Table,
+    sums: Option<Sums>,
+    start: Option<&Hyperparameters>,
+    brief: bool,
+    watch: &mut Watch,
+) -> Result<(Model, Report)> {
+    if start.is_some() {
+        return search_from(rvm, table, sums, start, None, brief, watch);
+    }
+    let hasty = sampled::hasty(rvm, table, watch, &in_sample)?;
+    if hasty.is_some() {
+        // There is a model to return from now on.
+        table.interrupt.arm();
+    }
+    let found = sampled::start(rvm, table, watch, &in_sample)
+        .and_then(|sampled| search_from(rvm, table, sums, None, sampled.as_ref(), brief, watch));
+    table.interrupt.disarm();
+    let hasty = hasty.map(|(model, report)| (model, Report { seconds: watch.elapsed().as_secs_f64(), ..report }));
+    match (found, hasty) {
+        (Err(Error::Interrupted), Some(hasty)) if !table.interrupt.is_raised_by_hand() => Ok(in_time::of_sample(hasty)),
+        // Of all rows there is but the first model, which has no basis function.
+        (Ok((model, _)), Some(hasty)) if model.status == Status::TimeLimit && model.relevance.is_empty() => {
+            Ok(in_time::of_sample(hasty))
+        }
+        (found, _) => found,
+    }
+}
+
+/// As [`search`], without a sample before it; `sampled`: the model of a sample to begin at, if there is one.
+pub(crate) fn search_from(
+    rvm: &Rvm,
+    table: &Table,
+    sums: Option<Sums>,
+    start: Option<&Hyperparameters>,
+    sampled: Option<&Model>,
+    brief: bool,
+    watch: &mut Watch,
+) -> Result<(Model, Report)> {
+    let scheme = rvm.inference.as_dyn();
+    let fresh = start.is_none() && sampled.is_none();
+    let pooled = if fresh { pooled::start(rvm, table, watch, &of_two_classes)? } else { None };
+    let keep = match (start, sampled, &pooled) {
+        (Some(start), ..) => table.places_of(start),
+        (_, Some(model), _) => table.places_of(&Hyperparameters::of(model)),
+        (.., Some((pool, _))) => pool.clone(),
+        _ => match scheme.start() {
+            Start::Given(given) => table.places_of(given),
+            Start::Auto | Start::Empty => vec![],
+        },
+    };
+    let (parts, mut places) = Parts::new(table, &keep, fresh, brief);
+    let mut outer = Outer { rvm, table, parts, actions: Actions::default(), watch };
+    let (mut start, mut sampled) = (start, sampled);
+    let mut given = sums;
+    let mut from = pooled.map(|(_, warm)| warm);
+    loop {
+        // What there is to return if the time is up before this part is under way.
+        let last = from.clone().or_else(|| outer.parts.best()).filter(|_| table.height() > 0);
+        let made = match given.take() {
+            Some(sums) => {
+                let (problem, sums) = Problem::of_sums(table, places, sums);
+                Ok((problem, Some(sums)))
+            }
+            None => outer.parts.problem(table, places),
+        };
+        let (problem, sums) = match made {
+            Ok(made) => made,
+            Err(error) => return outer.cut_short(error, last),
+        };
+        let work = Workspace::new(&problem, sums);
+        if let Some(start) = start.take() {
+            from = Some(Warm::at(&problem, start)?);
+        }
+        if let Some(model) = sampled.take() {
+            from = Some(Warm::near(&problem, model)?);
+        }
+        let mut run = match begin(&rvm.inference, &work, &Entry { from: from.take(), aim: outer.parts.aim() }) {
+            Ok(run) => run,
+            Err(error) => return outer.cut_short(error, last),
+        };
+        let mut status = outer.watch.drive(&mut *run, &work)?;
+        if status == Status::Converged {
+            match outer.parts.next(&work, run.best(), scheme.least_gain(table.count, run.best().is_ample())) {
+                Ok(None) => {}
+                Ok(Some((next, warm))) => {
+                    outer.actions.add(&run.actions());
+                    (places, from) = (next, warm);
+                    continue;
+                }
+                Err(Error::Interrupted) if outer.watch.is_late() => status = Status::TimeLimit,
+                Err(error) => return Err(error),
+            }
+        }
+        table.interrupt.disarm();
+        if let Some(best) = outer.parts.better_than(run.best().log_evidence) {
+            outer.actions.add(&run.actions());
+            return outer.end_with(best, status);
+        }
+        return outer.conclude(&work, &*run, status);
+    }
+}
+
+pub(crate) fn in_sample(rvm: &Rvm, sample: &Table, watch: &mut Watch) -> Result<(Model, Report)> {
+    search_from(rvm, sample, None, None, None, false, watch)
+}
+
+fn of_two_classes(rvm: &Rvm, table: &Table, watch: &mut Watch) -> Result<(Model, Report)> {
+    search(rvm, table, None, None, false, watch)
+}
+
+/// The alternation of searches in one working set and scans for the next.
+struct Outer<'a, 'w, 'o, 'f> {
+    rvm: &'a Rvm,
+    table: &'a Table<'a>,
+    parts: Parts,
+    actions: Actions,
+    watch: &'w mut Watch<'o, 'f>,
+}
+
+impl Outer<'_, '_, '_, '_> {
+    /// Ends with the `last` model if it is the time that has ended the search between two parts.
+    fn cut_short(self, error: Error, last: Option<Warm>) -> Result<(Model, Report)> {
+        match (error, last) {
+            (Error::Interrupted, Some(last)) if self.watch.is_late() => self.end_with(last, Status::TimeLimit),
+            (error, _) => Err(error),
+        }
+    }
+
+    /// Ends with a model that is not that of the last search.
+    fn end_with(self, model: Warm, status: Status) -> Result<(Model, Report)> {
+        self.table.interrupt.disarm();
+        let mut places = model.kept();
+        places.sort_unstable();
+        let (problem, sums) = Problem::new(self.table, places)?;
+        let work = Workspace::new(&problem, sums);
+        let run = begin(&self.rvm.inference, &work, &Entry { from: Some(model), aim: Aim::Rest })?;
+        self.conclude(&work, &*run, status)
+    }
+
+    /// The model and the report of the search that ended.
+    fn conclude<'p>(mut self, work: &Workspace<'p>, run: &(dyn Run<'p> + 'p), status: Status) -> Result<(Model, Report)> {
+        let problem = work.problem;
+        self.actions.add(&run.actions());
+        let (mut run, mut status) = (run, status);
+        let nothing_found = status == Status::Converged && empty::has_nothing(run.form().unwrap_or(work), run.best())?;
+        let mut search = match self.rvm.by_class() {
+            true => Some(ClassSearch::start(work, run.best())?),
+            false => None,
+        };
+        if let Some(search) = &mut search {
+            if status == Status::Converged {
+                status = self.watch.drive(search, work)?;
+                problem.table.interrupt.disarm();
+            }
+            self.actions.add(&search.actions());
+            run = search;
+        }
+        let log_evidence = run.objective(work);
+        let mut certificate = run.certificate(work, matches!(status, Status::TimeLimit | Status::Stopped));
+        if !self.parts.whole {
+            self.parts.certify(&mut certificate, status == Status::Converged);
+        }
+        let solution = run.best();
+        let log_evidence = log_evidence - work.prior.log(&solution.active);
+        let mut repairs = problem.table.repairs.clone();
+        repairs.zero_columns = problem.design.norms().iter().filter(|n| **n == 0.0).count();
+        repairs.jitter = solution.jitter;
+        repairs.noise_capped = problem.noise_capped(&solution.beta);
+        let trace = std::mem::take(&mut self.watch.trace);
+        let model = finish::model(run.form().unwrap_or(work), solution, log_evidence, status, trace.len())?;
+        repairs.residual_over_noise = residual_over_noise(problem, solution, &model)?;
+        let report = Report {
+            status,
+            iterations: trace.len(),
+            trace,
+            candidates: self.parts.n_candidates(),
+            certificate,
+            repairs,
+            nothing_found,
+            interpolation: None,
+            actions: self.actions,
+            kernel_search: None,
+            centre_search: None,
+            process: None,
+            row_weights: vec![],
+            precisions: finish::precisions(self.rvm, problem.table, &model),
+            validation: None,
+            seconds: self.watch.elapsed().as_secs_f64(),
+            members: vec![],
+        };
+        Ok((model, report))
+    }
+}
