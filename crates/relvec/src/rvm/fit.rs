@@ -16,8 +16,8 @@ use crate::rvm::learn::moved;
 use crate::rvm::learn::scales::{self, Settled};
 use crate::rvm::search::watch::Watch;
 use crate::rvm::settings::rules::CentreRule;
+use crate::rvm::settings::rules::WeightPrior;
 use crate::rvm::settings::rvm::Rvm;
-use crate::rvm::settings::weight_prior::WeightPrior;
 use crate::targets::{MultiClass, Targets, Values, check_present};
 
 impl Rvm {

@@ -8,7 +8,7 @@ use crate::model::Model;
 use crate::report::{Interrupt, Observer, Report};
 use crate::rvm::compose::interpolation::judged;
 use crate::rvm::compose::one;
-use crate::rvm::data::blocks::Survey;
+use crate::rvm::data::row_blocks::Survey;
 use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::Watch;
 use crate::rvm::settings::rvm::Rvm;

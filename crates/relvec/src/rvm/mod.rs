@@ -17,6 +17,7 @@ mod settings {
     pub(crate) mod reestimation;
     pub(crate) mod rules;
     pub(crate) mod rvm;
+    pub(crate) mod scheme;
     pub(crate) mod search;
     pub(crate) mod sequential;
     pub(crate) mod sparsity;
@@ -28,12 +29,17 @@ mod settings {
 mod data {
     pub(crate) mod blocks;
     pub(crate) mod budget;
+    pub(crate) mod build;
+    pub(crate) mod candidates;
     pub(crate) mod factors;
     pub(crate) mod keep;
     pub(crate) mod landmarks;
     pub(crate) mod learnt;
     pub(crate) mod noise;
+    pub(crate) mod row_blocks;
     pub(crate) mod table;
+    pub(crate) mod units;
+    pub(crate) mod variants;
 }
 
 /// Products over the rows: columns of unit norm, their Gram matrix, sums of the likelihood.
@@ -121,13 +127,14 @@ pub use self::evidence::evaluation::{ActionKind, ColumnAction, Evaluation};
 pub use self::learned::LearnedKernel;
 pub use self::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
 pub use self::settings::hyperparameters::Hyperparameters;
-pub use self::settings::inference::{Hyperpriors, Inference, Start};
+pub use self::settings::inference::Inference;
 pub use self::settings::policy::Policy;
 pub use self::settings::reestimation::{Em, MacKay};
 pub use self::settings::rules::CentreRule;
+pub use self::settings::rules::WeightPrior;
 pub use self::settings::rvm::Rvm;
+pub use self::settings::scheme::{Hyperpriors, Start};
 pub use self::settings::search::Search;
 pub use self::settings::sequential::Sequential;
 pub use self::settings::sparsity::{Sparsity, SparsityRule};
 pub use self::settings::variational::Variational;
-pub use self::settings::weight_prior::WeightPrior;

@@ -1,5 +1,7 @@
 //! What multiplies the log-likelihood of each row beside its sample weight, (M48).
 
+use std::borrow::Cow;
+
 use libm::lgamma;
 
 use crate::error::{Error, Result};
@@ -69,5 +71,18 @@ impl Factors {
     pub fn pick(&self, rows: &[usize]) -> Factors {
         let pick = |v: &[f64]| rows.iter().map(|n| v[*n]).collect();
         Factors { factor: pick(&self.factor), constant: pick(&self.constant) }
+    }
+}
+
+/// Sample weights times the factors of rows.
+pub(crate) fn times(weights: &[f64], factors: Option<&Factors>) -> Vec<f64> {
+    factors.map_or_else(|| weights.to_vec(), |f| weights.iter().zip(&f.factor).map(|(c, f)| c * f).collect())
+}
+
+/// Sample weights out of what multiplies the log-likelihoods.
+pub(crate) fn over<'w>(weights: &'w [f64], factors: Option<&Factors>) -> Cow<'w, [f64]> {
+    match factors {
+        None => Cow::Borrowed(weights),
+        Some(f) => Cow::Owned(weights.iter().zip(&f.factor).map(|(c, f)| c / f).collect()),
     }
 }

@@ -9,7 +9,7 @@ use crate::rvm::data::noise::typical;
 use crate::rvm::data::noise::{LEAST_PRECISION, Noise};
 use crate::rvm::evidence::solution::{At, Solution, covariance};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::settings::inference::Hyperpriors;
+use crate::rvm::settings::scheme::Hyperpriors;
 
 /// Weights less determined than this do not keep a fit that may drop weights from being at rest.
 const UNDETERMINED: f64 = 1e-6;

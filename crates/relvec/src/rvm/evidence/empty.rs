@@ -6,7 +6,7 @@ use crate::rvm::data::noise::typical;
 use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule};
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::settings::inference::Hyperpriors;
+use crate::rvm::settings::scheme::Hyperpriors;
 
 /// A model whose log evidence is within so many nats of that of the empty one has learned nothing.
 const WITHIN: f64 = 0.5;

@@ -12,8 +12,9 @@ use crate::quadratic::Quadratic;
 use crate::rvm::data::budget::{DENSE, LITTLE, sums_fit};
 use crate::rvm::data::noise::Noise;
 use crate::rvm::data::noise::typical;
-use crate::rvm::data::table::NOISE_CAP;
-use crate::rvm::data::table::{Table, Units};
+use crate::rvm::data::table::Table;
+use crate::rvm::data::units::NOISE_CAP;
+use crate::rvm::data::units::Units;
 use crate::sums::Sums;
 
 /// Rows whose likelihood one thread works out at a time.
@@ -329,5 +330,39 @@ impl<'a> Problem<'a> {
     pub fn alpha_in(&self, column: usize) -> f64 {
         let norm = self.design.norms()[column] / self.table.units[0].scale;
         1.0 / (norm * norm)
+    }
+
+    /// Calls `each` with the problems of consecutive rows, all of them in the end; one in memory is one such problem.
+    ///
+    /// # Errors
+    /// As [`Table::for_each_part`].
+    pub fn for_each_part(&self, mut each: impl FnMut(&Problem) -> Result<()>) -> Result<()> {
+        if self.table.blocks.is_none() {
+            return each(self);
+        }
+        self.table.for_each_part(|table| each(&self.of_rows(table)))
+    }
+
+    /// What `of` makes of each of them, added up in their order.
+    ///
+    /// # Errors
+    /// As [`Table::for_each_part`]; and that there is none.
+    pub fn sum_of_parts<T>(&self, of: impl Fn(&Problem) -> Result<T>, add: impl Fn(&mut T, T)) -> Result<T> {
+        let mut total = None;
+        self.for_each_part(|part| {
+            let own = of(part)?;
+            match &mut total {
+                Some(total) => add(total, own),
+                None => total = Some(own),
+            }
+            Ok(())
+        })?;
+        total.ok_or_else(|| Error::Rows("a pass over the rows found none".into()))
+    }
+
+    /// The same columns on the rows of a part.
+    fn of_rows<'t>(&self, table: &'t Table<'t>) -> Problem<'t> {
+        let design = self.design.on_rows(table.rows.clone());
+        Problem { table, design, places: self.places.clone(), has_bias: self.has_bias, taken: self.taken }
     }
 }

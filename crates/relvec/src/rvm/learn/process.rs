@@ -1,7 +1,7 @@
 //! The process prior of the weights: the search's relevance vectors are completed to centres that span the process, whose
 //! amplitude and noise are fitted again, (M70) to (M72).
 
-use crate::rvm::settings::weight_prior::WeightPrior;
+use crate::rvm::settings::rules::WeightPrior;
 use std::time::Instant;
 
 use ndarray::{Array2, Axis, concatenate, s};

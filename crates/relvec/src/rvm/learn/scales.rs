@@ -23,9 +23,9 @@ use crate::rvm::search::watch::{Fit, Watch};
 use crate::rvm::settings::dictionary::Dictionary;
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::inference::Inference;
-use crate::rvm::settings::inference::Start;
+use crate::rvm::settings::rules::WeightPrior;
 use crate::rvm::settings::rvm::Rvm;
-use crate::rvm::settings::weight_prior::WeightPrior;
+use crate::rvm::settings::scheme::Start;
 
 /// Rows that gradients are taken from at first.
 const ROWS: usize = 5000;

@@ -19,8 +19,9 @@ use crate::rvm::search::warm::Warm;
 use crate::rvm::search::watch::Watch;
 use crate::rvm::search::{in_time, pooled, sampled};
 use crate::rvm::settings::hyperparameters::Hyperparameters;
-use crate::rvm::settings::inference::{Inference, Start};
+use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::scheme::Start;
 use crate::sums::Sums;
 
 /// Begins a fit, or goes on with it in another part of the dictionary.

@@ -13,9 +13,10 @@ use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::search::warm::Warm;
 use crate::rvm::search::watch::{Fit, Watch};
-use crate::rvm::settings::inference::Start;
-use crate::rvm::settings::inference::{Hyperpriors, Inference};
+use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::scheme::Hyperpriors;
+use crate::rvm::settings::scheme::Start;
 use crate::rvm::settings::search::Search;
 use crate::targets::ClassPrecisions;
 

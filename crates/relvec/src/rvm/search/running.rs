@@ -16,8 +16,8 @@
 use crate::rvm::search::grow::grow;
 use crate::rvm::search::settle::Settling;
 use crate::rvm::search::start;
-use crate::rvm::settings::inference::SchemeSettings;
 use crate::rvm::settings::policy::Policy;
+use crate::rvm::settings::scheme::SchemeSettings;
 use crate::rvm::settings::search::Search;
 
 use crate::error::{Error, Result};
@@ -30,7 +30,7 @@ use crate::rvm::evidence::gain::KernelPrior;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::search::run::{Aim, Entry, Run};
-use crate::rvm::settings::inference::Start;
+use crate::rvm::settings::scheme::Start;
 
 /// What a round must gain, of what an action must: less is a change of digits.
 const KEPT: f64 = 0.1;

@@ -12,8 +12,8 @@ use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::{Fit, Watch};
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::inference::Inference;
-use crate::rvm::settings::inference::Start;
 use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::scheme::Start;
 
 /// Rows of the sample that stands for all, and from how many of them on it does. A smaller one, or that of fewer rows, leads tens
 /// of nats lower.

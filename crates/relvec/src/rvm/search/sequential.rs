@@ -8,7 +8,7 @@ use crate::rvm::data::noise::typical;
 use crate::rvm::evidence::factor::{Action, Factor};
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::settings::inference::Start;
+use crate::rvm::settings::scheme::Start;
 use crate::rvm::settings::sequential::Sequential;
 
 /// One run of the algorithm.

@@ -7,8 +7,8 @@ use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule, without};
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::search::delete::delete;
-use crate::rvm::settings::inference::Hyperpriors;
 use crate::rvm::settings::policy::Policy;
+use crate::rvm::settings::scheme::Hyperpriors;
 
 /// Steps with the curvature held that do not raise the true evidence by this are not worth the search for a mode.
 const WORTH: f64 = 1e-2;

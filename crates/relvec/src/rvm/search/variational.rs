@@ -12,7 +12,7 @@ use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::search::reestimation;
-use crate::rvm::settings::inference::Hyperpriors;
+use crate::rvm::settings::scheme::Hyperpriors;
 use crate::rvm::settings::variational::Variational;
 use crate::special::{lgamma_rise, log_rise};
 

@@ -1,9 +1,10 @@
 //! What parameters may be.
 
 use super::dictionary::{Dictionary, Landmarks};
-use super::inference::{Hyperpriors, Inference};
+use super::inference::Inference;
 use super::rules::CentreRule;
 use super::rvm::Rvm;
+use super::scheme::Hyperpriors;
 use super::variational::Variational;
 use crate::design::Basis;
 use crate::error::{Result, require, require_threads};

@@ -3,9 +3,9 @@
 use crate::kernel::{Gamma, GammaRule, Kernel};
 use crate::model::Variance;
 use crate::rvm::settings::inference::Inference;
+use crate::rvm::settings::rules::WeightPrior;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::search::Search;
-use crate::rvm::settings::weight_prior::WeightPrior;
 
 impl Rvm {
     /// The settings of the papers: a Gaussian kernel of given width, one precision per weight, an intercept that may be

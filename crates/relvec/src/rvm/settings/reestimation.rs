@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::inference::{Hyperpriors, SchemeSettings};
+use super::scheme::{Hyperpriors, SchemeSettings};
 use crate::error::{Result, require};
 
 /// EM: alpha_i = 1 / (mu_i^2 + Sigma_ii). Never lowers the evidence; slow.

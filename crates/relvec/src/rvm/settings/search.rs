@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::inference::{Hyperpriors, SchemeSettings, Start};
 use super::policy::Policy;
+use super::scheme::{Hyperpriors, SchemeSettings, Start};
 use crate::error::{Result, require};
 
 /// Up to this many candidates are one problem: of more, G costs more than it saves, and a search over all

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::inference::{Hyperpriors, SchemeSettings, Start};
+use super::scheme::{Hyperpriors, SchemeSettings, Start};
 use crate::error::{Result, require};
 
 /// Sequential sparse Bayesian learning: of all basis functions the one whose addition, re-estimation or deletion raises the evidence

@@ -5,16 +5,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, require};
-use crate::rvm::settings::inference::Hyperpriors;
-use crate::rvm::settings::inference::Inference;
-use crate::rvm::settings::rvm::Rvm;
-use crate::targets::ClassPrecisions;
 
 /// What is allowed.
 const EXPECTED: &str = "zero or a positive number of nats, \"auto\" or \"cv\"";
-/// Nats of the rule "auto" where the scheme weighs single kernels: of 0, 0.5, 1 and 2 the best held-out density at 100 to 400
-/// rows; 0 interpolates.
-const AUTO: f64 = 1.0;
 
 /// Log prior odds against each kernel, in nats: a model of M kernels has the log prior -M times this, (M56).
 ///
@@ -77,18 +70,5 @@ impl Sparsity {
     /// Whether something is held against kernels, or chosen to be.
     pub(crate) fn is_asked(self) -> bool {
         !matches!(self, Sparsity::Rule(SparsityRule::Auto)) && self != Sparsity::Nats(0.0)
-    }
-}
-
-impl Rvm {
-    /// Nats per kernel; of the rule "cv" those that its search begins at.
-    pub(crate) fn nats(&self) -> f64 {
-        let shared = self.class_precisions == ClassPrecisions::Shared;
-        let flat = self.inference.as_dyn().hyperpriors() == Hyperpriors::default();
-        match self.sparsity {
-            Sparsity::Nats(nats) => nats,
-            Sparsity::Rule(SparsityRule::Auto) if matches!(self.inference, Inference::Search(_)) && shared && flat => AUTO,
-            Sparsity::Rule(_) => 0.0,
-        }
     }
 }

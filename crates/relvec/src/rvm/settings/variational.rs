@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::inference::{Hyperpriors, SchemeSettings};
 use super::reestimation;
+use super::scheme::{Hyperpriors, SchemeSettings};
 use crate::error::{Result, require};
 
 /// Variational inference (Bishop & Tipping 2000). Every iteration raises the lower bound that takes the place of

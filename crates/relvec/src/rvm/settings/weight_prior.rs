@@ -1,7 +1,7 @@
-//! The prior of the weights, and what it cannot be combined with.
+//! What a process prior of the weights cannot be combined with.
 
 use super::inference::Inference;
-use super::rules::CentreRule;
+use super::rules::{CentreRule, WeightPrior};
 use super::rvm::Rvm;
 use super::search::Search;
 use super::variational::Variational;
@@ -9,7 +9,6 @@ use crate::design::Basis;
 use crate::error::{Result, require};
 use crate::likelihood::Likelihood;
 use crate::model::{PosteriorRule, Variance};
-use crate::registry::rules;
 use crate::targets::ClassPrecisions;
 
 /// Mean divergence of class probabilities in nats: held-out log losses are 0.002 to 0.01 above those of all rows; of 0.01 two
@@ -18,25 +17,6 @@ const CLASS_RESIDUAL: f64 = 0.005;
 /// What the prior may leave, over the noise: 0.02 nats are lost to a process on all rows; of 0.1, a third of that with a third more
 /// centres.
 const RESIDUAL: f64 = 0.3;
-
-rules! {
-    /// The prior of the weights.
-    #[derive(Default)]
-    pub enum WeightPrior, "prior of the weights" {
-        /// A precision for each weight, learnt (automatic relevance determination): Tipping's model.
-        Ard = "ard",
-        /// The covariance of a Gaussian process with the kernel, (M70). In regression with Gaussian noise the variance of
-        /// predictions grows away from the data, and the search's relevance vectors are completed by other rows,
-        /// [`Rvm::residual`]. Above 3,000 rows there is no search: centres are rows drawn at random, 1,500 at most unless the
-        /// dictionary has a size, and settings of the search have no effect. Classes, in one model and up to 3,000 rows, are learnt by regression on their labels, without a
-        /// search, (M80).
-        Process = "process",
-        /// The prior of a process wherever there is one, of more than 3,000 rows only if nothing is asked of the search (inference,
-        /// sparsity, refresh); else `ard`.
-        #[default]
-        Auto = "auto",
-    }
-}
 
 impl Rvm {
     /// What the settings are to be for a process prior; `None` where they are.

@@ -1,0 +1,277 @@
+//! The training set of the user's rows, or of sums over rows.
+//!
+//! Rows are put into one order whatever theirs was, equal ones are merged, and targets are scaled to
+//! unit variance, so that no result depends on units or on the order.
+
+use std::sync::{Arc, OnceLock};
+
+use ndarray::{ArcArray2, ArrayView2};
+
+use crate::canonical::Canonical;
+use crate::design::{self, Basis, Design};
+use crate::error::{Error, Result};
+use crate::likelihood::NoiseModel;
+use crate::memory::{self, afford};
+use crate::model::{check_features, check_finite};
+use crate::report::{Interrupt, Repairs, SmallWeights};
+use crate::rvm::data::budget::{DENSE, KEPT_SHARE, at_once};
+use crate::rvm::data::factors::{Factors, times};
+use crate::rvm::data::table::{Source, Table};
+use crate::rvm::data::units::{Units, deviation, first_noise, mean, middle_and_spread};
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
+use crate::statistics::Statistics;
+use crate::sums::Sums;
+use crate::targets::{Given, Targets, Values, check_present};
+
+impl<'a> Table<'a> {
+    pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<Table<'a>> {
+        let n = x.nrows();
+        targets.check_rows(x)?;
+        match rvm.basis {
+            Basis::Kernel => check_features("rows to train on", x)?,
+            Basis::Given => check_finite("rows to train on", x, 0..x.ncols())?,
+        }
+        let likelihood = rvm.likelihood.as_dyn();
+        let y = likelihood.targets(targets.values)?;
+        if let Values::Classes { labels, count } = targets.values
+            && count > 2
+        {
+            check_present(labels, count, targets.checked_weights()?.as_deref())?;
+        }
+        // Numbers of each row: one, or one for each of several real outputs.
+        let each = y.len() / n.max(1);
+        if let Some(at) = y.iter().position(|v| !v.is_finite()) {
+            return Err(Error::NotFinite { what: "targets", row: at / each, column: at % each, value: y[at] });
+        }
+        if each > 1 {
+            rvm.check_several_outputs(each)?;
+        }
+        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
+        let given = rvm.basis == Basis::Given;
+        if let Some(given) = targets.given.as_ref().filter(|given| !likelihood.uses(given)) {
+            return Err(Error::Targets(format!("{} per row is given: that is for {}", given.name(), given.serves())));
+        }
+        let known = targets.checked_given()?;
+        let canonical = Canonical::new(x, &y, &weights, known.as_deref());
+        let used = weights.iter().filter(|w| **w > 0.0).count();
+        if used < 2 {
+            return Err(Error::TooFewRows { found: used, least: 2 });
+        }
+        if let Values::Classes { .. } = targets.values {
+            let first = canonical.targets[0];
+            if canonical.targets.iter().all(|t| *t == first) {
+                return Err(Error::Targets(format!(
+                    "every row (of positive weight) is of class {first}; rows of two classes are needed"
+                )));
+            }
+        }
+        let mut repairs = Repairs { merged_rows: canonical.merged, ..Repairs::default() };
+        repairs.constant_features =
+            (0..x.ncols()).filter(|d| canonical.rows.column(*d).iter().all(|v| *v == canonical.rows[[0, *d]])).collect();
+        if !given {
+            repairs.shared_columns = canonical.shared;
+        }
+
+        let count = canonical.weights.iter().sum();
+        repairs.small_weights = SmallWeights::of(count, used);
+        let (mut factors, mut typical) = (None, None);
+        let (mut inner, sample_weights) = (canonical.targets, canonical.weights);
+        let mut log_rate = 0.0;
+        match (&canonical.given, &targets.given) {
+            (Some(known), Some(Given::Noise(_))) => {
+                let (own, variance) = Factors::of_noise(known, &sample_weights)?;
+                (factors, typical) = (Some(own), Some(variance));
+            }
+            (Some(exposures), Some(Given::Exposure(_))) => {
+                (factors, log_rate) = match rvm.bias {
+                    true => Factors::of_exposure_in_any_unit(exposures, &inner, &sample_weights)?,
+                    false => (Some(Factors::of_exposure(exposures, &inner, &sample_weights)?), 0.0),
+                };
+                let own = factors.iter().flat_map(|factors| &factors.factor);
+                inner.iter_mut().zip(own).for_each(|(t, e)| *t /= e);
+            }
+            _ => {}
+        }
+        let weights = times(&sample_weights, factors.as_ref());
+
+        // Targets: about their mean, in standard deviations.
+        let (mut units, mut constant) = (vec![Units { scale: 1.0, mean: 0.0 }], vec![false]);
+        if likelihood.noise() != NoiseModel::None {
+            (units, constant) = (vec![], vec![]);
+            for k in 0..each {
+                let t: Vec<f64> = inner.iter().skip(k).step_by(each).copied().collect();
+                let same = t.iter().all(|v| *v == t[0]);
+                let (m, spread) = match likelihood.scale_mixture() {
+                    _ if same => (t[0], 0.0),
+                    Some(_) => middle_and_spread(&t, &weights),
+                    None => {
+                        let m = mean(&t, &weights);
+                        (m, deviation(&t, m, &weights))
+                    }
+                };
+                let own = Units::new(rvm, m, spread)?;
+                let shift = if rvm.bias { m } else { 0.0 };
+                inner.iter_mut().skip(k).step_by(each).for_each(|t| *t = (*t - shift) / own.scale);
+                units.push(own);
+                constant.push(same);
+            }
+        }
+        if likelihood.counts() {
+            // Of all the same rate only that is to be learnt.
+            constant = vec![inner.iter().all(|t| *t == inner[0])];
+        }
+        let all_constant = constant.iter().all(|same| *same);
+        let noise_is_known = typical.is_some();
+        repairs.constant_target = all_constant;
+        repairs.constant_outputs = if each > 1 { (0..each).filter(|k| constant[*k]).collect() } else { vec![] };
+
+        let memory_limit = memory::allowed(rvm.memory_limit);
+        let (rows, d) = canonical.rows.dim();
+        let most = match &rvm.landmarks {
+            _ if given => d,
+            Landmarks::Given(centres) => centres.0.nrows(),
+            _ => rvm.dictionary.size(canonical.origin.len()),
+        };
+        let scheme = rvm.inference.as_dyn();
+        let whole = scheme.most_columns(likelihood.constant_curvature()).is_none_or(|columns| most <= columns);
+        let p = if whole { most } else { scheme.parts(likelihood.constant_curvature()).iter().copied().max().unwrap_or(most) };
+        // Of several outputs some of the vectors are as many.
+        let outputs = likelihood.outputs(targets.values);
+        let vectors = 16 + 12 * outputs;
+        let taken = |limit: u64| {
+            let block = Design::block_rows(p + 1, limit).min(rows) * (p + 1);
+            let kept = if whole { 0 } else { limit / KEPT_SHARE };
+            8 * (rows * d + p * d + vectors * n + 16 * p + 2 * block) as u64 + kept
+        };
+        let bias_only =
+            all_constant && rvm.bias && (likelihood.noise() == NoiseModel::Learnt && !noise_is_known || likelihood.counts());
+        // Schemes that add columns end where there is no room for more; the others have all of them at once.
+        let columns = (most + usize::from(rvm.bias)) as u64;
+        let at_once = |limit: u64| match scheme.adds() || bias_only {
+            true => 0,
+            false => at_once(rvm, rows as u64, columns, outputs as u64, limit),
+        };
+        let least = memory::least(|limit| taken(limit) + at_once(limit));
+        let mut what = "the rows, some vectors and two blocks of basis functions".to_string();
+        if at_once(0) > 0 {
+            what += &format!(", and re-estimating {columns} of these at once");
+        }
+        let taken = taken(memory_limit);
+        // Columns that are zero on every row take nothing more: of those nobody knows yet.
+        afford(&what, if taken > memory_limit { least } else { taken }, memory_limit)?;
+        let (mut origin, mut candidate_of) = (canonical.origin, canonical.column_of);
+        let source = if given {
+            origin = (0..d).collect();
+            candidate_of = (0..d).map(Some).collect();
+            Source::Given
+        } else {
+            let kernel = design::resolve(&rvm.kernel, canonical.rows.view(), &sample_weights)?;
+            match &rvm.landmarks {
+                Landmarks::Given(centres) => {
+                    let (centres, kept) = centres.distinct(d)?;
+                    candidate_of = kept.iter().map(|k| Some(*k)).collect();
+                    origin =
+                        (0..centres.nrows()).map(|k| kept.iter().position(|c| *c == k).expect("each is kept once")).collect();
+                    Source::Centres { kernel, centres }
+                }
+                _ => Source::Rows { kernel, rows: canonical.first, chosen: OnceLock::new() },
+            }
+        };
+        Ok(Table {
+            rvm,
+            outputs: likelihood.outputs(targets.values),
+            rows: canonical.rows.into_shared(),
+            blocks: None,
+            targets: inner,
+            count,
+            weights,
+            copies: Arc::new(canonical.copies),
+            least_factor: factors.as_ref().map_or(1.0, Factors::least),
+            factors,
+            noise: {
+                // Beside others a constant output is held only where the bias takes it up.
+                let held = |same: bool| same && (rvm.bias || all_constant);
+                units
+                    .iter()
+                    .zip(&constant)
+                    .map(|(units, same)| first_noise(rvm, units, held(*same), typical))
+                    .collect::<Result<_>>()?
+            },
+            units,
+            bias_only,
+            log_rate,
+            known_noise: noise_is_known,
+            repairs,
+            n_rows: n,
+            origin,
+            candidate_of,
+            source,
+            learnt: None,
+            memory_limit,
+            taken,
+            least,
+            interrupt: interrupt.clone(),
+        })
+    }
+
+    /// A table of which only sums over its rows are known; and the sums in the inner units.
+    pub fn of_statistics(rvm: &'a Rvm, statistics: &Statistics, interrupt: &Interrupt) -> Result<(Table<'a>, Sums)> {
+        if rvm.likelihood.as_dyn().noise() == NoiseModel::None {
+            return Err(Error::Parameter {
+                name: "likelihood".into(),
+                found: rvm.likelihood.name().into(),
+                expected: "gaussian: sums over rows say all of a table only where the curvature is constant".into(),
+            });
+        }
+        let typical = statistics.typical_noise();
+        if typical.is_some() && rvm.likelihood.as_dyn().noise() != NoiseModel::Learnt {
+            return Err(Error::Statistics(
+                "the noise of each row is known; leave the likelihood's own noise_variance out".into(),
+            ));
+        }
+        if statistics.n_rows() < 2 {
+            return Err(Error::TooFewRows { found: statistics.n_rows(), least: 2 });
+        }
+        let l = statistics.centres().nrows();
+        let memory_limit = memory::allowed(rvm.memory_limit);
+        let taken = 8 * (2 * (l + 1) * (l + 1) + l * statistics.n_features()) as u64;
+        let columns = (l + usize::from(rvm.bias)) as u64;
+        let least = taken + if rvm.inference.as_dyn().adds() { 0 } else { 8 * DENSE * columns * columns };
+        afford("the sums over the rows, twice", if taken > memory_limit { least } else { taken }, memory_limit)?;
+        let moments = statistics.moments();
+        let units = Units::new(rvm, moments.mean, moments.deviation)?;
+        let sums = statistics.inner(rvm.bias, &moments, units.scale);
+        let constant = moments.deviation == 0.0;
+        let small_weights = SmallWeights::of(statistics.weight(), statistics.n_rows());
+        let (centres, kernel) = (statistics.centres().to_owned(), statistics.kernel().clone());
+        let table = Table {
+            rvm,
+            rows: ArcArray2::zeros((0, statistics.n_features())),
+            blocks: None,
+            targets: vec![],
+            outputs: 1,
+            weights: vec![],
+            copies: Arc::default(),
+            factors: None,
+            least_factor: statistics.least_factor().min(1.0),
+            count: sums.count,
+            noise: vec![first_noise(rvm, &units, constant, typical)?],
+            units: vec![units],
+            bias_only: constant && rvm.bias && rvm.likelihood.as_dyn().noise() == NoiseModel::Learnt && typical.is_none(),
+            log_rate: 0.0,
+            known_noise: typical.is_some(),
+            repairs: Repairs { constant_target: constant, small_weights, ..Repairs::default() },
+            n_rows: statistics.n_rows(),
+            origin: (0..l).collect(),
+            candidate_of: (0..l).map(Some).collect(),
+            source: Source::Centres { kernel, centres },
+            learnt: None,
+            memory_limit,
+            taken,
+            least,
+            interrupt: interrupt.clone(),
+        };
+        Ok((table, sums))
+    }
+}

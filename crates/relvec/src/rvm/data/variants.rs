@@ -1,0 +1,258 @@
+//! Training sets made of others: the same rows or some of them, with other candidates, targets or factors.
+
+use std::sync::{Arc, OnceLock};
+
+use ndarray::{ArcArray2, Array2, Axis};
+
+use crate::canonical::Fold;
+use crate::design::Columns;
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::report::{Interrupt, Repairs};
+use crate::rvm::data::factors::{Factors, over, times};
+use crate::rvm::data::learnt::Learnt;
+use crate::rvm::data::table::{Source, Table};
+use crate::rvm::settings::rvm::Rvm;
+
+/// A search leaves at least this share of a dense process's noise: of 0.25, 0.5 and 1 the best held-out density.
+const LEAST_NOISE_SHARE: f64 = 0.5;
+
+impl<'a> Table<'a> {
+    /// The same rows, or some of them (ascending), for another machine with another kernel, every parameter a number.
+    pub fn with<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, some: Option<&[usize]>) -> Table<'b> {
+        let pick = |v: &[f64]| some.map_or_else(|| v.to_vec(), |some| some.iter().map(|n| v[*n]).collect());
+        let source = match &self.source {
+            Source::Rows { kernel: own, rows, chosen } => {
+                let choice = |rvm: &Rvm| (rvm.dictionary, rvm.landmarks.clone(), rvm.seed);
+                let same = some.is_none() && kernel == own && choice(rvm) == choice(self.rvm);
+                let chosen = if same { chosen.clone() } else { OnceLock::new() };
+                let kept = |some| left_of(rows, some).into_iter().map(|(_, first)| first).collect();
+                Source::Rows { kernel: kernel.clone(), rows: some.map_or_else(|| rows.clone(), kept), chosen }
+            }
+            Source::Centres { centres, .. } => Source::Centres { kernel: kernel.clone(), centres: centres.clone() },
+            Source::Given => Source::Given,
+        };
+        let targets = match self.targets.len() / self.weights.len().max(1) {
+            each if each > 1 => some.map_or_else(
+                || self.targets.clone(),
+                |some| some.iter().flat_map(|n| self.targets[n * each..(n + 1) * each].iter().copied()).collect(),
+            ),
+            _ => pick(&self.targets),
+        };
+        let weights = pick(&self.weights);
+        let factors = self.factors.as_ref().map(|f| some.map_or_else(|| f.clone(), |some| f.pick(some)));
+        let (mut origin, mut candidate_of) = (self.origin.clone(), self.candidate_of.clone());
+        // Of some rows nobody asks which they are: the relevance of a model counts the candidates.
+        if let (Source::Rows { rows, .. }, Some(_)) = (&source, some) {
+            (origin, candidate_of) = ((0..rows.len()).collect(), (0..rows.len()).map(Some).collect());
+        }
+        Table {
+            rvm,
+            rows: some.map_or_else(|| self.rows.clone(), |some| self.rows.select(Axis(0), some).into_shared()),
+            blocks: None,
+            targets,
+            outputs: self.outputs,
+            count: some.map_or(self.count, |_| over(&weights, factors.as_ref()).iter().sum()),
+            weights,
+            copies: if some.is_some() { Arc::default() } else { self.copies.clone() },
+            least_factor: factors.as_ref().map_or(self.least_factor, Factors::least),
+            factors,
+            log_rate: self.log_rate,
+            known_noise: self.known_noise,
+            units: self.units.clone(),
+            noise: self.noise.clone(),
+            repairs: self.repairs.clone(),
+            bias_only: self.bias_only,
+            n_rows: some.map_or(self.n_rows, <[usize]>::len),
+            origin,
+            candidate_of,
+            source,
+            learnt: self.learnt.clone(),
+            memory_limit: self.memory_limit,
+            taken: self.taken,
+            least: self.least,
+            interrupt: self.interrupt.clone(),
+        }
+    }
+
+    /// The same rows as a dense process has shown them to be: the noise no less than half of its, so that no sparse fit takes all
+    /// that is left for signal; and without candidates where the features tell nothing of the targets.
+    pub fn with_learnt<'b>(self, rvm: &'b Rvm, kernel: &Kernel, learnt: Option<&Learnt>) -> Table<'b>
+    where
+        'a: 'b,
+    {
+        let Some(learnt) = learnt.filter(|_| !self.repairs.constant_target) else { return self };
+        let most = 1.0 / (LEAST_NOISE_SHARE * learnt.hyper.log_noise.exp());
+        let noise = self.noise.iter().map(|noise| noise.capped(most)).collect();
+        // Sums that are kept have a place for rows to come.
+        let table = match learnt.has_structure || rvm.keep_statistics {
+            true => self,
+            false => self.with_centres(rvm, kernel, Array2::zeros((0, self.rows.ncols()))),
+        };
+        Table { noise, learnt: Some(learnt.clone()), ..table }
+    }
+
+    /// The same rows for a machine of two classes: one of several, and all others.
+    pub fn against_others<'b>(&self, rvm: &'b Rvm, class: usize, interrupt: Interrupt) -> Table<'b>
+    where
+        'a: 'b,
+    {
+        let targets = self.targets.iter().map(|t| if *t == class as f64 { 1.0 } else { 0.0 }).collect();
+        let blocks = self.blocks.map(|blocks| blocks.against_others(class));
+        Table { targets, blocks, outputs: 1, interrupt, ..self.with(rvm, &self.kernel(), None) }
+    }
+
+    /// The same rows with other candidates: centres, [L, D], of a kernel, which the relevance of a model counts.
+    pub fn with_centres<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, centres: Array2<f64>) -> Table<'b> {
+        let all = 0..centres.nrows();
+        Table {
+            origin: all.clone().collect(),
+            candidate_of: all.map(Some).collect(),
+            source: Source::Centres { kernel: kernel.clone(), centres },
+            ..self.with(rvm, kernel, None)
+        }
+    }
+
+    /// A table with the candidates of this one, for rows of which only sums are known; `count`: their weight.
+    pub fn of_sums<'b>(&self, rvm: &'b Rvm, places: &[usize], count: f64) -> Table<'b> {
+        let source = match self.columns(places).1 {
+            Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
+            Columns::Given => Source::Given,
+        };
+        let none = ArcArray2::zeros((0, self.rows.ncols()));
+        let all = 0..places.len();
+        Table {
+            rows: none,
+            targets: vec![],
+            weights: vec![],
+            count,
+            n_rows: self.rows_of_weight(count),
+            origin: all.clone().collect(),
+            candidate_of: all.map(Some).collect(),
+            source,
+            ..self.with(rvm, &self.kernel(), None)
+        }
+    }
+
+    /// Some of the rows, ascending, and the candidates among them.
+    pub fn with_rows<'b>(&self, rvm: &'b Rvm, some: &[usize]) -> Table<'b> {
+        let part = self.with(rvm, &self.kernel(), Some(some));
+        let left_out_rows = self.rows.nrows() - some.len();
+        let repairs = Repairs { merged_rows: 0, left_out_rows, ..part.repairs.clone() };
+        let Source::Rows { rows, .. } = &self.source else { return Table { repairs, ..part } };
+        let kept: Vec<usize> = left_of(rows, some).into_iter().map(|(candidate, _)| candidate).collect();
+        let repairs = Repairs { shared_columns: some.len() - kept.len(), ..repairs };
+        let place = |k: &Option<usize>| k.and_then(|k| kept.binary_search(&k).ok());
+        Table {
+            repairs,
+            origin: kept.iter().map(|k| self.origin[*k]).collect(),
+            candidate_of: self.candidate_of.iter().map(place).collect(),
+            ..part
+        }
+    }
+
+    /// The rows of all folds but one, whose copies weigh less where others are in that fold.
+    pub fn with_copies<'b>(&self, rvm: &'b Rvm, kept: &Fold) -> Table<'b> {
+        let rows: Vec<usize> = kept.iter().map(|(row, _)| *row).collect();
+        let mut part = self.with(rvm, &self.kernel(), Some(&rows));
+        let all = self.sample_weights();
+        for (k, (row, weight)) in kept.iter().enumerate() {
+            let share = weight / all[*row];
+            part.weights[k] = weight * self.factors.as_ref().map_or(1.0, |factors| factors.factor[*row]);
+            part.factors.iter_mut().for_each(|factors| factors.constant[k] *= share);
+        }
+        let count = kept.iter().map(|(_, weight)| weight).sum();
+        let n_rows = self.rows_of_weight(count);
+        if self.log_rate == 0.0 || self.factors.is_none() {
+            return Table { count, n_rows, ..part };
+        }
+        // The mean exposure is that of these rows, as in a fit to them alone.
+        let of = |value: &dyn Fn(usize) -> f64| -> Vec<f64> { rows.iter().map(|row| value(*row)).collect() };
+        let (exposures, mut targets) = (of(&|row| self.exposure(row)), of(&|row| self.real_target(row)));
+        let mut weights: Vec<f64> = kept.iter().map(|(_, weight)| *weight).collect();
+        match Factors::of_exposure_in_any_unit(&exposures, &targets, &weights) {
+            Ok((factors, log_rate)) => {
+                for (n, factor) in factors.iter().flat_map(|factors| factors.factor.iter().enumerate()) {
+                    targets[n] /= factor;
+                    weights[n] *= factor;
+                }
+                let least_factor = factors.as_ref().map_or(1.0, Factors::least);
+                Table { targets, weights, least_factor, factors, log_rate, count, n_rows, ..part }
+            }
+            // Out of the range of numbers, where the mean of all rows is not.
+            Err(_) => Table { count, n_rows, ..part },
+        }
+    }
+
+    /// As many of the user's rows as weigh `count` on average.
+    pub fn rows_of_weight(&self, count: f64) -> usize {
+        (self.n_rows as f64 * (count / self.count)).ceil() as usize
+    }
+
+    /// Some of the candidates, and some of the rows, both ascending, in so many bytes.
+    ///
+    /// # Errors
+    /// Those of [`Table::for_each_part`].
+    pub fn sample(&self, places: &[usize], some: &[usize], memory_limit: u64) -> Result<Table<'_>> {
+        let (rows, columns) = self.columns(places);
+        let source = match columns {
+            Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
+            Columns::Given => Source::Given,
+        };
+        let (rows, part) = match self.gathered(some)? {
+            Some(part) => (part.rows.clone(), part),
+            None => (rows.select(Axis(0), some).into_shared(), self.with(self.rvm, &self.kernel(), Some(some))),
+        };
+        Ok(Table {
+            rows,
+            origin: places.iter().map(|k| self.origin[*k]).collect(),
+            candidate_of: self.candidate_of.iter().map(|k| places.binary_search(&(*k)?).ok()).collect(),
+            source,
+            memory_limit,
+            taken: 0,
+            ..part
+        })
+    }
+
+    /// The same rows with other factors.
+    pub fn with_factors<'b>(&self, rvm: &'b Rvm, factors: Factors) -> Table<'b> {
+        let weights = times(&self.sample_weights(), Some(&factors));
+        Table { weights, least_factor: factors.least(), factors: Some(factors), ..self.with(rvm, &self.kernel(), None) }
+    }
+
+    /// Some of the rows, ascending, as a table in memory; of one in memory itself `None`.
+    pub fn gathered(&self, some: &[usize]) -> Result<Option<Table<'_>>> {
+        if self.blocks.is_none() {
+            return Ok(None);
+        }
+        let mut rows = ndarray::Array2::zeros((some.len(), self.rows.ncols()));
+        let (mut targets, mut weights, mut before) = (vec![], vec![], 0);
+        self.for_each_part(|part| {
+            let n = part.rows.nrows();
+            let (from, to) = (some.partition_point(|i| *i < before), some.partition_point(|i| *i < before + n));
+            for (i, row) in some[from..to].iter().zip(rows.axis_iter_mut(Axis(0)).skip(from)) {
+                { row }.assign(&part.rows.row(i - before));
+                targets.push(part.targets[i - before]);
+                weights.push(part.weights[i - before]);
+            }
+            before += n;
+            Ok(())
+        })?;
+        let count = weights.iter().sum();
+        let part = self.with(self.rvm, &self.kernel(), None);
+        Ok(Some(Table { rows: rows.into_shared(), targets, weights, count, n_rows: some.len(), ..part }))
+    }
+}
+
+/// The candidates that have any of `some` rows (ascending), and the place there of the first that each has; `first`: the
+/// first of all rows of each candidate.
+fn left_of(first: &[usize], some: &[usize]) -> Vec<(usize, usize)> {
+    let mut out: Vec<(usize, usize)> = vec![];
+    for (place, row) in some.iter().enumerate() {
+        let candidate = first.partition_point(|first| first <= row) - 1;
+        if out.last().is_none_or(|(last, _)| *last != candidate) {
+            out.push((candidate, place));
+        }
+    }
+    out
+}
