@@ -51,9 +51,11 @@ pub(crate) use self::kept_statistics::NoiseSums;
 pub use self::labels::LabelRegression;
 pub use self::leave_one_out::LeaveOneOut;
 pub use self::margins::Margins;
-use self::process::NEEDS_KERNEL;
 pub use self::process::ProcessPrior;
 pub(crate) use self::stored::rows;
+
+/// Why values of basis functions alone do not predict under this prior.
+const NEEDS_KERNEL: &str = "rows: the variance under a process prior needs the kernel of a row and itself";
 
 /// Version of the model file that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u64 = 1;

@@ -10,7 +10,7 @@ use rand_pcg::Pcg64;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{FittedBasis, Model};
+use super::{FittedBasis, Model, NEEDS_KERNEL};
 use crate::error::{Result, require};
 use crate::kernel::Kernel;
 use crate::kernel::vector::{self, AddSums, Dot, RowSums};
@@ -24,9 +24,6 @@ const DETERMINED: f64 = 1e-12;
 const TILE_ROWS: usize = 256;
 /// Stream of the random numbers of the residual, apart from those of weights and noise.
 const STREAM: u128 = 1;
-
-/// Why values of basis functions alone do not predict under this prior.
-pub(super) const NEEDS_KERNEL: &str = "rows: the variance under a process prior needs the kernel of a row and itself";
 
 /// The process prior of the weights, and what it leaves beside them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::report::{CentreSearch, Interrupt, Observer, Report, Status, silent};
 use crate::rvm::compose::committee::{self, Classes};
 use crate::rvm::compose::interpolation::judged;
-use crate::rvm::compose::{growth, one, robust, validation};
+use crate::rvm::compose::{one, robust, rows, validation};
 use crate::rvm::data::table::Table;
 use crate::rvm::learn::moved;
 use crate::rvm::learn::scales::{self, Settled};
@@ -18,7 +18,7 @@ use crate::rvm::search::watch::Watch;
 use crate::rvm::settings::rules::CentreRule;
 use crate::rvm::settings::rules::WeightPrior;
 use crate::rvm::settings::rvm::Rvm;
-use crate::targets::{MultiClass, Targets, Values, check_present};
+use crate::targets::{MultiClass, Targets, check_present};
 
 impl Rvm {
     /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: a design matrix [N, P]), and `targets`.
@@ -95,12 +95,7 @@ fn run(
     let start = Instant::now();
     let interrupt = interrupt.for_one_fit(rvm.deadline(start));
     if !rvm.learns_basis() {
-        let table = Table::new(rvm, x, targets, &interrupt)?;
-        let (model, report) = validation::fit(rvm, &table, observer, &interrupt, start)?;
-        let report = with_row_weights(rvm, x, targets, &model, report)?;
-        let feature_relevance = scales::feature_relevance(&table, &model);
-        let model = rvm.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?;
-        return Ok((growth::with_kept_statistics(rvm, &table, x, targets, model)?, report));
+        return rows::fit(rvm, x, targets, observer, &interrupt, start);
     }
     let plain = rvm.with_stand_in();
     let table = Table::new(&plain, x, targets, &interrupt)?;
@@ -126,10 +121,8 @@ fn run(
         }
         _ => (model, report),
     };
-    let report = with_row_weights(rvm, x, targets, &model, report)?;
-    let feature_relevance = scales::feature_relevance(&table, &model);
-    let model = rvm.with_kept_rows(&table, Model { feature_relevance, ..model }, None)?;
-    Ok((growth::with_kept_statistics(rvm, &table, x, targets, model)?, Report { kernel_search, ..report }))
+    let (model, report) = rows::complete(rvm, &table, x, targets, (model, report))?;
+    Ok((model, Report { kernel_search, ..report }))
 }
 
 /// The kernel for the rows of a table, every parameter a number, and how it was found if it was learnt.
@@ -139,17 +132,6 @@ fn settle_kernel(rvm: &Rvm, table: &Table, start: Instant) -> Result<Settled> {
             .check_covariances(table)
             .and_then(|()| scales::choose(rvm, table, start, &|rvm, table, watch| one::learn(rvm, table, None, None, watch))),
         false => Ok(Settled { kernel: rvm.kernel.resolve(&table.data_scale())?, search: None, learnt: None }),
-    }
-}
-
-/// With what each row counts for under Student-t noise.
-fn with_row_weights(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets, model: &Model, report: Report) -> Result<Report> {
-    match (rvm.likelihood.as_dyn().scale_mixture(), targets.values, model.noise_degrees()) {
-        (Some(_), Values::Real(t), Some(_)) => {
-            let row_weights = robust::row_weights(t, model, x)?;
-            Ok(Report { row_weights, ..report })
-        }
-        _ => Ok(report),
     }
 }
 

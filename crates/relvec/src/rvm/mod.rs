@@ -102,6 +102,7 @@ mod learn {
     pub(crate) mod kernel;
     pub(crate) mod label_kernel;
     pub(crate) mod label_model;
+    pub(crate) mod label_rows;
     pub(crate) mod labels;
     pub(crate) mod link;
     pub(crate) mod many;
@@ -120,6 +121,7 @@ mod compose {
     pub(crate) mod interpolation;
     pub(crate) mod one;
     pub(crate) mod robust;
+    pub(crate) mod rows;
     pub(crate) mod validation;
 }
 

@@ -1,6 +1,7 @@
-//! The floors of the house: a file uses its own folder and lower floors, never a higher one.
+//! The floors of the house: a file uses its own folder and lower floors, never a higher one, and no files use each other in a
+//! circle. The rooms of `rvm` are floors of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,9 @@ const FLOORS: &[&[&str]] = &[
     &["rvm", "svm", "export"],
     &["lib"],
 ];
+
+/// The rooms of `rvm`, from the ground up: a file uses files of its own room, without a circle, and of those below.
+const ROOMS: &[&str] = &["settings", "data", "gram", "evidence", "search", "learn", "compose", "top"];
 
 /// Names that only these files may write.
 const ONLY_IN: &[(&str, &[&str])] = &[("faer::", &["linalg.rs"]), ("gemm::", &["linalg.rs"]), ("pulp::", &["kernel/vector.rs"])];
@@ -68,87 +72,275 @@ fn floor(part: &str) -> Option<usize> {
     FLOORS.iter().position(|parts| parts.contains(&part))
 }
 
-/// Names after `prefix` in the code: for `crate::{a::B, c}` both a and c.
-fn names_after<'a>(code: &'a str, prefix: &str) -> Vec<&'a str> {
-    fn word(text: &str) -> &str {
-        text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("")
-    }
-    let mut names = vec![];
-    for (at, _) in code.match_indices(prefix) {
-        let rest = &code[at + prefix.len()..];
-        let Some(list) = rest.strip_prefix('{') else {
-            names.push(word(rest));
-            continue;
-        };
-        let mut depth = 1;
-        let mut start = 0;
-        for (i, c) in list.char_indices() {
-            depth += i32::from(c == '{') - i32::from(c == '}');
-            if (c == ',' && depth == 1) || depth == 0 {
-                names.push(word(list[start..i].trim()));
-                start = i + 1;
-            }
-            if depth == 0 {
-                break;
-            }
-        }
-    }
-    names.retain(|n| !n.is_empty());
-    names
+/// The room of a file of `rvm`; those beside the rooms are on top of them.
+fn room(file: &str) -> Option<&str> {
+    let inner = file.strip_prefix("rvm/")?;
+    Some(inner.split_once('/').map_or("top", |(room, _)| room))
 }
 
-/// Which part each public name of `lib.rs` comes from.
-fn public_names(lib: &str) -> BTreeMap<&str, &str> {
-    let mut origin = BTreeMap::new();
-    for statement in lib.split("pub use ").skip(1) {
-        let (part, names) = statement.split_once("::").expect("pub use part::names");
-        let names = names.split(';').next().unwrap_or("");
-        for name in names.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|n| !n.is_empty()) {
-            origin.insert(name, part.trim());
-        }
-    }
-    origin
+/// The code without the tests at its end, which may look at files above.
+fn without_tests(code: &str) -> &str {
+    code.split("#[cfg(test)]\nmod tests").next().unwrap_or(code)
 }
 
-/// Parts of the house that the code of one file uses.
-fn used_parts<'a>(file: &str, code: &'a str, public: &BTreeMap<&str, &'a str>) -> Vec<&'a str> {
-    let mut parts: Vec<&str> =
-        names_after(code, "crate::").into_iter().map(|name| public.get(name).copied().unwrap_or(name)).collect();
-    // The root, seen from a/b.rs, is super::super; seen from a.rs or a/mod.rs, super.
-    let depth = file.matches('/').count() + usize::from(!file.ends_with("/mod.rs"));
-    parts.extend(names_after(code, &"super::".repeat(depth)));
-    parts
+/// The module of a file.
+fn module(file: &str) -> Vec<&str> {
+    let mut path: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
+    path.pop_if(|last| *last == "mod" || *last == "lib");
+    path
+}
+
+/// What stands between commas that no brace encloses.
+fn listed(list: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut items) = (0, 0, vec![]);
+    for (i, c) in list.char_indices() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        if c == ',' && depth == 0 {
+            items.push(list[start..i].trim());
+            start = i + 1;
+        }
+    }
+    items.push(list[start..].trim());
+    items.retain(|item| !item.is_empty());
+    items
+}
+
+/// The paths of a use: for `a::{b, c::D}` both `a::b` and `a::c::D`.
+fn paths(tree: &str) -> Vec<String> {
+    match tree.split_once('{') {
+        None => vec![tree.split(" as ").next().unwrap_or(tree).trim().to_string()],
+        Some((before, list)) => {
+            let list = list.trim_end().strip_suffix('}').expect("a brace that is closed");
+            listed(list).into_iter().flat_map(paths).map(|path| format!("{}{path}", before.trim())).collect()
+        }
+    }
+}
+
+/// The paths that code names, and whether they are made public there; from the root of the crate.
+fn named(file: &str, code: &str, is_module: impl Fn(&[&str]) -> bool) -> Vec<(Vec<String>, bool)> {
+    let (mut found, mut rest) = (vec![], String::new());
+    let code = code.replace("(in crate::", "(in ");
+    for (k, statement) in code.split("use ").enumerate() {
+        let (tree, after) = if k == 0 { ("", statement) } else { statement.split_once(';').unwrap_or((statement, "")) };
+        let line = rest.rsplit('\n').next().unwrap_or("").trim().to_string();
+        found.extend(paths(tree).into_iter().filter(|path| !path.is_empty()).map(|path| (path, line.starts_with("pub"))));
+        rest.push_str(after);
+    }
+    let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let words = rest.split(|c| !is_path(c)).filter(|word| word.contains("::"));
+    found.extend(words.map(|word| (word.to_string(), false)));
+    let from_root = |path: &str| {
+        let (mut base, mut names) = (module(file), path.split("::").collect::<Vec<_>>());
+        match names[0] {
+            "crate" => base.clear(),
+            "self" | "super" => {}
+            first if is_module(&[&base[..], &[first]].concat()) => {}
+            _ => return None,
+        }
+        let relative = names.iter().take_while(|name| ["crate", "self", "super"].contains(name)).count();
+        let up = names.drain(..relative).filter(|name| *name == "super").count();
+        base.truncate(base.len().saturating_sub(up));
+        base.extend(names);
+        Some(base.into_iter().map(String::from).collect())
+    };
+    found.into_iter().filter_map(|(path, public)| Some((from_root(&path)?, public))).collect()
+}
+
+/// The files that each file uses. A name that a `mod.rs` or `lib.rs` passes on is that of the file it comes from.
+fn arrows(sources: &BTreeMap<String, String>) -> BTreeMap<&str, BTreeSet<&str>> {
+    let files: BTreeMap<Vec<&str>, &str> = sources.keys().map(|file| (module(file), file.as_str())).collect();
+    let is_module = |path: &[&str]| files.contains_key(path);
+    let passes_on = |file: &str| file.ends_with("mod.rs") || file == "lib.rs";
+    let mut origin: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
+    for (file, code) in sources.iter().filter(|(file, _)| passes_on(file)) {
+        for (path, _) in named(file, code, is_module).into_iter().filter(|(_, public)| *public) {
+            let name = module(file).into_iter().map(String::from).chain(path.last().cloned()).collect();
+            origin.insert(name, path);
+        }
+    }
+    let file_of = |path: &[String]| {
+        let mut path = path.to_vec();
+        // A name is passed on a few times at most.
+        for _ in 0..4 {
+            let known = (1..=path.len()).rev().find_map(|n| Some((n, origin.get(&path[..n])?)));
+            let Some((n, from)) = known.filter(|(n, from)| path[..*n] != **from) else { break };
+            path = [from, &path[n..]].concat();
+        }
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        (1..=names.len()).rev().find_map(|n| files.get(&names[..n]).copied())
+    };
+    let of_file = |(file, code): (&'_ String, &String)| -> BTreeSet<&str> {
+        let uses = named(file, code, is_module).into_iter().filter(|(_, public)| !(*public && passes_on(file)));
+        uses.filter_map(|(path, _)| file_of(&path)).filter(|used| used != file).collect()
+    };
+    sources.iter().map(|(file, code)| (file.as_str(), of_file((file, code)))).collect()
+}
+
+/// The shortest way along arrows from a file back to it, for the first file that has one.
+fn circle<'a>(arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> Option<Vec<&'a str>> {
+    arrows.keys().find_map(|start| {
+        let (mut ways, mut seen) = (VecDeque::from([vec![*start]]), BTreeSet::new());
+        while let Some(way) = ways.pop_front() {
+            for next in &arrows[way.last().expect("a way has a start")] {
+                let longer = [&way[..], &[*next]].concat();
+                if next == start {
+                    return Some(longer);
+                }
+                if seen.insert(*next) {
+                    ways.push_back(longer);
+                }
+            }
+        }
+        None
+    })
+}
+
+/// Sources of files that were made up.
+fn made_up(files: &[(&str, &str)]) -> BTreeMap<String, String> {
+    files.iter().map(|(file, code)| (file.to_string(), code.to_string())).collect()
+}
+
+/// The sources of the core without tests.
+fn core() -> BTreeMap<String, String> {
+    sources("relvec").into_iter().map(|(file, code)| (file, without_tests(&code).to_string())).collect()
 }
 
 #[test]
 fn no_arrow_runs_up() {
-    let sources = sources("relvec");
-    let public = public_names(&sources["lib.rs"]);
-    for (file, code) in &sources {
+    for (file, used) in arrows(&sources("relvec")) {
         let part = house_part(file);
         let own = floor(part).unwrap_or_else(|| panic!("{file} has no floor: give it one in FLOORS"));
-        for used in used_parts(file, code, &public) {
-            if used == part || part == "lib" {
-                continue;
-            }
-            let lower = floor(used).unwrap_or_else(|| panic!("{file} uses crate::{used}, which has no floor"));
-            assert!(lower < own, "{file} uses `{used}`, which is not on a lower floor");
+        for other in used.into_iter().filter(|other| house_part(other) != part) {
+            let lower = floor(house_part(other)).unwrap_or_else(|| panic!("{file} uses {other}, which has no floor"));
+            assert!(lower < own, "{file} uses {other}, which is not on a lower floor");
         }
     }
 }
 
 #[test]
+fn no_arrow_runs_up_between_rooms() {
+    let place = |file: &str| {
+        let room = room(file)?;
+        Some(ROOMS.iter().position(|r| *r == room).unwrap_or_else(|| panic!("{file} is in no room of ROOMS")))
+    };
+    for (file, used) in arrows(&core()) {
+        for other in used {
+            if let (Some(own), Some(lower)) = (place(file), place(other)) {
+                assert!(lower <= own, "{file} uses {other}, which is in a higher room");
+            }
+        }
+    }
+}
+
+/// A method of `Rvm` is an arrow that no `use` shows.
+#[test]
+fn methods_of_rvm_are_called_from_their_room_or_above() {
+    let (sources, place) = (core(), |file: &str| room(file).and_then(|room| ROOMS.iter().position(|r| *r == room)));
+    let mut methods: BTreeMap<&str, &str> = BTreeMap::new();
+    for (file, code) in sources.iter().filter(|(file, _)| place(file).is_some()) {
+        let blocks = code.split("\nimpl Rvm {\n").skip(1).map(|block| block.split("\n}\n").next().unwrap_or(block));
+        let names =
+            blocks.flat_map(|block| block.split("    fn ").chain(block.split("    pub fn ")).chain(block.split(") fn ")).skip(1));
+        methods.extend(names.filter_map(|rest| Some((rest.split(['(', '<']).next()?, file.as_str()))));
+    }
+    assert!(methods.len() > 20, "{methods:?}");
+    for (file, code) in &sources {
+        let Some(own) = place(file) else { continue };
+        for (name, home) in methods.iter().filter(|(_, home)| place(home) > Some(own)) {
+            for receiver in ["rvm", "own", "plain", "self.rvm"] {
+                assert!(
+                    !code.contains(&format!("{receiver}.{name}(")),
+                    "{file} calls `{receiver}.{name}` of {home}, a higher room"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn no_circle_of_files() {
+    let sources = core();
+    let mut arrows = arrows(&sources);
+    // A `mod.rs` declares the files of its folder, which may use what stands in it.
+    for (file, used) in &mut arrows {
+        used.retain(|other| file.strip_suffix("mod.rs").is_none_or(|folder| !other.starts_with(folder)));
+    }
+    let circle = circle(&arrows);
+    assert!(circle.is_none(), "files use each other in a circle: {}", circle.unwrap_or_default().join(" -> "));
+}
+
+#[test]
 fn the_test_sees_arrows() {
-    let public = public_names("pub use model::{Expansion, Model};\npub use rvm::Rvm;\n");
-    let used = |file: &str, code: &'static str| used_parts(file, code, &public);
-    assert_eq!(
-        used("kernel/rbf.rs", "use crate::error::Result;\nuse crate::{linalg, model::{A, B}, rvm};"),
-        ["error", "linalg", "model", "rvm"]
-    );
-    assert_eq!(used("model.rs", "let a = crate::Rvm::default(); use super::svm;"), ["rvm", "svm"]);
-    assert_eq!(used("kernel/rbf.rs", "use super::super::model::Model; use super::Gamma;"), ["model"]);
-    assert_eq!(used("kernel/mod.rs", "use super::model::Model; use self::rbf::Rbf;"), ["model"]);
-    assert_eq!(used("linalg.rs", "fn f() -> crate::Model {}"), ["model"]);
+    let files = made_up(&[
+        ("lib.rs", "mod model;\npub use model::{Expansion, Model};\npub use rvm::Rvm;\n"),
+        ("error.rs", "pub type Result = ();"),
+        ("linalg.rs", "fn f() -> crate::Model {}"),
+        ("model.rs", "let a = crate::Rvm::default(); use super::svm;"),
+        ("kernel/mod.rs", "use super::model::Model; use self::rbf::Rbf;\npub use self::poly::Poly;"),
+        ("kernel/rbf.rs", "use crate::error::Result;\nuse crate::{linalg, model::{A, B}, rvm};"),
+        ("kernel/poly.rs", "use super::super::model::Model; pub(in crate::kernel) use super::Gamma;"),
+        ("rvm.rs", "use crate::kernel::{Poly, Rbf};"),
+        ("svm.rs", ""),
+    ]);
+    let arrows = arrows(&files);
+    let used = |file: &str| arrows[file].iter().copied().collect::<Vec<_>>();
+    assert_eq!(used("linalg.rs"), ["model.rs"]);
+    assert_eq!(used("model.rs"), ["rvm.rs", "svm.rs"]);
+    assert_eq!(used("kernel/mod.rs"), ["kernel/rbf.rs", "model.rs"]);
+    assert_eq!(used("kernel/rbf.rs"), ["error.rs", "linalg.rs", "model.rs", "rvm.rs"]);
+    assert_eq!(used("kernel/poly.rs"), ["kernel/mod.rs", "model.rs"]);
+    assert_eq!(used("rvm.rs"), ["kernel/mod.rs", "kernel/poly.rs"]);
+    assert_eq!(used("lib.rs"), [""; 0]);
+}
+
+#[test]
+fn the_test_sees_circles() {
+    let straight = [("a.rs", "use crate::b::B;"), ("b.rs", "use crate::{c, d::D};"), ("c.rs", "use crate::d::D;"), ("d.rs", "")];
+    assert_eq!(circle(&arrows(&made_up(&straight))), None);
+    let around = [
+        ("a.rs", "use crate::b::B;"),
+        ("b.rs", "use crate::c;"),
+        ("c.rs", "use crate::{d::D};"),
+        ("d.rs", "fn f(b: super::b::B) {}"),
+    ];
+    assert_eq!(circle(&arrows(&made_up(&around))), Some(vec!["b.rs", "c.rs", "d.rs", "b.rs"]));
+}
+
+/// The drawing of the rooms as the sources have it: files of each room, and the rooms that they use.
+fn drawing() -> String {
+    let sources = core();
+    let arrows = arrows(&sources);
+    let mut out = String::new();
+    for (k, name) in ROOMS.iter().enumerate().rev() {
+        let inside: Vec<&str> = arrows.keys().copied().filter(|file| room(file) == Some(*name)).collect();
+        let names = inside.iter().map(|file| file.trim_end_matches("/mod.rs").trim_end_matches(".rs"));
+        let names: Vec<&str> = names.map(|file| file.rsplit('/').next().unwrap_or(file)).filter(|file| *file != "rvm").collect();
+        let names = if *name == "settings" { [&names[..], &["rvm"]].concat() } else { names };
+        let used = |lower: &&&str| inside.iter().any(|file| arrows[file].iter().any(|other| room(other) == Some(**lower)));
+        let used: Vec<&str> = ROOMS[..k].iter().rev().filter(used).copied().collect();
+        let mut line = format!("{name:<10}");
+        for file in names {
+            if line.rsplit('\n').next().map_or(0, str::len) + file.len() > 108 {
+                line.push_str(&format!("\n{:<10}", ""));
+            }
+            line.push_str(&format!("{file}  "));
+        }
+        out.push_str(&format!("{}\n", line.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")));
+        if !used.is_empty() {
+            out.push_str(&format!("   uses   {}\n", used.join("  ")));
+        }
+    }
+    out
+}
+
+#[test]
+fn the_drawing_is_that_of_the_sources() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../CONTRIBUTING.md");
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let shown =
+        text.split("```text\n").skip(1).map(|rest| rest.split("```").next().unwrap_or("")).find(|b| b.starts_with("top "));
+    let drawing = drawing();
+    assert_eq!(shown, Some(drawing.as_str()), "CONTRIBUTING.md is to show the rooms as they are:\n{drawing}");
 }
 
 #[test]

@@ -6,9 +6,11 @@ use std::time::Instant;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{Committee, Expansion, FittedBasis, Model};
 use crate::report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, SmallWeights, Status};
+use crate::rvm::compose::interpolation::judged;
+use crate::rvm::compose::rows;
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::{MultiClass, Targets};
 
@@ -38,6 +40,7 @@ pub(crate) fn fit(
     interrupt: &Interrupt,
 ) -> Result<(Model, Report)> {
     let (x, weights) = (classes.x, classes.weights.as_deref());
+    let pool = rvm.pool()?;
     let duels = duels(rvm.multi_class, classes.labels, classes.count);
     let (mut members, mut reports) = (Vec::new(), Vec::new());
     let (mut done, mut stopped) = (0, false);
@@ -52,20 +55,23 @@ pub(crate) fn fit(
             stopped = stopped || observer(&told).is_break();
             if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
+        let begin = Instant::now();
+        let in_time = interrupt.for_one_fit(own.deadline(begin));
+        let mut fit = |x: ArrayView2<f64>, targets: &Targets| {
+            let fitted = pool.install(|| rows::fit(&own, x, targets, &mut tell, &in_time, begin))?;
+            Ok::<_, Error>(judged(fitted, targets.unused()))
+        };
         let (mut member, report) = match &duel.rows {
-            None => own.fit_interruptible(x, &targets(&duel.labels, weights), &mut tell, interrupt)?,
+            None => fit(x, &targets(&duel.labels, weights))?,
             Some(rows) => {
-                let some = x.select(Axis(0), rows);
                 let weights: Option<Vec<f64>> = weights.map(|w| rows.iter().map(|n| w[*n]).collect());
-                own.fit_interruptible(some.view(), &targets(&duel.labels, weights.as_deref()), &mut tell, interrupt)?
+                fit(x.select(Axis(0), rows).view(), &targets(&duel.labels, weights.as_deref()))?
             }
         };
         if let (Some(rows), true) = (&duel.rows, rvm.picks_rows()) {
             member.relevance.iter_mut().for_each(|row| *row = rows[*row]);
         }
         done += report.iterations;
-        // Those of all classes together are what counts.
-        member.class_frequencies = vec![];
         members.push(member);
         reports.push(report);
     }

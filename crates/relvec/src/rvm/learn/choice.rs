@@ -7,7 +7,7 @@ use ndarray::{Array2, Axis};
 use super::frame::{Frame, Moments};
 use super::kernel::Lesson;
 use super::label_kernel;
-use super::labels::Labels;
+use super::label_rows::Labels;
 use super::rows::DistinctRows;
 use crate::error::Result;
 use crate::kernel::Kernel;

@@ -3,7 +3,7 @@
 
 use super::frame::Frame;
 use super::kernel::{GAMMA, OTHERS, OTHERS_SD, STEP, STRUCTURE, gamma_prior, log_normal, mean_diagonal};
-use super::labels::Labels;
+use super::label_rows::Labels;
 use crate::error::{Error, Result};
 use crate::kernel::{GammaRule, Kernel};
 use crate::report::Interrupt;

@@ -23,39 +23,17 @@
 //! of these observations, where e stands for one further row whose class is unknown: without it theta is infinite if the left-out
 //! means separate the classes.
 
-use ndarray::{Array2, ArrayView2, Axis};
+use ndarray::{Array2, Axis};
 
 use super::dense::{kernel_gradient, upper_of};
+use super::label_rows::{Labels, Seen};
 use super::link;
-use super::rows::DistinctRows;
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
-use crate::rvm::data::table::Table;
 
 /// 1 - u h is at least this: the variance of a left-out observation is at most 1e12 of its noise. The difference has no digits
 /// below; a larger bound would change the left-out means of groups that determine themselves (rho = 1e6).
 const LEAST_LEFT: f64 = 1e-12;
-
-/// An observation: some weight of a class in a group.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
-    pub group: usize,
-    pub class: usize,
-    /// n_gk, > 0.
-    pub weight: f64,
-}
-
-/// The labels of rows of different inputs.
-#[derive(Debug, Clone)]
-pub(in crate::rvm) struct Labels {
-    /// The groups; their targets are T, [n, C], their weights c.
-    pub rows: DistinctRows,
-    pub(super) seen: Vec<Seen>,
-    /// e.
-    unknown: f64,
-    /// Log probability of the observations by the frequencies of the classes.
-    pub null: f64,
-}
 
 /// Label regression on all groups.
 pub(super) struct Dense {
@@ -98,45 +76,6 @@ impl Seen {
 }
 
 impl Labels {
-    /// Of rows `x`, [N, D], equal ones side by side, of classes `[N]` among `classes`, with weights > 0, `[N]`.
-    pub fn new(x: ArrayView2<f64>, class: &[usize], classes: usize, weights: &[f64]) -> Labels {
-        let t = Array2::from_shape_fn((class.len(), classes), |(n, k)| f64::from(u8::from(class[n] == k)));
-        let rows = DistinctRows::new(x, t.view(), weights, &vec![1.0; class.len()]);
-        let mut seen = vec![];
-        for ((group, class), share) in rows.t.indexed_iter().filter(|(_, share)| **share > 0.0) {
-            seen.push(Seen { group, class, weight: share * rows.weights[group] });
-        }
-        let mut frequencies = vec![0.0; classes];
-        seen.iter().for_each(|seen| frequencies[seen.class] += seen.weight);
-        let null = seen.iter().map(|seen| seen.weight * (frequencies[seen.class] / rows.count).ln()).sum();
-        let unknown = 1.0 / (rows.count + 1.0);
-        Labels { rows, seen, unknown, null }
-    }
-
-    /// Of some rows of a table of classes (ascending places).
-    pub fn of(table: &Table, some: &[usize]) -> Labels {
-        let x = table.rows.select(Axis(0), some);
-        let class: Vec<usize> = some.iter().map(|n| table.targets[*n] as usize).collect();
-        let weights: Vec<f64> = some.iter().map(|n| table.weights[*n]).collect();
-        Labels::new(x.view(), &class, table.outputs + 1, &weights)
-    }
-
-    /// Returns a copy of the labels with other inputs, [n, D'].
-    pub fn with_inputs(&self, x: Array2<f64>) -> Labels {
-        Labels { rows: self.rows.with_inputs(x), ..self.clone() }
-    }
-
-    /// C.
-    pub fn classes(&self) -> usize {
-        self.rows.t.ncols()
-    }
-
-    /// Y of an observed class, at class k.
-    pub(super) fn target(&self, observed: usize, k: usize) -> f64 {
-        let own = if observed == k { 1.0 - self.unknown } else { 0.0 };
-        own + self.unknown / self.classes() as f64
-    }
-
     /// `None` where S has no Cholesky factor in 64-bit numbers.
     pub(super) fn dense(&self, kernel: &Kernel, log_ratio: f64) -> Option<Dense> {
         let (ratio, c, t) = (log_ratio.exp(), &self.rows.weights, &self.rows.t);

@@ -2,7 +2,7 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 
-use super::labels::Labels;
+use super::label_rows::Labels;
 use crate::error::Result;
 use crate::likelihood::normalise;
 use crate::linalg;

@@ -1,0 +1,53 @@
+//! The fit to rows in memory whose kernel is known.
+
+use std::time::Instant;
+
+use ndarray::ArrayView2;
+
+use crate::error::Result;
+use crate::model::Model;
+use crate::report::{Interrupt, Observer, Report};
+use crate::rvm::compose::{growth, robust, validation};
+use crate::rvm::data::table::Table;
+use crate::rvm::learn::scales;
+use crate::rvm::settings::rvm::Rvm;
+use crate::targets::{Targets, Values};
+
+/// The fit; `start`: when it began.
+pub(crate) fn fit(
+    rvm: &Rvm,
+    x: ArrayView2<f64>,
+    targets: &Targets,
+    observer: &mut Observer,
+    interrupt: &Interrupt,
+    start: Instant,
+) -> Result<(Model, Report)> {
+    let table = Table::new(rvm, x, targets, interrupt)?;
+    let fitted = validation::fit(rvm, &table, observer, interrupt, start)?;
+    complete(rvm, &table, x, targets, fitted)
+}
+
+/// A fit with what else its model and its report are to say of the rows.
+pub(crate) fn complete(
+    rvm: &Rvm,
+    table: &Table,
+    x: ArrayView2<f64>,
+    targets: &Targets,
+    (model, report): (Model, Report),
+) -> Result<(Model, Report)> {
+    let report = with_row_weights(rvm, x, targets, &model, report)?;
+    let feature_relevance = scales::feature_relevance(table, &model);
+    let model = rvm.with_kept_rows(table, Model { feature_relevance, ..model }, None)?;
+    Ok((growth::with_kept_statistics(rvm, table, x, targets, model)?, report))
+}
+
+/// With what each row counts for under Student-t noise.
+fn with_row_weights(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets, model: &Model, report: Report) -> Result<Report> {
+    match (rvm.likelihood.as_dyn().scale_mixture(), targets.values, model.noise_degrees()) {
+        (Some(_), Values::Real(t), Some(_)) => {
+            let row_weights = robust::row_weights(t, model, x)?;
+            Ok(Report { row_weights, ..report })
+        }
+        _ => Ok(report),
+    }
+}
