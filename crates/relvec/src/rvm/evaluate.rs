@@ -1,20 +1,14 @@
 //! Everything about a model at given precisions: evidence, gradients, and what every column would gain.
 
-use crate::rvm::evidence::evaluation::ActionKind;
-use crate::rvm::evidence::evaluation::ColumnAction;
-use crate::rvm::evidence::evaluation::Evaluation;
-use crate::rvm::evidence::evaluation::columns;
-use crate::rvm::evidence::evaluation::gradient_log_kernel;
-use crate::rvm::settings::hyperparameters::Hyperparameters;
 use ndarray::ArrayView2;
 
 use super::Rvm;
 use crate::error::Result;
 use crate::report::{Interrupt, Status};
 use crate::rvm::compose::robust;
-use crate::rvm::data::noise::Noise;
-use crate::rvm::data::noise::typical;
+use crate::rvm::data::noise::{Noise, typical};
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::evaluation::{ActionKind, ColumnAction, Evaluation, columns, gradient_log_kernel};
 use crate::rvm::evidence::factor::{Action, Factor};
 use crate::rvm::evidence::finish;
 use crate::rvm::evidence::gain::KernelPrior;
@@ -23,6 +17,7 @@ use crate::rvm::evidence::solution::At;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::search::by_class;
+use crate::rvm::settings::scheme::Hyperparameters;
 use crate::targets::Targets;
 
 impl Rvm {

@@ -2,7 +2,6 @@
 
 mod evaluate;
 mod fit;
-mod fit_blocks;
 mod fit_sums;
 mod learned;
 
@@ -10,19 +9,15 @@ mod learned;
 mod settings {
     pub(crate) mod check;
     pub(crate) mod dictionary;
-    pub(crate) mod hyperparameters;
     pub(crate) mod inference;
     pub(crate) mod policy;
     pub(crate) mod presets;
-    pub(crate) mod reestimation;
     pub(crate) mod rules;
     pub(crate) mod rvm;
     pub(crate) mod scheme;
+    pub(crate) mod schemes;
     pub(crate) mod search;
-    pub(crate) mod sequential;
     pub(crate) mod sparsity;
-    pub(crate) mod variational;
-    pub(crate) mod weight_prior;
 }
 
 /// The training set: rows, targets and candidates of one fit, in units of its own.
@@ -34,7 +29,6 @@ mod data {
     pub(crate) mod factors;
     pub(crate) mod keep;
     pub(crate) mod landmarks;
-    pub(crate) mod learnt;
     pub(crate) mod noise;
     pub(crate) mod row_blocks;
     pub(crate) mod table;
@@ -62,7 +56,6 @@ mod evidence {
     pub(crate) mod gain;
     pub(crate) mod laplace;
     pub(crate) mod lbfgs;
-    pub(crate) mod logistic;
     pub(crate) mod multinomial;
     pub(crate) mod sensitivity;
     pub(crate) mod solution;
@@ -88,7 +81,6 @@ mod search {
     pub(crate) mod settle;
     pub(crate) mod start;
     pub(crate) mod variational;
-    pub(crate) mod warm;
     pub(crate) mod watch;
 }
 
@@ -117,7 +109,6 @@ mod learn {
 /// Fits that are made of fits: functions of a training set.
 mod compose {
     pub(crate) mod committee;
-    pub(crate) mod growth;
     pub(crate) mod interpolation;
     pub(crate) mod one;
     pub(crate) mod robust;
@@ -128,15 +119,15 @@ mod compose {
 pub use self::evidence::evaluation::{ActionKind, ColumnAction, Evaluation};
 pub use self::learned::LearnedKernel;
 pub use self::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
-pub use self::settings::hyperparameters::Hyperparameters;
 pub use self::settings::inference::Inference;
 pub use self::settings::policy::Policy;
-pub use self::settings::reestimation::{Em, MacKay};
 pub use self::settings::rules::CentreRule;
 pub use self::settings::rules::WeightPrior;
 pub use self::settings::rvm::Rvm;
+pub use self::settings::scheme::Hyperparameters;
 pub use self::settings::scheme::{Hyperpriors, Start};
+pub use self::settings::schemes::Sequential;
+pub use self::settings::schemes::Variational;
+pub use self::settings::schemes::{Em, MacKay};
 pub use self::settings::search::Search;
-pub use self::settings::sequential::Sequential;
 pub use self::settings::sparsity::{Sparsity, SparsityRule};
-pub use self::settings::variational::Variational;

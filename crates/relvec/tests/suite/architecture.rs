@@ -312,10 +312,10 @@ fn drawing() -> String {
     let arrows = arrows(&sources);
     let mut out = String::new();
     for (k, name) in ROOMS.iter().enumerate().rev() {
-        let inside: Vec<&str> = arrows.keys().copied().filter(|file| room(file) == Some(*name)).collect();
-        let names = inside.iter().map(|file| file.trim_end_matches("/mod.rs").trim_end_matches(".rs"));
-        let names: Vec<&str> = names.map(|file| file.rsplit('/').next().unwrap_or(file)).filter(|file| *file != "rvm").collect();
-        let names = if *name == "settings" { [&names[..], &["rvm"]].concat() } else { names };
+        let inside: Vec<&str> =
+            arrows.keys().copied().filter(|file| room(file) == Some(*name) && *file != "rvm/mod.rs").collect();
+        let names = inside.iter().map(|file| file.trim_start_matches("rvm/").trim_start_matches(&format!("{name}/")));
+        let names = names.map(|file| file.trim_end_matches("/mod.rs").trim_end_matches(".rs"));
         let used = |lower: &&&str| inside.iter().any(|file| arrows[file].iter().any(|other| room(other) == Some(**lower)));
         let used: Vec<&str> = ROOMS[..k].iter().rev().filter(used).copied().collect();
         let mut line = format!("{name:<10}");

@@ -8,8 +8,8 @@ use crate::rvm::compose::robust;
 use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::Watch;
 use crate::rvm::search::{in_time, path};
-use crate::rvm::settings::hyperparameters::Hyperparameters;
 use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::scheme::Hyperparameters;
 use crate::sums::Sums;
 
 /// The fit to a table, from `sums` if they are known; `from`: a model of that table to go on from, if there is one.

@@ -1,7 +1,6 @@
 //! Likelihoods that are scale mixtures of Gaussians (Student-t noise): rounds of a search with the rows' factors held,
 //! and of the factors that its residuals ask for, (M51) to (M54). Each raises one lower bound of the evidence.
 
-use crate::rvm::evidence::fitted::fitted;
 use ndarray::{ArrayView1, ArrayView2};
 
 use crate::error::{Error, Result};
@@ -12,15 +11,16 @@ use crate::rvm::data::factors::Factors;
 use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
 use crate::rvm::data::units::DEVIATION;
+use crate::rvm::evidence::fitted::fitted;
 use crate::rvm::evidence::solution::At;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::gram::slopes::Phi;
 use crate::rvm::search::path;
-use crate::rvm::search::warm::Warm;
+use crate::rvm::search::run::Warm;
 use crate::rvm::search::watch::Watch;
-use crate::rvm::settings::hyperparameters::Hyperparameters;
 use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::scheme::Hyperparameters;
 use crate::special::{lgamma_rise, log_rise, log_student_peak};
 
 /// Degrees of freedom between which they are learnt, and where learning begins.

@@ -4,13 +4,16 @@ use std::time::Instant;
 
 use ndarray::ArrayView2;
 
+use crate::design::Columns;
 use crate::error::Result;
+use crate::memory::{self, afford};
 use crate::model::Model;
 use crate::report::{Interrupt, Observer, Report};
-use crate::rvm::compose::{growth, robust, validation};
+use crate::rvm::compose::{robust, validation};
 use crate::rvm::data::table::Table;
 use crate::rvm::learn::scales;
 use crate::rvm::settings::rvm::Rvm;
+use crate::statistics::Statistics;
 use crate::targets::{Targets, Values};
 
 /// The fit; `start`: when it began.
@@ -38,7 +41,7 @@ pub(crate) fn complete(
     let report = with_row_weights(rvm, x, targets, &model, report)?;
     let feature_relevance = scales::feature_relevance(table, &model);
     let model = rvm.with_kept_rows(table, Model { feature_relevance, ..model }, None)?;
-    Ok((growth::with_kept_statistics(rvm, table, x, targets, model)?, report))
+    Ok((with_kept_statistics(rvm, table, x, targets, model)?, report))
 }
 
 /// With what each row counts for under Student-t noise.
@@ -50,4 +53,25 @@ fn with_row_weights(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets, model: &Mo
         }
         _ => Ok(report),
     }
+}
+
+/// The model with sums over its rows at the landmarks of its table, if it is to keep them: one more pass.
+pub(crate) fn with_kept_statistics(
+    rvm: &Rvm,
+    table: &Table,
+    x: ArrayView2<f64>,
+    targets: &Targets,
+    model: Model,
+) -> Result<Model> {
+    if !rvm.keep_statistics {
+        return Ok(model);
+    }
+    let places = table.dictionary();
+    let (_, Columns::Kernel { kernel, centres }) = table.columns(&places) else { return Ok(model) };
+    let l = centres.nrows() as u64;
+    afford(&format!("the statistics of {l} landmarks"), 8 * 4 * (l + 1) * (l + 1), memory::allowed(rvm.memory_limit))?;
+    let mut sums = Statistics::new(&kernel, centres.view())?;
+    sums.update_interruptible(x, targets, &table.interrupt)?;
+    let landmarks = places.iter().map(|place| table.origin[*place]).collect();
+    Ok(Model { statistics: Some(sums.kept(landmarks)), ..model })
 }

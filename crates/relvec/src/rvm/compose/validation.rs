@@ -17,9 +17,9 @@ use crate::report::{HeldOutScores, Interrupt, Observer, Progress, Report, Sparsi
 use crate::rvm::compose::one;
 use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::Watch;
-use crate::rvm::settings::hyperparameters::Hyperparameters;
 use crate::rvm::settings::rules::WeightPrior;
 use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::scheme::Hyperparameters;
 use crate::sums::Sums;
 
 /// Folds where none are asked for but cross-validation is, or as many as the rows allow if that is fewer.

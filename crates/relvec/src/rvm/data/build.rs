@@ -27,26 +27,10 @@ use crate::targets::{Given, Targets, Values, check_present};
 impl<'a> Table<'a> {
     pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<Table<'a>> {
         let n = x.nrows();
-        targets.check_rows(x)?;
-        match rvm.basis {
-            Basis::Kernel => check_features("rows to train on", x)?,
-            Basis::Given => check_finite("rows to train on", x, 0..x.ncols())?,
-        }
         let likelihood = rvm.likelihood.as_dyn();
-        let y = likelihood.targets(targets.values)?;
-        if let Values::Classes { labels, count } = targets.values
-            && count > 2
-        {
-            check_present(labels, count, targets.checked_weights()?.as_deref())?;
-        }
+        let y = checked_targets(rvm, x, targets)?;
         // Numbers of each row: one, or one for each of several real outputs.
         let each = y.len() / n.max(1);
-        if let Some(at) = y.iter().position(|v| !v.is_finite()) {
-            return Err(Error::NotFinite { what: "targets", row: at / each, column: at % each, value: y[at] });
-        }
-        if each > 1 {
-            rvm.check_several_outputs(each)?;
-        }
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
         let given = rvm.basis == Basis::Given;
         if let Some(given) = targets.given.as_ref().filter(|given| !likelihood.uses(given)) {
@@ -95,92 +79,37 @@ impl<'a> Table<'a> {
         }
         let weights = times(&sample_weights, factors.as_ref());
 
-        // Targets: about their mean, in standard deviations.
-        let (mut units, mut constant) = (vec![Units { scale: 1.0, mean: 0.0 }], vec![false]);
-        if likelihood.noise() != NoiseModel::None {
-            (units, constant) = (vec![], vec![]);
-            for k in 0..each {
-                let t: Vec<f64> = inner.iter().skip(k).step_by(each).copied().collect();
-                let same = t.iter().all(|v| *v == t[0]);
-                let (m, spread) = match likelihood.scale_mixture() {
-                    _ if same => (t[0], 0.0),
-                    Some(_) => middle_and_spread(&t, &weights),
-                    None => {
-                        let m = mean(&t, &weights);
-                        (m, deviation(&t, m, &weights))
-                    }
-                };
-                let own = Units::new(rvm, m, spread)?;
-                let shift = if rvm.bias { m } else { 0.0 };
-                inner.iter_mut().skip(k).step_by(each).for_each(|t| *t = (*t - shift) / own.scale);
-                units.push(own);
-                constant.push(same);
-            }
-        }
-        if likelihood.counts() {
-            // Of all the same rate only that is to be learnt.
-            constant = vec![inner.iter().all(|t| *t == inner[0])];
-        }
+        let (units, constant) = centred(rvm, &mut inner, each, &weights)?;
         let all_constant = constant.iter().all(|same| *same);
         let noise_is_known = typical.is_some();
         repairs.constant_target = all_constant;
         repairs.constant_outputs = if each > 1 { (0..each).filter(|k| constant[*k]).collect() } else { vec![] };
 
-        let memory_limit = memory::allowed(rvm.memory_limit);
-        let (rows, d) = canonical.rows.dim();
-        let most = match &rvm.landmarks {
-            _ if given => d,
-            Landmarks::Given(centres) => centres.0.nrows(),
-            _ => rvm.dictionary.size(canonical.origin.len()),
-        };
-        let scheme = rvm.inference.as_dyn();
-        let whole = scheme.most_columns(likelihood.constant_curvature()).is_none_or(|columns| most <= columns);
-        let p = if whole { most } else { scheme.parts(likelihood.constant_curvature()).iter().copied().max().unwrap_or(most) };
-        // Of several outputs some of the vectors are as many.
-        let outputs = likelihood.outputs(targets.values);
-        let vectors = 16 + 12 * outputs;
-        let taken = |limit: u64| {
-            let block = Design::block_rows(p + 1, limit).min(rows) * (p + 1);
-            let kept = if whole { 0 } else { limit / KEPT_SHARE };
-            8 * (rows * d + p * d + vectors * n + 16 * p + 2 * block) as u64 + kept
-        };
         let bias_only =
             all_constant && rvm.bias && (likelihood.noise() == NoiseModel::Learnt && !noise_is_known || likelihood.counts());
-        // Schemes that add columns end where there is no room for more; the others have all of them at once.
-        let columns = (most + usize::from(rvm.bias)) as u64;
-        let at_once = |limit: u64| match scheme.adds() || bias_only {
-            true => 0,
-            false => at_once(rvm, rows as u64, columns, outputs as u64, limit),
-        };
-        let least = memory::least(|limit| taken(limit) + at_once(limit));
-        let mut what = "the rows, some vectors and two blocks of basis functions".to_string();
-        if at_once(0) > 0 {
-            what += &format!(", and re-estimating {columns} of these at once");
-        }
-        let taken = taken(memory_limit);
-        // Columns that are zero on every row take nothing more: of those nobody knows yet.
-        afford(&what, if taken > memory_limit { least } else { taken }, memory_limit)?;
-        let (mut origin, mut candidate_of) = (canonical.origin, canonical.column_of);
-        let source = if given {
-            origin = (0..d).collect();
-            candidate_of = (0..d).map(Some).collect();
-            Source::Given
-        } else {
-            let kernel = design::resolve(&rvm.kernel, canonical.rows.view(), &sample_weights)?;
-            match &rvm.landmarks {
-                Landmarks::Given(centres) => {
-                    let (centres, kept) = centres.distinct(d)?;
-                    candidate_of = kept.iter().map(|k| Some(*k)).collect();
-                    origin =
-                        (0..centres.nrows()).map(|k| kept.iter().position(|c| *c == k).expect("each is kept once")).collect();
-                    Source::Centres { kernel, centres }
-                }
-                _ => Source::Rows { kernel, rows: canonical.first, chosen: OnceLock::new() },
+        let outputs = likelihood.outputs(targets.values);
+        let memory_limit = memory::allowed(rvm.memory_limit);
+        let size = Size { n, dim: canonical.rows.dim(), different: canonical.origin.len(), outputs };
+        let (taken, least) = size.afford(rvm, bias_only, memory_limit)?;
+        let kernel = |rows| design::resolve(&rvm.kernel, rows, &sample_weights);
+        let (source, origin, candidate_of) = match (&rvm.landmarks, given) {
+            (_, true) => (Source::Given, (0..x.ncols()).collect(), (0..x.ncols()).map(Some).collect()),
+            (Landmarks::Given(centres), _) => {
+                let kernel = kernel(canonical.rows.view())?;
+                let (centres, kept) = centres.distinct(x.ncols())?;
+                let first = |k: usize| kept.iter().position(|c| *c == k).expect("each is kept once");
+                let origin = (0..centres.nrows()).map(first).collect();
+                (Source::Centres { kernel, centres }, origin, kept.into_iter().map(Some).collect())
+            }
+            _ => {
+                let kernel = kernel(canonical.rows.view())?;
+                let source = Source::Rows { kernel, rows: canonical.first, chosen: OnceLock::new() };
+                (source, canonical.origin, canonical.column_of)
             }
         };
         Ok(Table {
             rvm,
-            outputs: likelihood.outputs(targets.values),
+            outputs,
             rows: canonical.rows.into_shared(),
             blocks: None,
             targets: inner,
@@ -273,5 +202,108 @@ impl<'a> Table<'a> {
             interrupt: interrupt.clone(),
         };
         Ok((table, sums))
+    }
+}
+
+/// The targets as the likelihood takes them, [N, R] by rows.
+fn checked_targets(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets) -> Result<Vec<f64>> {
+    targets.check_rows(x)?;
+    match rvm.basis {
+        Basis::Kernel => check_features("rows to train on", x)?,
+        Basis::Given => check_finite("rows to train on", x, 0..x.ncols())?,
+    }
+    let y = rvm.likelihood.as_dyn().targets(targets.values)?;
+    if let Values::Classes { labels, count } = targets.values
+        && count > 2
+    {
+        check_present(labels, count, targets.checked_weights()?.as_deref())?;
+    }
+    let each = y.len() / x.nrows().max(1);
+    if let Some(at) = y.iter().position(|v| !v.is_finite()) {
+        return Err(Error::NotFinite { what: "targets", row: at / each, column: at % each, value: y[at] });
+    }
+    if each > 1 {
+        rvm.check_several_outputs(each)?;
+    }
+    Ok(y)
+}
+
+/// Makes targets, [N, R] by rows, those about their mean in standard deviations; the units of each output, and whether it is constant.
+fn centred(rvm: &Rvm, inner: &mut [f64], each: usize, weights: &[f64]) -> Result<(Vec<Units>, Vec<bool>)> {
+    let likelihood = rvm.likelihood.as_dyn();
+    let (mut units, mut constant) = (vec![Units { scale: 1.0, mean: 0.0 }], vec![false]);
+    if likelihood.noise() != NoiseModel::None {
+        (units, constant) = (vec![], vec![]);
+        for k in 0..each {
+            let t: Vec<f64> = inner.iter().skip(k).step_by(each).copied().collect();
+            let same = t.iter().all(|v| *v == t[0]);
+            let (m, spread) = match likelihood.scale_mixture() {
+                _ if same => (t[0], 0.0),
+                Some(_) => middle_and_spread(&t, weights),
+                None => {
+                    let m = mean(&t, weights);
+                    (m, deviation(&t, m, weights))
+                }
+            };
+            let own = Units::new(rvm, m, spread)?;
+            let shift = if rvm.bias { m } else { 0.0 };
+            inner.iter_mut().skip(k).step_by(each).for_each(|t| *t = (*t - shift) / own.scale);
+            units.push(own);
+            constant.push(same);
+        }
+    }
+    if likelihood.counts() {
+        // Of all the same rate only that is to be learnt.
+        constant = vec![inner.iter().all(|t| *t == inner[0])];
+    }
+    Ok((units, constant))
+}
+
+/// How large a table is.
+struct Size {
+    /// The user's rows.
+    n: usize,
+    /// Rows, equal ones merged, and features.
+    dim: (usize, usize),
+    /// Rows of different inputs.
+    different: usize,
+    outputs: usize,
+}
+
+impl Size {
+    /// Bytes that the rows and blocks take, and bytes that are enough for a fit; an error if these are more than it may take.
+    fn afford(&self, rvm: &Rvm, bias_only: bool, memory_limit: u64) -> Result<(u64, u64)> {
+        let Size { n, dim: (rows, d), different, outputs } = *self;
+        let likelihood = rvm.likelihood.as_dyn();
+        let most = match &rvm.landmarks {
+            _ if rvm.basis == Basis::Given => d,
+            Landmarks::Given(centres) => centres.0.nrows(),
+            _ => rvm.dictionary.size(different),
+        };
+        let scheme = rvm.inference.as_dyn();
+        let whole = scheme.most_columns(likelihood.constant_curvature()).is_none_or(|columns| most <= columns);
+        let p = if whole { most } else { scheme.parts(likelihood.constant_curvature()).iter().copied().max().unwrap_or(most) };
+        // Of several outputs some of the vectors are as many.
+        let vectors = 16 + 12 * outputs;
+        let taken = |limit: u64| {
+            let block = Design::block_rows(p + 1, limit).min(rows) * (p + 1);
+            let kept = if whole { 0 } else { limit / KEPT_SHARE };
+            8 * (rows * d + p * d + vectors * n + 16 * p + 2 * block) as u64 + kept
+        };
+        // Schemes that add columns end where there is no room for more; the others have all of them at once.
+        let columns = (most + usize::from(rvm.bias)) as u64;
+        let at_once = |limit: u64| match scheme.adds() || bias_only {
+            true => 0,
+            false => at_once(rvm, rows as u64, columns, outputs as u64, limit),
+        };
+        let least = memory::least(|limit| taken(limit) + at_once(limit));
+        let mut what = "the rows, some vectors and two blocks of basis functions".to_string();
+        if at_once(0) > 0 {
+            what += &format!(", and re-estimating {columns} of these at once");
+        }
+        let taken = taken(memory_limit);
+        // Columns that are zero on every row take nothing more: of those nobody knows yet.
+        afford(&what, if taken > memory_limit { least } else { taken }, memory_limit)?;
+        Ok((taken, least))
     }
 }

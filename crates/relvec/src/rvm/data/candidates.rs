@@ -5,9 +5,8 @@ use ndarray::{ArcArray2, Axis};
 use crate::design::Columns;
 use crate::kernel::Kernel;
 use crate::rvm::data::table::{Source, Table};
-use crate::rvm::settings::dictionary::AUTO_LANDMARKS;
-use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule, Landmarks};
-use crate::rvm::settings::hyperparameters::Hyperparameters;
+use crate::rvm::settings::dictionary::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
+use crate::rvm::settings::scheme::Hyperparameters;
 
 /// Least sum of squares of a column of a kernel that is 1 at its centre.
 const LEAST_SQUARE: f64 = 0.5;

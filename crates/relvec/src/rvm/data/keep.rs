@@ -10,7 +10,7 @@ use crate::model::{KeptOutput, KeptRows, Model, Variance};
 use crate::rvm::data::table::Table;
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
-use crate::rvm::settings::variational::Variational;
+use crate::rvm::settings::schemes::Variational;
 
 /// Rows kept where no number is given, at most: a prediction costs as much as a kernel with each of them.
 const MOST_ROWS: usize = 2000;

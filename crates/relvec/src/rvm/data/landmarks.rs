@@ -6,11 +6,10 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
+use crate::canonical::Canonical;
 use crate::kernel::Kernel;
 use crate::kernel::vector::{self, Sweep};
 use crate::linalg;
-
-use crate::canonical::Canonical;
 use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
 
 /// Medoids are sought among this many rows (or twice the landmarks, if that is more).

@@ -3,8 +3,6 @@
 //! Rows are put into one order whatever theirs was, equal ones are merged, and targets are scaled to
 //! unit variance, so that no result depends on units or on the order.
 
-use crate::rvm::data::factors::over;
-use crate::rvm::data::units::Units;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -15,10 +13,10 @@ use crate::canonical::{Copies, all_variance};
 use crate::design::Design;
 use crate::kernel::{DataScale, Kernel};
 use crate::report::{Interrupt, Repairs};
-use crate::rvm::data::factors::Factors;
-use crate::rvm::data::learnt::Learnt;
+use crate::rvm::data::factors::{Factors, over};
 use crate::rvm::data::noise::Noise;
 use crate::rvm::data::row_blocks::InBlocks;
+use crate::rvm::data::units::Units;
 use crate::rvm::settings::rvm::Rvm;
 use crate::sums::Sums;
 
@@ -183,4 +181,32 @@ impl<'a> Table<'a> {
         // The weights may hold factors.
         Sums { count: self.count, ..sums.finish() }
     }
+}
+
+/// What a process puts on the functions, beside the kernel; in the units of the targets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Hyper {
+    pub log_amplitude: f64,
+    pub log_noise: f64,
+}
+
+/// What a dense process has learnt.
+#[derive(Debug, Clone)]
+pub(crate) struct Learnt {
+    /// Every parameter a number, in the units of the user's features.
+    pub kernel: Kernel,
+    /// A copy of `kernel` that is no wider than a sparse search can use.
+    pub for_search: Kernel,
+    /// In the inner units of the targets.
+    pub hyper: Hyper,
+    /// Of the rows learnt from, in the inner units, without and with the log priors.
+    pub log_evidence: f64,
+    pub log_posterior: f64,
+    /// Nats of the log posterior above the log evidence of a constant with noise.
+    pub gain: f64,
+    /// Whether the features tell anything of the targets.
+    pub has_structure: bool,
+    /// Whether the kernel has a width for each feature; else one, in units of their spread.
+    pub per_feature: bool,
+    pub evaluations: usize,
 }

@@ -10,8 +10,7 @@ use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::report::{Interrupt, Repairs};
 use crate::rvm::data::factors::{Factors, over, times};
-use crate::rvm::data::learnt::Learnt;
-use crate::rvm::data::table::{Source, Table};
+use crate::rvm::data::table::{Learnt, Source, Table};
 use crate::rvm::settings::rvm::Rvm;
 
 /// A search leaves at least this share of a dense process's noise: of 0.25, 0.5 and 1 the best held-out density.

@@ -5,8 +5,7 @@ use ndarray::{Array1, Axis};
 
 use crate::error::Result;
 use crate::linalg::Cholesky;
-use crate::rvm::data::noise::typical;
-use crate::rvm::data::noise::{LEAST_PRECISION, Noise};
+use crate::rvm::data::noise::{LEAST_PRECISION, Noise, typical};
 use crate::rvm::evidence::solution::{At, Solution, covariance};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::settings::scheme::Hyperpriors;

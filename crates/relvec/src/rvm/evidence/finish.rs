@@ -1,6 +1,5 @@
 //! From the inner solution to the model in the user's units.
 
-use crate::rvm::evidence::fitted::fitted;
 use std::ops::Range;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, concatenate, s};
@@ -13,6 +12,7 @@ use crate::quadratic::takes_up_mean;
 use crate::report::{PrecisionPosterior, Status};
 use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::fitted::fitted;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;

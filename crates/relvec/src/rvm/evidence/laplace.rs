@@ -1,7 +1,6 @@
 //! Likelihoods whose curvature is not constant: the posterior mode, the Laplace evidence, and the
 //! quadratic form that stands for the likelihood at the mode, (M13) to (M15).
 
-use crate::rvm::evidence::fitted::fitted;
 use std::rc::Rc;
 
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
@@ -12,6 +11,7 @@ use crate::error::Result;
 use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
 use crate::rvm::data::budget::DENSE;
+use crate::rvm::evidence::fitted::fitted;
 use crate::rvm::evidence::lbfgs::Steps;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::gram::problem::Problem;

@@ -1,11 +1,11 @@
 //! How the evidence answers to the precisions and to the basis functions themselves, the mode of the weights moving
 //! along: (M15), and (M30) for several outputs.
 
-use crate::rvm::evidence::fitted::fitted;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 
 use crate::likelihood::ClassRows;
 use crate::linalg;
+use crate::rvm::evidence::fitted::fitted;
 use crate::rvm::evidence::solution::{Solution, covariance};
 use crate::rvm::gram::problem::Problem;
 

@@ -1,6 +1,5 @@
 //! The inner problem of a set of candidates, and the way back to the user's units: columns of unit norm.
 
-use crate::rvm::settings::hyperparameters::Hyperparameters;
 use ndarray::{Array1, ArrayView2};
 use rayon::prelude::*;
 
@@ -10,11 +9,10 @@ use crate::likelihood::{NoiseModel, Working};
 use crate::memory::afford;
 use crate::quadratic::Quadratic;
 use crate::rvm::data::budget::{DENSE, LITTLE, sums_fit};
-use crate::rvm::data::noise::Noise;
-use crate::rvm::data::noise::typical;
+use crate::rvm::data::noise::{Noise, typical};
 use crate::rvm::data::table::Table;
-use crate::rvm::data::units::NOISE_CAP;
-use crate::rvm::data::units::Units;
+use crate::rvm::data::units::{NOISE_CAP, Units};
+use crate::rvm::settings::scheme::Hyperparameters;
 use crate::sums::Sums;
 
 /// Rows whose likelihood one thread works out at a time.

@@ -14,10 +14,8 @@ use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory::afford;
 use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
-use crate::rvm::data::learnt::Hyper;
-use crate::rvm::data::learnt::Learnt;
 use crate::rvm::data::noise::Noise;
-use crate::rvm::data::table::Table;
+use crate::rvm::data::table::{Hyper, Learnt, Table};
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use super::rows::DistinctRows;
 use crate::kernel::{Fill, GradientSums, Kernel, SymmetricSums};
 use crate::linalg::Cholesky;
-use crate::rvm::data::learnt::Hyper;
+use crate::rvm::data::table::Hyper;
 
 /// Sides of a tile of the kernel matrix. A row of tiles is made by one thread, so that 1,000 rows keep 8 threads busy; to make
 /// the rows of a tile ready takes a tenth of the time for its pairs.

@@ -19,7 +19,7 @@ use super::rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
-use crate::rvm::data::learnt::Hyper;
+use crate::rvm::data::table::Hyper;
 
 /// Added to the diagonal of `K_mm`, relative to it: of wide kernels the matrix has no factor without. Rounding needs M times 1e-16; what
 /// this adds to D is still at most the least noise, e^-14, at amplitude 1.

@@ -12,7 +12,7 @@ use super::rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
 use crate::report::Interrupt;
-use crate::rvm::data::learnt::{Hyper, Learnt};
+use crate::rvm::data::table::{Hyper, Learnt};
 use crate::rvm::evidence::lbfgs::{self, Limits, Steps};
 use crate::rvm::settings::dictionary::Landmarks;
 

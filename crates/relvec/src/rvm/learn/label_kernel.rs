@@ -7,8 +7,7 @@ use super::label_rows::Labels;
 use crate::error::{Error, Result};
 use crate::kernel::{GammaRule, Kernel};
 use crate::report::Interrupt;
-use crate::rvm::data::learnt::Hyper;
-use crate::rvm::data::learnt::Learnt;
+use crate::rvm::data::table::{Hyper, Learnt};
 use crate::rvm::evidence::lbfgs::{self, Limits};
 
 /// Calls of the score with one width, of which about 8 are taken, and with one for each feature.

@@ -22,8 +22,7 @@ use crate::model::Model;
 use crate::report::{Actions, Certificate, Interrupt, ProcessFit, Repairs, Report, Status};
 use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::Watch;
-use crate::rvm::settings::dictionary::Dictionary;
-use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
 use crate::rvm::settings::rvm::Rvm;
 
 /// Centres at most, unless a number is given: time and the size of a model grow with their square. With 1,500 instead of 1,000 a rough

@@ -1,7 +1,6 @@
 //! The process prior of the weights: the search's relevance vectors are completed to centres that span the process, whose
 //! amplitude and noise are fitted again, (M70) to (M72).
 
-use crate::rvm::settings::rules::WeightPrior;
 use std::time::Instant;
 
 use ndarray::{Array2, Axis, concatenate, s};
@@ -18,11 +17,10 @@ use crate::likelihood::NoiseModel;
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, Model, Posterior, ProcessPrior};
 use crate::report::{ProcessFit, Repairs, Report};
-use crate::rvm::data::learnt::Hyper;
-use crate::rvm::data::learnt::Learnt;
 use crate::rvm::data::noise::Noise;
-use crate::rvm::data::table::Table;
+use crate::rvm::data::table::{Hyper, Learnt, Table};
 use crate::rvm::evidence::lbfgs::{self, Limits};
+use crate::rvm::settings::rules::WeightPrior;
 use crate::rvm::settings::rvm::Rvm;
 
 /// What the prior of a fit is before its centres are known.

@@ -5,7 +5,6 @@
 //! most are added, of columns in the model or not. What a weight promises is judged with the other classes held: K
 //! factors, one of each class. Only what raises the evidence at the mode is kept.
 
-use crate::rvm::evidence::fitted::fitted;
 use ndarray::{Array2, Axis, concatenate, s};
 
 use crate::error::{Error, Result, require};
@@ -15,15 +14,15 @@ use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::budget::DENSE;
 use crate::rvm::data::noise::Profile;
 use crate::rvm::evidence::evaluation::{ActionKind, ColumnAction, Evaluation, columns, gradient_log_kernel};
-use crate::rvm::evidence::finish;
+use crate::rvm::evidence::fitted::fitted;
 use crate::rvm::evidence::gain::{Candidate, Seen};
-use crate::rvm::evidence::multinomial;
 use crate::rvm::evidence::sensitivity::Sensitivity;
 use crate::rvm::evidence::solution::{ByClass, Solution};
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::evidence::{finish, multinomial};
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::search::run::Run;
-use crate::rvm::settings::hyperparameters::Hyperparameters;
+use crate::rvm::settings::scheme::Hyperparameters;
 
 /// At rest when no log precision of a weight that the data determine moves by more than this in a step; and steps
 /// between two rounds of additions, at most.

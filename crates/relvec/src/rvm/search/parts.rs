@@ -1,8 +1,6 @@
 //! Dictionaries too large for one problem: the search works on a part, a pass over all candidates finds
 //! those that would raise the evidence, exactly, and they make up the next part.
 
-use crate::rvm::search::warm::Warm;
-
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
@@ -16,7 +14,7 @@ use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::all_sums::AllSums;
 use crate::rvm::gram::problem::{Problem, keeps_sums};
 use crate::rvm::search::rounds::{Anew, Rounds};
-use crate::rvm::search::run::Aim;
+use crate::rvm::search::run::{Aim, Warm};
 use crate::rvm::search::score::Passes;
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::sums::Sums;

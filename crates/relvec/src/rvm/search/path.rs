@@ -11,17 +11,15 @@ use crate::rvm::gram::problem::Problem;
 use crate::rvm::search::by_class::ClassSearch;
 use crate::rvm::search::parts::Parts;
 use crate::rvm::search::reestimation::Reestimation;
-use crate::rvm::search::run::{Aim, Entry, Run};
+use crate::rvm::search::run::{Aim, Entry, Run, Warm};
 use crate::rvm::search::running::Running;
 use crate::rvm::search::sequential::OneByOne;
 use crate::rvm::search::variational::Factors;
-use crate::rvm::search::warm::Warm;
 use crate::rvm::search::watch::Watch;
 use crate::rvm::search::{in_time, pooled, sampled};
-use crate::rvm::settings::hyperparameters::Hyperparameters;
 use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rvm::Rvm;
-use crate::rvm::settings::scheme::Start;
+use crate::rvm::settings::scheme::{Hyperparameters, Start};
 use crate::sums::Sums;
 
 /// Begins a fit, or goes on with it in another part of the dictionary.

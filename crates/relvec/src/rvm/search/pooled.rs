@@ -11,12 +11,11 @@ use crate::rvm::evidence::batch::{Batch, Rule};
 use crate::rvm::evidence::solution::At;
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::gram::problem::Problem;
-use crate::rvm::search::warm::Warm;
+use crate::rvm::search::run::Warm;
 use crate::rvm::search::watch::{Fit, Watch};
 use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rvm::Rvm;
-use crate::rvm::settings::scheme::Hyperpriors;
-use crate::rvm::settings::scheme::Start;
+use crate::rvm::settings::scheme::{Hyperpriors, Start};
 use crate::rvm::settings::search::Search;
 use crate::targets::ClassPrecisions;
 

@@ -3,14 +3,13 @@
 use super::run::{Entry, Run};
 use crate::error::Result;
 use crate::report::{Actions, Certificate, Status};
-use crate::rvm::data::noise::Noise;
-use crate::rvm::data::noise::typical;
+use crate::rvm::data::noise::{Noise, typical};
 use crate::rvm::data::units::Units;
 use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule};
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::settings::reestimation::{Em, MacKay};
 use crate::rvm::settings::scheme::Hyperpriors;
+use crate::rvm::settings::schemes::{Em, MacKay};
 
 /// First noise variance where none is given, in variances of the target.
 const FIRST_VARIANCE: f64 = 0.01;

@@ -1,10 +1,15 @@
 //! One fit under way: what every scheme's run can do, and how it is entered.
 
-use super::warm::Warm;
+use std::rc::Rc;
+
 use crate::error::Result;
+use crate::model::Model;
 use crate::report::{Actions, Certificate, Status};
+use crate::rvm::data::noise::typical;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::gram::problem::Problem;
+use crate::rvm::settings::scheme::Hyperparameters;
 
 /// How a search in one part of the dictionary begins.
 #[derive(Debug, Clone)]
@@ -58,4 +63,66 @@ pub(crate) trait Run<'p> {
 
     /// How many actions were taken.
     fn actions(&self) -> Actions;
+}
+
+/// A model by its candidates, to go on from in another part.
+#[derive(Debug, Clone)]
+pub(crate) struct Warm {
+    /// Places in the table, `None` for the bias; `[M]`.
+    pub places: Vec<Option<usize>>,
+    /// Relative precisions on unit columns, `[M]`.
+    pub a: Vec<f64>,
+    /// Of each noise.
+    pub beta: Vec<f64>,
+    /// The mode of several classes, and what is known there.
+    pub mode: Option<Rc<Solution>>,
+    /// Weights that the mode is near, if other rows have told them, `[M]`.
+    pub mean: Option<Vec<f64>>,
+}
+
+impl Warm {
+    pub fn of(work: &Workspace, solution: &Solution) -> Warm {
+        let first = usize::from(work.problem.has_bias);
+        let place = |j: &usize| (*j >= first).then(|| work.problem.places[*j - first]);
+        let mode = solution.joint.is_some().then(|| Rc::new(solution.clone().renamed(solution.active.clone(), None)));
+        let places = solution.active.iter().map(place).collect();
+        Warm { places, a: solution.a.clone(), beta: solution.beta.clone(), mode, mean: None }
+    }
+
+    /// At given precisions, in the user's units.
+    pub fn at(problem: &Problem, at: &Hyperparameters) -> Result<Warm> {
+        let (active, alpha, beta) = problem.inner(at)?;
+        let first = usize::from(problem.has_bias);
+        let mut order: Vec<usize> = (0..active.len()).collect();
+        order.sort_by_key(|k| active[*k]);
+        let place = |k: &usize| (active[*k] >= first).then(|| problem.places[active[*k] - first]);
+        let unit = typical(&beta);
+        let a = order.iter().map(|k| alpha[*k] / unit).collect();
+        Ok(Warm { places: order.iter().map(place).collect(), a, beta, mode: None, mean: None })
+    }
+
+    /// Near a model of other rows, of one output.
+    pub fn near(problem: &Problem, model: &Model) -> Result<Warm> {
+        let warm = Warm::at(problem, &Hyperparameters::of(model))?;
+        let weight = |place: &Option<usize>| {
+            let Some(place) = place else { return model.expansion.intercept[0] / problem.alpha_in(0).sqrt() };
+            let at = model.relevance.iter().position(|row| *row == problem.table.origin[*place]).expect("it is of the model");
+            let column = problem.column_of(*place).expect("a part keeps the model");
+            model.expansion.weights[[at, 0]] / problem.alpha_in(column).sqrt()
+        };
+        // Weights of two coupled classes are those of their contrast.
+        let mean = (model.expansion.weights.ncols() == 1).then(|| warm.places.iter().map(weight).collect());
+        Ok(Warm { mean, ..warm })
+    }
+
+    /// The active columns in the problem of `work`.
+    pub fn columns(&self, work: &Workspace) -> Vec<usize> {
+        let find = |p: &Option<usize>| p.map_or(0, |p| work.problem.column_of(p).expect("a part keeps the model"));
+        self.places.iter().map(find).collect()
+    }
+
+    /// Its candidates, the bias left out.
+    pub fn kept(&self) -> Vec<usize> {
+        self.places.iter().flatten().copied().collect()
+    }
 }

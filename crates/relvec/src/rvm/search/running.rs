@@ -13,24 +13,21 @@
 //! true evidence decides; the first rounds cost nothing for a kernel, since of functions that tell classes apart together one alone
 //! may not pay. They begin with the bias alone, then anew with the dense model, and the better model goes on.
 
-use crate::rvm::search::grow::grow;
-use crate::rvm::search::settle::Settling;
-use crate::rvm::search::start;
-use crate::rvm::settings::policy::Policy;
-use crate::rvm::settings::scheme::SchemeSettings;
-use crate::rvm::settings::search::Search;
-
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
-use crate::rvm::data::noise::Noise;
-use crate::rvm::data::noise::typical;
+use crate::rvm::data::noise::{Noise, typical};
 use crate::rvm::evidence::empty;
 use crate::rvm::evidence::factor::{Action, Factor};
 use crate::rvm::evidence::gain::KernelPrior;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::search::grow::grow;
 use crate::rvm::search::run::{Aim, Entry, Run};
-use crate::rvm::settings::scheme::Start;
+use crate::rvm::search::settle::Settling;
+use crate::rvm::search::start;
+use crate::rvm::settings::policy::Policy;
+use crate::rvm::settings::scheme::{SchemeSettings, Start};
+use crate::rvm::settings::search::Search;
 
 /// What a round must gain, of what an action must: less is a change of digits.
 const KEPT: f64 = 0.1;

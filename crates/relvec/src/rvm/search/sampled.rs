@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::report::silent;
-use crate::report::{Repairs, Report};
+use crate::report::{Repairs, Report, silent};
 use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::{Fit, Watch};
 use crate::rvm::settings::dictionary::Landmarks;
@@ -147,9 +146,9 @@ mod tests {
     use crate::report::{Interrupt, Status};
     use crate::rvm::search::path;
     use crate::rvm::settings::dictionary::{Centres, Dictionary};
-    use crate::rvm::settings::reestimation::{Em, MacKay};
+    use crate::rvm::settings::schemes::Variational;
+    use crate::rvm::settings::schemes::{Em, MacKay};
     use crate::rvm::settings::search::Search;
-    use crate::rvm::settings::variational::Variational;
     use crate::targets::Targets;
 
     const N: usize = MANY_ROWS / 2 * 3;
@@ -178,7 +177,7 @@ mod tests {
         let interrupt = Interrupt::default();
         let table = Table::new(rvm, x.view(), targets, &interrupt).unwrap();
         assert!(table.height() > MANY_ROWS);
-        test(&table, &mut Watch::of(&rvm, &mut silent, &interrupt, Instant::now()));
+        test(&table, &mut Watch::of(rvm, &mut silent, &interrupt, Instant::now()));
     }
 
     /// A search that begins at the model of a sample ends as high as one that begins with all rows, whatever the columns.

@@ -1,6 +1,5 @@
 //! What candidates outside a problem would add to the evidence: one pass over rows and candidates.
 
-use crate::rvm::evidence::fitted::fitted;
 use std::collections::BTreeMap;
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, s};
@@ -11,6 +10,7 @@ use crate::error::Result;
 use crate::rvm::data::budget::KEPT_SHARE;
 use crate::rvm::data::noise::{Noise, Profile};
 use crate::rvm::data::table::Table;
+use crate::rvm::evidence::fitted::fitted;
 use crate::rvm::evidence::gain::{Candidate, Seen, by_noise};
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;

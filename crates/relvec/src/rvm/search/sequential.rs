@@ -3,13 +3,12 @@
 use super::run::{Entry, Run};
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
-use crate::rvm::data::noise::Noise;
-use crate::rvm::data::noise::typical;
+use crate::rvm::data::noise::{Noise, typical};
 use crate::rvm::evidence::factor::{Action, Factor};
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::settings::scheme::Start;
-use crate::rvm::settings::sequential::Sequential;
+use crate::rvm::settings::schemes::Sequential;
 
 /// One run of the algorithm.
 pub(crate) struct OneByOne<'p> {

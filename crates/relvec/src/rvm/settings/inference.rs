@@ -1,10 +1,8 @@
 //! The inference schemes, one line of registration each.
 
-use super::reestimation::{Em, MacKay};
 use super::scheme::SchemeSettings;
+use super::schemes::{Em, MacKay, Sequential, Variational};
 use super::search::Search;
-use super::sequential::Sequential;
-use super::variational::Variational;
 use crate::registry::registry;
 
 registry! {

@@ -7,10 +7,7 @@ use ndarray::{Array2, ArrayView2, Axis, s};
 
 use crate::linalg;
 use crate::quadratic::Quadratic;
-use crate::rvm::evidence::factor::Action;
-use crate::rvm::evidence::factor::Factor;
-use crate::rvm::evidence::factor::OUT;
-use crate::rvm::evidence::factor::SPAN_FLOOR;
+use crate::rvm::evidence::factor::{Action, Factor, OUT, SPAN_FLOOR};
 use crate::rvm::evidence::gain::KernelPrior;
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::sums::Sums;
