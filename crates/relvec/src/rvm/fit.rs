@@ -38,7 +38,7 @@ impl Rvm {
     /// As [`Rvm::fit`]; another thread may end it by `interrupt`, also in the middle of an iteration.
     ///
     /// # Errors
-    /// As [`Rvm::fit`]; and [`Error::Interrupted`].
+    /// As [`Rvm::fit`]; and [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn fit_interruptible(
         &self,
         x: ArrayView2<f64>,
@@ -195,7 +195,7 @@ impl Rvm {
     /// As [`Rvm::fit_blocks`]; another thread may end it by `interrupt`.
     ///
     /// # Errors
-    /// As [`Rvm::fit_blocks`]; and [`Error::Interrupted`].
+    /// As [`Rvm::fit_blocks`]; and [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn fit_blocks_interruptible(
         &self,
         blocks: &dyn Blocks,

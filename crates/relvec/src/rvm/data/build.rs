@@ -10,6 +10,7 @@ use ndarray::{ArcArray2, ArrayView2};
 use crate::canonical::Canonical;
 use crate::design::{self, Basis, Design};
 use crate::error::{Error, Result};
+use crate::kernel::Kernel;
 use crate::likelihood::NoiseModel;
 use crate::memory::{self, afford};
 use crate::model::{check_features, check_finite};
@@ -18,7 +19,7 @@ use crate::rvm::data::budget::{DENSE, KEPT_SHARE, at_once};
 use crate::rvm::data::factors::{Factors, times};
 use crate::rvm::data::table::{Source, Table};
 use crate::rvm::data::units::{Units, deviation, first_noise, mean, middle_and_spread};
-use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::dictionary::{Centres, Landmarks};
 use crate::rvm::settings::rvm::Rvm;
 use crate::statistics::Statistics;
 use crate::sums::Sums;
@@ -32,7 +33,6 @@ impl<'a> Table<'a> {
         // Numbers of each row: one, or one for each of several real outputs.
         let each = y.len() / n.max(1);
         let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
-        let given = rvm.basis == Basis::Given;
         if let Some(given) = targets.given.as_ref().filter(|given| !likelihood.uses(given)) {
             return Err(Error::Targets(format!("{} per row is given: that is for {}", given.name(), given.serves())));
         }
@@ -42,41 +42,19 @@ impl<'a> Table<'a> {
         if used < 2 {
             return Err(Error::TooFewRows { found: used, least: 2 });
         }
-        if let Values::Classes { .. } = targets.values {
-            let first = canonical.targets[0];
-            if canonical.targets.iter().all(|t| *t == first) {
-                return Err(Error::Targets(format!(
-                    "every row (of positive weight) is of class {first}; rows of two classes are needed"
-                )));
-            }
-        }
+        refuse_one_class(targets, &canonical.targets)?;
         let mut repairs = Repairs { merged_rows: canonical.merged, ..Repairs::default() };
         repairs.constant_features =
             (0..x.ncols()).filter(|d| canonical.rows.column(*d).iter().all(|v| *v == canonical.rows[[0, *d]])).collect();
-        if !given {
+        if rvm.basis == Basis::Kernel {
             repairs.shared_columns = canonical.shared;
         }
 
         let count = canonical.weights.iter().sum();
         repairs.small_weights = SmallWeights::of(count, used);
-        let (mut factors, mut typical) = (None, None);
         let (mut inner, sample_weights) = (canonical.targets, canonical.weights);
-        let mut log_rate = 0.0;
-        match (&canonical.given, &targets.given) {
-            (Some(known), Some(Given::Noise(_))) => {
-                let (own, variance) = Factors::of_noise(known, &sample_weights)?;
-                (factors, typical) = (Some(own), Some(variance));
-            }
-            (Some(exposures), Some(Given::Exposure(_))) => {
-                (factors, log_rate) = match rvm.bias {
-                    true => Factors::of_exposure_in_any_unit(exposures, &inner, &sample_weights)?,
-                    false => (Some(Factors::of_exposure(exposures, &inner, &sample_weights)?), 0.0),
-                };
-                let own = factors.iter().flat_map(|factors| &factors.factor);
-                inner.iter_mut().zip(own).for_each(|(t, e)| *t /= e);
-            }
-            _ => {}
-        }
+        let known = Known::of(rvm, targets, canonical.given.as_deref(), &mut inner, &sample_weights)?;
+        let Known { factors, typical, log_rate } = known;
         let weights = times(&sample_weights, factors.as_ref());
 
         let (units, constant) = centred(rvm, &mut inner, each, &weights)?;
@@ -91,26 +69,24 @@ impl<'a> Table<'a> {
         let memory_limit = memory::allowed(rvm.memory_limit);
         let size = Size { n, dim: canonical.rows.dim(), different: canonical.origin.len(), outputs };
         let (taken, least) = size.afford(rvm, bias_only, memory_limit)?;
-        let kernel = |rows| design::resolve(&rvm.kernel, rows, &sample_weights);
-        let (source, origin, candidate_of) = match (&rvm.landmarks, given) {
-            (_, true) => (Source::Given, (0..x.ncols()).collect(), (0..x.ncols()).map(Some).collect()),
-            (Landmarks::Given(centres), _) => {
-                let kernel = kernel(canonical.rows.view())?;
-                let (centres, kept) = centres.distinct(x.ncols())?;
-                let first = |k: usize| kept.iter().position(|c| *c == k).expect("each is kept once");
-                let origin = (0..centres.nrows()).map(first).collect();
-                (Source::Centres { kernel, centres }, origin, kept.into_iter().map(Some).collect())
-            }
-            _ => {
-                let kernel = kernel(canonical.rows.view())?;
-                let source = Source::Rows { kernel, rows: canonical.first, chosen: OnceLock::new() };
-                (source, canonical.origin, canonical.column_of)
+        let rows = canonical.rows;
+        let (source, origin, candidate_of) = match rvm.basis {
+            Basis::Given => (Source::Given, (0..x.ncols()).collect(), (0..x.ncols()).map(Some).collect()),
+            Basis::Kernel => {
+                let kernel = design::resolve(&rvm.kernel, rows.view(), &sample_weights)?;
+                match &rvm.landmarks {
+                    Landmarks::Given(centres) => given_centres(kernel, centres, x.ncols())?,
+                    _ => {
+                        let source = Source::Rows { kernel, rows: canonical.first, chosen: OnceLock::new() };
+                        (source, canonical.origin, canonical.column_of)
+                    }
+                }
             }
         };
         Ok(Table {
             rvm,
             outputs,
-            rows: canonical.rows.into_shared(),
+            rows: rows.into_shared(),
             blocks: None,
             targets: inner,
             count,
@@ -226,6 +202,59 @@ fn checked_targets(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets) -> Result<V
         rvm.check_several_outputs(each)?;
     }
     Ok(y)
+}
+
+/// Given centres as candidates: the different ones, the first given one behind each, and the one that each stands for.
+fn given_centres(kernel: Kernel, centres: &Centres, features: usize) -> Result<(Source, Vec<usize>, Vec<Option<usize>>)> {
+    let (centres, kept) = centres.distinct(features)?;
+    let first = |k: usize| kept.iter().position(|c| *c == k).expect("each is kept once");
+    let origin = (0..centres.nrows()).map(first).collect();
+    Ok((Source::Centres { kernel, centres }, origin, kept.into_iter().map(Some).collect()))
+}
+
+/// An error where all rows are of one class.
+fn refuse_one_class(targets: &Targets, inner: &[f64]) -> Result<()> {
+    if let Values::Classes { .. } = targets.values {
+        let first = inner[0];
+        if inner.iter().all(|t| *t == first) {
+            return Err(Error::Targets(format!(
+                "every row (of positive weight) is of class {first}; rows of two classes are needed"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// What is known of each row beside its target.
+#[derive(Default)]
+struct Known {
+    factors: Option<Factors>,
+    /// The geometric mean of noise variances.
+    typical: Option<f64>,
+    /// See [`Table::log_rate`].
+    log_rate: f64,
+}
+
+impl Known {
+    /// From one number `given` for each row; counts over exposures become rates.
+    fn of(rvm: &Rvm, targets: &Targets, given: Option<&[f64]>, inner: &mut [f64], weights: &[f64]) -> Result<Known> {
+        match (given, &targets.given) {
+            (Some(variances), Some(Given::Noise(_))) => {
+                let (factors, typical) = Factors::of_noise(variances, weights)?;
+                Ok(Known { factors: Some(factors), typical: Some(typical), log_rate: 0.0 })
+            }
+            (Some(exposures), Some(Given::Exposure(_))) => {
+                let (factors, log_rate) = match rvm.bias {
+                    true => Factors::of_exposure_in_any_unit(exposures, inner, weights)?,
+                    false => (Some(Factors::of_exposure(exposures, inner, weights)?), 0.0),
+                };
+                let own = factors.iter().flat_map(|factors| &factors.factor);
+                inner.iter_mut().zip(own).for_each(|(t, e)| *t /= e);
+                Ok(Known { factors, typical: None, log_rate })
+            }
+            _ => Ok(Known::default()),
+        }
+    }
 }
 
 /// Makes targets, [N, R] by rows, those about their mean in standard deviations; the units of each output, and whether it is constant.

@@ -33,6 +33,40 @@ const QR_PRODUCTS: u64 = 1_000_000_000;
 const MOST_STEPS: usize = 4;
 const SHORTER: f64 = 0.5;
 
+/// The posterior of `solution`, whose columns are `ordered` for the model.
+fn posterior(problem: &Problem, ordered: &Solution, solution: &Solution) -> Posterior {
+    // Of several outputs the first stands for all.
+    let (units, beta) = (&problem.table.units, solution.beta[0]);
+    let scale = units[0].scale;
+    let norm = |j: &usize| problem.design.norms()[*j];
+    let learnt = problem.table.noise.iter().any(Noise::is_learnt) || problem.table.repairs.constant_target;
+    let noise_variance = match &problem.table.rvm.likelihood.as_dyn().noise() {
+        crate::likelihood::NoiseModel::None => None,
+        // That of new rows is not.
+        _ if problem.table.known_noise => Some(0.0),
+        crate::likelihood::NoiseModel::Fixed(variance) if !learnt => Some(*variance),
+        _ => Some(scale * scale / beta),
+    };
+    let lower = ordered.joint.as_ref().map_or(&ordered.lower, |joint| &joint.lower);
+    // Rows and columns of weights that are not in the model are those of a unit matrix, and left out.
+    let all = (0..lower.nrows()).collect();
+    let present: Vec<usize> = ordered
+        .by_class()
+        .map_or(all, |own| own.alpha.iter().enumerate().filter(|(_, a)| a.is_finite()).map(|(i, _)| i).collect());
+    Posterior {
+        factor: (0..present.len()).map(|i| (0..=i).map(|j| lower[[present[i], present[j]]]).collect()).collect(),
+        scale: ordered.active.iter().map(|j| scale / (norm(j) * beta.sqrt())).collect(),
+        noise_variance,
+        noise_degrees: noise_shape(problem.table.rvm, problem.table).map(|shape| 2.0 * shape),
+        variance_factor: None,
+        averaged: false,
+        variance_ratios: match solution.beta.len() {
+            1 => vec![],
+            _ => units.iter().zip(&solution.beta).map(|(u, b)| (u.scale / scale).powi(2) * (beta / b)).collect(),
+        },
+    }
+}
+
 /// The model of a solution; its basis functions in the order of the user's rows.
 pub(crate) fn model(
     work: &Workspace,
@@ -51,43 +85,16 @@ pub(crate) fn model(
     let (active, a) = (&ordered.active, &ordered.a);
 
     // Of several outputs the first stands for all.
-    let (units, beta) = (&problem.table.units, solution.beta[0]);
-    let scale = units[0].scale;
-    let norm = |j: &usize| problem.design.norms()[*j];
+    let beta = solution.beta[0];
     let weights = weights(problem, &ordered);
     let alpha: Vec<f64> = active.iter().zip(a).map(|(j, a)| a * beta / problem.alpha_in(*j)).collect();
-    let learnt = problem.table.noise.iter().any(Noise::is_learnt) || problem.table.repairs.constant_target;
-    let noise_variance = match &problem.table.rvm.likelihood.as_dyn().noise() {
-        crate::likelihood::NoiseModel::None => None,
-        // That of new rows is not.
-        _ if problem.table.known_noise => Some(0.0),
-        crate::likelihood::NoiseModel::Fixed(variance) if !learnt => Some(*variance),
-        _ => Some(scale * scale / beta),
-    };
-    let lower = ordered.joint.as_ref().map_or(&ordered.lower, |joint| &joint.lower);
-    // Rows and columns of weights that are not in the model are those of a unit matrix, and left out.
-    let all = (0..lower.nrows()).collect();
-    let present: Vec<usize> = ordered
-        .by_class()
-        .map_or(all, |own| own.alpha.iter().enumerate().filter(|(_, a)| a.is_finite()).map(|(i, _)| i).collect());
     let class_alpha = ordered.by_class().map_or(vec![], |own| {
         let outside = |(j, of_classes): (&usize, ArrayView1<f64>)| {
             of_classes.iter().map(|a| a.is_finite().then(|| a / problem.alpha_in(*j))).collect()
         };
         active.iter().zip(own.alpha.columns()).map(outside).collect()
     });
-    let posterior = Posterior {
-        factor: (0..present.len()).map(|i| (0..=i).map(|j| lower[[present[i], present[j]]]).collect()).collect(),
-        scale: active.iter().map(|j| scale / (norm(j) * beta.sqrt())).collect(),
-        noise_variance,
-        noise_degrees: noise_shape(problem.table.rvm, problem.table).map(|shape| 2.0 * shape),
-        variance_factor: None,
-        averaged: false,
-        variance_ratios: match solution.beta.len() {
-            1 => vec![],
-            _ => units.iter().zip(&solution.beta).map(|(u, b)| (u.scale / scale).powi(2) * (beta / b)).collect(),
-        },
-    };
+    let posterior = posterior(problem, &ordered, solution);
     let has_intercept = active.first().is_some_and(|j| *j < first);
     let skip = usize::from(has_intercept);
     let relevance: Vec<usize> = active[skip..].iter().map(|j| row_of(*j)).collect();

@@ -18,7 +18,7 @@ impl Rvm {
     /// Checks the parameters alone, without data.
     ///
     /// # Errors
-    /// [`Error::Parameter`] names the first parameter out of its range.
+    /// [`Error::Parameter`](crate::Error::Parameter) names the first parameter out of its range.
     pub fn check(&self) -> Result<()> {
         if self.basis == Basis::Kernel {
             self.kernel.check()?;

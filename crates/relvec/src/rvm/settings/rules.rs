@@ -22,7 +22,7 @@ rules! {
         Ard = "ard",
         /// The covariance of a Gaussian process with the kernel, (M70). In regression with Gaussian noise the variance of
         /// predictions grows away from the data, and the search's relevance vectors are completed by other rows,
-        /// [`Rvm::residual`]. Above 3,000 rows there is no search: centres are rows drawn at random, 1,500 at most unless the
+        /// [`Rvm::residual`](crate::Rvm::residual). Above 3,000 rows there is no search: centres are rows drawn at random, 1,500 at most unless the
         /// dictionary has a size, and settings of the search have no effect. Classes, in one model and up to 3,000 rows, are learnt by regression on their labels, without a
         /// search, (M80).
         Process = "process",
