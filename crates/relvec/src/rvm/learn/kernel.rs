@@ -58,13 +58,16 @@ const ALONE_NOISE: f64 = 0.5;
 /// Prior variance of the constant, of targets of unit variance.
 const CONSTANT: f64 = 1.0;
 /// Calls of the evidence with more rows, from what some rows have led to: of 12 a robot arm (32 features) and elevators lose 0.02 nats,
-/// 30 gain none. A feature of no use to some rows begins at no gamma below the last number, since there is no gradient left where it is
-/// switched off.
+/// 30 gain none. A feature of no use to some rows begins at no gamma below the second number, since there is no gradient left where it
+/// is switched off. All begin at so many times what some rows have led to: from narrow kernels the gradient leads to wide ones, but
+/// nothing shows from wide ones what has a fine structure. Of 5 draws of house prices 10,000 rows gain 0.04 nats in the mean by 20 or
+/// 50, nothing by 4; six other tables change by less than 0.01.
 const MORE_EVALUATIONS: usize = 20;
 /// Calls without gain that end a climb; more where it begins near a maximum, from which the first steps are too long.
 const PATIENCE: usize = 2;
 const MORE_PATIENCE: usize = 5;
 const LEAST_GAMMA: f64 = 1e-4;
+const NARROWER: f64 = 20.0;
 /// From so many rows on the priors are wide. Of fewer, wide priors find structure in pure noise.
 const WIDE_FROM: f64 = 60.0;
 /// Log prior odds of one width against one for each of D features: MARGIN + MARGIN_PER_FEATURE D nats, where priors are wide.
@@ -220,7 +223,7 @@ impl Lesson<'_> {
         if per_feature && !from.per_feature {
             start.splice(1..2, vec![from.x[1]; hill.gammas]);
         }
-        start[1..=hill.gammas].iter_mut().for_each(|log| *log = log.max(LEAST_GAMMA.ln()));
+        start[1..=hill.gammas].iter_mut().for_each(|log| *log = log.max(LEAST_GAMMA.ln()) + NARROWER.ln());
         let Some(found) = hill.ascend(&start, &mut Steps::default())? else { return Ok(from) };
         let evaluations = from.evaluations + found.evaluations;
         Ok(Peak { log_evidence: from.log_evidence, log_posterior: from.log_posterior, evaluations, ..found })
