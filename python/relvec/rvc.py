@@ -96,7 +96,8 @@ default="kmedoids"
         there is one.
     residual : float, default=0.005
         Under a process prior rows become centres until the probabilities are within this Kullback-Leibler divergence,
-        in nats and in the mean over the rows, of those with all rows for centres. 0.05 takes about half as many.
+        in nats for each of the C - 1 functions of C classes and in the mean over the rows, of those with all rows for
+        centres. 0.05 takes about half as many.
     inference : {"search", "sequential", "mackay", "em", "variational"}, default="search"
         How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
         variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.

@@ -13,6 +13,6 @@ pub struct LabelRegression {
     /// their frequencies are predicted.
     pub ratio: f64,
     /// Mean Kullback-Leibler divergence of the probabilities that the centres carry from those of all rows, at left-out rows, in
-    /// nats, (M85).
+    /// nats for each function of the classes, (M85).
     pub divergence: f64,
 }

@@ -97,8 +97,8 @@ pub(super) fn matrix(
     Ok((w, probabilities))
 }
 
-/// Mean Kullback-Leibler divergence, in nats by weight, of softmax(z - `left`) from softmax(z) = Q; Q, [S, C], of the observations,
-/// `left`, [n, C], of the groups.
+/// Mean Kullback-Leibler divergence, in nats by weight, of softmax(z - `left`) from softmax(z) = Q, for each of the C - 1 functions that
+/// tell C classes apart; Q, [S, C], of the observations, `left`, [n, C], of the groups.
 pub(super) fn divergence(labels: &Labels, probabilities: ArrayView2<f64>, left: ArrayView2<f64>) -> f64 {
     let mut sum = 0.0;
     for (seen, q) in labels.seen.iter().zip(probabilities.axis_iter(Axis(0))) {
@@ -109,7 +109,7 @@ pub(super) fn divergence(labels: &Labels, probabilities: ArrayView2<f64>, left: 
         let total: f64 = q.iter().zip(left).filter(|(q, _)| **q > 0.0).map(|(q, z)| q * (mean - z - largest).exp()).sum();
         sum += seen.weight * (largest + total.ln());
     }
-    (sum / labels.rows.count).max(0.0)
+    (sum / (labels.rows.count * (labels.classes() - 1) as f64)).max(0.0)
 }
 
 #[cfg(test)]
@@ -183,7 +183,8 @@ mod tests {
         let mut shifted = &logits - &left;
         log_probability(&labels, &mut shifted);
         let of = |s: usize| -> f64 { (0..4).map(|k| q[[s, k]] * (q[[s, k]] / shifted[[s, k]]).ln()).sum() };
-        let expected = labels.seen.iter().enumerate().map(|(s, seen)| seen.weight * of(s)).sum::<f64>() / labels.rows.count;
+        let expected =
+            labels.seen.iter().enumerate().map(|(s, seen)| seen.weight * of(s)).sum::<f64>() / (3.0 * labels.rows.count);
         let got = divergence(&labels, q.view(), left.view());
         assert!((got - expected).abs() < 1e-12 && got > 1e-3, "{got} instead of {expected}");
         // What all classes share changes nothing; what is huge is no overflow.

@@ -87,7 +87,7 @@ pub struct Rvm {
     /// Under a process prior: rows become centres until what they leave is at most this, > 0; `None`: 0.3 in regression (above 3,000
     /// rows 0.01), 0.005 for classes. In regression it is the mean of the prior's residual variance at the rows over the noise variance, (M71): of 0.3
     /// predictions lose 0.02 nats to those of a process on all rows; 0.1 takes a third more centres for half of that. For classes
-    /// it is the mean divergence of the probabilities from those of all rows in nats, (M85).
+    /// it is the mean divergence of the probabilities from those of all rows, in nats for each of the C - 1 functions of C classes, (M85).
     pub residual: Option<f64>,
     /// The variance that predictions of the model have; `healed` keeps rows. Regression with a kernel. `None`: under a process
     /// prior its own, else `healed` where that is possible.
