@@ -424,6 +424,10 @@ impl<'a> Hill<'a> {
     /// A start as `x` but for one feature that is given a width at which it might matter, or, where all have one width, but for
     /// that. A function of fine structure shows nothing at widths in between, so that no gradient leads there.
     fn leap(&self, x: &[f64]) -> Result<Option<Vec<f64>>> {
+        // Of more features than rows one always gains by chance.
+        if self.gammas > self.rows.len() {
+            return Ok(None);
+        }
         let mut best = (self.value(x) + LEAST_GAIN, None);
         for k in 1..=self.gammas {
             for gamma in LEAP_GAMMAS.into_iter().filter(|gamma| gamma.ln() > x[k] + LEAST_LEAP.ln()) {
