@@ -233,7 +233,7 @@ fn gamma(text: &str) -> Result<Gamma> {
 /// Whether anything but the kernel, which is learned from a sample, needs the rows in memory.
 pub(crate) fn needs_rows(rvm: &Rvm) -> bool {
     let known = Rvm { kernel: relvec::Rbf::default().into(), kernels: vec![], ..rvm.clone() };
-    known.needs_rows() || rvm.weight_prior == WeightPrior::Process
+    known.needs_rows() || rvm.weight_prior == WeightPrior::Process && !rvm.has_process_in_blocks()
 }
 
 /// Whether classes can be learnt from rows in blocks.
@@ -270,9 +270,14 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
     }
     if needs_rows(rvm) {
         return Err(usage(format!(
-            "{flag} and centres to be learned, a process prior, a cross-validation or rows to be kept: that needs the table in \
-             memory; learn from some of the rows, and give what was found with --landmarks and --sparsity"
+            "{flag} and centres to be learned, a process prior of classes, a cross-validation or rows to be kept: that needs the \
+             table in memory; learn from some of the rows, and give what was found with --landmarks and --sparsity"
         )));
+    }
+    if args.checkpoint.is_some() && rvm.weight_prior == WeightPrior::Process {
+        return Err(usage(
+            "--checkpoint and --weight-prior process: the sums in a checkpoint fit a precision of each weight (ard); leave one out",
+        ));
     }
     if rvm.refresh > 0 {
         return Err(usage(format!("{flag} and --set refresh={}: fresh rows need the table in memory", rvm.refresh)));

@@ -5,7 +5,8 @@ use ndarray::ArrayView2;
 use crate::error::Result;
 use crate::targets::Targets;
 
-/// Rows of classes that need not fit into memory, for [`Rvm::fit_blocks`](crate::Rvm::fit_blocks).
+/// Rows that need not fit into memory, for [`Rvm::fit_blocks`](crate::Rvm::fit_blocks) (classes) and
+/// [`Rvm::fit_blocks_with_sample`](crate::Rvm::fit_blocks_with_sample) (regression under a process prior).
 ///
 /// ```
 /// use ndarray::{Array2, ArrayView2, s};
@@ -39,7 +40,7 @@ use crate::targets::Targets;
 /// # Ok::<(), relvec::Error>(())
 /// ```
 pub trait Blocks: Sync {
-    /// Calls `each` with all rows, consecutive ones at a time, [B, D], and their classes, with sample weights or without:
+    /// Calls `each` with all rows, consecutive ones at a time, [B, D], and their targets, with sample weights or without:
     /// the same rows in every pass, in the same blocks.
     ///
     /// # Errors

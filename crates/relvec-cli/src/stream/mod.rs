@@ -7,6 +7,7 @@ mod classes;
 mod kernel;
 mod memory;
 mod moments;
+mod process;
 mod sample;
 mod source;
 mod spill;
@@ -172,6 +173,19 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
                 if let Some(reason) = survey.reason {
                     say!("note: task regress, since the target `{}` {reason} (--task decides otherwise)", job.roles.target);
                 }
+                if job.rvm.has_process_in_blocks() {
+                    match job.checkpoint {
+                        None => {
+                            let fitted = process::fit(job, &survey, &sizes, &clock, features)?;
+                            source.check(job.path)?;
+                            return Ok(Outcome::Fitted(Box::new(fitted)));
+                        }
+                        Some(_) => say!(
+                            "note: the sums in a checkpoint fit a precision of each weight (--weight-prior ard); without --checkpoint \
+                             the weights have the prior of a process"
+                        ),
+                    }
+                }
                 let (plan, kernel, centres) = prepare(job, &survey, &sizes, &clock, None)?;
                 let statistics = Statistics::new(&kernel, centres.view())?;
                 (Head { data, parameters, plan, done: 0 }, statistics)
@@ -225,6 +239,7 @@ fn cut_short(job: &Job, done: usize, all: Option<usize>) -> String {
 /// Rows to choose landmarks from. A table that does not say how many it has is read so far.
 fn sample_size(job: &Job, rows: &TrainingRows) -> Result<usize> {
     let most = match job.rvm.dictionary {
+        _ if job.rvm.has_process_in_blocks() && has_given(job) => SAMPLE,
         _ if has_given(job) && !job.rvm.learns_kernel() => return Ok(0),
         _ if has_given(job) => KERNEL_SAMPLE,
         Dictionary::Size(size) => SAMPLE.max(size.saturating_mul(2)),

@@ -63,6 +63,32 @@ fn every_format_gives_the_same_bits() {
     }
 }
 
+/// Without settings the weights have the prior of a process, as in memory; with a checkpoint a precision each, which is said.
+#[test]
+fn without_settings_a_process_tells_the_weights() {
+    let rows = regression_rows(4000);
+    let folder = Folder::with("d.csv", text(NAMES, &rows)).add("z.csv", text(["b", "a", "more"], &rows[..30]));
+    folder.ok("fit d.csv --target y -o held.json");
+    let said = folder.ok("fit d.csv --target y --stream --set memory_limit=30000000 -o read.json").stderr();
+    assert!(!said.contains("precision of each weight"), "{said}");
+    let (held, read) = (model(&folder, "held.json"), model(&folder, "read.json"));
+    assert!(held.process.is_some() && read.process.is_some() && read.n_rows == 4000);
+    assert_eq!(read.process.as_ref().unwrap().searched, read.relevance);
+    let x = ndarray::Array2::from_shape_fn((50, 2), |(i, k)| 0.1 * (i + 3 * k) as f64 - 2.0);
+    let scaled = |model: &Model| model.predict(model.scaling.as_ref().unwrap().apply(x.view()).view()).unwrap();
+    let (held, read) = (scaled(&held), scaled(&read));
+    for (a, b) in held.mean.iter().zip(&read.mean) {
+        assert!((a - b).abs() < 0.05, "{a} {b}");
+    }
+    folder.ok("fit d.csv --target y --stream --landmarks z.csv -o given.json");
+    let given = model(&folder, "given.json");
+    assert!(given.process.is_some() && given.relevance.iter().all(|k| *k < 30), "{:?}", given.relevance);
+    let said = folder.ok("fit d.csv --target y --checkpoint sums --dictionary 20 -o ard.json").stderr();
+    assert!(said.contains("precision of each weight") && model(&folder, "ard.json").process.is_none(), "{said}");
+    let said = folder.ok("fit d.csv --target y --weight-prior process --dictionary 2 -o few.json").stderr();
+    assert!(said.contains("--dictionary 4"), "{said}");
+}
+
 #[test]
 fn the_same_model_as_from_memory() {
     let rows = regression_rows(ROWS);

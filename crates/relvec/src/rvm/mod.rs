@@ -86,6 +86,7 @@ mod search {
 
 /// What a fit learns beside precisions: the kernel, the centres, and the prior of a Gaussian process.
 mod learn {
+    pub(crate) mod all_rows;
     pub(crate) mod choice;
     pub(crate) mod dense;
     pub(crate) mod fitc;

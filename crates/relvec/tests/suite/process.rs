@@ -710,3 +710,102 @@ fn large_tables_have_given_landmarks_several_outputs_and_limits() {
     assert_eq!(model.status, Status::TimeLimit);
     assert!(report.repairs.left_out_rows > 1000 && model.predict(x.view()).unwrap().mean.iter().all(|m| m.is_finite()));
 }
+
+/// Rows in blocks of a size.
+struct InBlocks<'a> {
+    x: &'a Array2<f64>,
+    t: Array2<f64>,
+    noise: Option<Array1<f64>>,
+    weights: Array1<f64>,
+    size: usize,
+}
+
+impl Blocks for InBlocks<'_> {
+    fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> Result<()>) -> Result<()> {
+        for begin in (0..self.x.nrows()).step_by(self.size) {
+            let rows = begin..(begin + self.size).min(self.x.nrows());
+            let targets = Targets::outputs(self.t.slice(s![rows.clone(), ..])).with_weights(self.weights.slice(s![rows.clone()]));
+            let noise = self.noise.as_ref().map(|noise| noise.slice(s![rows.clone()]));
+            let targets = noise.map_or(targets, |noise| targets.with_noise_variance(noise));
+            each(self.x.slice(s![rows, ..]), &targets)?;
+        }
+        Ok(())
+    }
+}
+
+/// Of a sample that is all rows, blocks of any size give the model of a fit in memory: several outputs, weights (0 among them), known
+/// noise.
+#[test]
+fn rows_in_blocks_give_the_model_of_rows_in_memory() {
+    let x = inputs(3300, 2);
+    let one = targets(&x, 0.2);
+    let two = Array2::from_shape_fn((3300, 2), |(n, k)| if k == 0 { one[n] } else { x[[n, 1]] - 30.0 * one[n] });
+    let single = one.clone().insert_axis(Axis(1));
+    let weights = Array1::from_shape_fn(3300, |n| if n % 50 == 7 { 0.0 } else { 0.5 + (n % 4) as f64 });
+    let noise = Array1::from_shape_fn(3300, |n| 0.02 + 0.1 * wave(n, 41));
+    for (t, noise, kernel) in [(&two, None, rbf(0.5)), (&single, Some(noise), rbf(0.5)), (&single, None, Rvm::default().kernel)] {
+        let rvm = Rvm { kernel, dictionary: 50.into(), ..Rvm::default() };
+        let all = Targets::outputs(t.view()).with_weights(weights.view());
+        let all = noise.as_ref().map_or(all.clone(), |noise| all.clone().with_noise_variance(noise.view()));
+        let (expected, report) = rvm.fit(x.view(), &all, &mut silent).unwrap();
+        assert!(report.process.is_some());
+        for size in [101, 3300] {
+            let blocks = InBlocks { x: &x, t: t.clone(), noise: noise.clone(), weights: weights.clone(), size };
+            let (found, _) = rvm.fit_blocks_with_sample(x.view(), &all, &blocks, &mut silent).unwrap();
+            assert_eq!(found.relevance, expected.relevance);
+            close("log evidence", &[found.log_evidence.unwrap()], &[expected.log_evidence.unwrap()], 1e-9);
+            for (found, expected) in
+                found.predict_outputs(x.view()).unwrap().iter().zip(expected.predict_outputs(x.view()).unwrap())
+            {
+                close("mean", found.mean.as_slice().unwrap(), expected.mean.as_slice().unwrap(), 1e-7);
+                close("variance", found.variance().as_slice().unwrap(), expected.variance().as_slice().unwrap(), 1e-7);
+            }
+        }
+    }
+}
+
+/// A sample tells the kernel, all rows the weights: predictions are nearer to the truth than those of the sample alone.
+#[test]
+fn rows_in_blocks_tell_more_than_their_sample() {
+    let x = inputs(12_000, 2);
+    let t = targets(&x, 0.5);
+    let some = s![..500, ..];
+    let blocks = InBlocks { x: &x, t: t.clone().insert_axis(Axis(1)), noise: None, weights: Array1::ones(12_000), size: 4000 };
+    let few = Targets::real(t.slice(s![..500]));
+    let (alone, _) = Rvm::default().fit(x.slice(some), &few, &mut silent).unwrap();
+    let (model, report) = Rvm::default().fit_blocks_with_sample(x.slice(some), &few, &blocks, &mut silent).unwrap();
+    let new = Array2::from_shape_fn((500, 2), |(i, k)| 3.8 * wave(i + 50_000, k) - 1.9);
+    let truth = targets(&new, 0.0);
+    let error = |model: &Model| (&model.predict(new.view()).unwrap().mean - &truth).mapv(|d| d * d).mean().unwrap();
+    assert!(error(&model) < 0.5 * error(&alone), "{} {}", error(&model), error(&alone));
+    let std = model.noise_variance().unwrap().sqrt();
+    assert!((std / 0.25 - 1.0).abs() < 0.03, "{std}: the noise is that of all rows");
+    assert!(report.kernel_search.is_some() && report.process.unwrap().reached);
+}
+
+#[test]
+fn rows_in_blocks_are_checked() {
+    let x = inputs(200, 2);
+    let t = targets(&x, 0.1);
+    let real = Targets::real(t.view());
+    let blocks = |x| InBlocks { x, t: t.clone().insert_axis(Axis(1)), noise: None, weights: Array1::ones(200), size: 60 };
+    let fails = |rvm: &Rvm, blocks: &InBlocks, fragment: &str| {
+        let error = rvm.fit_blocks_with_sample(x.view(), &real, blocks, &mut silent).unwrap_err().to_string();
+        assert!(error.contains(fragment), "{error}");
+    };
+    let rvm = Rvm { kernel: rbf(1.0), ..Rvm::default() };
+    let wide = inputs(200, 3);
+    fails(&rvm, &blocks(&wide), "2 columns");
+    let mut bad = x.clone();
+    bad[[130, 1]] = f64::NAN;
+    fails(&rvm, &blocks(&bad), "row 130");
+    fails(&rvm, &InBlocks { noise: Some(Array1::ones(200)), ..blocks(&x) }, "noise variances");
+    fails(&Rvm { weight_prior: WeightPrior::Ard, ..rvm.clone() }, &blocks(&x), "weight_prior");
+    fails(&Rvm { cv: Some(3), weight_prior: WeightPrior::Process, ..rvm.clone() }, &blocks(&x), "cv");
+    fails(&Rvm { likelihood: Poisson::default().into(), ..rvm.clone() }, &blocks(&x), "weight_prior");
+    // With no time the weights are those of the sample.
+    let hurried = Rvm { time_limit: Some(1e-9), ..rvm };
+    let (model, report) = hurried.fit_blocks_with_sample(x.view(), &real, &blocks(&x), &mut silent).unwrap();
+    assert_eq!(model.status, Status::TimeLimit);
+    assert!(report.certificate.reason.contains("time_limit"), "{}", report.certificate.reason);
+}

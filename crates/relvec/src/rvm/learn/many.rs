@@ -8,18 +8,21 @@ use std::time::Instant;
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 use rayon::prelude::*;
 
+use super::all_rows::AllRows;
 use super::choice::MOST_ROWS;
 use super::fitc::{Fitc, Weights};
+use super::kernel::NOISE;
 use super::label_model;
 use super::pivots::Pivots;
 use super::process::{Found, Peak, Points, climb};
-use super::rows::DistinctRows;
+use super::rows::{DistinctRows, Totals};
 use crate::design::Columns;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::model::Model;
 use crate::report::{Actions, Certificate, Interrupt, ProcessFit, Repairs, Report, Status};
+use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::Watch;
 use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
@@ -41,7 +44,7 @@ const ILL: f64 = 1e8;
 
 /// Sums over rows at a ratio of amplitude and noise.
 struct Sums<'a> {
-    rows: &'a DistinctRows,
+    rows: &'a AllRows<'a>,
     kernel: &'a Kernel,
     /// [M, D], and L of K = L L', [M, M].
     centres: Array2<f64>,
@@ -53,6 +56,14 @@ struct Sums<'a> {
     interrupt: &'a Interrupt,
 }
 
+/// What all rows tell.
+struct Whole {
+    peak: Peak,
+    /// Rows by weight.
+    count: f64,
+    weights: Weights,
+}
+
 impl Rvm {
     /// Whether a fit to a table has the process prior without a search before it.
     pub(in crate::rvm) fn fits_many(&self, table: &Table) -> Result<bool> {
@@ -61,6 +72,12 @@ impl Rvm {
 
     /// The model of a large table under a process prior.
     pub(in crate::rvm) fn fit_many(&self, table: &Table, watch: &mut Watch) -> Result<(Model, Report)> {
+        let rows = DistinctRows::of(table, &(0..table.rows.nrows()).collect::<Vec<_>>());
+        self.fit_by_sums(table, &AllRows::Held(&rows), watch)
+    }
+
+    /// The model of `rows`, of which `table` holds all or a sample, under a process prior.
+    pub(in crate::rvm) fn fit_by_sums(&self, table: &Table, rows: &AllRows, watch: &mut Watch) -> Result<(Model, Report)> {
         let begin = Instant::now();
         let n = table.rows.nrows();
         let prior = self.process_of(table)?;
@@ -83,23 +100,23 @@ impl Rvm {
         let fitc = Fitc { rows: &sample, features: features.slice(s![.., ..sample.len()]), residual: &own, bias: self.bias };
         let peak = climb(table, &fitc, &prior, pivots.mean_diagonal())?;
         let centres = points.x.select(Axis(0), pivots.centres());
-        let rows = DistinctRows::of(table, &(0..n).collect::<Vec<_>>());
         let (kernel, lower, ratio) = (&prior.kernel, pivots.factor(), peak.log_ratio.exp());
-        let sums =
-            Sums { rows: &rows, kernel, centres, lower, bias: self.bias, ratio, block: BLOCK_ROWS, interrupt: &table.interrupt };
-        let whole = sums.weights(&peak)?;
+        let sums = Sums { rows, kernel, centres, lower, bias: self.bias, ratio, block: BLOCK_ROWS, interrupt: &table.interrupt };
+        let learns: Vec<bool> = table.noise.iter().map(Noise::is_learnt).collect();
+        let whole = sums.weights(&peak, &learns)?;
         let in_time = whole.is_some();
-        let (peak, weights) = match whole {
-            Some((log_evidence, weights)) => (Peak { log_evidence, ..peak }, weights),
+        let (peak, count, weights) = match whole {
+            Some(Whole { peak, count, weights }) => (peak, count, weights),
             None => {
                 let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
                 let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
-                (peak, weights)
+                (peak, table.count, weights)
             }
         };
         let status = if in_time && !table.interrupt.is_late() { Status::Converged } else { Status::TimeLimit };
         let origin: Vec<usize> = pivots.centres().iter().map(|point| table.origin[places[point - points.first]]).collect();
-        let found = Found { table, prior: &prior, points: &points, pivots: &pivots, origin, peak: &peak, weights, residual };
+        let found =
+            Found { table, prior: &prior, points: &points, pivots: &pivots, origin, peak: &peak, count, weights, residual };
         let model = found.model(Model { status, iterations: 1, ..label_model::bare(table, kernel) })?;
         // There was no search: all centres are its relevance vectors.
         let searched = model.relevance.clone();
@@ -114,8 +131,7 @@ impl Rvm {
             _ if !reached => "there is no room for more centres (dictionary, memory_limit)",
             _ => "the centres leave as little of the prior as was asked for",
         };
-        let capped =
-            peak.log_noise.iter().zip(&table.noise).any(|(log, noise)| noise.is_learnt() && *log <= super::kernel::NOISE.0);
+        let capped = peak.log_noise.iter().zip(&table.noise).any(|(log, noise)| noise.is_learnt() && *log <= NOISE.0);
         let left_out_rows = if in_time { table.repairs.left_out_rows } else { n - sample.len() };
         let trace = std::mem::take(&mut watch.trace);
         let report = Report {
@@ -169,57 +185,52 @@ fn at(table: &Table, places: &[usize]) -> Array2<f64> {
 }
 
 impl Sums<'_> {
-    /// Calls `each` with F, [n, P], lambda, and the first row of every block in turn; `false` once it is too late for all.
-    fn for_each_block(&self, mut each: impl FnMut(Array2<f64>, Vec<f64>, usize)) -> Result<bool> {
+    /// Calls `each` with F, [n, P], lambda and mean targets, [n, R], of every block in turn; `None` once it is too late for all.
+    fn for_each_block(&self, mut each: impl FnMut(Array2<f64>, Vec<f64>, ArrayView2<f64>)) -> Result<Option<Totals>> {
         let (first, fill) = (usize::from(self.bias), self.kernel.at(self.centres.view()));
-        let diagonal = self.kernel.diagonal(self.rows.x.view());
-        for begin in (0..self.rows.len()).step_by(self.block) {
-            if self.interrupt.is_raised_by_hand() {
+        let totals = self.rows.for_each(self.block, &mut |x, t, weights| {
+            if self.interrupt.is_raised_by_hand() || self.interrupt.is_late() {
                 return Err(Error::Interrupted);
             }
-            if self.interrupt.is_late() {
-                return Ok(false);
-            }
-            let x = self.rows.x.slice(s![begin..(begin + self.block).min(self.rows.len()), ..]);
             let mut f = Array2::ones((x.nrows(), first + self.centres.nrows()));
             f.axis_chunks_iter_mut(Axis(0), TILE_ROWS)
                 .into_par_iter()
                 .zip(x.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter())
                 .for_each(|(mut f, x)| fill(x, f.slice_mut(s![.., first..])));
             linalg::solve_lower(self.lower.view(), f.slice_mut(s![.., first..]).reversed_axes());
-            let lambda = f.outer_iter().enumerate().map(|(n, f)| {
+            let diagonal = self.kernel.diagonal(x);
+            let lambda = f.outer_iter().zip(&diagonal).zip(weights).map(|((f, diagonal), c)| {
                 let phi = f.slice(s![first..]);
-                self.ratio * (diagonal[begin + n] - phi.dot(&phi)).max(0.0) + 1.0 / self.rows.weights[begin + n]
+                self.ratio * (diagonal - phi.dot(&phi)).max(0.0) + 1.0 / c
             });
             let lambda = lambda.collect();
-            each(f, lambda, begin);
+            each(f, lambda, t);
+            Ok(())
+        });
+        match totals {
+            Err(Error::Interrupted) if !self.interrupt.is_raised_by_hand() && self.interrupt.is_late() => Ok(None),
+            totals => totals.map(Some),
         }
-        Ok(true)
     }
 
-    fn targets(&self, begin: usize, rows: usize) -> ArrayView2<'_, f64> {
-        self.rows.t.slice(s![begin..begin + rows, ..])
-    }
-
-    /// The log evidence and the weights at a peak, (M72); `None` where there is no time for them.
-    fn weights(&self, peak: &Peak) -> Result<Option<(f64, Weights)>> {
-        let (first, m, outputs) = (usize::from(self.bias), self.centres.nrows(), self.rows.t.ncols());
+    /// The weights at the ratio of a peak, (M72), and the noise of highest evidence there of each output that `learns` it; `None`
+    /// where there is no time for them.
+    fn weights(&self, peak: &Peak, learns: &[bool]) -> Result<Option<Whole>> {
+        let (first, m, outputs) = (usize::from(self.bias), self.centres.nrows(), peak.log_noise.len());
         let p = first + m;
         let (mut a, mut right, mut squares) = (Array2::zeros((p, p)), Array2::zeros((p, outputs)), Array1::zeros(outputs));
         let mut logs = 0.0;
-        let whole = self.for_each_block(|mut f, lambda, begin| {
+        let totals = self.for_each_block(|mut f, lambda, t| {
             logs += lambda.iter().map(|v| v.ln()).sum::<f64>();
             let roots: Array1<f64> = lambda.iter().map(|v| 1.0 / v.sqrt()).collect();
             let roots = roots.insert_axis(Axis(1));
             f *= &roots;
-            let t = &self.targets(begin, f.nrows()) * &roots;
+            let t = &t * &roots;
             linalg::add_gram(f.view(), a.view_mut());
             linalg::product(true, 1.0, f.t(), t.view(), right.view_mut());
             squares += &t.mapv(|v| v * v).sum_axis(Axis(0));
         })?;
-        if !whole {
-            return Ok(None);
-        }
+        let Some(totals) = totals else { return Ok(None) };
         linalg::mirror(&mut a);
         a.diag_mut().slice_mut(s![first..]).mapv_inplace(|v| v + 1.0 / self.ratio);
         let factor = Cholesky::new(a, 0.0)?;
@@ -229,27 +240,37 @@ impl Sums<'_> {
         let (low, high) = diagonal.iter().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
         if (high / low).powi(2) > ILL {
             let mut step = Array2::zeros(mean.dim());
-            let whole = self.for_each_block(|f, lambda, begin| {
-                let mut left = self.targets(begin, f.nrows()).to_owned();
+            let again = self.for_each_block(|f, lambda, t| {
+                let mut left = t.to_owned();
                 linalg::product(true, -1.0, f.view(), mean.view(), left.view_mut());
                 left /= &Array1::from_vec(lambda).insert_axis(Axis(1));
                 linalg::product(true, 1.0, f.t(), left.view(), step.view_mut());
             })?;
-            if whole {
+            if let Some(again) = again {
+                if again.inputs != totals.inputs {
+                    let (found, before) = (again.inputs, totals.inputs);
+                    return Err(Error::Rows(format!("a pass over the rows found {found}; there were {before} before")));
+                }
                 step.slice_mut(s![first.., ..]).scaled_add(-1.0 / self.ratio, &mean.slice(s![first.., ..]));
                 factor.solve(step.view_mut());
                 mean += &step;
             }
         }
-        let free = (self.rows.len() - first) as f64;
+        let free = totals.inputs as f64 - first as f64;
         logs += factor.log_det() + m as f64 * peak.log_ratio;
-        let of_output = |k: usize| {
-            let quad = squares[k] - mean.column(k).dot(&right.column(k));
-            let log_noise = peak.log_noise[k];
-            let constants = free * ((2.0 * std::f64::consts::PI).ln() + log_noise) + logs;
-            -0.5 * (constants + quad / log_noise.exp()) + self.rows.rest(k, log_noise).0
+        let quad = |k: usize| squares[k] - mean.column(k).dot(&right.column(k));
+        let noise = |k: usize| {
+            let best = (quad(k) + totals.scatter[k]) / (totals.count - first as f64);
+            if learns[k] && best > 0.0 { best.ln().max(NOISE.0) } else { peak.log_noise[k] }
         };
-        Ok(Some(((0..outputs).map(of_output).sum(), Weights { factor: factor.lower, mean })))
+        let log_noise: Vec<f64> = (0..outputs).map(noise).collect();
+        let of_output = |k: usize| {
+            let constants = free * ((2.0 * std::f64::consts::PI).ln() + log_noise[k]) + logs;
+            -0.5 * (constants + quad(k) / log_noise[k].exp()) + totals.rest(k, log_noise[k]).0
+        };
+        let log_evidence = (0..outputs).map(of_output).sum();
+        let peak = Peak { log_noise, log_evidence, ..*peak };
+        Ok(Some(Whole { peak, count: totals.count, weights: Weights { factor: factor.lower, mean } }))
     }
 }
 
@@ -280,13 +301,22 @@ mod tests {
                 let centres = rows.x.select(Axis(0), pivots.centres());
                 let (lower, interrupt) = (pivots.factor(), Interrupt::default());
                 let ratio = f64::exp(log_ratio);
+                let rows = AllRows::Held(&rows);
                 let sums = Sums { rows: &rows, kernel, centres, lower, bias, ratio, block: 7, interrupt: &interrupt };
                 let expected = fitc.evidence(log_ratio, &log_noise).unwrap().unwrap().value;
                 let peak = Peak { log_ratio, log_noise, log_evidence: 0.0, evaluations: 0 };
-                let (value, found) = sums.weights(&peak).unwrap().unwrap();
+                let Whole { peak: found_peak, weights: found, .. } = sums.weights(&peak, &[false, false]).unwrap().unwrap();
+                let value = found_peak.log_evidence;
                 assert!((value - expected).abs() < 1e-8 * expected.abs().max(1.0), "{log_ratio}: {value} instead of {expected}");
                 let mean = fitc.weights(log_ratio).unwrap().unwrap().mean;
                 let size = mean.iter().fold(0.0f64, |size, v| size.max(v.abs()));
+                // The noise of highest evidence.
+                let best = sums.weights(&peak, &[true, true]).unwrap().unwrap().peak;
+                for factor in [-0.01, 0.0, 0.01] {
+                    let moved: Vec<f64> = best.log_noise.iter().map(|log| log + factor).collect();
+                    let other = fitc.evidence(log_ratio, &moved).unwrap().unwrap().value;
+                    assert!(other <= best.log_evidence + 1e-8 * expected.abs(), "{factor}: {other} above {}", best.log_evidence);
+                }
                 assert!((&found.mean - &mean).iter().all(|d| d.abs() < 1e-8 * size), "{log_ratio}: {} {mean}", found.mean);
             }
         }

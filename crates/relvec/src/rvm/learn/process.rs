@@ -134,7 +134,17 @@ impl Rvm {
         let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
         let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
         let origin = pivots.centres().iter().map(|point| table.origin[point - points.first]).collect();
-        let found = Found { table, prior: &prior, points: &points, pivots: &pivots, origin, peak: &peak, weights, residual };
+        let found = Found {
+            table,
+            prior: &prior,
+            points: &points,
+            pivots: &pivots,
+            origin,
+            peak: &peak,
+            count: table.count,
+            weights,
+            residual,
+        };
         let model = found.model(model)?;
         let process = model.process.as_ref().map(|process| ProcessFit {
             centres: model.relevance.len(),
@@ -269,6 +279,8 @@ pub(super) struct Found<'a, 'p> {
     /// What each centre is called in the relevance of a model, in the order of their choice, `[M]`.
     pub origin: Vec<usize>,
     pub peak: &'a Peak,
+    /// Rows that the evidence is of, by weight.
+    pub count: f64,
     pub weights: Weights,
     pub residual: f64,
 }
@@ -327,7 +339,7 @@ impl Found<'_, '_> {
         };
         // A flat prior of the constant counts by the unit of the targets.
         let flat: f64 = table.units.iter().map(|units| bias as f64 * units.scale.ln()).sum();
-        let log_evidence = table.log_evidence_out(self.peak.log_evidence, table.count) + flat;
+        let log_evidence = table.log_evidence_out(self.peak.log_evidence, self.count) + flat;
         let numbers = weights.iter().chain(&intercept).chain(&posterior.scale).chain(&posterior.variance_ratios);
         if let Some(bad) = numbers.chain([&amplitude, &noise_variance, &log_evidence]).find(|v| !v.is_finite()) {
             return Err(Error::Overflow { what: format!("a number of the trained model ({bad}) in the target's units") });

@@ -106,16 +106,46 @@ impl DistinctRows {
         self.weights.len()
     }
 
+    /// What of these rows adds up over parts of a table.
+    pub fn totals(&self) -> Totals {
+        let log_constant = self.log_factors.iter().sum::<f64>() - 0.5 * self.weights.iter().map(|c| c.ln()).sum::<f64>();
+        Totals { inputs: self.len(), count: self.count, scatter: self.scatter.clone(), log_constant }
+    }
+
+    /// [`Totals::rest`] of these rows.
+    pub fn rest(&self, k: usize, log_noise: f64) -> (f64, f64) {
+        self.totals().rest(k, log_noise)
+    }
+}
+
+/// What the evidence has of rows beside their mean targets.
+#[derive(Debug, Clone, Default)]
+pub(in crate::rvm) struct Totals {
+    /// n, the number of different inputs.
+    pub inputs: usize,
+    /// C: the sum of the sample weights.
+    pub count: f64,
+    /// S of each output, `[R]`.
+    pub scatter: Vec<f64>,
     /// The terms of the log evidence of one output that depend neither on s2 nor on targets.
-    fn log_constant(&self) -> f64 {
-        self.log_factors.iter().sum::<f64>() - 0.5 * self.weights.iter().map(|c| c.ln()).sum::<f64>()
+    log_constant: f64,
+}
+
+impl Totals {
+    /// Adds those of other rows.
+    pub fn add(&mut self, other: &Totals) {
+        self.inputs += other.inputs;
+        self.count += other.count;
+        self.log_constant += other.log_constant;
+        self.scatter.resize(other.scatter.len(), 0.0);
+        self.scatter.iter_mut().zip(&other.scatter).for_each(|(sum, scatter)| *sum += scatter);
     }
 
     /// What the log evidence of output `k` has beside log N of the mean targets, at noise variance s2 = exp(`log_noise`); and
     /// its derivative in `log_noise`.
     pub fn rest(&self, k: usize, log_noise: f64) -> (f64, f64) {
-        let (more, scatter) = (self.count - self.len() as f64, 0.5 * self.scatter[k] * (-log_noise).exp());
-        (self.log_constant() - 0.5 * more * ((2.0 * PI).ln() + log_noise) - scatter, scatter - 0.5 * more)
+        let (more, scatter) = (self.count - self.inputs as f64, 0.5 * self.scatter[k] * (-log_noise).exp());
+        (self.log_constant - 0.5 * more * ((2.0 * PI).ln() + log_noise) - scatter, scatter - 0.5 * more)
     }
 }
 

@@ -1,0 +1,87 @@
+//! Regression under a process prior from a table in blocks: the sample of the first pass tells kernel, centres, amplitude and noise, a
+//! second pass the weights.
+
+use anyhow::Result;
+use ndarray::{Array1, ArrayView1, ArrayView2};
+use relvec::{Blocks, Error, Landmarks, Model, Progress, Report, Rvm, Scaling, Status, Targets};
+
+use super::memory::Sizes;
+use super::survey::Survey;
+use super::{Clock, Job, cut_short, given, has_given};
+use crate::progress::{Pass, Reporter};
+use crate::text::count;
+use crate::training::{Known, TrainingRows};
+
+/// The rows of the first pass, read again.
+struct Rows<'a> {
+    job: &'a Job<'a>,
+    scaling: Option<&'a Scaling>,
+    /// How many there are.
+    rows: usize,
+    block_rows: usize,
+}
+
+/// The fit, of features so called.
+pub(super) fn fit(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, features: Vec<String>) -> Result<(Model, Report)> {
+    survey.check()?;
+    let scaling = job.standardize.then(|| survey.moments.scaling());
+    let x = survey.scaled(scaling.as_ref());
+    let of = |f: fn(&super::sample::Answer) -> f64| -> Array1<f64> { survey.sample.answers.iter().map(f).collect() };
+    let (t, weights, noise) = (of(|answer| answer.target), of(|answer| answer.weight), of(|answer| answer.noise));
+    let targets = Targets::real(t.view()).with_weights(weights.view());
+    let targets = match job.roles.known {
+        Some((Known::Noise, _)) => targets.with_noise_variance(noise.view()),
+        _ => targets,
+    };
+    let landmarks = given(job, scaling.as_ref()).map_or_else(|| job.rvm.landmarks.clone(), Landmarks::Given);
+    let memory_limit = Some(sizes.limit.saturating_sub(sizes.sampled()).max(1));
+    let rvm = Rvm { landmarks, memory_limit, time_limit: clock.left(), ..job.rvm.clone() };
+    if x.nrows() < survey.used {
+        say!("note: kernel, centres, amplitude and noise are learned from {} of {}", x.nrows(), count(survey.rows, "row"));
+    }
+    let rows = Rows { job, scaling: scaling.as_ref(), rows: survey.rows, block_rows: sizes.block_rows() };
+    let mut reporter = Reporter::of(&rvm.inference);
+    let observer = &mut |progress: &Progress| reporter.observe(progress);
+    let (mut model, mut report) = rvm.fit_blocks_with_sample(x.view(), &targets, &rows, observer)?;
+    drop(reporter);
+    if !survey.whole {
+        (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
+        report.certificate.reason = cut_short(job, survey.rows, None);
+    }
+    report.seconds = clock.seconds();
+    if !has_given(job) {
+        let row = |place: &mut usize| *place = survey.sample.numbers[*place];
+        model.relevance.iter_mut().for_each(row);
+        model.process.iter_mut().flat_map(|process| &mut process.searched).for_each(row);
+    }
+    report.repairs.constant_features = survey.moments.constant();
+    model.n_rows = survey.rows;
+    (model.scaling, model.features) = (scaling, features);
+    Ok((model, report))
+}
+
+impl Blocks for Rows<'_> {
+    fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> relvec::Result<()>) -> relvec::Result<()> {
+        // A cell that could be read before cannot be read now.
+        let failed = |e: anyhow::Error| Error::Rows(format!("{e:#}"));
+        let mut rows = TrainingRows::open(self.job.path, self.job.roles).map_err(failed)?;
+        let d = rows.features().len();
+        let pass = Pass::new("second pass");
+        let (mut block, mut done) = (rows.block(), 0);
+        while done < self.rows && rows.read(&mut block, self.block_rows.min(self.rows - done)).map_err(failed)? {
+            let x = ArrayView2::from_shape((block.target.len(), d), &block.x).expect("D numbers a row");
+            let scaled = self.scaling.map(|scaling| scaling.apply(x));
+            let t: Array1<f64> = block.target.numbers().collect();
+            let targets = Targets::real(t.view());
+            let targets = block.weights.as_ref().map_or(targets, |w| targets.with_weights(ArrayView1::from(w)));
+            let targets = block.known.as_ref().map_or(targets, |(known, values)| known.with(targets, ArrayView1::from(values)));
+            each(scaled.as_ref().map_or(x, |x| x.view()), &targets)?;
+            done += block.target.len();
+            pass.at(done, rows.table().share());
+        }
+        if done < self.rows {
+            return Err(Error::Rows(format!("`{}` has {done} rows now; there were {}", self.job.path.display(), self.rows)));
+        }
+        Ok(())
+    }
+}
