@@ -7,16 +7,17 @@ import os
 import re
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _labels, _parameters
+from . import _checks, _core, _labels, _settings, _table
 from ._interpolation import InterpolationWarning
 from ._interpolation import text as interpolation_text
 from ._progress import Callback, bound_line, line, observer
@@ -39,10 +40,34 @@ class KernelMachine(BaseEstimator):
 
     kernel: Any
     n_jobs: int | None
+    verbose: Any
+    callback: Callback | None
+    time_limit: float | None
     dual_coef_: Float
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     _model: _core.Model
+    _table: ClassVar[dict[str, _table.Parameter]] = {}
+
+    def __init_subclass__(cls, **request: Any) -> None:
+        """Give a class the constraints and the docstring of the parameters in its constructor."""
+        super().__init_subclass__(**request)
+        # A subclass may have fewer parameters and set the others.
+        cls._table = cls._table | _table.parameters(cls)
+        cls._parameter_constraints = _table.constraints(cls._table)
+        cls.__doc__ = _table.docstring(cls)
+
+    def _set(self, given: dict[str, Any]) -> None:
+        """Set the parameters, and nothing else: the `locals()` of a constructor."""
+        vars(self).update({name: value for name, value in given.items() if name in self._table})
+
+    def _values(self) -> dict[str, Any]:
+        """The parameters, as they are now."""
+        return {name: getattr(self, name) for name in self._table}
+
+    def _check(self) -> None:
+        """Check each parameter by itself."""
+        validate_parameter_constraints(self._parameter_constraints, self._values(), type(self).__name__)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -72,15 +97,19 @@ class KernelMachine(BaseEstimator):
         super().__setstate__(state)
 
     def _forget(self) -> _core.Model | None:
-        """Leave nothing of an earlier fit: one that fails must not look like it. What to go on from is returned."""
+        """Leave nothing of an earlier fit, before anything can fail; what to go on from is returned.
+
+        Parameters are checked, each by itself.
+        """
         earlier: _core.Model | None = getattr(self, "_model", None) if getattr(self, "warm_start", False) else None
         for name in [name for name in vars(self) if name == "_model" or name.endswith("_")]:
             delattr(self, name)
+        self._check()
         return earlier
 
     def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
         """Weights [N], checked."""
-        weights = _parameters.sample_weights(sample_weight, rows)
+        weights = _checks.sample_weights(sample_weight, rows)
         if weights is not None and not np.any(weights > 0):
             raise ValueError("Every sample weight is zero: there is no row to learn from")
         return weights
@@ -172,68 +201,21 @@ class _Precisions:
 
 
 class RelevanceVectorMachine(KernelMachine):
-    """Parameters, fit and attributes of both estimators."""
+    """Fit and attributes of both estimators."""
 
+    basis: str
+    dictionary: str | int
+    landmarks: str | ArrayLike
+    fit_intercept: bool
+    search: str | dict[str, Any] | None
+    memory_limit: int | None
+    random_state: Any
     kernel_: str
     gamma_: float | Float
     degree_: int
     coef0_: float
     shape_: float
     alpha_ = _Precisions()
-
-    def __init__(
-        self,
-        kernel: str | list[str] | Kernel,
-        gamma: str | float | ArrayLike,
-        degree: int | list[int],
-        coef0: float,
-        shape: float,
-        basis: str,
-        dictionary: str | int,
-        landmarks: str | ArrayLike,
-        centres: str,
-        refresh: int,
-        fit_intercept: bool,
-        inference: str,
-        inference_params: dict[str, Any] | None,
-        posterior: str,
-        tol: float | None,
-        sparsity: float | str,
-        folds: int | None,
-        warm_start: bool,
-        max_iter: int,
-        time_limit: float | None,
-        memory_limit: int | None,
-        n_jobs: int | None,
-        random_state: Any,
-        verbose: int,
-        callback: Callback | None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.shape = shape
-        self.basis = basis
-        self.dictionary = dictionary
-        self.landmarks = landmarks
-        self.centres = centres
-        self.refresh = refresh
-        self.fit_intercept = fit_intercept
-        self.inference = inference
-        self.inference_params = inference_params
-        self.posterior = posterior
-        self.tol = tol
-        self.sparsity = sparsity
-        self.folds = folds
-        self.warm_start = warm_start
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.callback = callback
 
     @property
     def _precomputed(self) -> bool:
@@ -256,13 +238,12 @@ class RelevanceVectorMachine(KernelMachine):
         earlier: _core.Model | None = None,
     ) -> None:
         """Fit to validated rows, on from an `earlier` model if there is one; sets the fitted attributes."""
-        _parameters.one_of("basis", self.basis, ["kernel", "given"])
         # Checked before any work is done on the data.
         external = self._precomputed or self._callable
         settings, seed = self._settings(
             likelihood, external or self.basis == "given", self._start(earlier, X.shape[1], target)
         )
-        landmarks = _parameters.landmarks(self, X.shape[1])
+        landmarks = _checks.landmarks(self, X.shape[1])
 
         used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
         design, dictionary, centres = X, used, None
@@ -289,9 +270,14 @@ class RelevanceVectorMachine(KernelMachine):
             )
         self._end(model, report, names, classes)
 
+    @property
+    def _scheme(self) -> str:
+        """The name of the inference scheme."""
+        return str(_settings.scheme(self.search))
+
     def _observer(self) -> Callback | None:
         """What is told while a fit goes on."""
-        return observer(int(self.verbose), self.callback, bound_line if self.inference == "variational" else line)
+        return observer(int(self.verbose), self.callback, bound_line if self._scheme == "variational" else line)
 
     def _start(self, earlier: _core.Model | None, features: int, target: NDArray[Any]) -> dict[str, Any] | None:
         """The precisions of an earlier model, to go on from, if there is one."""
@@ -310,8 +296,8 @@ class RelevanceVectorMachine(KernelMachine):
             )
         if earlier.basis == "external" or not isinstance(self.landmarks, str):
             raise ValueError("warm_start: expected a kernel that relvec computes, at training rows")
-        if earlier.members or self.inference != "search":
-            raise ValueError("warm_start: expected one model, by inference='search'")
+        if earlier.members or self._scheme != "search":
+            raise ValueError("warm_start: expected one model, by the scheme 'search'")
         outputs = target.shape[1] if target.ndim == 2 else 1
         if earlier.n_outputs != outputs:
             raise ValueError(f"warm_start: the earlier model has {earlier.n_outputs} outputs, y has {outputs}")
@@ -334,9 +320,7 @@ class RelevanceVectorMachine(KernelMachine):
     ) -> tuple[str, int]:
         """All settings of a fit for the core, checked, and the seed; `start`: precisions to begin at."""
         seed = self._seed(self.random_state)
-        settings = _parameters.settings(self, likelihood, given, threads(self.n_jobs), seed, start)
-        _parameters.verbosity(self.verbose)
-        return settings, seed
+        return _settings.rvm(self, likelihood, given, start, n_jobs=threads(self.n_jobs), random_state=seed), seed
 
     def _end(
         self,
@@ -384,7 +368,7 @@ class RelevanceVectorMachine(KernelMachine):
     def _warn(self, rows: bool) -> None:
         """Say which limit was reached, and what else makes predictions worse than they seem."""
         limits = {
-            "iteration_limit": f"max_iter={self.max_iter} iterations were done before the fit converged",
+            "iteration_limit": f"the fit did not converge in {self.n_iter_} iterations; raise search['max_iterations']",
             "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
             "memory_limit": "the memory limit left the model no room to grow; raise memory_limit",
             "singular": "the posterior became singular before the fit converged",
@@ -403,7 +387,7 @@ class RelevanceVectorMachine(KernelMachine):
         elif self.report_["nothing_found"]:
             warnings.warn(f"{type(self).__name__}: {self._nothing_found()}", ConvergenceWarning, stacklevel=5)
         repairs = self.report_["repairs"]
-        _parameters.warn_of_small_weights(self, repairs.get("small_weights"), stacklevel=6)
+        _checks.warn_of_small_weights(self, repairs.get("small_weights"), stacklevel=6)
         if "interpolation" in self.report_:
             text = interpolation_text(self.report_["interpolation"], self, self._model.classifier, rows)
             warnings.warn(f"{type(self).__name__}: {text}", InterpolationWarning, stacklevel=5)

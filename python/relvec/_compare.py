@@ -66,7 +66,7 @@ def compare(
     machines : list or dict, default=None
         Estimators of scikit-learn and names of machines; in a dict by the names that they shall have in the table.
         ``"rvm"``: `RVR` or `RVC` with the gamma of the least squared error, or error rate, of the inner folds;
-        ``"rvm evidence"``: with ``gamma="evidence"``; ``"vrvm"``: with ``inference="variational"``, at most 200
+        ``"rvm evidence"``: with ``gamma="evidence"``; ``"vrvm"``: with ``search="variational"``, at most 200
         candidates, useless weights pruned, and the gamma of ``"rvm"``; ``"svm"``: `SVR` or `SVC` with C, gamma and
         epsilon of the least error of the inner folds. None: these four. The other settings of `RVR` and `RVC` are
         those of `presets.tipping2001`. Estimators are cloned and fitted as they are: give a pipeline to have features
@@ -320,9 +320,7 @@ class _Fold:
 
     def _variational(self) -> Any:
         return self._papers(
-            inference="variational",
-            inference_params={"prune": True},
-            tol=VARIATIONAL_TOLERANCE,
+            search={"scheme": "variational", "prune": True, "tolerance": VARIATIONAL_TOLERANCE},
             dictionary=MOST_VARIATIONAL if len(self.y) > MOST_VARIATIONAL else "auto",
         )
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core, _parameters
+from . import _checks, _core
 from ._base import Float
 from ._threads import threads
 
@@ -45,7 +45,7 @@ def prior_of(prior: Any, classes: NDArray[Any]) -> list[float] | None:
         values = np.asarray(prior)
         if values.ndim != 1:
             raise ValueError(f"prior has shape {values.shape}: expected a probability for each of {classes.tolist()}")
-        return [_parameters.real(f"prior[{k}]", p) for k, p in enumerate(values.tolist())]
+        return [_checks.real(f"prior[{k}]", p) for k, p in enumerate(values.tolist())]
     known = classes.tolist()
     for name in prior:
         if name not in known:
@@ -53,7 +53,7 @@ def prior_of(prior: Any, classes: NDArray[Any]) -> list[float] | None:
     for name in known:
         if name not in prior:
             raise ValueError(f"prior leaves out the class {name!r}: the classes are {known}")
-    return [_parameters.real(f"prior[{name!r}]", prior[name]) for name in known]
+    return [_checks.real(f"prior[{name!r}]", prior[name]) for name in known]
 
 
 def costs_of(costs: Any, classes: NDArray[Any]) -> Float | None:
@@ -83,7 +83,7 @@ def decide(
         threads(estimator.n_jobs),
         prior_of(prior, classes),
         costs_of(costs, classes),
-        None if reject is None else _parameters.real("reject", reject),
-        None if reject_cost is None else _parameters.real("reject_cost", reject_cost),
+        None if reject is None else _checks.real("reject", reject),
+        None if reject_cost is None else _checks.real("reject_cost", reject_cost),
     )
     return Decisions(classes[numbers], probability, probabilities, rejected, expected_cost)

@@ -59,8 +59,9 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)!r}: {error}") from None
 
-    parameters: dict[str, Any] = {} if model.inference is None else {"inference": model.inference}
+    parameters: dict[str, Any] = {}
     if model.machine == "rvm":
+        parameters["search"] = None if model.inference == "search" else model.inference
         parameters["posterior"] = model.posterior
         process = model.label_regression or model.process is not None
         parameters["weight_prior"] = "process" if process else "ard"

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from . import _core, _parameters
+from . import _checks, _core, _settings, _table
 from ._base import Float, seed_of
 from ._threads import threads
-
-# Likelihoods whose targets a process learns from as they are, or as logarithms of rates.
-LIKELIHOODS = _parameters.REGRESSIONS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,36 +177,28 @@ def learn_kernel(
     if y is None:
         raise ValueError("y is None: a kernel is learned from targets")
     check_consistent_length(rows, y)
-    own = _Given(kernel, gamma, degree, coef0, shape)
-    _parameters.one_of("likelihood", likelihood, LIKELIHOODS)
+    own = SimpleNamespace(kernel=kernel, gamma=gamma, degree=degree, coef0=coef0, shape=shape)
+    _table.check("learn_kernel", likelihood=likelihood, n_jobs=n_jobs, random_state=random_state, **vars(own))
+    # Kernels without gamma have nothing to learn but amplitude and noise, which is no contradiction here.
+    names = [kernel] if isinstance(kernel, str) else kernel
+    if not any("gamma" in _table.KERNELS.get(name, ["gamma"]) for name in names):
+        own.gamma = "scale"
     named = _are_names(y) if classes is None else bool(classes)
     if named and likelihood != "gaussian":
         raise ValueError(f"likelihood = {likelihood!r}: expected 'gaussian', the default, where y names classes")
-    weights = _parameters.sample_weights(sample_weight, len(rows))
+    weights = _checks.sample_weights(sample_weight, len(rows))
     if weights is not None and not np.any(weights > 0):
         raise ValueError("Every sample weight is zero: there is no row to learn from")
     settings = {
-        **_parameters.kernel(own),
+        **_settings.kernel(own),
         "likelihood": {"bernoulli" if named else likelihood: {}},
         "threads": threads(n_jobs),
         "seed": seed_of(random_state),
     }
-    target = _parameters.class_numbers(column_or_1d(y, warn=True), weights)[1] if named else _values(y)
-    noise = _parameters.known("noise_variance", noise_variance, len(rows))
-    counted = _parameters.known("exposure", exposure, len(rows))
-    text = json.dumps(settings, allow_nan=False, default=_parameters.plain)
-    return _learned(json.loads(_core.learn_kernel(text, rows, target, weights, noise, counted)))
-
-
-class _Given:
-    """The parameters of a kernel as an estimator holds them."""
-
-    def __init__(self, kernel: Any, gamma: Any, degree: Any, coef0: Any, shape: Any) -> None:
-        self.kernel, self.degree, self.coef0, self.shape = kernel, degree, coef0, shape
-        names = [kernel] if isinstance(kernel, str) else kernel
-        # Kernels without gamma have nothing to learn but amplitude and noise, which is no contradiction here.
-        without = all("gamma" not in _parameters.KERNELS.get(name, ["gamma"]) for name in names)
-        self.gamma = "scale" if without else gamma
+    target = _checks.class_numbers(column_or_1d(y, warn=True), weights)[1] if named else _values(y)
+    noise = _checks.known("noise_variance", noise_variance, len(rows))
+    counted = _checks.known("exposure", exposure, len(rows))
+    return _learned(json.loads(_core.learn_kernel(_settings.as_json(settings), rows, target, weights, noise, counted)))
 
 
 def _are_names(y: Any) -> bool:

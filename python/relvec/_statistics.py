@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
-from . import _core, _parameters
+from . import _checks, _core, _settings, _table
 from ._base import Float, check_version
 from ._threads import threads
 from .rvr import RVR
 
 # Parameters of RVR that the statistics have decided.
-DECIDED = ["kernel", "gamma", "degree", "coef0", "shape", "basis", "dictionary", "landmarks", "centres", "refresh"]
+DECIDED = ["kernel", "gamma", "degree", "coef0", "shape", "basis", "dictionary", "landmarks", "centres"]
 
 
 class Statistics:
@@ -116,18 +116,20 @@ class Statistics:
         if callable(kernel) or (isinstance(kernel, str) and kernel == "precomputed"):
             raise ValueError(
                 f"kernel = {kernel!r}: statistics need a kernel that relvec computes, one of "
-                + ", ".join(map(repr, _parameters.KERNELS))
+                + ", ".join(map(repr, _table.KERNELS))
             )
-        name = _parameters.one_of("kernel", kernel, list(_parameters.KERNELS))
-        given = {"gamma": gamma, "degree": degree, "coef0": coef0, "shape": shape}
-        own = {parameter: given[parameter] for parameter in _parameters.KERNELS[name]}
-        if "gamma" in own and (gamma is None or isinstance(gamma, str)):
+        name = _checks.one_of("kernel", kernel, list(_table.KERNELS))
+        own = {"gamma": gamma, "degree": degree, "coef0": coef0, "shape": shape}
+        if "gamma" not in _table.KERNELS[name]:
+            own["gamma"] = "scale"
+        elif gamma is None or isinstance(gamma, str):
             raise ValueError(
                 f"gamma = {gamma!r}: expected a positive number, or one per feature; a rule would ask for rows that "
                 "are yet to come (relvec.learn_kernel learns gamma from some of them)"
             )
-        points = _parameters.points("centres", centres)
-        self._sums = _core.Statistics(json.dumps(_parameters.kernel_of(name, own)), points)
+        _table.check("Statistics", **own)
+        points = _checks.points("centres", centres)
+        self._sums = _core.Statistics(_settings.as_json(_settings.kernel_of(name, own)), points)
         self._names = _names(centres)
 
     def update(
@@ -173,8 +175,8 @@ class Statistics:
             raise ValueError(f"X[{row}, {column}] = {rows[row, column]}: every value must be a finite number")
         for row in np.flatnonzero(~np.isfinite(targets))[:1]:
             raise ValueError(f"y[{row}] = {targets[row]}: every value must be a finite number")
-        weights = _parameters.sample_weights(sample_weight, len(rows))
-        noise = _parameters.known("noise_variance", noise_variance, len(rows))
+        weights = _checks.sample_weights(sample_weight, len(rows))
+        noise = _checks.known("noise_variance", noise_variance, len(rows))
         self._sums.update(rows, np.ascontiguousarray(targets), weights, noise, threads(n_jobs))
         self._names = names
         return self

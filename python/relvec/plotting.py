@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from . import _parameters
+from . import _checks
 from ._base import Float, RelevanceVectorMachine
 from .rvc import RVC
 from .rvr import RVR
@@ -954,7 +954,7 @@ class ReliabilityDisplay:
             raise ValueError(f"probability has {values.shape[1]} columns, but there are {len(names)} classes")
         if np.any(values < 0.0) or np.any(np.abs(values.sum(axis=1) - 1.0) > 1e-6):
             raise ValueError("the rows of probability are no probabilities: zero or positive, with a sum of 1")
-        count = _parameters.whole("bins", bins, 1)
+        count = _checks.whole("bins", bins, 1)
         top = values.argmax(axis=1)
         p = values[np.arange(len(top)), top]
         # A bin holds its upper end.

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ._parameters import one_of
+from ._checks import one_of
 
 
 def tipping2001(gamma: str | float | ArrayLike = "scale", *, task: str = "regress") -> dict[str, Any]:

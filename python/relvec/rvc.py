@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from . import _core, _labels, _parameters
+from . import _checks, _core, _labels
 from ._base import Float, Kernel, RelevanceVectorMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback
@@ -27,126 +27,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
 
     Parameters
     ----------
-    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
-"sigmoid", "linear_spline", "auto", "precomputed"}, list of str or callable, default="rbf"
-        The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
-        square in `fit`, rows against the training rows in `predict`, where only the columns
-        `relevance_` are read. Of a list of names the kernel of the highest posterior is taken; ``"auto"``
-        is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows,
-        (n, D) and (m, D), and returns (n, m).
-    gamma : {"evidence", "evidence-ard", "evidence-one", "scale", "auto"}, float or array-like of shape \
-(n_features,), default="evidence"
-        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
-        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
-        other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
-        most 1,000 rows, and beyond 3,000 rows by the gradient of the evidence on more: one width for all features in
-        units of their spread.
-        ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
-        the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
-        Kernels without a scale, precomputed ones and callables take none.
-    degree : int or list of int, default=3
-        Power of the polynomial kernel; several where kernels are chosen from a list.
-    coef0 : float, default=0.0
-        Constant of the polynomial and sigmoid kernels.
-    shape : float, default=1.0
-        Exponent of the rational quadratic kernel.
-    basis : {"kernel", "given"}, default="kernel"
-        ``"given"``: `X` is a design matrix, its columns are the basis functions, and `kernel` is not
-        used.
-    dictionary : {"auto", "all"} or int, default="auto"
-        How many training rows are candidates for relevance vectors; all rows are learnt from. ``"auto"``
-        is all of up to 10,000 different rows, and 1,000 landmarks of more, or where a model of more than
-        5,000 rows needs more than some 240 of them (150 for classes). Of a callable kernel they are drawn at random;
-        of a precomputed one too, but there ``"auto"`` is all.
-    landmarks : {"kmedoids", "uniform"} or array-like of shape (n_landmarks, n_features), \
-default="kmedoids"
-        How candidates are chosen where they are not all: rows near the centres of k-means, in the space
-        that the kernel scales, or evenly at random. An array holds the candidates themselves, which need
-        not be training rows; then `dictionary` gives no number, and `relevance_` counts landmarks.
-    centres : {"fixed", "learned"}, default="fixed"
-        Whether the candidates stay where they are. ``"learned"``: once there is a model, the gradient of
-        the evidence moves up to 800 centres (or as many as the model has); the model is kept if its
-        evidence, on all rows, is higher. Then its centres are no training rows, and `relevance_` counts
-        those that were moved. For a `dictionary` of some hundred, and one model of all classes
-        (``multi_class="joint"``).
-    refresh : int, default=0
-        Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random,
-        once the search among the present ones is at rest. For a `dictionary` of less than 500 rows by
-        number and the scheme ``"search"``.
-    fit_intercept : bool, default=True
-        Whether there is a constant basis function. It has a precision of its own and may be pruned.
-    class_weight : dict or "balanced", default=None
-        Factors of the sample weights, by class; classes left out of a dict have 1. ``"balanced"``
-        gives each class the same total weight and leaves the sum of all weights as it is.
-    multi_class : {"auto", "joint", "one_vs_rest", "one_vs_one"}, default="auto"
-        How more than two classes are told apart. ``"joint"``: one model of all, which share its
-        relevance vectors, each with a weight for every class, under the softmax. ``"one_vs_rest"``, ``"one_vs_one"``:
-        models of two classes, one for each class or for each pair, whose probabilities are
-        normalised, or coupled as in [4]_. ``"auto"`` is ``"joint"``, or ``"one_vs_rest"`` for the
-        scheme ``"variational"``.
-    class_precisions : {"shared", "per_class"}, default="shared"
-        What the weights of a vector in a joint model have in common: their precision, so that a vector is of use to all
-        classes or to none; or nothing. ``"per_class"`` goes on from the model of shared precisions: the weight of each
-        class has one of its own and may be gone. The evidence is higher; it takes longer.
-    weight_prior : {"ard", "process", "auto"}, default="auto"
-        The prior of the weights. ``"ard"``: a precision for each, as in [1]_. ``"process"``: the covariance of a
-        Gaussian process with the kernel. Its regression on the labels, and a softmax of linear functions of that, are
-        chosen by the probabilities of rows left out, and rows become centres until these hardly change. For a kernel of
-        relvec other than ``"sigmoid"`` and one model of all classes. ``"auto"``: the process up to 3,000 rows, wherever
-        there is one.
-    residual : float, default=0.005
-        Under a process prior rows become centres until the probabilities are within this Kullback-Leibler divergence,
-        in nats for each of the C - 1 functions of C classes and in the mean over the rows, of those with all rows for
-        centres. 0.05 takes about half as many.
-    inference : {"search", "sequential", "mackay", "em", "variational"}, default="search"
-        How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
-        variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
-    inference_params : dict, default=None
-        Further settings of the inference scheme, by the names of the command line's ``--set``, such as
-        ``{"excursions": 0}``.
-    posterior : {"auto", "laplace", "averaged"}, default="auto"
-        How the posterior of the weights is approximated. ``"laplace"``: by the curvature of the likelihood at the
-        mode [1]_. Where rows are classified with certainty there is next to none, and moderated probabilities are
-        too unsure. ``"averaged"``: by its mean under the posterior itself [5]_, which takes some more passes over
-        the rows; probabilities are surer where classes are well apart, and much the same where they overlap. The
-        mode, the evidence and the relevance vectors do not change. Not for ``inference="variational"``. ``"auto"``:
-        ``"averaged"`` where three classes or more have one model, unless the fit is stopped or out of time, else
-        ``"laplace"``.
-    tol : float, default=None
-        Tolerance of the inference scheme (for ``"search"`` the nats that an action must gain, for
-        ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
-        change of a log precision); None: its default.
-    sparsity : float, "auto" or "cv", default="auto"
-        Nats that each kernel must gain: log prior odds against it. ``"auto"``: 1, or 0 for other schemes than
-        ``"search"`` and where hyperparameters have priors. With 0 the evidence alone decides, as in [1]_ [2]_;
-        it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
-        is paid for by probabilities that are too sure. ``"cv"`` takes the sparsest that predicts rows left out
-        as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="search"``.
-    folds : int, default=None
-        Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
-        none, or 5 where something is chosen by it, fewer for fewer rows. The kernel is that of the fit to all rows.
-        Equal rows are spread over the folds as other rows are. A row whose weight is a whole number w counts as w
-        rows; a row of any other weight stays whole.
-    warm_start : bool, default=False
-        Whether a further `fit` goes on from the model of the last: the same rows first, others may follow. For
-        ``inference="search"`` and one model whose centres are training rows.
-    max_iter : int, default=10000
-        Most iterations.
-    time_limit : float, default=None
-        Most seconds; the best model until then is kept.
-    memory_limit : int, default=None
-        Most bytes that a fit may take beside `X`; None: a quarter of the machine's.
-    n_jobs : int, default=None
-        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
-        joblib worker. Results do not depend on it.
-    random_state : int or RandomState, default=None
-        Seed of the random choices; None is 0: the same fit every time.
-    verbose : int, default=0
-        1: print progress now and then; 2: at each iteration.
-    callback : callable, default=None
-        Called after each iteration with a dict (``iteration``, ``log_evidence``, ``active``,
-        ``noise_std``, ``seconds``). If it returns True or raises StopIteration, the fit ends with the
-        best model so far.
+    {parameters}
 
     Attributes
     ----------
@@ -277,21 +158,17 @@ default="kmedoids"
         dictionary: str | int = "auto",
         landmarks: str | ArrayLike = "kmedoids",
         centres: str = "fixed",
-        refresh: int = 0,
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | str | None = None,
         multi_class: str = "auto",
         class_precisions: str = "shared",
         weight_prior: str = "auto",
-        residual: float = 0.005,
-        inference: str = "search",
-        inference_params: dict[str, Any] | None = None,
+        residual: float | None = None,
+        search: str | dict[str, Any] | None = None,
         posterior: str = "auto",
-        tol: float | None = None,
         sparsity: float | str = "auto",
         folds: int | None = None,
         warm_start: bool = False,
-        max_iter: int = 10_000,
         time_limit: float | None = None,
         memory_limit: int | None = None,
         n_jobs: int | None = None,
@@ -299,38 +176,7 @@ default="kmedoids"
         verbose: int = 0,
         callback: Callback | None = None,
     ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            shape=shape,
-            basis=basis,
-            dictionary=dictionary,
-            landmarks=landmarks,
-            centres=centres,
-            refresh=refresh,
-            fit_intercept=fit_intercept,
-            inference=inference,
-            inference_params=inference_params,
-            posterior=posterior,
-            tol=tol,
-            sparsity=sparsity,
-            folds=folds,
-            warm_start=warm_start,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            memory_limit=memory_limit,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            callback=callback,
-        )
-        self.class_weight = class_weight
-        self.multi_class = multi_class
-        self.class_precisions = class_precisions
-        self.weight_prior = weight_prior
-        self.residual = residual
+        self._set(locals())
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> RVC:
         """Learn from rows `X` and their classes `y`.
@@ -355,8 +201,8 @@ default="kmedoids"
         rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
         check_classification_targets(labels)
         weights = self._weights(sample_weight, len(rows))
-        classes, numbers = _parameters.class_numbers(labels, weights)
-        _parameters.warn_of_classes(type(self).__name__, len(classes), len(labels))
+        classes, numbers = _checks.class_numbers(labels, weights)
+        _checks.warn_of_classes(type(self).__name__, len(classes), len(labels))
         self._fit(
             rows,
             numbers,
@@ -374,7 +220,7 @@ default="kmedoids"
         if self.class_weight is None:
             return weights
         own = np.ones(len(numbers)) if weights is None else weights
-        given = _parameters.class_weights(self.class_weight, classes)
+        given = _checks.class_weights(self.class_weight, classes)
         if isinstance(given, list):
             factors: Float = np.array(given)
         else:
@@ -524,7 +370,7 @@ default="kmedoids"
         if not np.all(np.isin(labels, self.classes_)):
             raise ValueError(f"y has classes that the model does not know: expected {self.classes_.tolist()}")
         numbers = np.searchsorted(self.classes_, labels).astype(np.int64)
-        weights = _parameters.sample_weights(sample_weight, len(rows))
+        weights = _checks.sample_weights(sample_weight, len(rows))
         return np.exp(self._model.leave_one_out_classes(rows, numbers, weights, threads(self.n_jobs)))
 
     def predict_log_proba(self, X: ArrayLike, moderated: bool = True, prior: Any = None) -> Float:

@@ -10,9 +10,10 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from . import _core, _parameters
+from . import _checks, _core, _settings
 from ._base import Float, Kernel, RelevanceVectorMachine, target_names
 from ._progress import Callback
+from ._table import NAMES
 from ._threads import threads
 
 
@@ -27,136 +28,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 
     Parameters
     ----------
-    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
-"sigmoid", "linear_spline", "auto", "precomputed"}, list of str or callable, default="rbf"
-        The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
-        square in `fit`, rows against the training rows in `predict`, where only the columns
-        `relevance_` are read. Of a list of names the kernel of the highest posterior is taken; ``"auto"``
-        is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows,
-        (n, D) and (m, D), and returns (n, m).
-    gamma : {"evidence", "evidence-ard", "evidence-one", "scale", "auto"}, float or array-like of shape \
-(n_features,), default="evidence"
-        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
-        ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
-        other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
-        most 1,000 rows: one width for all features in units of their spread, or one for each where that is worth its
-        parameters. Beyond 3,000 rows there is one for each, from a sparse process on more rows, or, with
-        ``weight_prior="ard"``, by the gradient of the evidence on more rows.
-        ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
-        the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
-        Kernels without a scale, precomputed ones and callables take none.
-    degree : int or list of int, default=3
-        Power of the polynomial kernel; several where kernels are chosen from a list.
-    coef0 : float, default=0.0
-        Constant of the polynomial and sigmoid kernels.
-    shape : float, default=1.0
-        Exponent of the rational quadratic kernel.
-    basis : {"kernel", "given"}, default="kernel"
-        ``"given"``: `X` is a design matrix, its columns are the basis functions, and `kernel` is not
-        used.
-    dictionary : {"auto", "all"} or int, default="auto"
-        How many training rows are candidates for relevance vectors; all rows are learnt from. ``"auto"``
-        is all of up to 10,000 different rows, and 1,000 landmarks of more, or where a model of more than
-        5,000 rows needs more than some 240 of them (150 for classes). Of a callable kernel they are drawn at random;
-        of a precomputed one too, but there ``"auto"`` is all.
-    landmarks : {"kmedoids", "uniform"} or array-like of shape (n_landmarks, n_features), \
-default="kmedoids"
-        How candidates are chosen where they are not all: rows near the centres of k-means, in the space
-        that the kernel scales, or evenly at random. An array holds the candidates themselves, which need
-        not be training rows; then `dictionary` gives no number, and `relevance_` counts landmarks.
-    centres : {"fixed", "learned"}, default="fixed"
-        Whether the candidates stay where they are. ``"learned"``: once there is a model, the gradient of
-        the evidence moves up to 800 centres (or as many as the model has); the model is kept if its
-        evidence, on all rows, is higher. Then its centres are no training rows, and `relevance_` counts
-        those that were moved. For a `dictionary` of some hundred.
-    refresh : int, default=0
-        Rounds in which landmarks that the model does not use are replaced by other rows, drawn at random,
-        once the search among the present ones is at rest. For a `dictionary` of less than 1,000 rows by
-        number and the scheme ``"search"``.
-    fit_intercept : bool, default=True
-        Whether there is a constant basis function. Under a process prior it stays; else it has a precision of its own
-        and may be pruned.
-    likelihood : {"gaussian", "student_t", "poisson"}, default="gaussian"
-        How targets depend on the function. ``"student_t"``: outliers are no surprise, and do not bend the
-        function. ``"poisson"``: targets are counts, and the function is the log of their rate.
-    noise_variance : float, default=None
-        Variance of the noise, in squared units of the target; of ``"student_t"`` its squared scale, which
-        is less; None: learnt. That of each row is a parameter of `fit`.
-    noise_degrees : float, default=None
-        Degrees of freedom of the noise of ``"student_t"``; None: learnt.
-    inference : {"search", "sequential", "mackay", "em", "variational"}, default="search"
-        How precisions are learnt: a search for the highest evidence [2]_, the fixed points of [1]_, or
-        variational inference [3]_, which keeps all weights unless ``{"prune": True}`` is set.
-    inference_params : dict, default=None
-        Further settings of the inference scheme, by the names of the command line's ``--set``, such as
-        ``{"excursions": 0}``.
-    posterior : {"auto", "laplace", "averaged"}, default="auto"
-        How the posterior of the weights is approximated for counts; with normal noise both are exact, and under
-        Student-t noise there is no difference. ``"laplace"``: by the curvature of the likelihood at the mode.
-        ``"averaged"``: by its mean under the posterior itself. Not for ``inference="variational"``. ``"auto"`` is
-        ``"laplace"`` here, unless that expects more than twice the counts that there are, as among many zeros.
-    tol : float, default=None
-        Tolerance of the inference scheme (for ``"search"`` the nats that an action must gain, for
-        ``"variational"`` those that the bound must rise by in an iteration, for the others the largest
-        change of a log precision); None: its default.
-    sparsity : float, "auto" or "cv", default="auto"
-        Nats that each kernel must gain: log prior odds against it. ``"auto"``: 1, or 0 for other schemes than
-        ``"search"`` and where hyperparameters have priors. With 0 the evidence alone decides, as in [1]_ [2]_;
-        it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
-        is paid for by intervals that are too narrow. ``"cv"`` takes the sparsest that predicts rows left out
-        as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For ``inference="search"``.
-    folds : int, default=None
-        Folds of a cross-validation in which the search is repeated; its scores are in ``report_["validation"]``. None:
-        none, or 5 where something is chosen by it, fewer for fewer rows. The kernel is that of the fit to all rows.
-        Equal rows are spread over the folds as other rows are. A row whose weight is a whole number w counts as w
-        rows; a row of any other weight stays whole.
-    warm_start : bool, default=False
-        Whether a further `fit` goes on from the model of the last: the same rows first, others may follow. For
-        ``inference="search"`` and one model whose centres are training rows.
-    calibrate : bool, default=False
-        Whether predictive variances are multiplied by the mean square of the standardised residuals of rows left out
-        in cross-validation, if that is above 1.
-    weight_prior : {"ard", "process", "auto"}, default="auto"
-        The prior of the weights. ``"ard"``: a precision for each, as in [1]_; few kernels stay. ``"process"``: the
-        covariance of a Gaussian process with the kernel [5]_, on the relevance vectors and further rows that complete
-        them; the variance of predictions grows away from the data to that of the process. For
-        ``likelihood="gaussian"`` and a kernel of relvec other than ``"sigmoid"``. ``"auto"``: the process wherever
-        there is one; above 3,000 rows unless `inference`, `sparsity` or `refresh` ask for a search, which there is
-        none of then: centres are rows drawn at random, 1,500 at most unless `dictionary` is a number.
-    residual : float or None, default=None
-        Under a process prior rows become centres until the variance of the process that the centres leave out is, in
-        the mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres than 0.3.
-        None: 0.3, and 0.01 above 3,000 rows.
-    variance : {"auto", "posterior", "healed"}, default="auto"
-        The variance of predictions. Under a process prior there is one, that of the process; else ``"auto"`` is
-        ``"healed"`` for Gaussian noise and a kernel of relvec, and ``"posterior"`` elsewhere. Away from all relevance
-        vectors that of the posterior shrinks to that of the noise; ``"healed"`` adds a basis function at the row that
-        is predicted [4]_, so that it grows there to about the variance of the target. The model then keeps rows, and
-        predicting costs more.
-    keep_rows : int, default=None
-        Training rows that the model keeps for the healed variance, a sample if there are more, which leaves means
-        as they are; None: at most 2,000 where that variance is used.
-    keep_statistics : bool, default=False
-        Whether the model keeps sums over its rows, to which `partial_fit` adds further rows without these. For a
-        `dictionary` given as a number, or given `landmarks`; the sums are as many as the square of that.
-    max_iter : int, default=10000
-        Most iterations.
-    time_limit : float, default=None
-        Most seconds; the best model until then is kept. Where the sums over all rows would take too long, that is one
-        of a sample of them, with a warning.
-    memory_limit : int, default=None
-        Most bytes that a fit may take beside `X`; None: a quarter of the machine's.
-    n_jobs : int, default=None
-        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
-        joblib worker. Results do not depend on it.
-    random_state : int or RandomState, default=None
-        Seed of the random choices; None is 0: the same fit every time.
-    verbose : int, default=0
-        1: print progress now and then; 2: at each iteration.
-    callback : callable, default=None
-        Called after each iteration with a dict (``iteration``, ``log_evidence``, ``active``,
-        ``noise_std``, ``seconds``). If it returns True or raises StopIteration, the fit ends with the
-        best model so far.
+    {parameters}
 
     Attributes
     ----------
@@ -287,15 +159,12 @@ default="kmedoids"
         dictionary: str | int = "auto",
         landmarks: str | ArrayLike = "kmedoids",
         centres: str = "fixed",
-        refresh: int = 0,
         fit_intercept: bool = True,
         likelihood: str = "gaussian",
         noise_variance: float | None = None,
         noise_degrees: float | None = None,
-        inference: str = "search",
-        inference_params: dict[str, Any] | None = None,
+        search: str | dict[str, Any] | None = None,
         posterior: str = "auto",
-        tol: float | None = None,
         sparsity: float | str = "auto",
         folds: int | None = None,
         warm_start: bool = False,
@@ -305,7 +174,6 @@ default="kmedoids"
         variance: str = "auto",
         keep_rows: int | None = None,
         keep_statistics: bool = False,
-        max_iter: int = 10_000,
         time_limit: float | None = None,
         memory_limit: int | None = None,
         n_jobs: int | None = None,
@@ -313,42 +181,7 @@ default="kmedoids"
         verbose: int = 0,
         callback: Callback | None = None,
     ) -> None:
-        super().__init__(
-            kernel=kernel,
-            gamma=gamma,
-            degree=degree,
-            coef0=coef0,
-            shape=shape,
-            basis=basis,
-            dictionary=dictionary,
-            landmarks=landmarks,
-            centres=centres,
-            refresh=refresh,
-            fit_intercept=fit_intercept,
-            inference=inference,
-            inference_params=inference_params,
-            posterior=posterior,
-            tol=tol,
-            sparsity=sparsity,
-            folds=folds,
-            warm_start=warm_start,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            memory_limit=memory_limit,
-            n_jobs=n_jobs,
-            random_state=random_state,
-            verbose=verbose,
-            callback=callback,
-        )
-        self.likelihood = likelihood
-        self.noise_variance = noise_variance
-        self.noise_degrees = noise_degrees
-        self.calibrate = calibrate
-        self.weight_prior = weight_prior
-        self.residual = residual
-        self.variance = variance
-        self.keep_rows = keep_rows
-        self.keep_statistics = keep_statistics
+        self._set(locals())
 
     def fit(
         self,
@@ -391,15 +224,15 @@ default="kmedoids"
         )
         if t.ndim == 2 and t.shape[1] == 1:
             t = column_or_1d(t, warn=not self._several_outputs)
-        likelihood = _parameters.regression(self)
+        likelihood = _settings.regression(self)
         self._fit(
             rows,
             np.ascontiguousarray(t, dtype=np.float64),
             self._weights(sample_weight, len(rows)),
             likelihood,
             target_names(y),
-            noise_variance=_parameters.known("noise_variance", noise_variance, len(rows)),
-            exposure=_parameters.known("exposure", exposure, len(rows)),
+            noise_variance=_checks.known("noise_variance", noise_variance, len(rows)),
+            exposure=_checks.known("exposure", exposure, len(rows)),
             earlier=earlier,
         )
         return self
@@ -435,9 +268,10 @@ default="kmedoids"
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, sample_weight, noise_variance=noise_variance)
+        self._check()
         rows, t = validate_data(self, X, y, reset=False, dtype=np.float64, order="C", y_numeric=True)
-        settings, _ = self._settings(_parameters.regression(self), False)
-        own = _parameters.known("noise_variance", noise_variance, len(rows))
+        settings, _ = self._settings(_settings.regression(self), False)
+        own = _checks.known("noise_variance", noise_variance, len(rows))
         target = np.ascontiguousarray(t, dtype=np.float64)
         weights, watch = self._weights(sample_weight, len(rows)), self._observer()
         model, report = _core.fit_more(settings, self._model, rows, target, weights, watch, own)
@@ -447,7 +281,8 @@ default="kmedoids"
 
     def _fit_statistics(self, sums: _core.Statistics, features: list[str] | None) -> None:
         """Fit to sums over rows; `features`: their names."""
-        settings, _ = self._settings(_parameters.regression(self), False)
+        self._check()
+        settings, _ = self._settings(_settings.regression(self), False)
         model, report = sums.fit(settings, self._observer())
         self.n_features_in_ = sums.n_features
         if features is not None:
@@ -457,7 +292,7 @@ default="kmedoids"
     @property
     def _several_outputs(self) -> bool:
         """Whether targets of several outputs can be learnt."""
-        plain = self.likelihood == "gaussian" and self.inference != "variational"
+        plain = self.likelihood == "gaussian" and self._scheme != "variational"
         return plain and not self.keep_statistics
 
     def __sklearn_tags__(self) -> Any:
@@ -606,7 +441,7 @@ default="kmedoids"
         noise: Float
         if self._model.likelihood == "poisson" and not return_cov:
             rows = self._rows(X)
-            over = _parameters.known("exposure", exposure, len(rows))
+            over = _checks.known("exposure", exposure, len(rows))
             mean, model_variance = self._model.predict_counts(rows, threads(self.n_jobs), over)
             noise = mean
         elif return_std or return_parts or return_cov or rule == "healed":
@@ -672,7 +507,7 @@ default="kmedoids"
         rows, rule, known = self._of_new(X, variance, noise_variance, exposure)
         if np.ndim(level) > 0:
             raise ValueError(f"level = {level!r}: expected a number between 0 and 1")
-        (own,) = _parameters.probabilities("level", level)
+        (own,) = _checks.probabilities("level", level)
         lower, upper = self._model.predict_interval(rows, own, threads(self.n_jobs), rule, known)
         return (lower, upper) if self.n_outputs_ > 1 else (lower[:, 0], upper[:, 0])
 
@@ -687,7 +522,7 @@ default="kmedoids"
     ) -> Float:
         """Predict quantiles: what a new observation is below with given probabilities.
 
-        Under Gaussian noise the distribution is normal; for ``inference="variational"`` with the noise learned it is
+        Under Gaussian noise the distribution is normal; for ``search="variational"`` with the noise learned it is
         Student's, with `noise_degrees_` degrees of freedom. Under ``"student_t"`` it is that of the sum of the noise
         and of the function, which is normal. Of counts a quantile is the smallest whole number that is not exceeded
         with the given probability, the uncertainty of the rate included.
@@ -720,7 +555,7 @@ default="kmedoids"
         True
         """
         rows, rule, known = self._of_new(X, variance, noise_variance, exposure)
-        own = _parameters.probabilities("q", q)
+        own = _checks.probabilities("q", q)
         found = self._model.predict_quantiles(rows, own, threads(self.n_jobs), rule, known)
         found = found if self.n_outputs_ > 1 else found[:, 0]
         return found[..., 0] if np.ndim(q) == 0 else found
@@ -736,8 +571,8 @@ default="kmedoids"
         """New rows, the variance in use, and what is known of each row, of which a model has a use for one at most."""
         rule = self._rule(variance, noise_variance, exposure)
         rows = self._rows(X)
-        noise = _parameters.known("noise_variance", noise_variance, len(rows))
-        return rows, rule, _parameters.known("exposure", exposure, len(rows)) if noise is None else noise
+        noise = _checks.known("noise_variance", noise_variance, len(rows))
+        return rows, rule, _checks.known("exposure", exposure, len(rows)) if noise is None else noise
 
     def _rule(self, variance: str | None, noise_variance: ArrayLike | None, exposure: ArrayLike | None) -> str:
         """The variance in use; what is known of each row is checked to be of use to the model."""
@@ -748,7 +583,7 @@ default="kmedoids"
             raise ValueError("noise_variance is for models that were fitted with the noise of each row")
         if variance is None:
             return self._model.variance
-        return _parameters.one_of("variance", variance, _parameters.VARIANCES)
+        return _checks.one_of("variance", variance, NAMES["variance"])
 
     def _covariance(self, X: ArrayLike, noise: Float | None) -> Float:
         """Joint covariance, [N, N], of several outputs [N, N, K]; plus `noise` on the diagonal."""
@@ -763,7 +598,7 @@ default="kmedoids"
     def _noise(self, shape: tuple[int, ...], noise_variance: ArrayLike | None, learnt: Float) -> Float:
         """Variances of the noise of new rows, of the shape of their means; `learnt`: that of the model."""
         if noise_variance is not None:
-            own = _parameters.known("noise_variance", noise_variance, shape[0])
+            own = _checks.known("noise_variance", noise_variance, shape[0])
             assert own is not None
             return np.broadcast_to(own.reshape(-1, *[1] * (len(shape) - 1)), shape)
         wide = 1.0
@@ -794,7 +629,7 @@ default="kmedoids"
             A function in each column.
         """
         rows = self._rows(X)
-        count = _parameters.whole("n_samples", n_samples, 1)
+        count = _checks.whole("n_samples", n_samples, 1)
         seed, several = self._seed(random_state), self.n_outputs_ > 1
         # Given the noise precisions outputs are independent: each draws by a seed of its own.
         seeds = np.random.default_rng(seed).integers(2**63, size=self.n_outputs_) if several else [seed]
@@ -840,15 +675,15 @@ default="kmedoids"
             Log predictive density of the targets (of counts the log of their probability), in nats.
         """
         rows = self._rows(X)
-        weights = _parameters.sample_weights(sample_weight, len(rows))
+        weights = _checks.sample_weights(sample_weight, len(rows))
         if self.n_outputs_ == 1:
             columns = [column_or_1d(y)]
         else:
             columns = list(check_array(y, dtype=np.float64).T)
             if len(columns) != self.n_outputs_:
                 raise ValueError(f"y has {len(columns)} columns: expected {self.n_outputs_}, one for each output")
-        noise = _parameters.known("noise_variance", noise_variance, len(rows))
-        over = _parameters.known("exposure", exposure, len(rows))
+        noise = _checks.known("noise_variance", noise_variance, len(rows))
+        over = _checks.known("exposure", exposure, len(rows))
         each = [
             self._model.output(k).leave_one_out(
                 rows, np.ascontiguousarray(t, dtype=np.float64), weights, threads(self.n_jobs), noise, over

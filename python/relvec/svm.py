@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _core, _labels, _parameters
+from . import _checks, _core, _labels, _settings
 from ._base import Float, Kernel, KernelMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback, observer, svm_line
@@ -36,14 +36,7 @@ FALLBACKS = {
 class SupportVectorMachine(KernelMachine):
     """Fit and attributes of all support vector machines."""
 
-    gamma: Any
-    tol: float
     max_iter: int
-    shrinking: bool
-    cache_size: float
-    time_limit: float | None
-    verbose: Any
-    callback: Callback | None
 
     def _fit(
         self,
@@ -53,9 +46,10 @@ class SupportVectorMachine(KernelMachine):
         own: dict[str, Any],
         names: list[str],
         classes: list[Any] | None = None,
+        **computed: Any,
     ) -> None:
-        """Fit to validated rows; `own`: the settings that not all machines have."""
-        settings = _parameters.svm_settings(self, own, threads(self.n_jobs))
+        """Fit to validated rows; `own`: settings that are no parameters by themselves, `computed`: values that are."""
+        settings = _settings.svm(self, own, n_jobs=threads(self.n_jobs), **computed)
         design = X
         if callable(self.kernel):
             design = self._kernel_values(X, X)
@@ -64,7 +58,7 @@ class SupportVectorMachine(KernelMachine):
                 f"Precomputed metric requires shape (n_samples, n_samples), found {X.shape}: "
                 "in fit, a precomputed kernel is a square matrix"
             )
-        watch = observer(_parameters.verbosity(self.verbose), self.callback, svm_line)
+        watch = observer(int(self.verbose), self.callback, svm_line)
         model, report = _core.fit_svm(settings, design, target, weights, watch)
         if self._precomputed or callable(self.kernel):
             kept = model.relevance
@@ -124,7 +118,7 @@ class SupportVectorMachine(KernelMachine):
             text = f"nu={nu} leaves no margin, since the classes overlap; the fit is the limit of those with a larger"
             text += " nu, as SVC with a large C finds it. Raise nu, or use a kernel that separates more"
             warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=4)
-        _parameters.warn_of_small_weights(self, self.report_.get("small_weights"), stacklevel=5)
+        _checks.warn_of_small_weights(self, self.report_.get("small_weights"), stacklevel=5)
         found = [function.get("probabilities") for function in self.report_["functions"]]
         for source, text in FALLBACKS.items():
             if source in found:
@@ -133,7 +127,7 @@ class SupportVectorMachine(KernelMachine):
 
     def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
         """Weights [N], checked; rows of negative weight are left out, as LIBSVM does it."""
-        weights = _parameters.sample_weights(sample_weight, rows, negative=True)
+        weights = _checks.sample_weights(sample_weight, rows, negative=True)
         if weights is None:
             return None
         if not np.any(weights > 0):
@@ -144,6 +138,11 @@ class SupportVectorMachine(KernelMachine):
         """Values of the functions in the core's order, (n, n_functions)."""
         rows = self._rows(X)
         return self._model.decision(rows, threads(self.n_jobs))
+
+
+def _cost(C: float) -> float | None:
+    """The cost of an error for the core: None for infinity, which JSON does not have."""
+    return None if np.isinf(C) else C
 
 
 def _in_order(model: _core.Model) -> tuple[Float, Float]:
@@ -247,22 +246,16 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
         check_classification_targets(labels)
         weights = self._weights(sample_weight, len(rows))
-        classes, numbers = _parameters.class_numbers(labels, weights)
-        _parameters.warn_of_classes(type(self).__name__, len(classes), len(labels))
-        _parameters.one_of("decision_function_shape", self.decision_function_shape, ["ovr", "ovo"])
-        own = {
-            "formulation": self._formulation(),
-            "multi_class": _parameters.one_of("multi_class", self.multi_class, ["auto", "one_vs_one", "one_vs_rest"]),
-            "class_weights": _parameters.class_weights(self.class_weight, classes.tolist()),
-            "probability": bool(self.probability),
-            "seed": self._seed(self.random_state),
-        }
-        self._fit(rows, numbers, weights, own, target_names(y), _labels.for_file(classes))
+        classes, numbers = _checks.class_numbers(labels, weights)
+        _checks.warn_of_classes(type(self).__name__, len(classes), len(labels))
+        factors = _checks.class_weights(self.class_weight, classes.tolist())
+        own, seed = {"formulation": self._formulation(), "class_weights": factors}, self._seed(self.random_state)
+        self._fit(rows, numbers, weights, own, target_names(y), _labels.for_file(classes), random_state=seed)
         self.classes_ = classes
         self.class_weight_ = np.ones(len(classes))
-        if isinstance(own["class_weights"], list):
-            self.class_weight_ = np.array(own["class_weights"])
-        elif own["class_weights"] == "balanced":
+        if isinstance(factors, list):
+            self.class_weight_ = np.array(factors)
+        elif factors == "balanced":
             totals = np.bincount(numbers, weights, minlength=len(classes))
             self.class_weight_ = totals.sum() / (len(classes) * totals)
         return self
@@ -463,59 +456,7 @@ class SVC(SupportVectorClassifier):
 
     Parameters
     ----------
-    C : float, default=1.0
-        Cost of an error; ``inf`` for a hard margin, which is an error where the classes cannot be separated.
-    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
-"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
-        The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative: a
-        local optimum may be found, and a warning says so).
-        ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
-        `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
-    degree : int, default=3
-        Power of the polynomial kernel.
-    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
-        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
-        ``"poly"`` and ``"sigmoid"``); one per feature is allowed. ``"scale"`` is
-        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
-    coef0 : float, default=0.0
-        Constant of the polynomial and sigmoid kernels.
-    shrinking : bool, default=True
-        Whether rows that will stay as they are are left out until the rest has converged; the solution is the
-        same.
-    probability : bool, default=False
-        Whether to fit what `predict_proba` needs, by 5-fold cross-validation inside `fit`: six fits instead of
-        one.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at which the fit ends.
-    cache_size : float, default=200
-        Most memory that kernel rows take, in MB.
-    class_weight : dict or "balanced", default=None
-        Factors of the cost of errors, by class; classes left out of a dict have 1. ``"balanced"`` gives each
-        class the same total weight.
-    verbose : int, default=False
-        1: print progress now and then; 2: each time there is some.
-    max_iter : int, default=-1
-        Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        What `decision_function` returns of more than two classes.
-    break_ties : bool, default=False
-        Whether `predict` decides between classes with as many votes by how clearly they win; not with
-        ``decision_function_shape="ovo"``.
-    random_state : int or RandomState, default=None
-        Seed of the cross-validation for probabilities; None is 0: the same fit every time.
-    shape : float, default=1.0
-        Exponent of the rational quadratic kernel.
-    multi_class : {"auto", "one_vs_one", "one_vs_rest"}, default="auto"
-        How more than two classes are told apart: a function for each pair of them (``"auto"``), or for each
-        against all others.
-    time_limit : float, default=None
-        Most seconds; the machine as it is then is kept.
-    n_jobs : int, default=None
-        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
-        joblib worker. Results do not depend on it.
-    callback : callable, default=None
-        Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
-        or raises StopIteration, the fit ends with the machine as it is.
+    {parameters}
 
     Attributes
     ----------
@@ -609,29 +550,10 @@ class SVC(SupportVectorClassifier):
         n_jobs: int | None = None,
         callback: Callback | None = None,
     ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.shape = shape
-        self.multi_class = multi_class
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._set(locals())
 
     def _formulation(self) -> dict[str, Any]:
-        return {"c_svc": {"c": _parameters.cost("C", self.C)}}
+        return {"c_svc": {"c": _cost(self.C)}}
 
 
 class NuSVC(SupportVectorClassifier):
@@ -642,61 +564,7 @@ class NuSVC(SupportVectorClassifier):
 
     Parameters
     ----------
-    nu : float, default=0.5
-        The share; at most twice that of the smaller class, in (0, 1]. Weights of classes and of rows count in it.
-        If the classes overlap, a small share leaves no margin: the machine is then the limit of larger shares,
-        which SVC with a large `C` finds, and a warning says so.
-    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
-"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
-        The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative: a
-        local optimum may be found, and a warning says so).
-        ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
-        `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
-    degree : int, default=3
-        Power of the polynomial kernel.
-    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
-        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
-        ``"poly"`` and ``"sigmoid"``); one per feature is allowed. ``"scale"`` is
-        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
-    coef0 : float, default=0.0
-        Constant of the polynomial and sigmoid kernels.
-    shrinking : bool, default=True
-        Whether rows that will stay as they are are left out until the rest has converged; the solution is the
-        same.
-    probability : bool, default=False
-        Whether to fit what `predict_proba` needs, by 5-fold cross-validation inside `fit`: six fits instead of
-        one.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at which the fit ends.
-    cache_size : float, default=200
-        Most memory that kernel rows take, in MB.
-    class_weight : dict or "balanced", default=None
-        Factors of the cost of errors, by class; classes left out of a dict have 1. ``"balanced"`` gives each
-        class the same total weight.
-    verbose : int, default=False
-        1: print progress now and then; 2: each time there is some.
-    max_iter : int, default=-1
-        Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        What `decision_function` returns of more than two classes.
-    break_ties : bool, default=False
-        Whether `predict` decides between classes with as many votes by how clearly they win; not with
-        ``decision_function_shape="ovo"``.
-    random_state : int or RandomState, default=None
-        Seed of the cross-validation for probabilities; None is 0: the same fit every time.
-    shape : float, default=1.0
-        Exponent of the rational quadratic kernel.
-    multi_class : {"auto", "one_vs_one", "one_vs_rest"}, default="auto"
-        How more than two classes are told apart: a function for each pair of them (``"auto"``), or for each
-        against all others.
-    time_limit : float, default=None
-        Most seconds; the machine as it is then is kept.
-    n_jobs : int, default=None
-        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
-        joblib worker. Results do not depend on it.
-    callback : callable, default=None
-        Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
-        or raises StopIteration, the fit ends with the machine as it is.
+    {parameters}
 
     Attributes
     ----------
@@ -788,29 +656,10 @@ class NuSVC(SupportVectorClassifier):
         n_jobs: int | None = None,
         callback: Callback | None = None,
     ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-        self.shape = shape
-        self.multi_class = multi_class
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._set(locals())
 
     def _formulation(self) -> dict[str, Any]:
-        return {"nu_svc": {"nu": _parameters.real("nu", self.nu)}}
+        return {"nu_svc": {"nu": self.nu}}
 
 
 class SVR(SupportVectorRegressor):
@@ -821,46 +670,7 @@ class SVR(SupportVectorRegressor):
 
     Parameters
     ----------
-    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
-"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
-        The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative: a
-        local optimum may be found, and a warning says so).
-        ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
-        `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
-    degree : int, default=3
-        Power of the polynomial kernel.
-    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
-        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
-        ``"poly"`` and ``"sigmoid"``); one per feature is allowed. ``"scale"`` is
-        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
-    coef0 : float, default=0.0
-        Constant of the polynomial and sigmoid kernels.
-    shrinking : bool, default=True
-        Whether rows that will stay as they are are left out until the rest has converged; the solution is the
-        same.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at which the fit ends.
-    C : float, default=1.0
-        Cost of an error beyond `epsilon`, for each unit of the target; ``inf`` for a tube that no row leaves, which
-        is an error where there is none.
-    epsilon : float, default=0.1
-        Half the width of the tube within which errors cost nothing, in units of the target.
-    cache_size : float, default=200
-        Most memory that kernel rows take, in MB.
-    verbose : int, default=False
-        1: print progress now and then; 2: each time there is some.
-    max_iter : int, default=-1
-        Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
-    shape : float, default=1.0
-        Exponent of the rational quadratic kernel.
-    time_limit : float, default=None
-        Most seconds; the machine as it is then is kept.
-    n_jobs : int, default=None
-        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
-        joblib worker. Results do not depend on it.
-    callback : callable, default=None
-        Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
-        or raises StopIteration, the fit ends with the machine as it is.
+    {parameters}
 
     Attributes
     ----------
@@ -934,26 +744,10 @@ class SVR(SupportVectorRegressor):
         n_jobs: int | None = None,
         callback: Callback | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.C = C
-        self.epsilon = epsilon
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.shape = shape
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._set(locals())
 
     def _formulation(self) -> dict[str, Any]:
-        return {
-            "epsilon_svr": {"c": _parameters.cost("C", self.C), "epsilon": _parameters.real("epsilon", self.epsilon)}
-        }
+        return {"epsilon_svr": {"c": _cost(self.C), "epsilon": self.epsilon}}
 
 
 class NuSVR(SupportVectorRegressor):
@@ -964,45 +758,7 @@ class NuSVR(SupportVectorRegressor):
 
     Parameters
     ----------
-    nu : float, default=0.5
-        The share, in (0, 1].
-    C : float, default=1.0
-        Cost of an error beyond the tube, for each unit of the target.
-    kernel : {"rbf", "laplacian", "matern32", "matern52", "rational_quadratic", "linear", "poly", \
-"sigmoid", "linear_spline", "precomputed"} or callable, default="rbf"
-        The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative: a
-        local optimum may be found, and a warning says so).
-        ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
-        `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).
-    degree : int, default=3
-        Power of the polynomial kernel.
-    gamma : {"scale", "auto"}, float or array-like of shape (n_features,), default="scale"
-        Scale of the squared distances (of distances for ``"laplacian"``, of inner products for
-        ``"poly"`` and ``"sigmoid"``); one per feature is allowed. ``"scale"`` is
-        1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
-    coef0 : float, default=0.0
-        Constant of the polynomial and sigmoid kernels.
-    shrinking : bool, default=True
-        Whether rows that will stay as they are are left out until the rest has converged; the solution is the
-        same.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions at which the fit ends.
-    cache_size : float, default=200
-        Most memory that kernel rows take, in MB.
-    verbose : int, default=False
-        1: print progress now and then; 2: each time there is some.
-    max_iter : int, default=-1
-        Most steps of two multipliers for a function; -1: 10 million, or 100 times as many as rows.
-    shape : float, default=1.0
-        Exponent of the rational quadratic kernel.
-    time_limit : float, default=None
-        Most seconds; the machine as it is then is kept.
-    n_jobs : int, default=None
-        Threads. None: as many as joblib leaves to this process, which are all processors outside of a
-        joblib worker. Results do not depend on it.
-    callback : callable, default=None
-        Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
-        or raises StopIteration, the fit ends with the machine as it is.
+    {parameters}
 
     Attributes
     ----------
@@ -1076,21 +832,7 @@ class NuSVR(SupportVectorRegressor):
         n_jobs: int | None = None,
         callback: Callback | None = None,
     ) -> None:
-        self.nu = nu
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.tol = tol
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.shape = shape
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.callback = callback
+        self._set(locals())
 
     def _formulation(self) -> dict[str, Any]:
-        return {"nu_svr": {"c": _parameters.real("C", self.C), "nu": _parameters.real("nu", self.nu)}}
+        return {"nu_svr": {"c": self.C, "nu": self.nu}}

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::listen::listening;
 use crate::model::Model;
-use crate::{exception, guarded};
+use crate::{exception, guarded, name_here};
 
 /// Rows of the caller's array, read without a copy.
 pub(crate) struct Rows {
@@ -148,7 +148,8 @@ impl Told for SvmProgress {
 /// nothing to the user.
 fn setting(error: serde_path_to_error::Error<serde_json::Error>) -> PyErr {
     let text = error.inner().to_string();
-    PyValueError::new_err(format!("{}: {}", error.path(), text.split(" at line ").next().unwrap_or(&text)))
+    let name = name_here(&error.path().to_string());
+    PyValueError::new_err(format!("{name}: {}", text.split(" at line ").next().unwrap_or(&text)))
 }
 
 fn parameters<T: DeserializeOwned>(settings: &str) -> PyResult<T> {

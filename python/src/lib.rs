@@ -6,15 +6,20 @@ mod listen;
 mod model;
 mod statistics;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 use rayon::ThreadPool;
-use relvec::{CentreRule, Dictionary, Gamma, GammaRule, Inference, Kernel, Landmarks};
+use relvec::{
+    CentreRule, ClassPrecisions, Dictionary, Gamma, GammaRule, Inference, Kernel, Landmarks, MultiClass, PosteriorRule, Rvm, Svm,
+    Variance, WeightPrior,
+};
+use serde::Serialize;
+use serde_json::Value;
 
 /// Numerics of relvec, in Rust.
 #[pymodule]
@@ -34,78 +39,43 @@ mod _core {
     #[pymodule_export]
     use super::statistics::Statistics;
 
-    /// The parameters of each kernel, by its name.
+    /// The kernels: name and parameters of each.
     #[pyfunction]
-    fn kernels(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-        let out = PyDict::new(py);
-        for name in Kernel::NAMES {
-            let kernel = Kernel::from_name(name).map_err(exception)?;
-            let json = serde_json::to_value(kernel).map_err(|e| PyValueError::new_err(e.to_string()))?;
-            let parameters: Vec<&String> = json[name].as_object().map(|o| o.keys().collect()).unwrap_or_default();
-            out.set_item(name, parameters)?;
-        }
-        Ok(out)
+    fn kernels() -> PyResult<Vec<(&'static str, Vec<String>)>> {
+        Kernel::NAMES.iter().map(|name| Ok((*name, keys(Kernel::from_name(name).map_err(exception)?)?))).collect()
     }
 
-    /// The names of the inference schemes.
+    /// The inference schemes: name and settings of each.
     #[pyfunction]
-    fn inference_schemes() -> Vec<&'static str> {
-        Inference::NAMES.to_vec()
+    fn inference_schemes() -> PyResult<Vec<(&'static str, Vec<String>)>> {
+        Inference::NAMES.iter().map(|name| Ok((*name, keys(Inference::from_name(name).map_err(exception)?)?))).collect()
     }
 
-    /// The names of the rules for several classes.
+    /// The names that a setting may have, by the path of the setting.
     #[pyfunction]
-    fn multi_class_rules() -> Vec<&'static str> {
-        relvec::MultiClass::NAMES.to_vec()
+    fn names() -> BTreeMap<&'static str, &'static [&'static str]> {
+        BTreeMap::from([
+            ("centres", CentreRule::NAMES),
+            ("class_precisions", ClassPrecisions::NAMES),
+            ("kernel.gamma", GammaRule::NAMES),
+            ("landmarks", Landmarks::NAMES),
+            ("multi_class", MultiClass::NAMES),
+            ("posterior", PosteriorRule::NAMES),
+            ("variance", Variance::NAMES),
+            ("weight_prior", WeightPrior::NAMES),
+        ])
     }
 
-    /// The names of the rules for the precisions of classes.
+    /// The default settings of a relevance and of a support vector machine, as JSON.
     #[pyfunction]
-    fn class_precision_rules() -> Vec<&'static str> {
-        relvec::ClassPrecisions::NAMES.to_vec()
-    }
-
-    /// The names of the approximations of the posterior.
-    #[pyfunction]
-    fn posterior_rules() -> Vec<&'static str> {
-        relvec::PosteriorRule::NAMES.to_vec()
-    }
-
-    /// The names of the priors of the weights.
-    #[pyfunction]
-    fn weight_priors() -> Vec<&'static str> {
-        relvec::WeightPrior::NAMES.to_vec()
-    }
-
-    /// The names of the variances that a prediction may have.
-    #[pyfunction]
-    fn variance_rules() -> Vec<&'static str> {
-        relvec::Variance::NAMES.to_vec()
-    }
-
-    /// The names of the ways to choose landmarks.
-    #[pyfunction]
-    fn landmarks() -> Vec<&'static str> {
-        Landmarks::NAMES.to_vec()
+    fn default_settings() -> PyResult<(String, String)> {
+        Ok((json(&Rvm::default())?, json(&Svm::default())?))
     }
 
     /// The settings of the kernels that `"auto"` chooses among, as JSON.
     #[pyfunction]
     fn candidate_kernels() -> PyResult<String> {
-        let all = Kernel::candidates(&Gamma::default());
-        serde_json::to_string(&all).map_err(|e| PyValueError::new_err(e.to_string()))
-    }
-
-    /// The names of the rules for centres.
-    #[pyfunction]
-    fn centre_rules() -> Vec<&'static str> {
-        CentreRule::NAMES.to_vec()
-    }
-
-    /// The names of the rules for gamma.
-    #[pyfunction]
-    fn gamma_rules() -> Vec<&'static str> {
-        GammaRule::NAMES.to_vec()
+        json(&Kernel::candidates(&Gamma::default()))
     }
 
     /// How many of `rows` different rows are candidates by that rule, `"auto"` or `"all"`, or number.
@@ -139,13 +109,37 @@ fn exception(error: relvec::Error) -> PyErr {
             Ok(class) => PyErr::from_type(class, error.to_string()),
             Err(other) => other,
         }),
-        // The one parameter that has another name here.
-        relvec::Error::Parameter { name, found, expected } if name == "cv" => {
-            let error = relvec::Error::Parameter { name: "folds".into(), found, expected };
+        relvec::Error::Parameter { name, found, expected } => {
+            let error = relvec::Error::Parameter { name: name_here(&name), found, expected };
             PyValueError::new_err(error.to_string())
         }
         _ => PyValueError::new_err(error.to_string()),
     }
+}
+
+/// What a setting is called in Python, by its path in the core: `search['tolerance']` for `inference.search.tolerance`.
+fn name_here(path: &str) -> String {
+    let mut parts = path.split('.');
+    match (parts.next(), parts.nth(1)) {
+        (Some("cv"), None) => "folds".into(),
+        (Some("inference"), None) => "search".into(),
+        (Some("inference"), Some(own)) => {
+            format!("search['{own}']{}", parts.map(|part| format!("['{part}']")).collect::<String>())
+        }
+        (Some("max_iterations" | "refresh"), None) => format!("search['{path}']"),
+        _ => path.into(),
+    }
+}
+
+fn json(value: &impl Serialize) -> PyResult<String> {
+    serde_json::to_string(value).map_err(|e| PyValueError::new_err(e.to_string()))
+}
+
+/// The names of the settings of a member of a registry, which is written as an object with its name alone.
+fn keys(member: impl Serialize) -> PyResult<Vec<String>> {
+    let value = serde_json::to_value(member).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let settings = value.as_object().and_then(|named| named.values().next()).and_then(Value::as_object);
+    Ok(settings.map(|own| own.keys().cloned().collect()).unwrap_or_default())
 }
 
 fn linear_algebra_error(py: Python<'_>) -> PyResult<Bound<'_, pyo3::types::PyType>> {

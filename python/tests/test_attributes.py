@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
-from relvec._parameters import KERNELS
+from relvec._table import KERNELS
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 from support import FORMULAS, PARAMETERS, golden, papers, rvc, rvr, sinc, surface, two_classes
@@ -76,7 +76,7 @@ def test_every_kernel_by_its_formula(kernel):
 def test_every_scheme(inference, fit_intercept):
     X, t = sinc()
     t = t + 0.5
-    model = rvr(gamma=0.1, inference=inference, fit_intercept=fit_intercept).fit(X, t)
+    model = rvr(gamma=0.1, search=inference, fit_intercept=fit_intercept).fit(X, t)
     check_regression(model, X, t, np.linspace(-12.0, 12.0, 40)[:, np.newaxis])
     if not fit_intercept:
         assert model.intercept_ == 0.0
@@ -305,7 +305,7 @@ def test_scores():
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_report(cls, inference):
     X, y = two_classes()
-    model = papers(cls, gamma=0.3, inference=inference).fit(X, y)
+    model = papers(cls, gamma=0.3, search=inference).fit(X, y)
     report = model.report_
     assert report["status"] == "converged"
     assert report["iterations"] == model.n_iter_ >= 1
@@ -344,13 +344,18 @@ def test_repairs_are_reported():
 @pytest.mark.parametrize("cls", [RVR, RVC])
 @pytest.mark.parametrize(
     ("limit", "status"),
-    [({"max_iter": 1}, "iteration_limit"), ({"time_limit": 1e-9}, "time_limit")],
+    [
+        ({"search": {"scheme": "mackay", "max_iterations": 1}}, "iteration_limit"),
+        ({"search": "mackay", "time_limit": 1e-9}, "time_limit"),
+    ],
 )
 def test_a_limit_that_was_reached_is_a_warning_that_names_it(cls, limit, status):
     X, y = two_classes(200)
-    ((name, value),) = limit.items()
-    with pytest.warns(ConvergenceWarning, match=f"{cls.__name__}: {name}={value}") as caught:
-        model = papers(cls, gamma=3.0, inference="mackay", **limit).fit(X, y)
+    said = {"iteration_limit": r"in 1 iterations; raise search\['max_iterations'\]", "time_limit": "time_limit=1e-09"}[
+        status
+    ]
+    with pytest.warns(ConvergenceWarning, match=f"{cls.__name__}: .*{said}") as caught:
+        model = papers(cls, gamma=3.0, **limit).fit(X, y)
     # Before anything is pruned a fit may look as if it interpolates.
     caught = [one for one in caught if one.category is ConvergenceWarning]
     assert len(caught) == 1
@@ -378,7 +383,7 @@ def least_memory(X, t):
         middle = (low + high) // 2
         try:
             with warnings.catch_warnings(action="ignore"):
-                rvr(gamma=300.0, memory_limit=middle, max_iter=1).fit(X, t)
+                rvr(gamma=300.0, memory_limit=middle, search={"max_iterations": 1}).fit(X, t)
             high = middle
         except ValueError:
             low = middle
@@ -396,7 +401,7 @@ def test_stopping_by_the_callback_is_no_warning(raises):
             raise StopIteration
         return len(seen) == 3
 
-    model = rvr(gamma=0.1, inference="mackay", callback=callback).fit(X, t)
+    model = rvr(gamma=0.1, search="mackay", callback=callback).fit(X, t)
     assert model.report_["status"] == "stopped"
     assert model.n_iter_ == 3
     assert [record["iteration"] for record in seen] == [1, 2, 3]
@@ -434,14 +439,14 @@ def test_a_random_dictionary():
 
 def test_settings_of_the_scheme():
     X, t = sinc(100)
-    plain = rvr(gamma=0.1, inference="mackay").fit(X, t)
-    coarse = rvr(gamma=0.1, inference="mackay", tol=1.0).fit(X, t)
+    plain = rvr(gamma=0.1, search="mackay").fit(X, t)
+    coarse = rvr(gamma=0.1, search={"scheme": "mackay", "tolerance": 1.0}).fit(X, t)
     assert coarse.n_iter_ < plain.n_iter_
-    own = rvr(gamma=0.1, inference="mackay", inference_params={"tolerance": np.float64(1.0)}).fit(X, t)
+    own = rvr(gamma=0.1, search={"scheme": "mackay", "tolerance": np.float64(1.0)}).fit(X, t)
     assert own.n_iter_ == coarse.n_iter_
-    whole = rvr(gamma=0.1, inference="mackay", inference_params={"prune": False}).fit(X, t)
+    whole = rvr(gamma=0.1, search={"scheme": "mackay", "prune": False}).fit(X, t)
     assert len(whole.relevance_) > len(plain.relevance_)
-    single = rvr(gamma=0.1, inference_params={"policy": {"batch": 1}}).fit(X, t)
+    single = rvr(gamma=0.1, search={"policy": {"batch": 1}}).fit(X, t)
     assert single.report_["status"] == "converged"
 
 
@@ -469,7 +474,7 @@ def test_beside_an_optimum_the_search_ends_in_it(name, record):
     }
     # An excursion might find a better one.
     own = {"start": {"given": start}, "excursions": 0}
-    model = rvr(gamma=values["gamma"], inference_params=own).fit(X, t)
+    model = rvr(gamma=values["gamma"], search=own).fit(X, t)
     assert_array_equal(model.relevance_, active[kernels] - 1)
     assert np.isfinite(model.intercept_alpha_) != kernels.all()
     assert model.log_evidence_ == pytest.approx(known["L"], abs=1e-9)
@@ -487,14 +492,12 @@ def test_beside_an_optimum_the_search_ends_in_it(name, record):
 def test_the_first_steps_of_the_fixed_points_are_the_reference(name, scheme):
     X, t, _, values = golden(name)
     trace = values[f"{scheme}_trace"]
-    own = {"prune": False, "initial_alpha": trace["alpha0"]}
+    own = {"scheme": scheme, "prune": False, "initial_alpha": trace["alpha0"], "max_iterations": len(trace["L"])}
     regression = name.startswith("reg")
     if regression:
         own["initial_noise_variance"] = 1.0 / trace["beta0"]
-    model = (rvr if regression else rvc)(
-        gamma=values["gamma"], inference=scheme, inference_params=own, max_iter=len(trace["L"])
-    )
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
+    model = (rvr if regression else rvc)(gamma=values["gamma"], search=own)
+    with pytest.warns(ConvergenceWarning, match="max_iterations"):
         model.fit(X, t if regression else t.astype(int))
     # The report tells the best so far.
     assert_allclose(model.report_["log_evidence"], np.maximum.accumulate(trace["L"]), atol=1e-8)

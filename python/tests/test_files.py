@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_array_equal
 from relvec import RVC, RVR, SVC, load
-from relvec._parameters import KERNELS
+from relvec._table import KERNELS
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from support import PARAMETERS, papers, rvc, rvr, sinc, surface, two_classes
@@ -65,11 +65,11 @@ def round_trip(model, rows, path, kernel=None):
     again.save(path)
     assert path.read_bytes() == text
     # What loading knows of the parameters makes the same kernel in a new fit.
-    for name in ("kernel", "gamma", *PARAMETERS, "basis", "inference"):
+    for name in ("kernel", "gamma", *PARAMETERS, "basis", "search"):
         known = getattr(clone(again), name)
         if model.basis == "kernel" and name in KERNELS.get(model.kernel if isinstance(model.kernel, str) else "", []):
             assert np.all(known == getattr(model, f"{name}_", getattr(model, name))), name
-        elif name in ("kernel", "basis", "inference") and (model.basis, name) != ("given", "kernel"):
+        elif name in ("kernel", "basis", "search") and (model.basis, name) != ("given", "kernel"):
             assert known == getattr(model, name), name
     return again
 
@@ -83,7 +83,7 @@ def test_every_kernel(kernel, tmp_path):
 @pytest.mark.parametrize("inference", ["search", "mackay", "em"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_every_scheme(inference, fit_intercept, tmp_path):
-    own = {"inference": inference, "fit_intercept": fit_intercept, "tol": 0.01}
+    own = {"search": {"scheme": inference, "tolerance": 0.01}, "fit_intercept": fit_intercept}
     round_trip(rvr(**own).fit(S, T + 3.0), NEW, tmp_path / "model.json")
     round_trip(rvc(**own).fit(C, Y), NEW, tmp_path / "model.json")
 
@@ -223,8 +223,8 @@ def test_extreme_units(unit, tmp_path):
 
 
 def test_a_limit_that_was_reached_is_remembered(tmp_path):
-    with pytest.warns(Warning, match="max_iter"):
-        model = rvr(max_iter=1, inference="mackay").fit(S, T)
+    with pytest.warns(Warning, match="max_iterations"):
+        model = rvr(search={"scheme": "mackay", "max_iterations": 1}).fit(S, T)
     assert round_trip(model, NEW, tmp_path / "model.json").report_["status"] == "iteration_limit"
 
 

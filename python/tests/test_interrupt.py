@@ -33,7 +33,7 @@ rng = np.random.default_rng(0)
 rows, dictionary, scheme, machine, delay = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
 X = rng.uniform(-2, 2, size=(rows, 6))
 t = np.sin(3 * X).sum(axis=1) + 0.5 * rng.normal(size=rows)
-model = (RVR if machine == "rvr" else RVC)(inference=scheme, gamma=1.0, sparsity=0.0)
+model = (RVR if machine == "rvr" else RVC)(search=scheme, gamma=1.0, sparsity=0.0)
 model.fit(X[:30], t[:30] if machine == "rvr" else t[:30] > 0)  # fitted before: must be forgotten
 model.set_params(dictionary=dictionary)
 sent = []
@@ -84,7 +84,7 @@ rng = np.random.default_rng(0)
 X = rng.uniform(-2, 2, size=(500, 3))
 t = np.sin(3 * X).sum(axis=1) + 0.5 * rng.normal(size=500)
 svr, svc = SVR(C=0.1, epsilon=0.0).fit(X, t), SVC(C=0.1, probability=True).fit(X, t > 0)
-rvr = RVR(inference="mackay", max_iter=2, sparsity=0.0).fit(X, t)
+rvr = RVR(search={"scheme": "mackay", "max_iterations": 2}, sparsity=0.0).fit(X, t)
 many = np.ascontiguousarray(np.broadcast_to(X[:1], (2_000_000, 3)))
 for method in (svr.predict, svc.decide, lambda rows: rvr.predict(rows, return_std=True)):
     start = time.process_time()

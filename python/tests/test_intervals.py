@@ -66,7 +66,7 @@ def test_student_t_quantiles_are_those_of_noise_and_function_together():
 
 
 def test_variational_quantiles_have_its_degrees_of_freedom():
-    model = RVR(gamma=0.1, inference="variational").fit(X[::6], T[::6])
+    model = RVR(gamma=0.1, search="variational").fit(X[::6], T[::6])
     mean, std = model.predict(NEW, return_std=True)
     expected = stats.t.ppf(Q, model.noise_degrees_, mean[:, np.newaxis], std[:, np.newaxis])
     assert 9.9 < model.noise_degrees_ < 10.1

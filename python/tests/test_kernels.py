@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from relvec import RVC, RVR
-from relvec._parameters import KERNELS
+from relvec._table import KERNELS
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from support import FORMULAS, PARAMETERS, papers, rvr, sinc, surface, two_classes
 
@@ -40,8 +40,8 @@ def check_same(one, other, rtol=1e-8):
 @BOTH
 def test_precomputed_is_the_built_in_kernel(cls, inference):
     X, y, new = data(cls)
-    built_in = papers(cls, gamma=0.5, inference=inference).fit(X, y)
-    model = papers(cls, kernel="precomputed", inference=inference).fit(rbf_kernel(X, gamma=0.5), y)
+    built_in = papers(cls, gamma=0.5, search=inference).fit(X, y)
+    model = papers(cls, kernel="precomputed", search=inference).fit(rbf_kernel(X, gamma=0.5), y)
     assert len(model.relevance_) > 0
     check_same(model, built_in)
     assert_allclose(outputs(model, rbf_kernel(new, X, gamma=0.5)), outputs(built_in, new), atol=1e-8)
@@ -58,9 +58,9 @@ def test_every_kernel_from_outside(kernel):
     def function(a, b):
         return FORMULAS[kernel](a, b, GAMMA)
 
-    built_in = rvr(kernel=kernel, gamma=GAMMA, inference="mackay", **PARAMETERS).fit(X, t)
-    matrix = rvr(kernel="precomputed", inference="mackay").fit(function(X, X), t)
-    called = rvr(kernel=function, inference="mackay").fit(X, t)
+    built_in = rvr(kernel=kernel, gamma=GAMMA, search="mackay", **PARAMETERS).fit(X, t)
+    matrix = rvr(kernel="precomputed", search="mackay").fit(function(X, X), t)
+    called = rvr(kernel=function, search="mackay").fit(X, t)
     expected = np.array(outputs(built_in, new))
     assert_allclose(outputs(matrix, function(new, X)), expected, atol=1e-5)
     assert_allclose(outputs(called, new), expected, atol=1e-5)
@@ -99,14 +99,14 @@ def test_weights_of_zero_remove_rows_and_columns_of_a_precomputed_kernel(cls, in
     weight[5::7] = 0.0
     kept = np.flatnonzero(weight)
     K, knew = rbf_kernel(X, gamma=0.5), rbf_kernel(new, X, gamma=0.5)
-    whole = papers(cls, kernel="precomputed", inference=inference).fit(K, y, weight)
-    part = papers(cls, kernel="precomputed", inference=inference).fit(K[np.ix_(kept, kept)], y[kept])
+    whole = papers(cls, kernel="precomputed", search=inference).fit(K, y, weight)
+    part = papers(cls, kernel="precomputed", search=inference).fit(K[np.ix_(kept, kept)], y[kept])
     assert_array_equal(whole.relevance_, kept[part.relevance_])
     assert_array_equal(whole.dual_coef_, part.dual_coef_)
     assert_array_equal(outputs(whole, knew), outputs(part, knew[:, kept]))
     # The same for a function and a built-in kernel.
     for kernel in (lambda a, b: rbf_kernel(a, b, gamma=0.5), "rbf"):
-        own = {"kernel": kernel, "gamma": 0.5, "inference": inference}
+        own = {"kernel": kernel, "gamma": 0.5, "search": inference}
         whole, part = papers(cls, **own).fit(X, y, weight), papers(cls, **own).fit(X[kept], y[kept])
         assert_array_equal(whole.relevance_, kept[part.relevance_])
         assert_array_equal(outputs(whole, new), outputs(part, new))
@@ -128,8 +128,8 @@ def test_duplicates_in_a_precomputed_kernel(cls):
 @BOTH
 def test_a_function_is_the_built_in_kernel(cls, inference):
     X, y, new = data(cls)
-    built_in = papers(cls, gamma=0.5, inference=inference).fit(X, y)
-    model = papers(cls, kernel=lambda a, b: rbf_kernel(a, b, gamma=0.5), inference=inference).fit(X, y)
+    built_in = papers(cls, gamma=0.5, search=inference).fit(X, y)
+    model = papers(cls, kernel=lambda a, b: rbf_kernel(a, b, gamma=0.5), search=inference).fit(X, y)
     assert_array_equal(np.sort(model.relevance_), built_in.relevance_)
     assert_array_equal(model.relevance_vectors_, X[model.relevance_])
     assert_allclose(outputs(model, new), outputs(built_in, new), atol=1e-7)
@@ -160,8 +160,8 @@ def test_a_function_sees_the_rows_as_they_are():
 def test_a_given_design_matrix_is_the_same_columns(cls, inference):
     X, y, new = data(cls)
     Phi, new_phi = rbf_kernel(X, gamma=0.5), rbf_kernel(new, X, gamma=0.5)
-    built_in = papers(cls, gamma=0.5, inference=inference).fit(X, y)
-    given = papers(cls, basis="given", inference=inference).fit(Phi, y)
+    built_in = papers(cls, gamma=0.5, search=inference).fit(X, y)
+    given = papers(cls, basis="given", search=inference).fit(Phi, y)
     check_same(given, built_in)
     assert_allclose(outputs(given, new_phi), outputs(built_in, new), atol=1e-8)
     assert given.relevance_vectors_.size == 0

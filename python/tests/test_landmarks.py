@@ -86,13 +86,17 @@ class TestGivenLandmarks:
             (ValueError, r"landmarks\[3, 1\] = nan", {"landmarks": put(Z, (3, 1), np.nan)}),
             (ValueError, "landmarks: Expected 2D array, got 1D", {"landmarks": [1.0, 2.0]}),
             (ValueError, "landmarks: could not convert string", {"landmarks": [["a", "b"]]}),
-            (TypeError, "landmarks: Sparse data", {"landmarks": sparse.csr_matrix(Z)}),
-            (ValueError, "landmarks = None: expected one of 'kmedoids', 'uniform', or rows", {"landmarks": None}),
-            (ValueError, "landmarks = 3: expected one of", {"landmarks": 3}),
+            (TypeError, "The 'landmarks' parameter .* Got <Compressed Sparse Row", {"landmarks": sparse.csr_matrix(Z)}),
+            (
+                ValueError,
+                "The 'landmarks' parameter .* among {'kmedoids', 'uniform'} or an array-like. Got None",
+                {"landmarks": None},
+            ),
+            (ValueError, "The 'landmarks' parameter .* Got 3", {"landmarks": 3}),
             (ValueError, "of a precomputed kernel only rows can be", {"kernel": "precomputed", "landmarks": Z}),
             (ValueError, "of a design matrix all columns can be", {"basis": "given", "landmarks": Z}),
             (ValueError, "dictionary = 5: expected 'auto', since the landmarks", {"dictionary": 5, "landmarks": Z}),
-            (ValueError, "refresh = 1: expected 0", {"refresh": 1, "landmarks": Z}),
+            (ValueError, r"search\['refresh'\] = 1: expected 0", {"search": {"refresh": 1}, "landmarks": Z}),
         ],
         ids=lambda value: str(value)[:40],
     )
@@ -105,12 +109,12 @@ class TestGivenLandmarks:
 @pytest.mark.parametrize("cls", [RVR, RVC])
 def test_refresh(cls):
     y = T if cls is RVR else (np.median(T) < T).astype(int)
-    off, on = (papers(cls, gamma=1.0, dictionary=40, refresh=rounds).fit(X, y) for rounds in (0, 4))
+    off, on = (papers(cls, gamma=1.0, dictionary=40, search={"refresh": rounds}).fit(X, y) for rounds in (0, 4))
     assert on.log_evidence_ > off.log_evidence_ + 0.1
     assert_array_equal(on.relevance_vectors_, X[on.relevance_])
-    again = papers(cls, gamma=1.0, dictionary=40, refresh=4).fit(X, y)
+    again = papers(cls, gamma=1.0, dictionary=40, search={"refresh": 4}).fit(X, y)
     assert again._model.to_json() == on._model.to_json()
-    other = papers(cls, gamma=1.0, dictionary=40, refresh=4, random_state=1).fit(X, y)
+    other = papers(cls, gamma=1.0, dictionary=40, search={"refresh": 4}, random_state=1).fit(X, y)
     assert other._model.to_json() != on._model.to_json()
 
 
@@ -118,17 +122,20 @@ def test_refresh(cls):
     ("own", "match"),
     [
         *[
-            ({"refresh": v}, f"refresh = {v!r}: expected a whole number of at least 0")
-            for v in (-1, 1.5, None, "a", True)
+            ({"search": {"refresh": v}}, f"search['refresh']: invalid {kind}")
+            for v, kind in [(-1, "value: integer `-1`"), (1.5, "type: f"), (None, "type: null"), ("a", "type: string")]
         ],
-        ({"refresh": 1}, "refresh = 1: expected 0, or the scheme search and a dictionary of a given size"),
-        ({"refresh": 1, "dictionary": "all"}, "refresh = 1: expected 0, or"),
-        ({"refresh": 1, "dictionary": 5000}, "refresh = 1: expected 0, or"),
-        ({"refresh": 1, "dictionary": 5, "inference": "em"}, "refresh = 1: expected 0, or"),
-        ({"refresh": 1, "basis": "given"}, "refresh = 1: expected 0, unless relvec computes the kernel"),
         (
-            {"refresh": 1, "dictionary": 5, "kernel": lambda a, b: a @ b.T},
-            "refresh = 1: expected 0, unless relvec computes the kernel",
+            {"search": {"refresh": 1}},
+            "search['refresh'] = 1: expected 0, or the scheme search and a dictionary of a given size",
+        ),
+        ({"search": {"refresh": 1}, "dictionary": "all"}, "search['refresh'] = 1: expected 0, or"),
+        ({"search": {"refresh": 1}, "dictionary": 5000}, "search['refresh'] = 1: expected 0, or"),
+        ({"search": {"scheme": "em", "refresh": 1}, "dictionary": 5}, "search['refresh'] = 1: expected 0, or"),
+        ({"search": {"refresh": 1}, "basis": "given"}, "search['refresh'] = 1: expected 0, or"),
+        (
+            {"search": {"refresh": 1}, "dictionary": 5, "kernel": lambda a, b: a @ b.T},
+            "search['refresh'] = 1: expected the default, unless relvec computes the kernel",
         ),
     ],
     ids=lambda value: str(value)[:40],

@@ -106,16 +106,19 @@ def test_kernels_of_the_caller(fitted, rule):
 
 def test_the_default_is_one_model_of_all_where_the_scheme_has_it():
     assert rvc().fit(X, Y)._model.multi_class == "joint"
-    assert rvc(inference="variational", max_iter=20, tol=1.0).fit(X, Y)._model.multi_class == "one_vs_rest"
+    assert (
+        rvc(search={"scheme": "variational", "max_iterations": 20, "tolerance": 1.0}).fit(X, Y)._model.multi_class
+        == "one_vs_rest"
+    )
     with pytest.raises(ValueError, match="one_vs_rest"):
-        rvc(inference="variational", multi_class="joint").fit(X, Y)
+        rvc(search="variational", multi_class="joint").fit(X, Y)
     assert rvc().fit(X[:100], Y[:100])._model.multi_class is None
     assert get_tags(rvc()).classifier_tags.multi_class
 
 
 @pytest.mark.parametrize("inference", ["mackay", "em"])
 def test_other_schemes(inference):
-    model = rvc(inference=inference, gamma=0.2, tol=0.1).fit(X, Y)
+    model = rvc(search={"scheme": inference, "tolerance": 0.1}, gamma=0.2).fit(X, Y)
     assert model.score(X, Y) > 0.95
     assert np.all(np.diff(model.report_["log_evidence"]) >= -1e-9)
 
@@ -207,7 +210,7 @@ def test_posteriors_that_do_not_suit():
     with pytest.raises(ValueError, match="posterior = 'mean': expected one of 'auto', 'laplace', 'averaged'"):
         rvc(posterior="mean").fit(X, Y)
     with pytest.raises(ValueError, match=r"posterior .* of its own"):
-        rvc(posterior="averaged", inference="variational").fit(X, Y)
+        rvc(posterior="averaged", search="variational").fit(X, Y)
     counts = np.round(np.exp(X[:, 0]))
     models = [rvr(likelihood="poisson", posterior=rule).fit(X, counts) for rule in ("auto", "averaged")]
     assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
@@ -227,7 +230,7 @@ def test_precisions_of_classes_that_do_not_suit():
 def test_a_thousand_classes_of_one_row_each():
     rows = np.random.default_rng(0).standard_normal((1000, 2))
     names = np.array([f"kind {number}" for number in range(1000)])
-    model = rvc(gamma=1.0, multi_class="one_vs_rest", dictionary=5, max_iter=2)
+    model = rvc(gamma=1.0, multi_class="one_vs_rest", dictionary=5, search={"max_iterations": 2})
     with warnings.catch_warnings():
         # So many classes may be a regression; and the iterations do not do.
         warnings.simplefilter("ignore", UserWarning)

@@ -91,13 +91,13 @@ def test_shared_vectors_are_fewer_than_those_of_each_alone(data):
 def test_schemes_weights_and_columns(data, inference):
     X, t = data
     weights = np.arange(120) % 2 + 1.0
-    model = rvr(gamma=0.5, inference=inference, max_iter=50_000).fit(X, t, sample_weight=weights)
-    twice = rvr(gamma=0.5, inference=inference, max_iter=50_000).fit(
+    model = rvr(gamma=0.5, search={"scheme": inference, "max_iterations": 50_000}).fit(X, t, sample_weight=weights)
+    twice = rvr(gamma=0.5, search={"scheme": inference, "max_iterations": 50_000}).fit(
         np.repeat(X, weights.astype(int), axis=0), np.repeat(t, weights.astype(int), axis=0)
     )
     assert model.log_evidence_ == pytest.approx(twice.log_evidence_, rel=1e-6)
-    column = rvr(gamma=0.5, inference=inference).fit(X, t[:, :1])
-    plain = rvr(gamma=0.5, inference=inference).fit(X, t[:, 0])
+    column = rvr(gamma=0.5, search=inference).fit(X, t[:, :1])
+    plain = rvr(gamma=0.5, search=inference).fit(X, t[:, 0])
     assert column.n_outputs_ == 1 and np.array_equal(column.predict(X), plain.predict(X))
 
 
@@ -173,7 +173,7 @@ def test_honest_variances(data):
 def test_what_is_refused(data):
     X, t = data
     for parameters in [
-        {"inference": "variational"},
+        {"search": "variational"},
         {"keep_statistics": True, "dictionary": 10},
         {"likelihood": "student_t"},
     ]:

@@ -132,7 +132,7 @@ def test_threads_of_joblib_fit_side_by_side():
     assert_array_equal(fitted[-1].predict_proba(C), rvc().fit(C, y).predict_proba(C))
 
 
-@pytest.mark.parametrize("settings", [{}, {"inference": "mackay"}, {"dictionary": 100}])
+@pytest.mark.parametrize("settings", [{}, {"search": "mackay"}, {"dictionary": 100}])
 def test_results_do_not_depend_on_the_number_of_threads(settings):
     X, t = sinc(400)
     one, four = (rvr(gamma=0.1, n_jobs=n, **settings).fit(X, t) for n in (1, 4))

@@ -15,7 +15,7 @@ def test_tipping2001_gives_the_settings_of_the_papers():
     assert (regressor.gamma, regressor.sparsity, regressor.variance) == ("scale", 0.0, "posterior")
     assert (classifier.gamma, classifier.sparsity) == ("scale", 0.0)
     for model in (regressor, classifier):
-        assert model.kernel == "rbf" and model.fit_intercept and model.inference == "search"
+        assert model.kernel == "rbf" and model.fit_intercept and model.search is None
 
 
 def test_gamma_is_passed_on_as_it_is():

@@ -143,7 +143,7 @@ def test_a_dictionary_larger_than_the_table(rows):
         ({"centres": "moved"}, "'fixed', 'learned'"),
         ({"kernel": "linear_spline", "centres": "learned"}, "linear_spline has no gradient"),
         ({"landmarks": [[0.0] * 4], "centres": "learned"}, "the landmarks are given"),
-        ({"centres": "learned", "dictionary": 20, "refresh": 2}, "moved or replaced"),
+        ({"centres": "learned", "dictionary": 20, "search": {"refresh": 2}}, "moved or replaced"),
         ({"kernel": "poly", "degree": [1, 2]}, "degree"),
     ],
 )

@@ -16,7 +16,7 @@ import sklearn
 import skops.io
 from numpy.testing import assert_allclose, assert_array_equal
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR, Statistics
-from relvec._parameters import KERNELS, RULES, SCHEMES
+from relvec._table import KERNELS, NAMES, SCHEMES
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
@@ -63,15 +63,17 @@ def settings():
         yield cls(basis="given")
         # The schemes of slow convergence need not go to the end to be checked.
         slow = {"em": 0.1, "variational": 1.0} if cls is RVC else {}
-        yield from (cls(inference=scheme, tol=slow.get(scheme, 0.01)) for scheme in SCHEMES if scheme != "search")
+        for scheme in SCHEMES:
+            if scheme != "search":
+                yield cls(search={"scheme": scheme, "tolerance": slow.get(scheme, 0.01)})
         yield cls(dictionary=50, random_state=1)
-        yield cls(dictionary=20, refresh=2)
+        yield cls(dictionary=20, search={"refresh": 2})
         yield cls(fit_intercept=False, gamma=0.3)
-        yield cls(inference_params={"policy": {"batch": 1}, "excursions": 0}, tol=1e-3)
+        yield cls(search={"policy": {"batch": 1}, "excursions": 0, "tolerance": 1e-3})
     yield RVR(noise_variance=0.1)
     yield RVR(dictionary=20, keep_statistics=True)
     yield RVC(class_weight="balanced")
-    yield from (RVC(multi_class=rule) for rule in RULES if rule not in ("auto", "joint"))
+    yield from (RVC(multi_class=rule) for rule in NAMES["multi_class"] if rule not in ("auto", "joint"))
     yield RVC(class_precisions="per_class")
     yield RVC(posterior="averaged")
     yield RVR(kernel="precomputed")
@@ -434,5 +436,5 @@ def test_tools_that_wrap_estimators(cls):
 
 def test_a_failing_parameter_is_reported_by_grid_search():
     X, t = sinc()
-    with pytest.raises(ValueError, match=r"gamma = -1\.0: expected a positive number"):
+    with pytest.raises(ValueError, match=r"The 'gamma' parameter of RVR must be .* Got -1\.0 instead"):
         GridSearchCV(RVR(), {"gamma": [-1.0]}, cv=3, error_score="raise").fit(X, t)

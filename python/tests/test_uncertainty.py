@@ -103,15 +103,15 @@ def test_rows_left_out():
 @pytest.mark.parametrize(
     ("own", "words"),
     [
-        ({"sparsity": -1.0}, "sparsity = -1.0"),
-        ({"sparsity": "some"}, "sparsity = 'some'"),
-        ({"sparsity": float("nan")}, "sparsity = nan"),
-        ({"sparsity": 1.0, "inference": "em"}, "sparsity = 1.0"),
-        ({"folds": 1}, "folds = 1"),
-        ({"folds": 2.5}, "folds = 2.5"),
+        ({"sparsity": -1.0}, "The 'sparsity' .* Got -1.0"),
+        ({"sparsity": "some"}, "The 'sparsity' .* Got 'some'"),
+        ({"sparsity": float("nan")}, "The 'sparsity' .* Got nan"),
+        ({"sparsity": 1.0, "search": "em"}, "sparsity = 1.0"),
+        ({"folds": 1}, "The 'folds' .* Got 1"),
+        ({"folds": 2.5}, "The 'folds' .* Got 2.5"),
         ({"folds": 10_000}, "at most as many folds"),
-        ({"variance": "wide"}, "variance = 'wide'"),
-        ({"keep_rows": 0}, "keep_rows = 0"),
+        ({"variance": "wide"}, "The 'variance' .* Got 'wide'"),
+        ({"keep_rows": 0}, "The 'keep_rows' .* Got 0"),
         ({"variance": "healed", "kernel": lambda A, B: A @ B.T}, "a kernel of this crate"),
         ({"folds": 3, "centres": "learned"}, "centres = learned"),
     ],
@@ -164,8 +164,8 @@ def test_warm_start_from_something_else():
     with pytest.raises(ValueError, match="relevance"):
         model.fit(X[:3], T[:3])
     model = rvr(gamma=0.2, warm_start=True).fit(X, T)
-    with pytest.raises(ValueError, match="inference='search'"):
-        model.set_params(inference="mackay").fit(X, T)
+    with pytest.raises(ValueError, match="by the scheme 'search'"):
+        model.set_params(search="mackay").fit(X, T)
 
 
 def test_classes_of_rows_left_out():

@@ -12,8 +12,10 @@ def test_bound_of_the_golden_case():
     X, t, _, record = golden("reg_vb_n30")
     trace = record["vb_trace"]
     start = {"initial_alpha": 1.0, "initial_noise_variance": 1.0}
-    model = rvr(gamma=record["gamma"][0], inference="variational", inference_params=start, tol=1e-300, max_iter=100)
-    with pytest.warns(UserWarning, match="max_iter"):
+    model = rvr(
+        gamma=record["gamma"][0], search={"scheme": "variational", "tolerance": 1e-300, "max_iterations": 100, **start}
+    )
+    with pytest.warns(UserWarning, match="max_iterations"):
         model.fit(X, t)
     assert_allclose(model.report_["lower_bound"], trace["elbo"], rtol=1e-11)
     assert_array_equal(model.report_["lower_bound"], model.report_["log_evidence"])
@@ -24,8 +26,8 @@ def test_bound_of_the_golden_case():
 def test_weights_in_use(machine):
     X, t = sinc(60)
     y = t if machine is RVR else t > 0.2
-    full = papers(machine, gamma=0.1, inference="variational", tol=1e-4).fit(X, y)
-    few = papers(machine, gamma=0.1, inference="variational", tol=1e-4, inference_params={"prune": True}).fit(X, y)
+    full = papers(machine, gamma=0.1, search={"scheme": "variational", "tolerance": 1e-4}).fit(X, y)
+    few = papers(machine, gamma=0.1, search={"scheme": "variational", "tolerance": 1e-4, "prune": True}).fit(X, y)
     assert len(full.relevance_) == 60 > 3 * len(few.relevance_)
     for model in (full, few):
         gamma = model.well_determined_
@@ -41,7 +43,9 @@ def test_weights_in_use(machine):
 def test_several_models_of_two_classes(rule):
     """Each member has its own bound; a vector is in use that is in use in one of them."""
     X, t = sinc(60)
-    model = rvc(gamma=0.1, inference="variational", tol=1e-2, multi_class=rule).fit(X, np.digitize(t, [0.0, 0.4]))
+    model = rvc(gamma=0.1, search={"scheme": "variational", "tolerance": 1e-2}, multi_class=rule).fit(
+        X, np.digitize(t, [0.0, 0.4])
+    )
     report, members = model.report_, model.report_["members"]
     assert_array_equal(report["lower_bound"], report["log_evidence"])
     assert_allclose(sum(own["lower_bound"][-1] for own in members), model.log_evidence_)
@@ -55,7 +59,7 @@ def test_several_models_of_two_classes(rule):
 
 def test_progress_is_that_of_a_bound(capsys):
     X, t = sinc(30)
-    rvr(gamma=0.1, inference="variational", tol=0.1, verbose=2).fit(X, t)
+    rvr(gamma=0.1, search={"scheme": "variational", "tolerance": 0.1}, verbose=2).fit(X, t)
     out = capsys.readouterr().out
     assert "iteration 1: lower bound" in out and "log evidence" not in out
     rvr(gamma=0.1, verbose=2).fit(X, t)
@@ -69,16 +73,14 @@ def test_other_schemes_have_no_bound():
 
 def test_improper_hyperpriors():
     X, t = sinc(30)
-    with pytest.raises(ValueError, match=r"hyperpriors\.a.*positive"):
-        rvr(inference="variational", inference_params={"hyperpriors": {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0}}).fit(
-            X, t
-        )
+    with pytest.raises(ValueError, match=r"\['hyperpriors'\]\['a'\].*positive"):
+        rvr(search={"scheme": "variational", "hyperpriors": {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0}}).fit(X, t)
 
 
 def test_hyperpriors_that_are_not_named_are_the_default():
     X, t = sinc(30)
     bounds = [
-        rvr(gamma=0.1, inference="variational", inference_params={"hyperpriors": own}, tol=0.1).fit(X, t).log_evidence_
+        rvr(gamma=0.1, search={"scheme": "variational", "hyperpriors": own, "tolerance": 0.1}).fit(X, t).log_evidence_
         for own in [{"a": 1e-3}, {"a": 1e-3, "b": 1e-6, "c": 1e-6, "d": 1e-6}]
     ]
     assert bounds[0] == bounds[1]
@@ -87,25 +89,25 @@ def test_hyperpriors_that_are_not_named_are_the_default():
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"hyperpriors": {"a": np.inf}}, r"inference_params\['hyperpriors'\]\['a'\] = inf: expected a finite number"),
+        ({"hyperpriors": {"a": np.inf}}, r"search\['hyperpriors'\]\['a'\] = inf: expected a finite number"),
         (
             {"hyperpriors": {"d": np.float64("nan")}},
-            r"inference_params\['hyperpriors'\]\['d'\] = nan: expected a finite",
+            r"search\['hyperpriors'\]\['d'\] = nan: expected a finite",
         ),
-        ({"initial_alpha": -np.inf}, r"inference_params\['initial_alpha'\] = -inf: expected a finite number"),
-        ({"hyperpriors": {"b": -1.0}}, r"hyperpriors\.b.*-1.*positive"),
+        ({"initial_alpha": -np.inf}, r"search\['initial_alpha'\] = -inf: expected a finite number"),
+        ({"hyperpriors": {"b": -1.0}}, r"\['b'\].*-1.*positive"),
         ({"hyperpriors": {"c": np.array([1.0, np.nan])}}, r"\['c'\]\[1\] = nan: expected a finite number"),
     ],
 )
 def test_settings_that_are_no_numbers(given, text):
     X, t = sinc(30)
     with pytest.raises(ValueError, match=text):
-        rvr(inference="variational", inference_params=given).fit(X, t)
+        rvr(search={"scheme": "variational", **given}).fit(X, t)
 
 
 def test_distributions_of_the_precisions():
     X, t = sinc(40)
-    model = rvr(gamma=0.1, inference="variational", tol=1e-3).fit(X, t)
+    model = rvr(gamma=0.1, search={"scheme": "variational", "tolerance": 1e-3}).fit(X, t)
     q = model.report_["precisions"]
     assert_allclose(q["mean"], model.alpha_)
     assert_allclose(q["shape"] / np.array(q["rate"]), model.alpha_)

@@ -15,8 +15,8 @@ BOTH = pytest.mark.parametrize(("cls", "rows", "target"), CASES)
 
 def fitted(cls, *data, **own):
     # Expectation maximisation need not go to the end for a law that holds at each step.
-    if own.get("inference") == "em":
-        own = {"tol": 0.01, **own}
+    if own.get("search") == "em":
+        own["search"] = {"scheme": "em", "tolerance": 0.01}
     return papers(cls, gamma=0.2, **own).fit(*data)
 
 
@@ -30,22 +30,22 @@ def check_equal(one, other):
 @SCHEMES
 @BOTH
 def test_ones_are_no_weights(cls, rows, target, inference):
-    plain = fitted(cls, rows, target, inference=inference)
-    check_equal(fitted(cls, rows, target, np.ones(len(rows)), inference=inference), plain)
-    check_equal(fitted(cls, rows, target, 1.0, inference=inference), plain)
-    check_equal(fitted(cls, rows, target, [1] * len(rows), inference=inference), plain)
+    plain = fitted(cls, rows, target, search=inference)
+    check_equal(fitted(cls, rows, target, np.ones(len(rows)), search=inference), plain)
+    check_equal(fitted(cls, rows, target, 1.0, search=inference), plain)
+    check_equal(fitted(cls, rows, target, [1] * len(rows), search=inference), plain)
 
 
 @SCHEMES
 @BOTH
 def test_whole_weights_are_repetitions(cls, rows, target, inference):
     weight = np.random.default_rng(1).integers(0, 4, len(rows))
-    weighted = fitted(cls, rows, target, weight, inference=inference)
-    repeated = fitted(cls, np.repeat(rows, weight, axis=0), np.repeat(target, weight), inference=inference)
+    weighted = fitted(cls, rows, target, weight, search=inference)
+    repeated = fitted(cls, np.repeat(rows, weight, axis=0), np.repeat(target, weight), search=inference)
     assert_array_equal(weighted.relevance_vectors_, repeated.relevance_vectors_)
     assert_array_equal(weighted.dual_coef_, repeated.dual_coef_)
     assert weighted.log_evidence_ == repeated.log_evidence_
-    assert weighted.log_evidence_ != fitted(cls, rows, target, inference=inference).log_evidence_
+    assert weighted.log_evidence_ != fitted(cls, rows, target, search=inference).log_evidence_
 
 
 @SCHEMES
@@ -57,8 +57,8 @@ def test_a_weight_of_zero_removes_the_row(cls, rows, target, inference):
     # Whatever stands in the row: it is not a centre, it does not enter gamma.
     wild = rows.copy()
     wild[~kept] = 1e5
-    one = papers(cls, inference=inference, tol=0.01).fit(wild, target, weight)
-    other = papers(cls, inference=inference, tol=0.01).fit(rows[kept], target[kept])
+    one = papers(cls, search={"scheme": inference, "tolerance": 0.01}).fit(wild, target, weight)
+    other = papers(cls, search={"scheme": inference, "tolerance": 0.01}).fit(rows[kept], target[kept])
     assert one.gamma_ == other.gamma_
     assert_array_equal(one.relevance_, np.flatnonzero(kept)[other.relevance_])
     assert_array_equal(one.dual_coef_, other.dual_coef_)

@@ -1,0 +1,149 @@
+"""From the parameters of an estimator to the settings of the core, as JSON."""
+
+from __future__ import annotations
+
+import json
+import numbers
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from ._checks import finite, one_of, positive
+from ._table import AROUND, KERNELS, REGRESSION_PARAMETERS, SCHEMES
+
+
+def as_json(settings: dict[str, Any]) -> str:
+    """Settings as text."""
+    return json.dumps(settings, allow_nan=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy, and other real numbers, as those of Python."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise TypeError(f"{type(value).__name__} is no value of a setting")
+
+
+def by_path(estimator: Any, **computed: Any) -> dict[str, Any]:
+    """The values of all parameters that are settings, by their paths; `computed`: those that go in another form."""
+    values = estimator._values() | computed
+    return {one.path: values[name] for name, one in estimator._table.items() if one.path}
+
+
+def scheme(given: Any) -> Any:
+    """The inference scheme that a parameter `search` says."""
+    return given.get("scheme", "search") if isinstance(given, dict) else given or "search"
+
+
+def search(given: str | dict[str, Any] | None, start: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The settings that a parameter `search` says; `start`: precisions to begin at."""
+    name = one_of("search['scheme']", scheme(given), list(SCHEMES))
+    own = {key: value for key, value in given.items() if key != "scheme"} if isinstance(given, dict) else {}
+    known = [*SCHEMES[name], *AROUND]
+    for key in own:
+        if key not in known:
+            raise ValueError(f"search[{key!r}]: expected a setting of the scheme {name!r}, one of {', '.join(known)}")
+    finite("search", own)
+    try:
+        as_json(own)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"search = {given!r}: {error}") from None
+    around = {key: own.pop(key) for key in AROUND if key in own}
+    return {"inference": {name: own if start is None else {**own, "start": {"given": start}}}, **around}
+
+
+def gamma(value: Any) -> Any:
+    """Check a scale with one number per feature."""
+    if isinstance(value, str) or np.ndim(value) == 0:
+        return value
+    if np.ndim(value) != 1:
+        raise ValueError(f"gamma has {np.ndim(value)} dimensions: expected a number, or one per feature")
+    return [positive(f"gamma[{i}]", number) for i, number in enumerate(np.asarray(value).tolist())]
+
+
+def kernel_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the kernel of that name, out of the given parameters of any kernel."""
+    return {name: {own: gamma(given[own]) if own == "gamma" else given[own] for own in KERNELS[name]}}
+
+
+def kernel(estimator: Any) -> dict[str, Any]:
+    """The kernel's settings, or those of several to choose among; only the parameters that they have are looked at."""
+    given, scale = estimator.kernel, estimator.gamma
+    if isinstance(given, str) and given == "auto":
+        kernels = json.loads(_core.candidate_kernels())
+        for own in (own for candidate in kernels for own in candidate.values() if "gamma" in own):
+            own["gamma"] = gamma(scale)
+        return {"kernels": kernels}
+    several = isinstance(given, list)
+    if several and not given:
+        raise ValueError(f"kernel = {given!r}: expected at least one kernel to choose among")
+    names = [one_of(f"kernel[{i}]", name, list(KERNELS)) for i, name in enumerate(given)] if several else [given]
+    if _is_form(scale) and not any("gamma" in KERNELS[name] for name in names):
+        which = "these kernels have" if len(names) > 1 else f"the kernel {names[0]} has"
+        raise ValueError(f"gamma = {scale!r}: {which} no continuous parameters that could be learned")
+    values = {own: getattr(estimator, own) for own in ("gamma", "degree", "coef0", "shape")}
+    if not several:
+        return {"kernel": kernel_of(given, values)}
+    degrees = estimator.degree if isinstance(estimator.degree, list) else [estimator.degree]
+    return {
+        "kernels": [
+            kernel_of(name, {**values, "degree": degree})
+            for name in names
+            for degree in (degrees if "degree" in KERNELS[name] else [None])
+        ]
+    }
+
+
+def _is_form(scale: Any) -> bool:
+    """Whether a gamma is to be learned in a form that is asked for; the default is wherever a kernel has one."""
+    return isinstance(scale, str) and scale.startswith("evidence-")
+
+
+def regression(estimator: Any) -> dict[str, Any]:
+    """The settings of a likelihood of real targets or counts."""
+    name = estimator.likelihood
+    given = {"noise_variance": estimator.noise_variance, "noise_degrees": estimator.noise_degrees}
+    for parameter, value in given.items():
+        if value is not None and parameter not in REGRESSION_PARAMETERS[name]:
+            raise ValueError(f"{parameter} = {value!r}: expected None, since the likelihood {name!r} has none")
+    return {name: {parameter: given[parameter] for parameter in REGRESSION_PARAMETERS[name]}}
+
+
+def rvm(
+    estimator: Any,
+    likelihood: dict[str, Any],
+    given: bool,
+    start: dict[str, Any] | None = None,
+    **computed: Any,
+) -> str:
+    """All settings of a fit; `given`: the rows are values of basis functions already; `start`: precisions."""
+    found = search(estimator.search, start)
+    settings = {"basis": "given" if given else "kernel", "likelihood": likelihood, **found}
+    settings |= by_path(estimator, **computed)
+    if settings.get("variance") == "auto":
+        settings["variance"] = None
+    # Rows that are landmarks go as they are, not as text.
+    if not isinstance(estimator.landmarks, str):
+        del settings["landmarks"]
+    if not given:
+        return as_json(settings | kernel(estimator))
+    if estimator.basis != "given":
+        rounds, scale = found.get("refresh", 0), estimator.gamma
+        asked = {"gamma": (scale, _is_form(scale)), "centres": (estimator.centres, estimator.centres != "fixed")}
+        for name, (value, is_asked) in {**asked, "search['refresh']": (rounds, rounds != 0)}.items():
+            if is_asked:
+                raise ValueError(f"{name} = {value!r}: expected the default, unless relvec computes the kernel")
+        # The rows of a precomputed or callable kernel are drawn before the core sees it.
+        settings |= {"dictionary": "auto", "landmarks": "kmedoids"}
+    return as_json(settings)
+
+
+def svm(estimator: Any, own: dict[str, Any], **computed: Any) -> str:
+    """All settings of a support vector machine; `own`: those that are no parameters by themselves."""
+    given = callable(estimator.kernel) or estimator.kernel == "precomputed"
+    steps = None if estimator.max_iter == -1 else estimator.max_iter
+    settings = by_path(estimator, max_iter=steps, **computed) | {"basis": "given" if given else "kernel", **own}
+    return as_json(settings if given else settings | kernel(estimator))
