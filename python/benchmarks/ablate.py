@@ -69,7 +69,7 @@ def fitted(table: Any, rows: int, number: int, folder: Path, settings: dict[str,
         gamma=0.5 / own.X.shape[1],
         sparsity=nats,
         n_jobs=1,
-        inference_params=settings,
+        search=settings,
     )
     begin = time.process_time()
     model.fit(own.X, own.y)

@@ -65,7 +65,9 @@ def prices(threads: int) -> tuple[float, float]:
 
     X, f = friedman(200_000, np.random.default_rng(3))
     # One iteration leaves every kernel in the model.
-    model = RVR(**tipping2001(0.03), inference="em", max_iter=1, n_jobs=threads).fit(X[:CENTRES], f[:CENTRES])
+    model = RVR(**tipping2001(0.03), search={"scheme": "em", "max_iterations": 1}, n_jobs=threads).fit(
+        X[:CENTRES], f[:CENTRES]
+    )
     K = np.random.default_rng(4).standard_normal((BLOCK, BLOCK))
     with threadpool_limits(threads):
         product = fastest(lambda: K @ K[:, :CENTRES]) / (2 * BLOCK**2 * CENTRES)

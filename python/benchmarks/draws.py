@@ -66,7 +66,7 @@ def compare(kind: str, data: Data, pair: tuple[Entry, ...]) -> dict[str, Any]:
 
 def on_from(start: dict[str, Any], entry: Entry, data: Data) -> list[float]:
     """Error and evidence of relvec where it goes on from those precisions."""
-    own = Entry("relvec", entry.threads, {"inference_params": {"start": {"given": start}}})
+    own = Entry("relvec", entry.threads, {"search": {"start": {"given": start}}})
     one = learner(own, "regression", data)
     model = one.make()
     model.fit(data.X, data.t)

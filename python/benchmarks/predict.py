@@ -31,7 +31,7 @@ def main() -> None:
     X, f = friedman(rows, np.random.default_rng(0), FEATURES)
     Z, t = X[:KERNELS].copy(), f[:KERNELS]
     # One iteration leaves every kernel in the model; of an SVR without a margin every row is a vector.
-    model = RVR(**tipping2001(GAMMA), inference="em", max_iter=1, n_jobs=threads).fit(Z, t)
+    model = RVR(**tipping2001(GAMMA), search={"scheme": "em", "max_iterations": 1}, n_jobs=threads).fit(Z, t)
     svr = SVR(gamma=GAMMA, C=10.0, epsilon=0.0).fit(Z, t)
     calls: dict[str, Callable[[], object]] = {
         "mean": lambda: model.predict(X),

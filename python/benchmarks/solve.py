@@ -55,7 +55,7 @@ def solve(X: Array, t: Array, gamma: Any, size: int, threads: int) -> dict[str, 
     from relvec.presets import tipping2001
 
     # One iteration leaves every landmark in the model.
-    first = RVR(**tipping2001(gamma), dictionary=size, inference="em", max_iter=1, n_jobs=threads)
+    first = RVR(**tipping2001(gamma), dictionary=size, search={"scheme": "em", "max_iterations": 1}, n_jobs=threads)
     centres = first.fit(X, t).relevance_vectors_
     sums, streaming = measured(lambda: Statistics(gamma=gamma, centres=centres).update(X, t))
     costs = []

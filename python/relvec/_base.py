@@ -47,23 +47,24 @@ class KernelMachine(BaseEstimator):
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     _model: _core.Model
-    _table: ClassVar[dict[str, _table.Parameter]] = {}
+    _entries: ClassVar[dict[str, _table.Parameter]] = {}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
 
     def __init_subclass__(cls, **request: Any) -> None:
         """Give a class the constraints and the docstring of the parameters in its constructor."""
         super().__init_subclass__(**request)
         # A subclass may have fewer parameters and set the others.
-        cls._table = cls._table | _table.parameters(cls)
-        cls._parameter_constraints = _table.constraints(cls._table)
+        cls._entries = cls._entries | _table.parameters(cls)
+        cls._parameter_constraints = _table.constraints(cls._entries)
         cls.__doc__ = _table.docstring(cls)
 
     def _set(self, given: dict[str, Any]) -> None:
         """Set the parameters, and nothing else: the `locals()` of a constructor."""
-        vars(self).update({name: value for name, value in given.items() if name in self._table})
+        vars(self).update({name: value for name, value in given.items() if name in self._entries})
 
     def _values(self) -> dict[str, Any]:
         """The parameters, as they are now."""
-        return {name: getattr(self, name) for name in self._table}
+        return {name: getattr(self, name) for name in self._entries}
 
     def _check(self) -> None:
         """Check each parameter by itself."""
@@ -224,6 +225,16 @@ class RelevanceVectorMachine(KernelMachine):
     @property
     def _callable(self) -> bool:
         return self.basis != "given" and callable(self.kernel)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "inference" in state:
+            # A pickle from before the parameter `search`.
+            state = dict(state)
+            own = state.pop("inference_params", None) or {}
+            old = {"inference": "scheme", "tol": "tolerance", "max_iter": "max_iterations", "refresh": "refresh"}
+            moved = {new: state.pop(name, None) for name, new in old.items()}
+            state["search"] = own | {name: value for name, value in moved.items() if value is not None}
+        super().__setstate__(state)
 
     def _fit(
         self,

@@ -30,7 +30,7 @@ def _plain(value: Any) -> Any:
 def by_path(estimator: Any, **computed: Any) -> dict[str, Any]:
     """The values of all parameters that are settings, by their paths; `computed`: those that go in another form."""
     values = estimator._values() | computed
-    return {one.path: values[name] for name, one in estimator._table.items() if one.path}
+    return {one.path: values[name] for name, one in estimator._entries.items() if one.path}
 
 
 def scheme(given: Any) -> Any:
@@ -88,13 +88,10 @@ def kernel(estimator: Any) -> dict[str, Any]:
     if not several:
         return {"kernel": kernel_of(given, values)}
     degrees = estimator.degree if isinstance(estimator.degree, list) else [estimator.degree]
-    return {
-        "kernels": [
-            kernel_of(name, {**values, "degree": degree})
-            for name in names
-            for degree in (degrees if "degree" in KERNELS[name] else [None])
-        ]
-    }
+    if not degrees and "poly" in names:
+        raise ValueError(f"degree = {degrees!r}: expected at least one degree for the kernel poly")
+    each = [(name, degree) for name in names for degree in (degrees if "degree" in KERNELS[name] else [None])]
+    return {"kernels": [kernel_of(name, {**values, "degree": degree}) for name, degree in each]}
 
 
 def _is_form(scale: Any) -> bool:
@@ -120,8 +117,8 @@ def rvm(
     **computed: Any,
 ) -> str:
     """All settings of a fit; `given`: the rows are values of basis functions already; `start`: precisions."""
-    found = search(estimator.search, start)
-    settings = {"basis": "given" if given else "kernel", "likelihood": likelihood, **found}
+    around = search(estimator.search, start)
+    settings = {"basis": "given" if given else "kernel", "likelihood": likelihood, **around}
     settings |= by_path(estimator, **computed)
     if settings.get("variance") == "auto":
         settings["variance"] = None
@@ -131,12 +128,12 @@ def rvm(
     if not given:
         return as_json(settings | kernel(estimator))
     if estimator.basis != "given":
-        rounds, scale = found.get("refresh", 0), estimator.gamma
-        asked = {"gamma": (scale, _is_form(scale)), "centres": (estimator.centres, estimator.centres != "fixed")}
-        for name, (value, is_asked) in {**asked, "search['refresh']": (rounds, rounds != 0)}.items():
+        rounds, scale, centres = around.get("refresh", 0), estimator.gamma, estimator.centres
+        asked = [("gamma", scale, _is_form(scale)), ("centres", centres, centres != "fixed")]
+        for name, value, is_asked in [*asked, ("search['refresh']", rounds, rounds != 0)]:
             if is_asked:
                 raise ValueError(f"{name} = {value!r}: expected the default, unless relvec computes the kernel")
-        # The rows of a precomputed or callable kernel are drawn before the core sees it.
+        # The candidates of a precomputed or callable kernel are drawn before the core sees it.
         settings |= {"dictionary": "auto", "landmarks": "kmedoids"}
     return as_json(settings)
 

@@ -65,11 +65,11 @@ def round_trip(model, rows, path, kernel=None):
     again.save(path)
     assert path.read_bytes() == text
     # What loading knows of the parameters makes the same kernel in a new fit.
-    for name in ("kernel", "gamma", *PARAMETERS, "basis", "search"):
+    for name in ("kernel", "gamma", *PARAMETERS, "basis", "_scheme"):
         known = getattr(clone(again), name)
         if model.basis == "kernel" and name in KERNELS.get(model.kernel if isinstance(model.kernel, str) else "", []):
             assert np.all(known == getattr(model, f"{name}_", getattr(model, name))), name
-        elif name in ("kernel", "basis", "search") and (model.basis, name) != ("given", "kernel"):
+        elif name in ("kernel", "basis", "_scheme") and (model.basis, name) != ("given", "kernel"):
             assert known == getattr(model, name), name
     return again
 

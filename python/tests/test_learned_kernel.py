@@ -149,7 +149,7 @@ def test_more_than_1000_rows_are_sampled_by_the_seed():
         ({"kernel": len}, "relvec computes"),
         ({"kernel": "gauss"}, "matern52"),
         ({"gamma": "wide"}, "evidence-ard"),
-        ({"gamma": -1.0}, "positive"),
+        ({"gamma": -1.0}, "The 'gamma' parameter of learn_kernel must be .* Got -1.0"),
         ({"likelihood": "softmax"}, "student_t"),
         ({"likelihood": "poisson", "classes": True}, "names classes"),
         ({"likelihood": "poisson"}, "count"),

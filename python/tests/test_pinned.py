@@ -56,6 +56,11 @@ def test_pickles_load(name):
     check(name, pickle.loads(pickle.dumps(PICKLES[name])))
 
 
+def test_settings_of_the_search_in_old_pickles_are_kept():
+    search = {"scheme": "mackay", "tolerance": 0.01, "max_iterations": 10_000, "refresh": 0}
+    assert PICKLES["rvr_mackay"].search == search
+
+
 def test_pickled_statistics_load():
     sums = PICKLES["statistics"]
     assert sums.to_bytes() == (FOLDER / "statistics.bin").read_bytes()

@@ -78,7 +78,7 @@ def test_several_outputs_and_a_linear_kernel():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"weight_prior": "ridge"}, "weight_prior = 'ridge': expected one of 'ard', 'process', 'auto'"),
+        ({"weight_prior": "ridge"}, "The 'weight_prior' .* {'ard', 'process', 'auto'}. Got 'ridge'"),
         ({"weight_prior": "process", "kernel": "sigmoid"}, "kernel = sigmoid"),
         ({"weight_prior": "process", "variance": "healed"}, "variance = healed"),
         ({"weight_prior": "process", "basis": "given"}, "basis = given"),

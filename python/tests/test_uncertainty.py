@@ -210,7 +210,7 @@ def test_values_of_rows_left_out():
 
 
 def test_errors_of_cross_validation_name_folds():
-    for model in [rvr(folds=1), rvr(folds=len(X) + 1), rvc(multi_class="one_vs_rest", folds=3)]:
+    for model in [rvr(folds=len(X) + 1), rvc(multi_class="one_vs_rest", folds=3)]:
         y = np.arange(len(X)) % 3
         with pytest.raises(ValueError, match=r"^folds = "):
             model.fit(X, y)
