@@ -60,7 +60,7 @@ class KernelMachine(BaseEstimator):
 
     def _set(self, given: dict[str, Any]) -> None:
         """Set the parameters, and nothing else: the `locals()` of a constructor."""
-        vars(self).update({name: value for name, value in given.items() if name in self._entries})
+        self.__dict__.update({name: value for name, value in given.items() if name in self._entries})
 
     def _values(self) -> dict[str, Any]:
         """The parameters, as they are now."""
