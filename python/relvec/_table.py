@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass
+from fractions import Fraction
 from numbers import Integral, Real
 from textwrap import indent
 from typing import Any
@@ -48,7 +49,9 @@ class Number(Interval):
 
     def is_satisfied_by(self, val: Any) -> bool:
         """Whether a value is a number in the interval."""
-        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
+        # scikit-learn asks numpy whether a number is NaN, which knows no fractions.
+        number = float(val) if isinstance(val, Fraction) else val
+        return not isinstance(val, bool) and bool(super().is_satisfied_by(number))
 
 
 def names(*words: str) -> StrOptions:

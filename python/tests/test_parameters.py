@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -100,6 +101,15 @@ def test_a_fit_leaves_the_search_as_it_was():
     assert again.search == given and again.search is not given
     assert_array_equal(again.fit(X, T).dual_coef_, model.dual_coef_)
     assert again.set_params(search="mackay").fit(X, T).n_iter_ != model.n_iter_
+
+
+def test_numbers_of_other_types_are_those_numbers():
+    plain = rvr(gamma=0.5, folds=3, memory_limit=10**9, fit_intercept=True).fit(X, T).dual_coef_
+    for gamma in (Fraction(1, 2), np.float32(0.5), np.array(0.5), np.float16(0.5)):
+        own = {"folds": np.int8(3), "memory_limit": np.int64(10**9), "fit_intercept": np.bool_(True)}
+        assert_array_equal(rvr(gamma=gamma, **own).fit(X, T).dual_coef_, plain)
+    with pytest.raises(ValueError, match="The 'gamma' parameter"):
+        rvr(gamma=Fraction(-1, 2)).fit(X, T)
 
 
 def test_grid_search_over_the_search():
