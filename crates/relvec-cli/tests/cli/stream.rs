@@ -69,7 +69,7 @@ fn without_settings_a_process_tells_the_weights() {
     let rows = regression_rows(4000);
     let folder = Folder::with("d.csv", text(NAMES, &rows)).add("z.csv", text(["b", "a", "more"], &rows[..30]));
     folder.ok("fit d.csv --target y -o held.json");
-    let said = folder.ok("fit d.csv --target y --stream --set memory_limit=30000000 -o read.json").stderr();
+    let said = folder.ok("fit d.csv --target y --stream --set memory_limit=30000000 -o read.json").stderr;
     assert!(!said.contains("precision of each weight"), "{said}");
     let (held, read) = (model(&folder, "held.json"), model(&folder, "read.json"));
     assert!(held.process.is_some() && read.process.is_some() && read.n_rows == 4000);
@@ -83,9 +83,9 @@ fn without_settings_a_process_tells_the_weights() {
     folder.ok("fit d.csv --target y --stream --landmarks z.csv -o given.json");
     let given = model(&folder, "given.json");
     assert!(given.process.is_some() && given.relevance.iter().all(|k| *k < 30), "{:?}", given.relevance);
-    let said = folder.ok("fit d.csv --target y --checkpoint sums --dictionary 20 -o ard.json").stderr();
+    let said = folder.ok("fit d.csv --target y --checkpoint sums --dictionary 20 -o ard.json").stderr;
     assert!(said.contains("precision of each weight") && model(&folder, "ard.json").process.is_none(), "{said}");
-    let said = folder.ok("fit d.csv --target y --weight-prior process --dictionary 2 -o few.json").stderr();
+    let said = folder.ok("fit d.csv --target y --weight-prior process --dictionary 2 -o few.json").stderr;
     assert!(said.contains("--dictionary 4"), "{said}");
 }
 
