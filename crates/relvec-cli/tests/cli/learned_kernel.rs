@@ -26,7 +26,7 @@ fn without_a_gamma_it_is_learned_from_a_sample() {
     let folder = Folder::with("d.csv", text(NAMES, &regression_rows(3000)));
     for options in ["--dictionary 30", "--landmarks z.csv"] {
         let folder = Folder::with("d.csv", folder.read("d.csv")).add("z.csv", text(NAMES, &regression_rows(30)));
-        let run = folder.ok(&format!("fit d.csv --target y {options} --stream -o m.json"));
+        let run = folder.ok(&format!("fit d.csv --target y {options} --stream --weight-prior ard -o m.json"));
         assert!(run.stderr.contains("note: the kernel is learned from 1000 of 3000 rows"), "{options}: {}", run.stderr);
         // The sine of one feature is narrower than the straight line of the other; noise has variance 1 / 300.
         let fitted = model(&folder, "m.json");
@@ -39,7 +39,7 @@ fn without_a_gamma_it_is_learned_from_a_sample() {
 #[test]
 fn a_table_too_large_for_memory_has_its_kernel_learned() {
     let folder = Folder::with("d.csv", text(NAMES, &regression_rows(30_000)));
-    let line = "fit d.csv --target y --task regress --dictionary 20 --set memory_limit=15000000 -o m.json";
+    let line = "fit d.csv --target y --task regress --dictionary 20 --weight-prior ard --set memory_limit=15000000 -o m.json";
     let run = folder.ok(line);
     assert!(run.stderr.contains("read in blocks") && run.stderr.contains("the kernel is learned from"), "{}", run.stderr);
 }
@@ -78,7 +78,7 @@ fn a_weight_of_two_is_a_row_twice() {
 fn known_noise_is_taken_into_account() {
     let rows: String = regression_rows(300).iter().map(|[a, b, y]| format!("{a},{b},{y},0.0033\n")).collect();
     let folder = Folder::with("d.csv", format!("a,b,y,s\n{rows}"));
-    let run = folder.ok("fit d.csv --target y --noise-variance s --dictionary 20 --stream -o m.json");
+    let run = folder.ok("fit d.csv --target y --noise-variance s --dictionary 20 --stream --weight-prior ard -o m.json");
     assert!(run.stderr.contains("learned from 300 of 300 rows"), "{}", run.stderr);
     // Noise as large as the targets leaves no small structure to be seen.
     let coarse: String = regression_rows(300).iter().map(|[a, b, y]| format!("{a},{b},{y},30\n")).collect();
