@@ -206,3 +206,51 @@ fn limits_hold_for_the_other_scheme() {
         assert!(report.status == Status::Stopped || report.nothing_found, "{most}: {:?}", report.status);
     }
 }
+
+/// Over kernels, widths, features and kinds of targets a model without kernels has at least the evidence of MacKay's fixed point.
+#[test]
+fn no_model_is_empty_where_the_fixed_point_finds_more() {
+    let mut random = rand_pcg::Pcg64::seed_from_u64(29);
+    let (mut empty, mut cases) = (0, 0);
+    for case in 0..36 {
+        let (n, d) = (50, random.random_range(1..11));
+        let gamma = 10f64.powf(random.random_range(-4.0..0.0));
+        let kernel: Kernel = match case % 4 {
+            0 => rbf(gamma),
+            1 | 2 => Laplacian { gamma: gamma.into() }.into(),
+            _ => linear(),
+        };
+        let offset = if case % 3 == 0 { random.random_range(0.0..30.0) } else { 0.0 };
+        let x = Array2::from_shape_simple_fn((n, d), || StandardNormal.sample(&mut random));
+        let f: Array1<f64> = x.map_axis(Axis(1), |row| f64::sin(row[0]) + 0.5 * row[1 % d]);
+        let t = f.mapv(|f| {
+            f + 0.3 * {
+                let z: f64 = StandardNormal.sample(&mut random);
+                z
+            }
+        });
+        let mut sorted = t.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let x = x + offset;
+        let of = |inference: Inference| {
+            let rvm = Rvm { kernel: kernel.clone(), inference, ..Rvm::tipping2001() };
+            let kind = |count: usize| -> Vec<usize> {
+                t.iter().map(|t| (1..count).filter(|k| *t > sorted[k * n / count]).count()).collect()
+            };
+            let (model, _) = match case / 12 {
+                0 => rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap(),
+                k => Rvm { likelihood: Bernoulli::default().into(), ..rvm }
+                    .fit(x.view(), &Targets::classes(&kind(k + 1), k + 1), &mut silent)
+                    .unwrap(),
+            };
+            (model.relevance.len(), model.log_evidence.unwrap())
+        };
+        let ((kernels, evidence), (of_fixed_point, least)) = (of(Search::default().into()), of(MacKay::default().into()));
+        cases += usize::from(of_fixed_point > 0);
+        if kernels == 0 {
+            empty += 1;
+            assert!(evidence > least - 0.5, "case {case}: {evidence} without kernels, {least} with {of_fixed_point}");
+        }
+    }
+    assert!(cases > 20 && empty < cases / 2, "{empty} of {cases} are empty");
+}

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! An excursion follows: the noise is held low, so that the model grows over-complete, then free again, and the better model is
-//! kept. Where the curvature moves with the weights, single basis functions are judged on the quadratic form at the mode and the
+//! kept. A model that has learned nothing gives way to what MacKay's fixed point leads to. Where the curvature moves with the weights, single basis functions are judged on the quadratic form at the mode and the
 //! true evidence decides; the first rounds cost nothing for a kernel, since of functions that tell classes apart together one alone
 //! may not pay. They begin with the bias alone, then anew with the dense model, and the better model goes on.
 
@@ -72,6 +72,8 @@ pub(crate) struct Running {
     kept: Option<Solution>,
     /// The model that the first start has led to, once there is a second.
     first: Option<Solution>,
+    /// Whether a start from the fixed point has been made, after which there is no other.
+    resorted: bool,
     /// Excursions that are left.
     excursions: usize,
     /// Most columns of the next round.
@@ -133,6 +135,7 @@ impl Running {
             now,
             kept: None,
             first: None,
+            resorted: false,
             excursions,
             batch: settings.policy.batch,
             barred: vec![false; problem.design.n_columns()],
@@ -234,6 +237,23 @@ impl Running {
         self.now = dense;
         self.look_anew();
         self.stage = Stage::Free;
+        Ok(())
+    }
+
+    /// Whether the fixed point is left to try for a model that has learned nothing.
+    fn may_resort(&self, work: &Workspace) -> Result<bool> {
+        let may = self.settings.start == Start::Auto && !self.resorted && self.aim == Aim::Thorough;
+        Ok(may && empty::has_nothing(work, &self.now)?)
+    }
+
+    /// Begins anew from MacKay's fixed point.
+    fn resort(&mut self, work: &Workspace) -> Result<()> {
+        self.resorted = true;
+        self.take_better_start();
+        let found = start::fixed_point(work, &self.noise)?;
+        self.first = Some(std::mem::replace(&mut self.now, found));
+        self.settle(work)?;
+        self.look_anew();
         Ok(())
     }
 
@@ -342,6 +362,8 @@ impl<'p> Run<'p> for Running {
                 if !self.round(work)? {
                     if self.may_begin_anew() && empty::has_nothing(work, &self.now)? {
                         self.begin_anew(work)?;
+                    } else if self.may_resort(work)? {
+                        self.resort(work)?;
                     } else if self.can_leave(work) && !self.full {
                         self.leave(work)?;
                     } else {

@@ -6,8 +6,11 @@ use rand::seq::index;
 use crate::error::{Error, Result};
 use crate::rvm::data::budget::DENSE;
 use crate::rvm::data::noise::Noise;
+use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule};
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::search::reestimation;
+use crate::rvm::settings::scheme::Hyperpriors;
 
 /// Powers of 10 that the shared precision may have over 1 / N, and columns that the best is sought with at most: differences of
 /// kernels that agree to three digits need weights a thousand times as large.
@@ -18,6 +21,11 @@ const MOST_WEIGHTS: usize = 500;
 /// There the largest precision of so much of the highest rise: where classes are separable the evidence is flat towards small ones,
 /// and no curvature is left to tell columns apart.
 const ENOUGH: f64 = 0.95;
+/// MacKay's fixed point, as a scheme of its own has it, but for its last digits: these are the search's.
+const MACKAY: Batch =
+    Batch { rules: &[Rule::MacKay, Rule::Em], hyperpriors: Hyperpriors::FLAT, clip: 50.0, gone: 1e-12, halvings: MAX_HALVINGS };
+const STEPS: usize = 100;
+const AT_REST: f64 = 0.1;
 /// Columns of larger |cosine| are one. What lies between is what kernels far from the origin tell.
 const SAME_COSINE: f64 = 1.0 - 1e-13;
 
@@ -49,6 +57,23 @@ pub(super) fn dense(work: &Workspace, noise: &[Noise]) -> Result<Solution> {
         false => highest,
     };
     at(&columns, tried.iter().find(|(_, value)| *value >= least).map_or(1.0, |(factor, _)| *factor))
+}
+
+/// Where MacKay's fixed point leads from all columns, each weight with a precision of its own from the first step on: of classes whose
+/// evidence is flat in the shared precision that keeps what [`dense`] loses.
+pub(super) fn fixed_point(work: &Workspace, noise: &[Noise]) -> Result<Solution> {
+    let columns = thinned(affordable(work), MOST_WEIGHTS / work.problem.table.outputs.max(1));
+    let (all, a, beta) = reestimation::first(work, None, None)?;
+    let a: Vec<f64> = columns.iter().map(|j| a[all.binary_search(j).expect("usable columns are among all")]).collect();
+    let mut now = work.solve(&columns, &a, noise, At::Precision(&beta), None)?;
+    for _ in 0..STEPS {
+        let Some(step) = MACKAY.step(work, noise, &now)? else { break };
+        now = step.solution;
+        if step.change < AT_REST {
+            break;
+        }
+    }
+    Ok(now)
 }
 
 /// All columns, or as many at random as there is memory for.
