@@ -9,7 +9,7 @@ use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, To
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
-use relvec::{Decision, Error, FittedBasis, Interrupt, Label, Moderation, Prediction, Targets, Variance};
+use relvec::{Decision, Error, FittedBasis, FittedModel, Interrupt, Label, Moderation, Prediction, Targets, Variance};
 
 use crate::fit::{Rows, Target};
 use crate::listen::listening;

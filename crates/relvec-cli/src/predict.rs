@@ -7,7 +7,7 @@ use ndarray::{Array2, ArrayView1, ArrayView2};
 use rand::SeedableRng;
 use rand_distr::{ChiSquared, Distribution};
 use rand_pcg::Pcg64;
-use relvec::{Decision, Draws, Likelihood, Model, Moderation, Prediction, Rvm, Variance};
+use relvec::{Decision, Draws, FittedModel, Likelihood, Model, Moderation, Prediction, Rvm, Variance};
 
 use crate::args::{PredictArgs, Task};
 use crate::blocks::Blocks;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis, concatenate};
-use relvec::{Decision, Decisions, Likelihood, Model, Moderation, Prediction, Targets};
+use relvec::{Decision, Decisions, FittedModel, Likelihood, Model, Moderation, Prediction, Targets};
 use serde::Serialize;
 use serde_json::{Map, Value};
 

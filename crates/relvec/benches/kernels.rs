@@ -2,7 +2,7 @@
 
 use divan::Bencher;
 use ndarray::Array2;
-use relvec::{DataScale, Kernel};
+use relvec::{DataScale, Kernel, KernelGradient};
 
 const ROWS: usize = 2048;
 const CENTRES: usize = 512;

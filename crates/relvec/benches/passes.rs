@@ -9,8 +9,6 @@
 mod canonical;
 #[path = "../src/design.rs"]
 mod design;
-#[path = "../src/error.rs"]
-mod error;
 #[path = "../src/kernel/mod.rs"]
 mod kernel;
 #[path = "../src/likelihood/mod.rs"]
@@ -21,8 +19,6 @@ mod linalg;
 mod memory;
 #[path = "../src/quadratic.rs"]
 mod quadratic;
-#[path = "../src/registry.rs"]
-mod registry;
 #[path = "../src/report.rs"]
 mod report;
 #[path = "../src/sums.rs"]
@@ -44,6 +40,8 @@ mod rvm {
 }
 
 pub use error::{Error, Result};
+use relvec_predict::internal as registry;
+use relvec_predict::internal::{error, special};
 
 use std::rc::Rc;
 use std::time::Instant;

@@ -7,39 +7,40 @@
 mod blocks;
 mod canonical;
 mod design;
-mod error;
 mod kernel;
-mod label;
 mod likelihood;
 mod linalg;
 mod memory;
 mod model;
 mod mutual;
 mod quadratic;
-mod registry;
 mod report;
 mod rvm;
-mod special;
 mod statistics;
 mod sums;
 mod svm;
 mod targets;
 
+// At the paths that files of this crate name.
+use relvec_predict::internal as registry;
+use relvec_predict::internal::{error, special};
+
 pub use blocks::Blocks;
 pub use design::Basis;
+#[doc(inline)]
 pub use error::{Error, MOST_THREADS, Result};
 pub use kernel::{
-    DataScale, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly, RationalQuadratic, Rbf,
-    Sigmoid,
+    DataScale, Gamma, GammaRule, Kernel, KernelGradient, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly,
+    RationalQuadratic, Rbf, Sigmoid,
 };
-pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
 pub use linalg::thread_pool;
 pub use model::{
-    ClassFunctions, Committee, Counts, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptOutput,
-    KeptRows, KeptStatistics, LabelRegression, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction,
-    ProcessPrior, Scaling, Variance,
+    ClassFunctions, Committee, Counts, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, FittedModel, InUse,
+    KeptOutput, KeptRows, KeptStatistics, LabelRegression, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule,
+    Prediction, ProcessPrior, Scaling, Variance,
 };
+pub use relvec_predict::Label;
 pub use report::{
     Actions, CentreSearch, Certificate, HeldOutScores, Interpolation, Interrupt, KernelSearch, KernelTrial, Observer,
     PrecisionPosterior, ProcessFit, ProcessTrial, Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint,

@@ -454,11 +454,6 @@ pub(crate) fn solve_lower(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) {
     });
 }
 
-/// As [`solve_lower`], in the calling thread alone.
-pub(crate) fn solve_lower_alone(r: ArrayView2<f64>, mut b: ArrayViewMut2<f64>) {
-    triangular_solve::solve_lower_triangular_in_place(view(&r), view_mut(&mut b), Par::Seq);
-}
-
 /// Solves `R' x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].
 pub(crate) fn solve_lower_transposed(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) {
     let multiply_adds = 0.5 * (r.nrows() * r.nrows()) as f64 * b.ncols() as f64;

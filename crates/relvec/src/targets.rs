@@ -5,6 +5,8 @@ use ndarray::{ArrayView1, ArrayView2, Axis};
 use crate::error::{Error, Result};
 use crate::registry::rules;
 
+pub use relvec_predict::MultiClass;
+
 /// The largest sample weight, 2^53. A weight counts as so many rows, and of larger numbers not all are exact: sums over the
 /// rows would lose other rows. Half or twice as much would do as well.
 const MOST_WEIGHT: f64 = 9_007_199_254_740_992.0;
@@ -47,22 +49,6 @@ impl Given<'_> {
         match self {
             Given::Noise(values) | Given::Exposure(values) => values.view(),
         }
-    }
-}
-
-rules! {
-    /// How more than two classes are told apart.
-    #[derive(Default)]
-    pub enum MultiClass, "rule for several classes" {
-        /// Jointly, but one against the rest for the scheme `variational`, which knows two classes only.
-        #[default]
-        Auto = "auto",
-        /// One model of all classes, which share its basis functions; the likelihood is then the softmax.
-        Joint = "joint",
-        /// A model of two classes for each class and all others, the probabilities normalised.
-        OneVsRest = "one_vs_rest",
-        /// A model of two classes for each pair of them, the probabilities coupled.
-        OneVsOne = "one_vs_one",
     }
 }
 

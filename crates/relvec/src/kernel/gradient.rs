@@ -2,48 +2,41 @@
 
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
-use super::distance::{feature_major, weighted_absolutes, weighted_squares};
-use super::inner::weighted_products;
-use super::{Gamma, Kernel, vector};
+use relvec_predict::internal::kernel::feature_major;
+
+use super::slope::slope;
+use super::weighted::{weighted_absolutes, weighted_products, weighted_squares};
+use super::{Form, Gamma, Kernel, vector};
 use crate::linalg;
 
-/// The sum p over features that a kernel is a function of.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Form<'g> {
-    /// sum_d gamma_d (a_d - b_d)^2.
-    Squares(&'g Gamma),
-    /// sum_d gamma_d |a_d - b_d|.
-    Absolutes(&'g Gamma),
-    /// sum_d gamma_d a_d b_d; without gamma a_d b_d.
-    Products(Option<&'g Gamma>),
-    /// None of these: no parameters, and no gradient in the centres.
-    Other,
+/// Derivatives of a kernel in its parameters.
+pub trait KernelGradient {
+    /// sum_ij w_ij dk(a_i, b_j)/dlog theta for each of [`Kernel::parameters`], to the last digit, (M20); `a`: [n, D], `b`: [m, D],
+    /// `w`: [n, m]. The kernel is resolved.
+    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64>;
 }
 
-impl<'g> Form<'g> {
-    /// gamma, if there is one.
-    pub fn gamma(self) -> Option<&'g Gamma> {
-        match self {
-            Form::Squares(gamma) | Form::Absolutes(gamma) => Some(gamma),
-            Form::Products(gamma) => gamma,
-            Form::Other => None,
-        }
+impl KernelGradient for Kernel {
+    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+        let mut s = w.to_owned();
+        let rest = slope(self, a, b, s.view_mut());
+        let mut all = match self.form() {
+            Form::Squares(gamma) => per_parameter(gamma, weighted_squares(a, b, s.view(), gamma)),
+            Form::Absolutes(gamma) => per_parameter(gamma, weighted_absolutes(a, b, s.view(), gamma)),
+            Form::Products(Some(gamma)) => per_parameter(gamma, weighted_products(a, b, s.view(), gamma)),
+            Form::Products(None) | Form::Other => vec![],
+        };
+        all.extend(rest);
+        all
     }
 }
 
-/// sum_ij w_ij dk(a_i, b_j)/dlog theta for each parameter of the kernel, to the last digit; `w` is [n, m].
-pub(super) fn gradient(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
-    let kernel = kernel.as_dyn();
-    let mut s = w.to_owned();
-    let rest = kernel.slope(a, b, s.view_mut());
-    let mut all = match kernel.form() {
-        Form::Squares(gamma) => gamma.collect(weighted_squares(a, b, s.view(), gamma)),
-        Form::Absolutes(gamma) => gamma.collect(weighted_absolutes(a, b, s.view(), gamma)),
-        Form::Products(Some(gamma)) => gamma.collect(weighted_products(a, b, s.view(), gamma)),
-        Form::Products(None) | Form::Other => vec![],
-    };
-    all.extend(rest);
-    all
+/// Sums a gradient per feature into one per parameter.
+fn per_parameter(gamma: &Gamma, per_feature: Vec<f64>) -> Vec<f64> {
+    match gamma {
+        Gamma::PerFeature(_) => per_feature,
+        _ => vec![per_feature.iter().sum()],
+    }
 }
 
 /// The same gradient summed over blocks of rows a at the same centres b, and that in the centres, (M35): by matrix
@@ -69,7 +62,7 @@ impl<'a> GradientSums<'a> {
     pub fn new(kernel: &'a Kernel, b: ArrayView2<f64>) -> GradientSums<'a> {
         let (m, features) = b.dim();
         // Products know no other origin than zero.
-        let middle = match kernel.as_dyn().form() {
+        let middle = match kernel.form() {
             Form::Squares(_) => b.mean_axis(Axis(0)).unwrap_or_else(|| Array1::zeros(features)),
             _ => Array1::zeros(features),
         };
@@ -88,13 +81,13 @@ impl<'a> GradientSums<'a> {
     pub fn add(&mut self, a: ArrayView2<f64>, mut w: ArrayViewMut2<f64>) {
         let x = &a - &self.middle;
         // The kernel sees rows and centres as far from each other as they are, wherever the middle.
-        let rest = match self.kernel.as_dyn().form() {
-            Form::Squares(_) => self.kernel.as_dyn().slope(x.view(), self.centres.view(), w.view_mut()),
-            _ => self.kernel.as_dyn().slope(a, self.centres.view(), w.view_mut()),
+        let rest = match self.kernel.form() {
+            Form::Squares(_) => slope(self.kernel, x.view(), self.centres.view(), w.view_mut()),
+            _ => slope(self.kernel, a, self.centres.view(), w.view_mut()),
         };
         self.rest.resize(rest.len(), 0.0);
         self.rest.iter_mut().zip(rest).for_each(|(sum, v)| *sum += v);
-        match self.kernel.as_dyn().form() {
+        match self.kernel.form() {
             Form::Squares(_) => {
                 let ones = Array2::from_elem((1, a.nrows()), 1.0);
                 linalg::product_alone(true, ones.view(), w.view(), self.columns.view_mut().insert_axis(Axis(0)));
@@ -139,7 +132,7 @@ impl<'a> GradientSums<'a> {
         let features = self.rows.len();
         let (z, columns) = (&self.centres, self.columns.view().insert_axis(Axis(1)));
         let zs = |v: &Array2<f64>| (z * v).sum_axis(Axis(0));
-        let (scales, per_feature, centres) = match self.kernel.as_dyn().form() {
+        let (scales, per_feature, centres) = match self.kernel.form() {
             Form::Squares(gamma) => {
                 let per_feature = &self.rows + &(&zs(&(z * &columns)) - &(zs(&self.cross) * 2.0));
                 (gamma.values(features), per_feature, (z * &columns - &self.cross) * 2.0)
@@ -151,7 +144,7 @@ impl<'a> GradientSums<'a> {
             }
             Form::Other => (Array1::ones(features), Array1::zeros(features), self.cross),
         };
-        let mut all = self.kernel.gamma().map_or(vec![], |gamma| gamma.collect((per_feature * &scales).to_vec()));
+        let mut all = self.kernel.gamma().map_or(vec![], |gamma| per_parameter(gamma, (per_feature * &scales).to_vec()));
         all.extend(self.rest);
         (all, centres * &scales)
     }
@@ -181,7 +174,7 @@ impl<'a> SymmetricSums<'a> {
     pub fn of_rows(&self, first: usize, mut w: ArrayViewMut2<f64>, width: usize) -> Vec<f64> {
         let (until, features) = (first + w.nrows(), self.x.ncols());
         let (rows, own) = (self.x.slice(s![first..until, ..]), self.centred.slice(s![first..until, ..]));
-        let kernel = self.kernel.as_dyn();
+        let kernel = self.kernel;
         let mut rest = vec![];
         let mut per_feature = vec![0.0; features];
         // S [X 1], S of the pairs.
@@ -190,7 +183,7 @@ impl<'a> SymmetricSums<'a> {
         for (k, mut s) in w.axis_chunks_iter_mut(Axis(1), width).enumerate() {
             let others = k * width..k * width + s.ncols();
             let x = self.x.slice(s![others.clone(), ..]);
-            let more = kernel.slope(rows, x, s.view_mut());
+            let more = slope(kernel, rows, x, s.view_mut());
             rest.resize(more.len(), 0.0);
             rest.iter_mut().zip(more).for_each(|(sum, v)| *sum += v);
             match kernel.form() {
@@ -232,7 +225,7 @@ impl<'a> SymmetricSums<'a> {
         if let Some(scales) = scales {
             per_feature.iter_mut().zip(scales).for_each(|(sum, scale)| *sum *= scale);
         }
-        let mut all = self.kernel.gamma().map_or(vec![], |gamma| gamma.collect(per_feature));
+        let mut all = self.kernel.gamma().map_or(vec![], |gamma| per_parameter(gamma, per_feature));
         all.extend(rest);
         all
     }

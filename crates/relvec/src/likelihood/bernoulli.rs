@@ -1,26 +1,9 @@
 //! Two classes with the logistic link.
 
-use serde::{Deserialize, Serialize};
-
-use super::{LikelihoodFunction, NoiseModel, Working};
+use super::{Bernoulli, LikelihoodFunction, NoiseModel, Working};
 use crate::error::{Error, Result};
 use crate::kernel::vector::{self, Sweep};
 use crate::targets::{Values, check_labels};
-
-/// P(class 1) = sigmoid(f) = 1 / (1 + exp(-f)).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Bernoulli {}
-
-/// 1 / (1 + exp(-f)), without overflow.
-pub(crate) fn sigmoid(f: f64) -> f64 {
-    if f >= 0.0 {
-        1.0 / (1.0 + (-f).exp())
-    } else {
-        let e = f.exp();
-        e / (1.0 + e)
-    }
-}
 
 /// The derivatives of each row.
 struct AtRows<'a> {
@@ -54,10 +37,6 @@ impl Sweep for AtRows<'_> {
 }
 
 impl LikelihoodFunction for Bernoulli {
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>> {
         let Values::Classes { labels, count } = values else {
             return Err(Error::Targets("the bernoulli likelihood needs class labels, found real targets".into()));

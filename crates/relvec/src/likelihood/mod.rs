@@ -1,4 +1,5 @@
-//! Likelihoods: how a target depends on the function value f = phi'w.
+//! Likelihoods in fits: derivatives of log p(t | f) in the function value f = phi'w. Their parameters and links are in the
+//! crate `relvec-predict`.
 
 mod bernoulli;
 mod gaussian;
@@ -7,32 +8,13 @@ mod softmax;
 mod student_t;
 
 use crate::error::{Error, Result};
-use crate::registry::registry;
+use relvec_predict::internal::likelihood::View;
+
 use crate::targets::{Given, Values};
 
-pub use bernoulli::Bernoulli;
-pub(crate) use bernoulli::sigmoid;
-pub use gaussian::Gaussian;
-pub use poisson::Poisson;
-pub use softmax::Softmax;
-pub(crate) use softmax::{ClassRows, Contrasts, moderate, normalise};
-pub use student_t::StudentT;
-
-registry! {
-    /// A likelihood with its own parameters; [`Likelihood::NAMES`] lists them.
-    pub enum Likelihood: LikelihoodFunction, "likelihood" {
-        /// Real targets with Gaussian noise: regression.
-        Gaussian = "gaussian",
-        /// Two classes, logistic link: classification.
-        Bernoulli = "bernoulli",
-        /// Any number of classes, one model of all: classification.
-        Softmax = "softmax",
-        /// Counts, logarithmic link: regression.
-        Poisson = "poisson",
-        /// Real targets with Student-t noise: regression that outliers do not bend.
-        StudentT = "student_t",
-    }
-}
+pub use relvec_predict::internal::likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
+pub(crate) use relvec_predict::internal::likelihood::{Contrasts, moderate, normalise, sigmoid};
+pub(crate) use softmax::ClassRows;
 
 /// Derivatives of the log-likelihood of each row at f, `[N]`.
 #[derive(Debug, Clone)]
@@ -50,9 +32,6 @@ pub(crate) struct Working {
 /// What a likelihood can do. It turns any target into weighted least squares: near f the
 /// log-likelihood is that of real targets f + residual / curvature with precisions `curvature`.
 pub(crate) trait LikelihoodFunction: Send + Sync {
-    /// Checks the parameters alone.
-    fn check(&self) -> Result<()>;
-
     /// R, the number of functions that a target depends on.
     fn outputs(&self, _values: Values<'_>) -> usize {
         1
@@ -128,24 +107,21 @@ pub(crate) enum NoiseModel {
     Fixed(f64),
 }
 
+impl View<dyn LikelihoodFunction> for Likelihood {
+    fn view(&self) -> &(dyn LikelihoodFunction + 'static) {
+        match self {
+            Likelihood::Gaussian(own) => own,
+            Likelihood::Bernoulli(own) => own,
+            Likelihood::Softmax(own) => own,
+            Likelihood::Poisson(own) => own,
+            Likelihood::StudentT(own) => own,
+        }
+    }
+}
+
 /// Refuses several outputs.
 fn several(name: &str, outputs: usize) -> Error {
     Error::Targets(format!("the likelihood {name} is for targets of one output, found {outputs}; gaussian is for several"))
-}
-
-impl Likelihood {
-    /// Checks the parameters alone, without data.
-    ///
-    /// # Errors
-    /// [`Error::Parameter`](crate::Error::Parameter) names the first parameter out of its range.
-    pub fn check(&self) -> Result<()> {
-        self.as_dyn().check()
-    }
-
-    /// Whether targets are classes; real values or counts otherwise.
-    pub fn is_for_classes(&self) -> bool {
-        self.as_dyn().classifies()
-    }
 }
 
 #[cfg(test)]

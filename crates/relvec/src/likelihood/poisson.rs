@@ -3,20 +3,14 @@
 use std::f64::consts::PI;
 
 use libm::lgamma;
-use serde::{Deserialize, Serialize};
+use relvec_predict::internal::likelihood::check_counts;
 
-use super::{LikelihoodFunction, NoiseModel, Working, several};
+use super::{LikelihoodFunction, NoiseModel, Poisson, Working, several};
 use crate::error::{Error, Result};
 use crate::targets::{Given, Values};
 
 /// Beyond this exp(f) leaves the range of numbers: such a rate is impossible for every count.
 const LARGEST: f64 = 700.0;
-
-/// t ~ Poisson(exp(f)): f is the log of the rate. With exposures e the rate is e exp(f), see
-/// [`Targets::with_exposure`](crate::Targets::with_exposure).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Poisson {}
 
 /// Beyond this log(y!) is that of Stirling's series, whose next term is below 1e-10.
 const LARGE: f64 = 256.0;
@@ -31,21 +25,13 @@ fn log_probability(y: f64, f: f64, rate: f64) -> f64 {
 }
 
 impl LikelihoodFunction for Poisson {
-    fn check(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>> {
         let counts = match values {
             Values::Real(counts) => counts,
             Values::Outputs(v) => return Err(several("poisson", v.ncols())),
             Values::Classes { .. } => return Err(Error::Targets("the poisson likelihood needs counts, found classes".into())),
         };
-        // What is not finite is refused with all other targets.
-        let bad = |t: &f64| t.is_finite() && !(*t >= 0.0 && t.fract() == 0.0);
-        if let Some((row, t)) = counts.iter().enumerate().find(|(_, t)| bad(t)) {
-            return Err(Error::Targets(format!("row {row} has the target {t}; counts are whole numbers, zero or more")));
-        }
+        check_counts(counts)?;
         Ok(counts.to_vec())
     }
 

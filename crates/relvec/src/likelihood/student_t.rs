@@ -1,49 +1,24 @@
 //! Real targets with Student-t noise: a mixture of Gaussians of one mean and many scales.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Gaussian, LikelihoodFunction, NoiseModel, ScaleMixture, Working, several};
-use crate::error::{Result, require};
+use super::{Gaussian, LikelihoodFunction, NoiseModel, ScaleMixture, StudentT, Working, several};
+use crate::error::Result;
 use crate::targets::Values;
 
-/// t = f + noise, noise / sqrt(`noise_variance`) ~ Student-t with `noise_degrees` degrees of freedom: outliers are no
-/// surprise, and do not bend the function, (M51).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct StudentT {
-    /// Degrees of freedom, > 0; `None` (JSON: null): learnt, between 0.1 and 10,000.
-    pub noise_degrees: Option<f64>,
-    /// Squared scale of the noise in squared units of the target, > 0, which is its variance times
-    /// (degrees - 2) / degrees; `None` (JSON: null): learnt.
-    pub noise_variance: Option<f64>,
-}
-
-impl StudentT {
-    /// The noise of a row, its factor being known.
-    fn gaussian(&self) -> Gaussian {
-        Gaussian { noise_variance: self.noise_variance }
-    }
+/// The noise of a row, its factor being known.
+fn gaussian(own: &StudentT) -> Gaussian {
+    Gaussian { noise_variance: own.noise_variance }
 }
 
 impl LikelihoodFunction for StudentT {
-    fn check(&self) -> Result<()> {
-        for (name, value) in [("noise_degrees", self.noise_degrees), ("noise_variance", self.noise_variance)] {
-            let good = value.is_none_or(|v| v.is_finite() && v > 0.0);
-            let expected = "a positive, finite number, or null to learn it";
-            require(good, || format!("likelihood.student_t.{name}"), value.unwrap_or(0.0), expected)?;
-        }
-        Ok(())
-    }
-
     fn targets(&self, values: Values<'_>) -> Result<Vec<f64>> {
         match values {
             Values::Outputs(v) => Err(several("student_t", v.ncols())),
-            _ => self.gaussian().targets(values),
+            _ => gaussian(self).targets(values),
         }
     }
 
     fn working(&self, y: &[f64], f: &[f64]) -> Working {
-        self.gaussian().working(y, f)
+        gaussian(self).working(y, f)
     }
 
     fn constant_curvature(&self) -> bool {
@@ -55,6 +30,6 @@ impl LikelihoodFunction for StudentT {
     }
 
     fn noise(&self) -> NoiseModel {
-        self.gaussian().noise()
+        gaussian(self).noise()
     }
 }

@@ -8,28 +8,7 @@ use super::{Model, Posterior};
 use crate::error::Result;
 use crate::likelihood::LikelihoodFunction;
 use crate::linalg::{self, Cholesky};
-use crate::registry::rules;
 use crate::report::Interrupt;
-
-rules! {
-    /// How the posterior of the weights is approximated, where the curvature of the likelihood is not constant; of Gaussian
-    /// noise both are exact.
-    #[derive(Default)]
-    pub enum PosteriorRule, "approximation of the posterior" {
-        /// `averaged` where three classes or more have one model, and for counts where `laplace` expects more than twice the
-        /// counts that there are at the training rows (rows of zeros, whose rate has almost no lower limit); else
-        /// `laplace`. That too of a fit which was stopped, or has no time left, and of
-        /// [`Rvm::evaluate`](crate::Rvm::evaluate).
-        #[default]
-        Auto = "auto",
-        /// By the curvature at the mode (Tipping 1999): where rows are classified with certainty there is next to none, so
-        /// that functions are taken to be far more uncertain than they are.
-        Laplace = "laplace",
-        /// By the mean of the curvature under the posterior itself: the covariance that is nearest in Kullback and
-        /// Leibler's sense (Opper & Archambeau 2009), about the same mode.
-        Averaged = "averaged",
-    }
-}
 
 /// Rounds at most, and the relative change of a diagonal entry of the precision that ends them.
 const MOST_ROUNDS: usize = 200;
@@ -78,28 +57,39 @@ pub(crate) struct Learnt<'a, F> {
     pub interrupt: &'a Interrupt,
 }
 
-impl Model {
-    /// How the posterior of the weights was approximated, of a committee that of its members; never `Auto`.
-    pub fn posterior_rule(&self) -> PosteriorRule {
-        let own = |model: &Model| model.posterior.as_ref().is_some_and(|p| p.averaged);
-        match own(self) || self.committee.as_ref().is_some_and(|c| c.members.iter().any(own)) {
-            true => PosteriorRule::Averaged,
-            false => PosteriorRule::Laplace,
-        }
-    }
-
-    pub(super) fn is_averaged(&self) -> bool {
-        self.posterior_rule() == PosteriorRule::Averaged
-    }
-
+/// Posteriors by the mean curvature.
+pub(crate) trait Averaging {
     /// Puts the posterior of the mean curvature in the place of Laplace's; `mean_curvature` is that of the log-likelihood
     /// over the weights, under a posterior.
     ///
     /// A wider posterior sees more curvature, which makes it narrower, the more so the surer the rows are: shorter steps
     /// settle where longer ones go to and fro.
-    pub(crate) fn average_curvature(&mut self, mean_curvature: impl Fn(&Model, &Posterior) -> Result<Array2<f64>>) -> Result<()> {
+    fn average_curvature(&mut self, mean_curvature: impl Fn(&Model, &Posterior) -> Result<Array2<f64>>) -> Result<()>;
+
+    /// Whether Laplace's posterior of counts expects more of the training rows than it should: [`PosteriorRule::Auto`].
+    fn expects_too_much<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&self, rows: &Learnt<F>) -> Result<bool>;
+
+    /// As [`Averaging::average_curvature`] for counts, whose mean curvature is exponential in the variance and covers more orders
+    /// of magnitude than numbers do. The mean rates b of the rows, times what these count for, are where
+    ///
+    /// log |A + Phi'B Phi| / 2 - sum b (log b - log c - f) + sum b
+    ///
+    /// is highest: it is concave, and its slope is zero at log b = log c + f + v / 2. Newton's method finds them, with
+    /// products of the second derivatives, (phi_i'Sigma phi_j)^2 / 2 and 1 / b on the diagonal, in conjugate gradients.
+    fn average_counts<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()>;
+
+    /// The mean curvature of the log-likelihood of some rows over the weights, in the order of the posterior's factor.
+    fn mean_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
+        &self,
+        posterior: &Posterior,
+        rows: &Learnt<F>,
+    ) -> Result<Array2<f64>>;
+}
+
+impl Averaging for Model {
+    fn average_curvature(&mut self, mean_curvature: impl Fn(&Model, &Posterior) -> Result<Array2<f64>>) -> Result<()> {
         let Some(mut posterior) = self.posterior.clone() else { return Ok(()) };
-        let prior = self.unit_precisions(&posterior);
+        let prior = unit_precisions(self, &posterior);
         let lower = posterior.factor();
         let mut curvature = lower.dot(&lower.t()) - Array2::from_diag(&prior);
         let (mut step, mut last) = (FIRST_STEP, 0.0f64);
@@ -139,8 +129,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether Laplace's posterior of counts expects more of the training rows than it should: [`PosteriorRule::Auto`].
-    pub(crate) fn expects_too_much<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&self, rows: &Learnt<F>) -> Result<bool> {
+    fn expects_too_much<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&self, rows: &Learnt<F>) -> Result<bool> {
         let variance = rows.variances(&self.posterior()?.half())?;
         let rates = |share: f64| -> f64 {
             let one = |((f, v), c): ((&f64, &f64), &f64)| c * (f + share * v).exp();
@@ -150,16 +139,9 @@ impl Model {
         Ok(!(rates(0.5) <= MOST_EXPECTED * rates(0.0)))
     }
 
-    /// As [`Model::average_curvature`] for counts, whose mean curvature is exponential in the variance and covers more orders
-    /// of magnitude than numbers do. The mean rates b of the rows, times what these count for, are where
-    ///
-    /// log |A + Phi'B Phi| / 2 - sum b (log b - log c - f) + sum b
-    ///
-    /// is highest: it is concave, and its slope is zero at log b = log c + f + v / 2. Newton's method finds them, with
-    /// products of the second derivatives, (phi_i'Sigma phi_j)^2 / 2 and 1 / b on the diagonal, in conjugate gradients.
-    pub(crate) fn average_counts<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()> {
+    fn average_counts<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()> {
         let Some(mut posterior) = self.posterior.clone() else { return Ok(()) };
-        let prior = self.unit_precisions(&posterior);
+        let prior = unit_precisions(self, &posterior);
         if prior.is_empty() {
             posterior.averaged = true;
             self.posterior = Some(posterior);
@@ -232,18 +214,7 @@ impl Model {
         Ok(())
     }
 
-    /// Prior precisions in the units of the posterior's factor, and in its order.
-    fn unit_precisions(&self, posterior: &Posterior) -> Array1<f64> {
-        let shared: Vec<f64> = self.intercept_alpha.iter().chain(&self.alpha).copied().collect();
-        let own = |(k, places): (usize, Vec<usize>)| -> Vec<f64> {
-            let alpha = |i: usize| self.class_alpha.get(i).and_then(|classes| classes[k]).unwrap_or(shared[i]);
-            places.into_iter().map(|i| alpha(i) * posterior.scale[i].powi(2)).collect()
-        };
-        self.present().into_iter().enumerate().flat_map(own).collect()
-    }
-
-    /// The mean curvature of the log-likelihood of some rows over the weights, in the order of the posterior's factor.
-    pub(crate) fn mean_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
+    fn mean_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
         &self,
         posterior: &Posterior,
         rows: &Learnt<F>,
@@ -275,17 +246,26 @@ impl Model {
             sums.par_iter_mut().enumerate().for_each(|(pair, sum)| linalg::add_gram_alone(weighted(pair).view(), sum.view_mut()));
         }
         sums.par_iter_mut().for_each(linalg::mirror);
-        Ok(if k == 1 { sums.swap_remove(0) } else { self.present_curvature(m, &sums) })
+        Ok(if k == 1 { sums.swap_remove(0) } else { present_curvature(self, m, &sums) })
     }
+}
 
-    /// Of all contrasts, or as far as the weights of classes are in the model.
-    fn present_curvature(&self, m: usize, pairs: &[Array2<f64>]) -> Array2<f64> {
-        let mut all = self.contrasts().curvature(pairs);
-        linalg::mirror(&mut all);
-        let places: Vec<usize> =
-            self.present().iter().enumerate().flat_map(|(r, own)| own.iter().map(move |i| r * m + i)).collect();
-        Array2::from_shape_fn((places.len(), places.len()), |(i, j)| all[[places[i], places[j]]])
-    }
+/// Prior precisions in the units of the posterior's factor, and in its order.
+fn unit_precisions(model: &Model, posterior: &Posterior) -> Array1<f64> {
+    let shared: Vec<f64> = model.intercept_alpha.iter().chain(&model.alpha).copied().collect();
+    let own = |(k, places): (usize, Vec<usize>)| -> Vec<f64> {
+        let alpha = |i: usize| model.class_alpha.get(i).and_then(|classes| classes[k]).unwrap_or(shared[i]);
+        places.into_iter().map(|i| alpha(i) * posterior.scale[i].powi(2)).collect()
+    };
+    model.present().into_iter().enumerate().flat_map(own).collect()
+}
+
+/// Of all contrasts, or as far as the weights of classes are in the model.
+fn present_curvature(model: &Model, m: usize, pairs: &[Array2<f64>]) -> Array2<f64> {
+    let mut all = model.contrasts().curvature(pairs);
+    linalg::mirror(&mut all);
+    let places: Vec<usize> = model.present().iter().enumerate().flat_map(|(r, own)| own.iter().map(move |i| r * m + i)).collect();
+    Array2::from_shape_fn((places.len(), places.len()), |(i, j)| all[[places[i], places[j]]])
 }
 
 impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
@@ -333,7 +313,7 @@ impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
     }
 }
 
-/// The Newton step of mean rates `b`, see [`Model::average_counts`]: (1 / B + K / 2) step = slope, where K has the squares of the
+/// The Newton step of mean rates `b`, see [`Averaging::average_counts`]: (1 / B + K / 2) step = slope, where K has the squares of the
 /// entries of Phi Sigma Phi'.
 fn newton<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
     rows: &Learnt<F>,

@@ -5,7 +5,7 @@ use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal, StudentT};
 use rand_pcg::Pcg64;
 
-use super::process::ResidualDraws;
+use super::residual_draws::ResidualDraws;
 use super::{Model, Variance, beyond, check_predicted};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
@@ -23,99 +23,81 @@ pub struct Draws<'a> {
     noise: Option<Pcg64>,
 }
 
-impl Model {
-    /// Draws `count` functions; with `noise` each value at a row also has noise of its own. The covariance of the draws
-    /// is that of [`Model::predict_covariance`]. The noise is Student-t under the likelihood `student_t` alone: under
-    /// `gaussian` it is normal whatever the scheme, also where [`Posterior::noise_degrees`](crate::Posterior::noise_degrees)
-    /// is known.
-    ///
-    /// # Errors
-    /// A classifier, a support vector machine; more functions than a quarter of the machine's memory holds.
-    pub fn draws(&self, count: usize, seed: u64, noise: bool) -> Result<Draws<'_>> {
-        self.check_regression("draws")?;
-        let posterior = self.posterior()?;
-        afford(count, posterior.scale.len().max(1))?;
-        let bias = usize::from(self.intercept_alpha.is_some());
-        let mut random = Pcg64::seed_from_u64(seed);
-        let mut weights = Array2::from_shape_simple_fn((posterior.scale.len(), count), || StandardNormal.sample(&mut random));
-        linalg::solve_lower_transposed(posterior.factor().view(), weights.view_mut());
-        let mean = self.expansion.intercept.iter().take(bias).chain(&self.expansion.weights);
-        let spread = self.variance_factor().sqrt();
-        for ((mut row, scale), mean) in weights.outer_iter_mut().zip(&posterior.scale).zip(mean) {
-            row.mapv_inplace(|z| mean + spread * scale * z);
-        }
-        let residual = self.residual()?.map(|residual| ResidualDraws::new(residual, seed));
-        Ok(Draws { model: self, weights, residual, noise: noise.then_some(random) })
+/// As [`FittedModel::draws`](super::FittedModel::draws).
+pub(super) fn draws(model: &Model, count: usize, seed: u64, noise: bool) -> Result<Draws<'_>> {
+    check_regression(model, "draws")?;
+    let posterior = model.posterior()?;
+    afford(count, posterior.scale.len().max(1))?;
+    let bias = usize::from(model.intercept_alpha.is_some());
+    let mut random = Pcg64::seed_from_u64(seed);
+    let mut weights = Array2::from_shape_simple_fn((posterior.scale.len(), count), || StandardNormal.sample(&mut random));
+    linalg::solve_lower_transposed(posterior.factor().view(), weights.view_mut());
+    let mean = model.expansion.intercept.iter().take(bias).chain(&model.expansion.weights);
+    let spread = model.variance_factor().sqrt();
+    for ((mut row, scale), mean) in weights.outer_iter_mut().zip(&posterior.scale).zip(mean) {
+        row.mapv_inplace(|z| mean + spread * scale * z);
     }
+    let residual = model.residual()?.map(|residual| ResidualDraws::new(residual, seed));
+    Ok(Draws { model, weights, residual, noise: noise.then_some(random) })
+}
 
-    /// Means and the joint covariance of the targets at the rows of `x`, [N, N]: the covariance of the function, and on
-    /// the diagonal the noise variance as well, both in squared units of the target; by the variance of the posterior,
-    /// whatever that of the model.
-    ///
-    /// # Errors
-    /// As [`Model::predict`]; a classifier; Student-t noise of 2 degrees of freedom or fewer, whose variance is infinite;
-    /// more rows than `memory_limit` bytes (`None`: a quarter of the machine's) allow.
-    pub fn predict_covariance(&self, x: ArrayView2<f64>, memory_limit: Option<u64>) -> Result<(Array1<f64>, Array2<f64>)> {
-        self.check_regression("a covariance")?;
-        let heavy = self.student_degrees();
-        if let Some(degrees) = heavy.filter(|degrees| !(*degrees > 2.0)) {
-            return Err(Error::Targets(format!(
-                "the covariance under Student-t noise of {degrees} degrees of freedom is infinite; it is finite above 2. \
-                 Drawn functions have the tails of the noise"
-            )));
-        }
-        self.check_rows(x)?;
-        let n = x.nrows() as u64;
-        let columns = if self.process.is_some() { 4 } else { 2 } * self.relevance.len() as u64;
-        let needed = 8 * n.saturating_mul(n + columns + 2);
-        memory::afford(&format!("the covariance of {n} rows"), needed, memory::allowed(memory_limit))?;
-        let found = self.predict_with(x, Variance::Posterior)?;
-        let posterior = self.posterior()?;
-        let mut half = self.columns(x);
-        let bias = usize::from(self.intercept_alpha.is_some());
-        let phi = self.process.as_ref().map(|_| half.slice(s![.., bias..]).to_owned());
-        half.columns_mut().into_iter().zip(&posterior.scale).for_each(|(mut column, s)| column *= *s);
-        let mut half = half.reversed_axes().as_standard_layout().into_owned();
-        linalg::solve_lower(posterior.factor().view(), half.view_mut());
-        let mut out = linalg::gram(half.view());
-        if let (Some(residual), Some(phi)) = (self.residual()?, phi) {
-            residual.add_covariance(x, phi.view(), out.view_mut());
-        }
-        out *= self.variance_factor();
-        // On the diagonal the numbers that single rows have.
-        let noise = if heavy.is_some() { found.student_variance() } else { found.noise_variance };
-        out.diag_mut().assign(&(&found.model_variance + noise));
-        match out.outer_iter().position(|row| !row.iter().all(|v| v.is_finite())) {
-            Some(row) => Err(beyond(row)),
-            None => Ok((found.mean, out)),
-        }
+/// As [`FittedModel::predict_covariance`](super::FittedModel::predict_covariance).
+pub(super) fn predict_covariance(
+    model: &Model,
+    x: ArrayView2<f64>,
+    memory_limit: Option<u64>,
+) -> Result<(Array1<f64>, Array2<f64>)> {
+    check_regression(model, "a covariance")?;
+    let heavy = student_degrees(model);
+    if let Some(degrees) = heavy.filter(|degrees| !(*degrees > 2.0)) {
+        return Err(Error::Targets(format!(
+            "the covariance under Student-t noise of {degrees} degrees of freedom is infinite; it is finite above 2. \
+             Drawn functions have the tails of the noise"
+        )));
     }
+    model.check_rows(x)?;
+    let n = x.nrows() as u64;
+    let held = if model.process.is_some() { 4 } else { 2 } * model.relevance.len() as u64;
+    let needed = 8 * n.saturating_mul(n + held + 2);
+    memory::afford(&format!("the covariance of {n} rows"), needed, memory::allowed(memory_limit))?;
+    let found = model.predict_with(x, Variance::Posterior)?;
+    let posterior = model.posterior()?;
+    let mut half = columns(model, x);
+    let bias = usize::from(model.intercept_alpha.is_some());
+    let phi = model.process.as_ref().map(|_| half.slice(s![.., bias..]).to_owned());
+    half.columns_mut().into_iter().zip(&posterior.scale).for_each(|(mut column, s)| column *= *s);
+    let mut half = half.reversed_axes().as_standard_layout().into_owned();
+    linalg::solve_lower(posterior.factor().view(), half.view_mut());
+    let mut out = linalg::gram(half.view());
+    if let (Some(residual), Some(phi)) = (model.residual()?, phi) {
+        residual.add_covariance(x, phi.view(), out.view_mut());
+    }
+    out *= model.variance_factor();
+    // On the diagonal the numbers that single rows have.
+    let noise = if heavy.is_some() { found.student_variance() } else { found.noise_variance };
+    out.diag_mut().assign(&(&found.model_variance + noise));
+    match out.outer_iter().position(|row| !row.iter().all(|v| v.is_finite())) {
+        Some(row) => Err(beyond(row)),
+        None => Ok((found.mean, out)),
+    }
+}
 
-    /// Basis functions at raw rows, the bias first if it is in the model, [N, M].
-    fn columns(&self, x: ArrayView2<f64>) -> Array2<f64> {
-        let bias = usize::from(self.intercept_alpha.is_some());
-        let mut phi = Array2::ones((x.nrows(), bias + self.relevance.len()));
-        self.maker()(x, phi.slice_mut(s![.., bias..]));
-        phi
-    }
+/// Basis functions at raw rows, the bias first if it is in the model, [N, M].
+fn columns(model: &Model, x: ArrayView2<f64>) -> Array2<f64> {
+    let bias = usize::from(model.intercept_alpha.is_some());
+    let mut phi = Array2::ones((x.nrows(), bias + model.relevance.len()));
+    model.maker()(x, phi.slice_mut(s![.., bias..]));
+    phi
+}
 
-    /// Degrees of freedom of the noise under the likelihood `student_t`; the noise of a constant target has none.
-    fn student_degrees(&self) -> Option<f64> {
-        self.noise_degrees().filter(|_| matches!(self.likelihood, Some(Likelihood::StudentT(_))))
-    }
+/// Degrees of freedom of the noise under the likelihood `student_t`; the noise of a constant target has none.
+fn student_degrees(model: &Model) -> Option<f64> {
+    model.noise_degrees().filter(|_| matches!(model.likelihood, Some(Likelihood::StudentT(_))))
+}
 
-    fn check_regression(&self, what: &str) -> Result<()> {
-        self.check_single()?;
-        self.check_noisy(what)
-    }
-
-    /// Refuses models that are none of regression with noise.
-    pub(super) fn check_noisy(&self, what: &str) -> Result<()> {
-        match self.noise_variance() {
-            Some(_) => Ok(()),
-            None => Err(Error::Targets(format!("{what} of a model that is none of regression with noise"))),
-        }
-    }
+fn check_regression(model: &Model, what: &str) -> Result<()> {
+    model.check_single()?;
+    model.check_noisy(what)
 }
 
 impl Draws<'_> {
@@ -128,7 +110,7 @@ impl Draws<'_> {
         let model = self.model;
         model.check_rows(x)?;
         afford(self.weights.ncols(), x.nrows())?;
-        let phi = model.columns(x);
+        let phi = columns(model, x);
         let mut out = linalg::times(phi.view(), self.weights.view());
         if let Some(residual) = &mut self.residual {
             // Each row is drawn given all before it.
@@ -144,7 +126,7 @@ impl Draws<'_> {
         if let Some(random) = &mut self.noise {
             let posterior = model.posterior()?;
             let spread = (model.variance_factor() * posterior.noise_variance.unwrap_or(0.0)).sqrt();
-            let tails = model.student_degrees().and_then(|degrees| StudentT::new(degrees).ok());
+            let tails = student_degrees(model).and_then(|degrees| StudentT::new(degrees).ok());
             let mut draw = || -> f64 {
                 match tails {
                     Some(t) => t.sample(random),

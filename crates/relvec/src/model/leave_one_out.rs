@@ -2,6 +2,7 @@
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
+use super::process_left_out::process_left_out;
 use super::{Model, Moderation, Prediction, Variance};
 use crate::error::{Error, Result, require};
 use crate::likelihood::{Contrasts, Likelihood, LikelihoodFunction, Softmax, Working, moderate, normalise};
@@ -27,148 +28,138 @@ pub struct LeaveOneOut {
     pub log_density: Array1<f64>,
 }
 
-impl Model {
-    /// Leaves out each of the rows `x`, [N, D], that the model was trained on, with its targets (and sample weights: all
-    /// repetitions of a row go at once) and what else was given of it, noise or exposure; by the variance of the
-    /// posterior, whatever that of the model. Some of the rows will do: each is left out by itself. Under a process prior, of
-    /// which amplitude and noise are held, rows of equal inputs have to come together.
-    ///
-    /// # Errors
-    /// As [`Model::predict`]; targets that do not suit the model; several models of two classes; classes under a process prior.
-    pub fn leave_one_out(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<LeaveOneOut> {
-        targets.check_rows(x)?;
-        let own = self.likelihood.as_ref().ok_or(Error::NoPosterior)?;
-        let expected = "ard for a classifier whose rows are left out one at a time; cross-validation (cv) serves any";
-        require(self.labels.is_none(), || "weight_prior".into(), "process", expected)?;
-        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
-        if self.outputs() > 1 && own.is_for_classes() {
-            return self.classes_left_out(x, targets, &weights);
-        }
-        self.check_single()?;
-        let given = targets.checked_given()?;
-        let likelihood = own.as_dyn();
-        if let Some(kind) = targets.given.filter(|kind| !likelihood.uses(kind)) {
-            let (name, serves) = (kind.name(), kind.serves());
-            return Err(Error::Targets(format!("{name} per row is for {serves}")));
-        }
-        let noise = match (self.noise_variance(), &targets.given, &given) {
-            (Some(0.0), Some(Given::Noise(_)), Some(each)) => Some(each.clone()),
-            (Some(0.0), ..) => {
-                let problem = "the noise of each row was given to this model: it is needed to leave the row out";
-                return Err(Error::Targets(problem.into()));
-            }
-            (noise, ..) => noise.map(|v| vec![v; x.nrows()]),
-        };
-        let exposure = given.filter(|_| matches!(targets.given, Some(Given::Exposure(_))));
-        let targets = likelihood.targets(targets.values)?;
-        let found = self.predict_with(x, Variance::Posterior)?;
-        let factor = self.variance_factor();
-        // Of counts the log of the rate over the exposure of the row.
-        let log_exposure = |n: usize| exposure.as_ref().map_or(0.0, |e| e[n].ln());
-        let f: Vec<f64> = found.mean.iter().enumerate().map(|(n, f)| f + log_exposure(n)).collect();
-        let y = targets.clone();
-        let Working { residual, mut curvature, .. } = likelihood.working(&y, &f);
-        let (mut mean, mut variance) = (found.mean.clone(), found.model_variance.clone() / factor);
-        if self.is_averaged() {
-            for (n, own) in curvature.iter_mut().enumerate() {
-                likelihood.mean_curvature(&[f[n]], &[variance[n]], std::slice::from_mut(own));
-            }
-        }
-        let heavy = found.noise_degrees.filter(|_| matches!(own, Likelihood::StudentT(_)));
-        if self.process.is_some() {
-            let noise = noise.as_ref().ok_or(Error::NoPosterior)?;
-            let counts: Vec<f64> = weights.iter().zip(noise).map(|(weight, noise)| weight / noise).collect();
-            (mean, variance) = self.process_left_out(x, &found, &y, &counts)?;
-        }
-        let precisions = if self.process.is_some() { 0..0 } else { 0..y.len() };
-        for n in precisions {
-            // In units of the noise deviation, where there is noise.
-            let beta = noise.as_ref().map_or(1.0, |noise| 1.0 / noise[n]);
-            let (mut slope, mut own) = (beta * weights[n] * residual[n], beta * weights[n] * curvature[n]);
-            if let Some(degrees) = heavy {
-                // What the row counts for among Gaussian ones.
-                let square = beta * ((y[n] - f[n]).powi(2) + variance[n]);
-                own = beta * weights[n] * (degrees + 1.0) / (degrees + square);
-                slope = own * (y[n] - f[n]);
-            }
-            variance[n] /= 1.0 - (own * variance[n]).min(MOST_OWN);
-            mean[n] -= variance[n] * slope;
-        }
-        let prediction = Prediction { mean, model_variance: variance * factor, ..found };
-        if own.is_for_classes() {
-            let log = |f: f64| f.min(0.0) - (-f.abs()).exp().ln_1p();
-            let odds = prediction.log_odds(Moderation::Posterior);
-            let all = Array2::from_shape_fn((odds.len(), 2), |(n, k)| log(if k == 0 { -odds[n] } else { odds[n] }));
-            let log_density = y.iter().enumerate().map(|(n, y)| all[[n, usize::from(*y > 0.5)]]).collect();
-            return Ok(LeaveOneOut { prediction: Some(prediction), log_probability: Some(all), log_density });
-        }
-        let targets = Array1::from_vec(targets);
-        let log_density = match noise {
-            None => {
-                prediction.count_log_probability(targets.view(), exposure.map(Array1::from_vec).as_ref().map(|e| e.view()))?
-            }
-            Some(noise) if self.noise_variance() == Some(0.0) => {
-                self.log_density(&prediction, targets.view(), Some(Array1::from_vec(noise).view()))?
-            }
-            Some(_) => self.log_density(&prediction, targets.view(), None)?,
-        };
-        Ok(LeaveOneOut { prediction: Some(prediction), log_probability: None, log_density })
+/// As [`FittedModel::leave_one_out`](super::FittedModel::leave_one_out).
+pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets) -> Result<LeaveOneOut> {
+    targets.check_rows(x)?;
+    let own = model.likelihood.as_ref().ok_or(Error::NoPosterior)?;
+    let expected = "ard for a classifier whose rows are left out one at a time; cross-validation (cv) serves any";
+    require(model.labels.is_none(), || "weight_prior".into(), "process", expected)?;
+    let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
+    if model.outputs() > 1 && own.is_for_classes() {
+        return classes_left_out(model, x, targets, &weights);
     }
+    model.check_single()?;
+    let given = targets.checked_given()?;
+    let likelihood = own.as_dyn();
+    if let Some(kind) = targets.given.filter(|kind| !likelihood.uses(kind)) {
+        let (name, serves) = (kind.name(), kind.serves());
+        return Err(Error::Targets(format!("{name} per row is for {serves}")));
+    }
+    let noise = match (model.noise_variance(), &targets.given, &given) {
+        (Some(0.0), Some(Given::Noise(_)), Some(each)) => Some(each.clone()),
+        (Some(0.0), ..) => {
+            let problem = "the noise of each row was given to this model: it is needed to leave the row out";
+            return Err(Error::Targets(problem.into()));
+        }
+        (noise, ..) => noise.map(|v| vec![v; x.nrows()]),
+    };
+    let exposure = given.filter(|_| matches!(targets.given, Some(Given::Exposure(_))));
+    let targets = likelihood.targets(targets.values)?;
+    let found = model.predict_with(x, Variance::Posterior)?;
+    let factor = model.variance_factor();
+    // Of counts the log of the rate over the exposure of the row.
+    let log_exposure = |n: usize| exposure.as_ref().map_or(0.0, |e| e[n].ln());
+    let f: Vec<f64> = found.mean.iter().enumerate().map(|(n, f)| f + log_exposure(n)).collect();
+    let y = targets.clone();
+    let Working { residual, mut curvature, .. } = likelihood.working(&y, &f);
+    let (mut mean, mut variance) = (found.mean.clone(), found.model_variance.clone() / factor);
+    if model.is_averaged() {
+        for (n, own) in curvature.iter_mut().enumerate() {
+            likelihood.mean_curvature(&[f[n]], &[variance[n]], std::slice::from_mut(own));
+        }
+    }
+    let heavy = found.noise_degrees.filter(|_| matches!(own, Likelihood::StudentT(_)));
+    if model.process.is_some() {
+        let noise = noise.as_ref().ok_or(Error::NoPosterior)?;
+        let counts: Vec<f64> = weights.iter().zip(noise).map(|(weight, noise)| weight / noise).collect();
+        (mean, variance) = process_left_out(model, x, &found, &y, &counts)?;
+    }
+    let precisions = if model.process.is_some() { 0..0 } else { 0..y.len() };
+    for n in precisions {
+        // In units of the noise deviation, where there is noise.
+        let beta = noise.as_ref().map_or(1.0, |noise| 1.0 / noise[n]);
+        let (mut slope, mut own) = (beta * weights[n] * residual[n], beta * weights[n] * curvature[n]);
+        if let Some(degrees) = heavy {
+            // What the row counts for among Gaussian ones.
+            let square = beta * ((y[n] - f[n]).powi(2) + variance[n]);
+            own = beta * weights[n] * (degrees + 1.0) / (degrees + square);
+            slope = own * (y[n] - f[n]);
+        }
+        variance[n] /= 1.0 - (own * variance[n]).min(MOST_OWN);
+        mean[n] -= variance[n] * slope;
+    }
+    let prediction = Prediction { mean, model_variance: variance * factor, ..found };
+    if own.is_for_classes() {
+        let log = |f: f64| f.min(0.0) - (-f.abs()).exp().ln_1p();
+        let odds = prediction.log_odds(Moderation::Posterior);
+        let all = Array2::from_shape_fn((odds.len(), 2), |(n, k)| log(if k == 0 { -odds[n] } else { odds[n] }));
+        let log_density = y.iter().enumerate().map(|(n, y)| all[[n, usize::from(*y > 0.5)]]).collect();
+        return Ok(LeaveOneOut { prediction: Some(prediction), log_probability: Some(all), log_density });
+    }
+    let targets = Array1::from_vec(targets);
+    let log_density = match noise {
+        None => prediction.count_log_probability(targets.view(), exposure.map(Array1::from_vec).as_ref().map(|e| e.view()))?,
+        Some(noise) if model.noise_variance() == Some(0.0) => {
+            model.log_density(&prediction, targets.view(), Some(Array1::from_vec(noise).view()))?
+        }
+        Some(_) => model.log_density(&prediction, targets.view(), None)?,
+    };
+    Ok(LeaveOneOut { prediction: Some(prediction), log_probability: None, log_density })
+}
 
-    /// With C the covariance of the functions at a row and B = S S' its curvature (of diag(y) - y y' S = diag(sqrt y) - y
-    /// sqrt(y)'), the cavity's covariance is inv(inv(C) - c B) = C + c C S inv(I - c S'C S) S'C.
-    fn classes_left_out(&self, x: ArrayView2<f64>, targets: &Targets, weights: &[f64]) -> Result<LeaveOneOut> {
-        let functions = self.predict_functions(x)?;
-        let classes = functions.mean.ncols();
-        let labels = match targets.values {
-            Values::Classes { labels, count } if count <= classes => labels,
-            Values::Classes { count, .. } => {
-                return Err(Error::Targets(format!("{count} classes, and the model has {classes}")));
-            }
-            _ => return Err(Error::Targets("the softmax likelihood needs class labels, found real targets".into())),
+/// With C the covariance of the functions at a row and B = S S' its curvature (of diag(y) - y y' S = diag(sqrt y) - y
+/// sqrt(y)'), the cavity's covariance is inv(inv(C) - c B) = C + c C S inv(I - c S'C S) S'C.
+fn classes_left_out(model: &Model, x: ArrayView2<f64>, targets: &Targets, weights: &[f64]) -> Result<LeaveOneOut> {
+    let functions = model.predict_functions(x)?;
+    let classes = functions.mean.ncols();
+    let labels = match targets.values {
+        Values::Classes { labels, count } if count <= classes => labels,
+        Values::Classes { count, .. } => {
+            return Err(Error::Targets(format!("{count} classes, and the model has {classes}")));
+        }
+        _ => return Err(Error::Targets("the softmax likelihood needs class labels, found real targets".into())),
+    };
+    check_labels(labels, classes, 0)?;
+    let mut all = functions.mean.clone();
+    for (n, ((mut f, c), label)) in all.outer_iter_mut().zip(functions.covariance.outer_iter()).zip(labels).enumerate() {
+        let mut y = f.to_vec();
+        normalise(&mut y);
+        y.iter_mut().for_each(|y| *y = y.exp());
+        let root: Vec<f64> = y.iter().map(|y| y.sqrt()).collect();
+        let s = match model.is_averaged() {
+            true => root_of_mean(f.as_slice().expect("rows are contiguous"), c)?,
+            false => Array2::from_shape_fn((classes, classes), |(k, l)| f64::from(k == l) * root[k] - y[k] * root[l]),
         };
-        check_labels(labels, classes, 0)?;
-        let mut all = functions.mean.clone();
-        for (n, ((mut f, c), label)) in all.outer_iter_mut().zip(functions.covariance.outer_iter()).zip(labels).enumerate() {
-            let mut y = f.to_vec();
-            normalise(&mut y);
-            y.iter_mut().for_each(|y| *y = y.exp());
-            let root: Vec<f64> = y.iter().map(|y| y.sqrt()).collect();
-            let s = match self.is_averaged() {
-                true => self.root_of_mean(f.as_slice().expect("rows are contiguous"), c)?,
-                false => Array2::from_shape_fn((classes, classes), |(k, l)| f64::from(k == l) * root[k] - y[k] * root[l]),
-            };
-            let cs = c.dot(&s);
-            let own = s.t().dot(&cs) * weights[n];
-            // What is left of the precision along any direction is positive: if need be less is taken than is known.
-            let without = |share: f64| Cholesky::new(Array2::eye(own.nrows()) - &own * share, 1.0);
-            let factor = without(1.0).or_else(|_| without(MOST_OWN / own.diag().sum()))?;
-            let half = factor.inverse().dot(&cs.t());
-            let covariance = &c + &(half.t().dot(&half) * weights[n]);
-            let slope: Array1<f64> = y.iter().enumerate().map(|(k, y)| weights[n] * (f64::from(k == *label) - y)).collect();
-            f -= &covariance.dot(&slope);
-            let covariance = covariance.as_standard_layout();
-            moderate(f.as_slice_mut().expect("rows are contiguous"), covariance.as_slice().expect("it is in standard layout"));
-        }
-        let log_density = all.axis_iter(Axis(0)).zip(labels).map(|(row, label)| row[*label]).collect();
-        Ok(LeaveOneOut { prediction: None, log_probability: Some(all), log_density })
+        let cs = c.dot(&s);
+        let own = s.t().dot(&cs) * weights[n];
+        // What is left of the precision along any direction is positive: if need be less is taken than is known.
+        let without = |share: f64| Cholesky::new(Array2::eye(own.nrows()) - &own * share, 1.0);
+        let factor = without(1.0).or_else(|_| without(MOST_OWN / own.diag().sum()))?;
+        let half = factor.inverse().dot(&cs.t());
+        let covariance = &c + &(half.t().dot(&half) * weights[n]);
+        let slope: Array1<f64> = y.iter().enumerate().map(|(k, y)| weights[n] * (f64::from(k == *label) - y)).collect();
+        f -= &covariance.dot(&slope);
+        let covariance = covariance.as_standard_layout();
+        moderate(f.as_slice_mut().expect("rows are contiguous"), covariance.as_slice().expect("it is in standard layout"));
     }
+    let log_density = all.axis_iter(Axis(0)).zip(labels).map(|(row, label)| row[*label]).collect();
+    Ok(LeaveOneOut { prediction: None, log_probability: Some(all), log_density })
+}
 
-    /// S, [K, K - 1], of the mean curvature of a row of class functions `f`, `[K]`, of covariance `c`, [K, K].
-    fn root_of_mean(&self, f: &[f64], c: ArrayView2<f64>) -> Result<Array2<f64>> {
-        let contrasts = Contrasts::new(f.len());
-        let mut pairs = vec![0.0; f.len() * (f.len() - 1) / 2];
-        let covariance = c.as_standard_layout();
-        Softmax {}.mean_curvature(f, covariance.as_slice().expect("it is in standard layout"), &mut pairs);
-        let pairs: Vec<Array2<f64>> = pairs.into_iter().map(|w| Array2::from_elem((1, 1), w)).collect();
-        let mut curvature = contrasts.curvature(&pairs);
-        linalg::mirror(&mut curvature);
-        let scale = curvature.diag().iter().fold(0.0f64, |m, v| m.max(*v));
-        if scale < f64::MIN_POSITIVE {
-            return Ok(Array2::zeros((f.len(), contrasts.count())));
-        }
-        let lower = Cholesky::new(curvature / scale, 1.0)?.lower * scale.sqrt();
-        let between = Array2::from_shape_fn((f.len(), contrasts.count()), |(k, r)| contrasts.at(k, r));
-        Ok(between.dot(&lower))
+/// S, [K, K - 1], of the mean curvature of a row of class functions `f`, `[K]`, of covariance `c`, [K, K].
+fn root_of_mean(f: &[f64], c: ArrayView2<f64>) -> Result<Array2<f64>> {
+    let contrasts = Contrasts::new(f.len());
+    let mut pairs = vec![0.0; f.len() * (f.len() - 1) / 2];
+    let covariance = c.as_standard_layout();
+    Softmax {}.mean_curvature(f, covariance.as_slice().expect("it is in standard layout"), &mut pairs);
+    let pairs: Vec<Array2<f64>> = pairs.into_iter().map(|w| Array2::from_elem((1, 1), w)).collect();
+    let mut curvature = contrasts.curvature(&pairs);
+    linalg::mirror(&mut curvature);
+    let scale = curvature.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+    if scale < f64::MIN_POSITIVE {
+        return Ok(Array2::zeros((f.len(), contrasts.count())));
     }
+    let lower = Cholesky::new(curvature / scale, 1.0)?.lower * scale.sqrt();
+    let between = Array2::from_shape_fn((f.len(), contrasts.count()), |(k, r)| contrasts.at(k, r));
+    Ok(between.dot(&lower))
 }

@@ -16,55 +16,52 @@ use super::{Model, Prediction};
 use crate::canonical::plain;
 use crate::error::Result;
 
-impl Model {
-    /// Means and variances of the function at each of the rows `x`, [N, D], without that row: `[N]` each. `found`: what is
-    /// predicted with all rows; `t`: their targets; `counts`: b_i, `[N]`. Rows of equal inputs have to come together.
-    pub(super) fn process_left_out(
-        &self,
-        x: ArrayView2<f64>,
-        found: &Prediction,
-        t: &[f64],
-        counts: &[f64],
-    ) -> Result<(Array1<f64>, Array1<f64>)> {
-        let residuals = self.residual_variances(x)?;
-        let factor = self.variance_factor();
-        let mut groups: BTreeMap<Vec<u64>, Vec<usize>> = BTreeMap::new();
-        for (n, row) in x.outer_iter().enumerate() {
-            groups.entry(row.iter().map(|v| plain(*v).to_bits()).collect()).or_default().push(n);
-        }
-        let (mut means, mut variances) = (found.mean.clone(), Array1::zeros(t.len()));
-        for rows in groups.values() {
-            let (mean, residual) = (found.mean[rows[0]], residuals[rows[0]]);
-            let spanned = (found.model_variance[rows[0]] / factor - residual).max(0.0);
-            let sum = |value: &dyn Fn(usize) -> f64| rows.iter().map(|n| counts[*n] * value(*n)).sum::<f64>();
-            let total = sum(&|_| 1.0);
-            // 1 / Lambda, which is 0 for rows that do not count.
-            let precision = total / (1.0 + total * residual);
-            let without = spanned / (1.0 - (spanned * precision).min(MOST_OWN));
-            let m0 = mean - without * sum(&|n| t[n] - mean) / (1.0 + total * residual);
-            let (variance, pull) = (without + residual, sum(&|n| t[n] - m0));
-            for n in rows {
-                let alone = rows.len() == 1;
-                let (others, pull) = if alone { (0.0, 0.0) } else { (total - counts[*n], pull - counts[*n] * (t[*n] - m0)) };
-                means[*n] = m0 + variance * pull / (1.0 + variance * others);
-                variances[*n] = variance / (1.0 + variance * others);
-            }
-        }
-        Ok((means, variances))
+/// Means and variances of the function at each of the rows `x`, [N, D], without that row: `[N]` each. `found`: what is
+/// predicted with all rows; `t`: their targets; `counts`: b_i, `[N]`. Rows of equal inputs have to come together.
+pub(super) fn process_left_out(
+    model: &Model,
+    x: ArrayView2<f64>,
+    found: &Prediction,
+    t: &[f64],
+    counts: &[f64],
+) -> Result<(Array1<f64>, Array1<f64>)> {
+    let residuals = residual_variances(model, x)?;
+    let factor = model.variance_factor();
+    let mut groups: BTreeMap<Vec<u64>, Vec<usize>> = BTreeMap::new();
+    for (n, row) in x.outer_iter().enumerate() {
+        groups.entry(row.iter().map(|v| plain(*v).to_bits()).collect()).or_default().push(n);
     }
+    let (mut means, mut variances) = (found.mean.clone(), Array1::zeros(t.len()));
+    for rows in groups.values() {
+        let (mean, residual) = (found.mean[rows[0]], residuals[rows[0]]);
+        let spanned = (found.model_variance[rows[0]] / factor - residual).max(0.0);
+        let sum = |value: &dyn Fn(usize) -> f64| rows.iter().map(|n| counts[*n] * value(*n)).sum::<f64>();
+        let total = sum(&|_| 1.0);
+        // 1 / Lambda, which is 0 for rows that do not count.
+        let precision = total / (1.0 + total * residual);
+        let without = spanned / (1.0 - (spanned * precision).min(MOST_OWN));
+        let m0 = mean - without * sum(&|n| t[n] - mean) / (1.0 + total * residual);
+        let (variance, pull) = (without + residual, sum(&|n| t[n] - m0));
+        for n in rows {
+            let alone = rows.len() == 1;
+            let (others, pull) = if alone { (0.0, 0.0) } else { (total - counts[*n], pull - counts[*n] * (t[*n] - m0)) };
+            means[*n] = m0 + variance * pull / (1.0 + variance * others);
+            variances[*n] = variance / (1.0 + variance * others);
+        }
+    }
+    Ok((means, variances))
+}
 
-    /// Residual variances of the prior at raw rows, [N, D]: `[N]`.
-    fn residual_variances(&self, x: ArrayView2<f64>) -> Result<Array1<f64>> {
-        let mut out = Array1::zeros(x.nrows());
-        let Some(residual) = self.residual()? else { return Ok(out) };
-        let (fill, rows) = (self.maker(), self.tile_rows());
-        let tiles =
-            out.axis_chunks_iter_mut(Axis(0), rows).into_par_iter().zip(x.axis_chunks_iter(Axis(0), rows).into_par_iter());
-        tiles.for_each(|(mut out, rows)| {
-            let mut phi = Array2::zeros((rows.nrows(), self.relevance.len()));
-            fill(rows, phi.view_mut());
-            out.assign(&residual.variances(rows, phi.view()));
-        });
-        Ok(out)
-    }
+/// Residual variances of the prior at raw rows, [N, D]: `[N]`.
+fn residual_variances(model: &Model, x: ArrayView2<f64>) -> Result<Array1<f64>> {
+    let mut out = Array1::zeros(x.nrows());
+    let Some(residual) = model.residual()? else { return Ok(out) };
+    let (fill, rows) = (model.maker(), model.tile_rows());
+    let tiles = out.axis_chunks_iter_mut(Axis(0), rows).into_par_iter().zip(x.axis_chunks_iter(Axis(0), rows).into_par_iter());
+    tiles.for_each(|(mut out, rows)| {
+        let mut phi = Array2::zeros((rows.nrows(), model.relevance.len()));
+        fill(rows, phi.view_mut());
+        out.assign(&residual.variances(rows, phi.view()));
+    });
+    Ok(out)
 }

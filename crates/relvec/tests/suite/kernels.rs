@@ -2,8 +2,8 @@
 
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use relvec::{
-    DataScale, Error, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly, RationalQuadratic,
-    Rbf, Sigmoid,
+    DataScale, Error, Gamma, GammaRule, Kernel, KernelGradient, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly,
+    RationalQuadratic, Rbf, Sigmoid,
 };
 
 /// Each registered name with a kernel for D features, `gamma` as given. A new kernel adds a line here.

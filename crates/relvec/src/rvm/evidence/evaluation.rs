@@ -91,6 +91,6 @@ pub(crate) fn gradient_log_kernel(problem: &Problem, active: &[usize], mut slope
     let skip = active.iter().take_while(|j| **j < first).count();
     problem.design.kernel().map_or(Vec::new(), |(kernel, centres)| {
         let kept = centres.select(Axis(0), &active[skip..].iter().map(|j| j - first).collect::<Vec<_>>());
-        kernel.gradient(problem.design.rows(), kept.view(), slope.slice(s![.., skip..]))
+        crate::kernel::KernelGradient::gradient(kernel, problem.design.rows(), kept.view(), slope.slice(s![.., skip..]))
     })
 }

@@ -7,7 +7,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, conca
 use crate::error::{Error, Result};
 use crate::likelihood::NoiseModel;
 use crate::linalg;
-use crate::model::{Expansion, FittedBasis, Learnt, Model, Posterior, PosteriorRule, Variance};
+use crate::model::{Averaging as _, Expansion, FittedBasis, Learnt, Model, Posterior, PosteriorRule, Variance};
 use crate::quadratic::takes_up_mean;
 use crate::report::{PrecisionPosterior, Status};
 use crate::rvm::data::noise::Noise;

@@ -17,7 +17,7 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate};
 use super::dense::{Evidence, cross_gradient, kernel_block};
 use super::rows::DistinctRows;
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, KernelGradient as _};
 use crate::linalg::{self, Cholesky};
 use crate::rvm::data::table::Hyper;
 

@@ -1,0 +1,245 @@
+//! Scaled distances between rows, by matrix products where D is large, without losing near points.
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis};
+
+use super::vector::{Pointwise, Sweep};
+use super::{Gamma, vector};
+use crate::linalg;
+
+/// Up to this many features the differences themselves are as cheap as a product.
+const DIRECT_FEATURES: usize = 5;
+/// Largest error of a squared distance d^2 that a product may make, relative to max(1, d^2); beyond
+/// it, pairs are recomputed. Every kernel here has |dk/dd^2| max(1, d^2) <= 3.
+const TOLERANCE: f64 = 1e-13;
+/// A row with more than one pair in this many to recompute is recomputed whole: that loop is vectorised.
+const WHOLE_ROW: u64 = 16;
+
+/// Rows b, [m, D], made ready once for the distances of many blocks of others.
+///
+/// |a|^2 + |b|^2 - 2ab cancels for near points, by a few eps (|a|^2 + |b|^2): rows are centred at
+/// the mean of `b` first, and pairs whose error could show in a kernel are recomputed from their
+/// differences, which are as exact as the data.
+pub struct Distances {
+    /// Scales of features, `[D]`.
+    root: Array1<f64>,
+    /// b with the rows of one feature side by side, [D, m].
+    transposed: Array2<f64>,
+    /// What a product needs; `None` where differences are as cheap.
+    product: Option<Centred>,
+}
+
+struct Centred {
+    /// The mean of b, `[D]`.
+    centre: Array1<f64>,
+    /// -2 root (b - centre), [D, m].
+    scaled: Array2<f64>,
+    /// |root (b - centre)|^2, `[m]`, and the largest of them.
+    norms: Vec<f64>,
+    largest: f64,
+}
+
+impl Distances {
+    pub fn new(b: ArrayView2<f64>, gamma: &Gamma) -> Distances {
+        let features = b.ncols();
+        let root = gamma.roots(features);
+        let product = (features > DIRECT_FEATURES && b.nrows() > 0).then(|| Centred::new(b, &root));
+        Distances { root, transposed: feature_major(b), product }
+    }
+
+    /// Fills `out` with f(d^2_ij), d^2_ij = sum_d gamma_d (a_id - b_jd)^2; `a`: [n, D], `out`: [n, m].
+    pub fn squared(&self, a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>, f: impl Pointwise) {
+        if out.is_empty() {
+            return;
+        }
+        let (b, scale) = (&self.transposed, &self.root);
+        let Some(product) = &self.product else {
+            return vector::each_row(out, |i, row| vector::run(Sums { x: a.row(i), b, scale, term: Square, f, row }));
+        };
+        let scaled = (&a - &product.centre) * scale;
+        let lengths = squares(&scaled);
+        linalg::product_alone(false, scaled.view(), product.scaled.view(), out.view_mut());
+        // Rounding of the rows, the norms and the product: about this much times |a|^2 + |b|^2.
+        let suspect = (8.0 + (a.ncols() as f64).sqrt()) * f64::EPSILON / TOLERANCE;
+        let norms = product.norms.as_slice();
+        vector::each_row(out, |i, row| {
+            let n = lengths[i];
+            if suspect * (n + product.largest) <= 1.0 {
+                return vector::run(Finish { n, norms, f, row });
+            }
+            vector::run(Finish { n, norms, f: Identity, row });
+            let count = lost_in(row, norms, n, suspect);
+            if count * WHOLE_ROW > norms.len() as u64 {
+                return vector::run(Sums { x: a.row(i), b, scale, term: Square, f, row });
+            }
+            if count > 0 {
+                for (j, t) in row.iter_mut().enumerate().filter(|(j, t)| lost(**t, norms[*j], n, suspect)) {
+                    let pairs = a.row(i).into_iter().zip(b.column(j)).zip(scale);
+                    *t = pairs.map(|((x, z), s)| Square.value((x - z) * s)).sum();
+                }
+            }
+            vector::run(Apply { f, row });
+        });
+    }
+}
+
+/// Whether too little may be left of a squared distance `t` out of lengths `n` and `m`; infinity and what is
+/// not a number count as lost. No short circuits, for the vector unit.
+#[inline(always)]
+fn lost(t: f64, m: f64, n: f64, suspect: f64) -> bool {
+    let limit = suspect * (n + m);
+    (limit > 1.0) & (limit > t) | t.is_nan() | (t == f64::INFINITY)
+}
+
+fn lost_in(row: &[f64], norms: &[f64], n: f64, suspect: f64) -> u64 {
+    let mut count = 0;
+    vector::run(Count { row, norms, n, suspect, count: &mut count });
+    count
+}
+
+struct Count<'a> {
+    row: &'a [f64],
+    norms: &'a [f64],
+    n: f64,
+    suspect: f64,
+    count: &'a mut u64,
+}
+
+impl Sweep for Count<'_> {
+    #[inline(always)]
+    fn run(self) {
+        for (t, m) in self.row.iter().zip(self.norms) {
+            *self.count += u64::from(lost(*t, *m, self.n, self.suspect));
+        }
+    }
+}
+
+/// Turns -2ab into f(|a|^2 + |b|^2 - 2ab).
+struct Finish<'a, F> {
+    n: f64,
+    norms: &'a [f64],
+    f: F,
+    row: &'a mut [f64],
+}
+
+impl<F: Pointwise> Sweep for Finish<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        for (t, m) in self.row.iter_mut().zip(self.norms) {
+            let d2 = *t + (self.n + m);
+            // NaN, from infinity less infinity, stays NaN.
+            *t = self.f.value(if d2 < 0.0 { 0.0 } else { d2 });
+        }
+    }
+}
+
+/// Turns t into f(t).
+struct Apply<'a, F> {
+    f: F,
+    row: &'a mut [f64],
+}
+
+impl<F: Pointwise> Sweep for Apply<'_, F> {
+    #[inline(always)]
+    fn run(self) {
+        for t in self.row.iter_mut() {
+            *t = self.f.value(*t);
+        }
+    }
+}
+
+/// Fills `row` with f(sum_d term(scale_d (x_d - b_dj))). Differences come before scales, so that near points
+/// lose nothing.
+struct Sums<'a, T, F> {
+    /// `[D]`.
+    x: ArrayView1<'a, f64>,
+    /// [D, m], rows of consecutive numbers.
+    b: &'a Array2<f64>,
+    /// `[D]`.
+    scale: &'a Array1<f64>,
+    term: T,
+    f: F,
+    /// `[m]`.
+    row: &'a mut [f64],
+}
+
+impl<T: Pointwise, F: Pointwise> Sweep for Sums<'_, T, F> {
+    #[inline(always)]
+    fn run(self) {
+        self.row.fill(0.0);
+        for ((x, s), z) in self.x.iter().zip(self.scale).zip(self.b.outer_iter()) {
+            let z = z.to_slice().expect("rows of a copy in standard layout");
+            for (t, z) in self.row.iter_mut().zip(z) {
+                *t += self.term.value((x - z) * s);
+            }
+        }
+        for t in self.row.iter_mut() {
+            *t = self.f.value(*t);
+        }
+    }
+}
+
+impl Centred {
+    fn new(b: ArrayView2<f64>, root: &Array1<f64>) -> Centred {
+        // A mean may overflow where its rows do not; then any row serves as the centre.
+        let mean = b.mean_axis(Axis(0)).filter(|c| c.iter().all(|v| v.is_finite()));
+        let centre = mean.unwrap_or_else(|| b.row(0).to_owned());
+        let scaled = (&b - &centre) * root;
+        let norms = squares(&scaled);
+        let largest = norms.iter().fold(0.0f64, |l, v| if *v > l || v.is_nan() { *v } else { l });
+        Centred { centre, scaled: feature_major((scaled * -2.0).view()), norms, largest }
+    }
+}
+
+/// Squared lengths of rows.
+fn squares(rows: &Array2<f64>) -> Vec<f64> {
+    rows.outer_iter().map(|r| r.dot(&r)).collect()
+}
+
+/// Fills `out` with d^2_ij = sum_d gamma_d (a_id - b_jd)^2; `a`: [n, D], `b`: [m, D], `out`: [n, m].
+pub fn squared_distances(a: ArrayView2<f64>, b: ArrayView2<f64>, gamma: &Gamma, out: ArrayViewMut2<f64>) {
+    Distances::new(b, gamma).squared(a, out, Identity);
+}
+
+/// Fills `out` with sum_d gamma_d |a_id - b_jd|; `a`: [n, D], `b`: [m, D], `out`: [n, m].
+pub fn absolute_distances(a: ArrayView2<f64>, b: ArrayView2<f64>, gamma: &Gamma, out: ArrayViewMut2<f64>) {
+    let (b, scale) = (&feature_major(b), &gamma.values(a.ncols()));
+    vector::each_row(out, |i, row| vector::run(Sums { x: a.row(i), b, scale, term: Absolute, f: Identity, row }));
+}
+
+#[derive(Clone, Copy)]
+struct Identity;
+
+impl Pointwise for Identity {
+    #[inline(always)]
+    fn value(self, t: f64) -> f64 {
+        t
+    }
+}
+
+/// t^2.
+#[derive(Debug, Clone, Copy)]
+pub struct Square;
+
+impl Pointwise for Square {
+    #[inline(always)]
+    fn value(self, t: f64) -> f64 {
+        t * t
+    }
+}
+
+/// |t|.
+#[derive(Debug, Clone, Copy)]
+pub struct Absolute;
+
+impl Pointwise for Absolute {
+    #[inline(always)]
+    fn value(self, t: f64) -> f64 {
+        t.abs()
+    }
+}
+
+/// A copy of `b` ([m, D]) with the rows of one feature side by side, [D, m], for inner loops over
+/// consecutive numbers.
+pub fn feature_major(b: ArrayView2<f64>) -> Array2<f64> {
+    b.t().as_standard_layout().into_owned()
+}

@@ -1,0 +1,64 @@
+//! Matern kernel of smoothness 3/2.
+
+use ndarray::{ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+
+use super::distance::Distances;
+use super::form::Form;
+use super::vector::Pointwise;
+use super::{DataScale, Fill, Gamma, KernelFunction, vector};
+use crate::error::Result;
+
+/// (1 + s) exp(-s), s = sqrt(6 d^2), d^2 = sum_d gamma_d (x_d - x'_d)^2;
+/// gamma = 1 / (2 l^2) for length scale l.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Matern32 {
+    /// Inverse squared width, > 0.
+    pub gamma: Gamma,
+}
+
+/// s; beyond 750 exp(-s) is 0, and stopping there keeps s exp(-s) from infinity times 0.
+#[inline(always)]
+pub fn distance(d2: f64) -> f64 {
+    (6.0 * d2).sqrt().min(750.0)
+}
+
+/// k as a function of d^2.
+#[derive(Clone, Copy)]
+struct Profile;
+
+impl Pointwise for Profile {
+    #[inline(always)]
+    fn value(self, d2: f64) -> f64 {
+        let s = distance(d2);
+        (1.0 + s) * vector::decay(s)
+    }
+}
+
+impl KernelFunction for Matern32 {
+    fn check(&self) -> Result<()> {
+        self.gamma.check("matern32")
+    }
+
+    fn resolve(&mut self, data: &DataScale) -> Result<()> {
+        self.gamma.resolve("matern32", data)
+    }
+
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+        self.at(b)(a, out);
+    }
+
+    fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
+        let distances = Distances::new(b, &self.gamma);
+        Box::new(move |a, out| distances.squared(a, out, Profile))
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Squares(&self.gamma)
+    }
+
+    fn gamma_mut(&mut self) -> Option<&mut Gamma> {
+        Some(&mut self.gamma)
+    }
+}

@@ -1,0 +1,436 @@
+//! Kernels k(x, x'), (M19): one file each, one line of registration.
+
+pub(crate) mod distance;
+mod form;
+pub(crate) mod inner;
+mod laplacian;
+mod linear;
+mod linear_spline;
+pub mod matern32;
+pub mod matern52;
+mod poly;
+mod rational_quadratic;
+mod rbf;
+mod sigmoid;
+
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::registry::{registry, rules};
+use crate::vector;
+
+pub use form::Form;
+
+pub use laplacian::Laplacian;
+pub use linear::Linear;
+pub use linear_spline::LinearSpline;
+pub use matern32::Matern32;
+pub use matern52::Matern52;
+pub use poly::Poly;
+pub use rational_quadratic::RationalQuadratic;
+pub use rbf::Rbf;
+pub use sigmoid::Sigmoid;
+
+registry! {
+    /// A kernel with its parameters; [`Kernel::NAMES`] lists them.
+    pub enum Kernel: KernelFunction, "kernel" {
+        /// exp(-sum_d gamma_d (x_d - x'_d)^2).
+        Rbf = "rbf",
+        /// exp(-sum_d gamma_d |x_d - x'_d|).
+        Laplacian = "laplacian",
+        /// (1 + s) exp(-s), s = sqrt(6) d.
+        Matern32 = "matern32",
+        /// (1 + s + s^2 / 3) exp(-s), s = sqrt(10) d.
+        Matern52 = "matern52",
+        /// (1 + d^2 / shape)^-shape.
+        RationalQuadratic = "rational_quadratic",
+        /// x.x'.
+        Linear = "linear",
+        /// (gamma x.x' + coef0)^degree.
+        Poly = "poly",
+        /// tanh(gamma x.x' + coef0); not positive definite.
+        Sigmoid = "sigmoid",
+        /// Piecewise cubic, of unbounded range.
+        LinearSpline = "linear_spline",
+    }
+}
+
+/// A kernel at rows b, [m, D], made ready once for many blocks of others: called with `a`, [n, D], and `out`,
+/// [n, m], it fills `out` with k(a_i, b_j), in the calling thread alone.
+pub type Fill<'a> = Box<dyn Fn(ArrayView2<f64>, ArrayViewMut2<f64>) + Send + Sync + 'a>;
+
+/// What a kernel can do. Arrays are row-major: `a` is [n, D], `b` is [m, D].
+pub(crate) trait KernelFunction: Send + Sync {
+    /// Checks the parameters alone (exit code 2 on the command line).
+    fn check(&self) -> Result<()>;
+
+    /// Replaces `scale` and `auto` by numbers; checks the number of scales against D.
+    fn resolve(&mut self, data: &DataScale) -> Result<()>;
+
+    /// Fills `out` ([n, m]) with k(a_i, b_j), in the calling thread alone. The parameters are resolved.
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>);
+
+    /// `block` for many `a` at one `b`: where something about b can be made ready once.
+    fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
+        let b = b.to_owned();
+        Box::new(move |a, out| self.block(a, b.view(), out))
+    }
+
+    /// Names and values of the positive, continuous parameters, gamma first.
+    fn parameters(&self) -> Vec<(String, f64)> {
+        self.form().gamma().map_or(vec![], Gamma::parameters)
+    }
+
+    /// Replaces the values of `parameters`.
+    fn set_parameters(&mut self, values: &[f64]) {
+        if let Some(gamma) = self.gamma_mut() {
+            gamma.set(values);
+        }
+    }
+
+    /// The sum p over features that k is a function of.
+    fn form(&self) -> Form<'_>;
+
+    /// gamma, if there is one.
+    fn gamma_mut(&mut self) -> Option<&mut Gamma> {
+        None
+    }
+}
+
+impl Kernel {
+    /// The kernels that `"auto"` chooses among, with the given gamma where there is one: rbf, Matern 5/2 and 3/2, which differ
+    /// in how smooth the functions are.
+    pub fn candidates(gamma: &Gamma) -> Vec<Kernel> {
+        let all = [Rbf::default().into(), Matern52::default().into(), Matern32::default().into()];
+        all.into_iter().map(|kernel: Kernel| kernel.with_gamma(gamma.clone())).collect()
+    }
+
+    /// Checks the parameters alone, without data.
+    ///
+    /// # Errors
+    /// [`Error::Parameter`] names the first parameter out of its range.
+    pub fn check(&self) -> Result<()> {
+        self.as_dyn().check()
+    }
+
+    /// The kernel with every parameter a number: `"scale"` and `"auto"` are worked out from `data`.
+    ///
+    /// # Errors
+    /// A parameter out of its range, or another number of scales than features.
+    pub fn resolve(&self, data: &DataScale) -> Result<Kernel> {
+        let mut kernel = self.clone();
+        kernel.as_dyn().check()?;
+        kernel.as_dyn_mut().resolve(data)?;
+        Ok(kernel)
+    }
+
+    /// Fills `out` ([n, m]) with k(a_i, b_j); `a` is [n, D], `b` is [m, D]. The kernel is resolved.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    pub fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+        assert_eq!(a.ncols(), b.ncols(), "kernel block: a and b have different numbers of features");
+        assert_eq!(out.dim(), (a.nrows(), b.nrows()), "kernel block: shape of out");
+        self.as_dyn().block(a, b, out);
+    }
+
+    /// The resolved kernel at `b`, [m, D]: for many blocks of rows.
+    #[doc(hidden)]
+    pub fn at(&self, b: ArrayView2<f64>) -> Fill<'_> {
+        self.as_dyn().at(b)
+    }
+
+    /// Names and values of the positive, continuous parameters of a resolved kernel.
+    pub fn parameters(&self) -> Vec<(String, f64)> {
+        self.as_dyn().parameters()
+    }
+
+    /// The same kernel with the values of [`Kernel::parameters`] replaced.
+    pub fn with_parameters(&self, values: &[f64]) -> Kernel {
+        let mut kernel = self.clone();
+        kernel.as_dyn_mut().set_parameters(values);
+        kernel
+    }
+
+    /// Whether k(x, x') depends on x - x' alone, is 1 where they are equal, and falls off from there.
+    #[doc(hidden)]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Kernel::Rbf(_) | Kernel::Laplacian(_) | Kernel::Matern32(_) | Kernel::Matern52(_) | Kernel::RationalQuadratic(_) => {
+                true
+            }
+            Kernel::Linear(_) | Kernel::Poly(_) | Kernel::Sigmoid(_) | Kernel::LinearSpline(_) => false,
+        }
+    }
+
+    /// Whether every matrix of its values at some rows is positive semidefinite, so that a Gaussian process can have it for a
+    /// covariance.
+    pub fn is_covariance(&self) -> bool {
+        match self {
+            Kernel::Sigmoid(_) => false,
+            Kernel::Poly(poly) => poly.coef0 >= 0.0,
+            _ => true,
+        }
+    }
+
+    /// k(x_i, x_i) of each row of `x`, [n, D]: `[n]`. The kernel is resolved.
+    #[doc(hidden)]
+    pub fn diagonal(&self, x: ArrayView2<f64>) -> Array1<f64> {
+        if self.is_local() {
+            return Array1::ones(x.nrows());
+        }
+        let own = |row: ArrayView2<f64>| {
+            let mut value = Array2::zeros((1, 1));
+            self.as_dyn().block(row, row, value.view_mut());
+            value[[0, 0]]
+        };
+        x.axis_chunks_iter(Axis(0), 1).map(own).collect()
+    }
+
+    /// The rule of gamma, where targets have a say in it.
+    #[doc(hidden)]
+    pub fn learnt_rule(&self) -> Option<GammaRule> {
+        match self.gamma() {
+            Some(Gamma::Rule(rule)) if rule.is_learnt() => Some(*rule),
+            _ => None,
+        }
+    }
+
+    /// Returns a copy of the kernel whose rule learns one width, if its rule would choose between that and one for each feature.
+    #[doc(hidden)]
+    pub fn with_one_width(&self) -> Kernel {
+        match self.learnt_rule() {
+            Some(GammaRule::Evidence) => self.with_gamma(Gamma::Rule(GammaRule::EvidenceOne)),
+            _ => self.clone(),
+        }
+    }
+
+    /// gamma, if there is one.
+    pub fn gamma(&self) -> Option<&Gamma> {
+        self.form().gamma()
+    }
+
+    /// The power, if it is a polynomial.
+    pub fn degree(&self) -> Option<u32> {
+        match self {
+            Kernel::Poly(poly) => Some(poly.degree),
+            _ => None,
+        }
+    }
+
+    /// The same kernel with another gamma; a kernel without one as it is.
+    pub fn with_gamma(&self, gamma: Gamma) -> Kernel {
+        let mut kernel = self.clone();
+        if let Some(place) = kernel.as_dyn_mut().gamma_mut() {
+            *place = gamma;
+        }
+        kernel
+    }
+
+    /// Whether there is a gradient in the centres.
+    #[doc(hidden)]
+    pub fn moves_centres(&self) -> bool {
+        !matches!(self.form(), Form::Other)
+    }
+
+    /// The same kernel with every gamma times `factor`.
+    #[doc(hidden)]
+    pub fn times_gamma(&self, factor: f64) -> Kernel {
+        match self.gamma() {
+            Some(Gamma::Value(v)) => self.with_gamma((v * factor).into()),
+            Some(Gamma::PerFeature(v)) => self.with_gamma(v.iter().map(|v| v * factor).collect::<Vec<_>>().into()),
+            _ => self.clone(),
+        }
+    }
+
+    /// The sum over features that k is a function of.
+    #[doc(hidden)]
+    pub fn form(&self) -> Form<'_> {
+        self.as_dyn().form()
+    }
+}
+
+/// Refuses a parameter that is not a positive, finite number.
+fn positive(name: &str, value: f64) -> Result<()> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(());
+    }
+    Err(Error::Parameter { name: name.into(), found: value.to_string(), expected: "a positive, finite number".into() })
+}
+
+/// Refuses a parameter that is not a finite number.
+fn finite(name: &str, value: f64) -> Result<()> {
+    if value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::Parameter { name: name.into(), found: value.to_string(), expected: "a finite number".into() })
+}
+
+/// What `gamma = "scale"` and `"auto"` need to know of the training rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DataScale {
+    /// D.
+    pub features: usize,
+    /// Variance of all entries of X taken together, as in scikit-learn's `gamma="scale"`.
+    pub variance: f64,
+}
+
+/// The scale of a kernel: one number, one per feature, or a rule that the data fill in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "gamma must be a positive number, a list of one per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\" or \"evidence-one\""
+)]
+pub enum Gamma {
+    /// The same for every feature.
+    Value(f64),
+    /// One per feature.
+    PerFeature(Vec<f64>),
+    /// A rule.
+    Rule(GammaRule),
+}
+
+rules! {
+    /// Rules for [`Gamma`]; the first two with scikit-learn's names.
+    pub enum GammaRule, "rule for gamma" {
+        /// 1 / (D var(X)).
+        Scale = "scale",
+        /// 1 / D.
+        Auto = "auto",
+        /// Learnt from the targets: one width for all features in units of their spread, or one for each where that is worth its
+        /// parameters.
+        Evidence = "evidence",
+        /// One number per feature, learnt so: features that say nothing of the target get next to none.
+        EvidenceArd = "evidence-ard",
+        /// One width for all features in units of their spread, learnt so.
+        EvidenceOne = "evidence-one",
+    }
+}
+
+impl GammaRule {
+    /// Whether the targets have a say.
+    #[doc(hidden)]
+    pub fn is_learnt(self) -> bool {
+        matches!(self, GammaRule::Evidence | GammaRule::EvidenceArd | GammaRule::EvidenceOne)
+    }
+}
+
+impl Default for Gamma {
+    fn default() -> Self {
+        Gamma::Rule(GammaRule::Scale)
+    }
+}
+
+impl From<f64> for Gamma {
+    fn from(value: f64) -> Self {
+        Gamma::Value(value)
+    }
+}
+
+impl From<Vec<f64>> for Gamma {
+    fn from(values: Vec<f64>) -> Self {
+        Gamma::PerFeature(values)
+    }
+}
+
+impl Gamma {
+    pub(crate) fn check(&self, kernel: &str) -> Result<()> {
+        let bad = |found: String| {
+            Err(Error::Parameter {
+                name: format!("kernel.{kernel}.gamma"),
+                found,
+                expected: "a positive, finite number, one such number per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\" or \"evidence-one\"".into(),
+            })
+        };
+        let good = |v: &f64| v.is_finite() && *v > 0.0;
+        match self {
+            Gamma::Value(v) if !good(v) => bad(v.to_string()),
+            Gamma::PerFeature(v) if v.is_empty() || !v.iter().all(good) => bad(format!("{v:?}")),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn resolve(&mut self, kernel: &str, data: &DataScale) -> Result<()> {
+        match self {
+            Gamma::Rule(rule) => {
+                let d = data.features.max(1) as f64;
+                if rule.is_learnt() {
+                    return Err(Error::Parameter {
+                        name: format!("kernel.{kernel}.gamma"),
+                        found: rule.name().into(),
+                        expected: "a number, or one per feature, or \"scale\" or \"auto\": only a fit to rows in memory can \
+                                   learn it"
+                            .into(),
+                    });
+                }
+                let value = match rule {
+                    GammaRule::Scale if data.variance > 0.0 => 1.0 / (d * data.variance),
+                    GammaRule::Scale => 1.0,
+                    _ => 1.0 / d,
+                };
+                if !(value.is_finite() && value > 0.0) {
+                    return Err(Error::Overflow { what: format!("gamma = 1 / (D var(X)) = {value:e}") });
+                }
+                *self = Gamma::Value(value);
+            }
+            Gamma::PerFeature(v) if v.len() != data.features => {
+                return Err(Error::Parameter {
+                    name: format!("kernel.{kernel}.gamma"),
+                    found: format!("{} values", v.len()),
+                    expected: format!("one number, or one per feature ({})", data.features),
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// gamma of feature `d`; the rule is resolved.
+    #[doc(hidden)]
+    pub fn at(&self, d: usize) -> f64 {
+        match self {
+            Gamma::Value(v) => *v,
+            Gamma::PerFeature(v) => v[d],
+            Gamma::Rule(_) => f64::NAN,
+        }
+    }
+
+    /// gamma of each feature, `[D]`.
+    #[doc(hidden)]
+    pub fn values(&self, features: usize) -> Array1<f64> {
+        Array1::from_shape_fn(features, |d| self.at(d))
+    }
+
+    /// Its square roots, `[D]`: scales of features, which do not overflow when gamma x^2 does not.
+    #[doc(hidden)]
+    pub fn roots(&self, features: usize) -> Array1<f64> {
+        self.values(features).mapv(f64::sqrt)
+    }
+
+    #[doc(hidden)]
+    pub fn parameters(&self) -> Vec<(String, f64)> {
+        match self {
+            Gamma::Value(v) => vec![("gamma".into(), *v)],
+            Gamma::PerFeature(v) => v.iter().enumerate().map(|(d, v)| (format!("gamma[{d}]"), *v)).collect(),
+            Gamma::Rule(_) => vec![],
+        }
+    }
+
+    /// Takes the first values of `values` and returns the rest.
+    #[doc(hidden)]
+    pub fn set<'a>(&mut self, values: &'a [f64]) -> &'a [f64] {
+        match self {
+            Gamma::Value(v) => {
+                *v = values[0];
+                &values[1..]
+            }
+            Gamma::PerFeature(v) => {
+                let n = v.len();
+                v.copy_from_slice(&values[..n]);
+                &values[n..]
+            }
+            Gamma::Rule(_) => values,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Sigmoid kernel.
+
+use ndarray::{ArrayView2, ArrayViewMut2};
+use serde::{Deserialize, Serialize};
+
+use super::form::Form;
+use super::inner::Products;
+use super::{DataScale, Fill, Gamma, KernelFunction, finite, vector};
+use crate::error::Result;
+
+/// tanh(sum_d gamma_d x_d x'_d + coef0). Not positive definite, which a relevance vector machine
+/// does not ask for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sigmoid {
+    /// Scale of the inner product, > 0.
+    pub gamma: Gamma,
+    /// Added to the inner product.
+    pub coef0: f64,
+}
+
+impl KernelFunction for Sigmoid {
+    fn check(&self) -> Result<()> {
+        self.gamma.check("sigmoid")?;
+        finite("kernel.sigmoid.coef0", self.coef0)
+    }
+
+    fn resolve(&mut self, data: &DataScale) -> Result<()> {
+        self.gamma.resolve("sigmoid", data)
+    }
+
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+        self.at(b)(a, out);
+    }
+
+    fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
+        let products = Products::new(b, &self.gamma);
+        Box::new(move |a, mut out| {
+            products.fill(a, out.view_mut());
+            vector::map(out, |p| (p + self.coef0).tanh());
+        })
+    }
+
+    fn parameters(&self) -> Vec<(String, f64)> {
+        let mut all = self.gamma.parameters();
+        all.extend((self.coef0 > 0.0).then(|| ("coef0".into(), self.coef0)));
+        all
+    }
+
+    fn set_parameters(&mut self, values: &[f64]) {
+        let rest = self.gamma.set(values);
+        if self.coef0 > 0.0 {
+            self.coef0 = rest[0];
+        }
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Products(Some(&self.gamma))
+    }
+
+    fn gamma_mut(&mut self) -> Option<&mut Gamma> {
+        Some(&mut self.gamma)
+    }
+}

@@ -1,0 +1,27 @@
+//! Real targets with Gaussian noise.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// t = f + noise, noise ~ N(0, `noise_variance`), or of a variance of its own in each row, see
+/// `Targets::with_noise_variance` of the crate `relvec`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Gaussian {
+    /// Noise variance in squared units of the target, > 0; `None` (JSON: null): learnt.
+    pub noise_variance: Option<f64>,
+}
+
+impl Gaussian {
+    pub(super) fn check(&self) -> Result<()> {
+        match self.noise_variance {
+            Some(v) if !(v.is_finite() && v > 0.0) => Err(Error::Parameter {
+                name: "likelihood.gaussian.noise_variance".into(),
+                found: v.to_string(),
+                expected: "a positive, finite number, or null to learn it".into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}

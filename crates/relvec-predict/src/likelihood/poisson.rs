@@ -1,0 +1,21 @@
+//! Counts with the logarithmic link.
+
+use ndarray::ArrayView1;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// t ~ Poisson(exp(f)): f is the log of the rate. With exposures e the rate is e exp(f), see
+/// `Targets::with_exposure` of the crate `relvec`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Poisson {}
+
+/// Refuses counts that are negative or not whole; infinity and NaN pass, and are refused with all other targets.
+pub fn check_counts(counts: ArrayView1<f64>) -> Result<()> {
+    let bad = |t: &f64| t.is_finite() && !(*t >= 0.0 && t.fract() == 0.0);
+    match counts.iter().enumerate().find(|(_, t)| bad(t)) {
+        Some((row, t)) => Err(Error::Targets(format!("row {row} has the target {t}; counts are whole numbers, zero or more"))),
+        None => Ok(()),
+    }
+}

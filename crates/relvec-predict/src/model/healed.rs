@@ -1,0 +1,208 @@
+//! A variance that grows away from the data: one more basis function at the row that is predicted.
+//!
+//! Rasmussen & Quinonero-Candela (2005): far from all centres every basis function is zero, and with them the
+//! variance of what is not known of the weights. A basis function at the row itself, whose weight the training rows
+//! there determine if there are any, mends that: (M59).
+
+use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::{FittedBasis, Model, Prediction, check_predicted};
+use crate::error::{Error, Result};
+use crate::kernel::{Fill, Kernel};
+use crate::linalg;
+use crate::registry::rules;
+
+/// Rows predicted at a time: their kernels at the kept rows are all that is stored.
+const TILE_ENTRIES: usize = 1 << 18;
+const TILE_ROWS: usize = 256;
+
+rules! {
+    /// What variance a prediction has.
+    #[derive(Default)]
+    pub enum Variance, "variance" {
+        /// That of the posterior over the weights.
+        #[default]
+        Posterior = "posterior",
+        /// With one more basis function at the row itself: it does not shrink away from the data.
+        Healed = "healed",
+    }
+}
+
+/// Training rows that a model keeps for [`Variance::Healed`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptRows {
+    /// [N', D], after scaling.
+    #[serde(with = "super::stored::rows")]
+    pub rows: Array2<f64>,
+    /// t_n - phi_n'mu, `[N']`, in units of the target.
+    pub residuals: Vec<f64>,
+    /// Precision of the noise of each over that of the model, `[N']`: its sample weight; of a sample of the rows times
+    /// what it stands for.
+    pub weights: Vec<f64>,
+    /// Prior variance of the weight of the added basis function, 1 / alpha*, in squared units of the target: what the
+    /// noise leaves of the targets' variance.
+    pub prior_variance: f64,
+    /// The same of further outputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further: Vec<KeptOutput>,
+    /// Whether these are all rows that the model was learnt from; else a sample, by which means do not move.
+    pub complete: bool,
+}
+
+/// What is kept of an output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptOutput {
+    /// As [`KeptRows::residuals`], `[N']`.
+    pub residuals: Vec<f64>,
+    /// As [`KeptRows::prior_variance`].
+    pub prior_variance: f64,
+}
+
+impl KeptRows {
+    /// The rows of output k alone.
+    pub(super) fn output(&self, k: usize) -> KeptRows {
+        let mut own = self.clone();
+        if let Some(further) = k.checked_sub(1).and_then(|k| self.further.get(k)) {
+            (own.residuals, own.prior_variance) = (further.residuals.clone(), further.prior_variance);
+        }
+        KeptRows { further: vec![], ..own }
+    }
+}
+
+/// What does not depend on the rows that are predicted.
+struct Healer<'a> {
+    model: &'a Model,
+    kept: &'a KeptRows,
+    kernel: &'a Kernel,
+    /// The kernel at the kept rows, made ready once.
+    at_kept: Fill<'a>,
+    /// 1 / sigma^2.
+    beta: f64,
+    /// Columns of the kept rows, [N', M], the bias first if it is in the model, times the posterior's scale and the
+    /// rows' weights; and L, [M, M].
+    weighted: Array2<f64>,
+    factor: Array2<f64>,
+    /// Residuals by weight, `[N']`.
+    pull: Array1<f64>,
+}
+
+impl Model {
+    /// As [`Model::predict`], with the variance asked for.
+    ///
+    /// # Errors
+    /// As [`Model::predict`]; and a healed variance of a model that keeps no rows for it, or under a process prior.
+    pub fn predict_with(&self, x: ArrayView2<f64>, variance: Variance) -> Result<Prediction> {
+        self.check_single()?;
+        self.check_rows(x)?;
+        match variance {
+            Variance::Posterior => self.predict_tiles(x, self.maker()),
+            Variance::Healed => Healer::new(self)?.predict(x),
+        }
+    }
+}
+
+impl<'a> Healer<'a> {
+    fn new(model: &'a Model) -> Result<Healer<'a>> {
+        let expected = "posterior: the variance under a process prior grows away from the data by itself";
+        model.refuse_process("variance", "healed", expected)?;
+        let (Some(kept), FittedBasis::Kernel { kernel, .. }) = (&model.kept_rows, &model.expansion.basis) else {
+            let expected = "posterior; for healed, a regression model with a kernel, fitted to keep rows (keep_rows)";
+            return Err(Error::Parameter { name: "variance".into(), found: "healed".into(), expected: expected.into() });
+        };
+        let posterior = model.posterior()?;
+        let beta = 1.0 / posterior.noise_variance.expect("checked with the kept rows");
+        let bias = usize::from(model.intercept_alpha.is_some());
+        let mut weighted = Array2::ones((kept.rows.nrows(), bias + model.relevance.len()));
+        model.fill_scaled(kept.rows.view(), weighted.slice_mut(s![.., bias..]));
+        for (mut column, scale) in weighted.columns_mut().into_iter().zip(&posterior.scale) {
+            column *= *scale;
+        }
+        let factor = match kept.complete {
+            true => posterior.factor(),
+            // The posterior that the sample alone gives: with that of all rows what is left could be negative.
+            false => {
+                let mut half = weighted.clone();
+                half.outer_iter_mut().zip(&kept.weights).for_each(|(mut row, c)| row *= (c * beta).sqrt());
+                let mut h = linalg::gram(half.view());
+                let largest = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+                let alpha = model.intercept_alpha.iter().chain(&model.alpha);
+                h.diag_mut().iter_mut().zip(alpha).zip(&posterior.scale).for_each(|((h, a), s)| *h += a * s * s);
+                linalg::cholesky(&h, largest)?
+            }
+        };
+        weighted.outer_iter_mut().zip(&kept.weights).for_each(|(mut row, c)| row *= *c);
+        let pull = kept.residuals.iter().zip(&kept.weights).map(|(r, c)| r * c).collect();
+        let at_kept = kernel.at(kept.rows.view());
+        Ok(Healer { model, kept, kernel, at_kept, beta, weighted, factor, pull })
+    }
+
+    fn predict(&self, x: ArrayView2<f64>) -> Result<Prediction> {
+        let model = self.model;
+        let posterior = model.predict_tiles(x, model.maker())?;
+        let (mut mean, mut variance) = (posterior.mean, posterior.model_variance);
+        let rows = (TILE_ENTRIES / self.kept.rows.nrows()).clamp(16, TILE_ROWS);
+        let pairs = mean.axis_chunks_iter_mut(Axis(0), rows).into_par_iter();
+        let triples = pairs.zip(variance.axis_chunks_iter_mut(Axis(0), rows).into_par_iter());
+        let factor = model.variance_factor();
+        triples.zip(x.axis_chunks_iter(Axis(0), rows).into_par_iter()).for_each(|((mean, variance), x)| {
+            let scaled = model.scaling.as_ref().map(|s| s.apply(x));
+            self.heal(scaled.as_ref().map_or(x, |x| x.view()), factor, mean, variance);
+        });
+        check_predicted(mean.view(), Some((variance.view(), posterior.noise_variance)))?;
+        Ok(Prediction { mean, model_variance: variance, ..posterior })
+    }
+
+    /// Adds to mean and variance what the basis function at each of a few (scaled) rows adds; the variance `factor`
+    /// times.
+    fn heal(&self, x: ArrayView2<f64>, factor: f64, mut mean: ArrayViewMut1<f64>, mut variance: ArrayViewMut1<f64>) {
+        let (n, bias) = (x.nrows(), usize::from(self.model.intercept_alpha.is_some()));
+        if self.kept.prior_variance == 0.0 {
+            return;
+        }
+        let alpha = 1.0 / self.kept.prior_variance;
+        // k(x, X'), [B, N'].
+        let mut own = Array2::zeros((n, self.kept.rows.nrows()));
+        (self.at_kept)(x, own.view_mut());
+        // u = inv(L) s Phi'B phi* and v = inv(L) s phi(x*), both [M, B].
+        let mut u = Array2::zeros((self.weighted.ncols(), n));
+        linalg::product_alone(false, self.weighted.t(), own.t(), u.view_mut());
+        u *= self.beta;
+        linalg::solve_lower_alone(self.factor.view(), u.view_mut());
+        let mut phi = Array2::ones((n, self.weighted.ncols()));
+        self.model.fill_scaled(x, phi.slice_mut(s![.., bias..]));
+        let scale = &self.model.posterior.as_ref().expect("asked for at the start").scale;
+        phi.columns_mut().into_iter().zip(scale).for_each(|(mut column, s)| column *= *s);
+        let mut v = phi.reversed_axes().as_standard_layout().into_owned();
+        linalg::solve_lower_alone(self.factor.view(), v.view_mut());
+        // Of all rows of the tile at once: down a column of one row after another would be slow.
+        let over_columns = |a: &Array2<f64>, b: &Array2<f64>| (a * b).sum_axis(Axis(0));
+        let (own_part, cross_part) = (over_columns(&u, &u), over_columns(&u, &v));
+        for i in 0..n {
+            let k = own.row(i);
+            let squares: f64 = k.iter().zip(&self.kept.weights).map(|(k, c)| c * k * k).sum();
+            let sparsity = (self.beta * squares - own_part[i]).max(0.0);
+            let mut itself = Array2::zeros((1, 1));
+            let row = x.slice(s![i..=i, ..]);
+            self.kernel.block(row, row, itself.view_mut());
+            let left = itself[[0, 0]] - cross_part[i];
+            // A sample tells how densely rows lie, but its few residuals, each in the name of others, are noise.
+            if self.kept.complete {
+                mean[i] += left * self.beta * k.dot(&self.pull) / (alpha + sparsity);
+            }
+            variance[i] += factor * left * left / (alpha + sparsity);
+        }
+    }
+}
+
+impl Model {
+    /// Basis functions at rows that are scaled already, without the bias; of a kernel.
+    fn fill_scaled(&self, x: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+        if let (FittedBasis::Kernel { kernel, centres }, false) = (&self.expansion.basis, self.relevance.is_empty()) {
+            kernel.at(centres.view())(x, out);
+        }
+    }
+}

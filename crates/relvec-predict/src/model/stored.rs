@@ -1,0 +1,99 @@
+//! How arrays stand in the model file: matrices as lists of rows, and what has one function as without it.
+
+use ndarray::Array2;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+fn matrix<E: Error>(rows: &[Vec<f64>], what: &str) -> Result<Array2<f64>, E> {
+    let columns = rows.first().map_or(0, Vec::len);
+    if let Some(i) = rows.iter().position(|r| r.len() != columns) {
+        return Err(E::custom(format!("row {i} of the {what} has {} numbers, row 0 has {columns}", rows[i].len())));
+    }
+    Array2::from_shape_vec((rows.len(), columns), rows.concat()).map_err(E::custom)
+}
+
+fn list_of_rows(a: &Array2<f64>) -> Vec<Vec<f64>> {
+    a.outer_iter().map(|r| r.to_vec()).collect()
+}
+
+/// A matrix as a list of rows.
+pub mod rows {
+    use super::{Array2, Deserialize, Deserializer, Serialize, Serializer};
+
+    /// As a list of rows.
+    pub fn serialize<S: Serializer>(a: &Array2<f64>, s: S) -> Result<S::Ok, S::Error> {
+        super::list_of_rows(a).serialize(s)
+    }
+
+    /// From a list of rows of equal length.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Array2<f64>, D::Error> {
+        super::matrix(&Vec::<Vec<f64>>::deserialize(d)?, "centres")
+    }
+}
+
+/// [`rows`], or nothing.
+pub(crate) mod optional_rows {
+    use super::{Array2, Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Rows(#[serde(with = "super::rows")] Array2<f64>);
+
+    pub fn serialize<S: Serializer>(a: &Option<Array2<f64>>, s: S) -> Result<S::Ok, S::Error> {
+        a.clone().map(Rows).serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Array2<f64>>, D::Error> {
+        Ok(Option::<Rows>::deserialize(d)?.map(|rows| rows.0))
+    }
+}
+
+/// One number, or several.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a number, or a list of numbers")]
+enum Numbers {
+    One(f64),
+    Several(Vec<f64>),
+}
+
+/// Weights [M, C]: of one function a list of numbers.
+pub(crate) mod weights {
+    use super::{Array2, Deserialize, Deserializer, Error, Numbers, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(a: &Array2<f64>, s: S) -> Result<S::Ok, S::Error> {
+        match a.ncols() {
+            1 => a.column(0).to_vec().serialize(s),
+            _ => super::list_of_rows(a).serialize(s),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Array2<f64>, D::Error> {
+        let list = Vec::<Numbers>::deserialize(d)?;
+        let rows: Vec<Vec<f64>> = list
+            .into_iter()
+            .map(|numbers| match numbers {
+                Numbers::One(w) => Ok(vec![w]),
+                Numbers::Several(row) if row.len() > 1 => Ok(row),
+                Numbers::Several(row) => Err(D::Error::custom(format!("a list of {} weights of one basis function", row.len()))),
+            })
+            .collect::<Result<_, _>>()?;
+        super::matrix(&rows, "weights")
+    }
+}
+
+/// Intercepts `[C]`: of one function a number.
+pub(crate) mod intercept {
+    use super::{Deserialize, Deserializer, Numbers, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(a: &[f64], s: S) -> Result<S::Ok, S::Error> {
+        match a {
+            [one] => one.serialize(s),
+            several => several.serialize(s),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<f64>, D::Error> {
+        Ok(match Numbers::deserialize(d)? {
+            Numbers::One(w) => vec![w],
+            Numbers::Several(list) => list,
+        })
+    }
+}
