@@ -1,5 +1,5 @@
 //! Loops over consecutive numbers, compiled for the vector unit of the machine, and an exponential
-//! that fits into them. The only file that names the crate which chooses the vector unit.
+//! that fits into them. Beside it only the tiles of `linalg/` name the crate which chooses the vector unit.
 //!
 //! The bits do not depend on the vector unit: every step is an IEEE operation, fused multiply-adds
 //! included (slow where the machine has none).

@@ -19,7 +19,7 @@ use crate::multi_class::MultiClass;
 const MACHINES: [&str; 2] = ["rvm", "svm"];
 /// Names of the inference schemes. They, and those of the formulations, belong to the crate that fits models: a test there compares
 /// them.
-pub const SCHEMES: [&str; 5] = ["search", "sequential", "em", "mackay", "variational"];
+pub const SCHEMES: [&str; 5] = ["search", "sequential", "mackay", "em", "variational"];
 /// Formulations of support vector machines for classes.
 pub const CLASSIFIERS: [&str; 2] = ["c_svc", "nu_svc"];
 /// Formulations of support vector machines for real targets.

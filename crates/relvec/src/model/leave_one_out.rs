@@ -2,15 +2,12 @@
 
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
-use super::process_left_out::process_left_out;
+use super::process_left_out::{MOST_OWN, process_left_out};
 use super::{Model, Moderation, Prediction, Variance};
 use crate::error::{Error, Result, require};
 use crate::likelihood::{Contrasts, Likelihood, LikelihoodFunction, Softmax, Working, moderate, normalise};
 use crate::linalg::{self, Cholesky};
 use crate::targets::{Given, Targets, Values, check_labels};
-
-/// At most this share of the precision at a row is its own: what is left must be positive.
-pub(super) const MOST_OWN: f64 = 1.0 - 1e-9;
 
 /// Predictions of rows left out one at a time: exact for Gaussian noise, under a process prior as well, by the cavity of Laplace's approximation
 /// otherwise, under Student-t noise by what the row counts for, (M60).

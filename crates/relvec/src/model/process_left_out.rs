@@ -11,10 +11,12 @@ use std::collections::BTreeMap;
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 use rayon::prelude::*;
 
-use super::leave_one_out::MOST_OWN;
 use super::{Model, Prediction};
 use crate::canonical::plain;
 use crate::error::Result;
+
+/// At most this share of the precision at a row is its own: what is left must be positive.
+pub(super) const MOST_OWN: f64 = 1.0 - 1e-9;
 
 /// Means and variances of the function at each of the rows `x`, [N, D], without that row: `[N]` each. `found`: what is
 /// predicted with all rows; `t`: their targets; `counts`: b_i, `[N]`. Rows of equal inputs have to come together.

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files and folders of `src`, from the ground up; those of one floor do not know each other.
+/// Files and folders of `src`, from the ground up; those of one floor do not know each other. What the crate for predictions has,
+/// `lib.rs` names at the ground floor.
 const FLOORS: &[&[&str]] = &[
-    &["error", "label", "canonical", "special"],
+    &["relvec_predict"],
+    &["error", "canonical", "special"],
     &["report", "memory"],
     &["registry"],
     &["linalg"],
@@ -23,8 +25,28 @@ const FLOORS: &[&[&str]] = &[
 /// The rooms of `rvm`, from the ground up: a file uses files of its own room, without a circle, and of those below.
 const ROOMS: &[&str] = &["settings", "data", "gram", "evidence", "search", "learn", "compose", "top"];
 
+/// The same of the crate for predictions.
+const FLOORS_OF_PREDICTIONS: &[&[&str]] = &[
+    &["error", "label", "special", "status"],
+    &["registry"],
+    &["multi_class", "vector"],
+    &["linalg"],
+    &["kernel", "likelihood"],
+    &["model"],
+    &["internal"],
+    &["lib"],
+];
+
 /// Names that only these files may write.
-const ONLY_IN: &[(&str, &[&str])] = &[("faer::", &["linalg.rs"]), ("gemm::", &["linalg.rs"]), ("pulp::", &["kernel/vector.rs"])];
+const ONLY_IN: &[(&str, &[&str])] = &[("faer::", &["linalg.rs"]), ("gemm::", &["linalg.rs"]), ("pulp::", &[])];
+const ONLY_IN_PREDICTIONS: &[(&str, &[&str])] = &[("pulp::", &["vector.rs", "linalg/product.rs", "linalg/solve.rs"])];
+/// Parts of the core that name the crate for predictions; the others find its types in these.
+const NAME_PREDICTIONS: &[&str] = &["kernel", "likelihood", "model", "report", "targets", "lib"];
+
+/// Most crates that predictions depend on, and crates of fits that they do without.
+const MOST_DEPENDENCIES: usize = 10;
+const FITS_ONLY: &[&str] =
+    &["relvec", "faer", "gemm", "statrs", "sysinfo", "rand", "rand_distr", "rand_pcg", "smallvec", "relvec-cli"];
 
 /// What the core does not do: touch files, print, keep global state.
 const NEVER: &[&str] =
@@ -68,8 +90,8 @@ fn house_part(file: &str) -> &str {
     file.split('/').next().unwrap_or(file).trim_end_matches(".rs")
 }
 
-fn floor(part: &str) -> Option<usize> {
-    FLOORS.iter().position(|parts| parts.contains(&part))
+fn floor(floors: &[&[&str]], part: &str) -> Option<usize> {
+    floors.iter().position(|parts| parts.contains(&part))
 }
 
 /// The room of a file of `rvm`; those beside the rooms are on top of them.
@@ -119,7 +141,8 @@ fn paths(tree: &str) -> Vec<String> {
 /// The paths that code names, and whether they are made public there; from the root of the crate.
 fn named(file: &str, code: &str, is_module: impl Fn(&[&str]) -> bool) -> Vec<(Vec<String>, bool)> {
     let (mut found, mut rest) = (vec![], String::new());
-    let code = code.replace("(in crate::", "(in ");
+    // What a macro names is a name of where it is called.
+    let code = code.replace("(in crate::", "(in ").replace("$crate::", "");
     for (k, statement) in code.split("use ").enumerate() {
         let (tree, after) = if k == 0 { ("", statement) } else { statement.split_once(';').unwrap_or((statement, "")) };
         let line = rest.rsplit('\n').next().unwrap_or("").trim().to_string();
@@ -207,12 +230,19 @@ fn core() -> BTreeMap<String, String> {
 
 #[test]
 fn no_arrow_runs_up() {
-    for (file, used) in arrows(&sources("relvec")) {
-        let part = house_part(file);
-        let own = floor(part).unwrap_or_else(|| panic!("{file} has no floor: give it one in FLOORS"));
-        for other in used.into_iter().filter(|other| house_part(other) != part) {
-            let lower = floor(house_part(other)).unwrap_or_else(|| panic!("{file} uses {other}, which has no floor"));
-            assert!(lower < own, "{file} uses {other}, which is not on a lower floor");
+    for (name, floors) in [("relvec", FLOORS), ("relvec-predict", FLOORS_OF_PREDICTIONS)] {
+        let sources = sources(name);
+        for (file, used) in arrows(&sources) {
+            let part = house_part(file);
+            let own = floor(floors, part).unwrap_or_else(|| panic!("{name}: {file} has no floor: give it one"));
+            for other in used {
+                let used = house_part(other);
+                if used == part || used == "lib" {
+                    continue;
+                }
+                let lower = floor(floors, used).unwrap_or_else(|| panic!("{name}: {file} uses {other}, which has no floor"));
+                assert!(lower < own, "{name}: {file} uses {other}, which is not on a lower floor");
+            }
         }
     }
 }
@@ -267,6 +297,26 @@ fn no_circle_of_files() {
     }
     let circle = circle(&arrows);
     assert!(circle.is_none(), "files use each other in a circle: {}", circle.unwrap_or_default().join(" -> "));
+}
+
+#[test]
+fn predictions_depend_on_few_crates_and_on_none_of_fits() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../relvec-predict/Cargo.toml");
+    let manifest = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let headings: Vec<&str> = manifest.lines().filter(|line| line.starts_with('[')).collect();
+    assert_eq!(headings, ["[package]", "[dependencies]", "[lints]"], "a table that this test does not read");
+    let list = manifest.split("[dependencies]\n").nth(1).and_then(|rest| rest.split("\n[").next()).expect("dependencies");
+    let names: Vec<&str> = list.lines().filter_map(|line| line.split(['.', ' ', '=']).next()).filter(|n| !n.is_empty()).collect();
+    assert!(!names.is_empty() && names.len() <= MOST_DEPENDENCIES, "{names:?}: at most {MOST_DEPENDENCIES} are wanted");
+    assert!(names.iter().all(|name| !FITS_ONLY.contains(name)), "{names:?}: none of {FITS_ONLY:?} is wanted");
+}
+
+/// A model file is refused if it names what no fit of this version is called.
+#[test]
+fn predictions_know_the_names_of_fits() {
+    use relvec_predict::internal::model::{CLASSIFIERS, REGRESSORS, SCHEMES};
+    assert_eq!(SCHEMES, relvec::Inference::NAMES);
+    assert_eq!([CLASSIFIERS, REGRESSORS].concat(), relvec::Formulation::NAMES);
 }
 
 #[test]
@@ -345,10 +395,16 @@ fn the_drawing_is_that_of_the_sources() {
 
 #[test]
 fn libraries_stay_behind_one_file() {
-    for (file, code) in sources("relvec") {
-        for (name, files) in ONLY_IN {
-            assert!(!code.contains(name) || files.contains(&file.as_str()), "{file} names `{name}`: only {files:?} may");
+    for (owner, rules) in [("relvec", ONLY_IN), ("relvec-predict", ONLY_IN_PREDICTIONS)] {
+        for (file, code) in sources(owner) {
+            for (name, files) in rules {
+                assert!(!code.contains(name) || files.contains(&file.as_str()), "{file} names `{name}`: only {files:?} may");
+            }
         }
+    }
+    for (file, code) in sources("relvec") {
+        let may = NAME_PREDICTIONS.contains(&house_part(&file));
+        assert!(may || !code.contains("relvec_predict"), "{file} names `relvec_predict`: only {NAME_PREDICTIONS:?} may");
     }
     for (file, code) in sources("relvec-cli") {
         assert!(!code.contains("kuva::") || file == "figures.rs", "{file} names `kuva::`: only figures.rs may");
@@ -357,7 +413,7 @@ fn libraries_stay_behind_one_file() {
 
 #[test]
 fn the_core_touches_no_files_and_prints_nothing() {
-    for (file, code) in sources("relvec") {
+    for (file, code) in sources("relvec").into_iter().chain(sources("relvec-predict")) {
         for name in NEVER {
             let may = (file.as_str(), *name) == MAY_READ;
             assert!(may || !code.contains(name), "{file} names `{name}`: the core takes and gives values");

@@ -27,8 +27,8 @@ fn the_rust_example_is_the_doctest_of_rvm() {
 #[test]
 fn the_kernel_recipe_is_the_kernel() {
     let shown = blocks(&read("CONTRIBUTING.md"), "rust");
-    assert_eq!(shown[0], read("crates/relvec/src/kernel/laplacian.rs"));
-    assert!(read("crates/relvec/src/kernel/mod.rs").contains(&shown[1]), "the line of registration");
+    assert_eq!(shown[0], read("crates/relvec-predict/src/kernel/laplacian.rs"));
+    assert!(read("crates/relvec-predict/src/kernel/mod.rs").contains(&shown[1]), "the line of registration");
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn documents_name_what_there_is() {
 #[test]
 fn cited_equations_exist() {
     let math = read("docs/math.md");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut folders = vec![folder];
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut folders = vec![crates.join("relvec/src"), crates.join("relvec-predict/src")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("the source folder") {
             let path = entry.expect("a folder entry").path();
