@@ -11,7 +11,7 @@ macro_rules! registry {
     ($(#[$meta:meta])* pub enum $Enum:ident: $Trait:ident, $what:literal {
         $($(#[$doc:meta])* $Variant:ident = $name:literal),+ $(,)?
     }) => {
-        $crate::internal::registry! {
+        $crate::registry! {
             $(#[$meta])*
             pub enum $Enum, $what { $($(#[$doc])* $Variant = $name),+ }
         }
