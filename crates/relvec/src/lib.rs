@@ -29,18 +29,23 @@ pub use blocks::Blocks;
 pub use design::Basis;
 #[doc(inline)]
 pub use error::{Error, MOST_THREADS, Result};
+#[doc(inline)]
 pub use kernel::{
     DataScale, Gamma, GammaRule, Kernel, KernelGradient, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly,
     RationalQuadratic, Rbf, Sigmoid,
 };
+#[doc(inline)]
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
 pub use linalg::thread_pool;
+#[doc(inline)]
 pub use model::{
     ClassFunctions, Committee, Counts, Decision, Decisions, Draws, Expansion, FORMAT_VERSION, FittedBasis, FittedModel, InUse,
     KeptOutput, KeptRows, KeptStatistics, LabelRegression, LeaveOneOut, Margins, Model, Moderation, Posterior, PosteriorRule,
     Prediction, ProcessPrior, Scaling, Variance,
 };
+#[doc(inline)]
 pub use relvec_predict::Label;
+#[doc(inline)]
 pub use report::{
     Actions, CentreSearch, Certificate, HeldOutScores, Interpolation, Interrupt, KernelSearch, KernelTrial, Observer,
     PrecisionPosterior, ProcessFit, ProcessTrial, Progress, Repairs, Report, SmallWeights, SparsityTrial, Status, TracePoint,
@@ -56,4 +61,5 @@ pub use svm::{
     CSvc, ClassWeights, EpsilonSvr, Formulation, NuSvc, NuSvr, Probabilities, Svm, SvmFunction, SvmObserver, SvmProgress,
     SvmReport,
 };
+#[doc(inline)]
 pub use targets::{ClassPrecisions, MultiClass, Targets};

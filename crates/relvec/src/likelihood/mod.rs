@@ -7,9 +7,9 @@ mod poisson;
 mod softmax;
 mod student_t;
 
-use crate::error::{Error, Result};
 use relvec_predict::internal::likelihood::View;
 
+use crate::error::{Error, Result};
 use crate::targets::{Given, Values};
 
 pub use relvec_predict::internal::likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
