@@ -28,18 +28,24 @@ impl WithSimd for Solve<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        if S::F64_LANES >= 8 { self.in_tiles::<S, 8>(simd) } else { self.in_tiles::<S, 4>(simd) }
+        // Few right-hand sides need no more vectors than hold them.
+        match (S::F64_LANES >= 8, self.b.ncols().div_ceil(S::F64_LANES)) {
+            (true, 1) => self.in_tiles::<S, 8, 1>(simd),
+            (true, _) => self.in_tiles::<S, 8, VECTORS>(simd),
+            (false, 1) => self.in_tiles::<S, 4, 1>(simd),
+            (false, _) => self.in_tiles::<S, 4, VECTORS>(simd),
+        }
     }
 }
 
 impl Solve<'_> {
-    /// Takes `ROWS` rows of as many right-hand sides as three vectors hold: first the product with all rows before, in
+    /// Takes `ROWS` rows of as many right-hand sides as `V` vectors hold: first the product with all rows before, in
     /// registers, then the small triangle.
     #[inline(always)]
-    fn in_tiles<S: Simd, const ROWS: usize>(self, simd: S) {
+    fn in_tiles<S: Simd, const ROWS: usize, const V: usize>(self, simd: S) {
         let Solve { r, mut b } = self;
         let r = r.as_standard_layout();
-        let (n, width) = (r.nrows(), VECTORS * S::F64_LANES);
+        let (n, width) = (r.nrows(), V * S::F64_LANES);
         // The solutions, [M, width].
         let mut x = vec![0.0; n * width];
         for mut b in b.axis_chunks_iter_mut(Axis(1), width) {
@@ -54,13 +60,7 @@ impl Solve<'_> {
                 let rows: [&[f64]; ROWS] = std::array::from_fn(|i| &row(i)[..first]);
                 let mut sums = [0.0; TILE];
                 let mut parts = sums.chunks_exact_mut(width);
-                tile::<S, ROWS, VECTORS>(
-                    simd,
-                    &rows,
-                    before,
-                    false,
-                    std::array::from_fn(|_| parts.next().expect("the largest tile")),
-                );
+                tile::<S, ROWS, V>(simd, &rows, before, false, std::array::from_fn(|_| parts.next().expect("the largest tile")));
                 for (i, sums) in sums.chunks_exact(width).take(count).enumerate() {
                     let (above, own) = own.split_at_mut(i * width);
                     let (own, r) = (&mut own[..width], &row(i)[first..=first + i]);
