@@ -49,7 +49,7 @@ macro_rules! registry {
             /// The member of that name with its default parameters.
             ///
             /// # Errors
-            /// [`Error::UnknownName`](relvec_predict::Error::UnknownName), which lists the names.
+            /// [`Error::UnknownName`](crate::Error::UnknownName), which lists the names.
             pub fn from_name(name: &str) -> $crate::Result<Self> {
                 match name {
                     $($name => Ok(Self::$Variant(Default::default())),)+
@@ -94,7 +94,7 @@ macro_rules! rules {
             /// The rule of that name.
             ///
             /// # Errors
-            /// [`Error::UnknownName`](relvec_predict::Error::UnknownName), which lists the names.
+            /// [`Error::UnknownName`](crate::Error::UnknownName), which lists the names.
             pub fn from_name(name: &str) -> $crate::Result<Self> {
                 match name {
                     $($name => Ok(Self::$Variant),)+
