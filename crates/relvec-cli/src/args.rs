@@ -9,17 +9,49 @@ use relvec::{
     WeightPrior,
 };
 
+use crate::terminal::{Colour, Level, WIDEST};
+
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
 
 /// Sparse kernel machines: train, inspect and use relevance vector machines.
 #[derive(Debug, Parser)]
-#[command(name = "relvec", version, arg_required_else_help = true, max_term_width = 100)]
-#[command(after_help = "Data go to stdout, words to stderr. Exit code: 0 done, 1 failed, 2 wrong arguments.")]
+#[command(name = "relvec", version, arg_required_else_help = true, max_term_width = WIDEST)]
+#[command(after_help = "`relvec help fit` explains every option of a command, `relvec fit -h` lists them.
+Results go to stdout; the report of a fit, notes, warnings and errors go to stderr.
+Exit code: 0 done, 1 failed, 2 wrong arguments.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub command: Command,
+    /// Print warnings and errors only
+    #[arg(short, long, global = true, help_heading = SCREEN, display_order = LAST, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print iterations and reasons as well
+    #[arg(short, long, global = true, help_heading = SCREEN, display_order = LAST)]
+    pub verbose: bool,
+    /// When words are coloured; auto: on a terminal, unless the environment sets NO_COLOR
+    #[arg(
+        long, value_name = "WHEN", global = true, help_heading = SCREEN, display_order = LAST, hide_possible_values = true,
+        value_parser = clap::builder::EnumValueParser::<Colour>::new(), default_value = "auto",
+        long_help = "When words are coloured: always, never, or auto, on a terminal, unless the environment sets NO_COLOR"
+    )]
+    pub color: Colour,
 }
+
+impl Args {
+    /// How much is said.
+    pub fn level(&self) -> Level {
+        match (self.quiet, self.verbose) {
+            (true, _) => Level::Quiet,
+            (_, true) => Level::Verbose,
+            _ => Level::Usual,
+        }
+    }
+}
+
+/// Heading of the options that all commands have, which stand last.
+const SCREEN: &str = "Screen";
+const LAST: usize = 900;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -94,8 +94,11 @@ fn match_columns(model: &Model, table: &Table, target: Option<usize>) -> Result<
     let used: HashSet<usize> = places.iter().copied().chain(target).collect();
     let unused = |place: usize| !used.contains(&place);
     let extra: Vec<&String> = columns.iter().enumerate().filter(|(place, _)| unused(*place)).map(|(_, name)| name).collect();
+    // That the target is no feature goes without saying.
+    let extra: Vec<&String> =
+        extra.into_iter().filter(|name| !model.target.iter().chain(&model.targets).any(|t| t == *name)).collect();
     if !extra.is_empty() {
-        say!("note: ignored, since the model has no such feature: {}", list(&extra, NAMES_SHOWN));
+        say!("note: {} not used by the model: {}", count(extra.len(), "column"), list(&extra, NAMES_SHOWN));
     }
     Ok(places)
 }

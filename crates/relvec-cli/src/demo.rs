@@ -4,16 +4,17 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use comfy_table::{CellAlignment, Table, presets};
 use ndarray::{Array1, Array2};
 use relvec::{Kernel, Model, Moderation, Rbf, Rvm, Targets};
 
 use crate::args::{DemoArgs, Task};
 use crate::figures::{self, Curve, Figure, Plane, Shade};
+use crate::layout::Lines;
 use crate::output;
 use crate::problems::{Mixture, Sinc};
 use crate::settings::likelihood;
-use crate::text::significant;
+use crate::terminal::{self, Stream};
+use crate::text::{count, share, significant, thousands};
 
 /// Seed of the training samples; any other does as well.
 const SEED: u64 = 2;
@@ -36,28 +37,61 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
 
     let sinc = sinc()?;
     let mixture = mixture()?;
-    output::print(&format!(
-        "{}\n\
-         sinc:    sin(x)/x on [-10, 10], noise {}; error: RMSE to the truth\n\
-         mixture: two classes of two Gaussians each; error: on {TEST_ROWS} fresh rows (Bayes: {})\n\n",
-        table(&[&sinc.row, &mixture.row]),
-        Sinc::NOISE,
-        mixture.best_error
-    ))?;
-    save(&args.out, "sinc", &sinc.figure)?;
-    save(&args.out, "mixture", &mixture.figure)
+    let mut lines = Lines::new(Stream::Stdout);
+    let headline = format!("Regression of sin(x)/x with noise from {SINC_ROWS} rows: {}", sinc.fit.status);
+    lines.line("relevance vectors", &share(sinc.fit.vectors, SINC_ROWS, "row"));
+    lines.line("noise", &format!("standard deviation {} (true: {})", sinc.noise, Sinc::NOISE));
+    lines.line("error", &format!("RMSE {} from the true function", sinc.fit.error));
+    lines.line("kernel", &format!("rbf, gamma {}", significant(SINC_GAMMA, 3)));
+    lines.line("log evidence", &sinc.fit.evidence);
+    output::print(&format!("{}\n{}\n", terminal::headline(&headline, Stream::Stdout), lines.text))?;
+
+    let mut lines = Lines::new(Stream::Stdout);
+    let headline =
+        format!("Classification of points of two mixtures of Gaussians from {MIXTURE_ROWS} rows: {}", mixture.fit.status);
+    lines.line("relevance vectors", &share(mixture.fit.vectors, MIXTURE_ROWS, "row"));
+    let test =
+        format!("{} of {} new rows (the best rule there is: {})", mixture.fit.error, thousands(TEST_ROWS), mixture.best_error);
+    lines.line("error", &test);
+    lines.line("kernel", &format!("rbf, gamma {}", significant(MIXTURE_GAMMA, 3)));
+    lines.line("log evidence", &mixture.fit.evidence);
+    output::print(&format!("{}\n{}\n", terminal::headline(&headline, Stream::Stdout), lines.text))?;
+
+    save(&args.out, "sinc", &sinc.fit.figure)?;
+    save(&args.out, "mixture", &mixture.fit.figure)
+}
+
+/// What is shown of a fit.
+struct Fit {
+    status: String,
+    vectors: usize,
+    evidence: String,
+    error: String,
+    figure: Figure,
 }
 
 struct SincResult {
-    row: [String; 8],
-    figure: Figure,
+    fit: Fit,
+    /// Estimate of the standard deviation of the noise.
+    noise: String,
 }
 
 struct MixtureResult {
-    row: [String; 8],
+    fit: Fit,
     /// Error rate of the best rule there is, on the test sample.
     best_error: String,
-    figure: Figure,
+}
+
+impl Fit {
+    fn new(model: &Model, error: String, figure: Figure) -> Fit {
+        Fit {
+            status: format!("{} after {}", model.status.name().replace('_', " "), count(model.iterations, "iteration")),
+            vectors: model.relevance.len(),
+            evidence: model.log_evidence.map_or("-".into(), |evidence| format!("{} nats", significant(evidence, 4))),
+            error,
+            figure,
+        }
+    }
 }
 
 fn sinc() -> Result<SincResult> {
@@ -79,7 +113,8 @@ fn sinc() -> Result<SincResult> {
         band: &(2.0 * prediction.std()).to_vec(),
         band_name: "fit ± 2 sd",
     })?;
-    Ok(SincResult { row: row("sinc", SINC_ROWS, SINC_GAMMA, &model, significant(rmse, 3)), figure })
+    let noise = model.noise_std().map_or("-".into(), |std| significant(std, 3));
+    Ok(SincResult { fit: Fit::new(&model, significant(rmse, 3), figure), noise })
 }
 
 fn mixture() -> Result<MixtureResult> {
@@ -112,8 +147,7 @@ fn mixture() -> Result<MixtureResult> {
         shade: Shade::Probability,
         values: &probability.chunks(PLANE_POINTS).map(<[f64]>::to_vec).collect::<Vec<_>>(),
     })?;
-    let row = row("mixture", MIXTURE_ROWS, MIXTURE_GAMMA, &model, error(&learnt));
-    Ok(MixtureResult { row, best_error: error(&best), figure })
+    Ok(MixtureResult { fit: Fit::new(&model, error(&learnt), figure), best_error: error(&best) })
 }
 
 fn train(gamma: f64, task: Task, x: &Array2<f64>, targets: &Targets) -> Result<Model> {
@@ -127,40 +161,11 @@ fn class_one(model: &Model, x: &Array2<f64>) -> Result<Array1<f64>> {
     Ok(model.predict_probability(x.view(), Moderation::Posterior)?.column(1).to_owned())
 }
 
-const HEADER: [&str; 8] = ["problem", "rows", "kernel", "relevance vectors", "log evidence", "noise", "error", "status"];
-
-fn row(name: &str, rows: usize, gamma: f64, model: &Model, error: String) -> [String; 8] {
-    [
-        name.to_string(),
-        rows.to_string(),
-        format!("rbf, gamma {}", significant(gamma, 3)),
-        model.relevance.len().to_string(),
-        model.log_evidence.map_or("-".into(), |evidence| format!("{evidence:.2}")),
-        model.noise_std().map_or("-".to_string(), |s| significant(s, 3)),
-        error,
-        model.status.name().replace('_', " "),
-    ]
-}
-
-fn table(rows: &[&[String; 8]]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_header(HEADER);
-    for row in rows {
-        table.add_row(*row);
-    }
-    for column in [1, 3, 4, 5, 6] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
-}
-
 fn save(folder: &Path, name: &str, figure: &Figure) -> Result<()> {
     for (extension, bytes) in [("svg", figure.svg.as_bytes()), ("png", &figure.png)] {
         let path = folder.join(format!("{name}.{extension}"));
         output::write(&path, bytes)?;
-        output::print(&format!("wrote {}\n", path.display()))?;
+        output::print(&format!("Saved {}\n", path.display()))?;
     }
     Ok(())
 }

@@ -13,14 +13,16 @@ use relvec::{
 use crate::args::{FitArgs, MachineKind, Task};
 use crate::failure::usage;
 use crate::interpolation;
+use crate::layout::Lines;
+use crate::live::Live;
 use crate::model_file;
 use crate::output;
 use crate::progress::Reporter;
 use crate::settings::{self, Machine, Settings, SvmSettings};
 use crate::stream::{self, Job, Outcome};
-use crate::summary::Summary;
+use crate::summary::{Seen, Summary};
 use crate::target::{self, Learnt};
-use crate::terminal;
+use crate::terminal::{self, Stream};
 use crate::text::{count, list, significant};
 use crate::training::{self, Known, Roles, TrainingRows};
 
@@ -32,13 +34,23 @@ const LEAST_ROWS: usize = 2;
 /// Rows that a class should have on average: the rarest of fewer have one or two.
 const LEAST_ROWS_OF_CLASS: usize = 5;
 
+/// Training rows whose classes are predicted for the report: with as many relevance vectors as a large model has, this takes
+/// seconds for more.
+const MOST_PREDICTED: usize = 20_000;
+
 /// Why several targets are none of classes.
 const APART: &str = "classes are told apart one target at a time";
 
-/// A model, the seconds that it took, and what cross-validation says of it.
-type Fitted = (Model, f64, Option<Validation>);
+/// A model and what is known of its fit alone.
+struct Fitted {
+    model: Model,
+    seconds: f64,
+    validation: Option<Validation>,
+    seen: Seen,
+}
 
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
+    terminal::hold();
     let roles = roles(args)?;
     let machine = settings::resolve(args)?;
     let centres = match &machine {
@@ -58,11 +70,11 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         && args.task.is_none()
         && args.likelihood.is_none()
     {
-        say!("note: task classify, since {said} is for classes");
+        terminal::explain(&format!("task classify, since {said} is for classes"));
     }
     let rows = TrainingRows::open(&args.data, roles)?;
     let (target, single) = (rows.target().to_string(), rows.targets().is_empty());
-    let (mut model, seconds, validation) = match &machine {
+    let Fitted { mut model, seconds, validation, seen } = match &machine {
         Machine::Rvm(settings) => rvm(args, roles, settings, rows)?,
         Machine::Svm(settings) => svm(args, settings, rows)?,
     };
@@ -73,14 +85,36 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
         output::write(path, model.to_json()?.as_bytes())?;
     }
     let summary = Summary::of(&model, Some(seconds), validation.as_ref());
-    terminal::tell(&summary.to_text());
-    if let Some(path) = &args.output {
-        say!("{:<20}{}", "model", path.display());
-    }
+    tell(&summary, &model, &seen, args);
     if args.json {
         output::print(&(summary.to_json()? + "\n"))?;
     }
     Ok(())
+}
+
+/// The report: what was done, what the model is, what is wrong with it, where it is.
+fn tell(summary: &Summary, model: &Model, seen: &Seen, args: &FitArgs) {
+    let names = model.target.iter().chain(&model.targets).map(|name| terminal::name(name).into_owned()).collect::<Vec<_>>();
+    let mut lines = Lines::new(Stream::Stderr);
+    summary.describe(seen, &mut lines);
+    let headline = terminal::headline(&summary.verdict(model, &names), Stream::Stderr);
+    terminal::show(&format!("{headline}\n{}", lines.text));
+    if terminal::is_held() {
+        say!("");
+    }
+    terminal::release();
+    if let Some(path) = &args.output {
+        let path = path.display();
+        let scored = match &model.likelihood {
+            Some(Likelihood::Gaussian(_) | Likelihood::StudentT(_)) => {
+                model.target.is_some() && model.noise_variance() != Some(0.0)
+            }
+            Some(likelihood) => likelihood.is_for_classes(),
+            None => true,
+        };
+        let next = if scored { format!("relvec score {path} TEST.csv") } else { format!("relvec predict {path} NEW.csv") };
+        terminal::show(&terminal::escaped(&format!("\nSaved {path}. Next:\n  {next}\n")));
+    }
 }
 
 /// A relevance vector machine: in memory, or with the table in blocks.
@@ -88,19 +122,19 @@ fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows) ->
     if let Some(path) = &args.add_to {
         let (model, report) = grown(args, path, settings, rows)?;
         warn(&model, &report, settings, true);
-        return Ok((model, report.seconds, None));
+        return Ok(Fitted { model, seconds: report.seconds, validation: None, seen: Seen::default() });
     }
     let centres = settings.centres.as_deref().map(|path| training::landmarks(path, rows.features())).transpose()?;
     let forced = args.stream || args.checkpoint.is_some();
     let streamed = forced || large(&rows, settings);
     let fitted = if streamed { in_blocks(args, roles, settings, centres.as_ref(), forced)? } else { None };
-    let (model, report) = match fitted {
-        Some(fitted) => fitted,
+    let (model, report, seen) = match fitted {
+        Some((model, report)) => (model, report, Seen::default()),
         None if streamed => in_memory(args, settings, TrainingRows::open(&args.data, roles)?, centres)?,
         None => in_memory(args, settings, rows, centres)?,
     };
     warn(&model, &report, settings, streamed);
-    Ok((model, report.seconds, report.validation))
+    Ok(Fitted { model, seconds: report.seconds, validation: report.validation, seen })
 }
 
 /// A model with more rows, which stand in the table.
@@ -167,6 +201,7 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
     let mut reporter = Reporter::new();
     let (model, report) = svm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &SvmProgress| reporter.observe(p))?;
     drop(reporter);
+    terminal::hold();
     report.small_weights.iter().for_each(warn_of_small_weights);
     warn_of_probabilities(&report);
     let name = svm.kernel.name();
@@ -182,15 +217,16 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
         status => say!("warning: not converged: {}", status.name().replace('_', " ")),
     }
     if report.functions.iter().any(|f| f.no_margin) {
-        eprintln!(
+        say!(
             "warning: nu leaves no margin, since the classes overlap; the fit is the limit of those with a larger nu: \
              raise --set formulation.nu, or use a kernel that separates more (larger --gamma)"
         );
     }
     if report.merged_rows > 0 {
-        say!("note: {} equal to another and merged with it", count(report.merged_rows, "row"));
+        say!("note: {} merged with their equals, which changes no result", count(report.merged_rows, "duplicate row"));
     }
-    Ok((prepared.complete(model), report.seconds, None))
+    let seen = prepared.seen(&model)?;
+    Ok(Fitted { model: prepared.complete(model), seconds: report.seconds, validation: None, seen })
 }
 
 /// Whether the sizes ask for a fit in blocks, where one is possible.
@@ -253,7 +289,12 @@ fn in_blocks(
 }
 
 /// The fit with the table in memory.
-fn in_memory(args: &FitArgs, settings: &Settings, rows: TrainingRows, centres: Option<Array2<f64>>) -> Result<(Model, Report)> {
+fn in_memory(
+    args: &FitArgs,
+    settings: &Settings,
+    rows: TrainingRows,
+    centres: Option<Array2<f64>>,
+) -> Result<(Model, Report, Seen)> {
     let mut rvm = settings.rvm.clone();
     let prepared = Prepared::new(args, settings.task, rows, rvm.memory_allowed())?;
     if settings.task.is_none() {
@@ -273,7 +314,9 @@ fn in_memory(args: &FitArgs, settings: &Settings, rows: TrainingRows, centres: O
     }
     let mut reporter = Reporter::of(&rvm.inference);
     let (model, report) = rvm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p))?;
-    Ok((prepared.complete(model), report))
+    drop(reporter);
+    let seen = prepared.seen(&model)?;
+    Ok((prepared.complete(model), report, seen))
 }
 
 /// What the target says, or several do.
@@ -309,7 +352,9 @@ impl Prepared {
     /// Reads the rows, which may take `limit` bytes; without a `task` the target decides, and it is said.
     fn new(args: &FitArgs, task: Option<Task>, rows: TrainingRows, limit: u64) -> Result<Prepared> {
         let (features, targets) = (rows.features().to_vec(), rows.targets());
+        let reading = Live::new("reading the table");
         let table = rows.collect(limit)?;
+        drop(reading);
         check_rows(table.x.nrows(), table.weights.as_ref().map(|w| w.view()))?;
         let name = || format!("`{}`", args.data.display());
         let learnt = if table.further.is_empty() {
@@ -332,6 +377,23 @@ impl Prepared {
         };
         let targets = self.weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
         self.known.as_ref().map_or(targets, |(known, values)| known.with(targets, values.view()))
+    }
+
+    /// What the rows say of a model without names and scaling, learned from them.
+    fn seen(&self, model: &Model) -> Result<Seen> {
+        let Taught::One(learnt) = &self.learnt else { return Ok(Seen::default()) };
+        match learnt {
+            // Of counts and of rows that weigh differently this is not the spread that noise is compared with.
+            Learnt::Real(values) if self.weights.is_none() => Ok(Seen { spread: Some(values.std(0.0)), errors: None }),
+            Learnt::Classes { labels, names } if labels.len() <= MOST_PREDICTED => {
+                let _live = Live::new("predicting the training rows");
+                let predicted = model.predict_class(self.x.view())?;
+                let wrong = predicted.iter().zip(labels).filter(|(own, true_class)| own != true_class).count();
+                let sizes = (0..names.len()).map(|k| labels.iter().filter(|label| **label == k).count());
+                Ok(Seen { spread: None, errors: Some((wrong, labels.len() - sizes.max().unwrap_or(0))) })
+            }
+            _ => Ok(Seen::default()),
+        }
     }
 
     /// The model with the names and the scaling of its table.
@@ -476,31 +538,33 @@ fn nothing_found(model: &Model, learnt: bool) -> String {
     format!("{found}. Standardise the features, {width}, or check that the features carry information.{outliers}")
 }
 
-/// What the user should know of the data and of how the fit ended.
+/// What the user should know of the data and of how the fit ended; it waits for the first line of the result.
 fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
+    terminal::hold();
     let rvm = &settings.rvm;
     let repairs = &report.repairs;
     if !repairs.constant_features.is_empty() {
         let names: Vec<&str> =
             repairs.constant_features.iter().filter_map(|i| model.features.get(*i)).map(String::as_str).collect();
-        say!("warning: the same on every row, so of no use: {}", list(&names, NAMES_SHOWN));
+        let all = list(&names, NAMES_SHOWN);
+        say!("warning: constant features have no effect: {all}. --drop leaves them out");
     }
     repairs.small_weights.iter().for_each(warn_of_small_weights);
     if repairs.constant_target {
-        say!("warning: the target is constant; the model is that constant");
+        say!("warning: the target is constant, and so is the model; check --target");
     }
     if let Some(limit) = rvm.time_limit
         && repairs.left_out_rows > 0
     {
         say!(
-            "warning: time_limit = {limit} s is not enough for all rows: {} left out, at random",
+            "warning: the time limit of {limit} s is not enough for all rows: {} left out, at random; raise --time-limit",
             count(repairs.left_out_rows, "row")
         );
     }
     if !repairs.constant_outputs.is_empty() && !repairs.constant_target {
         let names: Vec<&str> =
             repairs.constant_outputs.iter().filter_map(|k| model.targets.get(*k)).map(String::as_str).collect();
-        say!("warning: the same on every row: {}", list(&names, NAMES_SHOWN));
+        say!("warning: constant targets are predicted by their constant: {}; leave them out", list(&names, NAMES_SHOWN));
     }
     if let Some(times) = repairs.residual_over_noise {
         say!(
@@ -509,23 +573,30 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
             significant(times, 3)
         );
     }
-    if report.nothing_found {
+    if report.nothing_found && !repairs.constant_target {
         say!("warning: {}", nothing_found(model, report.kernel_search.is_some()));
     }
     if let Some(found) = &report.interpolation {
         say!("warning: {}", interpolation::warning(found, model, report, rvm, !streamed));
     }
     if repairs.jitter > 0.0 {
-        say!("warning: nearly dependent basis functions; {} was added to the diagonal", significant(repairs.jitter, 2));
+        say!(
+            "warning: nearly collinear basis functions: a jitter of {} was added, and weights are not reliable one by one; try a larger \
+             --gamma, which makes them narrower",
+            significant(repairs.jitter, 2)
+        );
     }
     match report.status {
         Status::Converged => {}
         Status::IterationLimit => say!(
-            "warning: not converged after {}; --set max_iterations={} allows more",
+            "warning: not converged after {}; the model is the best so far: --set max_iterations={} allows more",
             count(report.iterations, "iteration"),
             rvm.max_iterations.saturating_mul(10)
         ),
-        _ => say!("warning: not converged: {}", report.certificate.reason),
+        Status::TimeLimit => {
+            say!("warning: not converged within the time limit; the model is the best so far: raise --time-limit");
+        }
+        _ => say!("warning: not converged: {}; the model is the best so far", report.certificate.reason),
     }
     if let (Some(process), Some(prior)) = (&report.process, &model.process)
         && !process.reached
@@ -545,9 +616,12 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
         Dictionary::Size(size) if size > model.n_rows => {
             say!("warning: --dictionary {size} is more than there are rows; all {} are candidates", model.n_rows);
         }
+        // Nothing was found before there were candidates.
+        _ if report.candidates == 0 => {}
         _ if report.candidates < model.n_rows - repairs.merged_rows - repairs.shared_columns => {
-            let hint = if streamed { "" } else { "; all of them with --dictionary all" };
-            say!("note: {} chosen as candidates{hint}", count(report.candidates, "row"));
+            let hint = if streamed { "" } else { " (--dictionary all takes every row)" };
+            let (candidates, rows) = (report.candidates, model.n_rows);
+            say!("note: {candidates} of {} are candidates for relevance vectors{hint}", count(rows, "row"));
         }
         _ => {}
     }
@@ -565,7 +639,7 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
         );
     }
     if repairs.merged_rows > 0 {
-        say!("note: {} equal to another and merged with it", count(repairs.merged_rows, "row"));
+        say!("note: {} merged with their equals, which changes no result", count(repairs.merged_rows, "duplicate row"));
     }
     if repairs.zero_columns > 0 {
         say!("note: {} zero on every row and left out", count(repairs.zero_columns, "basis function"));

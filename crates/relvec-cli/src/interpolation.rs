@@ -20,19 +20,17 @@ pub(crate) fn warning(found: &Interpolation, model: &Model, report: &Report, rvm
     let many = format!("more than a third of the rows are relevance vectors ({vectors} of {rows})");
     let found = match (many_vectors, least_noise) {
         (true, true) => format!(
-            "{many}, and the noise variance is at its least value. The model interpolates the training rows: {what} are far {how}"
+            "{many}, and the noise variance is at its lower limit. The model interpolates the training rows: {what} are far {how}"
         ),
         (true, false) => format!("{many}: {what} are probably {how}"),
-        _ => format!(
-            "the target seems free of noise: the noise variance is at its least value. If there is noise, {what} are {how}"
-        ),
+        _ => format!("the noise variance is at its lower limit, as if the target had no noise. If it has, {what} are far {how}"),
     };
     let gamma = model.kernel().and_then(|kernel| kernel.gamma()).filter(|_| report.kernel_search.is_none());
     let options = [
         gamma.map(|_| "--gamma evidence (learns the kernel width)".to_string()),
         (rvm.weight_prior == WeightPrior::Ard).then(|| "--weight-prior auto (the prior of a Gaussian process)".into()),
         (rvm.sparsity == Sparsity::Nats(0.0)).then(|| "--sparsity auto (each relevance vector must gain 1 nat)".into()),
-        (rows_at_hand && report.validation.is_none()).then(|| "--cv 5 (measures predictions of left-out rows)".into()),
+        (rows_at_hand && report.validation.is_none()).then(|| "--cv 5 (measures predictions of held-out rows)".into()),
     ];
     let options: Vec<String> = options.into_iter().flatten().collect();
     match options.len() {

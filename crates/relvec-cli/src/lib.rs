@@ -11,9 +11,12 @@ mod terminal;
 mod args;
 mod failure;
 mod interpolation;
+mod layout;
 mod metrics;
 mod text;
 mod tuning;
+
+mod live;
 
 mod figures;
 mod model_file;
@@ -62,6 +65,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
             return u8::try_from(e.exit_code()).unwrap_or(2);
         }
     };
+    terminal::set(args.level(), args.color);
     let done = match &args.command {
         Command::Fit(args) => fit::run(args),
         Command::Predict(args) => predict::run(args),
@@ -71,6 +75,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Demo(args) => demo::run(args),
         Command::Reproduce(args) => reproduce::run(args),
     };
+    terminal::release();
     match done {
         Ok(()) => 0,
         Err(e) => failure::report(&e, &line),

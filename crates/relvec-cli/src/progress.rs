@@ -1,75 +1,39 @@
 //! Progress on stderr: a live line on a terminal, a plain line now and then otherwise.
 
 use std::cell::Cell;
-use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use relvec::{Inference, Progress, SvmProgress};
 
+use crate::live::Live;
+use crate::terminal;
 use crate::text::{count, significant};
-
-/// Least time between two plain lines, at the start of a fit.
-const PAUSE: Duration = Duration::from_secs(2);
-/// Later, they come when a fit has gone on for this much longer: a log file grows by the logarithm of time.
-const GROWTH: f64 = 1.1;
 
 /// Shows how a fit goes.
 pub(crate) struct Reporter {
-    bar: Option<ProgressBar>,
+    live: Live,
     /// What the log evidence is called: of a variational fit it is a bound.
     evidence: &'static str,
-    /// Time of the fit at which the next plain line is due.
-    next_line: Duration,
 }
 
 impl Reporter {
     /// Of a support vector machine.
     pub fn new() -> Reporter {
-        Reporter::named("log evidence")
+        Reporter { live: Live::new("fitting the support vector machine"), evidence: "log evidence" }
     }
 
     /// Of a relevance vector machine by that scheme.
     pub fn of(inference: &Inference) -> Reporter {
-        Reporter::named(if matches!(inference, Inference::Variational(_)) { "lower bound" } else { "log evidence" })
-    }
-
-    fn named(evidence: &'static str) -> Reporter {
-        let bar = std::io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} [{elapsed_precise}] {msg}") {
-                bar.set_style(style);
-            }
-            bar
-        });
-        Reporter { bar, evidence, next_line: Duration::ZERO }
+        let evidence = if matches!(inference, Inference::Variational(_)) { "lower bound" } else { "log evidence" };
+        Reporter { live: Live::new("fitting: kernel and first model"), evidence }
     }
 
     /// The observer of a fit; never stops it.
     pub fn observe(&mut self, progress: &impl Line) -> ControlFlow<()> {
-        match &self.bar {
-            Some(bar) => {
-                // The bar limits how often it is drawn.
-                bar.set_message(progress.line(self.evidence));
-                bar.tick();
-            }
-            None if progress.elapsed() >= self.next_line => {
-                say!("{}", progress.line(self.evidence));
-                self.next_line = (progress.elapsed() + PAUSE).max(progress.elapsed().mul_f64(GROWTH));
-            }
-            None => {}
-        }
+        self.live.say(|| progress.line(self.evidence));
         ControlFlow::Continue(())
-    }
-}
-
-impl Drop for Reporter {
-    /// Clears the live line, also when the fit failed, so that what follows starts on a clean one.
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
     }
 }
 
@@ -88,7 +52,7 @@ const STEPS: f64 = 1000.0;
 
 impl Pass {
     pub fn new(name: &'static str) -> Pass {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = terminal::is_live().then(|| {
             let bar = ProgressBar::new(STEPS as u64);
             if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}") {
                 bar.set_style(style);
@@ -142,9 +106,6 @@ fn pass_line(rows: usize, new: usize, from: f64, to: Option<f64>, elapsed: f64) 
 pub(crate) trait Line {
     /// `evidence`: what the log evidence is called, where there is one.
     fn line(&self, evidence: &str) -> String;
-
-    /// Time since the fit began.
-    fn elapsed(&self) -> Duration;
 }
 
 impl Line for Progress {
@@ -158,10 +119,6 @@ impl Line for Progress {
             self.elapsed.as_secs_f64()
         )
     }
-
-    fn elapsed(&self) -> Duration {
-        self.elapsed
-    }
 }
 
 impl Line for SvmProgress {
@@ -170,10 +127,6 @@ impl Line for SvmProgress {
         let which = if all > 1 { format!("function {} of {all}, ", function + 1) } else { String::new() };
         let (gap, seconds) = (significant(self.gap, 3), self.elapsed.as_secs_f64());
         format!("{which}iteration {}: gap {gap}, {seconds:.1} s", self.iteration)
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.elapsed
     }
 }
 

@@ -9,6 +9,7 @@ use relvec::Label;
 use crate::args::Task;
 use crate::failure::Undecided;
 use crate::table::{Cell, Marks, Table, quantity};
+use crate::terminal;
 use crate::text::{cut, is_code};
 
 /// Most distinct values of a numeric target that may be classes, and least rows of each: digits, grades, cultivars. More are
@@ -101,6 +102,19 @@ enum TargetCell {
     /// A number with a decimal comma, and its place in `texts`.
     Comma(f64, usize),
 }
+
+/// Says which task the target was found to have. That a text is a class goes without saying; two numbers may be quantities.
+pub(crate) fn tell_task(task: Task, target: &str, reason: &str) {
+    let words = format!("task {}, since the target `{target}` {reason} (--task decides otherwise)", task.name());
+    if reason == TWO_VALUES {
+        say!("note: {words}");
+    } else {
+        terminal::explain(&words);
+    }
+}
+
+/// Why numbers are taken for classes.
+const TWO_VALUES: &str = "has exactly two distinct values";
 
 /// The target of a fit.
 #[derive(Debug, PartialEq)]
@@ -282,7 +296,7 @@ impl Target {
             )),
             (Some(_), _) => Ok((Task::Classify, "is not numeric")),
             (None, _) if self.marks.doubt().is_some() => Err(self.doubt()),
-            (None, _) if numbers.len() == 2 => Ok((Task::Classify, "has exactly two distinct values")),
+            (None, _) if numbers.len() == 2 => Ok((Task::Classify, TWO_VALUES)),
             (None, _) if self.distinct.may_be_classes() && !self.values => {
                 let (name, values) = (&self.name, self.distinct.shown());
                 Err(Undecided(format!(
@@ -313,7 +327,7 @@ impl Target {
             return Ok(task);
         }
         let (task, reason) = self.guess_task()?;
-        say!("note: task {}, since the target `{}` {reason} (--task decides otherwise)", task.name(), self.name);
+        tell_task(task, &self.name, reason);
         Ok(task)
     }
 

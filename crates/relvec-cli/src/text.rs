@@ -23,6 +23,28 @@ pub(crate) fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{plural}")
 }
 
+/// A whole number, from 10,000 on with commas between groups of three digits.
+pub(crate) fn thousands(n: usize) -> String {
+    let digits = n.to_string();
+    if n < 10_000 {
+        return digits;
+    }
+    let place = |i: usize| if i > 0 && (digits.len() - i) % 3 == 0 { "," } else { "" };
+    digits.char_indices().map(|(i, digit)| format!("{}{digit}", place(i))).collect()
+}
+
+/// "5 of 100 rows (5 %)"; no share where a count says as much: none, all, or of fewer than ten.
+pub(crate) fn share(part: usize, all: usize, noun: &str) -> String {
+    let percent = 100.0 * part as f64 / all as f64;
+    let plural = if all == 1 { "" } else { "s" };
+    let counts = format!("{} of {} {noun}{plural}", thousands(part), thousands(all));
+    match part {
+        _ if part == 0 || part >= all || all < 10 => counts,
+        _ if percent < 1.0 => format!("{counts} ({} %)", significant(percent, 1)),
+        _ => format!("{counts} ({percent:.0} %)"),
+    }
+}
+
 /// Joins names by commas, long ones cut; beyond `most`, says how many there are.
 pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
     let shown = names.iter().take(most).map(|name| cut(&terminal::name(name.as_ref()))).collect::<Vec<_>>().join(", ");
@@ -51,6 +73,16 @@ pub(crate) fn is_code(text: &str, value: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_name_their_base() {
+        assert_eq!(share(5, 100, "row"), "5 of 100 rows (5 %)");
+        assert_eq!(share(100, 100, "row"), "100 of 100 rows");
+        assert_eq!(share(3, 1_234_567, "row"), "3 of 1,234,567 rows (0.0002 %)");
+        assert_eq!(share(2, 5, "row"), "2 of 5 rows");
+        assert_eq!(thousands(9999), "9999");
+        assert_eq!(thousands(12_345), "12,345");
+    }
 
     #[test]
     fn numbers_keep_their_significant_digits() {

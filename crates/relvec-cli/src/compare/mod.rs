@@ -17,9 +17,9 @@ use self::machines::{Data, Row, Workshop};
 use self::table::{Comparison, Line};
 use crate::args::{CompareArgs, Compared, Format, Task};
 use crate::failure::usage;
+use crate::live::Live;
 use crate::output;
 use crate::target::Learnt;
-use crate::terminal;
 use crate::text::{count, significant};
 use crate::training::{Roles, TrainingRows};
 use crate::tuning::{self, Fold};
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
         lines,
     };
     let text = match args.format {
-        Format::Text => terminal::escaped(&comparison.to_text()).into_owned(),
+        Format::Text => comparison.to_text(),
         Format::Csv => comparison.to_csv()?,
         Format::Json => comparison.to_json()?,
     };
@@ -124,6 +124,7 @@ fn check_folds(args: &CompareArgs, data: &Data) -> Result<()> {
 fn compare(args: &CompareArgs, grid: &Grid, workshop: &Workshop, data: &Data) -> Result<Vec<Line>> {
     let mut lines: Vec<Line> = Row::of(&args.machines, &workshop.kernel).into_iter().map(Line::new).collect();
     let all = tuning::folds(data.x.nrows(), data.labels(), args.cv, args.seed);
+    let mut live = Live::new("reading");
     for (k, fold) in all.iter().enumerate() {
         let (train, test) = (data.part(&fold.train), data.part(&fold.test));
         let inner = tuning::folds(train.x.nrows(), train.labels(), args.inner_cv, args.seed);
@@ -131,6 +132,7 @@ fn compare(args: &CompareArgs, grid: &Grid, workshop: &Workshop, data: &Data) ->
         let mut of_rvm: Option<Choice> = None;
         for line in &mut lines {
             let name = || format!("{}, fold {} of {}", line.row.name(), k + 1, args.cv);
+            live.now(name);
             let chosen = match (line.row, of_rvm) {
                 (Row::RvmEvidence, _) => Choice::default(),
                 (Row::Rvm | Row::Vrvm, Some(choice)) => choice,
@@ -144,7 +146,7 @@ fn compare(args: &CompareArgs, grid: &Grid, workshop: &Workshop, data: &Data) ->
             let settings = chosen.point.to_text();
             let kernels = count(fitted.kernels(), "kernel");
             let comma = if settings.is_empty() { "" } else { ", " };
-            say!("{}: {settings}{comma}{kernels}, {} s", name(), significant(chosen.seconds + fitted.seconds, 2));
+            live.say(|| format!("{}: {settings}{comma}{kernels}, {} s", name(), significant(chosen.seconds + fitted.seconds, 2)));
             line.add(chosen, measures, &fitted, predicting / test.x.nrows() as f64);
         }
     }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::{Context, Result};
-use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
 use super::Choice;
 use super::grid::{Grid, Point};
 use super::machines::{Fitted, MOST_VARIATIONAL, Row};
 use crate::args::Task;
+use crate::layout;
+use crate::terminal::{self, Stream};
 use crate::text::{count, significant};
 
 /// Significant digits of what has no error beside it, and of errors.
@@ -26,30 +27,34 @@ struct Column {
     times: f64,
     /// Whether the standard error is shown.
     error: bool,
+    /// Where the screen is narrow, columns are dropped, those of the highest rank first; those of rank 0 stay.
+    rank: usize,
 }
 
-const fn column(key: &'static str, title: &'static str, times: f64, error: bool) -> Column {
-    Column { key, title, times, error }
+const fn column(key: &'static str, title: &'static str, times: f64, error: bool, rank: usize) -> Column {
+    Column { key, title, times, error, rank }
 }
 
 const OF_VALUES: [Column; 4] = [
-    column("rmse", "RMSE", 1.0, true),
-    column("mae", "MAE", 1.0, true),
-    column("negative_log_density", "NLPD [nats]", 1.0, true),
-    column("coverage_95", "in 95 % [%]", 100.0, true),
+    column("rmse", "RMSE", 1.0, true, 0),
+    column("mae", "MAE", 1.0, true, 4),
+    column("negative_log_density", "NLPD, nats", 1.0, true, 0),
+    column("coverage_95", "in 95 % int., %", 100.0, true, 2),
 ];
 const OF_CLASSES: [Column; 4] = [
-    column("error_rate", "error [%]", 100.0, true),
-    column("log_loss", "log loss [nats]", 1.0, true),
-    column("brier", "Brier", 1.0, true),
-    column("calibration_error", "ECE [%]", 100.0, true),
+    column("error_rate", "error, %", 100.0, true, 0),
+    column("log_loss", "log loss, nats", 1.0, true, 0),
+    column("brier", "Brier", 1.0, true, 4),
+    column("calibration_error", "ECE, %", 100.0, true, 2),
 ];
 const OF_ALL: [Column; 4] = [
-    column("kernels", "kernels", 1.0, true),
-    column("choice_seconds", "choice [s]", 1.0, false),
-    column("fit_seconds", "fit [s]", 1.0, false),
-    column("predict_seconds_per_row", "predict [us/row]", 1e6, false),
+    column("kernels", "vectors", 1.0, false, 0),
+    column("choice_seconds", "choice, s", 1.0, false, 3),
+    column("fit_seconds", "fit, s", 1.0, false, 1),
+    column("predict_seconds_per_row", "predict, us/row", 1e6, false, 5),
 ];
+/// Standard errors by which the mean difference of two machines must differ from 0 to be called a difference.
+const DIFFERENT: f64 = 2.0;
 
 /// One machine on all folds.
 pub(super) struct Line {
@@ -141,46 +146,73 @@ impl Comparison {
         own.iter().chain(&OF_ALL)
     }
 
-    /// What was done, the table, and what is to be known of its rows.
+    /// What was done, the table, what it shows, and what is to be known of its rows.
     pub fn to_text(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_HORIZONTAL_ONLY);
-        table.set_header(["machine"].into_iter().chain(self.columns().map(|column| column.title)));
-        for line in &self.lines {
-            let cell = |(place, column): (usize, &Column)| {
-                let Some(measure) = line.measure(place) else { return "-".to_string() };
-                let (mean, error) = (measure.mean * column.times, measure.standard_error * column.times);
-                if column.error { with_error(mean, error) } else { significant(mean, ERROR_DIGITS) }
-            };
-            table.add_row([line.row.name().to_string()].into_iter().chain(self.columns().enumerate().map(cell)));
-        }
-        table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-        format!("{}\n{table}\n{}", self.title(), self.notes())
+        let mut columns = vec![layout::Column::text("model")];
+        columns.extend(self.columns().map(|own| layout::Column::number(own.title, own.rank)));
+        let cell = |line: &Line, place: usize, column: &Column| {
+            let Some(measure) = line.measure(place) else { return "-".to_string() };
+            let (mean, error) = (measure.mean * column.times, measure.standard_error * column.times);
+            if column.error { with_error(mean, error) } else { significant(mean, ERROR_DIGITS) }
+        };
+        let row = |line: &Line| -> Vec<String> {
+            let cells = self.columns().enumerate().map(|(place, column)| cell(line, place, column));
+            [line.row.name().to_string()].into_iter().chain(cells).collect()
+        };
+        let rows: Vec<Vec<String>> = self.lines.iter().map(row).collect();
+        let (table, dropped) = layout::table(&columns, &rows, terminal::table_width(Stream::Stdout));
+        let notes: String = self.notes(&dropped).lines().map(|line| terminal::paragraph(line, Stream::Stdout) + "\n").collect();
+        format!("{}\n{table}\n{}\n{notes}", terminal::headline(&self.title(), Stream::Stdout), self.conclusion())
     }
 
     /// The line above the table.
     fn title(&self) -> String {
-        let what = if self.task == Task::Regress { "values" } else { "classes" };
-        let scaled = if self.standardized { "standardised" } else { "as they are" };
-        format!(
-            "{}: {what} of `{}` from {}, {} {scaled}, kernel {}; {} folds, seed {}; settings by {} folds within",
-            self.data,
-            self.target,
-            count(self.rows, "row"),
-            count(self.features, "feature"),
-            self.kernel,
-            self.cv,
-            self.seed,
-            self.inner_cv
-        )
+        let (rows, features) = (count(self.rows, "row"), count(self.features, "feature"));
+        format!("{}-fold cross-validation: `{}` in {}, {rows}, {features}", self.cv, self.target, self.data)
     }
 
-    fn notes(&self) -> String {
-        let mut text = "mean over folds ± its standard error; ".to_string();
-        text += match self.task {
-            Task::Regress => "RMSE and MAE in units of the target\n",
-            Task::Classify => "Brier score summed over the classes\n",
+    /// Whether the machine of the least error is better than the others, by the differences on the same folds.
+    fn conclusion(&self) -> String {
+        let what = if self.task == Task::Regress { "RMSE" } else { "error rate" };
+        let folds = |line: &Line| line.measure(0).map(|own| (own.mean, own.folds));
+        let mut all: Vec<(&'static str, f64, Vec<f64>)> =
+            self.lines.iter().filter_map(|line| folds(line).map(|(mean, folds)| (line.row.name(), mean, folds))).collect();
+        all.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let Some((best, others)) = all.split_first().filter(|(_, others)| !others.is_empty()) else { return String::new() };
+        let is_worse = |other: &&(&str, f64, Vec<f64>)| {
+            let differences: Vec<f64> = other.2.iter().zip(&best.2).map(|(a, b)| a - b).collect();
+            let n = differences.len() as f64;
+            let mean = differences.iter().sum::<f64>() / n;
+            let variance = differences.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1.0);
+            mean > DIFFERENT * (variance / n).sqrt()
         };
+        let worse: Vec<&str> = others.iter().filter(is_worse).map(|other| other.0).collect();
+        let text = match worse.len() {
+            0 => format!("No difference in {what} exceeds two standard errors: these models are equally good on this table."),
+            n if n == others.len() => format!("{} has the lowest {what}, by more than two standard errors.", best.0),
+            _ => format!(
+                "{} has the lowest {what}; more than two standard errors worse: {}. The others are equally good.",
+                best.0,
+                worse.join(", ")
+            ),
+        };
+        terminal::paragraph(&text, Stream::Stdout) + "\n"
+    }
+
+    /// `dropped`: columns that are not shown.
+    fn notes(&self, dropped: &[String]) -> String {
+        let mut text = "Mean over folds ± its standard error. ".to_string();
+        text += match self.task {
+            Task::Regress => "RMSE and MAE are in units of the target; an SVM has no predictive density.",
+            Task::Classify => "ECE: expected calibration error.",
+        };
+        text += " vectors: relevance or support vectors; fit: seconds without the choice of settings.\n";
+        let scaled = if self.standardized { "standardised features" } else { "features as they are" };
+        let _ = writeln!(
+            text,
+            "Kernel {}, {scaled}, seed {}; {} inner folds choose settings.",
+            self.kernel, self.seed, self.inner_cv
+        );
         let has = |row: Row| self.lines.iter().any(|line| line.row == row);
         let error = if self.task == Task::Regress { "squared error" } else { "error rate" };
         let mut chosen = vec![];
@@ -197,17 +229,20 @@ impl Comparison {
             });
         }
         if !chosen.is_empty() {
-            let _ = writeln!(text, "by the least {error} of the folds within: {}", chosen.join("; "));
+            let _ = writeln!(text, "Chosen by the least {error} of the inner folds: {}.", chosen.join("; "));
         }
         if has(Row::RvmEvidence) {
-            text += "rvm evidence: gamma learnt by the evidence, which is a part of its fit\n";
+            text += "rvm evidence: gamma is learned by the evidence, in the seconds of the fit.\n";
         }
         let most = self.rows - self.rows / self.cv;
         if has(Row::Vrvm) && most > MOST_VARIATIONAL {
-            let _ = writeln!(text, "vrvm: {MOST_VARIATIONAL} rows at most are candidates");
+            let _ = writeln!(text, "vrvm: {MOST_VARIATIONAL} rows at most are candidates.");
         }
         for line in self.lines.iter().filter(|line| line.not_converged > 0) {
-            let _ = writeln!(text, "{}: {} of {} fits did not converge", line.row.name(), line.not_converged, self.cv);
+            let _ = writeln!(text, "{}: {} of {} fits did not converge.", line.row.name(), line.not_converged, self.cv);
+        }
+        if !dropped.is_empty() {
+            let _ = writeln!(text, "Not shown for lack of width: {} (--format csv has all).", dropped.join("; "));
         }
         text
     }

@@ -18,13 +18,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use self::outcome::{Outcome, Row};
 use self::set::{Machine, Set};
 use self::work::side_by_side;
 use crate::args::{EXPERIMENTS, ReproduceArgs};
+use crate::layout::{self, Column};
 use crate::output;
+use crate::terminal::{self, Stream};
 use crate::text::count;
 
 /// Least time between two lines of progress.
@@ -176,26 +177,29 @@ fn perform(experiment: &Experiment, args: &ReproduceArgs) -> Outcome {
 
 type Done<'a> = [(&'a Experiment, Outcome)];
 
-/// For the terminal.
-fn table(done: &Done) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic).set_header(HEADER);
+/// For the terminal: where it is narrow, repeats, standard errors, what is met and the experiments' names go in this order.
+fn table(done: &Done) -> String {
+    let column = |title: &&str| match *title {
+        "repeats" => Column::number(title, 4),
+        "se" => Column::number(title, 3),
+        "met" => Column::text(title).ranked(2),
+        "experiment" => Column::text(title).ranked(1),
+        "paper" | "ours" => Column::number(title, 0),
+        _ => Column::text(title),
+    };
+    let columns: Vec<Column> = HEADER.iter().map(column).collect();
+    let (mut rows, mut notes) = (vec![], String::new());
     for (experiment, outcome) in done {
         for row in &outcome.rows {
-            let mut cells = row.cells();
-            if row.quantity.is_empty() {
-                // There is nothing else in the line.
-                cells[0] = row.note.clone();
+            match row.quantity.is_empty() {
+                true => {
+                    notes += &format!("{}\n", terminal::paragraph(&format!("{}: {}", experiment.name, row.note), Stream::Stdout))
+                }
+                false => rows.push([experiment.name.to_string()].into_iter().chain(row.cells()).collect()),
             }
-            table.add_row([experiment.name.to_string()].into_iter().chain(cells));
         }
     }
-    for column in 3..7 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
+    layout::table(&columns, &rows, terminal::table_width(Stream::Stdout)).0 + &notes
 }
 
 /// The report, in Markdown.

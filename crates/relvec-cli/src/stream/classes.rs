@@ -10,6 +10,7 @@ use super::{Clock, Job, cut_short, prepare};
 use crate::args::Task;
 use crate::progress::Reporter;
 use crate::settings;
+use crate::target::tell_task;
 use crate::training::TrainingRows;
 
 /// The fit; `reason`: why the target is taken for classes, if the arguments do not say so.
@@ -17,7 +18,7 @@ pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str
     let rows = TrainingRows::open(job.path, job.roles)?;
     let (features, target) = (rows.features().to_vec(), rows.target().to_string());
     if let Some(reason) = reason {
-        say!("note: task classify, since the target `{target}` {reason} (--task decides otherwise)");
+        tell_task(Task::Classify, &target, reason);
     }
     let sizes = job.sizes(&rows)?;
     let mut spill = Spill::new(&target, features.len(), job.roles.weights.is_some())?;

@@ -32,6 +32,7 @@ use self::survey::{Found, Survey};
 use crate::args::Task;
 use crate::progress::{Pass, Reporter};
 use crate::settings;
+use crate::target::tell_task;
 use crate::text::count;
 use crate::training::{Block, Roles, TrainingRows};
 
@@ -171,7 +172,7 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
                 source.check(job.path)?;
                 whole = survey.whole;
                 if let Some(reason) = survey.reason {
-                    say!("note: task regress, since the target `{}` {reason} (--task decides otherwise)", job.roles.target);
+                    tell_task(Task::Regress, job.roles.target, reason);
                 }
                 if job.rvm.has_process_in_blocks() {
                     match job.checkpoint {

@@ -6,7 +6,9 @@ use super::support::Folder;
 fn it_prints_a_table_and_writes_four_figures() {
     let folder = Folder::new();
     let run = folder.ok("demo --out figures/here");
-    for word in ["sinc", "mixture", "relevance vectors", "log evidence", "Bayes", "converged"] {
+    for word in
+        ["sin(x)/x", "mixtures", "relevance vectors", "log evidence", "nats", "true: 0.2", "the best rule there is", "converged"]
+    {
         assert!(run.stdout.contains(word), "{word}: {}", run.stdout);
     }
     assert_eq!(run.stderr, "");

@@ -1,21 +1,14 @@
 //! What `inspect` and the end of `fit` say of a model, as an object and as text.
 
-use std::fmt::Write;
+mod text;
 
 use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Likelihood, Model, PosteriorRule, Validation, Variance, Variational};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::args::Task;
-use crate::interpolation;
-use crate::text::{list, significant};
 
-/// Names and numbers shown of a list.
-const SHOWN: usize = 12;
-/// Features of a lesser share are not named.
-const LEAST_SHARE: f64 = 5e-4;
-/// Width of the names of the text.
-const WIDTH: usize = 20;
+pub(crate) use text::Seen;
 
 /// The JSON object of `inspect --json` and `fit --json`; the order of the fields is that of the keys.
 #[derive(Debug, Serialize)]
@@ -79,9 +72,6 @@ pub(crate) struct Summary<'a> {
     /// Whether the fit saw signs that the model interpolates its training rows.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     interpolates: bool,
-    /// In words, what follows from that.
-    #[serde(skip)]
-    interpolation: Option<String>,
     /// The process prior of the weights, if they have one.
     #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<ProcessSummary>,
@@ -188,7 +178,6 @@ impl<'a> Summary<'a> {
             iterations: model.iterations,
             members: model.committee.iter().flat_map(|c| &c.members).map(MemberSummary::of).collect(),
             interpolates: model.interpolates,
-            interpolation: model.interpolates.then(|| interpolation::line(model)),
             process: model.process.as_ref().map(|process| ProcessSummary {
                 amplitude: process.amplitude,
                 searched: process.searched.len(),
@@ -206,132 +195,6 @@ impl<'a> Summary<'a> {
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }
-
-    /// Names and shares of the features, the most relevant first.
-    fn features_that_count(&self) -> String {
-        let mut order: Vec<usize> = (0..self.feature_relevance.len()).collect();
-        order.sort_by(|d, e| self.feature_relevance[*e].total_cmp(&self.feature_relevance[*d]));
-        let name = |d: usize| self.features.get(d).cloned().unwrap_or_else(|| d.to_string());
-        let count = |d: &usize| self.feature_relevance[*d] >= LEAST_SHARE;
-        let shares = order.into_iter().filter(count).map(|d| format!("{} {:.1} %", name(d), 100.0 * self.feature_relevance[d]));
-        list(&shares.collect::<Vec<_>>(), SHOWN)
-    }
-
-    /// The lines that people read first.
-    pub fn to_text(&self) -> String {
-        let mut text = String::new();
-        let mut line = |name: &str, value: String| {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{name:<WIDTH$}{value}");
-        };
-        line("rows", self.n_rows.to_string());
-        line("features", self.n_features.to_string());
-        if !self.targets.is_empty() {
-            line("targets", list(self.targets, SHOWN));
-        }
-        if !self.classes.is_empty() {
-            line("classes", list(&self.classes, SHOWN));
-        }
-        if let Some(rule) = self.multi_class {
-            line("told apart", rule.replace('_', " "));
-        }
-        if let Some(rule) = self.posterior {
-            line("posterior", rule.into());
-        }
-        line("kernel", self.kernel.as_ref().map_or("given columns".into(), KernelSummary::to_text));
-        let vectors = match self.members.len() {
-            0 => self.n_vectors.to_string(),
-            n => format!("{}, {} in {n} models", self.n_vectors, self.members.iter().map(|m| m.n_vectors).sum::<usize>()),
-        };
-        match (self.n_bounded, &self.process) {
-            (Some(bounded), _) => line("support vectors", format!("{vectors}, {bounded} at their bound")),
-            (None, Some(ProcessSummary { searched, residual, .. })) if self.n_vectors > 0 => {
-                // Of large tables there is no search.
-                let chosen = if *searched == self.n_vectors {
-                    String::new()
-                } else {
-                    format!(", {searched} of them chosen by the search")
-                };
-                line("centres", format!("{vectors}{chosen}"));
-                let left = significant(*residual, 3);
-                line("process prior", format!("mean residual variance {left} of the noise variance"));
-            }
-            (None, process) => {
-                line(if process.is_some() || self.label_regression { "centres" } else { "relevance vectors" }, vectors);
-            }
-        }
-        if let Some(ClassWeights { present, all }) = self.class_weights {
-            line("weights of classes", format!("{present} of {all}"));
-        }
-        if self.learned_centres {
-            line("centres", "learnt, no training rows".into());
-        }
-        if !self.feature_relevance.is_empty() {
-            line("features that count", self.features_that_count());
-        }
-        let evidence = self.log_evidence.map(|evidence| significant(evidence, 7));
-        match (self.in_use, evidence) {
-            (Some(in_use), Some(bound)) => {
-                line("weights above 1e-3", in_use.by_weight.to_string());
-                line("well determined", in_use.by_data.to_string());
-                line("lower bound", bound);
-            }
-            (_, Some(left_out)) if self.label_regression => line("log probability", format!("{left_out} of rows left out")),
-            (_, Some(evidence)) => line("log evidence", evidence),
-            (_, None) => {}
-        }
-        if let Some(noise) = self.noise_std {
-            line("noise", if noise > 0.0 { significant(noise, 5) } else { "given of each row".into() });
-        }
-        if !self.noise_stds.is_empty() {
-            let given = self.noise_stds.iter().all(|std| *std == 0.0);
-            let each: Vec<String> = self.noise_stds.iter().map(|std| significant(*std, 5)).collect();
-            line("noise", if given { "given of each row".into() } else { list(&each, SHOWN) });
-        }
-        if let Some(degrees) = self.noise_degrees {
-            line("degrees of freedom", significant(degrees, 4));
-        }
-        if let Some(text) = &self.interpolation {
-            line("interpolation", text.clone());
-        }
-        if let Some(factor) = self.variance_factor {
-            line("variance times", significant(factor, 5));
-        }
-        if let Some(rows) = self.kept_rows {
-            line("rows kept", format!("{rows}, for a healed variance"));
-        }
-        if let Some(landmarks) = self.kept_statistics {
-            line("statistics kept", format!("at {landmarks} landmarks"));
-        }
-        if let Some(validation) = self.validation {
-            line("left out", scores(validation));
-        }
-        line("status", format!("{} after {} iterations", self.status.replace('_', " "), self.iterations));
-        if let Some(seconds) = self.seconds {
-            line("time", format!("{seconds:.2} s"));
-        }
-        text
-    }
-}
-
-/// What cross-validation says, in a line.
-fn scores(validation: &Validation) -> String {
-    let own = &validation.scores;
-    let share = |v: f64| 100.0 * v;
-    let named = [
-        ("RMSE", own.rmse, ""),
-        ("MAE", own.mae, ""),
-        ("NLPD", own.nlpd, ""),
-        ("in 95 % intervals", own.coverage.map(share), " %"),
-        ("errors", own.error_rate.map(share), " %"),
-        ("log loss", own.log_loss, ""),
-    ];
-    let shown = named.iter().filter_map(|(name, value, unit)| value.map(|v| format!("{name} {}{unit}", significant(v, 4))));
-    let mut text = format!("{} ({} folds)", shown.collect::<Vec<_>>().join(", "), validation.folds);
-    if !validation.tried.is_empty() {
-        let _ = write!(text, ", sparsity {} chosen", validation.sparsity);
-    }
-    text
 }
 
 impl MemberSummary {
@@ -342,21 +205,5 @@ impl MemberSummary {
             status: member.status.name(),
             iterations: member.iterations,
         }
-    }
-}
-
-impl KernelSummary {
-    fn to_text(&self) -> String {
-        let Value::Object(parameters) = &self.parameters else { return self.name.to_string() };
-        let parameters: Vec<String> = parameters.iter().map(|(name, value)| format!("{name} = {}", number_text(value))).collect();
-        if parameters.is_empty() { self.name.to_string() } else { format!("{} ({})", self.name, parameters.join(", ")) }
-    }
-}
-
-fn number_text(value: &Value) -> String {
-    match value {
-        Value::Number(n) => n.as_f64().map_or(n.to_string(), |v| significant(v, 6)),
-        Value::Array(values) => format!("[{}]", list(&values.iter().map(number_text).collect::<Vec<_>>(), SHOWN)),
-        other => other.to_string(),
     }
 }

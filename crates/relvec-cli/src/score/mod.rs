@@ -1,5 +1,7 @@
 //! `relvec score`: how good the predictions of a model file are on rows whose values or classes are known.
 
+mod text;
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
@@ -10,6 +12,7 @@ use relvec::{Decision, Decisions, FittedModel, Likelihood, Model, Moderation, Pr
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use self::text::{Measure, measure};
 use crate::args::{Format, ScoreArgs, Task};
 use crate::blocks::Blocks;
 use crate::decision::{self, class_cell, class_in, class_name};
@@ -20,28 +23,20 @@ use crate::model_file;
 use crate::output;
 use crate::summary::task;
 use crate::table::Table;
-use crate::terminal;
-use crate::text::{count, list, significant};
+use crate::text::{count, list, share, significant};
 
 /// Probability of the interval whose share of rows is told.
 const LEVEL: f64 = 0.95;
-/// Significant digits for the eye.
-const DIGITS: usize = 4;
+/// Significant digits of a level in percent.
+const LEVEL_DIGITS: usize = 4;
+/// A coverage is worth a warning if it is so many standard errors of a binomial share from the level, which chance does not do,
+/// and so far from it, which matters.
+const COVERAGE_ERRORS: f64 = 4.0;
+const COVERAGE_SHARE: f64 = 0.05;
 /// Outputs named in an error.
 const NAMES_SHOWN: usize = 10;
-/// Width of the names there.
-const WIDTH: usize = 30;
 /// Points of a curve that are drawn: more cannot be told apart.
 const CURVE_POINTS: usize = 1000;
-
-/// A number: its key in CSV and JSON, its name for the eye, and what it is multiplied by there.
-struct Measure {
-    key: &'static str,
-    name: String,
-    times: f64,
-    /// `None` where the rows do not say: of one class only, or none that is kept.
-    value: Option<f64>,
-}
 
 /// The JSON object; the order of the fields is that of the keys.
 #[derive(Serialize)]
@@ -88,23 +83,32 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
         say!("note: --level is for regression by a relevance vector machine; the model is another");
     }
     let pool = relvec::thread_pool(args.threads)?;
-    let (rows, measures) = match task {
+    let (rows, measures, sentences) = match task {
         Task::Regress => {
             if args.figures.is_some() {
                 return Err(anyhow!("--figures is for classifiers, and this model is of regression"));
             }
-            pool.install(|| of_values(args, &model, target))?
+            let (rows, measures) = pool.install(|| of_values(args, &model, target))?;
+            (rows, measures, vec![])
         }
         Task::Classify => {
             let classes = pool.install(|| classes(args, &model, target, decision.as_ref()))?;
             if let Some(folder) = &args.figures {
                 draw(folder, &model, &classes)?;
             }
-            (classes.truth.len(), of_classes(&classes, decision.as_ref()))
+            let measures = of_classes(&classes, decision.as_ref());
+            (classes.truth.len(), measures, vec![text::confusions(&model, &classes)])
         }
     };
+    if !args.leave_one_out && rows == model.n_rows {
+        say!("note: the model was trained on {rows} rows too: if these are the same, score it on others, which it has not seen");
+    }
     let text = match args.format {
-        Format::Text => terminal::escaped(&to_text(args, target, rows, &measures)).into_owned(),
+        Format::Text => {
+            let from = format!("{} on {}", args.model.display(), args.data.display());
+            let constant = if task == Task::Regress { format!("mean of `{target}`") } else { "class shares".into() };
+            text::of(&format!("{from}: {}", count(rows, "row")), &constant, &measures, &sentences)
+        }
         Format::Csv => to_csv(&measures)?,
         Format::Json => {
             let level = (task == Task::Regress && model.posterior.is_some()).then(|| args.level.unwrap_or(LEVEL));
@@ -173,15 +177,48 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
         score(ArrayView2::from_shape((truth.len(), model.n_features), &rows)?, &truth)?;
     }
     check_trained_on(args, model, truth.len())?;
-    let mut out =
-        vec![measure("rmse", "RMSE", 1.0, metrics::rmse(&truth, &mean)), measure("mae", "MAE", 1.0, metrics::mae(&truth, &mean))];
+    // What the mean of the scored rows, and a normal distribution with their variance, predict of these rows.
+    let centre = vec![truth.iter().sum::<f64>() / truth.len() as f64; truth.len()];
+    let spread = metrics::rmse(&truth, &centre);
+    let unit = format!("units of `{target}`");
+    let mut out = vec![
+        measure("rmse", "RMSE", &unit, metrics::rmse(&truth, &mean)).beside(spread),
+        measure("mae", "MAE", &unit, metrics::mae(&truth, &mean)).beside(metrics::mae(&truth, &centre)),
+    ];
     if !density.is_empty() {
         let density: f64 = density.iter().sum::<f64>() / truth.len() as f64;
-        out.push(measure("negative_log_density", "NLPD [nats]", 1.0, -density));
+        let constant = metrics::negative_log_density(&truth, &centre, &vec![spread * spread; truth.len()]);
+        let own = measure("negative_log_density", "NLPD", "nats", -density);
+        // Of rows of one value that distribution has no density.
+        out.push(if spread > 0.0 { own.beside(constant) } else { own });
         let coverage = metrics::coverage(&truth, &lower, &upper);
-        out.push(measure("coverage", &format!("in {} % [%]", significant(100.0 * level, DIGITS)), 100.0, coverage));
+        let name = format!("{} % interval covers", significant(100.0 * level, LEVEL_DIGITS));
+        warn_of_coverage(coverage, level, truth.len());
+        out.push(measure("coverage", &name, "%", coverage));
     }
     Ok((truth.len(), out))
+}
+
+/// Warns of intervals that cover far more or fewer rows than they should.
+fn warn_of_coverage(coverage: f64, level: f64, rows: usize) {
+    let n = rows as f64;
+    let error = (level * (1.0 - level) / n).sqrt();
+    if (coverage - level).abs() <= (COVERAGE_ERRORS * error).max(COVERAGE_SHARE) {
+        return;
+    }
+    let percent = significant(100.0 * level, LEVEL_DIGITS);
+    let covered = share((coverage * n).round() as usize, rows, "row");
+    match coverage < level {
+        true => say!(
+            "warning: the {percent} % interval covers {covered}: the intervals of this model are too narrow. Fit again without \
+             --gamma, --weight-prior and --sparsity, or with --calibrate; if the rows differ from those of the fit, fit to rows like \
+             these"
+        ),
+        false => say!(
+            "warning: the {percent} % interval covers {covered}: the intervals of this model are too wide. Outliers in the training \
+             table have this effect: try --likelihood student_t"
+        ),
+    }
 }
 
 /// Predicts the classes of all rows.
@@ -241,39 +278,51 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
 }
 
 fn of_classes(own: &Classes, decision: Option<&Decision>) -> Vec<Measure> {
-    let mut out = vec![measure("error_rate", "error [%]", 100.0, metrics::error_rate(&own.truth, &own.predicted))];
+    // What predicts the shares of the classes among the scored rows, and the class of the largest.
+    let n = own.truth.len() as f64;
+    let mut sizes = vec![0usize; own.truth.iter().chain(&own.predicted).max().map_or(0, |k| k + 1)];
+    own.truth.iter().for_each(|k| sizes[*k] += 1);
+    let shares: Vec<f64> = sizes.iter().filter(|size| **size > 0).map(|size| *size as f64 / n).collect();
+    let largest = shares.iter().copied().fold(0.0, f64::max);
+    let error = metrics::error_rate(&own.truth, &own.predicted);
+    let name = match decision {
+        Some(decision) if decision.rejects() => "error rate, rejected rows too",
+        Some(_) => "error rate of the decisions",
+        None => "error rate",
+    };
+    let mut out = vec![measure("error_rate", name, "%", error).beside(1.0 - largest)];
     if let Some((_, log)) = &own.log {
-        out.push(measure("log_loss", "log loss [nats]", 1.0, metrics::log_loss(&own.truth, log.view())));
-        out.push(measure("brier", "Brier", 1.0, metrics::brier(&own.truth, log.view())));
+        let entropy = shares.iter().map(|p| -p * p.ln()).sum::<f64>();
+        out.push(measure("log_loss", "log loss", "nats", metrics::log_loss(&own.truth, log.view())).beside(entropy));
+        let constant = 1.0 - shares.iter().map(|p| p * p).sum::<f64>();
+        out.push(measure("brier", "Brier score", "0 to 2", metrics::brier(&own.truth, log.view())).beside(constant));
     }
     if own.log.is_some() || own.function.is_some() {
         let rankings: Vec<Ranking> = rankings(own).into_iter().map(|(_, ranking)| ranking).collect();
         let mean = |value: fn(&Ranking) -> f64| {
             (!rankings.is_empty()).then(|| rankings.iter().map(value).sum::<f64>() / rankings.len() as f64)
         };
-        out.push(Measure { key: "auc", name: "AUC".into(), times: 1.0, value: mean(Ranking::area) });
-        let precision = mean(Ranking::average_precision);
-        out.push(Measure { key: "average_precision", name: "average precision".into(), times: 1.0, value: precision });
+        out.push(measure("auc", "ROC AUC", "0 to 1", mean(Ranking::area)).beside(0.5).higher());
+        out.push(measure("average_precision", "average precision", "0 to 1", mean(Ranking::average_precision)).higher());
     }
     if let Some((_, log)) = &own.log {
-        out.push(measure("calibration_error", "ECE [%]", 100.0, metrics::calibration_error(&own.truth, log.view())));
+        out.push(measure("calibration_error", "calibration error", "%", metrics::calibration_error(&own.truth, log.view())));
     }
     let (Some(decision), Some(decided)) = (decision, &own.decided) else { return out };
-    let n = own.truth.len() as f64;
     if let (Some(costs), Some(expected)) = (&decision.costs, &decided.expected_cost) {
         let paid = |i: usize| match (decided.rejected[i], decision.reject_cost) {
             (true, Some(cost)) => cost,
             _ => costs[[own.truth[i], decided.label[i]]],
         };
-        out.push(measure("cost", "cost", 1.0, (0..own.truth.len()).map(paid).sum::<f64>() / n));
-        out.push(measure("expected_cost", "cost, expected", 1.0, expected.sum() / n));
+        out.push(measure("cost", "mean cost", "per row", (0..own.truth.len()).map(paid).sum::<f64>() / n));
+        out.push(measure("expected_cost", "expected cost", "per row", expected.sum() / n));
     }
     if decision.rejects() {
         let kept: Vec<usize> = (0..own.truth.len()).filter(|i| !decided.rejected[*i]).collect();
-        out.push(measure("rejected", "rejected [%]", 100.0, (own.truth.len() - kept.len()) as f64 / n));
+        out.push(measure("rejected", "rejected rows", "%", (own.truth.len() - kept.len()) as f64 / n));
         let of = |labels: &[usize]| kept.iter().map(|i| labels[*i]).collect::<Vec<_>>();
         let error = (!kept.is_empty()).then(|| metrics::error_rate(&of(&own.truth), &of(&decided.label)));
-        out.push(Measure { key: "error_rate_kept", name: "error of the others [%]".into(), times: 100.0, value: error });
+        out.push(measure("error_rate_kept", "error of decided rows", "%", error));
     }
     out
 }
@@ -309,19 +358,6 @@ fn check_trained_on(args: &ScoreArgs, model: &Model, rows: usize) -> Result<()> 
 fn push<T>(list: &mut Vec<T>, read: Result<T>) -> Result<()> {
     list.push(read?);
     Ok(())
-}
-
-fn measure(key: &'static str, name: &str, times: f64, value: f64) -> Measure {
-    Measure { key, name: name.into(), times, value: Some(value) }
-}
-
-fn to_text(args: &ScoreArgs, target: &str, rows: usize, measures: &[Measure]) -> String {
-    let mut text = format!("{} on {}: `{target}`, {}\n", args.model.display(), args.data.display(), count(rows, "row"));
-    for measure in measures {
-        let value = measure.value.map_or("-".into(), |value| significant(value * measure.times, DIGITS));
-        text += &format!("{:<WIDTH$}{value}\n", measure.name);
-    }
-    text
 }
 
 fn to_csv(measures: &[Measure]) -> Result<String> {

@@ -1,0 +1,255 @@
+//! The summary as lines for people.
+
+use relvec::{Model, Status, Validation};
+use serde_json::Value;
+
+use super::{ClassWeights, KernelSummary, ProcessSummary, Summary};
+use crate::args::Task;
+use crate::layout::Lines;
+use crate::text::{count, list, share, significant, thousands};
+
+/// Names and numbers shown of a list.
+const SHOWN: usize = 12;
+/// Classes named in the first line.
+const CLASSES_SHOWN: usize = 5;
+/// Features of a lesser share are counted, not named.
+const LEAST_SHARE: f64 = 5e-4;
+/// Characters of the bar of the most relevant feature, and of the name of any.
+const BAR: f64 = 16.0;
+const NAME: usize = 24;
+/// Shares of features that are closer are equal: they are sums of rounded numbers.
+const SAME: f64 = 1e-9;
+/// Significant digits.
+const DIGITS: usize = 3;
+const EVIDENCE_DIGITS: usize = 4;
+/// Log evidence in nats has this many decimals at least: a difference of 0.1 nats means nothing.
+const NATS_DIGITS: usize = 7;
+
+/// What the training table says and a model file does not hold.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Standard deviation of the target, > 0.
+    pub spread: Option<f64>,
+    /// Misclassified training rows, and how many would be if the most frequent class were predicted always.
+    pub errors: Option<(usize, usize)>,
+}
+
+/// A log evidence: one decimal, or as many digits as large ones have.
+fn nats(value: f64) -> String {
+    let digits = if value.abs() < 1e5 { EVIDENCE_DIGITS } else { NATS_DIGITS };
+    format!("{} nats", significant(value, digits))
+}
+
+/// The seconds that something took.
+fn seconds(value: f64) -> String {
+    match value {
+        _ if value < 0.01 => "less than 0.01 s".into(),
+        _ if value < 10.0 => format!("{value:.2} s"),
+        _ => format!("{} s", thousands(value.round() as usize)),
+    }
+}
+
+impl Summary<'_> {
+    /// The first line of `fit`: what was done on what, and how it ended. `target`: names of the targets.
+    pub fn verdict(&self, model: &Model, targets: &[String]) -> String {
+        let names = list(&targets.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>(), SHOWN);
+        let features = count(self.n_features, "feature");
+        let what = match super::task(model) {
+            Task::Regress if model.is_of_counts() => format!("Regression of the counts {names} on {features}"),
+            Task::Regress => format!("Regression of {names} on {features}"),
+            Task::Classify => {
+                let classes = list(&self.classes, CLASSES_SHOWN);
+                format!("Classification of {names} into {} classes ({classes}) by {features}", self.classes.len())
+            }
+        };
+        let rows = if self.n_rows == 1 { "1 row".into() } else { format!("{} rows", thousands(self.n_rows)) };
+        let time = self.seconds.map_or("an unknown time".into(), seconds);
+        let end = match model.status {
+            Status::Converged => format!("converged in {time}"),
+            status => format!("not converged, {} after {time}", status.name().replace('_', " ")),
+        };
+        format!("{what}, {rows}: {end}")
+    }
+
+    /// What the model is, the most important first.
+    pub fn describe(&self, seen: &Seen, out: &mut Lines) {
+        self.vectors(out);
+        self.noise(seen, out);
+        if let Some((wrong, constant)) = seen.errors {
+            let constant = format!("{} if always the most frequent class", thousands(constant));
+            out.line("training errors", &format!("{}; {constant}", share(wrong, self.n_rows, "row")));
+        }
+        if let Some(rule) = self.multi_class {
+            let models = if self.members.is_empty() { String::new() } else { format!(" ({} binary models)", self.members.len()) };
+            out.line("multiclass", &format!("{}{models}", rule.replace('_', "-")));
+        }
+        if let Some(rule) = self.posterior {
+            out.line("posterior", &rule.replace('_', " "));
+        }
+        out.line("kernel", &self.kernel.as_ref().map_or("given columns".into(), |kernel| kernel.to_text(self.has_one_width())));
+        self.relevance_of_features(out);
+        self.intervals(out);
+        if let Some(validation) = self.validation {
+            out.line(&format!("{}-fold check", validation.folds), &scores(validation));
+        }
+        match (self.in_use, self.log_evidence) {
+            (_, None) => {}
+            (Some(in_use), Some(bound)) => {
+                out.line("weights above 1e-3", &in_use.by_weight.to_string());
+                out.line("well determined", &in_use.by_data.to_string());
+                out.line("lower bound", &nats(bound));
+            }
+            (None, Some(held_out)) if self.label_regression => {
+                out.line("log probability", &format!("{}, of rows left out one at a time", nats(held_out)));
+            }
+            (None, Some(evidence)) => out.line("log evidence", &nats(evidence)),
+        }
+        if let Some(landmarks) = self.kept_statistics {
+            out.line("statistics kept", &format!("at {landmarks} landmarks"));
+        }
+    }
+
+    /// Whether the features have no width of their own, but that of all: nothing tells them apart.
+    fn has_one_width(&self) -> bool {
+        let mut shares = self.feature_relevance.iter();
+        shares.next().is_some_and(|first| shares.all(|share| (share - first).abs() < SAME))
+    }
+
+    fn vectors(&self, out: &mut Lines) {
+        let vectors = match self.members.len() {
+            // Of the scheme that keeps all weights, and of centres moved, there may be as many as rows.
+            0 => share(self.n_vectors, self.n_rows, "row"),
+            n => {
+                let total = self.members.iter().map(|m| m.n_vectors).sum::<usize>();
+                format!("{}; {total} in total over {n} binary models", share(self.n_vectors, self.n_rows, "row"))
+            }
+        };
+        match (self.n_bounded, &self.process) {
+            (Some(bounded), _) => out.line("support vectors", &format!("{vectors}, {bounded} at their bound")),
+            (None, Some(ProcessSummary { searched, residual, .. })) if self.n_vectors > 0 => {
+                // Of large tables there is no search.
+                let chosen = match searched {
+                    n if *n == self.n_vectors => String::new(),
+                    n => format!(", {n} of them chosen by the search"),
+                };
+                out.line("centres", &format!("{vectors}{chosen}"));
+                out.line(
+                    "process prior",
+                    &format!("mean residual variance {} of the noise variance", significant(*residual, DIGITS)),
+                );
+            }
+            _ if self.learned_centres => out.line("centres", &format!("{}, learned; no training rows", self.n_vectors)),
+            (None, process) => {
+                out.line(if process.is_some() || self.label_regression { "centres" } else { "relevance vectors" }, &vectors);
+            }
+        }
+        if let Some(ClassWeights { present, all }) = self.class_weights {
+            out.line("weights of classes", &format!("{present} of {all}"));
+        }
+    }
+
+    fn noise(&self, seen: &Seen, out: &mut Lines) {
+        if let Some(noise) = self.noise_std {
+            let of_target = match seen.spread {
+                Some(spread) if spread > 0.0 => format!(" ({} % of that of the target)", significant(100.0 * noise / spread, 2)),
+                _ => String::new(),
+            };
+            let what = if self.noise_degrees.is_some() { "scale" } else { "standard deviation" };
+            let text = match noise > 0.0 {
+                true => format!("{what} {}{of_target}", significant(noise, DIGITS)),
+                false => "given for each row".into(),
+            };
+            out.line("noise", &text);
+        }
+        if !self.noise_stds.is_empty() {
+            let of = |(name, std): (&String, &f64)| format!("{} ({name})", significant(*std, DIGITS));
+            let each: Vec<String> = self.targets.iter().zip(&self.noise_stds).map(of).collect();
+            let given = self.noise_stds.iter().all(|std| *std == 0.0);
+            let text = if given { "given for each row".into() } else { format!("standard deviations {}", list(&each, SHOWN)) };
+            out.line("noise", &text);
+        }
+        if let Some(degrees) = self.noise_degrees {
+            out.line("degrees of freedom", &significant(degrees, DIGITS));
+        }
+    }
+
+    /// Shares of the features as bars, the most relevant first.
+    fn relevance_of_features(&self, out: &mut Lines) {
+        let mut order: Vec<usize> = (0..self.feature_relevance.len()).collect();
+        order.sort_by(|d, e| self.feature_relevance[*e].total_cmp(&self.feature_relevance[*d]));
+        let shown: Vec<usize> = order.iter().copied().filter(|d| self.feature_relevance[*d] >= LEAST_SHARE).take(SHOWN).collect();
+        // A model without relevance vectors does not depend on the features.
+        let Some(most) =
+            shown.first().map(|d| self.feature_relevance[*d]).filter(|_| self.n_vectors > 0 && !self.has_one_width())
+        else {
+            return;
+        };
+        let name = |d: usize| match self.features.get(d) {
+            Some(name) if name.chars().count() > NAME => name.chars().take(NAME - 3).chain("...".chars()).collect(),
+            Some(name) => name.clone(),
+            None => d.to_string(),
+        };
+        let longest = shown.iter().map(|d| name(*d).chars().count()).max().unwrap_or(0);
+        for (i, d) in shown.iter().enumerate() {
+            let share = self.feature_relevance[*d];
+            let bar = "#".repeat(((BAR * share / most).round() as usize).max(1));
+            let percent = format!("{:>5.1} %", 100.0 * share);
+            let label = if i == 0 { "feature relevance" } else { "" };
+            let others = order.len() - shown.len();
+            let more = if i + 1 == shown.len() && others > 0 { format!("   ({others} of less)") } else { String::new() };
+            out.line(label, &format!("{:<longest$}  {bar:<width$}{percent}{more}", name(*d), width = BAR as usize));
+        }
+    }
+
+    fn intervals(&self, out: &mut Lines) {
+        let mut parts = vec![];
+        if let Some(rows) = self.kept_rows {
+            parts.push(format!("healed, {} rows stored", thousands(rows)));
+        }
+        if let Some(factor) = self.variance_factor {
+            parts.push(format!("variance x {} by calibration", significant(factor, DIGITS)));
+        }
+        if !parts.is_empty() {
+            out.line("intervals", &parts.join("; "));
+        }
+    }
+}
+
+/// What cross-validation says, in a line.
+fn scores(validation: &Validation) -> String {
+    let own = &validation.scores;
+    let percent = |v: f64| 100.0 * v;
+    let named = [
+        ("RMSE", own.rmse, ""),
+        ("MAE", own.mae, ""),
+        ("NLPD", own.nlpd, " nats"),
+        ("95 % interval covers", own.coverage.map(percent), " %"),
+        ("errors", own.error_rate.map(percent), " %"),
+        ("log loss", own.log_loss, " nats"),
+    ];
+    let shown = named.iter().filter_map(|(name, value, unit)| value.map(|v| format!("{name} {}{unit}", significant(v, DIGITS))));
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if !validation.tried.is_empty() {
+        text += &format!("; sparsity {} chosen", validation.sparsity);
+    }
+    text
+}
+
+impl KernelSummary {
+    /// `one_width`: whether the widths of the features, where each has its own, are the same in units of their spread.
+    fn to_text(&self, one_width: bool) -> String {
+        let Value::Object(parameters) = &self.parameters else { return self.name.to_string() };
+        let one = |(name, value): (&String, &Value)| match value {
+            Value::Number(n) => format!(", {name} {}", n.as_f64().map_or(n.to_string(), |v| significant(v, DIGITS))),
+            Value::Array(values) if name == "gamma" && one_width => match values.first().and_then(Value::as_f64) {
+                Some(gamma) if values.iter().all(|v| v.as_f64().is_some_and(|v| (v / gamma - 1.0).abs() < SAME)) => {
+                    format!(", gamma {}", significant(gamma, DIGITS))
+                }
+                _ => ", one width in units of the spread of each feature".to_string(),
+            },
+            Value::Array(_) if name == "gamma" => ", one width per feature".to_string(),
+            other => format!(", {name} {}", other.to_string().trim_matches('"')),
+        };
+        parameters.iter().map(one).fold(self.name.to_string(), |text, one| text + &one)
+    }
+}
