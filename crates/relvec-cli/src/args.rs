@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use relvec::{
     CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Rvm, Sparsity, Variance,
     WeightPrior,
@@ -38,6 +38,15 @@ pub(crate) struct Args {
     pub color: Colour,
 }
 
+/// The command with all its options; a value may be a negative number, so that the option says what is wrong with it.
+pub(crate) fn command() -> clap::Command {
+    let option = |arg: clap::Arg| {
+        let takes_value = arg.get_action().takes_values() && !arg.is_positional();
+        if takes_value { arg.allow_negative_numbers(true) } else { arg }
+    };
+    Args::command().mut_subcommands(|command| command.mut_args(option))
+}
+
 impl Args {
     /// How much is said.
     pub fn level(&self) -> Level {
@@ -48,6 +57,21 @@ impl Args {
         }
     }
 }
+
+/// Headings of the options of `fit`.
+const TABLE: &str = "Target and columns";
+const MODEL: &str = "Model";
+const KERNEL: &str = "Kernel";
+const ERROR_BARS: &str = "Error bars and validation";
+const LARGE: &str = "Large tables";
+const MORE_ROWS: &str = "Adding rows";
+const SVM: &str = "Support vector machines";
+const LIMITS: &str = "Limits and other settings";
+const RESULT: &str = "Result";
+
+/// Headings of the options of `predict`.
+const OUTPUT: &str = "Output";
+const REGRESSION: &str = "Regression";
 
 /// Heading of the options that all commands have, which stand last.
 const SCREEN: &str = "Screen";
@@ -62,6 +86,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     Demo(DemoArgs),
     Reproduce(ReproduceArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// Train a machine on a table and save it as a model file
@@ -100,143 +126,207 @@ pub(crate) enum Command {
 pub(crate) struct FitArgs {
     /// The table to learn from
     pub data: PathBuf,
-    /// Name of the column to predict; given again, of further columns of numbers, which one model then predicts
-    /// together: they share its relevance vectors
-    #[arg(long = "target", value_name = "NAME", allow_negative_numbers = true, required = true)]
+    /// Name of the column to predict
+    ///
+    /// Given again, of further columns of numbers, which one model then predicts together: they share its relevance vectors.
+    #[arg(help_heading = TABLE, long = "target", value_name = "NAME", required = true)]
     pub targets: Vec<String>,
-    /// The kind of machine
-    #[arg(long, value_enum, default_value = "rvm")]
-    pub machine: MachineKind,
-    /// Start from the settings of this name instead of the defaults; other options win over them. tipping2001: the
-    /// settings of the papers on relevance vector machines, --gamma scale --weight-prior ard --sparsity 0 --variance
-    /// posterior
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub preset: Option<Preset>,
-    /// What to learn. Default: classify if the target is text or boolean, or has exactly two distinct
-    /// numbers, or if --multi-class is given; else regress. A numeric target of 3 to 20 distinct whole values, each in
-    /// three rows or more, stops the fit, unless something else decides (such as --likelihood): say whether these are
-    /// classes. So do quantities that are no plain numbers, such as 5% or 1,010. Classes are named by numbers if all are,
-    /// however these are written, unless one is a code such as 007 or a whole number beyond 2^53
-    #[arg(long)]
+    /// What to learn: values or classes [default: as the target looks]
+    ///
+    /// Without it: classify if the target is text or boolean, has exactly two distinct numbers, or --multi-class is given;
+    /// else regress. A numeric target of 3 to 20 distinct whole values, each in three rows or more, stops the fit, unless
+    /// something else decides (such as --likelihood): say whether these are classes. So do quantities that are no plain
+    /// numbers, such as 5% or 1,010. Classes are named by numbers if all are, however these are written, unless one is a code
+    /// such as 007 or a whole number beyond 2^53.
+    #[arg(help_heading = TABLE, long)]
     pub task: Option<Task>,
-    /// How targets depend on the function: gaussian, or student_t where there are outliers; poisson for counts;
-    /// bernoulli or softmax for classes [default: gaussian or bernoulli, by the task]
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Likelihood::NAMES))]
+    /// Columns to leave out, by name
+    #[arg(help_heading = TABLE, long, value_name = "A,B", value_delimiter = ',')]
+    pub drop: Vec<String>,
+    /// Column with the weight of each row
+    ///
+    /// Weights are from 0 to 2^53. A weight of 1 counts as one row: weights that sum to 1 count as one row in all.
+    #[arg(help_heading = TABLE, long, value_name = "NAME")]
+    pub weights: Option<String>,
+    /// Column with the known noise variance of each row
+    ///
+    /// Variances are positive, in squared units of the target. The noise is then known, not learned, and std, lower and upper
+    /// of a prediction are those of the function.
+    #[arg(help_heading = TABLE, long, value_name = "NAME", conflicts_with = "exposure")]
+    pub noise_variance: Option<String>,
+    /// Column with the exposure of each count
+    ///
+    /// What a count was gathered over, positive: a time, an area, a number of people. For --likelihood poisson.
+    #[arg(help_heading = TABLE, long, value_name = "NAME")]
+    pub exposure: Option<String>,
+    /// Use the features as they are
+    ///
+    /// Without it features are scaled to mean 0 and standard deviation 1; the model file keeps the scaling.
+    #[arg(help_heading = TABLE, long)]
+    pub no_standardize: bool,
+    /// The kind of machine
+    #[arg(help_heading = MODEL, long, value_enum, default_value = "rvm")]
+    pub machine: MachineKind,
+    /// Start from named settings instead of the defaults
+    ///
+    /// Other options win over them. tipping2001: the settings of the papers on relevance vector machines, --gamma scale
+    /// --weight-prior ard --sparsity 0 --variance posterior.
+    #[arg(help_heading = MODEL, long, value_enum, value_name = "NAME")]
+    pub preset: Option<Preset>,
+    /// How targets depend on the function [default: by the task]
+    ///
+    /// gaussian, or student_t where there are outliers; poisson for counts; bernoulli or softmax for classes. The default is
+    /// gaussian for values and bernoulli or softmax for classes.
+    #[arg(help_heading = MODEL, long, value_name = "NAME", value_parser = PossibleValuesParser::new(Likelihood::NAMES))]
     pub likelihood: Option<String>,
-    /// How the precisions are learnt
-    #[arg(long, default_value = "search", value_parser = PossibleValuesParser::new(Inference::NAMES))]
+    /// How the precisions of the weights are learned
+    #[arg(help_heading = MODEL, long, default_value = "search", value_parser = PossibleValuesParser::new(Inference::NAMES))]
     pub inference: String,
-    /// The kernel. Of several the one of the highest posterior is taken; auto tries rbf, matern52 and matern32
-    #[arg(long, value_name = "NAME[,NAME]", default_value = "rbf", value_delimiter = ',', value_parser = kernels())]
-    pub kernel: Vec<String>,
-    /// Scale of the kernel: a number, scale (1 / (features x variance)), auto (1 / features), or learnt from a Gaussian
-    /// process on at most 1000 rows, beyond 3000 rows from more: evidence-one (one width), evidence-ard (one for each
-    /// feature), evidence (for values whichever suits them, for classes one) [default: evidence]
-    #[arg(long, value_name = "VALUE")]
-    pub gamma: Option<String>,
-    /// Whether candidates stay at their rows, or the gradient of the evidence moves them
-    #[arg(long, default_value = "fixed", value_parser = PossibleValuesParser::new(CentreRule::NAMES))]
-    pub centres: String,
-    /// How more than two classes are told apart: by one model of all (joint), or by models of two. Unless it is auto,
-    /// the task is to classify
-    #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(MultiClass::NAMES))]
+    /// How more than two classes are modelled
+    ///
+    /// joint: one model of all classes; the others: models of two classes. Unless it is auto, the task is to classify.
+    #[arg(help_heading = MODEL, long, default_value = "auto", value_parser = PossibleValuesParser::new(MultiClass::NAMES))]
     pub multi_class: String,
-    /// What a support vector machine minimises [default: c_svc for classes, epsilon_svr for values]
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(Formulation::NAMES))]
-    pub formulation: Option<String>,
-    /// Let a support vector classifier have probabilities, by sigmoids fitted in a cross-validation: six fits
-    /// instead of one. With fewer than 5 rows of a class they follow the training rows
-    #[arg(long)]
-    pub probability: bool,
-    /// Penalty for each kernel, in nats of log evidence. With 0 the evidence alone decides, cv chooses by cross-validation;
-    /// auto: 1, or 0 for other schemes than search [default: auto]
-    #[arg(long, value_name = "NATS|auto|cv", allow_negative_numbers = true)]
-    pub sparsity: Option<Sparsity>,
-    /// Cross-validate with this many folds, the search repeated in each, and print the scores. A row whose weight is a
-    /// whole number w counts as w rows [default: none, or 5 where something is chosen by it, fewer for fewer rows]
-    #[arg(long, value_name = "FOLDS", value_parser = at_least_two)]
-    pub cv: Option<usize>,
-    /// Multiply predictive variances by what cross-validation finds them to be too small by (regression)
-    #[arg(long)]
-    pub calibrate: bool,
-    /// The prior of the weights: a precision for each (ard: few kernels), or the covariance of a Gaussian process, whose
-    /// variance grows away from the data (process; values with Gaussian noise or classes in one model, and a kernel that is
-    /// a covariance); auto: process where there is one, beyond 3000 rows of values alone, else ard [default: auto]
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(WeightPrior::NAMES))]
+    /// The prior of the weights [default: auto]
+    ///
+    /// ard: a precision for each weight, which leaves few kernels. process: the covariance of a Gaussian process, whose
+    /// variance grows away from the data; for values with Gaussian noise, or classes in one model, and a kernel that is a
+    /// covariance. auto: process where there is one, beyond 3000 rows for values alone, else ard.
+    #[arg(help_heading = MODEL, long, value_name = "NAME", value_parser = PossibleValuesParser::new(WeightPrior::NAMES))]
     pub weight_prior: Option<String>,
-    /// Under a process prior: rows become centres until the variance of the process that they do not span is, in the mean
-    /// over the rows, at most this share of the noise variance; of classes, until the probabilities are within so many
-    /// nats of those of all rows. Less takes more centres [default: 0.3, beyond 3000 rows 0.01; for classes 0.005]
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    /// How closely centres span the process prior
+    ///
+    /// Rows become centres until the variance of the process that they do not span is, in the mean over the rows, at most
+    /// this share of the noise variance; for classes, until the probabilities are within so many nats of those of all rows.
+    /// Less takes more centres. The default is 0.3, beyond 3000 rows 0.01; for classes 0.005.
+    #[arg(help_heading = MODEL, long, value_name = "SHARE")]
     pub residual: Option<f64>,
-    /// The variance of predictions: of the posterior, or healed, which does not shrink away from the data (values with
-    /// Gaussian noise; the model then keeps rows); auto: that of the process under a process prior, else healed where
-    /// possible [default: auto]
-    #[arg(long, value_name = "NAME", value_parser = variances())]
+    /// Penalty per relevance vector [default: auto]
+    ///
+    /// In nats of log evidence. With 0 the evidence alone decides, cv chooses by cross-validation; auto: 1, or 0 for other
+    /// schemes than search.
+    #[arg(help_heading = MODEL, long, value_name = "NATS|auto|cv")]
+    pub sparsity: Option<Sparsity>,
+    /// The kernel, or several to choose from
+    ///
+    /// Of several the one of the highest posterior is taken; auto tries rbf, matern52 and matern32.
+    #[arg(help_heading = KERNEL, long, value_name = "NAME[,NAME]", default_value = "rbf", value_delimiter = ',', value_parser = kernels())]
+    pub kernel: Vec<String>,
+    /// Scale of the kernel [default: evidence]
+    ///
+    /// A number; scale: 1 / (features x variance); auto: 1 / features; or learned from a Gaussian process on at most 1000
+    /// rows, beyond 3000 rows from more: evidence-one (one width), evidence-ard (one for each feature), evidence (for values
+    /// whichever suits them, for classes one).
+    #[arg(help_heading = KERNEL, long, value_name = "VALUE")]
+    pub gamma: Option<String>,
+    /// Whether centres stay at training rows
+    ///
+    /// learned: the gradient of the evidence moves them.
+    #[arg(help_heading = KERNEL, long, default_value = "fixed", value_parser = PossibleValuesParser::new(CentreRule::NAMES))]
+    pub centres: String,
+    /// Cross-validate with so many folds and print the scores
+    ///
+    /// The search is repeated in each fold. A row whose weight is a whole number w counts as w rows. By default there is
+    /// none, or 5 folds where something is chosen by them, fewer for fewer rows.
+    #[arg(help_heading = ERROR_BARS, long, value_name = "FOLDS", value_parser = at_least_two)]
+    pub cv: Option<usize>,
+    /// Widen variances that cross-validation shows too small
+    ///
+    /// For regression: predictive variances are multiplied by what held-out rows ask for.
+    #[arg(help_heading = ERROR_BARS, long)]
+    pub calibrate: bool,
+    /// The variance of predictions [default: auto]
+    ///
+    /// posterior: that of the weights; healed: one that does not shrink away from the data (values with Gaussian noise; the
+    /// model then keeps rows). auto: that of the process under a process prior, else healed where possible.
+    #[arg(help_heading = ERROR_BARS, long, value_name = "NAME", value_parser = variances())]
     pub variance: Option<String>,
-    /// Rows that the model keeps for the healed variance, a sample of more [default: 2000 where that variance is used]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    /// Rows that the model keeps for the healed variance
+    ///
+    /// A sample of more rows. The default is 2000 where that variance is used, else none.
+    #[arg(help_heading = ERROR_BARS, long, value_name = "N", value_parser = at_least_one)]
     pub keep_rows: Option<usize>,
-    /// Let the model keep sums over its rows at its landmarks, so that rows can be added with --add-to (regression, with
-    /// --dictionary N or --landmarks FILE)
-    #[arg(long)]
+    /// Rows that may become relevance vectors
+    ///
+    /// all, a number of them, or auto: all up to 10,000, else 1,000; 1,000 also where a table read in blocks would need more
+    /// than the memory limit.
+    #[arg(help_heading = LARGE, long, value_name = "auto|all|N", default_value = "auto")]
+    pub dictionary: Dictionary,
+    /// How these rows are chosen, or a table of other points
+    ///
+    /// A table has the features as columns, in the units of DATA; its points are taken instead of rows.
+    #[arg(help_heading = LARGE, long, value_name = LANDMARKS, default_value = "kmedoids")]
+    pub landmarks: String,
+    /// Read the table in blocks, whatever its size
+    ///
+    /// --time-limit counts from the first row. If it ends the reading, the model is of the rows read so far, and a warning
+    /// says how many.
+    #[arg(help_heading = LARGE, long)]
+    pub stream: bool,
+    /// Keep what is read in this file, to go on from it
+    ///
+    /// The sums over the rows read so far are kept after each block (less often if writing takes more than a tenth of the
+    /// time). A fit goes on from the file if the table holds the same bytes, under whatever name or date. It stays when the
+    /// fit ends. For regression. Implies --stream.
+    #[arg(help_heading = LARGE, long, value_name = "FILE")]
+    pub checkpoint: Option<PathBuf>,
+    /// Let the model keep what adding rows needs
+    ///
+    /// Sums over its rows at its landmarks, for --add-to (regression, with --dictionary N or --landmarks FILE).
+    #[arg(help_heading = MORE_ROWS, long)]
     pub keep_statistics: bool,
-    /// Add the rows of the table to those of a model that keeps statistics, without the old rows; its kernel, landmarks
-    /// and scaling stay
-    #[arg(long, value_name = "MODEL", conflicts_with_all = [
+    /// Add the rows of the table to those of this model
+    ///
+    /// The model must keep statistics. The old rows are not needed; kernel, landmarks and scaling of the model stay.
+    #[arg(help_heading = MORE_ROWS, long, value_name = "MODEL", conflicts_with_all = [
         "init", "stream", "checkpoint", "dictionary", "landmarks", "kernel", "gamma", "no_standardize", "keep_statistics",
         "machine", "preset", "centres", "cv", "calibrate", "weight_prior", "residual", "variance", "keep_rows",
     ])]
     pub add_to: Option<PathBuf>,
-    /// Begin the search at a model: of the same kernel and features, learnt from the first rows of the table
-    #[arg(long, value_name = "MODEL", conflicts_with_all = ["stream", "checkpoint", "machine"])]
+    /// Begin the search at this model
+    ///
+    /// It has the same kernel and features, and was learned from the first rows of the table.
+    #[arg(help_heading = MORE_ROWS, long, value_name = "MODEL", conflicts_with_all = ["stream", "checkpoint", "machine"])]
     pub init: Option<PathBuf>,
-    /// Any parameter, by its path in the settings, such as kernel.rbf.gamma=0.5 or max_iterations=100
-    /// (may be repeated; a wrong path lists what there is)
-    #[arg(long, value_name = "PATH=VALUE")]
-    pub set: Vec<String>,
-    /// Use the features as they are, not scaled to mean 0 and standard deviation 1
-    #[arg(long)]
-    pub no_standardize: bool,
-    /// Name of a column with the weight of each row, from 0 to 2^53. A weight of 1 counts as one row: weights that sum to 1
-    /// count as one row in all
-    #[arg(long, value_name = "NAME")]
-    pub weights: Option<String>,
-    /// Name of a column with the variance of each row's noise, positive: the noise is then known, not learnt, and std,
-    /// lower and upper of a prediction are those of the function
-    #[arg(long, value_name = "NAME", conflicts_with = "exposure")]
-    pub noise_variance: Option<String>,
-    /// Name of a column with what each count was gathered over, positive: a time, an area, a number of people
-    #[arg(long, value_name = "NAME")]
-    pub exposure: Option<String>,
-    /// Columns to leave out, by name
-    #[arg(long, value_name = "A,B", value_delimiter = ',')]
-    pub drop: Vec<String>,
-    /// Rows that may become relevance vectors: all, a number of them, or auto (all up to 10,000, else 1,000; 1,000 also
-    /// where a table read in blocks would need more than memory_limit)
-    #[arg(long, value_name = "auto|all|N", default_value = "auto", allow_negative_numbers = true)]
-    pub dictionary: Dictionary,
-    /// How they are chosen where they are not all; or a table of other points to be taken instead of rows,
-    /// with the features as columns, in the units of DATA
-    #[arg(long, value_name = LANDMARKS, default_value = "kmedoids")]
-    pub landmarks: String,
-    /// Read the table in blocks, whatever its size. time_limit counts from the first row; where it ends the reading, the
-    /// model is of the rows read so far, and a warning says how many
-    #[arg(long)]
-    pub stream: bool,
-    /// Keep the sums over the rows read so far in this file, after each block (less often if writing takes more than a
-    /// tenth of the time); where it is there, go on from it, if the table holds the same bytes, under whatever name or
-    /// date. It stays when the fit ends. For regression. Implies --stream
-    #[arg(long, value_name = "FILE")]
-    pub checkpoint: Option<PathBuf>,
-    /// Threads to use; the model does not depend on it [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = threads)]
+    /// What a support vector machine minimises [default: by the task]
+    ///
+    /// The default is c_svc for classes and epsilon_svr for values.
+    #[arg(help_heading = SVM, long, value_name = "NAME", value_parser = PossibleValuesParser::new(Formulation::NAMES))]
+    pub formulation: Option<String>,
+    /// Let a support vector classifier have probabilities
+    ///
+    /// By sigmoids fitted in a cross-validation: six fits instead of one. With fewer than 5 rows of a class they follow the
+    /// training rows.
+    #[arg(help_heading = SVM, long)]
+    pub probability: bool,
+    /// Seconds that the fit may take [default: no limit]
+    ///
+    /// Reading a table in blocks counts too. The model is then the best so far.
+    #[arg(help_heading = LIMITS, long, value_name = "SECONDS", value_parser = positive)]
+    pub time_limit: Option<f64>,
+    /// Memory that the fit may take, such as 500MB or 4GB
+    ///
+    /// In bytes, or with a unit. A larger table is read in blocks, and what does not fit is refused. The default is a quarter
+    /// of the machine's memory.
+    #[arg(help_heading = LIMITS, long, value_name = "BYTES", value_parser = bytes)]
+    pub memory_limit: Option<u64>,
+    /// Threads to use [default: one per processor]
+    ///
+    /// The model does not depend on it.
+    #[arg(help_heading = LIMITS, long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
-    /// Where to write the model (JSON)
-    #[arg(short, long, value_name = "MODEL", required_unless_present = "json")]
+    /// Any other setting, such as max_iterations=100
+    ///
+    /// By its path in the settings, such as kernel.rbf.gamma=0.5. May be repeated; a wrong path lists what there is.
+    #[arg(help_heading = LIMITS, long, value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+    /// Where to write the model (JSON); not needed with --json
+    #[arg(help_heading = RESULT, short, long, value_name = "MODEL")]
     pub output: Option<PathBuf>,
-    /// Print what `inspect --json` prints, with the seconds taken; then -o may be left out
-    #[arg(long)]
+    /// Print the summary as JSON on stdout
+    ///
+    /// What `inspect --json` prints, with the seconds taken; then -o may be left out.
+    #[arg(help_heading = RESULT, long)]
     pub json: bool,
 }
 
@@ -265,39 +355,39 @@ pub(crate) struct PredictArgs {
     /// The table to predict
     pub data: PathBuf,
     /// Where to write the predictions (CSV) [default: stdout]
-    #[arg(short, long, value_name = "OUT.csv")]
+    #[arg(help_heading = OUTPUT, short, long, value_name = "OUT.csv")]
     pub output: Option<PathBuf>,
     /// Probability that a new value lies between lower and upper (regression) [default: 0.95]
-    #[arg(long, value_parser = probability)]
+    #[arg(help_heading = REGRESSION, long, value_parser = probability)]
     pub level: Option<f64>,
     /// Also write quantiles with these probabilities (regression)
     ///
     /// Columns quantile_0.05, quantile_0.5, ...: what a new value is below with that probability. For counts, the least
     /// whole number that is not exceeded with that probability.
-    #[arg(long, value_name = "P,P", value_delimiter = ',', value_parser = probability)]
+    #[arg(help_heading = REGRESSION, long, value_name = "P,P", value_delimiter = ',', value_parser = probability)]
     pub quantiles: Vec<f64>,
     /// Write std and samples of Student's t distribution too
     ///
     /// For models of the variational scheme that have learnt the noise; the degrees of freedom say how well. lower, upper
     /// and quantiles are of that distribution in any case.
-    #[arg(long)]
+    #[arg(help_heading = REGRESSION, long)]
     pub student_t: bool,
     /// The variance of the predictions, if not that of the model; healed needs a model that keeps rows
-    #[arg(long, value_parser = PossibleValuesParser::new(Variance::NAMES))]
+    #[arg(help_heading = REGRESSION, long, value_parser = PossibleValuesParser::new(Variance::NAMES))]
     pub variance: Option<String>,
     /// Also write this many values drawn from the posterior, with noise: columns sample_1, sample_2, ...; each is one
     /// function, the same at all rows
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(help_heading = OUTPUT, long, value_name = "N", value_parser = at_least_one)]
     pub samples: Option<usize>,
     /// Seed of the draws
-    #[arg(long, value_name = "N", default_value = "0", requires = "samples")]
+    #[arg(help_heading = OUTPUT, long, value_name = "N", default_value = "0", requires = "samples")]
     pub seed: u64,
     /// Name of a column with the exposure of each row, for a model of counts [default: 1 each]
-    #[arg(long, value_name = "NAME", conflicts_with = "noise_variance")]
+    #[arg(help_heading = REGRESSION, long, value_name = "NAME", conflicts_with = "noise_variance")]
     pub exposure: Option<String>,
     /// Name of a column with the variance of each row's noise, for a model that was trained with such a column: then
     /// std, lower and upper are those of a new value
-    #[arg(long, value_name = "NAME")]
+    #[arg(help_heading = REGRESSION, long, value_name = "NAME")]
     pub noise_variance: Option<String>,
     /// Threads to use; the predictions do not depend on it [default: one per processor]
     #[arg(long, value_name = "N", value_parser = threads)]
@@ -320,10 +410,10 @@ pub(crate) struct DecisionArgs {
     #[arg(long, value_name = "TABLE|TRUE:DECIDED=COST,...")]
     pub costs: Option<String>,
     /// Reject rows whose decision is less probable than that
-    #[arg(long, value_name = "P", value_parser = probability, allow_negative_numbers = true, conflicts_with = "costs")]
+    #[arg(long, value_name = "P", value_parser = probability, conflicts_with = "costs")]
     pub reject: Option<f64>,
     /// With --costs: what rejecting a row costs; rows whose least expected cost is higher are rejected
-    #[arg(long, value_name = "COST", value_parser = zero_or_positive, allow_negative_numbers = true, requires = "costs")]
+    #[arg(long, value_name = "COST", value_parser = zero_or_positive, requires = "costs")]
     pub reject_cost: Option<f64>,
 }
 
@@ -350,7 +440,7 @@ pub(crate) struct ScoreArgs {
     /// The table with true values or classes
     pub data: PathBuf,
     /// Name of the column with them [default: the name of the target that the model was trained for]
-    #[arg(long, value_name = "NAME", allow_negative_numbers = true)]
+    #[arg(long, value_name = "NAME")]
     pub target: Option<String>,
     /// Probability of the interval whose share of rows is told (regression) [default: 0.95]
     #[arg(long, value_parser = probability)]
@@ -411,7 +501,7 @@ pub(crate) struct CompareArgs {
     /// The table: as for `fit`
     pub data: PathBuf,
     /// Name of the column to predict
-    #[arg(long, value_name = "NAME", allow_negative_numbers = true)]
+    #[arg(long, value_name = "NAME")]
     pub target: String,
     /// What to learn. Default: as for `fit`
     #[arg(long)]
@@ -535,6 +625,26 @@ pub(crate) struct ReproduceArgs {
     pub threads: Option<usize>,
 }
 
+/// Print a script that completes the options of `relvec` in a shell
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  relvec completions bash > ~/.local/share/bash-completion/completions/relvec
+  relvec completions zsh > ~/.zfunc/_relvec
+  relvec completions fish > ~/.config/fish/completions/relvec.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// Write the manual pages of all commands
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  relvec man ~/.local/share/man/man1")]
+pub(crate) struct ManArgs {
+    /// Folder for relvec.1, relvec-fit.1 and so on, made if need be
+    pub folder: PathBuf,
+}
+
 /// The kinds of machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MachineKind {
@@ -615,6 +725,31 @@ fn probability(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(p) if p > 0.0 && p < 1.0 => Ok(p),
         _ => Err("expected a number between 0 and 1, such as 0.95".into()),
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0.0 && f64::is_finite(seconds) => Ok(seconds),
+        _ => Err("expected a number above 0".into()),
+    }
+}
+
+/// Bytes, or a number of them with a unit of thousands.
+fn bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => 1.0,
+        "KB" | "K" => 1e3,
+        "MB" | "M" => 1e6,
+        "GB" | "G" => 1e9,
+        "TB" | "T" => 1e12,
+        _ => f64::NAN,
+    };
+    match digits.parse::<f64>().map(|number| number * unit) {
+        // Beyond, bytes are no whole numbers in 64-bit floating point, and nobody has so many.
+        Ok(bytes) if (1.0..2f64.powi(f64::MANTISSA_DIGITS as i32)).contains(&bytes) => Ok(bytes as u64),
+        _ => Err("expected a number of bytes above 0, such as 500000000, 500MB or 4GB".into()),
     }
 }
 

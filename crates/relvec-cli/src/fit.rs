@@ -51,6 +51,9 @@ struct Fitted {
 
 pub(crate) fn run(args: &FitArgs) -> Result<()> {
     terminal::hold();
+    if args.output.is_none() && !args.json {
+        return Err(usage("--output MODEL.json says where to save the model (or -o); with --json alone the summary is printed"));
+    }
     let roles = roles(args)?;
     let machine = settings::resolve(args)?;
     let centres = match &machine {
@@ -557,7 +560,7 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
         && repairs.left_out_rows > 0
     {
         say!(
-            "warning: the time limit of {limit} s is not enough for all rows: {} left out, at random; raise --time-limit",
+            "warning: time_limit = {limit} s is not enough for all rows: {} left out, at random. --time-limit allows more",
             count(repairs.left_out_rows, "row")
         );
     }
@@ -594,7 +597,7 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
             rvm.max_iterations.saturating_mul(10)
         ),
         Status::TimeLimit => {
-            say!("warning: not converged within the time limit; the model is the best so far: raise --time-limit");
+            say!("warning: not converged: {}; the model is the best so far. --time-limit allows more", report.certificate.reason);
         }
         _ => say!("warning: not converged: {}; the model is the best so far", report.certificate.reason),
     }

@@ -39,6 +39,7 @@ mod compare;
 mod demo;
 mod fit;
 mod inspect;
+mod manual;
 mod predict;
 mod reproduce;
 mod score;
@@ -47,7 +48,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 
-use clap::Parser;
+use clap::FromArgMatches;
 
 use args::{Args, Command};
 
@@ -57,7 +58,8 @@ use args::{Args, Command};
 /// Data go to stdout; words, progress and the one error message to stderr.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     let line: Vec<OsString> = args.into_iter().collect();
-    let args = match Args::try_parse_from(&line) {
+    let parsed = args::command().try_get_matches_from(&line).and_then(|matches| Args::from_arg_matches(&matches));
+    let args = match parsed {
         Ok(args) => args,
         Err(e) => {
             // `--help` and `--version` arrive here too, with exit code 0. A closed pipe is no news.
@@ -74,6 +76,8 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Compare(args) => compare::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Reproduce(args) => reproduce::run(args),
+        Command::Completions(args) => manual::completions(args),
+        Command::Man(args) => manual::pages(args),
     };
     terminal::release();
     match done {

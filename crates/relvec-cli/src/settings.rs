@@ -115,6 +115,8 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
         variance,
         keep_rows: args.keep_rows,
         keep_statistics: args.keep_statistics,
+        time_limit: args.time_limit.or(start.time_limit),
+        memory_limit: args.memory_limit.or(start.memory_limit),
         ..start
     };
     let rvm = args.set.iter().try_fold(rvm, |rvm, setting| apply(&rvm, setting))?;
@@ -122,7 +124,7 @@ fn resolve_rvm(args: &FitArgs) -> Result<Settings> {
     let class_precisions = if task.is_some() { rvm.class_precisions } else { ClassPrecisions::default() };
     let keep_statistics = rvm.keep_statistics && centres.is_none();
     let known = Rvm { keep_statistics, class_precisions, ..rvm.clone() };
-    known.check().map_err(|e| usage(e.to_string()))?;
+    known.check().map_err(|e| usage(as_typed(args, e.to_string())))?;
     check_stream(args, &rvm, task, centres.is_some())?;
     Ok(Settings { rvm, task, centres })
 }
@@ -147,6 +149,7 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         ("--variance", args.variance.is_some()),
         ("--keep-rows", args.keep_rows.is_some()),
         ("--keep-statistics", args.keep_statistics),
+        ("--memory-limit", args.memory_limit.is_some()),
     ];
     if let Some((flag, _)) = elsewhere.into_iter().find(|(_, given)| *given) {
         return Err(usage(format!(
@@ -165,12 +168,13 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
         multi_class: MultiClass::from_name(&args.multi_class).map_err(|e| usage(e.to_string()))?,
         probability: args.probability,
         threads: args.threads,
+        time_limit: args.time_limit.or(start.time_limit),
         ..start
     };
     let with = |name: &str| -> Result<Svm> {
         let own = Svm { formulation: Formulation::from_name(name).map_err(|e| usage(e.to_string()))?, ..svm.clone() };
         let own = args.set.iter().try_fold(own, |own, setting| apply(&own, setting))?;
-        own.check().map_err(|e| usage(e.to_string()))?;
+        own.check().map_err(|e| usage(as_typed(args, e.to_string())))?;
         Ok(own)
     };
     // Without a formulation, the target decides; or a setting that only one of them has.
@@ -221,6 +225,23 @@ fn kernels(args: &FitArgs, start: &Kernel) -> Result<(Kernel, Vec<Kernel>)> {
         [one] => (one.clone(), vec![]),
         _ => (all[0].clone(), all),
     })
+}
+
+/// The message about a setting, by the option that it came from.
+fn as_typed(args: &FitArgs, message: String) -> String {
+    let named = [
+        ("gamma", args.gamma.clone()),
+        ("time_limit", args.time_limit.map(|limit| limit.to_string())),
+        ("residual", args.residual.map(|share| share.to_string())),
+    ];
+    let Some((setting, expected)) = message.split_once(": ") else { return message };
+    for (name, given) in named {
+        let own = setting.split_once(" = ").is_some_and(|(path, _)| path.rsplit('.').next() == Some(name));
+        if let (true, Some(given)) = (own && !args.set.iter().any(|s| s.contains(name)), given) {
+            return format!("--{} {given}: {expected}", name.replace('_', "-"));
+        }
+    }
+    message
 }
 
 /// A number, or one per feature, or a rule.

@@ -206,7 +206,14 @@ fn scores_of_classes() {
     let text = folder.ok("score m.json t.csv --reject 0.8 -o s.txt");
     assert_eq!(text.stdout, "");
     let text = folder.read("s.txt");
-    for name in ["m.json on t.csv: `kind`, 300 rows", "error [%]", "AUC", "ECE [%]", "rejected [%]", "error of the others [%]"] {
+    for name in [
+        "m.json on t.csv: 300 rows",
+        "error rate, rejected rows too (%)",
+        "ROC AUC",
+        "rejected rows (%)",
+        "error of decided rows (%)",
+        "decided rows",
+    ] {
         assert!(text.contains(name), "{text}");
     }
 }
@@ -228,7 +235,7 @@ fn figures_of_scores() {
     let score = run.json();
     assert!(score["measures"]["auc"].is_null() && score["measures"]["log_loss"].is_f64());
     assert!(folder.path("g").join("reliability.svg").is_file() && !folder.path("g").join("roc.svg").exists());
-    assert!(folder.ok("score m.json one.csv").stdout.lines().any(|l| l.starts_with("AUC") && l.ends_with('-')));
+    assert!(folder.ok("score m.json one.csv").stdout.lines().any(|l| l.starts_with("ROC AUC") && l.contains("   -   ")));
     // Nothing is left.
     let (header, rows) = folder.ok("score m.json one.csv --reject 0.999999999 --format csv").csv();
     assert_eq!(rows[0][column(&header, "rejected")], "1");
@@ -268,7 +275,7 @@ fn scores_of_values() {
     close("negative_log_density", average(&|i| 0.5 * ((two_pi * std[i].powi(2)).ln() + ((truth[i] - mean[i]) / std[i]).powi(2))));
     close("coverage", average(&|i| f64::from(u8::from(truth[i] >= lower[i] && truth[i] <= upper[i]))));
     assert_eq!(own["level"].as_f64(), Some(0.5));
-    assert!(folder.ok("score m.json d.csv").stdout.contains("in 95 % [%]"));
+    assert!(folder.ok("score m.json d.csv").stdout.contains("95 % interval covers (%)"));
     folder.fails(1, "score m.json d.csv --figures f", &["--figures is for classifiers"]);
     folder.ok("fit d.csv --target y --machine svm -o s.json");
     let svr = folder.ok("score s.json d.csv --format json").json();
@@ -291,7 +298,7 @@ fn tables_that_cannot_be_scored() {
     folder.fails(1, "score m.json bare.csv", &["no column `kind`", "--target"]);
     folder.fails(1, "score m.json d.csv --target w", &["no column `w`"]);
     let run = folder.ok("score m.json renamed.csv --target what --format json");
-    assert!(run.stderr.contains("ignored, since the model has no such feature: more"), "{}", run.stderr);
+    assert!(run.stderr.contains("note: 1 column not used by the model: more"), "{}", run.stderr);
     folder.fails(1, "score m.json d.csv -o none/s.txt", &["no folder"]);
     // A model of a library that gave no names: classes are numbers, features are places.
     let mut model = relvec::Model::from_json(&folder.read("m.json")).unwrap();

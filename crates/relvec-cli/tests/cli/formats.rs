@@ -128,7 +128,7 @@ fn parquet_types_and_nulls() {
         column.close().unwrap();
     });
     let run = folder.fit("d.parquet --target y --drop name --json");
-    assert!(run.stderr.contains("task classify"), "{}", run.stderr);
+    assert!(run.stderr.starts_with("Classification of `y` into 2 classes"), "{}", run.stderr);
     assert_eq!(run.json()["classes"], serde_json::json!(["false", "true"]));
     folder.fails(1, "fit d.parquet --target y -o m.json", &["column `name` holds text", "--drop name"]);
     folder.fails(1, "fit d.parquet --target name --task classify -o m.json", &["row 2", "column `name`", "empty"]);

@@ -4,7 +4,7 @@ use super::support::{Folder, class_table, regression_table};
 
 /// The lines that warn of it.
 fn warned(stderr: &str) -> Vec<&str> {
-    stderr.lines().filter(|line| line.contains("relevance vectors (") || line.contains("free of noise")).collect()
+    stderr.lines().filter(|line| line.contains("relevance vectors (") || line.contains("lower limit")).collect()
 }
 
 #[test]
@@ -39,12 +39,17 @@ fn a_fit_that_interpolates_warns_once_and_says_what_to_try() {
 }
 
 #[test]
-fn noise_at_its_least_value_is_said_in_words() {
+fn noise_at_its_lower_limit_is_a_warning() {
     let rows: String = (0..40).map(|i| format!("{i},{}\n", (0.25 * f64::from(i)).sin())).collect();
     let folder = Folder::with("d.csv", format!("x,y\n{rows}"));
     let run = folder.ok("fit d.csv --target y --json");
     let [line] = warned(&run.stderr)[..] else { panic!("{}", run.stderr) };
-    assert!(line.contains("the noise variance is at its least value. If there is noise, intervals are too narrow"), "{line}");
+    assert!(
+        line.contains(
+            "the noise variance is at its lower limit, as if the target had no noise. If it has, intervals are far too narrow"
+        ),
+        "{line}"
+    );
 }
 
 #[test]

@@ -179,7 +179,7 @@ fn known_noise() {
     let folder = Folder::with("d.csv", format!("x,v,y\n{}", (0..100).map(line).collect::<String>()));
     folder.fit("d.csv --target y --noise-variance v -o m.json");
     let text = folder.ok("inspect m.json").stdout;
-    assert!(text.contains("given of each row"), "{text}");
+    assert!(text.contains("given for each row"), "{text}");
     let (_, rows) = folder.ok("predict m.json d.csv").csv();
     let (_, new) = folder.ok("predict m.json d.csv --noise-variance v").csv();
     for i in 0..100 {

@@ -22,6 +22,7 @@ mod real_tables;
 mod reproduce;
 mod round_trip;
 mod scales;
+mod screens;
 mod settings;
 mod stream;
 mod support;

@@ -36,7 +36,7 @@ fn every_kernel_and_scheme_fits_and_predicts() {
 #[test]
 fn stopping_early_is_a_warning() {
     let folder = Folder::with("d.csv", regression_table(40, ","));
-    let run = folder.fit("d.csv --target y -o m.json --inference em --set max_iterations=2");
+    let run = folder.fit("d.csv --target y -o m.json --inference em --set max_iterations=2 -v");
     assert!(run.stderr.contains("warning: not converged after 2 iterations"), "{}", run.stderr);
     assert!(run.stderr.contains("iteration 1:"), "{}", run.stderr);
     assert_eq!(folder.ok("inspect m.json --json").json()["iterations"], json!(2));
@@ -77,7 +77,7 @@ fn dictionary_and_landmarks() {
             "fit d.csv --preset tipping2001 --target y --dictionary 6 --landmarks {landmarks} -o {landmarks}.json --json"
         );
         let run = folder.ok(&line);
-        assert!(run.stderr.contains("6 rows chosen as candidates"), "{}", run.stderr);
+        assert!(run.stderr.contains("note: 6 of 90 rows are candidates"), "{}", run.stderr);
         assert!(run.json()["n_vectors"].as_u64().unwrap() <= 6);
     }
     assert_ne!(folder.read("kmedoids.json"), folder.read("uniform.json"));

@@ -315,7 +315,7 @@ fn odd_tables() {
     });
     for file in ["same.csv", "equal.csv"] {
         let run = folder.fit(&format!("{file} --target y --stream --dictionary 10 -o m.json"));
-        assert!(run.stderr.contains("of no use: a, b"), "{}", run.stderr);
+        assert!(run.stderr.contains("no effect: a, b"), "{}", run.stderr);
     }
     folder.fails(1, "fit none.csv --target y --stream -o m.json", &["none.csv", "No such file"]);
 }
@@ -668,7 +668,7 @@ fn landmarks_where_sums_over_all_rows_are_too_large() {
     let line = "fit d.csv --preset tipping2001 --target y --stream --set max_iterations=2 -o m.json --set memory_limit";
     let run = folder.ok(&format!("{line}=120000000"));
     assert!(run.stderr.contains("1500 candidates need more than the memory limit, and 1000 are taken"), "{}", run.stderr);
-    assert!(run.stderr.contains("note: 1000 rows chosen as candidates"), "{}", run.stderr);
+    assert!(run.stderr.contains("rows are candidates for relevance vectors"), "{}", run.stderr);
     let run = folder.ok(&format!("{line}=240000000"));
     assert!(!run.stderr.contains("candidates"), "{}", run.stderr);
     // The first error names the least that works for these, and not for the first pass alone.

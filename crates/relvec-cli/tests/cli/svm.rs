@@ -33,7 +33,7 @@ fn regression_and_classification() {
     assert!(told.stdout.contains("formulation epsilon_svr") && told.stdout.contains("support vectors"), "{}", told.stdout);
     assert!(folder.ok("predict m.json d.csv --level 0.9").stderr.contains("--level is for regression by a relevance vector"));
 
-    let run = folder.ok("fit k.csv --target kind --machine svm --json -o k.json");
+    let run = folder.ok("fit k.csv --target kind --machine svm --json -o k.json -v");
     assert!(run.stderr.contains("note: task classify") && run.stderr.contains("at their bound"), "{}", run.stderr);
     assert_eq!((&run.json()["multi_class"], &run.json()["formulation"]), (&json!("one_vs_one"), &json!("c_svc")));
     let (header, rows) = folder.ok("predict k.json k.csv").csv();

@@ -30,7 +30,7 @@ fn scores_of_rows_left_out_are_printed() {
     let folder = folder();
     let run = folder.run("fit wave.csv --preset tipping2001 --target y --sparsity cv --calibrate --cv 4 --json");
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stderr.contains("left out") && run.stderr.contains("(4 folds), sparsity"), "{}", run.stderr);
+    assert!(run.stderr.contains("4-fold check        RMSE") && run.stderr.contains("; sparsity"), "{}", run.stderr);
     let summary: Value = serde_json::from_str(&run.stdout).unwrap();
     let validation = &summary["validation"];
     assert_eq!((validation["folds"].as_u64(), validation["rows"].as_u64()), (Some(4), Some(69)));
@@ -41,7 +41,7 @@ fn scores_of_rows_left_out_are_printed() {
     let other: Value = serde_json::from_str(&set.stdout).unwrap();
     assert_eq!(other["validation"]["rmse"], validation["rmse"]);
     let plain = folder.run("fit wave.csv --preset tipping2001 --target y --json");
-    assert!(!plain.stdout.contains("validation") && !plain.stderr.contains("left out"));
+    assert!(!plain.stdout.contains("validation") && !plain.stderr.contains("-fold check"));
     let labelled = wave().replace(",-", ",low").replace(",0.", ",high").replace(",1.", ",high");
     let folder = folder.add("kinds.csv", labelled.lines().map(|l| l.to_string() + "\n").collect::<String>());
     let run = folder.run("fit kinds.csv --preset tipping2001 --target y --task regress --cv 3 -o m.json");
@@ -74,7 +74,7 @@ fn a_healed_model_file_predicts_wide_where_nothing_is_known() {
     assert_eq!(predict("predict kept.json middle.csv"), plain);
     assert!(predict("predict kept.json middle.csv --variance healed")[2] > 2.0 * plain[2]);
     let inspected = folder.run("inspect healed.json").stdout;
-    assert!(inspected.contains("rows kept") && inspected.contains("69"), "{inspected}");
+    assert!(inspected.contains("healed, 69 rows stored"), "{inspected}");
     let refused = folder.run("predict plain.json middle.csv --variance healed");
     assert_eq!(refused.code, 1);
     assert!(refused.stderr.contains("keep rows"), "{}", refused.stderr);

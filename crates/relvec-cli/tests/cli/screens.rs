@@ -1,0 +1,109 @@
+//! Screens as people see them: their width, colours and levels.
+
+use assert_cmd::Command;
+
+use super::support::{Folder, class_table, regression_table, three_classes};
+
+/// What is said on both streams with these settings of the environment.
+fn said(folder: &Folder, line: &str, environment: &[(&str, &str)]) -> String {
+    let mut command = Command::cargo_bin("relvec").unwrap();
+    command.current_dir(folder.path("")).args(line.split_whitespace()).env_remove("NO_COLOR").env_remove("COLUMNS");
+    let output = command.envs(environment.iter().copied()).output().unwrap();
+    assert!(output.status.success(), "relvec {line}: {output:?}");
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+}
+
+fn folder() -> Folder {
+    let folder = Folder::with("d.csv", regression_table(80, ",")).add("c.csv", class_table(80));
+    let folder = folder.add("k.csv", three_classes(90, ["one", "two", "three"]));
+    for line in ["d.csv --target y -o d.json", "c.csv --target kind -o c.json", "k.csv --target kind -o k.json"] {
+        folder.fit(line);
+    }
+    folder.fit("d.csv --target y --gamma evidence-ard -o ard.json");
+    folder
+}
+
+#[test]
+fn no_line_is_wider_than_the_screen() {
+    let folder = folder();
+    let lines = [
+        "fit d.csv --target y --preset tipping2001 --gamma 1e4 --set max_iterations=3 -o n.json",
+        "fit d.csv --target y --cv 3 -o n.json",
+        "fit k.csv --target kind --multi-class one_vs_rest -o n.json",
+        "fit c.csv --target kind --machine svm -o n.json",
+        "inspect d.json",
+        "inspect ard.json",
+        "inspect c.json",
+        "inspect k.json",
+        "score d.json d.csv",
+        "score k.json k.csv",
+        "score c.json c.csv --costs yes:no=5,no:yes=1 --reject-cost 0.3",
+        "compare c.csv --target kind --cv 2 --inner-cv 2 --machines rvm,svm --grid gamma=0.3,1 --grid c=1,10",
+        "compare d.csv --target y --cv 2 --inner-cv 2 --machines rvm,svm --grid gamma=0.3,1 --grid c=1 --grid epsilon=0.1",
+        "demo",
+    ];
+    for columns in [80, 100] {
+        for line in lines {
+            let text = said(&folder, line, &[("COLUMNS", &columns.to_string())]);
+            let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
+            assert!(widest.chars().count() <= columns, "relvec {line}, {columns} columns: {widest}");
+            assert!(!text.contains(['─', '═', '│', '\x1b']), "relvec {line}: {text}");
+            assert!(!text.contains("NaN") && !text.contains("(s)"), "relvec {line}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_wide_screen_has_columns_that_a_narrow_one_has_not() {
+    let folder = folder();
+    let line = "compare c.csv --target kind --cv 2 --inner-cv 2 --machines rvm --grid gamma=0.3,1";
+    let [narrow, wide] = ["60", "100"].map(|columns| said(&folder, line, &[("COLUMNS", columns)]));
+    assert!(narrow.contains("Not shown for lack of width:") && narrow.contains("error, %"), "{narrow}");
+    assert!(wide.lines().any(|line| line.starts_with("model") && line.contains("ECE, %") && line.contains("fit, s")), "{wide}");
+}
+
+#[test]
+fn the_first_line_of_a_fit_says_what_was_done() {
+    let folder = folder();
+    let narrow = "fit d.csv --target y --preset tipping2001 --gamma 1e4 -o n.json";
+    let text = said(&folder, narrow, &[]);
+    assert!(text.starts_with("Regression of `y` on 2 features, 80 rows: converged in "), "{text}");
+    let place = |words: &str| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"));
+    assert!(place("relevance vectors   ") < place("\nwarning: ") && place("\nwarning: ") < place("\nSaved n.json."), "{text}");
+    assert!(text.ends_with("  relvec score n.json TEST.csv\n"), "{text}");
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_ask() {
+    let folder = folder();
+    let line = "fit d.csv --target y --preset tipping2001 --gamma 1e4 -o n.json";
+    assert!(!said(&folder, line, &[]).contains('\x1b'));
+    let coloured = said(&folder, &format!("{line} --color always"), &[("NO_COLOR", "1")]);
+    assert!(coloured.starts_with("\x1b[1mRegression of `y`") && coloured.contains("\x1b[1;33mwarning:\x1b[0m"), "{coloured}");
+    assert!(said(&folder, "inspect d.json --color always", &[]).starts_with("\x1b[1md.json: "));
+    assert!(!said(&folder, &format!("{line} --color never"), &[]).contains('\x1b'));
+}
+
+#[test]
+fn quiet_leaves_warnings_and_verbose_adds_reasons() {
+    let folder = folder();
+    let quiet = folder.ok("fit d.csv --target y --preset tipping2001 --gamma 1e4 -o n.json -q").stderr;
+    assert!(quiet.starts_with("warning: ") && quiet.lines().count() == 1, "{quiet}");
+    assert_eq!(folder.ok("fit d.csv --target y -q -o n.json").stderr, "");
+    let verbose = folder.ok("-v fit d.csv --target y -o n.json").stderr;
+    assert!(verbose.contains("iteration 1: ") && verbose.contains("note: task regress, since"), "{verbose}");
+    folder.fails(2, "fit d.csv --target y -q -v -o o.json", &["--quiet", "--verbose"]);
+    // Errors are never quiet.
+    folder.fails(1, "fit none.csv --target y -q -o o.json", &["none.csv"]);
+}
+
+#[test]
+fn a_score_far_from_its_level_is_a_warning() {
+    let folder = folder();
+    let rows: String = (0..200).map(|i| format!("{},{},{}\n", 0.01 * f64::from(i), 1, 50 * (i % 2))).collect();
+    let folder = folder.add("far.csv", format!("a,b,y\n{rows}"));
+    let text = said(&folder, "score d.json far.csv", &[]);
+    assert!(text.contains("warning: the 95 % interval covers ") && text.contains("too narrow"), "{text}");
+    let own = said(&folder, "score d.json d.csv", &[]);
+    assert!(own.contains("note: the model was trained on 80 rows too") && !own.contains("warning"), "{own}");
+}
