@@ -14,7 +14,7 @@ use crate::terminal::{Colour, Level, WIDEST};
 /// What --landmarks takes.
 const LANDMARKS: &str = "kmedoids|uniform|FILE";
 
-/// Sparse kernel machines: train, inspect and use relevance vector machines.
+/// Train and use relevance vector machines: sparse kernel models with error bars
 #[derive(Debug, Parser)]
 #[command(name = "relvec", version, arg_required_else_help = true, max_term_width = WIDEST)]
 #[command(after_help = "`relvec help fit` explains every option of a command, `relvec fit -h` lists them.
@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// Train a machine on a table and save it as a model file
+/// Train a model on a table and save it as a file
 ///
 /// No setting is needed: the kernel is learned, and the weights have the prior of a Gaussian process (of classes up to 3,000 rows).
 ///
@@ -330,7 +330,7 @@ pub(crate) struct FitArgs {
     pub json: bool,
 }
 
-/// Predict the rows of a table with a model file
+/// Predict the rows of a table with a trained model
 ///
 /// Regression writes the columns prediction, std, lower, upper (noise and uncertainty of the weights
 /// together; of counts the expected one, and quantiles of a new count). Classification writes prediction and one probability_<label> per class. A support vector
@@ -357,10 +357,12 @@ pub(crate) struct PredictArgs {
     /// Where to write the predictions (CSV) [default: stdout]
     #[arg(help_heading = OUTPUT, short, long, value_name = "OUT.csv")]
     pub output: Option<PathBuf>,
-    /// Probability that a new value lies between lower and upper (regression) [default: 0.95]
+    /// Probability of the interval from lower to upper [default: 0.95]
+    ///
+    /// That a new value lies in it.
     #[arg(help_heading = REGRESSION, long, value_parser = probability)]
     pub level: Option<f64>,
-    /// Also write quantiles with these probabilities (regression)
+    /// Also write quantiles with these probabilities
     ///
     /// Columns quantile_0.05, quantile_0.5, ...: what a new value is below with that probability. For counts, the least
     /// whole number that is not exceeded with that probability.
@@ -372,21 +374,28 @@ pub(crate) struct PredictArgs {
     /// and quantiles are of that distribution in any case.
     #[arg(help_heading = REGRESSION, long)]
     pub student_t: bool,
-    /// The variance of the predictions, if not that of the model; healed needs a model that keeps rows
+    /// The variance of predictions [default: as in the model]
+    ///
+    /// healed: one that grows away from the training rows; it needs a model that keeps rows (fit --variance healed or --keep-
+    /// rows).
     #[arg(help_heading = REGRESSION, long, value_parser = PossibleValuesParser::new(Variance::NAMES))]
     pub variance: Option<String>,
-    /// Also write this many values drawn from the posterior, with noise: columns sample_1, sample_2, ...; each is one
-    /// function, the same at all rows
+    /// Also write so many draws from the posterior
+    ///
+    /// Values with noise: columns sample_1, sample_2, ...; each is one function, the same at all rows.
     #[arg(help_heading = OUTPUT, long, value_name = "N", value_parser = at_least_one)]
     pub samples: Option<usize>,
     /// Seed of the draws
     #[arg(help_heading = OUTPUT, long, value_name = "N", default_value = "0", requires = "samples")]
     pub seed: u64,
-    /// Name of a column with the exposure of each row, for a model of counts [default: 1 each]
+    /// Column with the exposure of each count [default: 1 each]
+    ///
+    /// For a model of counts (fit --likelihood poisson).
     #[arg(help_heading = REGRESSION, long, value_name = "NAME", conflicts_with = "noise_variance")]
     pub exposure: Option<String>,
-    /// Name of a column with the variance of each row's noise, for a model that was trained with such a column: then
-    /// std, lower and upper are those of a new value
+    /// Column with the noise variance of each row
+    ///
+    /// For a model that was trained with such a column: std, lower and upper are then those of a new value.
     #[arg(help_heading = REGRESSION, long, value_name = "NAME")]
     pub noise_variance: Option<String>,
     /// Threads to use; the predictions do not depend on it [default: one per processor]
@@ -400,24 +409,28 @@ pub(crate) struct PredictArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Decisions of classifiers")]
 pub(crate) struct DecisionArgs {
-    /// Probabilities of the classes where decisions are made, of all classes and summing to 1, in place of their
-    /// shares among the rows trained on
+    /// Class probabilities where the model is used
+    ///
+    /// Of all classes and summing to 1, in place of their shares among the rows trained on.
     #[arg(long, value_name = "LABEL=P,LABEL=P", value_delimiter = ',', value_parser = label_and_probability)]
     pub prior: Vec<(String, f64)>,
-    /// What decisions cost, zero or positive; the one of the least expected cost is taken. For each two classes
-    /// TRUE:DECIDED=COST (TRUE:TRUE is 0 unless given), or a table: a column for each decision, by the name of
-    /// the class, and before them a column that names the true class of each row
+    /// Costs of decisions: choose the least expected cost
+    ///
+    /// Zero or positive. For each two classes TRUE:DECIDED=COST (TRUE:TRUE is 0 unless given), or a table: a column for each
+    /// decision, by the name of the class, and before them a column that names the true class of each row.
     #[arg(long, value_name = "TABLE|TRUE:DECIDED=COST,...")]
     pub costs: Option<String>,
     /// Reject rows whose decision is less probable than that
     #[arg(long, value_name = "P", value_parser = probability, conflicts_with = "costs")]
     pub reject: Option<f64>,
-    /// With --costs: what rejecting a row costs; rows whose least expected cost is higher are rejected
+    /// With --costs: what rejecting a row costs
+    ///
+    /// Rows whose least expected cost is higher are rejected.
     #[arg(long, value_name = "COST", value_parser = zero_or_positive, requires = "costs")]
     pub reject_cost: Option<f64>,
 }
 
-/// Say how good the predictions of a model file are
+/// Evaluate a model on labelled data
 ///
 /// DATA holds rows with the true values or classes: best rows that the model was not trained on. Of classes: error
 /// rate, log loss, Brier score (summed over the classes), area under the ROC curve and average precision (of the second
@@ -470,7 +483,7 @@ pub(crate) struct ScoreArgs {
     pub decision: DecisionArgs,
 }
 
-/// Say what a model file holds
+/// Show the contents of a model file
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectArgs {
     /// The model file
@@ -480,7 +493,7 @@ pub(crate) struct InspectArgs {
     pub json: bool,
 }
 
-/// Cross-validate machines on a table, side by side
+/// Compare RVMs and SVMs by cross-validation
 ///
 /// The rows of the result: rvm, a relevance vector machine whose gamma is chosen by an inner cross-validation; rvm
 /// evidence, the same whose gamma is learnt by the evidence; vrvm, the variational scheme with the gamma of rvm, at
@@ -565,7 +578,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Train on two built-in problems, print a table, draw two figures
+/// Fit two built-in problems and draw them
 ///
 /// Needs no file and no network. The problems are those of the papers: sinc with noise, and two classes
 /// in the plane, each a mixture of two Gaussians.
@@ -592,7 +605,7 @@ pub(crate) const EXPERIMENTS: [&str; 12] = [
     "usps",
 ];
 
-/// Do the papers' experiments again, and put their figures beside ours
+/// Reproduce the experiments of the original papers
 ///
 /// The papers are Tipping 1999 and 2001 and Bishop & Tipping 2000; the examples of a textbook's chapter on sparse
 /// kernel machines (Bishop 2006, chapter 7) come first. Prints a table, and writes report.md with the figures

@@ -26,6 +26,30 @@ fn missing_arguments_are_named() {
 }
 
 #[test]
+fn negative_values_are_values() {
+    refused("fit d.csv --target y -o m --gamma -1", &["--gamma -1: expected a positive"]);
+    refused("fit d.csv --target y -o m --machine svm --gamma -1", &["--gamma -1: expected a positive"]);
+    refused("fit d.csv --target y -o m --sparsity -2", &["sparsity = -2"]);
+    refused("fit d.csv --target y -o m --cv -3", &["'-3' for '--cv", "2 or more"]);
+    refused("fit d.csv --target y -o m --keep-rows -1", &["'-1' for '--keep-rows", "1 or more"]);
+    refused("fit d.csv --target y -o m --time-limit -1", &["'-1' for '--time-limit", "above 0"]);
+    refused("predict m d.csv --level -0.5", &["'-0.5' for '--level", "between 0 and 1"]);
+    refused("compare d.csv --target y --cv -3", &["'-3' for '--cv", "2 or more"]);
+}
+
+#[test]
+fn limits_have_options() {
+    for limit in ["lots", "0", "-1", "4XB", "1e300"] {
+        refused(&format!("fit d.csv --target y -o m --memory-limit {limit}"), &["--memory-limit", "500MB"]);
+    }
+    refused("fit d.csv --target y -o m --machine svm --memory-limit 4GB", &["--memory-limit is for --machine rvm"]);
+    let folder = Folder::with("d.csv", regression_table(300, ","));
+    folder.fails(1, "fit d.csv --target y -o m.json --memory-limit 20kB", &["memory"]);
+    let run = folder.ok("fit d.csv --target y --time-limit 1e-9 --memory-limit 1.5GB --json");
+    assert!(run.stderr.contains("--time-limit allows more") && run.json()["status"] == "time_limit", "{}", run.stderr);
+}
+
+#[test]
 fn unknown_settings_list_the_known_ones() {
     refused("fit d.csv --target y -o m --set kernel.rbf.width=1", &["kernel.rbf.width", "known: kernel.rbf.gamma"]);
     refused("fit d.csv --target y -o m --set kernel.linear.gamma=1", &["kernel.rbf.gamma", "--kernel"]);

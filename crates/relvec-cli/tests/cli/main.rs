@@ -17,6 +17,7 @@ mod interpolation;
 mod learned_kernel;
 mod library;
 mod likelihoods;
+mod manual;
 mod outputs;
 mod real_tables;
 mod reproduce;
