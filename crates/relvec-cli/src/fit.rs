@@ -316,8 +316,15 @@ fn in_memory(
         rvm = rvm.starting_from(&model).map_err(|e: Error| usage(said(e).to_string()))?;
     }
     let mut reporter = Reporter::of(&rvm.inference);
-    let (model, report) = rvm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p))?;
+    let fitted = rvm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p));
     drop(reporter);
+    let (model, report) = fitted.map_err(|e| match e {
+        // The library knows the values, not where they came from.
+        Error::Targets(why) => {
+            anyhow!("`{}`, target `{}`: {why} (rows are counted from 0)", args.data.display(), args.targets.join("`, `"))
+        }
+        other => other.into(),
+    })?;
     let seen = prepared.seen(&model)?;
     Ok((prepared.complete(model), report, seen))
 }
@@ -358,8 +365,8 @@ impl Prepared {
         let reading = Live::new("reading the table");
         let table = rows.collect(limit)?;
         drop(reading);
-        check_rows(table.x.nrows(), table.weights.as_ref().map(|w| w.view()))?;
         let name = || format!("`{}`", args.data.display());
+        check_rows(table.x.nrows(), table.weights.as_ref().map(|w| w.view())).with_context(name)?;
         let learnt = if table.further.is_empty() {
             let task = table.target.settle(task).with_context(name)?;
             Taught::One(table.target.learn(task).with_context(name)?)
@@ -464,7 +471,7 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
 fn check_rows(rows: usize, weights: Option<ArrayView1<f64>>) -> Result<()> {
     let found = weights.map_or(rows, |w| w.iter().filter(|w| **w > 0.0).count());
     if found < LEAST_ROWS {
-        return Err(Error::TooFewRows { found, least: LEAST_ROWS }.into());
+        bail!("{} of positive weight to learn from; at least {LEAST_ROWS} are needed", count(found, "row"));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The line that says what a program is at, while it is at it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -17,6 +18,25 @@ const TICK: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_secs(2);
 /// Later, they come when the work has gone on for this much longer: a log file grows by the logarithm of time.
 const GROWTH: f64 = 1.1;
+
+/// Bars that are shown: a live line waits until there is none, since both are drawn in one line of the screen.
+static BARS: AtomicUsize = AtomicUsize::new(0);
+
+/// Keeps live lines back while it lives.
+pub(crate) struct Pause(());
+
+impl Pause {
+    pub fn new() -> Pause {
+        BARS.fetch_add(1, Ordering::Relaxed);
+        Pause(())
+    }
+}
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        BARS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 /// On a terminal a live line, with a clock that does not wait for what is told; elsewhere a plain line now and then, and with
 /// `--verbose` all that is told.
@@ -86,8 +106,10 @@ impl Shown {
                 bar.set_style(style);
             }
             while {
-                bar.set_message(told.lock().unwrap_or_else(PoisonError::into_inner).clone());
-                bar.tick();
+                if BARS.load(Ordering::Relaxed) == 0 {
+                    bar.set_message(told.lock().unwrap_or_else(PoisonError::into_inner).clone());
+                    bar.tick();
+                }
                 waits(TICK)
             } {}
             bar.finish_and_clear();

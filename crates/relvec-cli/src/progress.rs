@@ -7,7 +7,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressStyle};
 use relvec::{Inference, Progress, SvmProgress};
 
-use crate::live::Live;
+use crate::live::{Live, Pause};
 use crate::terminal;
 use crate::text::{count, significant};
 
@@ -40,6 +40,7 @@ impl Reporter {
 /// Shows how a pass over a table goes: rows per second and the time left, on a terminal only.
 pub(crate) struct Pass {
     bar: Option<ProgressBar>,
+    _pause: Pause,
     start: Cell<Instant>,
     /// Rows that were gone by at the start.
     first: Cell<usize>,
@@ -60,7 +61,7 @@ impl Pass {
             bar.set_prefix(name);
             bar
         });
-        Pass { bar, start: Cell::new(Instant::now()), first: Cell::new(0), share: Cell::new(Some(0.0)) }
+        Pass { bar, _pause: Pause::new(), start: Cell::new(Instant::now()), first: Cell::new(0), share: Cell::new(Some(0.0)) }
     }
 
     /// The rows before are those of an earlier pass: they took no time of this one.

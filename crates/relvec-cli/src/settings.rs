@@ -418,6 +418,12 @@ fn find<'a>(tree: &'a mut Value, path: &str) -> Result<&'a mut Value> {
 fn unknown(here: &Value, known_as: &str, path: &str) -> anyhow::Error {
     let names = leaves(here, known_as);
     let known = if names.is_empty() { "none here".to_string() } else { names.join(", ") };
+    let last = |name: &str| name.rsplit('.').next().map(str::to_string);
+    let alike: Vec<&String> = names.iter().filter(|name| last(name) == last(path)).collect();
+    let perhaps = match alike.as_slice() {
+        [] => String::new(),
+        [first, ..] => format!("; perhaps {first} is meant"),
+    };
     let hint = match known_as {
         "kernel" => " (another kernel is chosen with --kernel)",
         "inference" => " (another scheme is chosen with --inference)",
@@ -425,7 +431,7 @@ fn unknown(here: &Value, known_as: &str, path: &str) -> anyhow::Error {
         "formulation" => " (another formulation is chosen with --formulation)",
         _ => "",
     };
-    usage(format!("--set {path}: unknown setting; known: {known}{hint}"))
+    usage(format!("--set {path}: unknown setting{perhaps}; known: {known}{hint}"))
 }
 
 /// The key of an object with one entry that is itself an object: the chosen variant of an enum.

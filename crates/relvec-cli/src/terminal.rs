@@ -155,10 +155,11 @@ pub(crate) fn headline(text: &str, stream: Stream) -> String {
     style(&paragraph(text, stream), "1", stream) + "\n"
 }
 
-/// A paragraph, broken into lines if the stream has a width.
+/// A paragraph, broken into lines: as wide as tables on stdout, on stderr if it has a width.
 pub(crate) fn paragraph(text: &str, stream: Stream) -> String {
     let text = name(text);
-    width(stream).map_or_else(|| text.to_string(), |width| wrap(&text, width, 2))
+    let width = if stream == Stream::Stdout { Some(table_width(stream)) } else { width(stream) };
+    width.map_or_else(|| text.to_string(), |width| wrap(&text, width, 2))
 }
 
 /// Prints what is laid out, escaped and coloured already on stderr.

@@ -29,7 +29,7 @@ pub(crate) fn thousands(n: usize) -> String {
     if n < 10_000 {
         return digits;
     }
-    let place = |i: usize| if i > 0 && (digits.len() - i) % 3 == 0 { "," } else { "" };
+    let place = |i: usize| if i > 0 && (digits.len() - i).is_multiple_of(3) { "," } else { "" };
     digits.char_indices().map(|(i, digit)| format!("{}{digit}", place(i))).collect()
 }
 

@@ -18,6 +18,7 @@ use crate::blocks::Blocks;
 use crate::decision::{self, class_cell, class_in, class_name};
 use crate::failure::usage;
 use crate::figures::{self, Figure, Series};
+use crate::live::Live;
 use crate::metrics::{self, Ranking};
 use crate::model_file;
 use crate::output;
@@ -83,6 +84,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
         say!("note: --level is for regression by a relevance vector machine; the model is another");
     }
     let pool = relvec::thread_pool(args.threads)?;
+    let live = Live::new("predicting the rows");
     let (rows, measures, sentences) = match task {
         Task::Regress => {
             if args.figures.is_some() {
@@ -100,6 +102,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
             (classes.truth.len(), measures, vec![text::confusions(&model, &classes)])
         }
     };
+    drop(live);
     if !args.leave_one_out && rows == model.n_rows {
         say!("note: the model was trained on {rows} rows too: if these are the same, score it on others, which it has not seen");
     }

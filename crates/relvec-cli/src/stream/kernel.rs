@@ -7,6 +7,7 @@ use relvec::{Gamma, GammaRule, Kernel, Rvm, Scaling, Targets};
 use super::memory::Sizes;
 use super::survey::Survey;
 use super::{Clock, Job};
+use crate::live::Live;
 use crate::text::count;
 use crate::training::Known;
 
@@ -54,7 +55,9 @@ pub(super) fn settle(
     };
     let memory_limit = Some(sizes.limit.saturating_sub(sizes.sampled()).max(1));
     let own = Rvm { memory_limit, time_limit: clock.for_kernel(), ..rvm.clone() };
+    let live = Live::new("learning the kernel");
     let learned = own.learn_kernel(x.view(), &targets)?;
+    drop(live);
     say!("note: the kernel is learned from {} of {}", learned.rows, count(survey.rows, "row"));
     Ok(learned.search_kernel)
 }

@@ -58,7 +58,8 @@ impl Summary<'_> {
             Task::Regress if model.is_of_counts() => format!("Regression of the counts {names} on {features}"),
             Task::Regress => format!("Regression of {names} on {features}"),
             Task::Classify => {
-                let classes = list(&self.classes, CLASSES_SHOWN);
+                let more = if self.classes.len() > CLASSES_SHOWN { ", ..." } else { "" };
+                let classes = list(&self.classes[..self.classes.len().min(CLASSES_SHOWN)], CLASSES_SHOWN) + more;
                 format!("Classification of {names} into {} classes ({classes}) by {features}", self.classes.len())
             }
         };

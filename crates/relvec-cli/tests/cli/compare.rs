@@ -136,7 +136,8 @@ fn three_classes_as_text() {
     ] {
         assert!(run.stdout.contains(words), "{words}: {}", run.stdout);
     }
-    assert!(run.stdout.contains("least error rate of the inner folds: gamma of rvm and vrvm (the same); c and gamma of svm"));
+    let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("least error rate of the inner folds: gamma of rvm and vrvm (the same); c and gamma of svm"));
 }
 
 #[test]
