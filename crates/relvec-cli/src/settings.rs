@@ -193,6 +193,7 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
             Err(usage(format!("--formulation {name} and --task {task} do not fit together")))
         }
         (Some(Err(e)), None) | (None, Some(Err(e))) => Err(e),
+        (Some(Err(e)), Some(Err(other))) if e.to_string() == other.to_string() => Err(e),
         (Some(Err(e)), Some(Err(other))) => Err(usage(format!("{e}; and to learn values: {other}"))),
         (classify, regress) => Ok(SvmSettings { classify: classify.and_then(Result::ok), regress: regress.and_then(Result::ok) }),
     }
@@ -238,7 +239,8 @@ fn as_typed(args: &FitArgs, message: String) -> String {
     for (name, given) in named {
         let own = setting.split_once(" = ").is_some_and(|(path, _)| path.rsplit('.').next() == Some(name));
         if let (true, Some(given)) = (own && !args.set.iter().any(|s| s.contains(name)), given) {
-            return format!("--{} {given}: {expected}", name.replace('_', "-"));
+            // On a command line nothing is said by leaving the option out.
+            return format!("--{} {given}: {}", name.replace('_', "-"), expected.trim_end_matches(", or null"));
         }
     }
     message

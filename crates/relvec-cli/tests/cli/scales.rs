@@ -82,7 +82,7 @@ fn what_cannot_be_learnt() {
     fails("--kernel rbf,gauss", &["gauss", "matern52"]);
     fails("--kernel rbf,linear --set kernel.rbf.gamma=1", &["--set kernel.rbf.gamma=1", "--gamma"]);
     fails("--gamma wide", &["--gamma wide", "evidence-ard"]);
-    fails("--gamma 0", &["kernel.rbf.gamma", "0"]);
+    fails("--gamma 0", &["--gamma 0: expected a positive"]);
     fails("--centres free", &["free", "learned"]);
     fails("--kernel linear_spline --centres learned", &["centres", "linear_spline"]);
     fails("--stream --dictionary 10 --weight-prior process --likelihood bernoulli", &["--stream", "process", "memory"]);

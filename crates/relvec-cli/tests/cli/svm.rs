@@ -129,7 +129,7 @@ fn what_does_not_fit_is_refused() {
         fails(&format!("{flag} {value}"), &[flag, "--machine rvm"]);
     }
     fails("--kernel rbf,linear", &["rbf,linear", "no evidence"]);
-    fails("--gamma evidence", &["kernel.rbf.gamma", "no evidence"]);
+    fails("--gamma evidence", &["--gamma evidence: ", "no evidence"]);
     fails("--formulation ridge", &["ridge", "c_svc", "nu_svr"]);
     fails("--formulation c_svc --task regress", &["c_svc", "regress"]);
     fails("--task regress --probability", &["probability", "classifiers"]);

@@ -137,11 +137,14 @@ fn a_process_prior_predicts_wide_where_nothing_is_known() {
     let draws = folder.ok("predict process.json middle.csv --samples 3");
     assert_eq!(draws.stdout, folder.ok("predict process.json middle.csv --samples 3").stdout);
     let text = folder.ok("inspect process.json").stdout;
-    assert!(text.contains("process prior") && text.contains("of them chosen by the search") && !text.contains("alpha"), "{text}");
+    assert!(
+        text.contains("process prior") && text.contains("of them chosen by the search") && !text.contains("precision"),
+        "{text}"
+    );
     assert!(!folder.ok(&format!("{fit} --weight-prior ard --json")).stdout.contains("process"));
     folder.fails(2, &format!("{fit} --weight-prior process --kernel sigmoid -o x.json"), &["weight_prior", "sigmoid"]);
     folder.fails(2, &format!("{fit} --weight-prior process --variance healed -o x.json"), &["weight_prior", "variance = healed"]);
-    folder.fails(2, &format!("{fit} --residual 0 -o x.json"), &["residual = 0", "a positive number"]);
+    folder.fails(2, &format!("{fit} --residual 0 -o x.json"), &["--residual 0: expected a positive number"]);
     folder.fails(2, &format!("{fit} --machine svm --weight-prior process -o x.json"), &["--weight-prior"]);
 }
 
