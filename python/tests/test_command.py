@@ -142,7 +142,7 @@ def test_ctrl_c_ends_the_command(tmp_path):
     header = ",".join("abcdefghijy")
     np.savetxt(tmp_path / "d.csv", np.column_stack([X, y]), delimiter=",", header=header, comments="")
     path = Path(sys.executable).parent / "relvec"
-    words = [str(path), "fit", "d.csv", "--target", "y", "--preset", "tipping2001", "-o", "m.json"]
+    words = [str(path), "fit", "d.csv", "--target", "y", "--preset", "tipping2001", "-v", "-o", "m.json"]
     with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
         run.stderr.readline()  # the fit has begun
         time.sleep(0.2)

@@ -135,8 +135,17 @@ fn one_output(model: &Model, target: Option<&str>) -> Result<Model> {
 
 fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Vec<Measure>)> {
     let noisy = matches!(model.likelihood, None | Some(Likelihood::Gaussian(_) | Likelihood::StudentT(_)));
-    if !noisy || model.noise_variance() == Some(0.0) {
-        bail!("relvec score is for noise learnt by the model, and for classes; the model is another");
+    if !noisy {
+        bail!(
+            "the model predicts counts, which relvec score does not measure: it is for classes and for values with learned noise; \
+             relvec predict writes the expected counts"
+        );
+    }
+    if model.noise_variance() == Some(0.0) {
+        bail!(
+            "the model was trained with the known noise of each row (--noise-variance), which relvec score does not know of these \
+             rows; relvec predict takes it"
+        );
     }
     // Of a variational model densities are normal unless it is said otherwise, as the std of `relvec predict` is.
     let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));

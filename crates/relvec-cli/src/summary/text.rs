@@ -152,7 +152,9 @@ impl Summary<'_> {
     fn noise(&self, seen: &Seen, out: &mut Lines) {
         if let Some(noise) = self.noise_std {
             let of_target = match seen.spread {
-                Some(spread) if spread > 0.0 => format!(" ({} % of that of the target)", significant(100.0 * noise / spread, 2)),
+                Some(spread) if spread > 0.0 && self.noise_degrees.is_none() => {
+                    format!(" ({} % of that of the target)", significant(100.0 * noise / spread, 2))
+                }
                 _ => String::new(),
             };
             let what = if self.noise_degrees.is_some() { "scale" } else { "standard deviation" };

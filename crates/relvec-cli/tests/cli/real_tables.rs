@@ -55,7 +55,7 @@ fn boston_housing() {
 fn pima() {
     let folder = folder_with(&["pima_train.csv", "pima_test.csv"]);
     let fit = folder.fit("pima_train.csv --target target --set kernel.rbf.gamma=0.02 -o m.json --json");
-    assert!(fit.stderr.contains("task classify"), "{}", fit.stderr);
+    assert!(fit.stderr.contains("Classification of `target`"), "{}", fit.stderr);
     assert!(fit.json()["n_vectors"].as_u64().unwrap() <= 10, "{}", fit.stdout);
     let error = error_rate(&folder, "m.json", "pima_test.csv", "target");
     assert!(error <= 68.0 / 332.0, "{error}");

@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 
-use super::support::{Folder, class_table, regression_table, three_classes};
+use super::support::{Folder, class_table, noise, regression_table, three_classes};
 
 /// What is said on both streams with these settings of the environment.
 fn said(folder: &Folder, line: &str, environment: &[(&str, &str)]) -> String {
@@ -95,6 +95,34 @@ fn quiet_leaves_warnings_and_verbose_adds_reasons() {
     folder.fails(2, "fit d.csv --target y -q -v -o o.json", &["--quiet", "--verbose"]);
     // Errors are never quiet.
     folder.fails(1, "fit none.csv --target y -q -o o.json", &["none.csv"]);
+}
+
+#[test]
+fn a_constant_target_is_one_warning() {
+    let folder = Folder::with("flat.csv", format!("x,y\n{}", (0..30).map(|i| format!("{i},3\n")).collect::<String>()));
+    let text = folder.ok("fit flat.csv --target y -o m.json").stderr;
+    assert_eq!(text.lines().filter(|line| line.starts_with("warning:")).count(), 1, "{text}");
+    assert!(text.contains("warning: the target is constant, and so is the model"), "{text}");
+}
+
+#[test]
+fn pure_noise_has_no_relevant_features() {
+    let row = |i: usize| format!("{},{},{}\n", noise(3 * i), noise(3 * i + 1), noise(3 * i + 2));
+    let folder = Folder::with("d.csv", format!("a,b,y\n{}", (0..100).map(row).collect::<String>()));
+    let text = folder.ok("fit d.csv --target y -o m.json").stderr;
+    assert!(text.contains("warning: no centre was selected") && !text.contains("feature relevance"), "{text}");
+    assert!(!text.contains("candidates") && !text.contains("lower limit"), "{text}");
+}
+
+#[test]
+fn counts_are_named_and_not_scored() {
+    let row = |i: usize| format!("{},{}\n", noise(i), i % 7);
+    let folder = Folder::with("d.csv", format!("x,visits\n{}", (0..60).map(row).collect::<String>()));
+    let text = folder.ok("fit d.csv --target visits --likelihood poisson -o m.json").stderr;
+    assert!(text.starts_with("Regression of the counts `visits` on 1 feature"), "{text}");
+    assert!(text.ends_with("relvec predict m.json NEW.csv\n"), "{text}");
+    folder.fails(1, "score m.json d.csv", &["the model predicts counts"]);
+    folder.fails(1, "fit d.csv --target x --likelihood poisson -o n.json", &["`d.csv`, target `x`: row 0"]);
 }
 
 #[test]
