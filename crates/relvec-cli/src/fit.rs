@@ -153,7 +153,9 @@ fn grown(args: &FitArgs, path: &Path, settings: &Settings, rows: TrainingRows) -
     }
     let name = || format!("`{}`", args.data.display());
     let order = places(&model, &features, path).with_context(name)?;
+    let reading = Live::new("reading the table");
     let table = rows.collect(settings.rvm.memory_allowed())?;
+    drop(reading);
     let x = table.x.select(Axis(1), &order);
     let Learnt::Real(values) = table.target.learn(Task::Regress).with_context(name)? else {
         return Err(usage("--add-to is for regression"));
@@ -209,7 +211,7 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
     warn_of_probabilities(&report);
     let name = svm.kernel.name();
     if name == "sigmoid" || name == "linear_spline" && prepared.x.iter().any(|v| *v < 0.0) {
-        say!("warning: the kernel {name} is not positive definite on these rows: this may be a local optimum");
+        say!("warning: the kernel {name} is not positive definite on these rows: this may be a local optimum; try --kernel rbf");
     }
     match report.status {
         Status::Converged => {}
@@ -217,7 +219,11 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
             let more = report.functions.iter().map(|f| f.iterations).max().unwrap_or(1).saturating_mul(10);
             say!("warning: not converged; --set max_iterations={more} allows more");
         }
-        status => say!("warning: not converged: {}", status.name().replace('_', " ")),
+        Status::TimeLimit => say!("warning: not converged: time limit; --time-limit allows more"),
+        status => {
+            let status = status.name().replace('_', " ");
+            say!("warning: not converged: {status}; try another --kernel, or features of a similar scale (no --no-standardize)");
+        }
     }
     if report.functions.iter().any(|f| f.no_margin) {
         say!(
@@ -603,10 +609,18 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
             count(report.iterations, "iteration"),
             rvm.max_iterations.saturating_mul(10)
         ),
-        Status::TimeLimit => {
-            say!("warning: not converged: {}; the model is the best so far. --time-limit allows more", report.certificate.reason);
+        Status::MemoryLimit => {
+            let why = &report.certificate.reason;
+            say!("warning: not converged: {why}; the model is the best so far. --memory-limit allows more");
         }
-        _ => say!("warning: not converged: {}; the model is the best so far", report.certificate.reason),
+        Status::Singular => {
+            let why = &report.certificate.reason;
+            say!("warning: not converged: {why}; the model is the best so far. Another --kernel or a larger --gamma may help");
+        }
+        _ => {
+            let why = &report.certificate.reason;
+            say!("warning: not converged: {why}; the model is the best so far. --time-limit allows more");
+        }
     }
     if let (Some(process), Some(prior)) = (&report.process, &model.process)
         && !process.reached
