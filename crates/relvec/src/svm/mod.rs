@@ -316,7 +316,8 @@ impl Svm {
         let each = |(k, task): (usize, &Task)| run.function(k, task);
         let functions: Vec<Function> = match together {
             1 => tasks.iter().enumerate().map(each).collect::<Result<_>>()?,
-            _ => tasks.par_iter().enumerate().map(each).collect::<Result<_>>()?,
+            // Of several errors the first by order, whichever thread is the first.
+            _ => tasks.par_iter().enumerate().map(each).collect::<Vec<_>>().into_iter().collect::<Result<_>>()?,
         };
         let report = SvmReport {
             status: functions.iter().map(|f| f.report.status).find(|s| *s != Status::Converged).unwrap_or(Status::Converged),
