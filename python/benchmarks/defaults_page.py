@@ -118,7 +118,7 @@ def page(found: pd.DataFrame) -> str:
     about = "".join(f"- {name}: {value}\n" for name, value in facts(["numpy", "scipy", "scikit-learn"]).items())
     parts = [HEAD, about, "\n## What is asked\n\n"]
     every = goals(found)
-    reached, judged = sum(goal.reached is True for goal in every), sum(goal.reached is not None for goal in every)
+    reached, judged = sum(bool(goal.reached) for goal in every), sum(goal.reached is not None for goal in every)
     parts.append(f"{reached} of {judged} figures are reached.\n\n")
     lines = [[goal.what, goal.asked, goal.found, mark(goal.reached)] for goal in every]
     parts.append(table(["figure", "asked", "found", "reached"], lines))
