@@ -359,8 +359,8 @@ OWN: dict[str, dict[str, Parameter]] = {
         ),
         "residual": Parameter(
             """Under a process prior rows become centres until the probabilities are within this Kullback-Leibler
-            divergence, in nats for each of the C - 1 functions of C classes and in the mean over the rows, of those with
-            all rows for centres. 0.05 takes about half as many. None: 0.005.""",
+            divergence, in nats for each of the C - 1 functions of C classes and in the mean over the rows, of those
+            with all rows for centres. 0.05 takes about half as many. None: 0.005.""",
             [POSITIVE, None],
             path="residual",
         ),
