@@ -746,7 +746,7 @@ fn rows_in_blocks_give_the_model_of_rows_in_memory() {
     for (t, noise, kernel) in [(&two, None, rbf(0.5)), (&single, Some(noise), rbf(0.5)), (&single, None, Rvm::default().kernel)] {
         let rvm = Rvm { kernel, dictionary: 50.into(), ..Rvm::default() };
         let all = Targets::outputs(t.view()).with_weights(weights.view());
-        let all = noise.as_ref().map_or(all.clone(), |noise| all.clone().with_noise_variance(noise.view()));
+        let all = noise.as_ref().map_or(all, |noise| all.with_noise_variance(noise.view()));
         let (expected, report) = rvm.fit(x.view(), &all, &mut silent).unwrap();
         assert!(report.process.is_some());
         for size in [101, 3300] {
