@@ -110,7 +110,7 @@ def test_a_model_without_feature_names(tmp_path):
     assert run.returncode == 0, run.stderr
     predicted = read(tmp_path / "p.csv")["prediction"]
     np.testing.assert_array_equal(predicted, model.predict(X))
-    assert "features            2" in command("inspect", "m.json", cwd=tmp_path).stdout
+    assert "40 rows, 2 features" in command("inspect", "m.json", cwd=tmp_path).stdout
 
 
 def test_an_external_kernel_is_for_who_computes_it(tmp_path):

@@ -5,7 +5,7 @@ use rand::seq::index;
 
 use crate::error::{Error, Result};
 use crate::rvm::data::budget::DENSE;
-use crate::rvm::data::noise::Noise;
+use crate::rvm::data::noise::{Noise, typical};
 use crate::rvm::evidence::batch::{Batch, MAX_HALVINGS, Rule};
 use crate::rvm::evidence::solution::{At, Solution};
 use crate::rvm::evidence::workspace::Workspace;
@@ -63,8 +63,10 @@ pub(super) fn dense(work: &Workspace, noise: &[Noise]) -> Result<Solution> {
 /// evidence is flat in the shared precision that keeps what [`dense`] loses.
 pub(super) fn fixed_point(work: &Workspace, noise: &[Noise]) -> Result<Solution> {
     let columns = thinned(affordable(work), MOST_WEIGHTS / work.problem.table.outputs.max(1));
-    let (all, a, beta) = reestimation::first(work, None, None)?;
-    let a: Vec<f64> = columns.iter().map(|j| a[all.binary_search(j).expect("usable columns are among all")]).collect();
+    // Those are as many as there is memory for.
+    let (all, alpha, beta) = reestimation::first_precisions(work, None, None);
+    let of = |j: &usize| alpha[all.binary_search(j).expect("usable columns are among all")] / typical(&beta);
+    let a: Vec<f64> = columns.iter().map(of).collect();
     let mut now = work.solve(&columns, &a, noise, At::Precision(&beta), None)?;
     for _ in 0..STEPS {
         let Some(step) = MACKAY.step(work, noise, &now)? else { break };
