@@ -23,7 +23,7 @@ pub(super) struct Measure {
     unit: String,
     /// `None` where the rows do not say: of one class only, or none that is kept.
     pub value: Option<f64>,
-    /// That of the constant prediction.
+    /// The score of the constant prediction.
     constant: Option<f64>,
     /// Whether a lower number is better, or a higher; `None` where neither is.
     lower: Option<bool>,

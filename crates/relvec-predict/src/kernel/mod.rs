@@ -146,7 +146,7 @@ impl Kernel {
         self.as_dyn().parameters()
     }
 
-    /// The same kernel with the values of [`Kernel::parameters`] replaced.
+    /// A copy with other values of [`Kernel::parameters`].
     pub fn with_parameters(&self, values: &[f64]) -> Kernel {
         let mut kernel = self.clone();
         kernel.as_dyn_mut().set_parameters(values);
@@ -219,7 +219,7 @@ impl Kernel {
         }
     }
 
-    /// The same kernel with another gamma; a kernel without one as it is.
+    /// A copy with another gamma; without a gamma, the kernel itself.
     pub fn with_gamma(&self, gamma: Gamma) -> Kernel {
         let mut kernel = self.clone();
         if let Some(place) = kernel.as_dyn_mut().gamma_mut() {
@@ -234,7 +234,7 @@ impl Kernel {
         !matches!(self.form(), Form::Other)
     }
 
-    /// The same kernel with every gamma times `factor`.
+    /// A copy with every gamma times `factor`.
     #[doc(hidden)]
     pub fn times_gamma(&self, factor: f64) -> Kernel {
         match self.gamma() {
@@ -283,7 +283,7 @@ pub struct DataScale {
     expecting = "gamma must be a positive number, a list of one per feature, \"scale\", \"auto\", \"evidence\", \"evidence-ard\" or \"evidence-one\""
 )]
 pub enum Gamma {
-    /// The same for every feature.
+    /// One gamma for every feature.
     Value(f64),
     /// One per feature.
     PerFeature(Vec<f64>),
