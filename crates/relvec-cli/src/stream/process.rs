@@ -44,7 +44,11 @@ pub(super) fn fit(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, feat
     let observer = &mut |progress: &Progress| reporter.observe(progress);
     let (mut model, mut report) = rvm.fit_blocks_with_sample(x.view(), &targets, &rows, observer)?;
     drop(reporter);
-    if !survey.whole {
+    let left_out = report.repairs.left_out_rows;
+    if left_out > 0 {
+        // The weights are those of some rows of the sample.
+        report.repairs.left_out_rows = survey.rows - (x.nrows() - left_out);
+    } else if !survey.whole {
         (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
         report.certificate.reason = cut_short(job, survey.rows, None);
     }

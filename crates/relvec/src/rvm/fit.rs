@@ -100,7 +100,7 @@ fn run(
         return rows::fit(rvm, x, targets, observer, &interrupt, start);
     }
     let plain = rvm.with_stand_in();
-    let table = Table::new(&plain, x, targets, &interrupt)?;
+    let mut table = Table::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
     let Settled { kernel, search: kernel_search, learnt } = match rvm.likelihood.as_dyn().scale_mixture() {
         // By rows that count for what they do in a fit with the kernel that learning begins from.
         Some(mixture) if rvm.learns_kernel() && !table.repairs.constant_target => {
@@ -110,6 +110,7 @@ fn run(
         }
         _ => settle_kernel(rvm, &table, start)?,
     };
+    table.interrupt = interrupt.clone();
     let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
     let table = table.with(&own, &kernel, None).with_learnt(&own, &kernel, learnt.as_ref());
     let (model, report) = validation::fit(&own, &table, observer, &interrupt, start)?;
@@ -125,6 +126,15 @@ fn run(
     };
     let (model, report) = rows::complete(rvm, &table, x, targets, (model, report))?;
     Ok((model, Report { kernel_search, ..report }))
+}
+
+/// The share of time_limit in which a kernel is learned: without centres and weights a kernel is no model.
+const LEARNING: f64 = 0.5;
+
+/// The interrupt of a fit while its kernel is learned.
+fn for_learning(rvm: &Rvm, interrupt: &Interrupt, start: Instant) -> Interrupt {
+    let share = Rvm { time_limit: rvm.time_limit.map(|limit| LEARNING * limit), ..rvm.clone() };
+    interrupt.for_one_fit(share.deadline(start))
 }
 
 /// The kernel for the rows of a table, every parameter a number, and how it was found if it was learnt.
@@ -247,9 +257,10 @@ impl Rvm {
         let interrupt = Interrupt::default().for_one_fit(self.deadline(start));
         self.pool()?.install(|| {
             let plain = asked.with_stand_in();
-            let table = Table::new(&plain, x, targets, &interrupt)?;
+            let mut table = Table::new(&plain, x, targets, &for_learning(&asked, &interrupt, start))?;
             asked.has_process(&table)?;
             let Settled { kernel, search, learnt } = settle_kernel(&asked, &table, start)?;
+            table.interrupt = interrupt.clone();
             let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
             let table = table.with(&own, &kernel, None).with_learnt(&own, &kernel, learnt.as_ref());
             let rows = AllRows::Read { table: &table, blocks };

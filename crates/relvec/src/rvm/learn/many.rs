@@ -141,7 +141,8 @@ impl Rvm {
             candidates: places.len(),
             certificate: Certificate { largest_gain: None, largest_gradient: 0.0, reason: reason.into() },
             repairs: Repairs { left_out_rows, noise_capped: capped, ..table.repairs.clone() },
-            nothing_found: model.relevance.is_empty() && !table.repairs.constant_target,
+            // Where time has ended the choice of centres nobody knows.
+            nothing_found: model.relevance.is_empty() && !table.repairs.constant_target && status == Status::Converged,
             interpolation: None,
             actions: Actions { added: model.relevance.len(), ..Actions::default() },
             kernel_search: None,
