@@ -194,7 +194,6 @@ def run(case: Case, folder: Path, seed: int) -> dict[str, float]:
         "centres": report.get("centre_search", {}).get("seconds", 0.0),
         "products": seconds / symmetric_product(len(X), case.dictionary),
         "evaluations": float(chosen["evaluations"]),
-        "factor": chosen["factor"],
         "rows": float(len(X)),
         "converged": float(report["status"] == "converged"),
     }
@@ -217,8 +216,8 @@ def table(results: list[tuple[Case, list[dict[str, float]]]]) -> str:
     ]
     times = [
         "",
-        "| table | dictionary | products K'K | seconds | learning | centres | evaluations | factor |",
-        "|---|" + 7 * "---|",
+        "| table | dictionary | products K'K | seconds | learning | centres | evaluations |",
+        "|---|" + 6 * "---|",
     ]
     for case, runs in results:
         mean = {name: float(np.mean([run[name] for run in runs])) for name in runs[0]}
@@ -229,10 +228,9 @@ def table(results: list[tuple[Case, list[dict[str, float]]]]) -> str:
             f"| {names} | {mean['error']:.4g} | {mean['loss']:.4f} | {coverage} | "
             f"{mean['kernels']:.0f} | {reach} | {case.fail:g} | {verdict(case, mean)} |"
         )
-        factors = ", ".join(f"{run['factor']:.2g}" for run in runs)
         times.append(
             f"| {case.table} | {case.setting} | {mean['products']:.0f} | {mean['seconds']:.1f} | "
-            f"{mean['learning']:.1f} | {mean['centres']:.1f} | {mean['evaluations']:.0f} | {factors} |"
+            f"{mean['learning']:.1f} | {mean['centres']:.1f} | {mean['evaluations']:.0f} |"
         )
     farthest = max((run.get("farthest", 0.0) for _, runs in results for run in runs), default=0.0)
     remark = f"\nNo prediction lies beyond {farthest:.2g} times the largest target of training.\n"

@@ -94,8 +94,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         it; a warning says what to try), ``interpolation`` (only of a model that interpolates its rows; an
         `InterpolationWarning` says what to try), ``actions``, ``iterations``, ``seconds``. Where a kernel
         was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
-        polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
-        was followed on again, the factor on gamma), and the ``chosen`` one. Where
+        polynomial, its parameters, log evidence, evaluations and the ``process`` that it was learned from), the place of
+        the ``chosen`` one, ``rows`` learned from, and ``more_rows`` and ``more_centres`` above 3,000 rows. Where
         centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
         each sparsity ``tried``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many

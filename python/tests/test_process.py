@@ -106,7 +106,7 @@ def test_auto_is_the_process_where_there_is_one():
     X, y = rows(40)
     auto = RVR(gamma=0.5, weight_prior="auto").fit(X, y)
     assert np.array_equal(auto.predict(X), RVR(gamma=0.5, weight_prior="process").fit(X, y).predict(X))
-    sigmoid = RVR(kernel="sigmoid", weight_prior="auto").fit(X, y)
+    sigmoid = RVR(kernel="sigmoid", gamma="scale", weight_prior="auto").fit(X, y)
     assert hasattr(sigmoid, "alpha_")
 
 

@@ -258,53 +258,12 @@ pub struct KernelTrial {
     pub degree: Option<u32>,
     /// Names and values of its positive continuous parameters.
     pub parameters: Vec<(String, f64)>,
-    /// Log evidence of the trial fit, to all rows (or to [`KernelSearch::trial_rows`] of them) with at most 500
-    /// landmarks: what kernels are compared by. Of a dense process that of the rows it was learnt from.
+    /// Log evidence of the process on the rows of [`KernelSearch::rows`], in the user's units of the targets.
     pub log_evidence: f64,
-    /// Relevance vectors of that fit; `None` for a dense process, which has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vectors: Option<usize>,
-    /// The dense process that the kernel was learnt from, if it was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub process: Option<ProcessTrial>,
-    /// The same log evidence at the width of the rule `"scale"`; `None` if nothing was learnt.
-    pub start_log_evidence: Option<f64>,
-    /// Log evidence with one precision for all weights, on the rows that gradients were taken from: at the best
-    /// single width, and where the gradient led. `None` if nothing was learnt.
-    pub shared_log_evidence: Option<[f64; 2]>,
-    /// Kernels of which that evidence was worked out.
+    /// The process that the kernel was learnt from.
+    pub process: ProcessTrial,
+    /// Kernels of which the evidence of a process was worked out.
     pub evaluations: usize,
-    /// Rows that the gradient was followed on again, since other gammas than those of [`KernelSearch::rows`] had
-    /// been better in fits; `None`: it was not.
-    #[serde(default)]
-    pub more_rows: Option<usize>,
-    /// What all gammas were multiplied by at last, since fits to all rows were better so.
-    pub factor: f64,
-}
-
-impl KernelTrial {
-    /// Of a kernel of which nothing was learnt.
-    pub(crate) fn new(
-        kernel: &str,
-        degree: Option<u32>,
-        parameters: Vec<(String, f64)>,
-        log_evidence: f64,
-        vectors: Option<usize>,
-    ) -> KernelTrial {
-        KernelTrial {
-            kernel: kernel.into(),
-            degree,
-            parameters,
-            log_evidence,
-            vectors,
-            process: None,
-            start_log_evidence: None,
-            shared_log_evidence: None,
-            evaluations: 0,
-            more_rows: None,
-            factor: 1.0,
-        }
-    }
 }
 
 /// How the kernel was chosen and its parameters learnt.
@@ -313,14 +272,14 @@ impl KernelTrial {
 pub struct KernelSearch {
     /// The kernels tried, in the order given; fewer if the time was up.
     pub tried: Vec<KernelTrial>,
-    /// The place of the one that was taken.
+    /// The place of the one that was taken: the highest log posterior.
     pub chosen: usize,
-    /// Rows that gradients were taken from, and landmarks among them.
+    /// Rows of the dense process.
     pub rows: usize,
-    /// See `rows`.
-    pub landmarks: usize,
-    /// Rows of the trial fits.
-    pub trial_rows: usize,
+    /// Rows of the sparse process that goes on from there, and its centres; 0 of at most 3,000 rows.
+    pub more_rows: usize,
+    /// See `more_rows`.
+    pub more_centres: usize,
     /// Wall-clock seconds.
     pub seconds: f64,
 }

@@ -34,9 +34,6 @@ pub(super) fn settle(
         );
         Ok(kernel.with_gamma(Gamma::Rule(GammaRule::Scale)).resolve(&scale)?)
     };
-    if let Some(kernel) = all.iter().find(|kernel| !kernel.is_covariance()) {
-        return by_scale(&all[0], &format!("the kernel {} is the covariance of no process", kernel.name()));
-    }
     let answers = &survey.sample.answers;
     let x = survey.scaled(scaling);
     let weights: Array1<f64> = answers.iter().map(|answer| answer.weight).collect();

@@ -15,8 +15,8 @@ use crate::rvm::compose::{one, robust, rows, validation};
 use crate::rvm::data::row_blocks::Survey;
 use crate::rvm::data::table::Table;
 use crate::rvm::learn::all_rows::AllRows;
-use crate::rvm::learn::moved;
-use crate::rvm::learn::scales::{self, Settled};
+use crate::rvm::learn::choice::{self, Choice};
+use crate::rvm::learn::{frame, moved};
 use crate::rvm::search::watch::Watch;
 use crate::rvm::settings::rules::{CentreRule, WeightPrior};
 use crate::rvm::settings::rvm::Rvm;
@@ -75,7 +75,7 @@ impl Rvm {
             let interrupt = interrupt.for_one_fit(self.deadline(start));
             let settled = self.pool()?.install(|| {
                 let (joint, plain) = (own.joint(), own.joint().with_stand_in());
-                settle_kernel(&joint, &Table::new(&plain, x, targets, &interrupt)?, start)
+                choice::choose(&joint, &Table::new(&plain, x, targets, &interrupt)?)
             })?;
             (own.kernel, kernel_search) = (settled.kernel, settled.search);
             own.kernels = vec![];
@@ -101,14 +101,14 @@ fn run(
     }
     let plain = rvm.with_stand_in();
     let mut table = Table::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
-    let Settled { kernel, search: kernel_search, learnt } = match rvm.likelihood.as_dyn().scale_mixture() {
+    let Choice { kernel, search: kernel_search, learnt } = match rvm.likelihood.as_dyn().scale_mixture() {
         // By rows that count for what they do in a fit with the kernel that learning begins from.
         Some(mixture) if rvm.learns_kernel() && !table.repairs.constant_target => {
             let mut quiet = silent;
             let (model, _) = one::learn(&plain, &table, None, None, &mut Watch::of(&plain, &mut quiet, &interrupt, start))?;
-            settle_kernel(rvm, &robust::weighted(&plain, &table, mixture, &model)?, start)?
+            choice::choose(rvm, &robust::weighted(&plain, &table, mixture, &model)?)?
         }
-        _ => settle_kernel(rvm, &table, start)?,
+        _ => choice::choose(rvm, &table)?,
     };
     table.interrupt = interrupt.clone();
     let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
@@ -135,16 +135,6 @@ const LEARNING: f64 = 0.5;
 fn for_learning(rvm: &Rvm, interrupt: &Interrupt, start: Instant) -> Interrupt {
     let share = Rvm { time_limit: rvm.time_limit.map(|limit| LEARNING * limit), ..rvm.clone() };
     interrupt.for_one_fit(share.deadline(start))
-}
-
-/// The kernel for the rows of a table, every parameter a number, and how it was found if it was learnt.
-fn settle_kernel(rvm: &Rvm, table: &Table, start: Instant) -> Result<Settled> {
-    match rvm.learns_kernel() {
-        true => rvm
-            .check_covariances(table)
-            .and_then(|()| scales::choose(rvm, table, start, &|rvm, table, watch| one::learn(rvm, table, None, None, watch))),
-        false => Ok(Settled { kernel: rvm.kernel.resolve(&table.data_scale())?, search: None, learnt: None }),
-    }
 }
 
 /// What models are compared by: the log evidence, and the log prior of the kernels.
@@ -259,13 +249,13 @@ impl Rvm {
             let plain = asked.with_stand_in();
             let mut table = Table::new(&plain, x, targets, &for_learning(&asked, &interrupt, start))?;
             asked.has_process(&table)?;
-            let Settled { kernel, search, learnt } = settle_kernel(&asked, &table, start)?;
+            let Choice { kernel, search, learnt } = choice::choose(&asked, &table)?;
             table.interrupt = interrupt.clone();
             let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
             let table = table.with(&own, &kernel, None).with_learnt(&own, &kernel, learnt.as_ref());
             let rows = AllRows::Read { table: &table, blocks };
             let (model, report) = own.fit_by_sums(&table, &rows, &mut Watch::of(&own, observer, &interrupt, start))?;
-            let feature_relevance = scales::feature_relevance(&table, &model);
+            let feature_relevance = frame::feature_relevance(&table, &model);
             Ok(judged((Model { feature_relevance, ..model }, Report { kernel_search: search, ..report }), 0))
         })
     }

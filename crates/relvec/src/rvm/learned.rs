@@ -10,7 +10,7 @@ use crate::error::{Error, Result, require};
 use crate::kernel::Kernel;
 use crate::report::Interrupt;
 use crate::rvm::data::table::Table;
-use crate::rvm::learn::choice::{self, Choice};
+use crate::rvm::learn::choice;
 use crate::rvm::settings::dictionary::Dictionary;
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::Targets;
@@ -48,13 +48,13 @@ pub struct LearnedKernel {
 }
 
 impl Rvm {
-    /// Learns the kernel alone, by a dense process on at most 1,000 rows drawn at random; of more than 3,000 rows of a regression its
+    /// Learns the kernel alone, by a dense process on at most 1,000 rows drawn at random; of more than 3,000 rows its
     /// parameters, amplitude and noise are then those of a sparse process on 4,000 rows. No model is fitted.
     ///
     /// `x`: rows, [N, D]; `targets`: `[N]`, or several outputs. Of the parameters those count that describe the kernels, the bias,
     /// the likelihood, the seed, and the limits of time, memory and threads. A gamma that is not to be learned stays as it is.
-    /// A fit under a process prior learns the same kernel, and one to at most 3,000 rows under any. Under Student-t noise a fit reweights the rows before it learns; here
-    /// outliers keep their full weight.
+    /// A fit learns the same kernel. Only under Student-t noise it reweights the rows before it learns; here outliers keep their full
+    /// weight.
     ///
     /// ```
     /// use ndarray::{Array1, Array2};
@@ -98,11 +98,8 @@ impl Rvm {
             let interrupt = interrupt.for_one_fit(self.deadline(Instant::now()));
             let table = Table::new(&plain, x, targets, &interrupt)?;
             own.check_covariances(&table)?;
-            let Some(Choice { mut learnt, search }) = choice::by_process(&own, &table)? else {
-                unreachable!("kernels that are no covariance have been refused");
-            };
-            let (learnt, trial) = (learnt.swap_remove(search.chosen), &search.tried[search.chosen]);
-            let process = trial.process.as_ref().expect("every trial is that of a process");
+            let (learnt, search) = choice::by_process(&own, &table)?;
+            let (trial, process) = (&search.tried[search.chosen], &search.tried[search.chosen].process);
             Ok(LearnedKernel {
                 kernel: learnt.kernel,
                 search_kernel: learnt.for_search,

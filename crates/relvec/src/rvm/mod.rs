@@ -103,7 +103,6 @@ mod learn {
     pub(crate) mod pivots;
     pub(crate) mod process;
     pub(crate) mod rows;
-    pub(crate) mod scales;
     pub(crate) mod shared;
 }
 

@@ -232,7 +232,7 @@ fn regimes() {
     let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into(), ..poisson() };
     let (model, report) = learnt.fit(d.x.view(), &targets, &mut silent).unwrap();
     let trial = &report.kernel_search.unwrap().tried[0];
-    assert!(trial.process.as_ref().unwrap().gain > 0.5, "{trial:?}");
+    assert!(trial.process.gain > 0.5, "{trial:?}");
     let rates = model.predict_mean(d.x.view()).unwrap() - d.x.column(0).mapv(log_rate);
     let off = rates.mapv(|v| v * v).mean().unwrap().sqrt();
     assert!(off < 0.25, "{off}");

@@ -314,7 +314,7 @@ fn kernels_are_learnt_with_known_noise() {
     let trial = &search.tried[search.chosen];
     // The noise is what it is known to be: that of a typical row, in the geometric mean.
     let typical = d.v.mapv(f64::ln).mean().unwrap().exp();
-    let process = trial.process.as_ref().unwrap();
+    let process = trial.process.clone();
     assert!((process.noise_variance[0] / typical - 1.0).abs() < 1e-9 && process.gain > 0.5, "{process:?}");
     let (plain, _) = Rvm::tipping2001().fit(d.x.view(), &targets, &mut silent).unwrap();
     assert!(model.log_evidence.unwrap() >= plain.log_evidence.unwrap() - 0.1);

@@ -98,7 +98,7 @@ fn log_losses_are_below_those_of_ard() {
         let fitted = report.process.unwrap();
         assert!(fitted.reached && fitted.residual <= 0.005 && fitted.centres == model.relevance.len(), "{fitted:?}");
         let search = report.kernel_search.unwrap();
-        let trial = search.tried[search.chosen].process.as_ref().unwrap();
+        let trial = search.tried[search.chosen].process.clone();
         assert!(trial.gain > 20.0 && trial.noise_variance == [1.0], "{trial:?}");
         // The left-out log probability is about that of new rows.
         let (left_out, loss) = (-model.log_evidence.unwrap() / 200.0, own[own.len() - 1]);
@@ -326,7 +326,7 @@ fn a_given_kernel_is_kept_and_several_are_compared() {
     ];
     let (model, report) = fit(&Rvm { kernels, ..process(learnt()) }, &x, &labels, 3);
     let search = report.kernel_search.unwrap();
-    let of = |k: usize| search.tried[k].process.as_ref().unwrap().log_posterior;
+    let of = |k: usize| search.tried[k].process.log_posterior;
     assert!(search.tried.len() == 3 && (0..3).all(|k| of(k) <= of(search.chosen)));
     assert_eq!(model.kernel().unwrap().name(), search.tried[search.chosen].kernel);
     // The width of a feature that tells nothing is the smaller.

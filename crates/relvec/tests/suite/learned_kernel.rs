@@ -43,7 +43,7 @@ fn a_fit_learns_the_same_kernel() {
         assert_eq!(model.kernel(), Some(&learned.search_kernel), "{rule:?}");
         let search = report.kernel_search.unwrap();
         let trial = &search.tried[search.chosen];
-        let process = trial.process.as_ref().unwrap();
+        let process = trial.process.clone();
         assert_eq!((learned.log_evidence, learned.gain), (trial.log_evidence, process.gain));
         assert_eq!((&learned.amplitude, &learned.noise_variance), (&process.amplitude, &process.noise_variance));
         assert!(learned.has_structure && learned.gain > 20.0 && learned.rows == 90, "{learned:?}");
@@ -196,11 +196,14 @@ fn a_linear_spline_at_negative_features_is_refused_by_name_where_kernels_are_lea
         assert_eq!(report.kernel_search.unwrap().tried.len(), kernels.len());
         assert!(model.predict_mean(shifted.view()).unwrap().iter().all(|v| v.is_finite()));
     }
-    // Given alone nothing is learned of it, and weights with precisions need no covariance; as beside a kernel that is never one.
+    // Given alone nothing is learned of it, and weights with precisions need no covariance. A sigmoid is never one.
     let alone = Rvm { kernel: spline.clone(), ..Rvm::default() };
     assert!(alone.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0.process.is_none());
-    let beside = rvm(&[&sigmoid, &spline], WeightPrior::Auto);
-    assert!(beside.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0.process.is_none());
+    let beside = rvm(&[&sigmoid, &spline], WeightPrior::Auto).check().unwrap_err().to_string();
+    assert!(beside.starts_with("kernels = sigmoid: "), "{beside}");
+    let learned = sigmoid.with_gamma(Gamma::Rule(GammaRule::Evidence));
+    let error = Rvm { kernel: learned, ..Rvm::default() }.check().unwrap_err().to_string();
+    assert!(error.starts_with("kernel.sigmoid.gamma = evidence: ") && error.contains("scale"), "{error}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::report::{Interrupt, Observer, Report};
 use crate::rvm::compose::{robust, validation};
 use crate::rvm::data::table::Table;
-use crate::rvm::learn::scales;
+use crate::rvm::learn::frame;
 use crate::rvm::settings::rvm::Rvm;
 use crate::statistics::Statistics;
 use crate::targets::{Targets, Values};
@@ -39,7 +39,7 @@ pub(crate) fn complete(
     (model, report): (Model, Report),
 ) -> Result<(Model, Report)> {
     let report = with_row_weights(rvm, x, targets, &model, report)?;
-    let feature_relevance = scales::feature_relevance(table, &model);
+    let feature_relevance = frame::feature_relevance(table, &model);
     let model = rvm.with_kept_rows(table, Model { feature_relevance, ..model }, None)?;
     Ok((with_kept_statistics(rvm, table, x, targets, model)?, report))
 }

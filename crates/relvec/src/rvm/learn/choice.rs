@@ -1,4 +1,4 @@
-//! Which kernel a fit takes, by dense processes on at most 1,000 rows.
+//! Which kernel a fit takes: by dense processes on at most 1,000 rows, and of large tables by sparse ones on more.
 
 use std::time::Instant;
 
@@ -36,11 +36,13 @@ pub(in crate::rvm) const MOST_ROWS: usize = 3000;
 /// A count of zero counts as this: the median of its rate's posterior is near it.
 const HALF: f64 = 0.5;
 
-/// What dense processes have learnt of the kernels to try, and which is the best.
-#[derive(Clone)]
+/// The kernel of a fit, every parameter a number.
 pub(in crate::rvm) struct Choice {
-    pub learnt: Vec<Learnt>,
-    pub search: KernelSearch,
+    pub kernel: Kernel,
+    /// How it was learnt, if it was.
+    pub search: Option<KernelSearch>,
+    /// The process that it was learnt from, if it was.
+    pub learnt: Option<Learnt>,
 }
 
 /// Targets of a process: about 0, of unit variance, [N, R], with what a unit is to the user.
@@ -53,29 +55,38 @@ struct Surrogate {
     known_noise: Option<f64>,
 }
 
-/// The kernel of highest posterior among those to try. `None` where no process is at hand for the table: a kernel that is no
-/// covariance.
+/// The kernel for the rows of a table: of the highest posterior under a process among those to try, or the one that is given.
+///
+/// # Errors
+/// A linear spline at negative features among the kernels to learn; the errors of [`by_process`].
+pub(in crate::rvm) fn choose(rvm: &Rvm, table: &Table) -> Result<Choice> {
+    if !rvm.learns_kernel() {
+        return Ok(Choice { kernel: rvm.kernel.resolve(&table.data_scale())?, search: None, learnt: None });
+    }
+    rvm.check_covariances(table)?;
+    let (learnt, search) = by_process(rvm, table)?;
+    Ok(Choice { kernel: learnt.for_search.clone(), search: Some(search), learnt: Some(learnt) })
+}
+
+/// What processes learn of the kernels to try: the one of the highest posterior, and how it was found. All are covariances.
 ///
 /// # Errors
 /// Returns the errors of [`Lesson::learn`].
-pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choice>> {
+pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<(Learnt, KernelSearch)> {
     let begin = Instant::now();
-    if !rvm.to_try().iter().all(Kernel::is_covariance) {
-        return Ok(None);
-    }
     let places = Landmarks::any(table.rows.nrows(), affordable(table, ROWS)?, rvm.seed);
     let labels = rvm.regresses_labels(table)?.then(|| Labels::of(table, &places));
     let surrogate = Surrogate::of(table);
     let rows = surrogate.rows(table, &places);
-    let weights = table.sample_weights();
-    let moments = Moments::new(table.rows.view(), &weights);
-    let goes_on = labels.is_none() && table.rows.nrows() > MOST_ROWS && rvm.has_process(table)?;
-    let more = goes_on.then(|| further(table, &surrogate, rvm.seed.wrapping_add(1)));
+    let moments = Moments::new(table.rows.view(), &table.sample_weights());
+    let more = (labels.is_none() && table.rows.nrows() > MOST_ROWS).then(|| further(table, &surrogate, rvm.seed.wrapping_add(1)));
+    let one_width = !table.is_real() && more.is_none();
+    let (more_rows, more_centres) = more.as_ref().map_or((0, 0), |(rows, centres)| (rows.len(), centres.len()));
     let lesson = Lesson { rows: &rows, more, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &table.interrupt };
     let (mut tried, mut all_learnt): (Vec<KernelTrial>, Vec<Learnt>) = (vec![], vec![]);
     for kernel in rvm.to_try() {
         let own = if kernel.learnt_rule().is_some() { kernel.clone() } else { kernel.resolve(&table.data_scale())? };
-        let own = if table.is_real() { own } else { own.with_one_width() };
+        let own = if one_width { own.with_one_width() } else { own };
         let frame = Frame::new(&own, &moments, table.rows.view())?;
         let mut learnt = match &labels {
             Some(labels) => label_kernel::learn(labels, &own, &frame, &table.interrupt)?,
@@ -93,8 +104,8 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<Option<Choi
     let by_posterior = |j: &usize, k: &usize| all_learnt[*j].log_posterior.total_cmp(&all_learnt[*k].log_posterior);
     let chosen = (0..all_learnt.len()).rev().max_by(by_posterior).expect("there is a kernel to try");
     let seconds = begin.elapsed().as_secs_f64();
-    let search = KernelSearch { tried, chosen, rows: places.len(), landmarks: rows.len(), trial_rows: 0, seconds };
-    Ok(Some(Choice { learnt: all_learnt, search }))
+    let search = KernelSearch { tried, chosen, rows: places.len(), more_rows, more_centres, seconds };
+    Ok((all_learnt.swap_remove(chosen), search))
 }
 
 /// Rows of a large table and which of them are centres, both at random; where memory is short, fewer.
@@ -137,9 +148,12 @@ fn trial(learnt: &Learnt, rows: &DistinctRows, scale: &[f64]) -> KernelTrial {
     };
     let kernel = &learnt.kernel;
     KernelTrial {
-        process: Some(process),
+        kernel: kernel.name().into(),
+        degree: kernel.degree(),
+        parameters: kernel.parameters(),
+        log_evidence,
+        process,
         evaluations: learnt.evaluations,
-        ..KernelTrial::new(kernel.name(), kernel.degree(), kernel.parameters(), log_evidence, None)
     }
 }
 

@@ -5,6 +5,8 @@ use ndarray::{Array2, ArrayView2, Axis};
 use crate::design::name_largest;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, Gamma, Kernel};
+use crate::model::Model;
+use crate::rvm::data::table::Table;
 
 /// What a feature that is the same everywhere may deviate by, in its own size, without any effect.
 const DEAD: f64 = 1e-14;
@@ -47,6 +49,19 @@ impl Moments {
         }
         Moments { mean, deviation, size }
     }
+}
+
+/// Shares of the features in what moves the kernel of `model`, `[D]`, (M37), which sum to 1; empty unless gammas are per feature.
+pub(in crate::rvm) fn feature_relevance(table: &Table, model: &Model) -> Vec<f64> {
+    let Some((kernel, Gamma::PerFeature(gammas))) = model.kernel().and_then(|kernel| Some((kernel, kernel.gamma()?))) else {
+        return vec![];
+    };
+    let moments = Moments::new(table.rows.view(), &table.sample_weights());
+    let power = if matches!(kernel.form(), Form::Absolutes(_)) { 1 } else { 2 };
+    let moved: Vec<f64> = gammas.iter().zip(&moments.deviation).map(|(gamma, s)| (gamma * s.powi(power)).min(f64::MAX)).collect();
+    let largest = moved.iter().copied().fold(0.0, f64::max);
+    let total: f64 = moved.iter().map(|v| v / largest).sum();
+    moved.iter().map(|v| if largest > 0.0 { v / largest / total } else { 0.0 }).collect()
 }
 
 impl<'a> Frame<'a> {

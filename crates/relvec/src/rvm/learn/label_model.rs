@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ndarray::{Array1, Array2, Axis, s};
 
-use super::choice::{self, Choice};
+use super::choice;
 use super::fitc::Fitc;
 use super::kernel::STRUCTURE;
 use super::label_rows::Labels;
@@ -55,10 +55,7 @@ impl Rvm {
             Some(learnt) => learnt.clone(),
             None => {
                 let given = Rvm { kernel: table.kernel(), kernels: vec![], ..self.clone() };
-                let Some(Choice { mut learnt, .. }) = choice::by_process(&given, table)? else {
-                    unreachable!("kernels that are no covariance have been refused");
-                };
-                learnt.swap_remove(0)
+                choice::by_process(&given, table)?.0
             }
         };
         let all = table.rows.nrows();

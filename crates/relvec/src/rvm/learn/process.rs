@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use ndarray::{Array2, Axis, concatenate, s};
 
-use super::choice::{self, Choice};
+use super::choice;
 use super::fitc::{Fitc, Weights};
 use super::kernel::{AMPLITUDE, EVALUATIONS, NOISE, Priors, STEP, TOLERANCE, log_normal};
 use super::pivots::Pivots;
@@ -62,9 +62,7 @@ impl Rvm {
     /// # Errors
     /// [`Error::Parameter`] for a linear spline at negative features.
     pub(in crate::rvm) fn check_covariances(&self, table: &Table) -> Result<()> {
-        // Beside a kernel that is never one, no process learns.
-        let by_process = self.to_try().iter().all(Kernel::is_covariance);
-        let Some((column, value)) = self.negative_of_spline(table).filter(|_| by_process) else { return Ok(()) };
+        let Some((column, value)) = self.negative_of_spline(table) else { return Ok(()) };
         let expected = format!(
             "kernels that are covariances at all rows: a linear spline is one at features >= 0, and column {column} has {value}; \
              shift the features (standardised ones are negative below their mean), or leave this kernel out"
@@ -172,10 +170,7 @@ impl Rvm {
             return Ok(of(learnt));
         }
         let given = Rvm { kernel: table.kernel(), kernels: vec![], ..self.clone() };
-        let Some(Choice { learnt, .. }) = choice::by_process(&given, table)? else {
-            unreachable!("kernels that are no covariance have been refused");
-        };
-        Ok(of(&learnt[0]))
+        Ok(of(&choice::by_process(&given, table)?.0))
     }
 
     /// Centres that there is room for, 1 at least, of so many points: the features as they grow and once more, and four triangles.

@@ -23,6 +23,7 @@ impl Rvm {
         if self.basis == Basis::Kernel {
             self.kernel.check()?;
             self.kernels.iter().try_for_each(Kernel::check)?;
+            self.check_learned_kernels()?;
         }
         self.likelihood.check()?;
         self.inference.as_dyn().check(&format!("inference.{}", self.inference.name()))?;
@@ -47,6 +48,22 @@ impl Rvm {
         let limit = self.time_limit.unwrap_or(1.0);
         require(limit.is_finite() && limit > 0.0, || "time_limit".into(), limit, "a positive number of seconds, or null")?;
         require_threads(self.threads)
+    }
+
+    /// Refuses to learn a kernel that is the covariance of no Gaussian process: these learn kernels.
+    fn check_learned_kernels(&self) -> Result<()> {
+        let Some(kernel) = self.to_try().iter().find(|kernel| self.learns_kernel() && !kernel.is_covariance()) else {
+            return Ok(());
+        };
+        let name = kernel.name();
+        let reason = "it is the covariance of no Gaussian process, by which kernels are learned and compared";
+        match self.kernel.learnt_rule().filter(|_| self.kernels.is_empty()) {
+            Some(rule) => {
+                let expected = format!("scale, or a positive number: {reason}");
+                require(false, || format!("kernel.{name}.gamma"), rule.name(), &expected)
+            }
+            None => require(false, || "kernels".into(), name, &format!("other kernels: {reason}")),
+        }
     }
 
     fn check_classes(&self) -> Result<()> {
