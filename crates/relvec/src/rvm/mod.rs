@@ -93,12 +93,15 @@ mod learn {
     pub(crate) mod fitc_kernel;
     pub(crate) mod frame;
     pub(crate) mod kernel;
+    pub(crate) mod label_fit;
     pub(crate) mod label_kernel;
     pub(crate) mod label_model;
     pub(crate) mod label_rows;
+    pub(crate) mod label_sums;
     pub(crate) mod labels;
     pub(crate) mod link;
     pub(crate) mod many;
+    pub(crate) mod many_labels;
     pub(crate) mod moved;
     pub(crate) mod pivots;
     pub(crate) mod process;

@@ -456,15 +456,14 @@ fn folds_tell_of_new_rows() {
             assert!(validation.vectors > 2.0 && validation.scores.error_rate.unwrap() < 0.35);
         }
     }
-    // The folds have the prior of all rows, also where they are few enough for another.
+    // The folds are fitted as all rows are, though each has few enough for the dense regression.
     let x = inputs(3300, 1);
     let labels = classes(&x, 2);
     let rvm = Rvm { cv: Some(2), weight_prior: WeightPrior::Auto, dictionary: Dictionary::Size(20), ..process(rbf(1.0)) };
     let (model, report) = fit(&rvm, &x, &labels, 2);
-    let ard = Rvm { weight_prior: WeightPrior::Ard, ..rvm };
-    let (other, expected) = fit(&ard, &x, &labels, 2);
-    assert_eq!(model, other);
-    assert_eq!(report.validation.unwrap().scores, expected.validation.unwrap().scores);
+    assert!(model.labels.is_some() && model.relevance.len() <= 20);
+    let (loss, own) = (report.validation.unwrap().scores.log_loss.unwrap(), log_loss(&model, &x, &labels));
+    assert!((loss - own).abs() < 0.02, "{loss} in folds, {own} on the rows");
 }
 
 #[test]
@@ -561,9 +560,43 @@ fn what_labels_cannot_have_is_refused_by_name() {
     ] {
         refused(&rvm, &x, &labels, with);
     }
-    let x = inputs(3001, 1);
-    refused(&rvm, &x, &classes(&x, 3), "3001 rows of classes: ");
-    for kernel in [learnt(), rbf(1.0)] {
-        refused(&process(kernel), &x, &classes(&x, 3), "3001 rows of classes: ");
-    }
+}
+
+/// Of more rows than a dense regression takes the means are those of all rows at some centres.
+#[test]
+fn many_rows_of_classes_have_the_process_prior() {
+    let (x, new) = (inputs(3400, 2), inputs(4400, 2).slice(s![3400.., ..]).to_owned());
+    let truth = |x: &Array2<f64>| classes(x, 3);
+    let labels = truth(&x);
+    let auto = Rvm { weight_prior: WeightPrior::Auto, ..process(learnt()) };
+    let (model, report) = fit(&auto, &x, &labels, 3);
+    assert_eq!((report.status, report.repairs.left_out_rows), (Status::Converged, 0));
+    let search = report.kernel_search.unwrap();
+    assert_eq!((search.rows, search.more_rows), (1000, 3400));
+    assert!(model.labels.is_some() && report.process.unwrap().reached);
+    assert!((5..700).contains(&model.relevance.len()), "{}", model.relevance.len());
+    // 3,000 of these rows by the dense regression.
+    let few = x.slice(s![..3000, ..]).to_owned();
+    let (dense, _) = fit(&auto, &few, &labels[..3000], 3);
+    let (own, other) = (log_loss(&model, &new, &truth(&new)), log_loss(&dense, &new, &truth(&new)));
+    assert!(own < other + 0.02, "{own}, with the dense regression on 3,000 rows {other}");
+    // Neither the threads nor the order of rows count, nor whether the kernel was given.
+    let order: Vec<usize> = (0..3400).map(|i| (i * 77) % 3400).collect();
+    let turned: Vec<usize> = order.iter().map(|i| labels[*i]).collect();
+    let (other, _) = fit(&Rvm { threads: Some(1), ..auto.clone() }, &x.select(Axis(0), &order), &turned, 3);
+    close(&probability(&other, &new), &probability(&model, &new), 1e-9);
+    let given = Rvm { kernel: model.kernel().unwrap().clone(), ..auto.clone() };
+    let (given, _) = fit(&given, &x, &labels, 3);
+    assert!((log_loss(&given, &new, &truth(&new)) - own).abs() < 0.02);
+    // No time, and no memory, for all rows.
+    let (late, report) = fit(&Rvm { time_limit: Some(1e-3), ..auto.clone() }, &x, &labels, 3);
+    assert_eq!((late.status, report.repairs.left_out_rows), (Status::TimeLimit, 2400));
+    // Where the features tell nothing of the classes their frequencies are predicted.
+    let mixed: Vec<usize> = (0..3400).map(|i| (i * i + i / 7) % 3).collect();
+    let (nothing, report) = fit(&auto, &inputs(3400, 1), &mixed, 3);
+    assert!(report.nothing_found == nothing.relevance.is_empty() && nothing.relevance.len() < 40, "{}", nothing.relevance.len());
+    // A search asked for is a search.
+    let searched = Rvm { sparsity: 1.0.into(), ..auto };
+    let (searched, _) = fit(&searched, &x.slice(s![..3100, ..]).to_owned(), &labels[..3100], 3);
+    assert!(searched.labels.is_none() && searched.alpha.len() == searched.relevance.len());
 }

@@ -8,9 +8,10 @@ use super::frame::{Frame, Moments};
 use super::kernel::Lesson;
 use super::label_kernel;
 use super::label_rows::Labels;
+use super::label_sums;
 use super::rows::DistinctRows;
 use crate::error::Result;
-use crate::kernel::Kernel;
+use crate::kernel::{GammaRule, Kernel};
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory::afford;
 use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
@@ -79,8 +80,8 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<(Learnt, Ke
     let surrogate = Surrogate::of(table);
     let rows = surrogate.rows(table, &places);
     let moments = Moments::new(table.rows.view(), &table.sample_weights());
-    let more = (labels.is_none() && table.rows.nrows() > MOST_ROWS).then(|| further(table, &surrogate, rvm.seed.wrapping_add(1)));
-    let one_width = !table.is_real() && more.is_none();
+    let more = (table.rows.nrows() > MOST_ROWS).then(|| further(table, &surrogate, rvm.seed.wrapping_add(1)));
+    let one_width = !table.is_real() && (more.is_none() || labels.is_some());
     let (more_rows, more_centres) = more.as_ref().map_or((0, 0), |(rows, centres)| (rows.len(), centres.len()));
     let lesson = Lesson { rows: &rows, more, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &table.interrupt };
     let (mut tried, mut all_learnt): (Vec<KernelTrial>, Vec<Learnt>) = (vec![], vec![]);
@@ -89,7 +90,10 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<(Learnt, Ke
         let own = if one_width { own.with_one_width() } else { own };
         let frame = Frame::new(&own, &moments, table.rows.view())?;
         let mut learnt = match &labels {
-            Some(labels) => label_kernel::learn(labels, &own, &frame, &table.interrupt)?,
+            Some(labels) => {
+                let one = label_kernel::learn(labels, &own, &frame, &table.interrupt)?;
+                by_left_out(rvm, table, one, |plain| lesson.learn(plain, &frame), kernel)?
+            }
             None => lesson.learn(&own, &frame)?,
         };
         // What some rows do not tell all may.
@@ -106,6 +110,38 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<(Learnt, Ke
     let seconds = begin.elapsed().as_secs_f64();
     let search = KernelSearch { tried, chosen, rows: places.len(), more_rows, more_centres, seconds };
     Ok((all_learnt.swap_remove(chosen), search))
+}
+
+/// The kernel of the labels of a large table: `one`, that of some rows, or the one that a process learns of more, whichever makes the
+/// labels of left-out rows more probable, with its best rho.
+fn by_left_out(
+    rvm: &Rvm,
+    table: &Table,
+    one: Learnt,
+    process: impl FnOnce(&Kernel) -> Result<Learnt>,
+    kernel: &Kernel,
+) -> Result<Learnt> {
+    let rule = kernel.learnt_rule();
+    if table.rows.nrows() <= MOST_ROWS || rule.is_none_or(|rule| rule == GammaRule::EvidenceOne) || table.interrupt.is_late() {
+        return Ok(one);
+    }
+    let labels = Labels::of(table, &Landmarks::any(table.rows.nrows(), FITC_ROWS, rvm.seed.wrapping_add(1)));
+    let judge = |learnt: &Learnt, log_ratio: f64| {
+        label_sums::judge(&labels, &learnt.kernel, log_ratio, FITC_CENTRES, rvm.seed, &table.interrupt)
+    };
+    let more = process(kernel)?;
+    let ratio = more.hyper.log_amplitude - more.hyper.log_noise;
+    match (judge(&one, one.hyper.log_amplitude)?, judge(&more, ratio)?) {
+        (Some((own, _)), Some((value, log_amplitude))) if value > own => Ok(Learnt {
+            for_search: more.kernel.clone(),
+            kernel: more.kernel,
+            hyper: Hyper { log_amplitude, log_noise: 0.0 },
+            per_feature: more.per_feature,
+            evaluations: one.evaluations + more.evaluations,
+            ..one
+        }),
+        _ => Ok(one),
+    }
 }
 
 /// Rows of a large table and which of them are centres, both at random; where memory is short, fewer.

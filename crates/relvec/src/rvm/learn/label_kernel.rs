@@ -19,10 +19,10 @@ const TOLERANCE: f64 = 3e-4;
 /// Standard deviation of the log of a length scale, and mean and standard deviation of log rho, for any number of rows: of eight
 /// others none is better by more than 0.008 nats per row, and without priors rare classes lose 0.12.
 const LENGTH_SD: f64 = 1.0;
-const RATIO: (f64, f64) = (1.0, 1.5);
+pub(super) const RATIO: (f64, f64) = (1.0, 1.5);
 /// log rho begins here, and stays between these: from all noise to noise of a thousandth of the deviation of the function.
 const FIRST_RATIO: f64 = 2.0;
-const RATIO_BOUNDS: (f64, f64) = (-6.0, 14.0);
+pub(super) const RATIO_BOUNDS: (f64, f64) = (-6.0, 14.0);
 
 /// Learns the parameters of `kernel` that its gamma asks for (all continuous ones with one width, or one for each feature where
 /// that is asked for; none where gamma is a number), and rho. [`Learnt`] holds the ratio as an amplitude at noise 1.

@@ -69,9 +69,9 @@ pub(super) struct Slopes {
 
 impl Seen {
     /// u, and 1 - u h.
-    fn left(&self, dense: &Dense) -> (f64, f64) {
+    fn left(&self, h: &[f64]) -> (f64, f64) {
         let u = self.weight.min(1.0);
-        (u, (1.0 - u * dense.h[self.group]).max(LEAST_LEFT))
+        (u, (1.0 - u * h[self.group]).max(LEAST_LEFT))
     }
 }
 
@@ -99,12 +99,12 @@ impl Labels {
         Some(Dense { p, alpha, fit, h })
     }
 
-    /// A, [S, C].
-    pub(super) fn left_out(&self, dense: &Dense) -> Array2<f64> {
+    /// A, [S, C], of `fit`, [n, C], and `h`, `[n]`.
+    pub(super) fn left_out(&self, fit: &Array2<f64>, h: &[f64]) -> Array2<f64> {
         let mut out = Array2::zeros((self.seen.len(), self.classes()));
         for (seen, mut row) in self.seen.iter().zip(out.outer_iter_mut()) {
-            let (_, left) = seen.left(dense);
-            for (k, (out, fit)) in row.iter_mut().zip(dense.fit.row(seen.group)).enumerate() {
+            let (_, left) = seen.left(h);
+            for (k, (out, fit)) in row.iter_mut().zip(fit.row(seen.group)).enumerate() {
                 let own = f64::from(u8::from(k == seen.class));
                 *out = own - (own - fit) / left;
             }
@@ -115,7 +115,7 @@ impl Labels {
     /// At a kernel, every parameter a number, and rho; `None` where there is no value.
     pub(super) fn score(&self, kernel: &Kernel, log_ratio: f64) -> Option<Score> {
         let dense = self.dense(kernel, log_ratio)?;
-        let means = self.left_out(&dense);
+        let means = self.left_out(&dense.fit, &dense.h);
         if !means.iter().all(|v| v.is_finite()) {
             return None;
         }
@@ -133,7 +133,7 @@ impl Labels {
         let mut f = vec![0.0; c.len()];
         for ((seen, means), probabilities) in self.seen.iter().zip(score.means.outer_iter()).zip(score.probabilities.outer_iter())
         {
-            let (u, left) = seen.left(&score.dense);
+            let (u, left) = seen.left(&score.dense.h);
             for k in 0..self.classes() {
                 let by_mean = score.theta * seen.weight * (self.target(seen.class, k) - probabilities[k]);
                 let own = f64::from(u8::from(k == seen.class));
@@ -230,7 +230,8 @@ mod tests {
             let weights: Vec<f64> = (0..24).map(|i| if whole { (1 + i % 3) as f64 } else { 0.1 + 0.4 * wave(i, 3) }).collect();
             let labels = Labels::new(x.view(), &class, 3, &weights);
             let kernel = Kernel::from_name("rbf").unwrap().with_gamma(0.7.into());
-            let means = labels.left_out(&labels.dense(&kernel, log_ratio).unwrap());
+            let dense = labels.dense(&kernel, log_ratio).unwrap();
+            let means = labels.left_out(&dense.fit, &dense.h);
             let k = kernel_matrix(&kernel, labels.rows.x.view()) * f64::exp(log_ratio);
             for (s, seen) in labels.seen.iter().enumerate() {
                 let share = |g: usize, k: usize| labels.rows.t[[g, k]] * labels.rows.weights[g];

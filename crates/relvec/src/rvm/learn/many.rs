@@ -37,23 +37,24 @@ const ROWS: usize = 2000;
 /// 0.03 costs 0.02 nats, 0.1 costs 0.05.
 const RESIDUAL: f64 = 0.01;
 /// Rows of a block of the sums; of a tile of kernel values, which one thread makes.
-const BLOCK_ROWS: usize = 4096;
+pub(super) const BLOCK_ROWS: usize = 4096;
 const TILE_ROWS: usize = 64;
 /// Where the condition of A may be above this, the means are corrected by what they leave at the rows, one more reading of these.
 const ILL: f64 = 1e8;
 
 /// Sums over rows at a ratio of amplitude and noise.
-struct Sums<'a> {
-    rows: &'a AllRows<'a>,
-    kernel: &'a Kernel,
+pub(super) struct Sums<'a> {
+    pub rows: &'a AllRows<'a>,
+    pub kernel: &'a Kernel,
     /// [M, D], and L of K = L L', [M, M].
-    centres: Array2<f64>,
-    lower: Array2<f64>,
-    bias: bool,
-    ratio: f64,
+    pub centres: Array2<f64>,
+    pub lower: Array2<f64>,
+    pub bias: bool,
+    /// Of the residual of the prior at a row, which adds to the noise of its target; 0 leaves it out.
+    pub ratio: f64,
     /// Rows read at a time.
-    block: usize,
-    interrupt: &'a Interrupt,
+    pub block: usize,
+    pub interrupt: &'a Interrupt,
 }
 
 /// What all rows tell.
@@ -166,7 +167,7 @@ impl Rvm {
 
     /// Candidates that may be centres, ascending, beside so many rows of a sample: given landmarks, or rows drawn at random. Under
     /// FITC's diagonal centres do best where rows are dense; those of k-means or of the largest residual are at the edges.
-    fn drawn(&self, table: &Table, sample: usize) -> Vec<usize> {
+    pub(super) fn drawn(&self, table: &Table, sample: usize) -> Vec<usize> {
         let all = table.origin.len();
         let size = match self.dictionary {
             _ if table.rows_of(&[]).is_none() => all,
@@ -178,7 +179,7 @@ impl Rvm {
 }
 
 /// Candidates as points, [M, D].
-fn at(table: &Table, places: &[usize]) -> Array2<f64> {
+pub(super) fn at(table: &Table, places: &[usize]) -> Array2<f64> {
     match table.columns(places).1 {
         Columns::Kernel { centres, .. } => centres,
         Columns::Given => unreachable!("given columns have no process prior"),
@@ -187,7 +188,7 @@ fn at(table: &Table, places: &[usize]) -> Array2<f64> {
 
 impl Sums<'_> {
     /// Calls `each` with F, [n, P], lambda and mean targets, [n, R], of every block in turn; `None` once it is too late for all.
-    fn for_each_block(&self, mut each: impl FnMut(Array2<f64>, Vec<f64>, ArrayView2<f64>)) -> Result<Option<Totals>> {
+    pub fn for_each_block(&self, mut each: impl FnMut(Array2<f64>, Vec<f64>, ArrayView2<f64>)) -> Result<Option<Totals>> {
         let (first, fill) = (usize::from(self.bias), self.kernel.at(self.centres.view()));
         let totals = self.rows.for_each(self.block, &mut |x, t, weights| {
             if self.interrupt.is_raised_by_hand() || self.interrupt.is_late() {

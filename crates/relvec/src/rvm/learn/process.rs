@@ -33,6 +33,7 @@ pub(super) struct Prior {
 }
 
 /// Where centres may be: the different inputs, and behind them given landmarks.
+#[derive(Clone)]
 pub(super) struct Points {
     /// [n, D].
     pub x: Array2<f64>,
@@ -83,17 +84,20 @@ impl Rvm {
                 self.refuse_process("kernel = linear_spline at negative features: it is a covariance at features >= 0")?;
                 Ok(false)
             }
-            WeightPrior::Process if self.likelihood.is_for_classes() && rows > choice::MOST_ROWS => {
-                let reason = format!("{rows} rows of classes: regression on labels takes {} at most", choice::MOST_ROWS);
-                self.refuse_process(&reason)?;
-                Ok(false)
-            }
             WeightPrior::Process => Ok(true),
             WeightPrior::Auto => {
-                let few = rows <= choice::MOST_ROWS || self.has_no_search_settings() && !self.likelihood.is_for_classes();
+                let few = rows <= choice::MOST_ROWS || self.has_no_search_settings();
                 Ok(rows > 0 && few && !spline && self.without_process().is_none())
             }
         }
+    }
+
+    /// Whether classes of a table are learnt by regression on their labels.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Rvm::has_process`].
+    pub(in crate::rvm) fn regresses_labels(&self, table: &Table) -> Result<bool> {
+        Ok(self.likelihood.is_for_classes() && self.has_process(table)?)
     }
 
     /// The model with the process prior in place of the precisions that the search has found, if the weights are to have it.

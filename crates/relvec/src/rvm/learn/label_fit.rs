@@ -1,0 +1,131 @@
+//! A classifier by regression on labels: of all rows at once, or of a large table by sums.
+
+use std::time::Instant;
+
+use ndarray::{Array2, s};
+
+use super::choice;
+use super::fitc::Fitc;
+use super::kernel::STRUCTURE;
+use super::label_model::{Found, Regression, singular};
+use super::label_rows::Labels;
+use super::labels::{Dense, Score};
+use super::pivots::Pivots;
+use super::process::Points;
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::linalg;
+use crate::model::Model;
+use crate::report::{Actions, Certificate, ProcessFit, Repairs, Report, Status};
+use crate::rvm::data::table::{Learnt, Table};
+use crate::rvm::search::watch::Watch;
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
+
+impl Rvm {
+    /// The classifier of a table by regression on the labels, under a process prior.
+    pub(in crate::rvm) fn fit_labels(&self, table: &Table, watch: &mut Watch) -> Result<(Model, Report)> {
+        let begin = Instant::now();
+        let learnt = match &table.learnt {
+            Some(learnt) => learnt.clone(),
+            None => {
+                let given = Rvm { kernel: table.kernel(), kernels: vec![], ..self.clone() };
+                choice::by_process(&given, table)?.0
+            }
+        };
+        let all = table.rows.nrows();
+        let whole = if all > choice::MOST_ROWS { self.regress_many(table, &learnt)? } else { None };
+        let (found, rows, repairs) = match whole {
+            Some(found) => (found, all, table.repairs.clone()),
+            None => {
+                let most = if table.interrupt.is_late() { choice::ROWS } else { choice::MOST_ROWS };
+                let rows = choice::affordable(table, most)?;
+                let sample = (rows < all).then(|| table.with_rows(self, &Landmarks::any(all, rows, self.seed)));
+                let part = sample.as_ref().unwrap_or(table);
+                let labels = Labels::of(part, &(0..part.rows.nrows()).collect::<Vec<_>>());
+                let found = if learnt.has_structure { self.regress(part, &labels, &learnt)? } else { None };
+                (found.unwrap_or_else(|| Found::nothing(table)), rows, part.repairs.clone())
+            }
+        };
+        let status = match rows < all {
+            _ if table.interrupt.is_late() => Status::TimeLimit,
+            true => Status::MemoryLimit,
+            false => Status::Converged,
+        };
+        let (log_probability, active) = (found.log_probability, found.relevance.len() + 1);
+        watch.tell_model(log_probability, None, active);
+        let process = ProcessFit {
+            centres: found.relevance.len(),
+            searched: 0,
+            residual: found.divergence,
+            reached: found.divergence <= self.most_residual(),
+            evaluations: learnt.evaluations,
+            seconds: begin.elapsed().as_secs_f64(),
+        };
+        let trace = std::mem::take(&mut watch.trace);
+        let model = found.model(table, &learnt.kernel, status, trace.len())?;
+        let reason = match status {
+            Status::TimeLimit => "time_limit ended the choice of the kernel, of rows or of centres",
+            Status::MemoryLimit => "memory_limit leaves room for some of the rows only",
+            _ if model.relevance.is_empty() => "the features tell nothing of the classes: their frequencies are predicted",
+            _ if !process.reached => "there is no room for more centres, or every other row is spanned by them",
+            _ => "the probabilities of the centres are those of all rows to within the divergence asked for",
+        };
+        let report = Report {
+            status,
+            iterations: trace.len(),
+            trace,
+            candidates: table.dictionary_size(),
+            certificate: Certificate { largest_gain: None, largest_gradient: 0.0, reason: reason.into() },
+            repairs: Repairs { left_out_rows: all - rows, ..repairs },
+            interpolation: None,
+            nothing_found: model.relevance.is_empty(),
+            actions: Actions { added: model.relevance.len(), ..Actions::default() },
+            kernel_search: None,
+            centre_search: None,
+            process: Some(process),
+            row_weights: vec![],
+            precisions: None,
+            validation: None,
+            seconds: watch.elapsed().as_secs_f64(),
+            members: vec![],
+        };
+        Ok((model, report))
+    }
+
+    /// Link, centres and weights for the labels of a table; `None` where the frequencies of the classes are as good.
+    fn regress(&self, table: &Table, labels: &Labels, learnt: &Learnt) -> Result<Option<Found>> {
+        let log_ratio = learnt.hyper.log_amplitude;
+        let score = labels.score(&learnt.kernel, log_ratio).ok_or_else(|| singular(labels.rows.len()))?;
+        // More rows than the kernel was learnt from may tell something where those did not, or nothing.
+        if score.value + learnt.log_posterior - learnt.log_evidence - labels.null < STRUCTURE {
+            return Ok(None);
+        }
+        let points = Points::of(table, &labels.rows);
+        let scores = dense_at(&points, labels, &score.dense, &learnt.kernel, log_ratio);
+        let n = labels.rows.len();
+        let weights = |pivots: &Pivots| {
+            let (none, features) = (vec![0.0; n], pivots.features());
+            let fitc = Fitc { rows: &labels.rows, features: features.slice(s![.., ..n]), residual: &none, bias: true };
+            Ok(fitc.weights(log_ratio)?.ok_or_else(|| singular(pivots.centres().len()))?.mean)
+        };
+        let origin: Vec<usize> = (points.first..points.x.nrows()).map(|point| table.origin[point - points.first]).collect();
+        let Score { value, theta, means, .. } = score;
+        Regression { labels, value, theta, means, points, origin, scores, log_ratio }.carried(
+            self,
+            table,
+            &learnt.kernel,
+            weights,
+        )
+    }
+}
+
+/// The mean of the dense regression at points, the constant left out, [points, C]: rho K alpha.
+fn dense_at(points: &Points, labels: &Labels, dense: &Dense, kernel: &Kernel, log_ratio: f64) -> Array2<f64> {
+    let alpha = &dense.alpha * log_ratio.exp();
+    let mut out = Array2::zeros((points.x.nrows(), labels.classes()));
+    let mut k = Array2::zeros((points.x.nrows(), labels.rows.len()));
+    kernel.block(points.x.view(), labels.rows.x.view(), k.view_mut());
+    linalg::product(false, 1.0, k.view(), alpha.view(), out.view_mut());
+    out
+}

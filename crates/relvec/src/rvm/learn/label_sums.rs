@@ -1,0 +1,199 @@
+//! Regression on labels by sums over rows, (M87): the means at many centres, of which some rows are left out in turn.
+
+use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
+
+use super::kernel::{log_normal, mean_diagonal};
+use super::label_kernel::{RATIO, RATIO_BOUNDS};
+use super::label_rows::Labels;
+use super::link;
+use super::pivots::Pivots;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::linalg::{self, Cholesky};
+use crate::report::Interrupt;
+use crate::rvm::settings::dictionary::Landmarks;
+
+/// What the prior of labels may leave at the rows, over the noise, with the centres that their means are of: as for values.
+const RESIDUAL: f64 = 0.01;
+/// Steps of log rho: half of one changes the held-out log loss of six tables by less than 0.002.
+const STEP: f64 = 1.0;
+
+/// Sums over all rows at some centres, and their features at the rows that are left out.
+pub(super) struct Many<'a> {
+    labels: &'a Labels,
+    /// The constant and phi at the rows of `labels`, [1 + M, n].
+    features: Array2<f64>,
+    /// F'diag(c) F, [1 + M, 1 + M], and F'diag(c) T, [1 + M, C], of all rows.
+    gram: Array2<f64>,
+    right: Array2<f64>,
+    /// Mean and standard deviation of the log prior of log rho, and its bounds.
+    pub prior: (f64, f64),
+    bounds: (f64, f64),
+}
+
+/// At one rho.
+pub(super) struct Point {
+    pub log_ratio: f64,
+    /// v, theta and A, [S, C], of (M82).
+    pub value: f64,
+    pub theta: f64,
+    pub means: Array2<f64>,
+    /// The constant and the weights of the features, [1 + M, C].
+    pub weights: Array2<f64>,
+}
+
+impl<'a> Many<'a> {
+    pub fn new(
+        labels: &'a Labels,
+        kernel: &Kernel,
+        features: ArrayView2<f64>,
+        gram: Array2<f64>,
+        right: Array2<f64>,
+    ) -> Many<'a> {
+        let size = mean_diagonal(kernel, &labels.rows.x).max(f64::MIN_POSITIVE).ln();
+        let features = concatenate![Axis(0), Array2::ones((1, features.ncols())), features];
+        let bounds = (RATIO_BOUNDS.0 - size, RATIO_BOUNDS.1 - size);
+        Many { labels, features, gram, right, prior: (RATIO.0 - size, RATIO.1), bounds }
+    }
+
+    /// `None` where the sums have no Cholesky factor in 64-bit numbers, or there is no value.
+    fn at(&self, log_ratio: f64) -> Result<Option<Point>> {
+        let mut a = self.gram.clone();
+        a.diag_mut().slice_mut(s![1..]).mapv_inplace(|v| v + (-log_ratio).exp());
+        let factor = match Cholesky::new(a, 0.0) {
+            Ok(factor) => factor,
+            Err(Error::Singular { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut weights = self.right.clone();
+        factor.solve(weights.view_mut());
+        let fit = linalg::times(self.features.t(), weights.view());
+        let mut half = self.features.clone();
+        linalg::solve_lower(factor.lower.view(), half.view_mut());
+        let h = half.axis_iter(Axis(1)).map(|column| column.dot(&column)).collect::<Vec<f64>>();
+        let means = self.labels.left_out(&fit, &h);
+        if !means.iter().all(|v| v.is_finite()) {
+            return Ok(None);
+        }
+        let (theta, value, _) = link::temperature(self.labels, means.view());
+        Ok(Some(Point { log_ratio, value, theta, means, weights }))
+    }
+
+    /// The rho of the highest posterior, by steps from `start` until there is a lower one on either side.
+    pub fn best(&self, start: f64) -> Result<Option<Point>> {
+        let posterior = |point: &Point| point.value + log_normal(point.log_ratio, self.prior).0;
+        let inside = |log: f64| log.clamp(self.bounds.0, self.bounds.1);
+        let Some(mut best) = self.at(inside(start))? else { return Ok(None) };
+        for step in [STEP, -STEP] {
+            let first = best.log_ratio;
+            while let Some(next) = Some(inside(best.log_ratio + step)).filter(|next| *next != best.log_ratio) {
+                match self.at(next)? {
+                    Some(point) if posterior(&point) > posterior(&best) => best = point,
+                    _ => break,
+                }
+            }
+            if best.log_ratio != first {
+                break;
+            }
+        }
+        Ok(Some(best))
+    }
+}
+
+/// How probable the labels of rows are that are left out in turn, with `most` of the rows as centres, and the best rho, as a log;
+/// `None` where there is no value.
+pub(super) fn judge(
+    labels: &Labels,
+    kernel: &Kernel,
+    start: f64,
+    most: usize,
+    seed: u64,
+    interrupt: &Interrupt,
+) -> Result<Option<(f64, f64)>> {
+    let rows = &labels.rows;
+    let mut pivots = Pivots::new(kernel, rows.x.view())?;
+    let among = Landmarks::any(rows.len(), most, seed);
+    pivots.complete(&[], &among, most, |pivots| left(pivots, start, &rows.weights), interrupt)?;
+    let none = Many::new(labels, kernel, pivots.features(), Array2::zeros((0, 0)), Array2::zeros((0, 0)));
+    let mut weighted = none.features.clone();
+    weighted.outer_iter_mut().for_each(|mut row| row.iter_mut().zip(&rows.weights).for_each(|(v, c)| *v *= c));
+    let gram = linalg::times(none.features.view(), weighted.t());
+    let right = linalg::times(weighted.view(), rows.t.view());
+    let best = Many { gram, right, ..none }.best(start)?;
+    Ok(best.map(|point| (point.value, point.log_ratio)))
+}
+
+/// Whether the centres leave as little of the prior as was asked for.
+pub(super) fn left(pivots: &Pivots, log_ratio: f64, weights: &[f64]) -> bool {
+    log_ratio.exp() * pivots.mean_residual(weights) <= RESIDUAL
+}
+
+/// Adds what a block of rows has in the sums: F, [B, 1 + M], 1 / c, `[B]`, and T, [B, C].
+pub(super) fn add(mut f: Array2<f64>, of_noise: &[f64], t: ArrayView2<f64>, gram: &mut Array2<f64>, right: &mut Array2<f64>) {
+    let mut t = t.to_owned();
+    for ((mut f, mut t), noise) in f.outer_iter_mut().zip(t.outer_iter_mut()).zip(of_noise) {
+        let root = noise.sqrt().recip();
+        f.mapv_inplace(|v| v * root);
+        t.mapv_inplace(|v| v * root);
+    }
+    linalg::add_gram(f.view(), gram.view_mut());
+    linalg::product(true, 1.0, f.t(), t.view(), right.view_mut());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Matern32, Rbf};
+    use crate::rvm::learn::all_rows::AllRows;
+    use crate::rvm::learn::many::Sums;
+
+    /// 60 rows of three classes, every other one repeated, of several weights.
+    fn labels() -> Labels {
+        let x = Array2::from_shape_fn((90, 2), |(i, d)| (0.618_033_988_75 * ((2 * i / 3) * (d + 1) + 5 * d) as f64).fract());
+        let class: Vec<usize> = (0..90).map(|i| ((3.0 * x[[i, 0]]) as usize + usize::from(i % 7 == 0)) % 3).collect();
+        let weights: Vec<f64> = (0..90).map(|i| 0.5 + (i % 3) as f64).collect();
+        Labels::new(x.view(), &class, 3, &weights)
+    }
+
+    /// With all rows as centres the regression is the dense one of (M80), and left-out means are those of (M81).
+    #[test]
+    fn all_rows_as_centres_are_the_dense_regression() {
+        let labels = labels();
+        assert_eq!(labels.rows.len(), 60);
+        let kernels: [Kernel; 2] = [Rbf { gamma: 6.0.into() }.into(), Matern32 { gamma: 3.0.into() }.into()];
+        for (kernel, log_ratio) in kernels.iter().zip([1.5, 3.0]) {
+            let expected = labels.score(kernel, log_ratio).unwrap();
+            let mut pivots = Pivots::new(kernel, labels.rows.x.view()).unwrap();
+            pivots.complete(&[], &(0..60).collect::<Vec<_>>(), 60, |_| false, &Interrupt::default()).unwrap();
+            let none = Array2::zeros((0, 0));
+            let many = Many::new(&labels, kernel, pivots.features(), none.clone(), none);
+            let (rows, interrupt) = (AllRows::Held(&labels.rows), Interrupt::default());
+            let (centres, lower) = (labels.rows.x.select(Axis(0), pivots.centres()), pivots.factor());
+            let m = 1 + pivots.centres().len();
+            // Blocks of a few rows.
+            let sums = Sums { rows: &rows, kernel, centres, lower, bias: true, ratio: 0.0, block: 7, interrupt: &interrupt };
+            let (mut gram, mut right) = (Array2::zeros((m, m)), Array2::zeros((m, 3)));
+            sums.for_each_block(|f, lambda, t| add(f, &lambda, t, &mut gram, &mut right)).unwrap().unwrap();
+            linalg::mirror(&mut gram);
+            let found = Many { gram, right, ..many }.at(log_ratio).unwrap().unwrap();
+            assert!((found.value - expected.value).abs() < 1e-6 * expected.value.abs(), "{} {}", found.value, expected.value);
+            for (found, expected) in found.means.iter().zip(&expected.means) {
+                assert!((found - expected).abs() < 1e-6, "{found} instead of {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_ratio_has_no_better_neighbour() {
+        let labels = labels();
+        let kernel: Kernel = Rbf { gamma: 6.0.into() }.into();
+        let at = |start: f64| judge(&labels, &kernel, start, 60, 0, &Interrupt::default()).unwrap().unwrap();
+        let posterior = |log_ratio: f64| labels.score(&kernel, log_ratio).unwrap().value + log_normal(log_ratio, RATIO).0;
+        for start in [3.0, 5.0, 9.0] {
+            let (value, log_ratio) = at(start);
+            assert!((value - labels.score(&kernel, log_ratio).unwrap().value).abs() < 0.2, "{start}: {value}");
+            let own = posterior(log_ratio);
+            assert!(own >= posterior(log_ratio + STEP) - 0.1 && own >= posterior(log_ratio - STEP) - 0.1, "{start}: {log_ratio}");
+        }
+    }
+}
