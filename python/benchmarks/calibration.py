@@ -36,19 +36,20 @@ BINS = 15
 LEARNERS = ["RVC, moderated", "RVC, plug-in", "SVC", "Gaussian process"]
 HEAD = """# Calibration of class probabilities
 
-Made by `cargo xtask bench calibration --data FOLDER`: the first {splits} splits of each set, features standardised by
-the training rows. All machines have the kernel rbf with the same gamma in all splits of a set: that which
-`RVC(gamma="evidence")` learns from the training rows of the first. All other settings of the RVC are those of the
-papers (`relvec.presets.tipping2001`), which are not the defaults. Moderated probabilities are averaged over the
-posterior of the weights, plug-in ones (`moderated=False`) take the weights for certain: two predictions of one fit.
-SVC is scikit-learn's with `probability=True`, its C of {costs} by 5-fold cross-validation (accuracy). The Gaussian
-process is scikit-learn's classifier, its amplitude learnt by its evidence, trained on the first {gaussian} rows at
-most. SVC's probabilities are fitted to values at held-out rows, those of the others to the training rows; and the
-width suits the RVC, by which it was chosen, not the Gaussian process. Means over the splits.
+Made by `cargo xtask bench calibration --data FOLDER` from the first {splits} splits of each set. Features are
+standardised by the training rows. Figures are means over the splits. All models have an rbf kernel with the same
+gamma in all splits of a set: the gamma that `RVC(gamma="evidence")` learns from the training rows of the first split.
+The other settings of the RVC are those of the papers (`relvec.presets.tipping2001`), which are not the defaults.
+Moderated probabilities are averaged over the posterior of the weights. Plug-in probabilities (`moderated=False`) use
+the mean of the weights, in the same fit. SVC is that of scikit-learn with `probability=True`; 5-fold cross-validation
+(accuracy) chooses its C among {costs}. The Gaussian process is the classifier of scikit-learn with an amplitude
+learned by its evidence, trained on the first {gaussian} rows at most. The probabilities of SVC are fitted to values
+at held-out rows, those of the others to the training rows. The width was chosen for the RVC and may not suit the
+Gaussian process.
 
-Expected calibration error (ECE): how far, over {bins} bins of the probability of the predicted class, its mean is from
-the share of rows that are right; means over the bins by their rows, so what chance alone makes of it is larger in small
-test sets.
+Expected calibration error (ECE): rows are divided into {bins} bins by the probability of the predicted class. In each
+bin the mean probability is compared with the share of rows that are right; the differences are averaged, weighted by
+the rows of the bins. Chance alone contributes more in small test sets.
 
 {facts}
 

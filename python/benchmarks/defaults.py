@@ -59,7 +59,7 @@ class Results:
                     raise SystemExit(f"{self.path}, line {number}: expected a result, {problem!r}; delete it") from None
 
     def keep(self, record: Record) -> None:
-        """In the place of an earlier one of the same version."""
+        """Replaces an earlier record of the same version."""
         task = Task(*(record[name] for name in Task._fields))
         self.found[task, record["version"]] = record
 

@@ -11,10 +11,10 @@ from defaults_tables import SIZES, TABLES, TEST_ROWS
 
 HEAD = f"""# Fits without settings
 
-Made by `cargo xtask bench defaults --data FOLDER`: `RVR()` and `RVC()` without a setting, beside other learners and
-a dense Gaussian process that learns its kernel from the same rows (python/benchmarks/dense_process.py). Training rows
-are drawn at random, and up to {TEST_ROWS:,} others to predict. Features, and targets of a regression, are standardised
-by the training rows, so that an RMSE of 1 is that of the mean.
+Made by `cargo xtask bench defaults --data FOLDER`: `RVR()` and `RVC()` without settings, other learners, and a dense
+Gaussian process that learns its kernel from the same rows (python/benchmarks/dense_process.py). Training rows are
+drawn at random, and up to {TEST_ROWS:,} other rows are test rows. Features, and targets of a regression, are
+standardised by the training rows, so that an RMSE of 1 is that of predicting the mean.
 
 NLPD is the mean negative log predictive density in nats. Coverage is the share of test targets in the central 95 %
 interval. Centres are the rows that a prediction needs: relevance vectors, support vectors, or all of them. CPU seconds

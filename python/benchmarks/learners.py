@@ -112,7 +112,7 @@ def fastrvm_evidence(model: Any, data: Data, kind: str, t: Array) -> dict[str, f
 
 
 def precisions(model: Any, data: Data) -> dict[str, Any]:
-    """What a regression of fastrvm has learnt, in relvec's terms, without the constant; see `fastrvm_evidence`."""
+    """What a regression of fastrvm has learned, in relvec's terms, without the constant; see `fastrvm_evidence`."""
     lengths = (rbf(data.X, data.X[model.relevance_], data.gamma) ** 2).sum(axis=0)
     return {
         "relevance": [int(row) for row in model.relevance_],

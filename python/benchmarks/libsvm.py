@@ -32,11 +32,11 @@ ROWS = {"digits": 1797, "adult": 20_000, "kin40k": 10_000}
 SHORT = 2.0
 HEAD = """# Support vector machines beside LIBSVM
 
-Made by `cargo xtask bench svm --data FOLDER`. LIBSVM is the one in scikit-learn, which uses one thread; relvec has
-all unless stated. The tolerance of both is 1e-3 unless stated, the cache 200 MB, the kernel rbf; times are of `fit`.
-Dual objective: how far ours is above (+) or below LIBSVM's, relative to it. Predictions: the largest difference of
-decision values or predictions at the first 1,000 rows, and the share of equal classes. Rows that are equal count once
-with relvec.
+Made by `cargo xtask bench svm --data FOLDER`. LIBSVM is the one in scikit-learn and uses one thread. relvec uses all
+threads, the tolerance of both is 1e-3, the cache 200 MB and the kernel rbf, unless stated otherwise. Times are those
+of `fit`. Dual objective: relative difference of ours from that of LIBSVM; positive is higher. Predictions: the largest
+difference of decision values or predictions at the first 1,000 rows, and the share of equal classes. relvec merges
+equal rows, which then count as one vector.
 
 {facts}
 

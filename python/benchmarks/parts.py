@@ -1,4 +1,4 @@
-"""The search by parts beside that of all candidates at once, both of every row: prints a line of JSON.
+"""The search in working sets beside that of all candidates at once, both of every row: prints a line of JSON.
 
 python parts.py ROWS THREADS [FOLDER]
 """

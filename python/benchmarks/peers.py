@@ -71,7 +71,7 @@ TABLES: dict[str, tuple[str, Callable[..., str]]] = {
     "classes": ("Classes beside a regression", classes),
     "operations": ("Operations of classes and of a regression", operations),
     "candidates": ("Every row a candidate", candidates),
-    "parts": ("By parts, and all candidates at once", parts),
+    "parts": ("In working sets, and all candidates at once", parts),
     "predict": ("Prediction", prediction),
 }
 OWN = list(SIZES)

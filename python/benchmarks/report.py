@@ -11,22 +11,22 @@ Record = dict[str, Any]
 
 HEAD = """# Benchmarks
 
-Written by `cargo xtask bench peers`; only figures of this one run are compared.
+Written by `cargo xtask bench peers`. Compare figures within this run only.
 
 {facts}
 
-Each fit is a process of its own, and all have the same data, made from fixed seeds; a tiny fit comes first, so that
-libraries are loaded. Processes of a case take turns; its figures are medians, with the lowest and highest time beside
-them where there were several. *CPU* is the time of all threads; on a computer that does other work meanwhile it says
-more than the wall time. *Peak* is the largest resident size during the fit less what was resident before it, the data
-included. *Threads* holds for the matrix library and for relvec. Settings are defaults unless said, but for the
-Gaussian kernel: it has the same scale `gamma` for all learners of a case. A learner that could not be installed,
-imported or fitted, or took too long, has a row that says so.
+Each fit is a process of its own. All learners of a case have the same data, made from fixed seeds. A tiny fit comes
+first, so that libraries are loaded. The processes of a case take turns. Figures are medians, followed by the lowest
+and highest time if there were several. *CPU* is the time of all threads; on a computer with other work it says more
+than the wall time. *Peak* is the largest resident size during the fit minus the size before it, which includes the
+data. *Threads* holds for the matrix library and for relvec. Settings are defaults unless stated, except for the
+Gaussian kernel: all learners of a case have the same `gamma`. A learner that could not be installed, imported or
+fitted, or took too long, has a row that says so.
 
-*Error* is the root mean square error against the noise-free function in the target's own units, or the share of test
-rows classified wrongly, as expected from the true densities of the classes where the data are simulated (the best
-possible is {bayes:.2%} on the mixture of Gaussians). *Evidence* is the log marginal likelihood in nats, for classes
-in Laplace's approximation.
+*Error* is the root mean square error to the noise-free function in units of the target, or the share of test rows
+classified wrongly. For simulated classes it is the expected share under the true densities (the best possible is
+{bayes:.2%} on the mixture of Gaussians). *Evidence* is the log marginal likelihood in nats, for classes in Laplace's
+approximation.
 
 ## Data
 
@@ -34,22 +34,22 @@ in Laplace's approximation.
   gamma 0.03. 5,000 test rows.
 - `sinc-N`: sin(x) / x on [-10, 10], noise 0.1; gamma 0.1. 2,001 test rows.
 - `mixture-N`: two classes of two Gaussians each in the plane, after Ripley; gamma 4. 20,000 test rows.
-- `digits`: scikit-learn's, 1,200 rows to learn from, 597 to test; gamma 0.1; ten machines, one versus the rest,
-  whose times, evidences and kernels are sums, and each of which has to reach an evidence of its own.
+- `digits`: the digits of scikit-learn, 1,200 training rows, 597 test rows; gamma 0.1; ten one-vs-rest models, whose
+  times, evidences and kernels are added. Each model has its own evidence to reach.
 """
 
 LEARNERS = """
 ## Learners
 
-- relvec: the settings of the papers (`relvec.presets.tipping2001`) but for what its row says; `dictionary="auto"`,
-  which is all rows or landmarks of them.
+- relvec: the settings of the papers (`relvec.presets.tipping2001`), except for what its row says; `dictionary="auto"`,
+  which is all rows or landmarks.
 - fastrvm: `fit_intercept=True`. sklearn-rvm: defaults.
 - SVR: C = 10, epsilon = 0.1; SVC: C = 10; their kernels are the support vectors.
-- GaussianProcessRegressor: the length scale that belongs to gamma, held; amplitude and noise learnt.
+- GaussianProcessRegressor: the fixed length scale that corresponds to gamma; amplitude and noise learned.
 - ARDRegression: on the columns of the kernel matrix.
 
-Goals, where there are some, are ratios of a peer's time to that of relvec. Besides, the whole fit is to take at most
-2 s at 1,000 rows; and a small problem may take longer if the evidence is more than 1 nat higher.
+Goals are ratios of another learner's time to that of relvec. Two further goals: a whole fit takes at most 2 s at 1,000
+rows, and a small problem may take longer only if the evidence is more than 1 nat higher.
 """
 
 FASTRVM = """
@@ -372,13 +372,13 @@ def parts(record: Record, rows: int, threads: int) -> str:
             ]
         )
     title = (
-        f"{rows:,} rows, each a candidate, threads = {threads}: the search by parts, and that of all candidates at "
-        "once (from sums over the rows). Where either ends rounding decides, so each is made five times, with targets "
-        "moved at random by 1e-6 of their standard deviation but for the first. The median of the former is to be no "
-        "more than 10 nats lower.\n\n"
+        f"{rows:,} rows, each a candidate, threads = {threads}: the search in working sets, and that of all candidates "
+        "at once (from sums over the rows). Where either ends rounding decides, so each is made five times, with "
+        "targets moved at random by 1e-6 of their standard deviation but for the first. The median of the former is to "
+        "be no more than 10 nats lower.\n\n"
     )
-    head = ["table", "evidence by parts", "at once", "difference of medians", "kernels", "by parts s", "at once s"]
-    return title + table([*head, "status"], lines)
+    head = ["table", "evidence in working sets", "at once", "difference of medians", "kernels"]
+    return title + table([*head, "working sets s", "at once s", "status"], lines)
 
 
 def candidates(record: Record, rows: int, *limit_and_threads: int) -> str:

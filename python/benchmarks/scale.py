@@ -1,4 +1,4 @@
-"""Fits with learnt kernels and centres to real tables, and what they should reach.
+"""Fits with learned kernels and centres to real tables, and what they should reach.
 
     cargo xtask bench scale FOLDER [--seeds N] [--list] [CASE ...]
 
@@ -93,21 +93,22 @@ CASES = [
     Case("houston_flights", 1000, (0.915, 1.33, 170), 0.925, sparsity=40.0),
 ]
 
-HEAD = """# Learnt kernels and centres on real tables
+HEAD = """# Learned kernels and centres on real tables
 
-Written by `cargo xtask bench scale FOLDER`. Rows are split at random, nine parts to learn from and one to test
-({seeds}; figures are means), features and targets standardised by the training rows. No fit sees test rows. RMSE
-and NLPD (mean negative log density) are of the standardised target; of classes they are the error in per cent and
-the log loss. "Kernels" are relevance vectors. "Reach" is what was asked for, from a prototype on the same kind of
-splits; "reached" compares all three with it, and "failed" is an error above the last figure.
+Written by `cargo xtask bench scale FOLDER`. Nine tenths of the rows, drawn at random, are training rows and one tenth
+are test rows ({seeds}; figures are means). Features and targets are standardised by the training rows. RMSE and NLPD
+(mean negative log predictive density) are in units of the standardised target. For classes the figures are the error
+in per cent and the log loss. "Kernels" are relevance vectors. "Reach" is the goal for all three figures, from a
+prototype on the same kind of splits. "reached" means that all three are at least as good, "failed" that the error is
+above the last figure.
 
-All settings are those of the papers (`relvec.presets.tipping2001`) but for those named: "averaged" is
-`posterior="averaged"`, which models of two classes have only if asked for; "healed" is `variance="healed"`, which does
-not shrink away from the rows; "sparsity" is the nats that each kernel must gain, `sparsity=`, here chosen by hand for
-each table, so that no more kernels are left than were asked for.
+All settings are those of the papers (`relvec.presets.tipping2001`), except for those named. "averaged" is
+`posterior="averaged"`, which binary models have only on request. "healed" is `variance="healed"`, which does not shrink
+away from the rows. "sparsity" is the penalty per kernel in nats, here chosen by hand for each table so that no more
+kernels remain than the goal allows.
 
-Time is that of the whole fit, kernel and all, in units of one symmetric product K'K of N x L by numpy on the same
-threads, and in seconds. "Learning" is the share of it that the kernel took; "centres" that of moving centres,
+Time is that of the whole fit, the learning of the kernel included, in units of one symmetric product K'K of N x L by
+numpy on the same threads, and in seconds. "Learning" is the share of the kernel; "centres" that of moving centres,
 without the second fit.
 
 {facts}

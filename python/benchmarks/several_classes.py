@@ -32,13 +32,13 @@ FOLDS = {"iris": load_iris, "wine": load_wine, "digits": load_digits}
 LEARNERS = ["joint", "laplace", "per_class", "one_vs_rest", "one_vs_one", "fastrvm"]
 HEAD = """# More than two classes
 
-Made by `cargo xtask bench classes --data FOLDER` ({made}).
-Means over the test folds. relvec has the settings of the papers but for what is named (`relvec.presets.tipping2001`),
-which are not the defaults. The log loss of relvec is of moderated probabilities and, behind the stroke, of those at
-the mean of the weights (`moderated=False`); that of fastrvm is of its softmax of one against the rest. Vectors:
-different training rows that the models need, and their sum over the models of two classes; `per_class` is `joint`
-with `class_precisions="per_class"`, and behind its vectors are the weights of classes that are left; `laplace` is
-`joint` with `posterior="laplace"`, which is what a fit that ran out of time has as well. Times are of fits.
+Made by `cargo xtask bench classes --data FOLDER` ({made}). Figures are means over the test folds. relvec has the
+settings of the papers (`relvec.presets.tipping2001`), which are not the defaults, except for what is named. The two
+log losses of relvec are those of moderated probabilities and of probabilities at the mean of the weights
+(`moderated=False`). fastrvm has a softmax of one-vs-rest models. Vectors: distinct training rows that the models
+need, and their sum over the binary models. `per_class` is `joint` with `class_precisions="per_class"`; the second
+number of its vectors is that of the weights in the model. `laplace` is `joint` with `posterior="laplace"`. A fit that
+ran out of time has that posterior too. Times are those of fits.
 
 {facts}
 

@@ -16,7 +16,7 @@ from cases import Array, friedman, regression_file, standardised
 from landmarks import GAMMA, factorisation
 from measure import measured
 
-# One scale per feature, as `gamma = "evidence-ard"` has learnt them from these tables (of the latter from 8,000 rows).
+# One scale per feature, as `gamma = "evidence-ard"` has learned them from these tables (of the latter from 8,000 rows).
 WIDTHS = {
     "kin40k": [0.044, 0.067, 0.17, 0.145, 0.146, 0.22, 0.225, 0.124],
     "protein_casp": [1.85, 5e-5, 0.104, 2.09, 5e-5, 2.57, 5e-5, 1.14, 0.0386],

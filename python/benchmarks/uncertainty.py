@@ -51,23 +51,23 @@ GAMMA = {"noise": 2.0}
 TEST = 2000
 WITHIN_95 = 1.959964
 NOISE_DRAWS = 20
-HEAD = """# Whether stated uncertainty is true
+HEAD = """# Reliability of error bars
 
-Made by `cargo xtask bench uncertainty --data FOLDER`. Rows are drawn at random to learn from, others to predict;
-features and targets are standardised, so that an RMSE of 1 is that of the mean; NLPD is the mean negative log
-predictive density in nats, coverage the share of targets in the central 95 % interval. Means over {seeds} draws. RVR
-with an rbf kernel of gamma = "scale" (noise: 2), a precision for each weight (`weight_prior = "ard"`) and all rows as
-candidates. `sparsity` is in nats per kernel; `cv` chooses it. The Gaussian process is scikit-learn's, one width,
-amplitude and noise learnt, all rows kept.
+Made by `cargo xtask bench uncertainty --data FOLDER`. Training rows and test rows are drawn at random. Features and
+targets are standardised, so that an RMSE of 1 is that of predicting the mean. NLPD is the mean negative log
+predictive density in nats. Coverage is the share of test targets in the central 95 % interval. Figures are means over
+{seeds} draws. RVR has an rbf kernel with gamma = "scale" (noise: 2), one precision per weight (`weight_prior =
+"ard"`) and all rows as candidates. `sparsity` is in nats per kernel; `cv` chooses it. The Gaussian process is that of
+scikit-learn, with all rows, a learned width, amplitude and noise.
 """
 
 TAIL = """
-No fit of this page has the default settings. These learn the kernel, and up to 3,000 rows give the weights the prior
-of a Gaussian process: [defaults.md](defaults.md) measures them. The page is about a precision for each weight and a
-given width. There the settings of the papers, sparsity 0 and the variance of the posterior, have true error bars if
-few of the rows become kernels. If many do, error bars need `sparsity = 1, variance = "healed"`, the defaults with
-`weight_prior = "ard"`, and `calibrate = true`: a smaller model, found sooner. Without the sparsity, or with that of
-cross-validation, the density is a little higher still, after calibration.
+No fit on this page has the default settings. The defaults learn the kernel and give the weights the prior of a
+Gaussian process; [defaults.md](defaults.md) measures them. This page is about one precision per weight and a given
+width. With the settings of the papers (sparsity 0, the variance of the posterior) error bars are reliable if a small
+share of the rows become kernels. If the share is large, use `sparsity = 1, variance = "healed"`, the defaults with
+`weight_prior = "ard"`, and `calibrate = true`: the model is smaller and found faster. Without the sparsity, or with
+that of cross-validation, the density is a little higher still, after calibration.
 """
 
 

@@ -188,7 +188,7 @@ def _named(machines: Mapping[str, Any] | Iterable[Any] | None) -> dict[str, Any]
 
 
 def _classifies(task: str | None, named: dict[str, Any], y: NDArray[Any]) -> bool:
-    """Whether classes are to be learnt."""
+    """Whether classes are to be learned."""
     if task not in (None, "regress", "classify"):
         raise ValueError(f"task={task!r}: expected 'regress', 'classify' or None")
     given = {name: machine for name, machine in named.items() if not isinstance(machine, str)}
@@ -227,7 +227,7 @@ def _values(
 def _splits(
     X: Any, y: NDArray[Any], cv: Any, inner_cv: int, classify: bool, random_state: int | None
 ) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Rows learnt from and rows held out, of each fold."""
+    """Rows learned from and rows held out, of each fold."""
     if not isinstance(inner_cv, int | np.integer) or inner_cv < 2:
         raise ValueError(f"inner_cv={inner_cv!r}: expected a whole number, 2 or more")
     if isinstance(cv, int | np.integer):
@@ -263,7 +263,7 @@ def _folds(count: int, classify: bool, random_state: int | None) -> Any:
 
 
 class _Fold:
-    """The rows that are learnt from, and how machines learn from them."""
+    """The rows that are learned from, and how machines learn from them."""
 
     def __init__(
         self,

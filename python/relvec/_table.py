@@ -170,7 +170,7 @@ TABLE: dict[str, Parameter] = {
         [dict, names("balanced"), None],
     ),
     "multi_class": Parameter(
-        """How more than two classes are told apart. ``"joint"``: one model of all, which share its
+        """How more than two classes are modelled. ``"joint"``: one model of all, which share its
         relevance vectors, each with a weight for every class, under the softmax. ``"one_vs_rest"``, ``"one_vs_one"``:
         models of two classes, one for each class or for each pair, whose probabilities are
         normalised, or coupled as in [4]_. ``"auto"`` is ``"joint"``, or ``"one_vs_rest"`` for the
@@ -214,7 +214,7 @@ TABLE: dict[str, Parameter] = {
           log precision.
         - ``"max_iterations"``: most iterations, 10,000 by default.
         - ``"refresh"``: rounds in which landmarks that the model does not use are replaced by other rows, drawn at
-          random, once the search among the present ones is at rest; 0 by default. For the scheme ``"search"`` and a
+          random, once the search among the present ones has converged; 0 by default. For the scheme ``"search"`` and a
           `dictionary` that is a number below 1,000 (500 for classes).
         - ``"hyperpriors"`` of all schemes, ``"start"`` of the first two, ``"excursions"`` and ``"policy"`` of
           ``"search"``, ``"initial_alpha"``, ``"initial_noise_variance"`` and ``"prune"`` of the other three are those
@@ -398,7 +398,7 @@ OWN: dict[str, dict[str, Parameter]] = {
             TABLE["class_weight"].allowed,
         ),
         "multi_class": Parameter(
-            """How more than two classes are told apart: a function for each pair of them (``"auto"``), or for each
+            """How more than two classes are modelled: a function for each pair of them (``"auto"``), or for each
             against all others.""",
             [names("auto", "one_vs_one", "one_vs_rest")],
             path="multi_class",

@@ -734,7 +734,7 @@ class FeatureRelevanceDisplay:
         Parameters
         ----------
         estimator : RVR, RVC or Pipeline
-            Fitted with one gamma per feature, learnt (``gamma="evidence-ard"``) or given; a Pipeline must
+            Fitted with one gamma per feature, learned (``gamma="evidence-ard"``) or given; a Pipeline must
             end in an RVR or RVC.
         names : list of str, default=None
             Names of the features that the RVR or RVC sees; None: those of a data frame, or their numbers.

@@ -93,10 +93,10 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         gain, and why it ended), ``repairs``, ``nothing_found`` (the model predicts a constant, or next to
         it; a warning says what to try), ``interpolation`` (only of a model that interpolates its rows; an
         `InterpolationWarning` says what to try), ``actions``, ``iterations``, ``seconds``. Where a kernel
-        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
+        was learned or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
         polynomial, its parameters, log evidence, evaluations and the ``process`` that it was learned from), the place of
         the ``chosen`` one, ``rows`` learned from, and ``more_rows`` and ``more_centres`` above 3,000 rows. Where
-        centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
+        centres were to be learned ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
         each sparsity ``tried``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
@@ -114,7 +114,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
 
     Notes
     -----
-    A learnt `gamma` is in units of each feature's spread. A given one, ``"scale"`` and ``"auto"`` take the features as
+    A learned `gamma` is in units of each feature's spread. A given one, ``"scale"`` and ``"auto"`` take the features as
     they are: put a StandardScaler in front if their units differ.
 
     References
@@ -346,8 +346,9 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     def leave_one_out(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Float:
         """Predict the classes of each training row as if it had been left out, the precisions held.
 
-        By the cavity of Laplace's approximation, without another fit. But the precisions have seen all rows: of a model
-        with many relevance vectors for its rows this is far too hopeful, where cross-validation (`folds`) is not.
+        Uses the cavity distribution of Laplace's approximation, without another fit. The precisions stay those of the
+        fit to all rows. If a large share of the rows are relevance vectors, the result is far too optimistic: use
+        cross-validation (`folds`) instead.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     """Relevance vector regression: a sparse kernel model with error bars.
 
     The prediction is an expansion in kernels at some training rows, the centres. The kernel, the centres
-    and the noise are learnt by maximising the evidence (marginal likelihood) [1]_ [2]_: no setting is needed,
+    and the noise are learned by maximising the evidence (marginal likelihood) [1]_ [2]_: no setting is needed,
     and there is no C and no epsilon to cross-validate. The weights have the prior of a Gaussian
     process [5]_. With ``weight_prior="ard"`` each has a precision of its own, and few kernels stay.
     `relvec.presets.tipping2001` has the settings of [1]_.
@@ -65,7 +65,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         Variance of the noise, of ``"student_t"`` its squared scale; 0 where that of each row was given,
         for that of other rows is not known. Not for ``"poisson"``.
     noise_degrees_ : float
-        Degrees of freedom of the noise of ``"student_t"``. For ``"variational"`` with the noise learnt those of the
+        Degrees of freedom of the noise of ``"student_t"``. For ``"variational"`` with the noise learned those of the
         Student-t distribution about the predicted mean, with the predicted standard deviation for scale, when the noise
         precision is integrated out as well. Infinite otherwise, where that distribution is the normal one.
     variance_factor_ : float
@@ -95,13 +95,13 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         gain, and why it ended), ``repairs``, ``nothing_found`` (the model predicts a constant, or next to
         it; a warning says what to try), ``interpolation`` (only of a model that interpolates its rows; an
         `InterpolationWarning` says what to try), ``actions``, ``iterations``, ``seconds``. Where a kernel
-        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
+        was learned or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
         polynomial, its parameters, log evidence, evaluations and the ``process`` that it was learned from), the place of
         the ``chosen`` one, ``rows`` learned from, and ``more_rows`` and ``more_centres`` above 3,000 rows. Where
-        centres were to be learnt ``centre_search``. Under a process prior ``process``: centres, those of them that were
+        centres were to be learned ``centre_search``. Under a process prior ``process``: centres, those of them that were
         searched, the ``residual`` and whether it was ``reached``. With `folds` ``validation``: scores of rows left
-        out, and those of each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: what each row
-        counts for, next to nothing if it is an outlier. Of
+        out, and those of each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: the weight
+        of each row, almost 0 for an outlier. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
         ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
@@ -117,7 +117,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 
     Notes
     -----
-    A learnt `gamma` is in units of each feature's spread. A given one, ``"scale"`` and ``"auto"`` take the features as
+    A learned `gamma` is in units of each feature's spread. A given one, ``"scale"`` and ``"auto"`` take the features as
     they are: put a StandardScaler in front if their units differ.
 
     References
@@ -246,7 +246,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         *,
         noise_variance: ArrayLike | None = None,
     ) -> RVR:
-        """Add rows to those learnt from, by the sums that the model keeps, and go on from there.
+        """Add rows to those learned from, by the sums that the model keeps, and go on from there.
 
         The landmarks stay those of the first rows. Only with ``keep_statistics=True``.
 
@@ -291,7 +291,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 
     @property
     def _several_outputs(self) -> bool:
-        """Whether targets of several outputs can be learnt."""
+        """Whether targets of several outputs can be learned."""
         plain = self.likelihood == "gaussian" and self._scheme != "variational"
         return plain and not self.keep_statistics
 
@@ -595,8 +595,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             cov[np.diag_indices(len(rows))] += noise
         return cov
 
-    def _noise(self, shape: tuple[int, ...], noise_variance: ArrayLike | None, learnt: Float) -> Float:
-        """Variances of the noise of new rows, of the shape of their means; `learnt`: that of the model."""
+    def _noise(self, shape: tuple[int, ...], noise_variance: ArrayLike | None, learned: Float) -> Float:
+        """Variances of the noise of new rows, of the shape of their means; `learned`: that of the model."""
         if noise_variance is not None:
             own = _checks.known("noise_variance", noise_variance, shape[0])
             assert own is not None
@@ -605,7 +605,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         if self._model.likelihood == "student_t" and np.isfinite(self.noise_degrees_):
             above = self.noise_degrees_ - 2.0
             wide = self.noise_degrees_ / above if above > 0.0 else np.inf
-        return np.full(shape, wide * learnt)
+        return np.full(shape, wide * learned)
 
     def sample_y(self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, noise: bool = True) -> Float:
         """Draw functions from the posterior and evaluate them.
@@ -650,9 +650,9 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         """Predict each training row as if it had been left out, the precisions held.
 
         Without another fit; exact for Gaussian noise, by Laplace's approximation for counts, and under Student-t noise
-        given what the other rows count for. But the precisions have seen all rows: of a model with many relevance
-        vectors for its rows this is far too hopeful, where cross-validation (`folds`) is not. Under a process prior the
-        kernel, amplitude and noise variance are held.
+        given what the other rows count for. The precisions stay those of the fit to all rows, and under a process
+        prior kernel, amplitude and noise variance. If a large share of the rows are relevance vectors, the result
+        is far too optimistic: use cross-validation (`folds`) instead.
 
         Parameters
         ----------

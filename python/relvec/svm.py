@@ -27,7 +27,7 @@ FALLBACKS = {
         "follow the training rows and are rough; add rows of the small classes"
     ),
     "class_frequencies": (
-        "in cross-validation the classes are not told apart: the probabilities{} are class frequencies, which can "
+        "cross-validation does not separate the classes: the probabilities{} are class frequencies, which can "
         "contradict predict; try another kernel, gamma or C"
     ),
 }
@@ -291,9 +291,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_classes * (n_classes - 1) / 2)
             Of two classes positive for the second. Of more with ``decision_function_shape="ovr"`` a value for each
-            class: the duels that it wins, plus less than a third for how clearly it does (the functions themselves
-            with ``multi_class="one_vs_rest"``); with ``"ovo"`` one for each pair (0, 1), (0, 2), ..., (1, 2), ...,
-            positive for its first class.
+            class: the number of pairs that it wins, plus less than a third for how clearly it does (with
+            ``multi_class="one_vs_rest"`` the functions themselves); with ``"ovo"`` one for each pair (0, 1), (0, 2),
+            ..., (1, 2), ..., positive for its first class.
         """
         f = self._functions(X)
         if self._model.n_classes == 2:

@@ -217,7 +217,7 @@ impl Model {
         Ok((slf.get_type(), (slf.get().to_json()?,)))
     }
 
-    /// The same model with the names that its training table has.
+    /// This model with the names that its training table has.
     #[pyo3(signature = (features, targets, classes=None))]
     fn named(&self, features: Vec<String>, targets: Vec<String>, classes: Option<Vec<Bound<'_, PyAny>>>) -> PyResult<Model> {
         let classes = classes.unwrap_or_default().iter().map(label).collect::<PyResult<_>>()?;
@@ -284,7 +284,7 @@ impl Model {
         self.model.posterior.as_ref().map_or(&[][..], |p| &p.variance_ratios).to_pyarray(py)
     }
 
-    /// The same model with its columns understood as the caller's kernel at training rows `relevance`.
+    /// This model with its columns understood as the caller's kernel at training rows `relevance`.
     #[pyo3(signature = (relevance, n_features, centres=None))]
     fn with_external_kernel(
         &self,
@@ -590,7 +590,7 @@ impl Model {
         self.model.class_frequencies.to_pyarray(py)
     }
 
-    /// How several classes are told apart; nothing for two, and in regression.
+    /// How several classes are modelled; nothing for two, and in regression.
     #[getter]
     fn multi_class(&self) -> Option<&'static str> {
         self.model.multi_class().map(|rule| rule.name())

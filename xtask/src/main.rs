@@ -73,7 +73,7 @@ fn main() -> ExitCode {
         println!(
             "    {ABLATE}\n           what each constant and part of the search buys in evidence, held-out density and time"
         );
-        println!("    {SCALE}\n           learnt kernels and centres on real tables in FOLDER; writes docs/scale.md");
+        println!("    {SCALE}\n           learned kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });
     };
     match result {

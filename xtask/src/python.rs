@@ -46,7 +46,7 @@ pub fn bench() -> Result {
     VENV.python(&[&streaming[..], &["--classes", "--landmarks", "100", "--formats", "npy"]].concat())
 }
 
-/// Learnt kernels and centres on real tables.
+/// Learned kernels and centres on real tables.
 pub fn bench_scale(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/scale.py", arguments)
 }

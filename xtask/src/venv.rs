@@ -16,7 +16,7 @@ pub struct Venv {
 }
 
 impl Venv {
-    /// Makes the environment anew when it is missing or another Python is in use.
+    /// Makes a new environment when it is missing or another Python is in use.
     pub fn ready(&self) -> Result {
         let base = base_python()?;
         let version = output_of(Command::new(&base).args(["-c", "import sys; print(*sys.version_info[:3])"]))?;
@@ -51,7 +51,7 @@ impl Venv {
         let wheel = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?.flatten().map(|e| e.path()).next();
         let wheel = wheel.ok_or("maturin has built no wheel")?.to_string_lossy().into_owned();
         self.pip(&[&format!("{wheel}{extras}")])?;
-        // The same version is not installed anew by itself.
+        // The same version is not installed again by itself.
         self.pip(&["--no-deps", "--force-reinstall", &wheel])
     }
 

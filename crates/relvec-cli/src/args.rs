@@ -370,7 +370,7 @@ pub(crate) struct PredictArgs {
     pub quantiles: Vec<f64>,
     /// Write std and samples of Student's t distribution too
     ///
-    /// For models of the variational scheme that have learnt the noise; the degrees of freedom say how well. lower, upper
+    /// For models of the variational scheme that have learned the noise; the degrees of freedom say how well. lower, upper
     /// and quantiles are of that distribution in any case.
     #[arg(help_heading = REGRESSION, long)]
     pub student_t: bool,
@@ -458,12 +458,12 @@ pub(crate) struct ScoreArgs {
     /// Probability of the interval whose share of rows is told (regression) [default: 0.95]
     #[arg(long, value_parser = probability)]
     pub level: Option<f64>,
-    /// NLPD by Student's t distribution, as coverage is: for models of the variational scheme that have learnt the noise
+    /// NLPD by Student's t distribution, as coverage is: for models of the variational scheme that have learned the noise
     #[arg(long)]
     pub student_t: bool,
-    /// The table is the one that the model was trained on: predict each row as if it had been left out, the precisions
-    /// (under a process prior amplitude and noise) held. Hopeful where many rows are relevance vectors: they have seen
-    /// the row.
+    /// DATA is the training table: predict each row as if it had been left out. Precisions (under a process prior
+    /// kernel, amplitude and noise) stay those of the fit to all rows, so the scores are optimistic if a large share of the
+    /// rows are relevance vectors.
     /// Sample weights are taken for 1
     #[arg(long)]
     pub leave_one_out: bool,
@@ -496,7 +496,7 @@ pub(crate) struct InspectArgs {
 /// Compare RVMs and SVMs by cross-validation
 ///
 /// The rows of the result: rvm, a relevance vector machine whose gamma is chosen by an inner cross-validation; rvm
-/// evidence, the same whose gamma is learnt by the evidence; vrvm, the variational scheme with the gamma of rvm, at
+/// evidence, the same whose gamma is learned by the evidence; vrvm, the variational scheme with the gamma of rvm, at
 /// most 200 candidates, a tolerance of 0.001 nats and useless weights pruned; svm, C-SVC or epsilon-SVR, whose c, gamma and epsilon are chosen by
 /// the inner cross-validation. The other settings of relevance vector machines are those of `fit --preset tipping2001`.
 ///
@@ -528,7 +528,7 @@ pub(crate) struct CompareArgs {
     /// Folds of the table; classes are spread over them evenly
     #[arg(long, value_name = "N", default_value = "5", value_parser = at_least_two)]
     pub cv: usize,
-    /// Folds within the rows learnt from, by which settings are chosen
+    /// Folds within the rows learned from, by which settings are chosen
     #[arg(long, value_name = "N", default_value = "3", value_parser = at_least_two)]
     pub inner_cv: usize,
     /// The kernel of all machines

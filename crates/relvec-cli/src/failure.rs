@@ -18,7 +18,7 @@ impl fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// What only the user can say: whether classes or values are to be learnt.
+/// What only the user can say: whether classes or values are to be learned.
 #[derive(Debug)]
 pub(crate) struct Undecided(pub String);
 

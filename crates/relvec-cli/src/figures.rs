@@ -12,7 +12,7 @@ use kuva::render::layout::Layout;
 use kuva::render::plots::Plot;
 use kuva::render::render::{Primitive, Scene, TextAnchor, render_multiple};
 
-// Colours of Okabe and Ito: told apart with any colour vision, and in print.
+// Colours of Okabe and Ito: distinguished with any colour vision, and in print.
 const BLUE: &str = "#0072b2";
 const ORANGE: &str = "#d55e00";
 const GREEN: &str = "#00785a";
@@ -287,7 +287,7 @@ fn plane_panel(p: &Plane) -> Panel {
     Panel { plots, layout: titled(layout, p.title), legend }
 }
 
-/// A title is above a panel only where there are several to be told apart.
+/// A title is above a panel only where there are several panels.
 fn titled(layout: Layout, title: &str) -> Layout {
     if title.is_empty() { layout } else { layout.with_title(title).with_title_size(16) }
 }

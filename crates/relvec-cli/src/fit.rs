@@ -39,7 +39,7 @@ const LEAST_ROWS_OF_CLASS: usize = 5;
 const MOST_PREDICTED: usize = 20_000;
 
 /// Why several targets are none of classes.
-const APART: &str = "classes are told apart one target at a time";
+const APART: &str = "a classifier has one target";
 
 /// A model and what is known of its fit alone.
 struct Fitted {
@@ -280,7 +280,7 @@ fn in_blocks(
     };
     let problem = || {
         format!(
-            "`{}`: the target `{}` {reason}, and classes are learnt from a table in blocks without --checkpoint, with --multi-class \
+            "`{}`: the target `{}` {reason}, and classes are learned from a table in blocks without --checkpoint, with --multi-class \
              auto or joint, class_precisions = shared and another --inference than variational; else the table is held in \
              memory (--set memory_limit=BYTES allows more of it). Or say --task regress if these are values",
             args.data.display(),
@@ -510,13 +510,13 @@ fn warn_of_probabilities(report: &SvmReport) {
     }
     if let Some(which) = of(Probabilities::ClassFrequencies) {
         say!(
-            "warning: in cross-validation the classes are not told apart: {which} are class frequencies, which can contradict \
+            "warning: cross-validation does not separate the classes: {which} are class frequencies, which can contradict \
              the predicted class; try another --kernel, --gamma or --formulation"
         );
     }
 }
 
-/// Warns if there are so many classes that little can be learnt of each.
+/// Warns if there are so many classes that little can be learned of each.
 fn warn_of_classes(model: &Model, target: &str) {
     let (classes, rows) = (model.classes.len(), model.n_rows);
     if LEAST_ROWS_OF_CLASS * classes > rows {
@@ -528,7 +528,7 @@ fn warn_of_classes(model: &Model, target: &str) {
     }
 }
 
-/// What a model that has learned nothing is good for, and what to try; `learnt`: whether the kernel was learnt.
+/// What a model that has learned nothing is good for, and what to try; `learnt`: whether the kernel was learned.
 fn nothing_found(model: &Model, learnt: bool) -> String {
     let found = match model.relevance.len() {
         0 => {
@@ -585,7 +585,7 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if let Some(times) = repairs.residual_over_noise {
         say!(
             "warning: the given noise is too small to be reached: residuals are {} times it, and predicted standard deviations \
-             too small by about this factor; give a larger noise variance, or leave it to be learnt",
+             too small by about this factor; give a larger noise variance, or leave it to be learned",
             significant(times, 3)
         );
     }

@@ -95,7 +95,7 @@ pub(crate) fn calibration_error(labels: &[usize], log_probability: ArrayView2<f6
 pub(crate) struct Ranking(Vec<(usize, usize)>);
 
 impl Ranking {
-    /// `None` where all rows are positive, or none: there is nothing to tell apart. No score is NaN.
+    /// `None` where all rows are positive, or none: there is nothing to rank. No score is NaN.
     pub fn new(positive: &[bool], score: &[f64]) -> Option<Ranking> {
         let mut order: Vec<usize> = (0..score.len()).collect();
         order.sort_unstable_by(|i, j| score[*j].total_cmp(&score[*i]));

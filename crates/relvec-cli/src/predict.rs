@@ -155,7 +155,7 @@ impl<'a> PredictionWriter<'a> {
         let level = args.level.unwrap_or(LEVEL);
         let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
         if args.student_t && !heavy && model.noise_degrees().is_none_or(|degrees| !(degrees > 2.0)) {
-            bail!("--student-t is for regression by --inference variational, with the noise learnt");
+            bail!("--student-t is for regression by --inference variational, with the noise learned");
         }
         let pool = relvec::thread_pool(args.threads)?;
         let known = known(model, args)?;

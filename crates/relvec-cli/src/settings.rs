@@ -259,7 +259,7 @@ pub(crate) fn needs_rows(rvm: &Rvm) -> bool {
     known.needs_rows() || rvm.weight_prior == WeightPrior::Process && !rvm.has_process_in_blocks()
 }
 
-/// Whether classes can be learnt from rows in blocks.
+/// Whether classes can be learned from rows in blocks.
 pub(crate) fn suits_classes(rvm: &Rvm) -> bool {
     !matches!(rvm.inference, Inference::Variational(_))
         && matches!(rvm.multi_class, MultiClass::Auto | MultiClass::Joint)
@@ -280,7 +280,7 @@ fn check_stream(args: &FitArgs, rvm: &Rvm, task: Option<Task>, given: bool) -> R
         }
         if !suits_classes(rvm) {
             return Err(usage(
-                "--stream: classes are learnt in blocks with --multi-class auto or joint, class_precisions = shared and another \
+                "--stream: classes are learned in blocks with --multi-class auto or joint, class_precisions = shared and another \
                  --inference than variational; leave it out, so that the table is held in memory",
             ));
         }
@@ -330,7 +330,7 @@ fn task(args: &FitArgs) -> Result<Option<Task>> {
     Ok(asked.or(args.noise_variance.is_some().then_some(Task::Regress)))
 }
 
-/// The task `asked` for; who says how several classes are told apart means classes.
+/// The task `asked` for; an argument for several classes asks for classes.
 ///
 /// # Errors
 /// That is said, and another task is asked for.
@@ -342,7 +342,7 @@ fn or_classes(args: &FitArgs, asked: Option<Task>) -> Result<Option<Task>> {
     }
 }
 
-/// The argument that says how more than two classes are told apart, if there is one.
+/// The argument that chooses how more than two classes are modelled, if there is one.
 pub(crate) fn multi_class_said(args: &FitArgs) -> Option<String> {
     if args.multi_class != MultiClass::NAMES[0] {
         return Some(format!("--multi-class {}", args.multi_class));

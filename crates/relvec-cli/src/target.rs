@@ -1,4 +1,4 @@
-//! What is to be learnt: the cells of the target column as real values or as classes.
+//! What is to be learned: the cells of the target column as real values or as classes.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::terminal;
 use crate::text::{cut, is_code};
 
 /// Most distinct values of a numeric target that may be classes, and least rows of each: digits, grades, cultivars. More are
-/// counts or measurements, and of fewer rows nothing could be learnt of the class.
+/// counts or measurements, and of fewer rows nothing could be learned of the class.
 const MOST_CLASSES: usize = 20;
 const LEAST_ROWS: usize = 3;
 /// Distinct values shown in a message.
@@ -126,7 +126,7 @@ pub(crate) enum Learnt {
 }
 
 impl Learnt {
-    /// What is learnt of it.
+    /// What is learned of it.
     pub fn task(&self) -> Task {
         match self {
             Learnt::Real(_) => Task::Regress,
@@ -394,7 +394,7 @@ impl Target {
 
     fn check_classes(&self, names: &[Label]) -> Result<()> {
         match names {
-            [only] => bail!("the target `{}` has one class only (`{only}`); there is nothing to tell apart", self.name),
+            [only] => bail!("the target `{}` has one class only (`{only}`); a classifier needs two", self.name),
             _ => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ const EPSILON: [f64; 2] = [0.2, 0.05];
 /// The values of each setting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Grid {
-    /// In multiples of 1 / (features x variance) of the rows that are learnt from.
+    /// In multiples of 1 / (features x variance) of the rows that are learned from.
     pub gamma: Vec<f64>,
     /// In regression, of standard deviations of their target.
     pub c: Vec<f64>,

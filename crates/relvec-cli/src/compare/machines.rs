@@ -19,7 +19,7 @@ use crate::target::Learnt;
 /// Most candidates of the variational scheme, an iteration of which takes a time that grows with their third power.
 pub(super) const MOST_VARIATIONAL: usize = 200;
 /// Nats of the bound by which its last iteration may rise: smaller by far than differences of rows to predict, and met
-/// ten to twenty times sooner than the default of the scheme.
+/// ten to twenty times faster than the default of the scheme.
 const VARIATIONAL_TOLERANCE: f64 = 1e-3;
 /// Probability of the intervals whose share of rows is a column of the table.
 const LEVEL: f64 = 0.95;

@@ -1,7 +1,7 @@
 //! `relvec compare`: machines side by side, cross-validated on one table.
 //!
 //! Every row is predicted once, by machines that have not seen it: neither their weights, nor the settings that were
-//! chosen (by folds within the rows learnt from), nor the standardisation know of it.
+//! chosen (by folds within the rows learned from), nor the standardisation know of it.
 
 mod grid;
 mod machines;
@@ -160,7 +160,7 @@ struct Choice {
     seconds: f64,
 }
 
-/// The settings of the least error over folds within the rows learnt from.
+/// The settings of the least error over folds within the rows learned from.
 fn choose(grid: &Grid, workshop: &Workshop, row: Row, train: &Data, inner: &[Fold]) -> Result<Choice> {
     let start = Instant::now();
     let has_gamma = workshop.kernel.gamma().is_some();

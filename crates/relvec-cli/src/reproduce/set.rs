@@ -43,7 +43,7 @@ impl Set {
         Set { x, t, classes }
     }
 
-    /// The table `file` of the folder of tables; its column `target` holds what is to be learnt.
+    /// The table `file` of the folder of tables; its column `target` holds what is to be learned.
     pub fn read(folder: &Path, file: &str, classes: usize) -> Result<Set> {
         let roles = Roles { target: "target", further: &[], weights: None, known: None, drop: &[], values: false };
         let table = TrainingRows::open(&folder.join(file), roles)?.collect(Rvm::default().memory_allowed())?;
@@ -98,12 +98,12 @@ impl Machine {
         Machine { kind: Kind::Svm(Box::new(svm)), standardise: true }
     }
 
-    /// The same with features as they are.
+    /// This machine with features as they are.
     pub fn unscaled(self) -> Machine {
         Machine { standardise: false, ..self }
     }
 
-    /// The same machine by variational inference, which leaves out weights of no use at the end if `prune` is set.
+    /// This machine with variational inference, which prunes weights of no use at the end if `prune` is set.
     pub fn variational(mut self, prune: bool, tolerance: f64) -> Machine {
         if let Kind::Rvm(rvm) = &mut self.kind {
             rvm.inference = Inference::Variational(Variational { prune, tolerance, ..Variational::default() });

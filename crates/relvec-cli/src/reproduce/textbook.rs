@@ -128,7 +128,7 @@ fn several(bench: &Bench, outcome: &mut Outcome) -> Result<()> {
         drawn.push(Drawn::of(&model, &train)?);
     }
     let figure = figures::planes(&[drawn[0].plane("one against the rest"), drawn[1].plane("one against one")], 2)?;
-    outcome.draw("three-classes", "Three classes told apart by machines of two.", figure);
+    outcome.draw("three-classes", "Three classes by binary models.", figure);
     Ok(())
 }
 

@@ -36,7 +36,7 @@ const COVERAGE_ERRORS: f64 = 4.0;
 const COVERAGE_SHARE: f64 = 0.05;
 /// Outputs named in an error.
 const NAMES_SHOWN: usize = 10;
-/// Points of a curve that are drawn: more cannot be told apart.
+/// Points of a curve that are drawn: more cannot be seen.
 const CURVE_POINTS: usize = 1000;
 
 /// The JSON object; the order of the fields is that of the keys.
@@ -150,7 +150,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
     // Of a variational model densities are normal unless it is said otherwise, as the std of `relvec predict` is.
     let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
     if args.student_t && !heavy && model.noise_degrees().is_none() {
-        bail!("--student-t is for regression by --inference variational, with the noise learnt");
+        bail!("--student-t is for regression by --inference variational, with the noise learned");
     }
     let heavy = model.noise_degrees().filter(|_| heavy || args.student_t);
     let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")), 0)?;

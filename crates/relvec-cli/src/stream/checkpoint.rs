@@ -55,7 +55,7 @@ impl Head {
         let Plan { rows, scaling, constant, landmarks } = &self.plan;
         let require = |good: bool, key: &str, found: String, expected: String| match good {
             true => Ok(()),
-            false => Err(anyhow!("{key}: found {found}, expected {expected}; delete the file to begin anew")),
+            false => Err(anyhow!("{key}: found {found}, expected {expected}; delete the file to start again")),
         };
         let done = self.done;
         require(*rows > 0 && (1..=*rows).contains(&done), "done", done.to_string(), format!("from 1 to the {rows} rows"))?;
@@ -168,7 +168,7 @@ fn compare(what: &str, there: &Marks, here: &Marks) -> Result<()> {
             // Its size alone does not tell who reads this that rows were changed in place.
             let hint = if name == CONTENTS { "the table was modified since, " } else { "" };
             bail!(
-                "it is of other {what}: {hint}{name} is {} there and {} here; delete it to begin anew, or name another file",
+                "it is of other {what}: {hint}{name} is {} there and {} here; delete it to start again, or name another file",
                 short(other),
                 short(value)
             );

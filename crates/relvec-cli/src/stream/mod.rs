@@ -48,7 +48,7 @@ const PASSES_OF_CLASSES: f64 = 0.5;
 /// nothing that counts.
 const KERNEL: f64 = 0.1;
 
-/// What is to be learnt from which file.
+/// What is to be learned from which file.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub path: &'a Path,
@@ -80,7 +80,7 @@ impl Clock {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// The same for classes.
+    /// A clock for classes.
     fn of_classes(self) -> Clock {
         Clock { share: PASSES_OF_CLASSES, ..self }
     }
@@ -305,7 +305,7 @@ fn has_given(job: &Job) -> bool {
 /// An error unless the sums of a checkpoint are at the landmarks that it names: given ones, or rows of the table.
 fn check_landmarks(job: &Job, plan: &Plan, statistics: &Statistics, block_rows: usize) -> Result<()> {
     let centres = statistics.centres();
-    let others = |what: String| anyhow!("its sums are at other landmarks than {what}; delete the file to begin anew");
+    let others = |what: String| anyhow!("its sums are at other landmarks than {what}; delete the file to start again");
     if let Some(given) = given(job, plan.scaling.as_ref()) {
         let same = given.distinct(centres.ncols())?.0 == centres;
         return if same { Ok(()) } else { Err(others("those given".into())) };

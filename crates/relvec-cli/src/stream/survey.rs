@@ -33,7 +33,7 @@ pub(super) struct Survey {
 /// How a first pass ends.
 pub(super) enum Found {
     Rows(Box<Survey>),
-    /// The target is classes, for that reason, and not told apart yet.
+    /// The target is classes, for that reason, and they are not counted yet.
     Classes(&'static str),
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct Summary<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     noise_stds: Vec<f64>,
     classes: Vec<String>,
-    /// How more than two classes are told apart.
+    /// How more than two classes are modelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     multi_class: Option<&'static str>,
     /// Only where it is not Laplace's approximation.
@@ -129,7 +129,7 @@ pub(crate) fn task(model: &Model) -> Task {
 #[derive(Debug, Clone, Copy, Serialize)]
 struct ClassWeights {
     present: usize,
-    /// Those that might be.
+    /// Weights that could be present.
     all: usize,
 }
 

@@ -251,7 +251,7 @@ fn classes_in_blocks_or_in_memory() {
     let line = "fit d.csv --preset tipping2001 --target kind --task classify -o n.json";
     folder.fails(2, &format!("{line} --checkpoint c"), &["--checkpoint is for regression"]);
     for more in ["--inference variational", "--multi-class one_vs_one", "--set class_precisions=per_class"] {
-        folder.fails(2, &format!("{line} --stream {more}"), &["--stream: classes are learnt in blocks with", "leave it out"]);
+        folder.fails(2, &format!("{line} --stream {more}"), &["--stream: classes are learned in blocks with", "leave it out"]);
     }
     // Without --task it is the target that tells.
     folder.fails(1, "fit d.csv --target kind --checkpoint c -o n.json", &["`kind` is not numeric", "without --checkpoint"]);
