@@ -3,7 +3,7 @@
 use crate::registry::rules;
 
 rules! {
-    /// How more than two classes are told apart.
+    /// How more than two classes are modelled.
     #[derive(Default)]
     pub enum MultiClass, "rule for several classes" {
         /// Jointly, but one against the rest for the scheme `variational`, which knows two classes only.

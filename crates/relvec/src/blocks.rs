@@ -12,7 +12,7 @@ use crate::targets::Targets;
 /// use ndarray::{Array2, ArrayView2, s};
 /// use relvec::{Bernoulli, Blocks, Centres, Landmarks, Moderation, Rbf, Result, Rvm, Targets};
 ///
-/// /// Two classes, told apart by a wave; never all of them at once.
+/// /// Two classes, separated by a wave; never all of them at once.
 /// struct Simulated;
 ///
 /// impl Blocks for Simulated {

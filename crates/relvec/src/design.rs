@@ -138,7 +138,7 @@ impl Design {
         Design { rows, columns, bias, norms: vec![1.0; p], scales: None, stored: None, block_rows, interrupt }
     }
 
-    /// The same columns, divided by the same norms, on other rows; none kept.
+    /// Design with these columns and norms on other rows; its Phi is not stored.
     pub fn on_rows(&self, rows: ArcArray2<f64>) -> Design {
         Design {
             rows,

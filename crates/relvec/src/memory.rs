@@ -118,7 +118,7 @@ const LESSON: usize = 31 << 20;
 
 /// Makes the system's allocator keep what dense matrices leave for the next ones.
 ///
-/// That of glibc gives the end of its heap back to the system whenever 128 KiB of it are free, or twice the largest
+/// The allocator of glibc returns the end of its heap to the system whenever 128 KiB of it are free, or twice the largest
 /// block that has come and gone; a new matrix is then fresh memory, which takes about as long to touch as its Cholesky
 /// factor takes. One block that comes and goes, never touched, makes it keep what it has: a fit of 2,000 rows by the scheme
 /// mackay then spends 0.19 s in the system and not 0.45 s, of 1.3 s in all. The block takes address space for some microseconds,

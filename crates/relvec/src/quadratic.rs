@@ -106,7 +106,7 @@ impl<'a> Quadratic<'a> {
         Quadratic { diag, count, centred: f, centred_tt: tt, mean, source }
     }
 
-    /// The same where there is room for all rows of G at once.
+    /// Says whether all rows of G fit into memory at once.
     pub fn with_room(mut self, enough: bool) -> Self {
         if let Source::Rows { all_fit, .. } = &mut self.source {
             *all_fit = enough;

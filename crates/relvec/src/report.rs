@@ -62,7 +62,7 @@ impl Interrupt {
         self.raised.load(Ordering::Relaxed)
     }
 
-    /// The same switch with a deadline of its own, not armed yet.
+    /// An interrupt that shares this switch and has a deadline of its own, not armed yet.
     pub(crate) fn for_one_fit(&self, deadline: Option<Instant>) -> Interrupt {
         Interrupt { raised: self.raised.clone(), deadline: deadline.map(|at| (at, Arc::default())) }
     }
@@ -424,7 +424,7 @@ pub struct Report {
     /// What was repaired.
     pub repairs: Repairs,
     /// Whether the fit converged to a model without a relevance vector, or with some whose log evidence is within 0.5 nats of
-    /// that: it predicts a constant, or next to it. The scheme `search` has then begun anew from all basis functions as
+    /// that: it predicts a constant, or next to it. The scheme `search` has then restarted as
     /// well. True as well if a dense process finds that the features tell nothing of the targets, (M69): the
     /// model is then a constant. If the kernel was given, standardise the features or learn its width (the gamma `evidence`);
     /// else check that the features carry information. `false` where the target is constant.
@@ -446,7 +446,7 @@ pub struct Report {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<ProcessFit>,
     /// Under Student-t noise what each of the user's rows counts for, (M53), `[N]`: an ordinary row a little more than
-    /// 1, an outlier next to nothing.
+    /// 1, an outlier almost 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub row_weights: Vec<f64>,
     /// What the variational scheme knows of the precisions.

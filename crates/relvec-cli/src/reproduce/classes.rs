@@ -107,7 +107,7 @@ pub(super) fn ripley(bench: &Bench) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The same of 100 of the rows, drawn many times: what the paper's numbers of support vectors speak for.
+/// Ripley's set with 100 of the rows, drawn many times: the paper's numbers of support vectors suggest so few rows.
 fn few_of_ripley(bench: &Bench, train: &Set, test: &Set, outcome: &mut Outcome) -> Result<()> {
     let rvm = Machine::rvm(rbf(RIPLEY_WIDTH), 2).unscaled();
     let svm = Machine::svm(&Setting { gamma: RIPLEY_WIDTH, c: 1.0, epsilon: 0.0 }, train).unscaled();

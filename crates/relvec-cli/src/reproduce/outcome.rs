@@ -17,7 +17,7 @@ pub(super) enum Aim {
     Error,
     /// At most 1.3 times as many.
     Kernels,
-    /// The same: it can be worked out.
+    /// Equal: the value can be computed by hand.
     Exact,
     /// Only shown beside it.
     Shown,

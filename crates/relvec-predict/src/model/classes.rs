@@ -22,7 +22,7 @@ const MAX_COUPLING: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Committee {
-    /// What each member tells apart.
+    /// The classes that each member separates.
     pub rule: MultiClass,
     /// One for each class against all others; or for each pair of classes k < l in the order (0, 1), (0, 2), (1, 2),
     /// (0, 3) and so on, its classes being k and l.
@@ -40,7 +40,7 @@ pub struct ClassFunctions {
 }
 
 impl Committee {
-    /// The number of classes that it tells apart.
+    /// The number of classes.
     pub fn classes(&self) -> usize {
         let members = self.members.len();
         match self.rule {
@@ -63,7 +63,7 @@ impl Model {
         }
     }
 
-    /// How more than two classes are told apart; `None` if there are no more.
+    /// How more than two classes are modelled; `None` if there are no more.
     pub fn multi_class(&self) -> Option<MultiClass> {
         let several = self.n_classes().is_some_and(|k| k > 2);
         let by_two = self.committee.as_ref().map(|c| c.rule).or(self.margins.as_ref().and_then(|m| m.multi_class));

@@ -22,7 +22,7 @@ rules! {
     /// What variance a prediction has.
     #[derive(Default)]
     pub enum Variance, "variance" {
-        /// That of the posterior over the weights.
+        /// Variance under the posterior of the weights.
         #[default]
         Posterior = "posterior",
         /// With one more basis function at the row itself: it does not shrink away from the data.
@@ -45,7 +45,7 @@ pub struct KeptRows {
     /// Prior variance of the weight of the added basis function, 1 / alpha*, in squared units of the target: what the
     /// noise leaves of the targets' variance.
     pub prior_variance: f64,
-    /// The same of further outputs.
+    /// Kept rows of further outputs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further: Vec<KeptOutput>,
     /// Whether these are all rows that the model was learnt from; else a sample, by which means do not move.

@@ -17,7 +17,7 @@ pub struct Margins {
     /// The number of classes; `None` for regression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<usize>,
-    /// How more than two classes are told apart: one function for each class, or for each pair k < l in the order
+    /// How more than two classes are modelled: one function for each class, or for each pair k < l in the order
     /// (0, 1), (0, 2), (1, 2), (0, 3) and so on, positive for l.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multi_class: Option<MultiClass>,

@@ -450,7 +450,7 @@ impl Model {
         self.predict_tiles(phi, |rows, mut out| out.assign(&rows))
     }
 
-    /// The same model of rows that are the values of its basis functions, [N, M], without the bias: for a kernel that
+    /// This model for rows that are the values of its basis functions, [N, M], without the bias: for a kernel that
     /// the caller computes.
     pub fn on_basis(&self) -> Model {
         self.on_columns_of(&self.relevance)

@@ -39,7 +39,7 @@ fn per_parameter(gamma: &Gamma, per_feature: Vec<f64>) -> Vec<f64> {
     }
 }
 
-/// The same gradient summed over blocks of rows a at the same centres b, and that in the centres, (M35): by matrix
+/// Gradient in the parameters, summed over blocks of rows a at fixed centres b, and in the centres, (M35): by matrix
 /// products, which lose digits where kernels are far narrower than the rows are spread, but not so many that an
 /// optimiser would notice.
 pub(crate) struct GradientSums<'a> {

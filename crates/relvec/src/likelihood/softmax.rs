@@ -63,7 +63,7 @@ impl ClassRows {
         out
     }
 
-    /// The same in the functions of the classes, [B, K].
+    /// Residuals for the functions of the classes, [B, K].
     pub fn residual_of_classes(&self) -> Array2<f64> {
         let mut out = -&self.y;
         for ((row, mut out), label) in self.y.outer_iter().zip(out.outer_iter_mut()).zip(&self.labels) {

@@ -59,7 +59,7 @@ pub(crate) struct Learnt<'a, F> {
 
 /// Posteriors by the mean curvature.
 pub(crate) trait Averaging {
-    /// Puts the posterior of the mean curvature in the place of Laplace's; `mean_curvature` is that of the log-likelihood
+    /// Replaces Laplace's posterior by that of the mean curvature; `mean_curvature` is the curvature of the log-likelihood
     /// over the weights, under a posterior.
     ///
     /// A wider posterior sees more curvature, which makes it narrower, the more so the surer the rows are: shorter steps

@@ -13,7 +13,7 @@ use crate::targets::{Given, Targets, Values, check_labels};
 /// otherwise, under Student-t noise by what the row counts for, (M60).
 ///
 /// They hold given the precisions, and these have seen all rows: of a model that keeps many kernels for its rows they
-/// are far too hopeful. Cross-validation, which repeats the search, is not: see [`Rvm::cv`](crate::Rvm::cv).
+/// are far too optimistic. Cross-validation, which repeats the search, is not: see [`Rvm::cv`](crate::Rvm::cv).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeaveOneOut {
     /// Predictions without the row, of the target; of a classifier of two classes those of the latent function, of

@@ -45,7 +45,7 @@ impl Rvm {
         self.fit_sums(statistics, None, observer, interrupt)
     }
 
-    /// The same; `from`: a model of such sums to go on from, if there is one.
+    /// Fits to sums over rows. `from`: a model of such sums that the search starts from, if there is one.
     fn fit_sums(
         &self,
         statistics: &Statistics,
@@ -129,8 +129,8 @@ impl Rvm {
         Ok((grown, report))
     }
 
-    /// The same machine, whose search begins at the precisions of a model; the rows that this was learnt from have to
-    /// come first in the table that is learnt from next.
+    /// These parameters, with a search that starts at the precisions of a model. The training rows of the model have to
+    /// come first in the table that is learned from next.
     ///
     /// # Errors
     /// Another scheme than `search`; a model with another kernel, with a process prior, or whose centres are no training rows.

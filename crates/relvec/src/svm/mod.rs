@@ -71,7 +71,7 @@ pub struct Svm {
     pub basis: Basis,
     /// What is minimised: classification or regression.
     pub formulation: Formulation,
-    /// How more than two classes are told apart: `auto` is `one_vs_one`; there is no `joint` machine.
+    /// How more than two classes are modelled: `auto` is `one_vs_one`; there is no `joint` machine.
     pub multi_class: MultiClass,
     /// How errors on the rows of each class count.
     pub class_weights: ClassWeights,
@@ -138,7 +138,7 @@ struct Table {
     targets: Vec<f64>,
     /// What multiplies the cost of an error of it.
     weights: Vec<f64>,
-    /// The same without the weights of classes.
+    /// Sample weights without the weights of classes.
     sample_weights: Vec<f64>,
     /// The user's rows behind each merged row.
     copies: Copies,

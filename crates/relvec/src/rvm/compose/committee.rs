@@ -14,7 +14,7 @@ use crate::rvm::compose::rows;
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::{MultiClass, Targets};
 
-/// What one member tells apart.
+/// The classes that one binary model separates.
 struct Duel {
     /// The user's rows that it learns from; `None`: all.
     rows: Option<Vec<usize>>,

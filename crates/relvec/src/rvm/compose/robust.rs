@@ -34,12 +34,12 @@ const TRIAL_ROUNDS: usize = 4;
 const MAX_ROUNDS: usize = 1000;
 /// Updates of all precisions in a round, where a scheme does nothing else.
 const STEPS: usize = 20;
-/// Rounds are at rest when one raises the bound by no more nats than this, for each 1,000 rows; then searches make
+/// Rounds have converged when one raises the bound by no more nats than this, for each 1,000 rows; then searches make
 /// excursions too, for as long as these gain something.
 const RISE: f64 = 1e-3;
 const EXCURSION_RISE: f64 = 0.05;
 const MAX_EXCURSIONS: usize = 3;
-/// Factors at given precisions are at rest when no logarithm moves by more, or, since degrees of freedom at the top of
+/// Factors at given precisions have converged when no logarithm moves by more, or, since degrees of freedom at the top of
 /// a flat curve have so many digits only, by less than the second and no less than before.
 const TIGHT: f64 = 1e-12;
 const FLAT: f64 = 1e-6;
@@ -50,7 +50,7 @@ struct Fitted {
     model: Model,
     report: Report,
     scales: Scales,
-    /// Whether the search was ended for the sake of the factors, before it was at rest.
+    /// Whether the search was ended for the sake of the factors, before it converged.
     cut: bool,
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn weighted<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, m
     Ok(rested(rvm, table, mixture, &Hyperparameters::of(model))?.0)
 }
 
-/// The table with the factors that given precisions ask for, at rest, and the degrees of freedom.
+/// The table with the factors that given precisions ask for, converged, and the degrees of freedom.
 pub(crate) fn rested<'b>(rvm: &'b Rvm, table: &Table, mixture: ScaleMixture, at: &Hyperparameters) -> Result<(Table<'b>, f64)> {
     let mut scales = Scales { degrees: mixture.degrees.unwrap_or(FIRST_DEGREES), factor: vec![1.0; table.targets.len()] };
     let mut before = f64::INFINITY;

@@ -67,7 +67,7 @@ impl Factors {
         self.constant.iter().sum()
     }
 
-    /// Those of the listed rows.
+    /// Factors of the listed rows.
     pub fn pick(&self, rows: &[usize]) -> Factors {
         let pick = |v: &[f64]| rows.iter().map(|n| v[*n]).collect();
         Factors { factor: pick(&self.factor), constant: pick(&self.constant) }

@@ -14,7 +14,7 @@ use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
 
 /// Medoids are sought among this many rows (or twice the landmarks, if that is more).
 const SAMPLE: usize = 20_000;
-/// Rounds of k-means; later ones move next to nothing.
+/// Rounds of k-means; later ones move centres by almost nothing.
 const ROUNDS: usize = 10;
 /// Numbers that one thread compares at a time (256 KB).
 const CHUNK_NUMBERS: usize = 1 << 15;

@@ -29,7 +29,7 @@ pub(crate) enum Profile {
 }
 
 impl Noise {
-    /// The same without what is believed of it beforehand.
+    /// This noise without its hyperprior.
     pub fn without_hyperprior(&self) -> Noise {
         match *self {
             Noise::Fixed(beta) => Noise::Fixed(beta),

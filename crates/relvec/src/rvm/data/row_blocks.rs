@@ -24,7 +24,7 @@ pub(crate) struct InBlocks<'a> {
 }
 
 impl InBlocks<'_> {
-    /// The same rows for a machine of two classes: one of several, and all others.
+    /// The rows of this source for a binary model: one class against all others.
     pub fn against_others(self, class: usize) -> Self {
         InBlocks { class: Some(class), ..self }
     }

@@ -17,7 +17,8 @@ use crate::rvm::settings::rvm::Rvm;
 const LEAST_NOISE_SHARE: f64 = 0.5;
 
 impl<'a> Table<'a> {
-    /// The same rows, or some of them (ascending), for another machine with another kernel, every parameter a number.
+    /// Training set of these rows, or some of them (ascending), for another machine with another kernel, whose parameters are
+    /// all numbers.
     pub fn with<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, some: Option<&[usize]>) -> Table<'b> {
         let pick = |v: &[f64]| some.map_or_else(|| v.to_vec(), |some| some.iter().map(|n| v[*n]).collect());
         let source = match &self.source {
@@ -74,7 +75,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The same rows as a dense process has shown them to be: the noise no less than half of its, so that no sparse fit takes all
+    /// Training set with what a dense process has learned: the noise no less than half of its, so that no sparse fit takes all
     /// that is left for signal; and without candidates where the features tell nothing of the targets.
     pub fn with_learnt<'b>(self, rvm: &'b Rvm, kernel: &Kernel, learnt: Option<&Learnt>) -> Table<'b>
     where
@@ -91,7 +92,7 @@ impl<'a> Table<'a> {
         Table { noise, learnt: Some(learnt.clone()), ..table }
     }
 
-    /// The same rows for a machine of two classes: one of several, and all others.
+    /// Training set of these rows for a binary model: one class against all others.
     pub fn against_others<'b>(&self, rvm: &'b Rvm, class: usize, interrupt: Interrupt) -> Table<'b>
     where
         'a: 'b,
@@ -101,7 +102,7 @@ impl<'a> Table<'a> {
         Table { targets, blocks, outputs: 1, interrupt, ..self.with(rvm, &self.kernel(), None) }
     }
 
-    /// The same rows with other candidates: centres, [L, D], of a kernel, which the relevance of a model counts.
+    /// Training set of these rows with other candidates: centres, [L, D], of a kernel, which the relevance of a model counts.
     pub fn with_centres<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, centres: Array2<f64>) -> Table<'b> {
         let all = 0..centres.nrows();
         Table {
@@ -213,7 +214,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// The same rows with other factors.
+    /// Training set of these rows with other factors.
     pub fn with_factors<'b>(&self, rvm: &'b Rvm, factors: Factors) -> Table<'b> {
         let weights = times(&self.sample_weights(), Some(&factors));
         Table { weights, least_factor: factors.least(), factors: Some(factors), ..self.with(rvm, &self.kernel(), None) }

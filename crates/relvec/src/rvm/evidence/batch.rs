@@ -10,7 +10,7 @@ use crate::rvm::evidence::solution::{At, Solution, covariance};
 use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::settings::scheme::Hyperpriors;
 
-/// Weights less determined than this do not keep a fit that may drop weights from being at rest.
+/// Weights less determined than this do not keep a fit that may drop weights from converging.
 const UNDETERMINED: f64 = 1e-6;
 /// What the evidence may fall by when a gone weight is dropped: rounding.
 const DROP_SLACK: f64 = 1e-7;

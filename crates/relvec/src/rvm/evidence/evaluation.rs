@@ -34,7 +34,7 @@ pub enum ActionKind {
 /// Of several outputs there are weights of each; what else differs between them is that of the first. Vectors over the
 /// model are `[M]`, the bias first if it is in; vectors over columns are `[P]`, the bias first if there is one, then one
 /// entry per training row (rows of equal inputs share their values; `NaN` for rows of weight 0), or per column of a
-/// given design matrix. Where each class has precisions of its own, both have K numbers in the place of each, one for
+/// given design matrix. Where each class has precisions of its own, both have K numbers instead of each, one for
 /// each class: 0 in the former where the weight is not in the model; the latter with the other classes held.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -54,7 +54,7 @@ pub struct Evaluation {
     pub residual_sum: Option<f64>,
     /// d log evidence / d log alpha_i with the curvature held fixed, `[M]`.
     pub gradient_log_alpha_fixed: Vec<f64>,
-    /// The same, exact: the mode moves with alpha, `[M]`.
+    /// Exact gradient of the log evidence in log alpha: the mode moves with alpha, `[M]`.
     pub gradient_log_alpha: Vec<f64>,
     /// d log evidence / d log noise precision; `None` where there is no noise.
     pub gradient_log_noise: Option<f64>,

@@ -179,7 +179,7 @@ fn bound_counts(problem: &Problem, solution: &Solution, model: &mut Model) -> Re
     }
 }
 
-/// Puts the posterior of the mean curvature in the place of that at the mode, (M65).
+/// Replaces the posterior at the mode by that of the mean curvature, (M65).
 fn average_curvature(problem: &Problem, solution: &Solution, model: &mut Model) -> Result<()> {
     let outputs = model.outputs();
     if problem.table.rvm.likelihood.as_dyn().counts() {

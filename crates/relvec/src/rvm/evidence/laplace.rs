@@ -273,7 +273,7 @@ pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Result<Qu
     Ok(Quadratic::on_demand(design, near.curvature, pull, vec![tt], count, None, &solution.active).with_room(fits))
 }
 
-/// The same form with all of G, from one pass over the rows.
+/// Quadratic form at the mode with all of G, from one pass over the rows.
 fn whole<'p>(problem: &'p Problem, solution: &Solution) -> Result<Quadratic<'p>> {
     let p = problem.design.n_columns();
     if solution.outputs == 1 {

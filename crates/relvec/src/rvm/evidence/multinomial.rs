@@ -105,7 +105,7 @@ fn solve(
     mode.solution(active, alpha, sweep.alpha, &sweep.contrasts, kept)
 }
 
-/// The same mode with the columns at `order` in its place: all that is known of it, without a look at the rows.
+/// The mode with its columns in the order of `order`, with all that is known of it, without reading rows.
 pub(crate) fn reordered(solution: &Solution, joint: &Joint, order: &[usize]) -> Result<Solution> {
     let contrasts = solution.contrasts();
     let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();

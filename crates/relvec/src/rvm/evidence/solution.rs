@@ -79,7 +79,8 @@ pub(crate) enum At<'b> {
 }
 
 impl Solution {
-    /// Whether the weights of several outputs have a posterior that is not one triangle's: solves are dear, gains far off.
+    /// True if the posterior couples the weights of several outputs, so that one triangular factor does not represent it.
+    /// Solves are then expensive, and predicted gains are rough.
     pub fn is_joint(&self) -> bool {
         self.joint.is_some()
     }
@@ -182,7 +183,7 @@ impl Solution {
         Solution { outputs, variance, joint: Some(Rc::new(joint)), jitter: self.jitter.max(jitter), ..self }
     }
 
-    /// The same numbers for a problem in which the columns have other names.
+    /// This solution for a problem in which the columns have other numbers.
     pub fn renamed(self, active: Vec<usize>, columns: Option<Rc<Array2<f64>>>) -> Solution {
         Solution { active, columns, ..self }
     }
@@ -310,7 +311,7 @@ impl Solution {
         0.5 * (self.outputs as f64 - self.a[i] * (self.variance[i] + self.relative_square(i)))
     }
 
-    /// The same for the precision of class `k` alone; 0 where its weight is not in the model.
+    /// Gradient in the log precision of class `k` alone; 0 where its weight is not in the model.
     pub fn class_gradient(&self, own: &ByClass, k: usize, i: usize) -> f64 {
         let (a, w) = (own.alpha[[k, i]], self.mean[k * self.active.len() + i]);
         if a.is_finite() { 0.5 * (1.0 - a * (own.variance[[k, i]] + w * w)) } else { 0.0 }

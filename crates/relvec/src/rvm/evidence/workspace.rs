@@ -43,7 +43,7 @@ impl<'p> Workspace<'p> {
         Workspace { problem: self.problem, prior: self.prior, quadratic: Some(quadratic) }
     }
 
-    /// The same problem with another prior of the kernels.
+    /// A workspace for this problem with another prior of the kernels.
     pub fn with_prior(&self, prior: KernelPrior) -> Workspace<'p> {
         Workspace { problem: self.problem, prior, quadratic: self.quadratic.clone() }
     }
@@ -76,7 +76,7 @@ impl<'p> Workspace<'p> {
         Ok(solution)
     }
 
-    /// The same near weights that other rows have told, of one output.
+    /// Solves from weights of one output that other rows have given.
     pub fn solve_near(&self, active: &[usize], a: &[f64], mean: &[f64]) -> Result<Solution> {
         let guess = Guess { mean: mean.to_vec(), gram: None };
         let mut solution = laplace::mode(self.problem, active, a, Some(guess), None)?;
@@ -84,7 +84,8 @@ impl<'p> Workspace<'p> {
         Ok(solution)
     }
 
-    /// The same after actions on the quadratic form at `before` have led to the model of `factor`.
+    /// Solves for the model of `factor`, starting from its weights. `before` is the solution at which its quadratic form was
+    /// taken.
     pub fn solve_after(&self, factor: &Factor, noise: &[Noise], before: &Solution) -> Result<Solution> {
         let (active, a) = (factor.active(), factor.precisions());
         if self.quadratic.is_some() || self.problem.table.outputs > 1 {
@@ -97,7 +98,7 @@ impl<'p> Workspace<'p> {
         Ok(solution)
     }
 
-    /// The same model with the columns at `order` in its place.
+    /// The model with its columns in the order of `order`.
     pub fn reordered(&self, solution: &Solution, order: &[usize], noise: &[Noise]) -> Result<Solution> {
         if let Some(joint) = &solution.joint {
             return multinomial::reordered(solution, joint, order);

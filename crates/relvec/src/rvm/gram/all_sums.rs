@@ -34,7 +34,7 @@ pub(crate) struct Products {
 }
 
 impl AllSums {
-    /// Whether they pay (of few rows a pass costs next to nothing), and fit into memory.
+    /// Whether they pay (with few rows a pass costs almost nothing), and fit into memory.
     pub fn pay(table: &Table, candidates: usize) -> bool {
         let p = (candidates + 1) as u64;
         let fits = 8 * p * p <= table.memory_limit / KEPT_SHARE;

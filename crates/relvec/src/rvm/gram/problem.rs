@@ -358,7 +358,7 @@ impl<'a> Problem<'a> {
         total.ok_or_else(|| Error::Rows("a pass over the rows found none".into()))
     }
 
-    /// The same columns on the rows of a part.
+    /// The problem with these columns on the rows of a part.
     fn of_rows<'t>(&self, table: &'t Table<'t>) -> Problem<'t> {
         let design = self.design.on_rows(table.rows.clone());
         Problem { table, design, places: self.places.clone(), has_bias: self.has_bias, taken: self.taken }

@@ -354,7 +354,7 @@ impl<'a> Hill<'a> {
     }
 
     /// The point with no feature's gamma further below the prior's mean than a standard deviation: where a share of the rows has
-    /// switched off a feature the gradient is next to nothing, whatever all rows tell of it.
+    /// switched off a feature the gradient is almost 0, whatever all rows tell of it.
     fn raised(&self, mut x: Vec<f64>) -> Vec<f64> {
         for (x, prior) in x.iter_mut().zip(&self.priors).skip(1).take(self.gammas).filter(|_| self.per_feature) {
             *x = prior.map_or(*x, |(mean, sd)| x.max(mean - sd));

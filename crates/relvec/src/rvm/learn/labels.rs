@@ -222,7 +222,8 @@ mod tests {
         }
     }
 
-    /// Means of a regression with one unit of weight less, at the input of that: solved anew, with the constant as one more unknown.
+    /// Means of a regression with one unit of weight less, at the input of that: solved by itself, with the constant as one
+    /// more unknown.
     #[test]
     fn left_out_means_are_those_of_refits() {
         let (x, class) = rows(24, 3);

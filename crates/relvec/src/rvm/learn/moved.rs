@@ -25,7 +25,7 @@ const LEAST_ROWS: usize = 8000;
 const MOST_ROWS: usize = 40_000;
 const MOST_MOVING_ROWS: usize = 10_000;
 /// First a share of the rows, one precision for all kernels and so many calls of the evidence: with precisions of their
-/// own some kernels would stay behind, next to nothing. Then all the rows, every precision its own, and so many calls.
+/// own some kernels would stay behind with almost zero weights. Then all the rows, every precision its own, and so many calls.
 const FIRST_SHARE: usize = 4;
 const FIRST_EVALUATIONS: usize = 25;
 const EVALUATIONS: usize = 20;

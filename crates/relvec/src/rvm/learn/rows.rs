@@ -87,7 +87,7 @@ impl DistinctRows {
         DistinctRows::new(x.view(), t.view(), &sample_weights, &factors)
     }
 
-    /// The same rows with other inputs, [n, D'].
+    /// These rows with other inputs, [n, D'].
     pub fn with_inputs(&self, x: Array2<f64>) -> DistinctRows {
         DistinctRows { x, ..self.clone() }
     }

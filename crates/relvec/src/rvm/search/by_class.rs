@@ -24,7 +24,7 @@ use crate::rvm::gram::problem::Problem;
 use crate::rvm::search::run::Run;
 use crate::rvm::settings::scheme::Hyperparameters;
 
-/// At rest when no log precision of a weight that the data determine moves by more than this in a step; and steps
+/// Converged when no log precision of a weight that the data determine moves by more than this in a step; and steps
 /// between two rounds of additions, at most.
 const REST: f64 = 1e-3;
 const UNDETERMINED: f64 = 1e-6;
@@ -78,7 +78,7 @@ pub(crate) struct ClassCandidates {
     /// S and Q of every column, the other classes held.
     pub s: Vec<f64>,
     pub q: Vec<f64>,
-    /// The same with the weight itself left out.
+    /// Sparsity and quality factors with the weight itself excluded.
     pub outside: Vec<Candidate>,
 }
 

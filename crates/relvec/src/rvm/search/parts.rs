@@ -19,16 +19,16 @@ use crate::rvm::search::score::Passes;
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::sums::Sums;
 
-/// Noise precisions at which newcomers are ranked, over the present one: that of most excursions.
+/// Noise precisions at which entering candidates are ranked, over the present one: that of most excursions.
 const HELD: f64 = 3.0;
-/// The share of newcomers that come by rank.
+/// The share of entering candidates that come by rank.
 const BEST: f64 = 0.5;
 /// Candidates of a part in which no way is to be left untried, at least.
 const THOROUGH: usize = 400;
 /// A part of which more than this share is in the model is crowded. Up to so many candidates are then better
 /// searched all at once.
 const CROWDED: f64 = 0.3;
-/// The same for a first part, which is small: there a model may also be poor for want of columns.
+/// Share of a first part, which is small, above which it is crowded: a model may also be poor for lack of columns.
 const CROWDED_FIRST: f64 = 0.1;
 const MOST_WHOLE: u64 = 5000;
 /// Candidates of a part at most where its sums are a copy of those of all candidates: then the search in it is all that
@@ -57,7 +57,7 @@ pub(crate) struct Parts {
     rounds: Rounds,
     /// Whether a search begins with all columns of its part.
     begins_anew: bool,
-    /// Whether the search in this part begins anew, from all of its columns.
+    /// Whether the search in this part is a cold restart, from all of its columns.
     anew: bool,
     beginnings: Anew,
     /// The best model of any part, and its log evidence.
@@ -203,8 +203,8 @@ impl Parts {
         self.candidates.len()
     }
 
-    /// The part to go on with after the search in one is at rest, and the model to go on from (`None`: begin
-    /// anew); nothing if no candidate outside it would help.
+    /// The part to go on with after the search in one has converged, and the model to go on from (`None`: a cold
+    /// restart); nothing if no candidate outside it would help.
     pub fn next(&mut self, work: &Workspace, solution: &Solution, least: f64) -> Result<Option<Next>> {
         let warm = Warm::of(work, solution);
         if self.whole {

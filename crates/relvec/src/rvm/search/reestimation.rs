@@ -14,7 +14,7 @@ use crate::rvm::settings::schemes::{Em, MacKay};
 /// First noise variance where none is given, in variances of the target.
 const FIRST_VARIANCE: f64 = 0.01;
 /// Weights with gamma below this leave the model; dropping them at 1e-7 ends up to 8 nats lower,
-/// so that waits until all others are at rest.
+/// so that waits until all others have converged.
 const GONE: f64 = 1e-12;
 const GONE_AT_REST: f64 = 1e-7;
 /// Longest step in a log precision: only to keep numbers in range.

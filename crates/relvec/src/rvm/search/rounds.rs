@@ -9,7 +9,7 @@ const MOST_ROUND: f64 = 1.5;
 /// After one that gains so many times as much, and at first, the search goes further from the model, in a larger part: from
 /// a model of few basis functions to one of many there may be no other way.
 const LEAP: f64 = 25.0;
-/// Beginning anew in the next part pays if it gains so many nats; so often in a row it may not.
+/// A cold restart in the next part pays if it gains so many nats; so often in a row it may not.
 const ANEW: f64 = 1.0;
 const FAILURES: usize = 3;
 /// And so many passes at most, over the square of the rows: that is how long they take, and growing a model gains more by each.
@@ -41,7 +41,7 @@ pub(crate) struct Rounds {
     thorough: usize,
 }
 
-/// The parts in which a search begins anew, from all of their columns, before the best model of any goes on.
+/// The parts in which a search starts cold, from all of their columns, before the best model of any goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Anew {
     /// Those in a row that did not pay.

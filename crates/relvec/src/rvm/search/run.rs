@@ -26,11 +26,12 @@ pub(crate) enum Aim {
     Rough,
     /// Until no action gains any more.
     Rest,
-    /// The same, but for the digits, and first an excursion with the noise held low, to a fuller model.
+    /// Converges to search tolerance without final polishing, after one restart with the noise fixed low, which enlarges
+    /// the model.
     Fuller,
-    /// The same with the noise held lower still.
+    /// Converges as `Fuller` does, with the noise fixed lower still.
     Fullest,
-    /// Until no excursion from the model helps either, nor, where it is small, beginning anew.
+    /// Until no excursion from the model helps either, nor a cold restart if the model is small.
     Thorough,
 }
 

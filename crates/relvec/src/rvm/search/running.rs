@@ -10,8 +10,8 @@
 //!
 //! An excursion follows: the noise is held low, so that the model grows over-complete, then free again, and the better model is
 //! kept. A model that has learned nothing gives way to what MacKay's fixed point leads to. Where the curvature moves with the weights, single basis functions are judged on the quadratic form at the mode and the
-//! true evidence decides; the first rounds cost nothing for a kernel, since of functions that tell classes apart together one alone
-//! may not pay. They begin with the bias alone, then anew with the dense model, and the better model goes on.
+//! true evidence decides; the first rounds cost nothing for a kernel, since of functions that separate classes only together one
+//! alone may not pay. They start with the bias alone, then with the dense model, and the better model goes on.
 
 use crate::error::{Error, Result};
 use crate::report::{Actions, Certificate, Status};
@@ -226,7 +226,7 @@ impl Running {
         self.settings.start == Start::Auto && self.first.is_none() && self.aim != Aim::Rough && !self.aim.is_passing()
     }
 
-    /// Begins anew, from a dense model in rounds that cost nothing for a kernel.
+    /// Restarts from a dense model, in rounds without a penalty per kernel.
     fn begin_anew(&mut self, work: &Workspace) -> Result<()> {
         self.first = Some(self.now.clone());
         let mut dense = start::dense(work, &self.noise)?;
@@ -246,7 +246,7 @@ impl Running {
         Ok(may && empty::has_nothing(work, &self.now)?)
     }
 
-    /// Begins anew from MacKay's fixed point.
+    /// Restarts from MacKay's fixed point.
     fn resort(&mut self, work: &Workspace) -> Result<()> {
         self.resorted = true;
         self.take_better_start();

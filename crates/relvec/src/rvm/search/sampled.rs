@@ -18,7 +18,7 @@ use crate::rvm::settings::scheme::Start;
 /// of nats lower.
 const SAMPLE: usize = 50_000;
 const MANY_ROWS: usize = 100_000;
-/// Rows of that for want of time, for each function; and how many times as many there have to be, or all are taken.
+/// Rows of the fallback fit for lack of time, for each function; and how many times as many there have to be, or all are taken.
 const HASTY_SAMPLE: usize = 20_000;
 const HASTY_TIMES: f64 = 2.5;
 /// Multiply-adds of a Newton step of that where a scheme takes all columns at once (its first mode takes dozens of steps), for
@@ -30,7 +30,7 @@ const LEAST_SAMPLE: usize = 5000;
 const MEMORY_SHARE: u64 = 4;
 /// Numbers per row beside its inputs.
 const VECTORS: usize = 28;
-/// Share of the time left that each may take; and that for want of time, where it is slow to come to rest.
+/// Share of the time left that each may take; and the fallback fit for lack of time, where it is slow to come to rest.
 const SHARE: f64 = 0.5;
 const SLOW_SHARE: f64 = 0.2;
 
@@ -56,7 +56,7 @@ pub(crate) fn start(rvm: &Rvm, table: &Table, watch: &Watch, search: Fit) -> Res
     Ok(fit(rvm, table, &plan, watch, search)?.map(|(model, _)| model))
 }
 
-/// The model for want of another, if the time is limited.
+/// The fallback model for lack of another, if the time is limited.
 pub(crate) fn hasty(rvm: &Rvm, table: &Table, watch: &Watch, search: Fit) -> Result<Option<(Model, Report)>> {
     let Some(left) = watch.left() else { return Ok(None) };
     let plan = match &rvm.inference {

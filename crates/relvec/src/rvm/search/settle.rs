@@ -25,7 +25,7 @@ pub(super) struct Settling<'s> {
 }
 
 impl Settling<'_> {
-    /// A model at rest under the likelihood of `work`.
+    /// Makes a model converge under the likelihood of `work`.
     pub fn settle(&mut self, work: &Workspace, now: &mut Solution) -> Result<()> {
         if work.curvature_moves() {
             return self.settle_mode(work, now);

@@ -16,7 +16,7 @@ use crate::rvm::settings::scheme::Hyperpriors;
 /// kernels that agree to three digits need weights a thousand times as large.
 const FACTORS: std::ops::RangeInclusive<i32> = -8..=2;
 const FEW: usize = 100;
-/// Weights of all outputs at most where the curvature moves: each mode is sought anew.
+/// Weights of all outputs at most where the curvature moves: each mode is sought again.
 const MOST_WEIGHTS: usize = 500;
 /// There the largest precision of so much of the highest rise: where classes are separable the evidence is flat towards small ones,
 /// and no curvature is left to tell columns apart.

@@ -62,7 +62,7 @@ pub struct Rvm {
     pub bias: bool,
     /// How targets depend on the function: regression or classification.
     pub likelihood: Likelihood,
-    /// How more than two classes are told apart where the likelihood is that of two.
+    /// How more than two classes are modelled if the likelihood is that of two.
     pub multi_class: MultiClass,
     /// Whether the weights of a basis function share a precision, where all classes have one model. With one for each
     /// class a basis function may be of use to some of them only, (M63); the search goes on from the shared ones. Of
@@ -156,13 +156,13 @@ impl Rvm {
         memory::allowed(self.memory_limit)
     }
 
-    /// The same with any kernel in place of one that is to be learnt: the rows of a table do not depend on it.
+    /// These parameters with any kernel instead of one that is to be learned: the rows of a table do not depend on it.
     pub(crate) fn with_stand_in(&self) -> Rvm {
         let kernel = if self.learns_kernel() { Kernel::Rbf(crate::Rbf::default()) } else { self.kernel.clone() };
         Rvm { kernel, kernels: vec![], ..self.clone() }
     }
 
-    /// Labels and number of classes where there are more than the likelihood of two can tell apart.
+    /// Labels and number of classes if there are more classes than the likelihood of two allows.
     pub(crate) fn several<'t>(&self, targets: &Targets<'t>) -> Result<Option<(&'t [usize], usize)>> {
         match (&self.likelihood, targets.values) {
             (Likelihood::Bernoulli(_), Values::Classes { labels, count }) if count > 2 => Ok(Some((labels, count))),
@@ -178,7 +178,7 @@ impl Rvm {
         }
     }
 
-    /// The same for one model of all classes.
+    /// These parameters for one model of all classes.
     pub(crate) fn joint(&self) -> Rvm {
         Rvm { likelihood: Likelihood::Softmax(crate::Softmax::default()), ..self.clone() }
     }

@@ -88,7 +88,7 @@ pub(crate) trait SchemeSettings: Send + Sync {
         &[]
     }
 
-    /// Whether a first model is found by letting all columns of a part die down; then it is worth while to
+    /// Whether a first model is found by pruning from all columns of a part; then it is worth while to
     /// do so in more parts than the first.
     fn begins_anew(&self, _constant_curvature: bool) -> bool {
         false
@@ -129,7 +129,7 @@ pub struct Hyperparameters {
 }
 
 impl Hyperparameters {
-    /// Those of a model.
+    /// Hyperparameters of a model.
     pub fn of(model: &Model) -> Hyperparameters {
         Hyperparameters {
             relevance: model.relevance.clone(),

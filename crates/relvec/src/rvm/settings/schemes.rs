@@ -155,7 +155,7 @@ pub struct Variational {
     pub prune: bool,
 }
 
-/// What is known of precisions by default: next to nothing.
+/// Broad hyperpriors, the default: they contain almost no information.
 const BROAD: Hyperpriors = Hyperpriors { a: 1e-6, b: 1e-6, c: 1e-6, d: 1e-6 };
 
 /// How hyperpriors are read here: zero, their default elsewhere, is not proper.

@@ -453,7 +453,7 @@ impl<'a> Factor<'a> {
         }
     }
 
-    /// z, Q' and E anew from f: after each change of the bias, whose precision enters f, (M9).
+    /// Computes z, Q' and E from f: after each change of the bias, whose precision enters f, (M9).
     fn refresh_target(&mut self) {
         let p = self.position.len();
         let bias = bias_position(&self.quadratic, &self.active).map(|i| self.a[i]);
