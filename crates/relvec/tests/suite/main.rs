@@ -38,3 +38,4 @@ mod threads;
 mod uncertainty;
 mod validation;
 mod variational;
+mod words;
