@@ -61,17 +61,17 @@ fn main() -> ExitCode {
         println!("    test PART ...");
         checks::PARTS.iter().for_each(|(name, what, _)| println!("           {name:<8} {what}"));
         println!("    {}\n           {}", checks::TABLES, checks::TABLES_HELP);
-        println!("    {FUZZ}\n           damaged tables, model files and checkpoints, so long for each kind (60 if not said)");
-        println!("    {PEERS}\n           beside other packages, all that are installed; writes docs/benchmarks.md");
-        println!("    {CLASSES}\n           more than two classes, beside fastrvm; writes docs/classes.md");
-        println!("    {SVM}\n           support vector machines beside LIBSVM; writes docs/svm.md");
-        println!("    {UNCERTAINTY}\n           whether error bars are true; writes docs/uncertainty.md");
-        println!("    {CALIBRATION}\n           how true class probabilities are; writes docs/calibration.md");
+        println!("    {FUZZ}\n           damaged tables, model files and checkpoints; seconds for each kind (default: 60)");
+        println!("    {PEERS}\n           times of fits, also of other packages that are installed; writes docs/benchmarks.md");
+        println!("    {CLASSES}\n           more than two classes, compared with fastrvm; writes docs/classes.md");
+        println!("    {SVM}\n           support vector machines, compared with LIBSVM; writes docs/svm.md");
+        println!("    {UNCERTAINTY}\n           reliability of error bars; writes docs/uncertainty.md");
+        println!("    {CALIBRATION}\n           calibration of class probabilities; writes docs/calibration.md");
         println!(
-            "    {DEFAULTS}\n           fits without settings beside a dense process and other learners; writes docs/defaults.md"
+            "    {DEFAULTS}\n           fits without settings, compared with a dense process and other learners; writes docs/defaults.md"
         );
         println!(
-            "    {ABLATE}\n           what each constant and part of the search buys in evidence, held-out density and time"
+            "    {ABLATE}\n           effect of each constant and part of the search on evidence, held-out density and time"
         );
         println!("    {SCALE}\n           learned kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });
