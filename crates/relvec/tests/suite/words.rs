@@ -84,7 +84,7 @@ fn docstrings(text: &str) -> Vec<String> {
     let keep = |line: &str| -> String {
         let parts: Vec<&str> = line.split("\"\"\"").collect();
         let kept = parts.iter().enumerate().filter(|(i, _)| (i % 2 == 1) ^ inside).map(|(_, part)| *part).collect();
-        inside ^= parts.len() % 2 == 0;
+        inside ^= parts.len().is_multiple_of(2);
         kept
     };
     text.lines().map(keep).collect()
@@ -110,7 +110,7 @@ fn printed(text: &str) -> Vec<String> {
         let line = line.trim_end_matches('\\').replace("\\\"", "").replace("'\"'", "");
         let parts: Vec<&str> = line.split('"').collect();
         let kept = parts.iter().enumerate().filter(|(i, _)| (i % 2 == 1) ^ inside).map(|(_, part)| *part).collect();
-        inside ^= parts.len() % 2 == 0;
+        inside ^= parts.len().is_multiple_of(2);
         kept
     };
     text.lines().zip(doc_comments(text)).map(keep).collect()
