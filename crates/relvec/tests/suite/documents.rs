@@ -16,14 +16,14 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
 }
 
 mod first_fit {
-    include!("../../examples/first_fit.rs");
+    include!("../../examples/first_fit/readme.rs");
 
     pub fn run() -> relvec::Result<()> {
         main()
     }
 }
 
-const FIRST_FIT: &str = "crates/relvec/examples/first_fit.rs";
+const FIRST_FIT: &str = "crates/relvec/examples/first_fit/readme.rs";
 
 #[test]
 fn the_rust_block_of_the_readme_is_the_example() {
