@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -46,6 +47,7 @@ class KernelMachine(BaseEstimator):
     dual_coef_: Float
     n_features_in_: int
     feature_names_in_: NDArray[Any]
+    report_: dict[str, Any]
     _model: _core.Model
     _entries: ClassVar[dict[str, _table.Parameter]] = {}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
@@ -96,6 +98,19 @@ class KernelMachine(BaseEstimator):
         if isinstance(state.get("_model"), str):
             state["_model"] = _core.Model(state["_model"])
         super().__setstate__(state)
+        self._complete()
+
+    def _complete(self) -> None:
+        """Give what an older version pickled the parameters and attributes that it did not have."""
+        signature = inspect.signature(type(self)).parameters
+        missing = {name: own.default for name, own in signature.items() if name in self._entries and name not in vars(self)}
+        self.__dict__.update(missing)
+        if missing and "_model" in vars(self):
+            self._take(self._model, self.report_)
+
+    def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
+        """Set the fitted attributes."""
+        raise NotImplementedError
 
     def _forget(self) -> _core.Model | None:
         """Leave nothing of an earlier fit, before anything can fail; what to go on from is returned.

@@ -1,5 +1,6 @@
 """Pickles and model files made by commit 0d1570f, which every later version must read."""
 
+import copy
 import json
 import pickle
 
@@ -9,7 +10,8 @@ import pytest
 import relvec
 from numpy.testing import assert_allclose
 from relvec import RVC, RVR
-from support import ROOT
+from sklearn.base import clone
+from support import ROOT, two_classes
 
 FOLDER = ROOT / "crates" / "relvec" / "tests" / "pinned"
 EXPECTED = json.loads((FOLDER / "predictions.json").read_text())
@@ -54,6 +56,30 @@ def test_pickles_load(name):
     check(name, PICKLES[name])
     # What is pickled again is the same model.
     check(name, pickle.loads(pickle.dumps(PICKLES[name])))
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED.keys() - {"command_scaled"}))
+def test_parameters_that_old_pickles_lack_take_their_defaults(name):
+    model = PICKLES[name]
+    new = type(model)().get_params()
+    assert model.get_params().keys() == new.keys()
+    for parameter in ("weight_prior", "residual"):
+        assert model.get_params().get(parameter) == new.get(parameter)
+    assert repr(model).startswith(f"{type(model).__name__}(") and str(model).startswith(repr(model))
+    assert clone(model).get_params().keys() == new.keys()
+
+
+def test_old_pickles_are_fitted_again():
+    X, y = two_classes(60)
+    for model in (PICKLES["rvr_rbf"], PICKLES["rvc_two"]):
+        again = copy.deepcopy(model).fit(X, y)
+        assert again.weight_prior == "auto" and again.predict(X).shape == (60,)
+
+
+def test_old_pickles_have_newer_attributes():
+    for name in ("rvr_rbf", "rvr_outputs"):
+        model = PICKLES[name]
+        assert model.centres_.tolist() == model.relevance_.tolist()
 
 
 def test_settings_of_the_search_in_old_pickles_are_kept():
