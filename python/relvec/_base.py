@@ -103,7 +103,9 @@ class KernelMachine(BaseEstimator):
     def _complete(self) -> None:
         """Give what an older version pickled the parameters and attributes that it did not have."""
         signature = inspect.signature(type(self)).parameters
-        missing = {name: own.default for name, own in signature.items() if name in self._entries and name not in vars(self)}
+        missing = {
+            name: own.default for name, own in signature.items() if name in self._entries and name not in vars(self)
+        }
         self.__dict__.update(missing)
         if missing and "_model" in vars(self):
             self._take(self._model, self.report_)
