@@ -13,15 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _checks, _core, _labels, _settings, _table
-from ._interpolation import InterpolationWarning
-from ._interpolation import text as interpolation_text
+from . import _checks, _core, _labels, _settings, _table, _warnings
 from ._progress import Callback, bound_line, line, observer
+from ._report import Report
 from ._threads import threads
 
 Float = NDArray[np.float64]
@@ -47,7 +45,7 @@ class KernelMachine(BaseEstimator):
     dual_coef_: Float
     n_features_in_: int
     feature_names_in_: NDArray[Any]
-    report_: dict[str, Any]
+    report_: Report
     _model: _core.Model
     _entries: ClassVar[dict[str, _table.Parameter]] = {}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
@@ -89,6 +87,8 @@ class KernelMachine(BaseEstimator):
         state = {**super().__getstate__(), "_relvec_version": _core.__version__}
         if "_model" in state:
             state["_model"] = self._model.to_json()
+            # A type of its own would be one more that skops has to be told to trust.
+            state["report_"] = dict(self.report_)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -107,12 +107,15 @@ class KernelMachine(BaseEstimator):
             name: own.default for name, own in signature.items() if name in self._entries and name not in vars(self)
         }
         self.__dict__.update(missing)
+        if "report_" in vars(self):
+            self.report_ = Report(self.report_)
         if missing and "_model" in vars(self):
             self._take(self._model, self.report_)
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         """Set the fitted attributes."""
-        raise NotImplementedError
+        self._model = model
+        self.report_ = Report(report)
 
     def _forget(self) -> _core.Model | None:
         """Leave nothing of an earlier fit, before anything can fail; what to go on from is returned.
@@ -366,12 +369,11 @@ class RelevanceVectorMachine(KernelMachine):
         self._take(model.named(features, names, classes), own)
         if self.verbose:
             print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
-        self._warn(rows)
+        _warnings.issue(self, _warnings.of_rvm(self, rows), stacklevel=4)
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         """Set the fitted attributes that both estimators have."""
-        self._model = model
-        self.report_ = report
+        super()._take(model, report)
         self.relevance_ = model.relevance
         centres = model.centres
         self.relevance_vectors_ = np.empty((0, 0)) if centres is None else centres
@@ -392,64 +394,6 @@ class RelevanceVectorMachine(KernelMachine):
                 setattr(self, f"{name}_", np.array(value) if isinstance(value, list) else value)
         if len(model.feature_relevance) > 0:
             self.feature_relevance_ = model.feature_relevance
-
-    def _warn(self, rows: bool) -> None:
-        """Say which limit was reached, and what else makes predictions worse than they seem."""
-        limits = {
-            "iteration_limit": f"the fit did not converge in {self.n_iter_} iterations; raise search['max_iterations']",
-            "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
-            "memory_limit": "the memory limit left the model no room to grow; raise memory_limit",
-            "singular": "the posterior became singular before the fit converged",
-        }
-        left_out = self.report_["repairs"]["left_out_rows"]
-        if left_out:
-            sample = f"{left_out} of them were left out, at random"
-            limits["time_limit"] = f"time_limit={self.time_limit} seconds are not enough for all rows: {sample}"
-        if self._model.status in limits:
-            warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=5)
-        refused = self.report_["repairs"]["zero_columns"]
-        if refused and len(self._model.relevance) == 0:
-            text = f"{refused} of {self.report_['candidates']} candidates are zero on every row, or landmarks with no"
-            text += " row near them; no other is of use, and the model is its intercept alone"
-            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
-        elif self.report_["nothing_found"]:
-            warnings.warn(f"{type(self).__name__}: {self._nothing_found()}", ConvergenceWarning, stacklevel=5)
-        repairs = self.report_["repairs"]
-        _checks.warn_of_small_weights(self, repairs.get("small_weights"), stacklevel=6)
-        if "interpolation" in self.report_:
-            text = interpolation_text(self.report_["interpolation"], self, self._model.classifier, rows)
-            warnings.warn(f"{type(self).__name__}: {text}", InterpolationWarning, stacklevel=5)
-        if "residual_over_noise" in repairs:
-            times = f"{repairs['residual_over_noise']:.3g}"
-            text = (
-                f"the given noise is too small to be reached: residuals are {times} times it, and predicted standard"
-                " deviations too small by about this factor; give a larger noise_variance, or None to learn it"
-            )
-            warnings.warn(f"{type(self).__name__}: {text}", ConvergenceWarning, stacklevel=5)
-        # Of rules and of given landmarks all there are is what was asked for.
-        size, found = self.dictionary, self.report_["candidates"]
-        if not isinstance(size, str) and found < size and not left_out:
-            text = f"dictionary={size}, but there are only {found} different rows: all of them are candidates"
-            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=5)
-
-    def _nothing_found(self) -> str:
-        """What a model that has learned nothing is good for, and what to try."""
-        vectors = len(self._model.relevance)
-        vector = "relevance vector" if "process" not in self.report_ else "centre"
-        text = f"no {vector} was selected; the model predicts a constant"
-        if vectors:
-            text = f"{vectors} relevance vectors explain no more than a constant does"
-            text = text.replace("1 relevance vectors explain", "1 relevance vector explains") if vectors == 1 else text
-        outliers = ""
-        if self._model.likelihood == "gaussian":
-            outliers = ' If some targets may be outliers, try likelihood="student_t".'
-        if "kernel_search" in self.report_:
-            advice = "check that the features carry information, or add rows"
-            return f"{text}. The kernel was learned from the data: {advice}.{outliers}"
-        width = (
-            'use another kernel width (gamma="evidence" learns it)' if hasattr(self, "gamma_") else "use another kernel"
-        )
-        return f"{text}. Standardise the features, {width}, or check that the features carry information.{outliers}"
 
     def _moments(self, X: ArrayLike, variance: str | None = None) -> tuple[Float, Float, Float]:
         """Mean and model variance at rows `X`, and the variance of the noise of each output."""

@@ -108,17 +108,6 @@ def sample_weights(sample_weight: ArrayLike | None, rows: int, negative: bool = 
     return np.ascontiguousarray(weights)
 
 
-def warn_of_small_weights(estimator: Any, small: dict[str, float] | None, stacklevel: int) -> None:
-    """Warn of weights that count as fewer than a tenth of the rows, if the report says so."""
-    if small is not None:
-        total, rows = small["total"], small["rows"]
-        text = (
-            f"the sample weights of {rows} rows sum to {total:.4g}. A weight of 1 counts as one row, so that this fit"
-        )
-        text += f" learns almost nothing; multiply the weights by {rows / total:.4g}"
-        warnings.warn(f"{type(estimator).__name__}: {text}", UserWarning, stacklevel=stacklevel)
-
-
 def known(name: str, values: ArrayLike | None, rows: int) -> NDArray[np.float64] | None:
     """Check what is known of each row, one positive number per row; [N]."""
     if values is None:
@@ -168,11 +157,18 @@ def class_numbers(labels: NDArray[Any], weights: NDArray[np.float64] | None) -> 
     return classes, np.ascontiguousarray(found, dtype=np.int64)
 
 
+def few_rows_of_classes(classes: int, rows: int) -> str | None:
+    """What to say of more classes than a fifth of the rows, if there are: y may be a quantity."""
+    if LEAST_ROWS_OF_CLASS * classes <= rows:
+        return None
+    text = f"y has {classes} classes in {rows} rows: with fewer than {LEAST_ROWS_OF_CLASS} rows a class,"
+    return f"{text} predictions of new rows are little more than guesses. If y is a quantity, use a regressor."
+
+
 def warn_of_classes(estimator: str, classes: int, rows: int) -> None:
-    """Warn of more classes than a fifth of the rows: y may be a quantity."""
-    if LEAST_ROWS_OF_CLASS * classes > rows:
-        text = f"y has {classes} classes in {rows} rows: with fewer than {LEAST_ROWS_OF_CLASS} rows a class,"
-        text += " predictions of new rows are little more than guesses. If y is a quantity, use a regressor"
+    """Warn of more classes than a fifth of the rows."""
+    text = few_rows_of_classes(classes, rows)
+    if text is not None:
         warnings.warn(f"{estimator}: {text}", UserWarning, stacklevel=3)
 
 

@@ -88,15 +88,16 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     n_iter_ : int
         Iterations done.
     report_ : dict
-        How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std`` (NaN),
-        ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
+        How the fit went, printed in ten lines: ``status``; one value per iteration of ``log_evidence``, ``noise_std``
+        (NaN), ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
         gain, and why it ended), ``repairs``, ``nothing_found`` (the model predicts a constant, or next to
         it; a warning says what to try), ``interpolation`` (only of a model that interpolates its rows; an
-        `InterpolationWarning` says what to try), ``actions``, ``iterations``, ``seconds``. Where a kernel
-        was learned or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
-        polynomial, its parameters, log evidence, evaluations and the ``process`` that it was learned from), the place of
-        the ``chosen`` one, ``rows`` learned from, and ``more_rows`` and ``more_centres`` above 3,000 rows. Where
-        centres were to be learned ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
+        `InterpolationWarning` says what to try), ``warnings`` (their texts), ``actions``, ``iterations``,
+        ``seconds``. Where a kernel
+        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
+        polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
+        was followed on again, the factor on gamma), and the ``chosen`` one. Where
+        centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
         each sparsity ``tried``. Of
         ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
         basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and

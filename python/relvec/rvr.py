@@ -90,15 +90,16 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     n_iter_ : int
         Iterations done.
     report_ : dict
-        How the fit went: ``status``; one value per iteration of ``log_evidence``, ``noise_std``,
+        How the fit went, printed in ten lines: ``status``; one value per iteration of ``log_evidence``, ``noise_std``,
         ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
         gain, and why it ended), ``repairs``, ``nothing_found`` (the model predicts a constant, or next to
         it; a warning says what to try), ``interpolation`` (only of a model that interpolates its rows; an
-        `InterpolationWarning` says what to try), ``actions``, ``iterations``, ``seconds``. Where a kernel
-        was learned or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
-        polynomial, its parameters, log evidence, evaluations and the ``process`` that it was learned from), the place of
-        the ``chosen`` one, ``rows`` learned from, and ``more_rows`` and ``more_centres`` above 3,000 rows. Where
-        centres were to be learned ``centre_search``. Under a process prior ``process``: centres, those of them that were
+        `InterpolationWarning` says what to try), ``warnings`` (their texts), ``actions``, ``iterations``,
+        ``seconds``. Where a kernel
+        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
+        polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
+        was followed on again, the factor on gamma), and the ``chosen`` one. Where
+        centres were to be learnt ``centre_search``. Under a process prior ``process``: centres, those of them that were
         searched, the ``residual`` and whether it was ``reached``. With `folds` ``validation``: scores of rows left
         out, and those of each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: the weight
         of each row, almost 0 for an outlier. Of

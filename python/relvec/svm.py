@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import json
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _checks, _core, _labels, _settings
+from . import _checks, _core, _labels, _settings, _warnings
 from ._base import Float, Kernel, KernelMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback, observer, svm_line
 from ._threads import threads
-
-# What is said of probabilities that do not come from rows left out, by their source in the report.
-FALLBACKS = {
-    "training_rows": (
-        "there are too few rows for a cross-validation of the probabilities{}, which needs 5 of each class: they "
-        "follow the training rows and are rough; add rows of the small classes"
-    ),
-    "class_frequencies": (
-        "cross-validation does not separate the classes: the probabilities{} are class frequencies, which can "
-        "contradict predict; try another kernel, gamma or C"
-    ),
-}
 
 
 class SupportVectorMachine(KernelMachine):
@@ -70,12 +57,11 @@ class SupportVectorMachine(KernelMachine):
             print(
                 f"{self._model.status} after {model.iterations} iterations, {self.report_['seconds']:.1f} s", flush=True
             )
-        self._warn()
+        _warnings.issue(self, _warnings.of_svm(self), stacklevel=3)
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         """Set the fitted attributes."""
-        self._model = model
-        self.report_ = report
+        super()._take(model, report)
         weights, self.intercept_ = _in_order(model)
         # As in scikit-learn: the vectors of the first class before those of the second.
         owner = model.vector_classes
@@ -96,34 +82,6 @@ class SupportVectorMachine(KernelMachine):
     def coef_(self) -> Float:
         """Weights of the features; linear kernel only."""
         return self._coefficients(getattr(self, "support_vectors_", np.empty((0, 0))))
-
-    def _warn(self) -> None:
-        """Say which limit was reached; of a kernel that is not positive definite; and of a share without a margin."""
-        functions = self.report_["functions"]
-        steps = max((f["iterations"] for f in functions if f["status"] == "iteration_limit"), default=0)
-        limits = {
-            "iteration_limit": (f"max_iter={self.max_iter}" if self.max_iter != -1 else str(steps))
-            + " steps were made before the fit converged",
-            "time_limit": f"time_limit={self.time_limit} seconds ran out before the fit converged",
-            "singular": "64-bit numbers allow no further step before tol is reached",
-        }
-        if self._model.status in limits:
-            warnings.warn(f"{type(self).__name__}: {limits[self._model.status]}", ConvergenceWarning, stacklevel=4)
-        indefinite = self.kernel == "sigmoid" or (self.kernel == "linear_spline" and np.any(self.support_vectors_ < 0))
-        if isinstance(self.kernel, str) and indefinite:
-            text = f"the kernel {self.kernel} is not positive definite on these rows: this may be a local optimum"
-            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=4)
-        if any(f.get("no_margin", False) for f in functions):
-            nu = getattr(self, "nu", None)
-            text = f"nu={nu} leaves no margin, since the classes overlap; the fit is the limit of those with a larger"
-            text += " nu, as SVC with a large C finds it. Raise nu, or use a kernel that separates more"
-            warnings.warn(f"{type(self).__name__}: {text}", UserWarning, stacklevel=4)
-        _checks.warn_of_small_weights(self, self.report_.get("small_weights"), stacklevel=5)
-        found = [function.get("probabilities") for function in self.report_["functions"]]
-        for source, text in FALLBACKS.items():
-            if source in found:
-                which = f" (of {found.count(source)} of {len(found)} functions)" if len(found) > 1 else ""
-                warnings.warn(f"{type(self).__name__}: {text.format(which)}", UserWarning, stacklevel=4)
 
     def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
         """Weights [N], checked; rows of negative weight are left out, as LIBSVM does it."""
@@ -493,7 +451,7 @@ class SVC(SupportVectorClassifier):
     report_ : dict
         How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
         ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
-        ``merged_rows``, ``seconds``.
+        ``merged_rows``, ``warnings`` (their texts), ``seconds``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -601,7 +559,7 @@ class NuSVC(SupportVectorClassifier):
     report_ : dict
         How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
         ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound, and
-        ``no_margin`` if `nu` leaves none), ``merged_rows``, ``seconds``.
+        ``no_margin`` if `nu` leaves none), ``merged_rows``, ``warnings`` (their texts), ``seconds``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -695,7 +653,7 @@ class SVR(SupportVectorRegressor):
     report_ : dict
         How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
         ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
-        ``merged_rows``, ``seconds``.
+        ``merged_rows``, ``warnings`` (their texts), ``seconds``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -783,7 +741,7 @@ class NuSVR(SupportVectorRegressor):
     report_ : dict
         How the fit went: ``status``, ``iterations``, ``functions`` (of each ``status``, ``iterations``,
         ``objective`` (of the dual problem), ``gap``, ``vectors`` and ``bounded``, those at the upper bound),
-        ``merged_rows``, ``seconds``.
+        ``merged_rows``, ``warnings`` (their texts), ``seconds``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)

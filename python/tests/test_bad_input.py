@@ -422,7 +422,7 @@ def test_separable_classes(kernel, inference, tmp_path):
 @SCHEMES
 @pytest.mark.parametrize("target", [np.sinc(X[:, 0] / np.pi), K[:, 30]], ids=["sinc", "one kernel"])
 def test_targets_free_of_noise(inference, target, tmp_path):
-    with pytest.warns(InterpolationWarning, match="RVR: .*noise variance is at its least value"):
+    with pytest.warns(InterpolationWarning, match="RVR: .*noise variance is at its lower limit"):
         model = rvr(gamma=0.1, search=inference).fit(X, target)
     # The noise precision has a cap of 1e6 over the variance of the target.
     assert model.report_["repairs"]["noise_capped"]
@@ -541,7 +541,7 @@ def test_one_row_against_all_others(tmp_path):
 def test_the_mean_of_the_targets_survives_a_pruned_intercept():
     v = np.random.default_rng(3).uniform(size=2000)[:500]
     for variance in ["posterior", "healed"]:
-        with pytest.warns(InterpolationWarning, match="noise variance is at its least value"):
+        with pytest.warns(InterpolationWarning, match="noise variance is at its lower limit"):
             model = rvr(variance=variance).fit(v[:, np.newaxis], v)
         assert model.intercept_ == 0.0
         kernel = rbf_kernel(v[:, np.newaxis], model.relevance_vectors_, gamma=model.gamma_)

@@ -169,7 +169,7 @@ def test_parameters_of_a_fit(capsys):
     model = statistics.fit(callback=records.append, verbose=1, random_state=3, n_jobs=1)
     assert len(records) == model.n_iter_
     assert "converged after" in capsys.readouterr().out
-    with pytest.warns(ConvergenceWarning, match="in 1 iterations; raise search") as caught:
+    with pytest.warns(ConvergenceWarning, match="in 1 iteration: the model is the best so far") as caught:
         statistics.fit(search={"max_iterations": 1})
     assert caught[0].filename == __file__
 
