@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._interpolation import InterpolationWarning
     from ._learned_kernel import LearnedKernel, learn_kernel
     from ._statistics import Statistics
+    from ._summary import ModelSummary
     from .rvc import RVC, RelevanceVectorClassifier
     from .rvr import RVR, RelevanceVectorRegressor
     from .svm import SVC, SVR, NuSVC, NuSVR
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "InterpolationWarning",
     "LearnedKernel",
+    "ModelSummary",
     "NuSVC",
     "NuSVR",
     "RVC",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 _MODULES = {
     "InterpolationWarning": "._interpolation",
+    "ModelSummary": "._summary",
     "Statistics": "._statistics",
     "compare": "._compare",
     "load": "._files",

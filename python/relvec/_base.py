@@ -18,8 +18,10 @@ from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core, _labels, _settings, _table, _warnings
+from ._card import folded_below
 from ._progress import Callback, bound_line, line, observer
 from ._report import Report
+from ._summary import ModelSummary, one_line
 from ._threads import threads
 
 Float = NDArray[np.float64]
@@ -189,6 +191,40 @@ class KernelMachine(BaseEstimator):
         weights: Float = self.dual_coef_ @ vectors
         weights.flags.writeable = False
         return weights
+
+    def summary(self) -> ModelSummary:
+        """Summarise the fitted model: what it is, how the fit went, and what is wrong with it, if anything is.
+
+        Returns
+        -------
+        ModelSummary
+            Prints as the text of ``relvec inspect``; `as_dict` has the numbers, and notebooks show a card.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from relvec import RVR
+        >>> X = np.linspace(-10, 10, 100)[:, np.newaxis]
+        >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(100)
+        >>> print(RVR(gamma=0.1).fit(X, t).summary())  # doctest: +ELLIPSIS
+        RVR: regression on 1 feature, 100 rows; converged in ...
+        """
+        check_is_fitted(self)
+        return ModelSummary(self)
+
+    def _repr_html_inner(self) -> str:
+        """A card above what scikit-learn shows, which is folded."""
+        diagram: str = super()._repr_html_inner()
+        return folded_below(self.summary()._repr_html_(), diagram) if self.__sklearn_is_fitted__() else diagram
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
+
+    def __str__(self) -> str:
+        """The parameters, and what was fitted in a line below them."""
+        text = repr(self)
+        return f"{text}\n{one_line(self)}" if self.__sklearn_is_fitted__() else text
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that the command line, Rust and `relvec.load` read.

@@ -1,15 +1,23 @@
 """What is printed of an estimator, of its summary and its report; and what warnings say."""
 
 import copy
+import json
 import pickle
+import re
+from html.parser import HTMLParser
 
+import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from relvec import RVC, RVR, SVC
+from relvec import RVC, RVR, SVC, SVR, InterpolationWarning, NuSVC, NuSVR, _core, load
 from relvec._report import LINES, WIDTH, Report
+from sklearn import config_context
 from sklearn.datasets import load_iris
-from support import rvc, rvr, sinc
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from support import ROOT, rvc, rvr, sinc, two_classes
 
+PINNED = ROOT / "crates" / "relvec" / "tests" / "pinned"
 X, T = sinc(60)
 IRIS = load_iris(return_X_y=True)
 FITS = {
@@ -53,3 +61,198 @@ def test_reports_survive_the_pickle_of_their_estimator():
     again = pickle.loads(pickle.dumps(model))
     assert type(again.report_) is Report and repr(again.report_) == repr(model.report_)
     assert type(model.__getstate__()["report_"]) is dict
+
+
+def described(path, capfd):
+    """The lines of ``relvec inspect``: those with labels, and the rows of the table."""
+    assert _core.main(["relvec", "inspect", str(path)]) == 0
+    _, labelled, table, *_ = capfd.readouterr().out.split("\n\n")
+    return [line for line in labelled.splitlines() if not line.startswith("file ")], table
+
+
+def weights_of(table):
+    """The rows of a table, split; neither its head nor what is said below it."""
+    return [line.split() for line in table.splitlines() if re.match(r" *(\d+|intercept) +-?(\d|inf)", line)]
+
+
+@pytest.mark.parametrize("path", sorted(PINNED.glob("[!p]*.json")), ids=lambda path: path.stem)
+def test_summaries_say_what_the_command_says(path, capfd, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    labelled, table = described(path, capfd)
+    model = load(path)
+    _, own, *parts = str(model.summary()).split("\n\n")
+    (own_table,) = (part for part in parts if "----" in part)
+    for ours, theirs in zip(own.splitlines(), labelled, strict=True):
+        # The names of the outputs are the command's affair.
+        assert ours == theirs or (theirs.endswith("standard deviations ") and ours.startswith(theirs))
+    assert weights_of(own_table) == weights_of(table) and own_table.splitlines()[1].strip("-") == ""
+
+
+@pytest.mark.parametrize("path", sorted(PINNED.glob("[!p]*.json")), ids=lambda path: path.stem)
+def test_summaries_hold_what_the_command_writes_as_json(path, capfd):
+    assert _core.main(["relvec", "inspect", "--json", str(path)]) == 0
+    own = load(path).summary().as_dict()
+    for key, value in json.loads(capfd.readouterr().out).items():
+        if key.startswith("noise_std") and value is not None:
+            assert own[key] == pytest.approx(value, rel=1e-14)
+        elif key != "format_version":
+            assert own[key] == value, key
+    assert json.loads(json.dumps(own, allow_nan=False)) == own
+
+
+ALL = {"RVR": RVR, "RVC": RVC, "SVC": SVC, "SVR": SVR, "NuSVC": NuSVC, "NuSVR": NuSVR}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_estimators_print_their_parameters_and_what_was_fitted(name):
+    model = ALL[name](gamma=0.5)
+    assert str(model) == repr(model) == f"{name}(gamma=0.5)"
+    with pytest.raises(NotFittedError):
+        model.summary()
+    X, y = two_classes(60)
+    model.fit(X, y)
+    parameters, fitted = str(model).split("\n")
+    assert parameters == repr(model) == f"{name}(gamma=0.5)"
+    vectors = "support vector" if name not in ("RVR", "RVC") else "centre"
+    n = len(model._model.relevance)
+    assert f"{n} {vectors}{'s' * (n != 1)} of 60 rows" in fitted and re.search(r", converged in [\w. ]+ s$", fitted)
+    assert str(model.summary()).startswith(f"{name}: ") and str(model.summary()) == repr(model.summary())
+
+
+def test_several_outputs_and_classes_are_printed():
+    outputs = RVR().fit(X, np.column_stack([T, -T]))
+    assert (
+        str(outputs).split("\n")[1].startswith(f"2 outputs, {len(outputs.centres_)} centres of 60 rows, log evidence ")
+    )
+    assert "standard deviations" in str(outputs.summary()) and "output 1" in str(outputs.summary())
+    target = pd.DataFrame({"left": T, "right": -2.0 * T})
+    named = str(RVR().fit(X, target).summary())
+    assert "regression of `left`, `right` on 1 feature" in named and "(right)" in named
+    pairs = rvc(multi_class="one_vs_one").fit(*IRIS)
+    assert str(pairs).split("\n")[1].startswith(f"3 classes, {len(pairs.relevance_)} relevance vectors of 150 rows, ")
+    assert "1/0: positive weights are evidence for the first of the two classes" in str(pairs.summary())
+
+
+def test_what_is_wrong_is_printed():
+    with pytest.warns(InterpolationWarning):
+        model = rvr(gamma=1e4).fit(X, T)
+    assert str(model).endswith("; 1 warning: see summary()")
+    text = str(model.summary())
+    assert "signs of it: intervals may be too narrow" in text
+    assert " ".join(f"warning: {model.report_['warnings'][0]}".split()) in " ".join(text.split())
+    with pytest.warns(ConvergenceWarning):
+        late = rvr(gamma=0.1, search="mackay", time_limit=1e-9).fit(X, T)
+    assert "; not converged, time limit after less than 0.01 s " in " ".join(str(late.summary()).split())
+    assert "Raise time_limit." in str(late.summary())
+
+
+def test_what_a_file_says_is_wrong_is_printed(tmp_path):
+    with pytest.warns(InterpolationWarning):
+        rvr(gamma=1e4).fit(X, T).save(tmp_path / "model.json")
+    model = load(tmp_path / "model.json")
+    assert "converged after" in str(model) and str(model).endswith("; 1 warning: see summary()")
+    assert model.summary().as_dict()["warnings"][0].startswith("the model shows signs of interpolating")
+    assert "seconds" not in model.summary().as_dict()
+    # A name is not taken for a key of the file.
+    X2 = pd.DataFrame({'a "interpolates":true b': X[:, 0]})
+    rvr(gamma=0.1).fit(X2, T).save(tmp_path / "named.json")
+    assert load(tmp_path / "named.json").summary().as_dict()["warnings"] == []
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("name", FITS)
+def test_summaries_fit_the_terminal(name, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = str(FITS[name]().summary())
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_names_cannot_break_the_text():
+    names = ["a\nb", "\x1b[31mred", "x" * 300]
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=names)
+    text = str(RVR(gamma="evidence-ard").fit(frame, frame["a\nb"] ** 2 + rng.normal(size=60)).summary())
+    assert "\x1b" not in text and "a\\nb" in text and "x" * 201 not in text
+
+
+def test_many_outputs_are_counted():
+    many = np.column_stack([np.roll(T, k) for k in range(12)])
+    text = str(RVR(gamma=0.1).fit(X, many).summary())
+    assert "weights of 6 outputs more not shown" in text or "outputs more not shown; dual_coef_ has them" in text
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_cards_are_small_and_without_scripts(name):
+    model = FITS[name]()
+    card = model.summary()._repr_html_()
+    assert len(card.encode()) <= 20_000 and "<script" not in card
+    assert ("relvec amber" in card) == (name == "interpolating") == ("<b>Warning:</b>" in card)
+    assert "prefers-color-scheme:dark" in card
+    parser = Balanced()
+    parser.feed(card)
+    assert parser.open == []
+    assert (
+        "log evidence of the search by iteration" in card
+        or len(model.report_.get("log_evidence", [])) < 3
+        or name == "several"
+    )
+
+
+class Balanced(HTMLParser):
+    """Fails on tags that are closed in another order than they were opened."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.texts = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_names_are_escaped_in_cards():
+    bad = '<script>alert("&")</script>'
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(90, 2)), columns=[bad, "<b>"])
+    classes = np.array([bad, "<i>", "</style>"])[np.digitize(frame[bad], [-0.5, 0.5])]
+    model = RVC(gamma="evidence-ard").fit(frame, pd.Series(classes, name="</div>"))
+    card = model.summary()._repr_html_()
+    assert "<script" not in card and "<i>" not in card and card.count("</style>") == 1 and "alert(&quot;" in card
+    parser = Balanced()
+    parser.feed(card)
+    assert parser.open == [] and any("<script>alert" in text for text in parser.texts)
+
+
+def test_cards_of_long_names_are_small():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 40)), columns=["<" * 500 + str(i) for i in range(40)])
+    target = pd.DataFrame(
+        rng.normal(size=(60, 30)) + frame.to_numpy()[:, :30], columns=["&" * 500 + str(i) for i in range(30)]
+    )
+    assert len(RVR(gamma="evidence-ard").fit(frame, target).summary()._repr_html_().encode()) <= 20_000
+    y = np.array(["<" * 500 + str(i) for i in range(12)])[np.arange(60) % 12]
+    assert len(rvc(multi_class="one_vs_one").fit(frame, y).summary()._repr_html_().encode()) <= 20_000
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_notebooks_show_a_card_above_the_diagram(name):
+    model = ALL[name](gamma=0.5)
+    diagram = model._repr_html_()
+    assert 'class="relvec' not in diagram and "sk-container" in diagram
+    model.fit(*two_classes(60))
+    shown = model._repr_html_()
+    assert (
+        shown.startswith('<div style="font:12px system-ui,sans-serif"><div class="relvec"')
+        and "<details><summary>parameters</summary><style>" in shown
+    )
+    assert model._repr_mimebundle_()["text/plain"] == repr(model)
+    assert model._repr_mimebundle_()["text/html"].startswith(
+        '<div style="font:12px system-ui,sans-serif"><div class="relvec"'
+    )
+    with config_context(display="text"):
+        assert not hasattr(model, "_repr_html_") and "text/html" not in model._repr_mimebundle_()
