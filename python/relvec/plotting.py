@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from . import _checks
+from . import _checks, _figures
 from ._base import Float, RelevanceVectorMachine
+from ._figures import BLUE, ORANGE, SHADES
+from ._interval_display import PredictionIntervalDisplay
 from .rvc import RVC
 from .rvr import RVR
 
@@ -33,15 +35,10 @@ __all__ = [
     "DecisionDisplay",
     "EvidenceDisplay",
     "FeatureRelevanceDisplay",
+    "PredictionIntervalDisplay",
     "RegressionDisplay",
     "ReliabilityDisplay",
 ]
-
-# Told apart by readers of any colour vision (Okabe and Ito), and in print by their lightness.
-BLUE = "#0072B2"
-ORANGE = "#D55E00"
-# Paler than the points that lie on it, and white where the classes are equally probable.
-SHADES = ["#8FC1E3", "#FFFFFF", "#F5B58A"]
 
 
 class RegressionDisplay:
@@ -170,13 +167,13 @@ class RegressionDisplay:
         RegressionDisplay
             The display.
         """
-        final = _final(estimator, RVR, cls)
-        values = _features(X, 1, cls)
-        targets = _column(y, values).astype(np.float64)
-        relevance = _relevance(estimator, final, X) if mark_relevance else None
-        grid = _axis(values[:, 0], 0.05, grid_resolution)
+        final = _figures.last_step(estimator, RVR, cls)
+        values = _figures.features(X, 1, cls)
+        targets = _figures.column(y, values).astype(np.float64)
+        relevance = _figures.relevance(estimator, final, X) if mark_relevance else None
+        grid = _figures.axis(values[:, 0], 0.05, grid_resolution)
         mean, model_std, noise_std = final.predict(
-            _transformed(estimator, _like(X, grid[:, np.newaxis])), return_parts=True
+            _figures.transformed(estimator, _figures.like(X, grid[:, np.newaxis])), return_parts=True
         )
         display = cls(
             grid=grid,
@@ -186,7 +183,7 @@ class RegressionDisplay:
             x=values[:, 0],
             y=targets,
             relevance=relevance,
-            x_label=_names(estimator, ["x"])[0],
+            x_label=_figures.names(estimator, ["x"])[0],
             y_label=final._model.target or "y",
         )
         return display.plot(ax=ax, n_std=n_std, parts=parts, **kwargs)
@@ -212,7 +209,7 @@ class RegressionDisplay:
         RegressionDisplay
             The display itself.
         """
-        ax = _axes(ax)
+        ax = _figures.axes(ax)
         std = np.hypot(self.model_std, self.noise_std)
         label = f"± {n_std:g} std"
         self.band_ = ax.fill_between(
@@ -235,9 +232,9 @@ class RegressionDisplay:
                 linewidth=0,
                 label=f"{label}, model",
             )
-        (self.line_,) = ax.plot(self.grid, self.mean, **_style(kwargs, color=BLUE, linewidth=1.8, label="mean"))
+        (self.line_,) = ax.plot(self.grid, self.mean, **_figures.style(kwargs, color=BLUE, linewidth=1.8, label="mean"))
         self.points_ = ax.scatter(self.x, self.y, s=12, color="0.25", linewidths=0, zorder=3, label="data")
-        self.circles_ = _circle(ax, self.x, self.y, self.relevance)
+        self.circles_ = _figures.circle(ax, self.x, self.y, self.relevance)
         ax.set(xlabel=self.x_label, ylabel=self.y_label, xlim=(self.grid[0], self.grid[-1]))
         ax.legend(fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
@@ -370,19 +367,19 @@ class DecisionDisplay:
         DecisionDisplay
             The display.
         """
-        final = _final(estimator, RVC, cls)
+        final = _figures.last_step(estimator, RVC, cls)
         if len(final.classes_) != 2:
             raise ValueError(f"{cls.__name__} shows two classes: the estimator has {len(final.classes_)}")
-        values = _features(X, 2, cls)
-        labels = _column(y, values)
+        values = _figures.features(X, 2, cls)
+        labels = _figures.column(y, values)
         strange = labels[~np.isin(labels, final.classes_)]
         if len(strange) > 0:
             raise ValueError(f"y has the class {strange[0]!r}, but the estimator's are {final.classes_.tolist()}")
-        relevance = _relevance(estimator, final, X) if mark_relevance else None
-        x0, x1 = (_axis(column, 0.1, grid_resolution) for column in values.T)
+        relevance = _figures.relevance(estimator, final, X) if mark_relevance else None
+        x0, x1 = (_figures.axis(column, 0.1, grid_resolution) for column in values.T)
         pairs = np.stack(np.meshgrid(x0, x1), axis=-1)
-        probability = final.predict_proba(_transformed(estimator, _like(X, pairs.reshape(-1, 2))))[:, 1]
-        x_label, y_label = _names(estimator, ["$x_0$", "$x_1$"])
+        probability = final.predict_proba(_figures.transformed(estimator, _figures.like(X, pairs.reshape(-1, 2))))[:, 1]
+        x_label, y_label = _figures.names(estimator, ["$x_0$", "$x_1$"])
         display = cls(
             x0=x0,
             x1=x1,
@@ -413,7 +410,7 @@ class DecisionDisplay:
         DecisionDisplay
             The display itself.
         """
-        ax = _axes(ax)
+        ax = _figures.axes(ax)
         from matplotlib.colors import LinearSegmentedColormap
 
         # In a vector file the heat map is the one thing better kept as pixels.
@@ -455,7 +452,7 @@ class DecisionDisplay:
                 label=f"class {label}",
             )
             self.points_.append(points)
-        self.circles_ = _circle(ax, self.X[:, 0], self.X[:, 1], self.relevance)
+        self.circles_ = _figures.circle(ax, self.X[:, 0], self.X[:, 1], self.relevance)
         self.colorbar_ = None
         if colorbar:
             self.colorbar_ = ax.figure.colorbar(
@@ -543,7 +540,7 @@ class EvidenceDisplay:
         EvidenceDisplay
             The display.
         """
-        final = _one_model(estimator, cls)
+        final = _figures.one_model(estimator, cls)
         if "log_evidence" not in final.report_:
             raise ValueError(
                 f"{cls.__name__}: report_ has no trace of the log evidence, as in a model that was loaded from a file"
@@ -568,12 +565,12 @@ class EvidenceDisplay:
         EvidenceDisplay
             The display itself.
         """
-        ax = _axes(ax)
+        ax = _figures.axes(ax)
         iterations = np.arange(1, len(self.log_evidence) + 1)
-        style = _style(kwargs, color=BLUE, linewidth=1.8, label="log evidence")
+        style = _figures.style(kwargs, color=BLUE, linewidth=1.8, label="log evidence")
         (self.line_,) = ax.plot(iterations, self.log_evidence, **style)
         ax.set(xlabel="iteration", ylabel="log evidence (nats)")
-        _whole_numbers(ax.xaxis)
+        _figures.whole_numbers(ax.xaxis)
         self.active_ax_ = self.active_line_ = None
         if active:
             self.active_ax_ = ax.twinx()
@@ -587,7 +584,7 @@ class EvidenceDisplay:
                 label="basis functions",
             )
             self.active_ax_.set(ylabel="basis functions", ylim=(0, None))
-            _whole_numbers(self.active_ax_.yaxis)
+            _figures.whole_numbers(self.active_ax_.yaxis)
             # In the upper axes, or the second curve would run over it.
             self.active_ax_.legend(handles=[self.line_, self.active_line_], loc="center right", fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
@@ -650,7 +647,7 @@ class AlphaDisplay:
         AlphaDisplay
             The display.
         """
-        final = _one_model(estimator, cls)
+        final = _figures.one_model(estimator, cls)
         return cls(alpha=final.alpha_, intercept_alpha=final.intercept_alpha_).plot(ax=ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> AlphaDisplay:
@@ -668,7 +665,7 @@ class AlphaDisplay:
         AlphaDisplay
             The display itself.
         """
-        ax = _axes(ax)
+        ax = _figures.axes(ax)
         alpha = np.sort(self.alpha)
         rank = np.arange(1, len(alpha) + 1)
         self.intercept_ = None
@@ -677,14 +674,19 @@ class AlphaDisplay:
             place = np.searchsorted(alpha, self.intercept_alpha)
             rank[place:] += 1
             (self.intercept_,) = ax.plot(
-                [place + 1], [np.log10(self.intercept_alpha)], "D", color=ORANGE, markersize=7, label="intercept"
+                [place + 1],
+                [np.log10(self.intercept_alpha)],
+                "D",
+                color=ORANGE,
+                markersize=7,
+                label="intercept",
             )
-        style = _style(kwargs, color=BLUE, marker="o", markersize=6, linestyle="none", label="weights")
+        style = _figures.style(kwargs, color=BLUE, marker="o", markersize=6, linestyle="none", label="weights")
         (self.line_,) = ax.plot(rank, np.log10(alpha), **style)
         ax.set(xlabel="rank", ylabel=r"precision, $\log_{10}\,\alpha$")
         ax.grid(axis="y", color="0.9")
         ax.set_axisbelow(True)
-        _whole_numbers(ax.xaxis)
+        _figures.whole_numbers(ax.xaxis)
         ax.legend(fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -748,11 +750,13 @@ class FeatureRelevanceDisplay:
         FeatureRelevanceDisplay
             The display.
         """
-        final = _final(estimator, RelevanceVectorMachine, cls)
+        final = _figures.last_step(estimator, RelevanceVectorMachine, cls)
         relevance = getattr(final, "feature_relevance_", None)
         if relevance is None:
             raise ValueError(f"{cls.__name__} needs one gamma per feature, as gamma='evidence-ard' learns them")
-        known = _names(final, [str(number) for number in range(len(relevance))]) if names is None else list(names)
+        known = (
+            _figures.names(final, [str(number) for number in range(len(relevance))]) if names is None else list(names)
+        )
         if len(known) != len(relevance):
             raise ValueError(f"names has {len(known)} entries, but there are {len(relevance)} features")
         return cls(relevance=relevance, names=known).plot(ax=ax, **kwargs)
@@ -772,7 +776,7 @@ class FeatureRelevanceDisplay:
         FeatureRelevanceDisplay
             The display itself.
         """
-        ax = _axes(ax)
+        ax = _figures.axes(ax)
         # The most relevant on top; of equal ones the first.
         order = np.argsort(-self.relevance, kind="stable")[::-1]
         place = np.arange(len(order))
@@ -948,7 +952,7 @@ class ReliabilityDisplay:
             The display.
         """
         values: Float = check_array(probability, dtype=np.float64, input_name="probability")
-        truth = _column(y, values)
+        truth = _figures.column(y, values)
         names = np.unique(truth) if classes is None else np.asarray(classes)
         if values.shape[1] != len(names):
             raise ValueError(f"probability has {values.shape[1]} columns, but there are {len(names)} classes")
@@ -984,10 +988,10 @@ class ReliabilityDisplay:
         ReliabilityDisplay
             The display itself.
         """
-        ax = _axes(ax)
+        ax = _figures.axes(ax)
         (self.diagonal_,) = ax.plot([0.0, 1.0], [0.0, 1.0], color="0.7", linewidth=1.0, zorder=1)
         label = f"{self.name}, ECE {100.0 * self.calibration_error:.1f} %"
-        style = _style(kwargs, color=BLUE, linewidth=1.5, label=label)
+        style = _figures.style(kwargs, color=BLUE, linewidth=1.5, label=label)
         (self.line_,) = ax.plot(self.probability, self.right, **style)
         area = 120.0 * self.rows / self.rows.max()
         self.points_ = ax.scatter(self.probability, self.right, s=area, color=self.line_.get_color(), linewidths=0)
@@ -996,133 +1000,3 @@ class ReliabilityDisplay:
         ax.legend(fontsize="small", loc="upper left")
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def _axes(ax: Axes | None) -> Axes:
-    """The axes to draw in; matplotlib is first needed here."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError('relvec.plotting needs matplotlib: pip install "relvec[plot]"') from error
-    if ax is None:
-        _, ax = plt.subplots(layout="constrained")
-    assert ax is not None
-    return ax
-
-
-def _style(kwargs: dict[str, Any], **defaults: Any) -> dict[str, Any]:
-    """The settings of a line: the user's before ours, also where the user abbreviates (`c`, `lw`)."""
-    from matplotlib.cbook import normalize_kwargs
-    from matplotlib.lines import Line2D
-
-    return defaults | normalize_kwargs(kwargs, Line2D)
-
-
-def _whole_numbers(axis: Any) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    axis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _circle(ax: Axes, x: Float, y: Float, relevance: NDArray[np.int64] | None) -> PathCollection | None:
-    """Circles around the relevance vectors."""
-    if relevance is None:
-        return None
-    return ax.scatter(
-        x[relevance],
-        y[relevance],
-        s=90,
-        facecolors="none",
-        edgecolors="black",
-        linewidths=1.3,
-        zorder=4,
-        label="relevance vectors",
-    )
-
-
-def _one_model(estimator: Any, display: type) -> Any:
-    """The fitted estimator, which must not be several models of two classes."""
-    final = _final(estimator, RelevanceVectorMachine, display)
-    if final._model.members:
-        rule = final._model.multi_class
-        raise ValueError(f"{display.__name__} shows one model: with multi_class={rule!r} the estimator is several")
-    return final
-
-
-def _final(estimator: Any, kind: type, display: type) -> Any:
-    """The estimator, or the last step of a Pipeline: of the right kind, and fitted."""
-    final = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    if not isinstance(final, kind):
-        wanted = "RVR or RVC" if kind is RelevanceVectorMachine else kind.__name__
-        raise ValueError(
-            f"{display.__name__} shows a fitted {wanted}, or a Pipeline that ends in one: got {type(final).__name__}"
-        )
-    check_is_fitted(final)
-    outputs = getattr(final, "n_outputs_", 1)
-    if outputs > 1:
-        raise ValueError(f"{display.__name__} shows a model of one output, this one has {outputs}: take its output(k)")
-    return final
-
-
-def _transformed(estimator: Any, X: Any) -> Any:
-    """Rows as the last step of a Pipeline takes them."""
-    return estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
-
-
-def _features(X: Any, wanted: int, display: type) -> Float:
-    """The rows as numbers; as many features as the display has axes for."""
-    values: Float = check_array(X, dtype=np.float64, input_name="X")
-    if values.shape[1] != wanted:
-        noun = "feature" if wanted == 1 else "features"
-        raise ValueError(f"{display.__name__} draws {wanted} {noun}: X has {values.shape[1]}")
-    return values
-
-
-def _column(y: ArrayLike, values: Float) -> NDArray[Any]:
-    """One target per row."""
-    targets: NDArray[Any] = column_or_1d(np.asarray(y))
-    check_consistent_length(values, targets)
-    return targets
-
-
-def _axis(values: Float, margin: float, points: int) -> Float:
-    """Evenly spaced values over the range of the data and a margin, which is a part of that range."""
-    low, high = values.min(), values.max()
-    margin *= (high - low) or 1.0
-    return np.linspace(low - margin, high + margin, points)
-
-
-def _like(X: Any, values: Float) -> Any:
-    """`values` as a table like `X`: where the training rows had names, scikit-learn wants them again."""
-    names = getattr(X, "columns", None)
-    return values if names is None else type(X)(dict(zip(names, values.T, strict=False)))
-
-
-def _names(estimator: Any, default: list[str]) -> list[str]:
-    """Names of the features that the estimator takes, for the axes."""
-    return [str(name) for name in getattr(estimator, "feature_names_in_", default)]
-
-
-def _relevance(estimator: Any, final: Any, X: Any) -> NDArray[np.int64] | None:
-    """Which rows of `X`, the training rows, are relevance vectors; None if basis functions are no rows.
-
-    They are known by number, not by value: a Pipeline transforms rows, and targets belong to rows.
-    """
-    if final._model.basis == "given" or final._model.learned_centres or not isinstance(final.landmarks, str):
-        return None
-    rows = np.asarray(_transformed(estimator, X), dtype=np.float64)
-    advice = "pass the rows that the estimator was fitted to, or mark_relevance=False"
-    if len(rows) != final._model.n_rows:
-        raise ValueError(
-            f"X has {len(rows)} rows, but the estimator was fitted to {final._model.n_rows}, and relevance vectors "
-            f"are marked by their row in training: {advice}"
-        )
-    relevance: NDArray[np.int64] = final.relevance_
-    vectors = final.relevance_vectors_
-    # A precomputed kernel leaves no vectors to compare with. Those of a model file that standardises are
-    # as the rows only up to rounding. A file does not tell the numbers of landmarks from those of rows.
-    if np.any(relevance >= len(rows)) or (
-        vectors.size > 0 and np.any(np.abs(rows[relevance] - vectors) > 1e-9 * np.abs(vectors).max(axis=0))
-    ):
-        raise ValueError(f"The rows of X are not those of training, by the relevance vectors among them: {advice}")
-    return relevance

@@ -10,20 +10,23 @@ import pandas as pd
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from relvec import SVC, load
+from relvec import RVR, SVC, SVR, load
 from relvec.plotting import (
     AlphaDisplay,
     DecisionDisplay,
     EvidenceDisplay,
     FeatureRelevanceDisplay,
+    PredictionIntervalDisplay,
     RegressionDisplay,
     ReliabilityDisplay,
 )
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.linear_model import BayesianRidge, LogisticRegression
+from sklearn.metrics import PredictionErrorDisplay
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
-from support import rvc, rvr
+from support import rvc, rvr, surface
 
 plt.switch_backend("Agg")
 
@@ -32,6 +35,7 @@ DISPLAYS = [
     DecisionDisplay,
     EvidenceDisplay,
     FeatureRelevanceDisplay,
+    PredictionIntervalDisplay,
     RegressionDisplay,
     ReliabilityDisplay,
 ]
@@ -349,9 +353,11 @@ def test_rows_that_are_not_those_of_training(sinc, regressor):
 
 def test_number_of_features(sinc, plane, regressor, classifier):
     X = np.ones((80, 3))
-    with pytest.raises(ValueError, match="RegressionDisplay draws 1 feature: X has 3"):
+    with pytest.raises(
+        ValueError, match="RegressionDisplay draws 1 feature, but X has 3: PredictionIntervalDisplay draws"
+    ):
         RegressionDisplay.from_estimator(regressor, X, sinc[1])
-    with pytest.raises(ValueError, match="DecisionDisplay draws 2 features: X has 1"):
+    with pytest.raises(ValueError, match="DecisionDisplay draws 2 features, but X has 1: ReliabilityDisplay draws"):
         DecisionDisplay.from_estimator(classifier, plane[0][:, :1], plane[1])
     with pytest.raises(ValueError, match="Expected 2D array, got 1D"):
         RegressionDisplay.from_estimator(regressor, sinc[0][:, 0], sinc[1])
@@ -378,7 +384,7 @@ def test_wrong_estimators(sinc, plane, regressor, classifier):
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_not_fitted(display, sinc, plane):
     model, data = (rvc(), plane) if display in (DecisionDisplay, ReliabilityDisplay) else (rvr(), sinc)
-    data = data if display in (DecisionDisplay, RegressionDisplay, ReliabilityDisplay) else ()
+    data = () if display in (AlphaDisplay, EvidenceDisplay, FeatureRelevanceDisplay) else data
     for estimator in [model, make_pipeline(StandardScaler(), model)]:
         with pytest.raises(NotFittedError):
             display.from_estimator(estimator, *data)
@@ -458,3 +464,92 @@ def test_reliability_misused(plane, classifier):
         ReliabilityDisplay.from_estimator(classifier, X, y, bins=0)
     with pytest.raises(ValueError, match="inconsistent"):
         ReliabilityDisplay.from_estimator(classifier, X, y[:-1])
+
+
+@pytest.fixture(scope="module")
+def held_out():
+    X, y = surface(240)
+    return make_pipeline(StandardScaler(), RVR()).fit(X[::2], y[::2]), X[1::2], y[1::2]
+
+
+def bars(display):
+    return np.array(display.errors_lines_.get_segments())
+
+
+def test_intervals_against_observed_values(held_out):
+    model, X, y = held_out
+    display = PredictionIntervalDisplay.from_estimator(model, X, y, level=0.5)
+    assert isinstance(display, PredictionErrorDisplay) and display.figure_ is display.ax_.figure
+    mean = model.predict(X)
+    lower, upper = model[-1].predict_interval(model[0].transform(X), 0.5)
+    assert_array_equal(display.scatter_.get_offsets(), np.column_stack([mean, y]))
+    assert_array_equal(bars(display), np.stack([np.column_stack([lower, y]), np.column_stack([upper, y])], axis=1))
+    inside = (lower <= y) & (y <= upper)
+    assert 0.3 < display.coverage < 0.7 and display.coverage == inside.mean()
+    # The bar of a row crosses the line if the row is inside; its colour says so.
+    colors = display.scatter_.get_facecolors()
+    assert len(np.unique(colors, axis=0)) == 2 and len(np.unique(colors[inside], axis=0)) == 1
+    assert texts(display.ax_.get_legend()) == [
+        f"inside the 50 % interval: {inside.sum()} of 120 rows ({100 * inside.mean():.0f} %)",
+        f"outside: {(~inside).sum()} of 120 rows ({100 * (~inside).mean():.0f} %)",
+    ]
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("Predicted values", "Actual values")
+    display.figure_.canvas.draw()
+
+
+def test_intervals_of_residuals(held_out):
+    model, X, y = held_out
+    _, ax = plt.subplots()
+    display = PredictionIntervalDisplay.from_estimator(model, X, y, kind="residual_vs_predicted", ax=ax)
+    assert display.ax_ is ax and "Residuals" in ax.get_ylabel()
+    assert_array_equal(display.scatter_.get_offsets()[:, 1], y - display.y_pred)
+    low, high = bars(display)[:, :, 1].T
+    assert_array_equal((low <= 0.0) & (high >= 0.0), (display.lower <= y) & (y <= display.upper))
+    assert_allclose((low + high) / 2, y - display.y_pred, atol=1e-12)
+    again = display.plot(kind="actual_vs_predicted", scatter_kwargs={"c": "k"}, errors_kwargs={"linewidths": 3.0})
+    assert again is display and display.ax_ is not ax and display.errors_lines_.get_linewidths() == [3.0]
+    assert display.scatter_.get_facecolors().tolist() == [[0.0, 0.0, 0.0, 1.0]]
+
+
+def test_intervals_of_a_sample_of_the_rows(held_out):
+    model, X, y = held_out
+    display = PredictionIntervalDisplay.from_estimator(model, X, y, subsample=20, random_state=3)
+    drawn = display.scatter_.get_offsets()
+    assert len(drawn) == len(bars(display)) == 20 and len(np.unique(drawn, axis=0)) == 20
+    assert display.coverage == PredictionIntervalDisplay.from_estimator(model, X, y, subsample=None).coverage
+    assert_array_equal(display.plot(subsample=20, random_state=3).scatter_.get_offsets(), drawn)
+    assert not np.array_equal(display.plot(subsample=20).scatter_.get_offsets(), drawn)
+
+
+def test_intervals_of_counts_and_of_other_regressors(held_out):
+    _, X, y = held_out
+    counts = np.random.default_rng(0).poisson(np.exp(y / 2.0))
+    display = PredictionIntervalDisplay.from_estimator(rvr(likelihood="poisson", gamma=0.5).fit(X, counts), X, counts)
+    assert np.all(display.lower == np.floor(display.lower)) and display.coverage > 0.9
+    for model in (GaussianProcessRegressor(alpha=0.01), make_pipeline(StandardScaler(), BayesianRidge())):
+        own = PredictionIntervalDisplay.from_estimator(model.fit(X, y), X, y)
+        mean, std = model.predict(X, return_std=True)
+        assert_allclose(own.upper, mean + 1.959964 * std, atol=1e-6)
+        assert_allclose(own.lower, mean - 1.959964 * std, atol=1e-6)
+
+
+def test_intervals_from_predictions(held_out):
+    model, X, y = held_out
+    display = PredictionIntervalDisplay.from_predictions(
+        [1.0, 2.0, 3.0], [1, 2, 4], [0, 1, 3.5], [2, 3, 4.5], level=0.9
+    )
+    assert display.coverage == pytest.approx(2 / 3) and display.level == 0.9
+    with pytest.raises(ValueError, match=r"lower\[1\] = 4.0 and upper\[1\] = 3.0: expected lower <= upper"):
+        PredictionIntervalDisplay.from_predictions([1.0, 2.0], [1, 2], [0, 4], [2, 3])
+    with pytest.raises(ValueError, match="inconsistent"):
+        PredictionIntervalDisplay.from_predictions([1.0, 2.0], [1, 2], [0], [2, 3])
+    with pytest.raises(ValueError, match=r"level = 1.0: expected a probability"):
+        PredictionIntervalDisplay.from_estimator(model, X, y, level=1.0)
+    with pytest.raises(ValueError, match=r"kind = 'both': expected one of 'actual_vs_predicted'"):
+        PredictionIntervalDisplay.from_estimator(model, X, y, kind="both")
+    with pytest.raises(ValueError, match="subsample = 0: expected a whole number"):
+        PredictionIntervalDisplay.from_estimator(model, X, y, subsample=0)
+    with pytest.raises(ValueError, match=r"SVR has neither predict_interval .*PredictionErrorDisplay draws"):
+        PredictionIntervalDisplay.from_estimator(SVR().fit(X, y), X, y)
+    with pytest.raises(ValueError, match=r"this one has 2: take its output\(k\)"):
+        PredictionIntervalDisplay.from_estimator(RVR().fit(X, np.column_stack([y, -y])), X, y)

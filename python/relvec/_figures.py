@@ -1,0 +1,170 @@
+"""What the figures share: colours, axes, and checks of what they are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from ._base import Float, RelevanceVectorMachine
+from ._text import count
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import PathCollection
+
+# Told apart by readers of any colour vision (Okabe and Ito), and in print by their lightness.
+BLUE = "#0072B2"
+ORANGE = "#D55E00"
+# Paler than the points that lie on it, and white where the classes are equally probable.
+SHADES = ["#8FC1E3", "#FFFFFF", "#F5B58A"]
+
+
+def axes(ax: Axes | None) -> Axes:
+    """The axes to draw in; matplotlib is first needed here."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError('relvec.plotting needs matplotlib: pip install "relvec[plot]"') from error
+    if ax is None:
+        _, ax = plt.subplots(layout="constrained")
+    assert ax is not None
+    return ax
+
+
+def style(kwargs: dict[str, Any], **defaults: Any) -> dict[str, Any]:
+    """The settings of a line: the user's before ours, also where the user abbreviates (`c`, `lw`)."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
+
+    return defaults | normalize_kwargs(kwargs, Line2D)
+
+
+def over(defaults: dict[str, Any], given: dict[str, Any] | None) -> dict[str, Any]:
+    """The settings of points: the user's before ours, also where the user abbreviates (`c`, `lw`)."""
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.collections import PathCollection
+
+    own = normalize_kwargs(given or {}, PathCollection)
+    usual = normalize_kwargs(defaults, PathCollection)
+    # matplotlib takes no color beside the colours of faces or edges.
+    if own.keys() & {"facecolor", "edgecolor", "c"}:
+        usual.pop("color", None)
+    return usual | own
+
+
+def whole_numbers(axis: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def circle(ax: Axes, x: Float, y: Float, relevance: NDArray[np.int64] | None) -> PathCollection | None:
+    """Circles around the relevance vectors."""
+    if relevance is None:
+        return None
+    return ax.scatter(
+        x[relevance],
+        y[relevance],
+        s=90,
+        facecolors="none",
+        edgecolors="black",
+        linewidths=1.3,
+        zorder=4,
+        label="relevance vectors",
+    )
+
+
+def one_model(estimator: Any, display: type) -> Any:
+    """The fitted estimator, which must not be several models of two classes."""
+    final = last_step(estimator, RelevanceVectorMachine, display)
+    if final._model.members:
+        rule = final._model.multi_class
+        raise ValueError(f"{display.__name__} shows one model: with multi_class={rule!r} the estimator is several")
+    return final
+
+
+def last_step(estimator: Any, kind: type, display: type) -> Any:
+    """The estimator, or the last step of a Pipeline: of the right kind, and fitted."""
+    final = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    if not isinstance(final, kind):
+        wanted = "RVR or RVC" if kind is RelevanceVectorMachine else kind.__name__
+        raise ValueError(
+            f"{display.__name__} shows a fitted {wanted}, or a Pipeline that ends in one: got {type(final).__name__}"
+        )
+    check_is_fitted(final)
+    outputs = getattr(final, "n_outputs_", 1)
+    if outputs > 1:
+        raise ValueError(f"{display.__name__} shows a model of one output, this one has {outputs}: take its output(k)")
+    return final
+
+
+def transformed(estimator: Any, X: Any) -> Any:
+    """Rows as the last step of a Pipeline takes them."""
+    return estimator[:-1].transform(X) if isinstance(estimator, Pipeline) and len(estimator) > 1 else X
+
+
+def features(X: Any, wanted: int, display: type) -> Float:
+    """The rows as numbers; as many features as the display has axes for."""
+    values: Float = check_array(X, dtype=np.float64, input_name="X")
+    if values.shape[1] != wanted:
+        other = "PredictionIntervalDisplay" if wanted == 1 else "ReliabilityDisplay"
+        raise ValueError(
+            f"{display.__name__} draws {count(wanted, 'feature')}, but X has {values.shape[1]}: "
+            f"{other} draws models of any number of features"
+        )
+    return values
+
+
+def column(y: ArrayLike, values: Float) -> NDArray[Any]:
+    """One target per row."""
+    targets: NDArray[Any] = column_or_1d(np.asarray(y))
+    check_consistent_length(values, targets)
+    return targets
+
+
+def axis(values: Float, margin: float, points: int) -> Float:
+    """Evenly spaced values over the range of the data and a margin, which is a part of that range."""
+    low, high = values.min(), values.max()
+    margin *= (high - low) or 1.0
+    return np.linspace(low - margin, high + margin, points)
+
+
+def like(X: Any, values: Float) -> Any:
+    """`values` as a table like `X`: where the training rows had names, scikit-learn wants them again."""
+    names = getattr(X, "columns", None)
+    return values if names is None else type(X)(dict(zip(names, values.T, strict=False)))
+
+
+def names(estimator: Any, default: list[str]) -> list[str]:
+    """Names of the features that the estimator takes, for the axes."""
+    return [str(name) for name in getattr(estimator, "feature_names_in_", default)]
+
+
+def relevance(estimator: Any, final: Any, X: Any) -> NDArray[np.int64] | None:
+    """Which rows of `X`, the training rows, are relevance vectors; None if basis functions are no rows.
+
+    They are known by number, not by value: a Pipeline transforms rows, and targets belong to rows.
+    """
+    if final._model.basis == "given" or final._model.learned_centres or not isinstance(final.landmarks, str):
+        return None
+    rows = np.asarray(transformed(estimator, X), dtype=np.float64)
+    advice = "pass the rows that the estimator was fitted to, or mark_relevance=False"
+    if len(rows) != final._model.n_rows:
+        raise ValueError(
+            f"X has {len(rows)} rows, but the estimator was fitted to {final._model.n_rows}, and relevance vectors "
+            f"are marked by their row in training: {advice}"
+        )
+    relevance: NDArray[np.int64] = final.relevance_
+    vectors = final.relevance_vectors_
+    # A precomputed kernel leaves no vectors to compare with. Those of a model file that standardises are
+    # as the rows only up to rounding. A file does not tell the numbers of landmarks from those of rows.
+    if np.any(relevance >= len(rows)) or (
+        vectors.size > 0 and np.any(np.abs(rows[relevance] - vectors) > 1e-9 * np.abs(vectors).max(axis=0))
+    ):
+        raise ValueError(f"The rows of X are not those of training, by the relevance vectors among them: {advice}")
+    return relevance
