@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core, _labels, _settings, _table, _warnings
 from ._card import folded_below
+from ._errors import in_words_of_python
 from ._progress import Callback, bound_line, line, observer
 from ._report import Report
 from ._summary import ModelSummary, one_line
@@ -150,7 +151,7 @@ class KernelMachine(BaseEstimator):
         if values.shape != (len(A), len(B)):
             raise ValueError(f"the kernel function returned shape {values.shape}: expected {(len(A), len(B))}")
         if values.dtype.kind not in "biuf" or not np.all(np.isfinite(values)):
-            raise ValueError("the kernel function returned something else than finite real numbers")
+            raise ValueError("the kernel function returned values of which some are no finite real numbers")
         return np.ascontiguousarray(values, dtype=np.float64)
 
     def _rows(self, X: ArrayLike) -> Float:
@@ -329,7 +330,8 @@ class RelevanceVectorMachine(KernelMachine):
                 centres, landmarks = landmarks[dictionary], None
             design = self._kernel_values(X, centres)
         watch = self._observer()
-        model, report = _core.fit(settings, design, target, weights, watch, landmarks, noise_variance, exposure)
+        with in_words_of_python():
+            model, report = _core.fit(settings, design, target, weights, watch, landmarks, noise_variance, exposure)
         if external:
             kept = model.relevance
             model = model.with_external_kernel(
@@ -358,20 +360,24 @@ class RelevanceVectorMachine(KernelMachine):
                 raise ValueError(f"warm_start: the earlier model has the kernel {name!r}, kernel = {self.kernel!r}")
         if earlier.learned_centres:
             raise ValueError(
-                "warm_start: the centres of the earlier model are learned, and no training rows to go on from: "
-                "expected centres='fixed' there, or warm_start=False"
+                "warm_start: the centres of the earlier model are learned, and are no training rows to continue from: "
+                "fit it with centres='fixed', or use warm_start=False"
             )
         if earlier.basis == "external" or not isinstance(self.landmarks, str):
-            raise ValueError("warm_start: expected a kernel that relvec computes, at training rows")
+            raise ValueError(
+                "warm_start needs a kernel that relvec computes, and training rows as candidates: use warm_start=False "
+                "with callable and precomputed kernels and with given landmarks"
+            )
         if earlier.members or self._scheme != "search":
-            raise ValueError("warm_start: expected one model, by the scheme 'search'")
+            found = "several binary models" if earlier.members else f"search = {self._scheme!r}"
+            raise ValueError(f"warm_start needs one model and the scheme 'search', found {found}: use warm_start=False")
         outputs = target.shape[1] if target.ndim == 2 else 1
         if earlier.n_outputs != outputs:
             raise ValueError(f"warm_start: the earlier model has {earlier.n_outputs} outputs, y has {outputs}")
         if earlier.process is not None or earlier.label_regression:
             raise ValueError(
-                "warm_start: the earlier model has a process prior, and no precisions to go on from: "
-                "expected weight_prior='ard' there, or warm_start=False"
+                "warm_start: the earlier model has a process prior, and no precisions to continue from: "
+                "fit it with weight_prior='ard', or use warm_start=False"
             )
         bias = earlier.intercept_alpha
         return {
@@ -473,7 +479,10 @@ class RelevanceVectorMachine(KernelMachine):
         check_is_fitted(self)
         self._needs_posterior("covariance_")
         if self._model.members:
-            raise AttributeError("covariance_ is not available of several models of two classes")
+            raise AttributeError(
+                f"covariance_ is not available for several binary models (multi_class={self._model.multi_class!r}): "
+                "multi_class='joint' has one"
+            )
         return self._model.covariance
 
 

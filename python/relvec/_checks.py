@@ -63,8 +63,12 @@ def landmarks(estimator: Any, features: int) -> NDArray[np.float64] | None:
     if isinstance(given, str):
         return None
     if estimator.basis == "given" or (isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"):
-        where = "of a design matrix all columns" if estimator.basis == "given" else "of a precomputed kernel only rows"
-        raise ValueError(f"landmarks are given, but {where} can be candidates: leave them out")
+        given, candidates = ("basis='given'", "all columns of the design matrix")
+        if estimator.basis != "given":
+            given, candidates = ("kernel='precomputed'", "training rows alone")
+        raise ValueError(
+            f"given landmarks cannot be combined with {given}: the candidates are {candidates}. Leave landmarks out"
+        )
     if estimator.dictionary not in ("auto", "all"):
         raise ValueError(f"dictionary = {estimator.dictionary}: expected 'auto', since the landmarks are given")
     rows = points("landmarks", given)

@@ -13,6 +13,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
 from . import _checks, _core, _settings, _table
 from ._base import Float, seed_of
+from ._errors import in_words_of_python
 from ._threads import threads
 
 
@@ -198,7 +199,9 @@ def learn_kernel(
     target = _checks.class_numbers(column_or_1d(y, warn=True), weights)[1] if named else _values(y)
     noise = _checks.known("noise_variance", noise_variance, len(rows))
     counted = _checks.known("exposure", exposure, len(rows))
-    return _learned(json.loads(_core.learn_kernel(_settings.as_json(settings), rows, target, weights, noise, counted)))
+    with in_words_of_python():
+        found = _core.learn_kernel(_settings.as_json(settings), rows, target, weights, noise, counted)
+    return _learned(json.loads(found))
 
 
 def _are_names(y: Any) -> bool:

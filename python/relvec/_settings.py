@@ -105,7 +105,7 @@ def regression(estimator: Any) -> dict[str, Any]:
     given = {"noise_variance": estimator.noise_variance, "noise_degrees": estimator.noise_degrees}
     for parameter, value in given.items():
         if value is not None and parameter not in REGRESSION_PARAMETERS[name]:
-            raise ValueError(f"{parameter} = {value!r}: expected None, since the likelihood {name!r} has none")
+            raise ValueError(f"{parameter} = {value!r}: expected None, since likelihood={name!r} has no {parameter}")
     return {name: {parameter: given[parameter] for parameter in REGRESSION_PARAMETERS[name]}}
 
 
@@ -132,7 +132,10 @@ def rvm(
         asked = [("gamma", scale, _is_form(scale)), ("centres", centres, centres != "fixed")]
         for name, value, is_asked in [*asked, ("search['refresh']", rounds, rounds != 0)]:
             if is_asked:
-                raise ValueError(f"{name} = {value!r}: expected the default, unless relvec computes the kernel")
+                raise ValueError(
+                    f"{name} = {value!r} needs a kernel that relvec computes: leave it at its default with "
+                    "callable and precomputed kernels and given designs"
+                )
         # The candidates of a precomputed or callable kernel are drawn before the core sees it.
         settings |= {"dictionary": "auto", "landmarks": "kmedoids"}
     return as_json(settings)

@@ -219,7 +219,7 @@ class Statistics:
         known = [name for name in inspect.signature(RVR).parameters if name not in DECIDED]
         for name in parameters:
             if name in DECIDED:
-                raise TypeError(f"fit() takes no {name!r}: the statistics have decided it")
+                raise TypeError(f"fit() takes no {name!r}: the statistics were made with it")
             if name not in known:
                 raise TypeError(f"fit() has no parameter {name!r}; known: {', '.join(known)}")
         # Sums of products do not give the posterior under a process prior.

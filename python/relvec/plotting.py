@@ -956,8 +956,8 @@ class ReliabilityDisplay:
         names = np.unique(truth) if classes is None else np.asarray(classes)
         if values.shape[1] != len(names):
             raise ValueError(f"probability has {values.shape[1]} columns, but there are {len(names)} classes")
-        if np.any(values < 0.0) or np.any(np.abs(values.sum(axis=1) - 1.0) > 1e-6):
-            raise ValueError("the rows of probability are no probabilities: zero or positive, with a sum of 1")
+        for row in np.flatnonzero(np.any(values < 0.0, axis=1) | (np.abs(values.sum(axis=1) - 1.0) > 1e-6))[:1]:
+            raise ValueError(f"probability[{row}] = {values[row].tolist()}: expected numbers from 0 on with a sum of 1")
         count = _checks.whole("bins", bins, 1)
         top = values.argmax(axis=1)
         p = values[np.arange(len(top)), top]

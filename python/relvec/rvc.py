@@ -367,7 +367,10 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         """
         rows = self._rows(X)
         if self._model.members:
-            raise ValueError("leave_one_out is for one model of all classes, and these are several of two")
+            raise ValueError(
+                f"leave_one_out is not available for several binary models (multi_class={self._model.multi_class!r}): "
+                "multi_class='joint' has it"
+            )
         labels = column_or_1d(y)
         if not np.all(np.isin(labels, self.classes_)):
             raise ValueError(f"y has classes that the model does not know: expected {self.classes_.tolist()}")

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d,
 
 from . import _checks, _core, _settings
 from ._base import Float, Kernel, RelevanceVectorMachine, target_names
+from ._errors import in_words_of_python
 from ._progress import Callback
 from ._table import NAMES
 from ._threads import threads
@@ -275,7 +276,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         own = _checks.known("noise_variance", noise_variance, len(rows))
         target = np.ascontiguousarray(t, dtype=np.float64)
         weights, watch = self._weights(sample_weight, len(rows)), self._observer()
-        model, report = _core.fit_more(settings, self._model, rows, target, weights, watch, own)
+        with in_words_of_python():
+            model, report = _core.fit_more(settings, self._model, rows, target, weights, watch, own)
         name = self._model.target
         self._end(model, report, [] if name is None else [name], rows=False)
         return self
@@ -284,7 +286,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         """Fit to sums over rows; `features`: their names."""
         self._check()
         settings, _ = self._settings(_settings.regression(self), False)
-        model, report = sums.fit(settings, self._observer())
+        with in_words_of_python():
+            model, report = sums.fit(settings, self._observer())
         self.n_features_in_ = sums.n_features
         if features is not None:
             self.feature_names_in_ = np.array(features, dtype=object)
@@ -433,11 +436,14 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             Only with `return_parts`.
         """
         if return_std and return_cov:
-            raise RuntimeError("return_std and return_cov: expected at most one, the first is the root of a diagonal")
+            raise RuntimeError(
+                "return_std cannot be combined with return_cov: its squares are the diagonal of the covariance"
+            )
         rule = self._rule(variance, noise_variance, exposure)
         if return_cov and rule == "healed":
             raise ValueError(
-                "variance = 'healed': expected 'posterior' with return_cov, a healed one is of single rows"
+                "variance = 'healed' cannot be combined with return_cov: healed variances are those of single rows. "
+                "Use variance='posterior'"
             )
         noise: Float
         if self._model.likelihood == "poisson" and not return_cov:

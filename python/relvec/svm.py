@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import _checks, _core, _labels, _settings, _warnings
 from ._base import Float, Kernel, KernelMachine, target_names
 from ._decisions import Decisions, decide, prior_of
+from ._errors import in_words_of_python
 from ._progress import Callback, observer, svm_line
 from ._threads import threads
 
@@ -46,7 +47,8 @@ class SupportVectorMachine(KernelMachine):
                 "in fit, a precomputed kernel is a square matrix"
             )
         watch = observer(int(self.verbose), self.callback, svm_line)
-        model, report = _core.fit_svm(settings, design, target, weights, watch)
+        with in_words_of_python():
+            model, report = _core.fit_svm(settings, design, target, weights, watch)
         if self._precomputed or callable(self.kernel):
             kept = model.relevance
             centres = np.ascontiguousarray(X[kept]) if callable(self.kernel) else None

@@ -263,9 +263,9 @@ def test_bad_kernel_matrices(match, matrix):
     [
         (ValueError, r"the kernel function returned shape \(3, 3\): expected \(60, 60\)", lambda a, b: np.ones((3, 3))),
         (ValueError, "the kernel function returned shape", lambda a, b: None),
-        (ValueError, "something else than finite", lambda a, b: np.full((len(a), len(b)), np.nan)),
-        (ValueError, "something else than finite", lambda a, b: np.full((len(a), len(b)), 1j)),
-        (ValueError, "something else than finite", lambda a, b: np.full((len(a), len(b)), "x")),
+        (ValueError, "some are no finite", lambda a, b: np.full((len(a), len(b)), np.nan)),
+        (ValueError, "some are no finite", lambda a, b: np.full((len(a), len(b)), 1j)),
+        (ValueError, "some are no finite", lambda a, b: np.full((len(a), len(b)), "x")),
         (ZeroDivisionError, "division by zero", lambda a, b: 1 / 0),
     ],
 )
@@ -281,7 +281,7 @@ def test_a_kernel_function_that_fails_in_predict():
 
     model = rvr(kernel=kernel).fit(X, T)
     good = False
-    with pytest.raises(ValueError, match="something else than finite"):
+    with pytest.raises(ValueError, match="some are no finite"):
         model.predict(X)
 
 

@@ -72,7 +72,7 @@ def test_attributes(fitted, rule):
         assert_array_equal(np.isinf(model.alpha_), model.dual_coef_ == 0.0)
         assert_array_equal(model.well_determined_ == 0.0, model.dual_coef_ == 0.0)
         assert model.intercept_alpha_.shape == (3,)
-        with pytest.raises(AttributeError, match="several models of two classes"):
+        with pytest.raises(AttributeError, match="several binary models"):
             model.covariance_  # noqa: B018
         members = model.report_["members"]
         assert len(members) == 3

@@ -458,7 +458,7 @@ def test_reliability_misused(plane, classifier):
         ReliabilityDisplay.from_estimator(SVC().fit(X, y), X, y)
     with pytest.raises(ValueError, match="2 columns, but there are 3 classes"):
         ReliabilityDisplay.from_predictions([0, 1, 2], np.full((3, 2), 0.5))
-    with pytest.raises(ValueError, match="no probabilities"):
+    with pytest.raises(ValueError, match=r"probability\[0\] = \[0.5, 0.6\]: expected numbers"):
         ReliabilityDisplay.from_predictions([0, 1], [[0.5, 0.6], [0.5, 0.5]])
     with pytest.raises(ValueError, match="bins"):
         ReliabilityDisplay.from_estimator(classifier, X, y, bins=0)

@@ -178,7 +178,7 @@ def test_parameters_of_a_fit(capsys):
     "name", ["kernel", "gamma", "degree", "coef0", "shape", "basis", "dictionary", "landmarks", "centres"]
 )
 def test_what_the_statistics_have_decided(name):
-    with pytest.raises(TypeError, match=re.escape(f"fit() takes no {name!r}: the statistics have decided it")):
+    with pytest.raises(TypeError, match=re.escape(f"fit() takes no {name!r}: the statistics were made with it")):
         whole().fit(**{name: 1})
 
 

@@ -456,8 +456,8 @@ def refused(cls, match, data=None, error=ValueError, **own):
 
 def test_bad_input():
     for C in (0, -1.0, np.nan, "large", True, None):
-        refused(SVC, r"\bC\b|formulation.c_svc.c", C=C)
-        refused(SVR, r"\bC\b|formulation.epsilon_svr.c", C=C)
+        refused(SVC, r"\bC\b", C=C)
+        refused(SVR, r"\bC\b", C=C)
     refused(NuSVR, r"The 'C' parameter of NuSVR must be .* Got inf", C=np.inf)
     for nu in (0.0, 1.5, -0.1, np.nan, "half"):
         refused(NuSVC, "nu", nu=nu)
