@@ -65,8 +65,9 @@ def _inside(name: str, value: dict[str, Any] | list[Any]) -> str:
             return "; ".join(map(plain, value)) or "none"
         more = f", each with {', '.join(value[0])}" if isinstance(value[0], dict) else " values"
         return f"{len(value)}{more}"
-    shown = {key: own for key, own in value.items() if name not in EVENTS or own}
-    return ", ".join(_pair(key, own) for key, own in shown.items()) or "none"
+    # Words first: a line that is too long is cut.
+    order = sorted(value, key=lambda key: not isinstance(value[key], str))
+    return ", ".join(_pair(key, value[key]) for key in order if name not in EVENTS or value[key]) or "none"
 
 
 def _wrapped(pairs: list[str], label: str = "") -> list[str]:
