@@ -38,7 +38,7 @@ def seed_of(random_state: Any) -> int:
 
 
 class KernelMachine(BaseEstimator):
-    """What does not depend on how a machine is trained: its rows, its kernel, its file."""
+    """What relevance and support vector machines share: parameters, rows, kernel, file, and what is printed."""
 
     kernel: Any
     n_jobs: int | None
@@ -121,7 +121,7 @@ class KernelMachine(BaseEstimator):
         self.report_ = Report(report)
 
     def _forget(self) -> _core.Model | None:
-        """Leave nothing of an earlier fit, before anything can fail; what to go on from is returned.
+        """Forget an earlier fit, before anything can fail, and return the model of a warm start.
 
         Parameters are checked, each by itself.
         """
@@ -345,11 +345,11 @@ class RelevanceVectorMachine(KernelMachine):
         return str(_settings.scheme(self.search))
 
     def _observer(self) -> Callback | None:
-        """What is told while a fit goes on."""
+        """The observer of a fit: prints progress and calls the callback."""
         return observer(int(self.verbose), self.callback, bound_line if self._scheme == "variational" else line)
 
     def _start(self, earlier: _core.Model | None, features: int, target: NDArray[Any]) -> dict[str, Any] | None:
-        """The precisions of an earlier model, to go on from, if there is one."""
+        """The precisions of an earlier model for a warm start, if there is one."""
         if earlier is None:
             return None
         if earlier.n_features != features:
@@ -456,19 +456,19 @@ class RelevanceVectorMachine(KernelMachine):
         """Raise AttributeError, which says why, for a model without a posterior of its weights."""
         if self._model.label_regression:
             raise AttributeError(
-                f"{name}: under a process prior classes are learned by regression on their labels, which takes the "
-                "weights for certain and has no posterior of them; weight_prior='ard' has one"
+                f"{name}: under a process prior classes are learned by regression on their labels, which has no "
+                "posterior of the weights; weight_prior='ard' has one"
             )
 
     @property
     def weight_precision_(self) -> Float:
-        """The same as `alpha_`, by a name that no other package uses for something else."""
+        """Precisions of the weights, as `alpha_`, by a name that no other package uses for something else."""
         check_is_fitted(self)
         return self.alpha_
 
     @property
     def well_determined_(self) -> Float:
-        """How far the data determine each weight, the intercept left out: from 0, its prior alone does, to 1."""
+        """How far the data determine each weight but the intercept: from 0, its prior alone does, to 1."""
         check_is_fitted(self)
         self._needs_posterior("well_determined_")
         return _spread(self._model, "well_determined", 0.0) if self._model.members else self._model.well_determined
@@ -498,7 +498,7 @@ def _distinct_columns(K: Float, used: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _draw(rows: NDArray[np.int64], dictionary: str | int, seed: int) -> NDArray[np.int64]:
-    """Candidates out of the rows, evenly at random, in their order."""
+    """Candidates among the rows, drawn uniformly, in their order."""
     size = _core.dictionary_size(str(dictionary), len(rows))
     if size == len(rows):
         return rows

@@ -234,7 +234,7 @@ class Statistics:
         Returns
         -------
         bytes
-            The same on every machine; Rust reads them, too.
+            Equal on every computer; Rust reads them, too.
         """
         return self._sums.to_bytes()
 

@@ -165,40 +165,40 @@ TABLE: dict[str, Parameter] = {
         [POSITIVE, None],
     ),
     "class_weight": Parameter(
-        """Factors of the sample weights, by class; classes left out of a dict have 1. ``"balanced"``
+        """Factors of the sample weights, by class; classes missing from a dict have 1. ``"balanced"``
         gives each class the same total weight and leaves the sum of all weights as it is.""",
         [dict, names("balanced"), None],
     ),
     "multi_class": Parameter(
-        """How more than two classes are modelled. ``"joint"``: one model of all, which share its
-        relevance vectors, each with a weight for every class, under the softmax. ``"one_vs_rest"``, ``"one_vs_one"``:
-        models of two classes, one for each class or for each pair, whose probabilities are
-        normalised, or coupled as in [4]_. ``"auto"`` is ``"joint"``, or ``"one_vs_rest"`` for the
-        scheme ``"variational"``.""",
+        """How more than two classes are modelled. ``"joint"``: one softmax model, in which each relevance vector has a
+        weight for every class. ``"one_vs_rest"``, ``"one_vs_one"``: binary models, one for each class or for each pair,
+        whose probabilities are normalised, or coupled as in [4]_. ``"auto"`` is ``"joint"``, or ``"one_vs_rest"`` for
+        the scheme ``"variational"``.""",
         [names(*NAMES["multi_class"])],
         path="multi_class",
     ),
     "class_precisions": Parameter(
-        """What the weights of a vector in a joint model have in common: their precision, so that a vector is of use to
-        all classes or to none; or nothing. ``"per_class"`` goes on from the model of shared precisions: the weight of
-        each class has one of its own and may be gone. The evidence is higher; it takes longer.""",
+        """Precisions of the weights in a joint model. ``"shared"``: one precision for each relevance vector, so that
+        all classes use it or none. ``"per_class"`` starts from that model: each weight has a precision of its own and
+        may be pruned. The evidence is higher, and the fit takes longer.""",
         [names(*NAMES["class_precisions"])],
         path="class_precisions",
     ),
     "weight_prior": Parameter(
-        """The prior of the weights. ``"ard"``: a precision for each, as in [1]_; few kernels stay. ``"process"``: the
-        covariance of a Gaussian process with the kernel [5]_, on the relevance vectors and further rows that complete
-        them; the variance of predictions grows away from the data to that of the process. For
-        ``likelihood="gaussian"`` and a kernel of relvec other than ``"sigmoid"``. ``"auto"``: the process wherever
-        there is one; above 3,000 rows unless `search` or `sparsity` ask for a search, which there is none of then:
-        centres are rows drawn at random, 1,500 at most unless `dictionary` is a number.""",
+        """The prior of the weights. ``"ard"``: a precision for each weight, as in [1]_; few kernels stay.
+        ``"process"``: the covariance of a Gaussian process with the kernel [5]_. Its centres are the relevance vectors
+        and further rows that complete them, and the variance of predictions grows away from the data to that of the
+        process. It needs ``likelihood="gaussian"`` and a kernel of relvec other than ``"sigmoid"``. ``"auto"`` is the
+        process where these are given. Above 3,000 rows, the process has no search: its centres are rows drawn at
+        random, 1,500 at most unless `dictionary` is a number, and ``"auto"`` is ``"ard"`` if `search` or `sparsity` ask
+        for a search.""",
         [names(*NAMES["weight_prior"])],
         path="weight_prior",
     ),
     "residual": Parameter(
-        """Under a process prior rows become centres until the variance of the process that the centres leave out is, in
-        the mean over the rows, at most this share of the noise variance. 0.1 takes about a third more centres than 0.3.
-        None: 0.3, and 0.01 above 3,000 rows.""",
+        """Under a process prior, rows become centres until the variance that the centres leave unexplained, averaged
+        over the rows, is at most this share of the noise variance. 0.1 takes about a third more centres than 0.3. None:
+        0.3, and 0.01 above 3,000 rows.""",
         [POSITIVE, None],
         path="residual",
     ),
@@ -206,9 +206,10 @@ TABLE: dict[str, Parameter] = {
         """How the precisions of the weights are learned: the name of the inference scheme, or a dict with the
         ``"scheme"`` and its settings, such as ``{"scheme": "mackay", "tolerance": 0.01}``.
 
-        - ``"search"``, the default, looks for the highest evidence, from all basis functions down and up again;
-          ``"sequential"`` changes one basis function at a time [2]_; ``"mackay"`` and ``"em"`` are the fixed points of
-          [1]_; ``"variational"`` is that of [3]_, which keeps all weights unless ``"prune"`` is True.
+        - ``"search"``, the default, maximises the evidence: it starts from all basis functions, prunes most of them,
+          and then adds and exchanges some; ``"sequential"`` changes one basis function at a time [2]_; ``"mackay"`` and
+          ``"em"`` are the fixed points of [1]_; ``"variational"`` is that of [3]_, which keeps all weights unless
+          ``"prune"`` is True.
         - ``"tolerance"``: for ``"search"`` and ``"sequential"`` the nats that an action must gain, for
           ``"variational"`` those that the bound must rise by in an iteration, for the others the largest change of a
           log precision.
@@ -230,12 +231,12 @@ TABLE: dict[str, Parameter] = {
         path="posterior",
     ),
     "sparsity": Parameter(
-        """Nats that each kernel must gain: log prior odds against it. ``"auto"``: 1, or 0 for other schemes than
-        ``"search"`` and where hyperparameters have priors. With 0 the evidence alone decides, as in [1]_ [2]_;
-        it is a maximum over many sets of kernels, and where more than a tenth of the rows become relevance vectors it
-        is paid for by intervals that are too narrow and probabilities that are too sure. ``"cv"`` takes the sparsest
-        that predicts rows left out as well as the best of 0 to 8 nats, up to chance; it costs `folds` more fits. For
-        the scheme ``"search"``.""",
+        """Penalty per kernel in nats of log evidence: the log prior odds against it. ``"auto"``: 1, or 0 for other
+        schemes than ``"search"`` and where hyperparameters have priors. With 0 the evidence alone decides, as in [1]_
+        [2]_. It is a maximum over many sets of kernels: if more than a tenth of the rows become relevance vectors,
+        intervals are too narrow and probabilities overconfident. ``"cv"`` takes the largest penalty of 0 to 8 nats that
+        predicts held-out rows as well as the best, up to chance; it costs `folds` more fits. For the scheme
+        ``"search"``.""",
         [names("auto", "cv"), Number(Real, 0, None, closed="left")],
         path="sparsity",
     ),
@@ -248,28 +249,28 @@ TABLE: dict[str, Parameter] = {
         path="cv",
     ),
     "warm_start": Parameter(
-        """Whether a further `fit` goes on from the model of the last: the same rows first, others may follow. For
+        """Whether a further `fit` starts from the last model: with the same rows first, more may follow. For
         the scheme ``"search"`` and one model whose centres are training rows.""",
         ["boolean"],
     ),
     "calibrate": Parameter(
-        """Whether predictive variances are multiplied by the mean square of the standardised residuals of rows left out
+        """Whether predictive variances are multiplied by the mean square of the standardised residuals of held-out rows
         in cross-validation, if that is above 1.""",
         ["boolean"],
         path="calibrate",
     ),
     "variance": Parameter(
-        """The variance of predictions. Under a process prior there is one, that of the process; else ``"auto"`` is
-        ``"healed"`` for Gaussian noise and a kernel of relvec, and ``"posterior"`` elsewhere. Away from all relevance
-        vectors that of the posterior shrinks to that of the noise; ``"healed"`` adds a basis function at the row that
-        is predicted [4]_, so that it grows there to about the variance of the target. The model then keeps rows, and
-        predicting costs more.""",
+        """The variance of predictions. Under a process prior it is that of the process. Otherwise ``"auto"`` is
+        ``"healed"`` for Gaussian noise and a kernel of relvec, and ``"posterior"`` for the rest. Far from all relevance
+        vectors, the variance of the posterior shrinks to that of the noise. ``"healed"`` adds a basis function at the
+        predicted row [4]_, so that the variance grows there to about that of the target. The model then keeps training
+        rows, and predictions cost more.""",
         [names("auto", *NAMES["variance"])],
         path="variance",
     ),
     "keep_rows": Parameter(
-        """Training rows that the model keeps for the healed variance, a sample if there are more, which leaves means
-        as they are; None: at most 2,000 where that variance is used.""",
+        """Training rows that the model keeps for the healed variance, of more rows a random sample; with a sample,
+        means do not change. None: at most 2,000 where that variance is used.""",
         [ONE_OR_MORE, None],
         path="keep_rows",
     ),
@@ -280,13 +281,13 @@ TABLE: dict[str, Parameter] = {
         path="keep_statistics",
     ),
     "time_limit": Parameter(
-        """Most seconds; the best model until then is kept. Where the sums over all rows of a regression would take too
-        long, that is one of a sample of them, with a warning.""",
+        """Most seconds; the best model until then is kept. If the sums over all rows of a regression would take too
+        long, the model is that of a random sample of rows, and a warning says so.""",
         [POSITIVE, None],
         path="time_limit",
     ),
     "memory_limit": Parameter(
-        "Most bytes that a fit may take beside `X`; None: a quarter of the machine's.",
+        "Most bytes that a fit may take beside `X`; None: a quarter of the memory of the computer.",
         [ONE_OR_MORE, None],
         path="memory_limit",
     ),
@@ -315,8 +316,8 @@ TABLE: dict[str, Parameter] = {
         [Number(Real, 0, None, closed="left")],
     ),
     "shrinking": Parameter(
-        """Whether rows that will stay as they are are left out until the rest has converged; the solution is the
-        same.""",
+        """Whether rows whose multipliers stay at a bound are skipped until the rest has converged; the solution does
+        not change.""",
         ["boolean"],
         path="shrinking",
     ),
@@ -351,9 +352,9 @@ OWN: dict[str, dict[str, Parameter]] = {
         "weight_prior": Parameter(
             """The prior of the weights. ``"ard"``: a precision for each, as in [1]_. ``"process"``: the covariance of a
             Gaussian process with the kernel. Its regression on the labels, and a softmax of linear functions of that,
-            are chosen by the probabilities of rows left out, and rows become centres until these hardly change. For a
-            kernel of relvec other than ``"sigmoid"`` and one model of all classes. ``"auto"``: the process up to 3,000
-            rows, wherever there is one.""",
+            are chosen by the probabilities of held-out rows, and rows become centres until these hardly change. It
+            needs a kernel of relvec other than ``"sigmoid"`` and one model of all classes. ``"auto"`` is the process
+            where these are given, up to 3,000 rows.""",
             TABLE["weight_prior"].allowed,
             path="weight_prior",
         ),
@@ -366,12 +367,12 @@ OWN: dict[str, dict[str, Parameter]] = {
         ),
         "posterior": Parameter(
             """How the posterior of the weights is approximated. ``"laplace"``: by the curvature of the likelihood at
-            the mode [1]_. Where rows are classified with certainty there is next to none, and moderated probabilities
-            are too unsure. ``"averaged"``: by its mean under the posterior itself [5]_, which takes some more passes
-            over the rows; probabilities are surer where classes are well apart, and much the same where they overlap.
-            The mode, the evidence and the relevance vectors do not change. Not for ``search="variational"``.
-            ``"auto"``: ``"averaged"`` where three classes or more have one model, unless the fit is stopped or out of
-            time, else ``"laplace"``.""",
+            the mode [1]_. For well-separated classes the curvature is almost zero there, and moderated probabilities
+            are too close to uniform. ``"averaged"``: by its mean under the posterior itself [5]_, in a few more passes
+            over the rows; probabilities become more extreme for well-separated classes, and hardly change for
+            overlapping ones. The mode, the evidence and the relevance vectors do not change. Not for
+            ``search="variational"``. ``"auto"``: ``"averaged"`` where three classes or more have one model, unless the
+            fit is stopped or out of time, else ``"laplace"``.""",
             TABLE["posterior"].allowed,
             path="posterior",
         ),
@@ -393,18 +394,18 @@ OWN: dict[str, dict[str, Parameter]] = {
             of=PER_FEATURE,
         ),
         "class_weight": Parameter(
-            """Factors of the cost of errors, by class; classes left out of a dict have 1. ``"balanced"`` gives each
+            """Factors of the cost of errors, by class; classes missing from a dict have 1. ``"balanced"`` gives each
             class the same total weight.""",
             TABLE["class_weight"].allowed,
         ),
         "multi_class": Parameter(
-            """How more than two classes are modelled: a function for each pair of them (``"auto"``), or for each
+            """How more than two classes are modelled: by a function for each pair (``"auto"``), or for each class
             against all others.""",
             [names("auto", "one_vs_one", "one_vs_rest")],
             path="multi_class",
         ),
         "time_limit": Parameter(
-            "Most seconds; the machine as it is then is kept.", TABLE["time_limit"].allowed, path="time_limit"
+            "Most seconds; the model as it is then is kept.", TABLE["time_limit"].allowed, path="time_limit"
         ),
         "random_state": Parameter(
             "Seed of the cross-validation for probabilities; None is 0: the same fit every time.",
@@ -414,14 +415,14 @@ OWN: dict[str, dict[str, Parameter]] = {
         "verbose": Parameter("1: print progress now and then; 2: each time there is some.", ["verbose"]),
         "callback": Parameter(
             """Called now and then with a dict (``iteration``, ``gap``, ``function``, ``seconds``). If it returns True
-            or raises StopIteration, the fit ends with the machine as it is.""",
+            or raises StopIteration, the fit ends with the model as it is.""",
             [callable, None],
         ),
     },
     "NuSVC": {
         "nu": Parameter(
             """The share; at most twice that of the smaller class, in (0, 1]. Weights of classes and of rows count in
-            it. If the classes overlap, a small share leaves no margin: the machine is then the limit of larger shares,
+            it. If the classes overlap, a small share leaves no margin: the model is then the limit of larger shares,
             which SVC with a large `C` finds, and a warning says so.""",
             TABLE["nu"].allowed,
         ),

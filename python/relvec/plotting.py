@@ -80,7 +80,8 @@ class RegressionDisplay:
 
     See Also
     --------
-    DecisionDisplay : The same for classes and two features.
+    DecisionDisplay : Class probabilities over two features.
+    PredictionIntervalDisplay : Predictions with intervals, for any number of features.
 
     Examples
     --------
@@ -282,7 +283,7 @@ class DecisionDisplay:
 
     See Also
     --------
-    RegressionDisplay : The same for a real target and one feature.
+    RegressionDisplay : Fit of a regression to one feature.
 
     Examples
     --------
@@ -823,7 +824,7 @@ class ReliabilityDisplay:
 
     See Also
     --------
-    sklearn.calibration.CalibrationDisplay : The same for the probability of the second of two classes.
+    sklearn.calibration.CalibrationDisplay : Reliability of the probability of the second of two classes.
 
     References
     ----------

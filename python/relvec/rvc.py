@@ -21,9 +21,9 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     """Relevance vector classification: a sparse kernel model with class probabilities.
 
     Log odds are an expansion in kernels at some training rows, the relevance vectors. No setting is needed. Up to 3,000
-    rows a Gaussian process learns the labels, and the probabilities of left-out rows choose its kernel. Above, and with
-    ``weight_prior="ard"``, each weight has a precision, and few kernels stay: they maximise the evidence [1]_ [2]_ in
-    Laplace's approximation. `relvec.presets.tipping2001` has the settings of [1]_.
+    rows, a Gaussian process learns the labels, and its kernel is chosen by the probabilities of held-out rows. Above,
+    and with ``weight_prior="ard"``, each weight has a precision, and few kernels stay: they maximise the evidence [1]_
+    [2]_ in Laplace's approximation. `relvec.presets.tipping2001` has the settings of [1]_.
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     class_prior_ : ndarray of shape (n_classes,)
-        Shares of the classes in training, by weights (those of the classes included): what the probabilities take
-        for priors.
+        Shares of the classes in training, by weights (those of the classes included): the prior that the
+        probabilities assume.
     relevance_ : ndarray of shape (n_relevance,)
         Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, rows of
         `landmarks` if these are given, and numbers of moved centres if ``centres="learned"`` has moved
@@ -45,7 +45,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     dual_coef_ : ndarray of shape (n_functions, n_relevance)
         Weights, in the order of `relevance_vectors_`: of one function for two classes; of one for each
         class (``"one_vs_one"``: for each pair of classes (0, 1), (0, 2), (1, 2), (0, 3) and so on) for more.
-        Of several models of two classes, 0 where a vector is not in one.
+        For several binary models, 0 where a vector is not in one.
     coef_ : ndarray of shape (n_functions, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (n_functions,)
@@ -53,21 +53,21 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     alpha_ : ndarray of shape (n_relevance,)
         Precisions (inverse prior variances) of the weights, as in the RVM papers; also
         `weight_precision_`, since scikit-learn's Bayesian linear models call these ``lambda_``. Of a joint
-        model each is that of the weights of all classes. Of several models of two classes, and with
+        model each is that of the weights of all classes. For several binary models, and with
         ``class_precisions="per_class"``, (n_functions, n_relevance), infinite where a vector is not in one. Not under
         a process prior, which has a covariance instead.
     intercept_alpha_ : float
-        Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior. Of several
-        models of two classes, and with ``class_precisions="per_class"``, an ndarray of shape (n_functions,).
+        Precision of the intercept; infinite if it was pruned or switched off, 0 under a process prior. For several
+        binary models, and with ``class_precisions="per_class"``, an ndarray of shape (n_functions,).
     well_determined_ : ndarray of shape (n_relevance,)
-        How far the data determine each weight: from 0, its prior alone does, to 1. Of a joint model the mean
-        over the classes. Of several models of two classes (n_functions, n_relevance). Not under a process prior, which
-        takes the weights of classes for certain.
+        How far the data determine each weight: from 0, its prior alone does, to 1. For a joint model the mean
+        over the classes; for several binary models of shape (n_functions, n_relevance). Not under a process prior,
+        which has no posterior of the weights of classes.
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model. Of a joint model of K
         classes that of K - 1 contrasts of them (Helmert's, at unit norm), all weights of the first before those
         of the second; with ``class_precisions="per_class"`` that of the weights that are in the model, class after
-        class. Neither of several models of two classes nor under a process prior.
+        class. Neither for several binary models nor under a process prior.
     kernel_ : str
         The kernel in use, of several the one that was chosen; not where the caller computes it.
     gamma_ : float or ndarray of shape (n_features,)
@@ -79,31 +79,34 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
     shape_ : float
         The value of `shape` in use; not for kernels without it.
     feature_relevance_ : ndarray of shape (n_features,)
-        What each feature moves in the kernel, as shares of 1: gamma times the variance of the feature
+        Influence of each feature on the kernel, as shares of 1: gamma times the variance of the feature
         over the training rows (its standard deviation for ``"laplacian"``). Only with one gamma per
         feature.
     log_evidence_ : float
-        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it. Of several
-        models of two classes their sum.
+        Log marginal likelihood of the model, in nats; for ``"variational"`` the lower bound on it, for several binary
+        models their sum. Under a process prior: log probability of the classes, each row predicted from the others.
     n_iter_ : int
         Iterations done.
     report_ : dict
-        How the fit went, printed in ten lines: ``status``; one value per iteration of ``log_evidence``, ``noise_std``
-        (NaN), ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
-        gain, and why it ended), ``repairs``, ``nothing_found`` (the model predicts a constant, or next to
-        it; a warning says what to try), ``interpolation`` (only of a model that interpolates its rows; an
-        `InterpolationWarning` says what to try), ``warnings`` (their texts), ``actions``, ``iterations``,
-        ``seconds``. Where a kernel
-        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
-        polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
-        was followed on again, the factor on gamma), and the ``chosen`` one. Where
-        centres were to be learnt ``centre_search``. With `folds` ``validation``: scores of rows left out, and those of
-        each sparsity ``tried``. Of
-        ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
-        basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
-        ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
-        Of several models of two classes ``members`` holds their reports, and with them what has one value
-        per iteration, ``lower_bound`` as well; ``in_use`` of all counts the vectors that matter to any of them.
+        How the fit went; it prints in ten lines. It has:
+
+        - ``status``, ``iterations``, ``seconds``, ``candidates`` (for relevance vectors) and ``warnings`` (their
+          texts);
+        - an ndarray of shape (n_iter_,) each with one value per iteration: ``log_evidence`` (nats), ``noise_std``
+          (NaN), ``active`` (basis functions) and ``elapsed`` (seconds);
+        - ``certificate``: the gain that was left (nats) and why the search ended; ``actions``: how many changes the
+          search made; ``repairs``: what was done to rows and numbers, such as merged rows;
+        - ``nothing_found``: whether the model predicts a constant, or almost; ``interpolation``, only of a model that
+          interpolates its rows: relevance vectors, rows and the signs;
+        - if a kernel was learned or chosen, ``kernel_search``: for each kernel in ``tried`` its parameters, log
+          evidence at the start and at the end, evaluations, ``more_rows`` that it was learned further on, and the factor
+          on gamma; and the number of the ``chosen`` one;
+        - if centres were to be learned, ``centre_search``; under a process prior ``process``: centres and ``residual``;
+        - with `folds`, ``validation``: scores of held-out rows, and those of each sparsity ``tried``;
+        - for ``search="variational"``, ``lower_bound`` (the same as ``log_evidence``), ``in_use`` (weights that matter:
+          ``by_weight``, above 1e-3 as in [3]_, and ``by_data``, well determined), and ``precisions``, the Gamma
+          distributions of the precisions by their ``shape``, ``mean`` and ``rate``;
+        - for several binary models, ``members``: their reports, which have what has one value per iteration.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -242,10 +245,10 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         return self._coefficients(getattr(self, "relevance_vectors_", np.empty((0, 0))))
 
     def decision_function(self, X: ArrayLike) -> Float:
-        """Log odds of the second class; of more classes a function for each.
+        """Log odds of the second class; for more classes a function for each.
 
-        They are moderated: the nearer to zero the less is known of the weights (under a process prior the weights are
-        taken for certain). Of two classes `predict_proba` is the logistic function of them, of more the softmax.
+        They are moderated: closer to zero if the weights are less certain (not under a process prior, which has no
+        posterior of the weights). Of two classes `predict_proba` is the logistic function of them, of more the softmax.
 
         Parameters
         ----------
@@ -332,7 +335,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             only the columns `relevance_` are read.
         moderated : bool, default=True
             Whether to average over the posterior of the weights (by MacKay's approximation); False
-            takes the weights for certain. Without a difference under a process prior, where there is no posterior.
+            uses the posterior mode alone. No difference under a process prior, which has no posterior.
         prior : dict or array-like of shape (n_classes,), default=None
             Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
             `class_prior_`; they sum to 1.
@@ -345,11 +348,11 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         return self._probability(X, moderated, False, prior)
 
     def leave_one_out(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Float:
-        """Predict the classes of each training row as if it had been left out, the precisions held.
+        """Predict the classes of each training row as if it had been held out, at fixed precisions.
 
-        Uses the cavity distribution of Laplace's approximation, without another fit. The precisions stay those of the
-        fit to all rows. If a large share of the rows are relevance vectors, the result is far too optimistic: use
-        cross-validation (`folds`) instead.
+        No further fit is needed: the cavity of Laplace's approximation gives the predictions. They are optimistic for
+        models with many relevance vectors, since the precisions were learned from all rows; cross-validation (`folds`)
+        is not.
 
         Parameters
         ----------
@@ -388,7 +391,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             only the columns `relevance_` are read.
         moderated : bool, default=True
             Whether to average over the posterior of the weights (by MacKay's approximation); False
-            takes the weights for certain. Without a difference under a process prior, where there is no posterior.
+            uses the posterior mode alone. No difference under a process prior, which has no posterior.
         prior : dict or array-like of shape (n_classes,), default=None
             Probabilities of the classes where `X` comes from, by class or in the order of `classes_`, in place of
             `class_prior_`; they sum to 1.

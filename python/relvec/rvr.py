@@ -63,8 +63,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     covariance_ : ndarray of shape (n_weights, n_weights)
         Posterior covariance of the weights, the intercept first if it is in the model.
     noise_variance_ : float
-        Variance of the noise, of ``"student_t"`` its squared scale; 0 where that of each row was given,
-        for that of other rows is not known. Not for ``"poisson"``.
+        Variance of the noise, in squared units of the target; for ``"student_t"`` its squared scale. 0 if the noise
+        variance of each row was given, since that of new rows is not known. Not for ``"poisson"``.
     noise_degrees_ : float
         Degrees of freedom of the noise of ``"student_t"``. For ``"variational"`` with the noise learned those of the
         Student-t distribution about the predicted mean, with the predicted standard deviation for scale, when the noise
@@ -82,31 +82,35 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
     shape_ : float
         The value of `shape` in use; not for kernels without it.
     feature_relevance_ : ndarray of shape (n_features,)
-        What each feature moves in the kernel, as shares of 1: gamma times the variance of the feature
+        Influence of each feature on the kernel, as shares of 1: gamma times the variance of the feature
         over the training rows (its standard deviation for ``"laplacian"``). Only with one gamma per
         feature.
     log_evidence_ : float
-        Log marginal likelihood of the model, in nats; of ``"variational"`` the lower bound on it. Under a process prior
-        that of another model, not to be compared with it.
+        Log marginal likelihood of the model, in nats; for ``"variational"`` the lower bound on it. Under a
+        process prior it is that of the process: do not compare it with that of a model whose weights have precisions.
     n_iter_ : int
         Iterations done.
     report_ : dict
-        How the fit went, printed in ten lines: ``status``; one value per iteration of ``log_evidence``, ``noise_std``,
-        ``active`` (basis functions) and ``elapsed`` (seconds); ``certificate`` (what was left to
-        gain, and why it ended), ``repairs``, ``nothing_found`` (the model predicts a constant, or next to
-        it; a warning says what to try), ``interpolation`` (only of a model that interpolates its rows; an
-        `InterpolationWarning` says what to try), ``warnings`` (their texts), ``actions``, ``iterations``,
-        ``seconds``. Where a kernel
-        was learnt or chosen ``kernel_search``: one entry for each kernel in ``tried`` (its ``degree`` if it is a
-        polynomial, its parameters and log evidence, that at the start, evaluations, ``more_rows`` that the gradient
-        was followed on again, the factor on gamma), and the ``chosen`` one. Where
-        centres were to be learnt ``centre_search``. Under a process prior ``process``: centres, those of them that were
-        searched, the ``residual`` and whether it was ``reached``. With `folds` ``validation``: scores of rows left
-        out, and those of each sparsity ``tried``. Of the likelihood ``"student_t"`` ``row_weights``: the weight
-        of each row, almost 0 for an outlier. Of
-        ``"variational"`` also ``lower_bound``, the same as ``log_evidence``, and ``in_use``: how many
-        basis functions matter, ``by_weight`` (beyond 1e-3, as in [3]_) and ``by_data`` (well determined); and
-        ``precisions``, the Gamma distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
+        How the fit went; it prints in ten lines. It has:
+
+        - ``status``, ``iterations``, ``seconds``, ``candidates`` (for relevance vectors) and ``warnings`` (their
+          texts);
+        - an ndarray of shape (n_iter_,) each with one value per iteration: ``log_evidence`` (nats), ``noise_std``
+          (units of the target), ``active`` (basis functions) and ``elapsed`` (seconds);
+        - ``certificate``: the gain that was left (nats) and why the search ended; ``actions``: how many changes the
+          search made; ``repairs``: what was done to rows and numbers, such as merged rows;
+        - ``nothing_found``: whether the model predicts a constant, or almost; ``interpolation``, only of a model that
+          interpolates its rows: relevance vectors, rows and the signs;
+        - if a kernel was learned or chosen, ``kernel_search``: for each kernel in ``tried`` its parameters, log
+          evidence at the start and at the end, evaluations, ``more_rows`` that it was learned further on, and the factor
+          on gamma; and the number of the ``chosen`` one;
+        - if centres were to be learned, ``centre_search``; under a process prior ``process``: centres, those of
+          them that the search chose, the ``residual`` and whether it was ``reached``;
+        - with `folds`, ``validation``: scores of held-out rows, and those of each sparsity ``tried``;
+        - for ``likelihood="student_t"``, ``row_weights``: how much each row counts, almost nothing if it is an outlier;
+        - for ``search="variational"``, ``lower_bound`` (the same as ``log_evidence``), ``in_use`` (weights that matter:
+          ``by_weight``, above 1e-3 as in [3]_, and ``by_data``, well determined), and ``precisions``, the Gamma
+          distributions of the precisions by their ``shape``, ``mean`` and ``rate``.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -248,7 +252,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         *,
         noise_variance: ArrayLike | None = None,
     ) -> RVR:
-        """Add rows to those learned from, by the sums that the model keeps, and go on from there.
+        """Add rows by the sums that the model keeps, and search further from the present model.
 
         The landmarks stay those of the first rows. Only with ``keep_statistics=True``.
 
@@ -582,7 +586,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         return rows, rule, _checks.known("exposure", exposure, len(rows)) if noise is None else noise
 
     def _rule(self, variance: str | None, noise_variance: ArrayLike | None, exposure: ArrayLike | None) -> str:
-        """The variance in use; what is known of each row is checked to be of use to the model."""
+        """The variance in use; checks that the model can use what is known of each row."""
         check_is_fitted(self)
         if exposure is not None and self._model.likelihood != "poisson":
             raise ValueError("exposure is for models of counts: those with likelihood='poisson'")
@@ -654,12 +658,12 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         noise_variance: ArrayLike | None = None,
         exposure: ArrayLike | None = None,
     ) -> tuple[Float, Float, Float]:
-        """Predict each training row as if it had been left out, the precisions held.
+        """Predict each training row as if it had been held out, at fixed precisions.
 
-        Without another fit; exact for Gaussian noise, by Laplace's approximation for counts, and under Student-t noise
-        given what the other rows count for. The precisions stay those of the fit to all rows, and under a process
-        prior kernel, amplitude and noise variance. If a large share of the rows are relevance vectors, the result
-        is far too optimistic: use cross-validation (`folds`) instead.
+        No further fit is needed. The predictions are exact for Gaussian noise and approximate for counts (Laplace) and
+        for Student-t noise (given the weights of the other rows). They are optimistic for models with many relevance
+        vectors, since the precisions were learned from all rows; cross-validation (`folds`) is not. Under a process
+        prior the kernel, the amplitude and the noise variance are fixed.
 
         Parameters
         ----------

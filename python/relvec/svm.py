@@ -251,9 +251,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         -------
         ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_classes * (n_classes - 1) / 2)
             Of two classes positive for the second. Of more with ``decision_function_shape="ovr"`` a value for each
-            class: the number of pairs that it wins, plus less than a third for how clearly it does (with
-            ``multi_class="one_vs_rest"`` the functions themselves); with ``"ovo"`` one for each pair (0, 1), (0, 2),
-            ..., (1, 2), ..., positive for its first class.
+            class: the pairs that it wins, plus less than a third for how clearly it does (the functions themselves
+            with ``multi_class="one_vs_rest"``); with ``"ovo"`` one for each pair (0, 1), (0, 2), ..., (1, 2), ...,
+            positive for its first class.
         """
         f = self._functions(X)
         if self._model.n_classes == 2:
@@ -356,7 +356,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
         """Predict class probabilities; with ``probability=True`` only.
 
         They are those of sigmoids of the functions [1]_, of several classes coupled [2]_, and may disagree with
-        `predict` where they are close. The sigmoids are fitted to rows left out in a cross-validation of 5 folds. For
+        `predict` where they are close. The sigmoids are fitted to held-out rows of a 5-fold cross-validation. For
         fewer than 5 rows of a class they are fitted to the training rows and agree with `predict` for two classes. If
         cross-validation does not tell the classes apart, they are the class frequencies. `fit` warns of both, and
         ``report_["functions"]`` says it of each function under ``probabilities``.
@@ -461,7 +461,7 @@ class SVC(SupportVectorClassifier):
 
     See Also
     --------
-    NuSVC : The same with a share of errors instead of their cost.
+    NuSVC : Classification with a share of errors instead of their cost.
     RVC : Relevance vector classification.
 
     Notes
@@ -569,7 +569,7 @@ class NuSVC(SupportVectorClassifier):
 
     See Also
     --------
-    SVC : The same with a cost of errors.
+    SVC : Classification with a cost of errors.
 
     Notes
     -----
@@ -663,7 +663,7 @@ class SVR(SupportVectorRegressor):
 
     See Also
     --------
-    NuSVR : The same with a share of errors that sets the width of the tube.
+    NuSVR : Regression with a share of errors that sets the width of the tube.
     RVR : Relevance vector regression.
 
     Notes
@@ -751,7 +751,7 @@ class NuSVR(SupportVectorRegressor):
 
     See Also
     --------
-    SVR : The same with a tube of given width.
+    SVR : Regression with a tube of given width.
 
     Notes
     -----
