@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import _checks, _core, _labels, _settings, _table, _warnings
 from ._card import folded_below
 from ._errors import in_words_of_python
-from ._progress import Callback, bound_line, line, observer
+from ._progress import Callback, bound_line, end_line, line, observer
 from ._report import Report
 from ._summary import ModelSummary, one_line
 from ._threads import threads
@@ -90,6 +90,7 @@ class KernelMachine(BaseEstimator):
         state = {**super().__getstate__(), "_relvec_version": _core.__version__}
         if "_model" in state:
             state["_model"] = self._model.to_json()
+        if "report_" in state:
             # A type of its own would be one more that skops has to be told to trust.
             state["report_"] = dict(self.report_)
         return state
@@ -410,7 +411,7 @@ class RelevanceVectorMachine(KernelMachine):
             _add_bound(own, model)
         self._take(model.named(features, names, classes), own)
         if self.verbose:
-            print(f"{self._model.status} after {self.n_iter_} iterations, {self.report_['seconds']:.1f} s", flush=True)
+            print(end_line(self._model.status, self.n_iter_, self.report_["seconds"]), flush=True)
         _warnings.issue(self, _warnings.of_rvm(self, rows), stacklevel=4)
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:

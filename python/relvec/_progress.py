@@ -1,9 +1,11 @@
-"""What is told while a fit goes on."""
+"""Progress of a fit: lines of text, and the call of the user's callback."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+from ._text import count, seconds
 
 Callback = Callable[[dict[str, Any]], Any]
 
@@ -14,9 +16,9 @@ GROWTH = 1.1
 
 def line(record: dict[str, Any], evidence: str = "log evidence") -> str:
     """One record as a line of text; `evidence`: what the log evidence is called."""
-    noise = "" if record["noise_std"] is None else f", noise {record['noise_std']:.4g}"
+    noise = "" if record["noise_std"] is None else f", noise std {record['noise_std']:.4g}"
     return (
-        f"iteration {record['iteration']}: {evidence} {record['log_evidence']:.3f}, "
+        f"iteration {record['iteration']}: {evidence} {record['log_evidence']:.3f} nats, "
         f"{record['active']} basis functions{noise}, {record['seconds']:.1f} s"
     )
 
@@ -28,9 +30,14 @@ def bound_line(record: dict[str, Any]) -> str:
 
 def svm_line(record: dict[str, Any]) -> str:
     """One record of a support vector machine as a line of text."""
-    function, count = record["function"]
-    which = f"function {function + 1} of {count}, " if count > 1 else ""
+    function, functions = record["function"]
+    which = f"function {function + 1} of {functions}, " if functions > 1 else ""
     return f"{which}iteration {record['iteration']}: gap {record['gap']:.3g}, {record['seconds']:.1f} s"
+
+
+def end_line(status: str, iterations: int, took: float) -> str:
+    """How a fit ended, as a line of text; `took`: seconds."""
+    return f"{status.replace('_', ' ')} after {count(iterations, 'iteration')}, {seconds(took)}"
 
 
 def observer(verbose: int, callback: Callback | None, text: Callable[[dict[str, Any]], str]) -> Callback | None:

@@ -99,8 +99,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         - ``nothing_found``: whether the model predicts a constant, or almost; ``interpolation``, only of a model that
           interpolates its rows: relevance vectors, rows and the signs;
         - if a kernel was learned or chosen, ``kernel_search``: for each kernel in ``tried`` its parameters, log
-          evidence at the start and at the end, evaluations, ``more_rows`` that it was learned further on, and the factor
-          on gamma; and the number of the ``chosen`` one;
+          evidence at the start and at the end, evaluations, ``more_rows`` that it was learned further on, and the
+          factor on gamma; and the number of the ``chosen`` one;
         - if centres were to be learned, ``centre_search``; under a process prior ``process``: centres and ``residual``;
         - with `folds`, ``validation``: scores of held-out rows, and those of each sparsity ``tried``;
         - for ``search="variational"``, ``lower_bound`` (the same as ``log_evidence``), ``in_use`` (weights that matter:

@@ -17,7 +17,7 @@ from . import _checks, _core, _labels, _settings, _warnings
 from ._base import Float, Kernel, KernelMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._errors import in_words_of_python
-from ._progress import Callback, observer, svm_line
+from ._progress import Callback, end_line, observer, svm_line
 from ._threads import threads
 
 
@@ -56,9 +56,7 @@ class SupportVectorMachine(KernelMachine):
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
         self._take(model.named(features, names, classes), json.loads(report))
         if self.verbose:
-            print(
-                f"{self._model.status} after {model.iterations} iterations, {self.report_['seconds']:.1f} s", flush=True
-            )
+            print(end_line(model.status, model.iterations, self.report_["seconds"]), flush=True)
         _warnings.issue(self, _warnings.of_svm(self), stacklevel=3)
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:

@@ -11,10 +11,14 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 from relvec import RVC, RVR, SVC, SVR, InterpolationWarning, NuSVC, NuSVR, _core, load
+from relvec._progress import end_line
 from relvec._report import LINES, WIDTH, Report
+from relvec._text import listed, share, significant
 from sklearn import config_context
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from support import ROOT, rvc, rvr, sinc, two_classes
 
 PINNED = ROOT / "crates" / "relvec" / "tests" / "pinned"
@@ -256,3 +260,37 @@ def test_notebooks_show_a_card_above_the_diagram(name):
     )
     with config_context(display="text"):
         assert not hasattr(model, "_repr_html_") and "text/html" not in model._repr_mimebundle_()
+
+
+def test_one_of_several_outputs_is_printed_as_any():
+    one = RVR().fit(X, np.column_stack([T, -T])).output(1)
+    assert "noise standard deviation" in str(one) and str(one.summary()).startswith(
+        "RVR: regression on 1 feature, 60 rows"
+    )
+
+
+def test_a_pipeline_shows_its_steps():
+    pipeline = make_pipeline(StandardScaler(), RVR()).fit(X, T)
+    assert 'class="relvec' not in pipeline._repr_html_() and "centres of 60 rows" not in repr(pipeline)
+
+
+def test_the_end_of_a_fit_is_printed():
+    assert end_line("time_limit", 1, 2.5) == "time limit after 1 iteration, 2.50 s"
+    assert end_line("converged", 12_000, 0.001) == "converged after 12,000 iterations, less than 0.01 s"
+
+
+def test_numbers_are_those_of_the_command():
+    cases = [
+        (0.0, "0"),
+        (0.2, "0.2"),
+        (1.0 / 9.0, "0.1111"),
+        (-123456.0, "-123456"),
+        (12.3456, "12.35"),
+        (9.99999, "10"),
+    ]
+    cases += [(1e-12, "1.000e-12"), (0.00012345, "0.0001234"), (0.000012345, "1.234e-5"), (1e9, "1.000e9")]
+    for value, text in [*cases, (np.inf, "inf")]:
+        assert significant(value, 4) == text
+    assert share(5, 100, "row") == "5 of 100 rows (5 %)" and share(100, 100, "row") == "100 of 100 rows"
+    assert share(3, 1_234_567, "row") == "3 of 1,234,567 rows (0.0002 %)" and share(2, 5, "row") == "2 of 5 rows"
+    assert share(0, 0, "row") == "0 of 0 rows" and listed("abc", 2) == "a, b, ... (3 in all)"

@@ -67,6 +67,7 @@ def test_parameters_that_old_pickles_lack_take_their_defaults(name):
         assert model.get_params().get(parameter) == new.get(parameter)
     assert repr(model).startswith(f"{type(model).__name__}(") and str(model).startswith(repr(model))
     assert clone(model).get_params().keys() == new.keys()
+    assert str(model.summary()).startswith(f"{type(model).__name__}: ") and "relvec" in model.summary()._repr_html_()
 
 
 def test_old_pickles_are_fitted_again():
