@@ -95,6 +95,10 @@ def test_defaults_are_not_advised():
     assert text.endswith(". Try folds=5 (measures predictions of held-out rows).")
 
 
+def test_a_model_without_candidates_is_not_warned_of_their_number():
+    assert _warnings.of_rvm(rvm(dictionary=100, report={"candidates": 0}), True) == []
+
+
 def test_warnings_are_kept_in_the_report():
     with pytest.warns(UserWarning) as told:
         model = rvr(gamma=0.1, dictionary=100).fit(X, T)
