@@ -52,7 +52,7 @@ def of_rvm(estimator: Any, rows: bool) -> Found:
         text = f"the given noise is too small to be reached: residuals are {times} times it, and predicted standard"
         text += " deviations too small by about this factor. Give a larger noise_variance, or None to learn it."
         found.append((ConvergenceWarning, text))
-    # Of rules and of given landmarks all there are is what was asked for. Nothing was found before there were candidates.
+    # A rule and given landmarks ask for all there are. There are none where nothing was found to learn.
     size, candidates = estimator.dictionary, report["candidates"]
     if not isinstance(size, str) and 0 < candidates < size and not repairs["left_out_rows"]:
         text = f"dictionary={size}, but there are only {candidates} different rows: all of them are candidates."
