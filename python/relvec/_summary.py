@@ -65,8 +65,9 @@ class ModelSummary:
     """
 
     def __init__(self, estimator: Any) -> None:
-        self._estimator = estimator
-        self._facts = facts(estimator)
+        # What is kept does not change if the estimator is fitted again.
+        self._model, self._facts = estimator._model, facts(estimator)
+        self._trace = np.array(estimator.report_.get("log_evidence", []), dtype=np.float64)
 
     def as_dict(self) -> dict[str, Any]:
         """Get the summary as a dictionary of plain Python values.
@@ -85,7 +86,7 @@ class ModelSummary:
         own = self._facts
         parts = [_wrapped(verdict(own), width, 2), "\n".join(_line(*one, width) for one in lines(own))]
         parts += [_wrapped(f"warning: {text}", width, 2) for text in own["warnings"]]
-        parts.append("\n".join(_table(self._estimator, own, width)))
+        parts.append("\n".join(_table(self._model, own, width)))
         if own["features"]:
             parts.append(_wrapped(f"Features: {listed(own['features'], NAMES_SHOWN)}", width, 2))
         return "\n\n".join(parts)
@@ -97,14 +98,12 @@ class ModelSummary:
         own = self._facts
         # Names are cut as they are in the bars: a card has little room.
         own = own | {names: [short(name) for name in own[names]] for names in ("features", "targets", "classes")}
-        trace = np.asarray(self._estimator.report_.get("log_evidence", []), dtype=np.float64)
-        titles, cells = weights_table(self._estimator, own)
-        outputs = len(self._estimator._model.intercept)
+        titles, cells = weights_table(self._model, own)
+        outputs = len(self._model.intercept)
         if outputs > OUTPUTS_SHOWN:
             titles = titles[: 1 + OUTPUTS_SHOWN] + titles[1 + outputs :]
             cells = [row[: 1 + OUTPUTS_SHOWN] + row[1 + outputs :] for row in cells]
-        parts = (task(own), _end(own)), lines(own), relevant_features(own), (titles, cells), trace
-        return _card.card(own, *parts)
+        return _card.card(own, (task(own), _end(own)), lines(own), relevant_features(own), (titles, cells), self._trace)
 
 
 def one_line(estimator: Any) -> str:
@@ -166,7 +165,7 @@ def facts(estimator: Any) -> dict[str, Any]:
     healed, kept = model.variance, model.kept_rows[0]
     # What a model does not have is left out.
     some = {
-        "scaled": model.scaling is not None,
+        "standardised": model.scaling is not None,
         "multi_class": model.multi_class,
         "posterior": None if model.posterior == "laplace" else model.posterior,
         "class_weights": None if alpha is None else {"present": int(np.isfinite(alpha).sum()), "all": alpha.size},
@@ -240,7 +239,8 @@ def _warnings(own: dict[str, Any], report: dict[str, Any]) -> list[str]:
         # A file says that something was wrong, and no more.
         if own["status"] not in ("converged", "stopped"):
             status = own["status"].replace("_", " ")
-            found.append(f"the fit did not converge ({status}): the model is the best so far. Raise this limit.")
+            action = "another kernel" if own["status"] == "singular" else "a higher limit"
+            found.append(f"the fit did not converge ({status}): the model is the best so far. Fit again with {action}.")
         if own.get("interpolates"):
             found.append(
                 f"the model shows signs of interpolating its training rows: {_consequence(own)}. Check predictions of "
@@ -271,17 +271,16 @@ def task(own: dict[str, Any]) -> str:
 
 
 def _end(own: dict[str, Any]) -> str:
-    status = own["status"].replace("_", " ")
-    if "seconds" not in own:
-        return f"{status} after {count(own['iterations'], 'iteration')}"
+    timed = "seconds" in own
+    took = seconds(own["seconds"]) if timed else count(own["iterations"], "iteration")
     if own["status"] == "converged":
-        return f"converged in {seconds(own['seconds'])}"
-    return f"not converged, {status} after {seconds(own['seconds'])}"
+        return f"converged {'in' if timed else 'after'} {took}"
+    return f"not converged, {own['status'].replace('_', ' ')} after {took}"
 
 
 def lines(own: dict[str, Any]) -> list[tuple[str, str]]:
     """Labels and values, the most important first; a label is empty where the value goes on."""
-    scaled = ", standardised by the model" if own.get("scaled") else ""
+    scaled = ", standardised by the model" if own.get("standardised") else ""
     rows = f"{count(own['n_rows'], 'row')}, {count(own['n_features'], 'feature')}{scaled}"
     out = [*_classes(own), ("trained on", rows), *_vectors(own), *_noise(own)]
     if "multi_class" in own:
@@ -444,9 +443,8 @@ def _evidence(own: dict[str, Any]) -> list[tuple[str, str]]:
     return [("log evidence", nats(value))]
 
 
-def weights_table(estimator: Any, own: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+def weights_table(model: Any, own: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Titles and cells: relevance vectors by their row, the weights of each output, precisions where there are any."""
-    model = estimator._model
     outputs, with_precision = len(model.intercept), len(model.alpha) > 0
     titles = ["row", *_output_names(model, own)]
     weights, constants, alpha = model.weights, model.intercept, [significant(a, WEIGHT_DIGITS) for a in model.alpha]
@@ -480,9 +478,9 @@ def _are_pairs(own: dict[str, Any]) -> bool:
     return len(own["classes"]) > 2 and own.get("multi_class") == "one_vs_one"
 
 
-def _table(estimator: Any, own: dict[str, Any], width: int) -> list[str]:
+def _table(model: Any, own: dict[str, Any], width: int) -> list[str]:
     """The weights as lines; columns of outputs for which there is no room are counted."""
-    titles, cells = weights_table(estimator, own)
+    titles, cells = weights_table(model, own)
     columns = list(zip(titles, *cells, strict=True))
     precision = [columns.pop()] if titles[-1] == "precision" else []
     widths = [max(map(len, column)) + 3 for column in columns + precision]
@@ -495,7 +493,7 @@ def _table(estimator: Any, own: dict[str, Any], width: int) -> list[str]:
     texts = ["   ".join(cell.rjust(size) for cell, size in zip(row, widths, strict=True)) for row in rows]
     texts.insert(1, "-" * (sum(widths) + 3 * len(widths) - 3))
     if own["n_vectors"] > ROWS_SHOWN:
-        where = next(name for name in ("support_", "centres_", "relevance_") if hasattr(estimator, name))
+        where = "support_" if own["machine"] == "svm" else "centres_" if own["task"] == "regress" else "relevance_"
         texts.append(f"{ROWS_SHOWN} of {count(own['n_vectors'], 'row')} shown; {where} has the rows of all")
     if _are_pairs(own):
         texts.append(f"{columns[1][0]}: positive weights are evidence for the first of the two classes")

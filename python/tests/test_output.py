@@ -294,3 +294,20 @@ def test_numbers_are_those_of_the_command():
     assert share(5, 100, "row") == "5 of 100 rows (5 %)" and share(100, 100, "row") == "100 of 100 rows"
     assert share(3, 1_234_567, "row") == "3 of 1,234,567 rows (0.0002 %)" and share(2, 5, "row") == "2 of 5 rows"
     assert share(0, 0, "row") == "0 of 0 rows" and listed("abc", 2) == "a, b, ... (3 in all)"
+
+
+def test_summaries_do_not_change_with_a_further_fit(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    model = RVR(gamma=0.1).fit(X, T)
+    summary = model.summary()
+    text, card, own = str(summary), summary._repr_html_(), summary.as_dict()
+    model.fit(X[::2], -T[::2])
+    assert (str(summary), summary._repr_html_(), summary.as_dict()) == (text, card, own)
+
+
+def test_a_file_of_a_fit_that_did_not_converge_says_so(tmp_path):
+    with pytest.warns(ConvergenceWarning):
+        rvr(gamma=0.1, search={"scheme": "mackay", "max_iterations": 1}).fit(X, T).save(tmp_path / "model.json")
+    text = str(load(tmp_path / "model.json").summary())
+    assert text.startswith("RVR: regression on 1 feature, 60 rows; not converged, iteration limit after 1")
+    assert "warning: the fit did not converge (iteration limit): " in text
