@@ -115,7 +115,7 @@ def test_a_feasible_nu_has_probabilities() -> None:
 def test_weights_that_count_as_one_row_are_warned_of() -> None:
     X = np.linspace(0, 5, 200)[:, None]
     y = np.sin(X[:, 0])
-    text = r"the sample weights of 200 rows sum to 1\. .* multiply the weights by 200$"
+    text = r"the sample weights of 200 rows sum to 1\. .* Multiply the weights by 200\.$"
     for model, target in [(rvr(), y), (SVR(), y), (rvc(), y > 0), (SVC(), y > 0)]:
         with pytest.warns(UserWarning, match=f"{type(model).__name__}: {text}"):
             model.fit(X, target, sample_weight=np.full(200, 1 / 200))
