@@ -158,6 +158,6 @@ def _fallbacks(estimator: Any) -> dict[str, str]:
     return {
         "training_rows": "there are too few rows for a cross-validation of the probabilities{}, which needs 5 of each "
         "class: they follow the training rows and are rough. Add rows of the small classes.",
-        "class_frequencies": "cross-validation does not separate the classes: the probabilities{} are class frequencies, "
-        f"which can contradict predict. Try another kernel, gamma or {cost}.",
+        "class_frequencies": "cross-validation does not separate the classes: the probabilities{} are class "
+        f"frequencies, which can contradict predict. Try another kernel, gamma or {cost}.",
     }
