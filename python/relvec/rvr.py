@@ -95,7 +95,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 
         - ``status``, ``iterations``, ``seconds``, ``candidates`` (for relevance vectors) and ``warnings`` (their
           texts);
-        - an ndarray of shape (n_iter_,) each with one value per iteration: ``log_evidence`` (nats), ``noise_std``
+        - arrays of shape ``(n_iter_,)``, one value per iteration: ``log_evidence`` (nats), ``noise_std``
           (units of the target), ``active`` (basis functions) and ``elapsed`` (seconds);
         - ``certificate``: the gain that was left (nats) and why the search ended; ``actions``: how many changes the
           search made; ``repairs``: what was done to rows and numbers, such as merged rows;
