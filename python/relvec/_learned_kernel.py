@@ -96,7 +96,7 @@ def learn_kernel(
 
     It is the kernel that `RVR` and `RVC` with ``gamma="evidence"`` learn under a process prior: the parameters of the
     highest posterior density under weak priors, found by gradients. At most 1,000 rows are used, and of more than
-    3,000 rows of a regression 4,000 others, by a sparse process.
+    3,000 rows 4,000 others, by a sparse process.
 
     Parameters
     ----------

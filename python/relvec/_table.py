@@ -102,8 +102,8 @@ TABLE: dict[str, Parameter] = {
         ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
         other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
         most 1,000 rows: one width for all features in units of their spread, or one for each where that is worth its
-        parameters. Beyond 3,000 rows there is one for each, from a sparse process on 4,000 rows. The kernel ``"sigmoid"``
-        is the covariance of no process: its gamma is to be ``"scale"`` or a number.
+        parameters. Beyond 3,000 rows there is one for each, from a sparse process on 4,000 rows. ``"sigmoid"`` is the
+        covariance of no process: its gamma is ``"scale"`` or a number.
         ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
         the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
         Kernels without a scale, precomputed ones and callables take none.""",
@@ -354,7 +354,7 @@ OWN: dict[str, dict[str, Parameter]] = {
             Gaussian process with the kernel. Its regression on the labels, and a softmax of linear functions of that,
             are chosen by the probabilities of held-out rows, and rows become centres until these hardly change. It
             needs a kernel of relvec other than ``"sigmoid"`` and one model of all classes. ``"auto"`` is the process
-            where these are given, up to 3,000 rows.""",
+            where these are given, and above 3,000 rows unless `search` or `sparsity` ask for a search.""",
             TABLE["weight_prior"].allowed,
             path="weight_prior",
         ),

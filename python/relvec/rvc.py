@@ -20,10 +20,10 @@ from ._threads import threads
 class RVC(ClassifierMixin, RelevanceVectorMachine):
     """Relevance vector classification: a sparse kernel model with class probabilities.
 
-    Log odds are an expansion in kernels at some training rows, the relevance vectors. No setting is needed. Up to 3,000
-    rows, a Gaussian process learns the labels, and its kernel is chosen by the probabilities of held-out rows. Above,
-    and with ``weight_prior="ard"``, each weight has a precision, and few kernels stay: they maximise the evidence [1]_
-    [2]_ in Laplace's approximation. `relvec.presets.tipping2001` has the settings of [1]_.
+    Log odds are an expansion in kernels at some training rows, the relevance vectors. No setting is needed. A
+    Gaussian process learns the labels, and its kernel is chosen by the probabilities of held-out rows. With
+    ``weight_prior="ard"``, each weight has a precision, and few kernels stay: they maximise the evidence [1]_ [2]_ in
+    Laplace's approximation. `relvec.presets.tipping2001` has the settings of [1]_.
 
     Parameters
     ----------
@@ -99,8 +99,8 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         - ``nothing_found``: whether the model predicts a constant, or almost; ``interpolation``, only of a model that
           interpolates its rows: relevance vectors, rows and the signs;
         - if a kernel was learned or chosen, ``kernel_search``: for each kernel in ``tried`` its parameters, log
-          evidence at the start and at the end, evaluations, ``more_rows`` that it was learned further on, and the
-          factor on gamma; and the number of the ``chosen`` one;
+          evidence, evaluations and ``process``; the number of the ``chosen`` one, the ``rows`` it was learned from, and
+          above 3,000 rows ``more_rows`` and ``more_centres``;
         - if centres were to be learned, ``centre_search``; under a process prior ``process``: centres and ``residual``;
         - with `folds`, ``validation``: scores of held-out rows, and those of each sparsity ``tried``;
         - for ``search="variational"``, ``lower_bound`` (the same as ``log_evidence``), ``in_use`` (weights that matter:

@@ -102,8 +102,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         - ``nothing_found``: whether the model predicts a constant, or almost; ``interpolation``, only of a model that
           interpolates its rows: relevance vectors, rows and the signs;
         - if a kernel was learned or chosen, ``kernel_search``: for each kernel in ``tried`` its parameters, log
-          evidence at the start and at the end, evaluations, ``more_rows`` that it was learned further on, and the
-          factor on gamma; and the number of the ``chosen`` one;
+          evidence, evaluations and ``process``; the number of the ``chosen`` one, the ``rows`` it was learned from, and
+          above 3,000 rows ``more_rows`` and ``more_centres``;
         - if centres were to be learned, ``centre_search``; under a process prior ``process``: centres, those of
           them that the search chose, the ``residual`` and whether it was ``reached``;
         - with `folds`, ``validation``: scores of held-out rows, and those of each sparsity ``tried``;

@@ -92,7 +92,7 @@ pub(crate) enum Command {
 
 /// Train a model on a table and save it as a file
 ///
-/// No setting is needed: the kernel is learned, and the weights have the prior of a Gaussian process (of classes up to 3,000 rows).
+/// No setting is needed: the kernel is learned, and the weights have the prior of a Gaussian process.
 ///
 /// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip), a Parquet file, or an .npy file
 /// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last. All columns but
@@ -191,7 +191,7 @@ pub(crate) struct FitArgs {
     ///
     /// ard: a precision for each weight, which leaves few kernels. process: the covariance of a Gaussian process, whose
     /// variance grows away from the data; for values with Gaussian noise, or classes in one model, and a kernel that is a
-    /// covariance. auto: process where there is one, beyond 3000 rows for values alone, else ard.
+    /// covariance. auto: process where there is one, else ard.
     #[arg(help_heading = MODEL, long, value_name = "NAME", value_parser = PossibleValuesParser::new(WeightPrior::NAMES))]
     pub weight_prior: Option<String>,
     /// How closely centres span the process prior
@@ -215,8 +215,8 @@ pub(crate) struct FitArgs {
     /// Scale of the kernel [default: evidence]
     ///
     /// A number; scale: 1 / (features x variance); auto: 1 / features; or learned from a Gaussian process on at most 1000
-    /// rows, beyond 3000 rows from more: evidence-one (one width), evidence-ard (one for each feature), evidence (for values
-    /// whichever suits them, for classes one).
+    /// rows, beyond 3000 rows from more: evidence-one (one width), evidence-ard (one for each feature), evidence
+    /// (whichever suits the rows; for classes up to 3000 rows one).
     #[arg(help_heading = KERNEL, long, value_name = "VALUE")]
     pub gamma: Option<String>,
     /// Whether centres stay at training rows
