@@ -10,8 +10,8 @@ use super::kernel::STRUCTURE;
 use super::label_model::{Found, Regression, singular};
 use super::label_rows::Labels;
 use super::labels::{Dense, Score};
-use super::pivots::Pivots;
-use super::process::Points;
+use super::pivots::{Pivots, Points};
+use super::rows::MOST_ROWS;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::linalg;
@@ -34,11 +34,11 @@ impl Rvm {
             }
         };
         let all = table.rows.nrows();
-        let whole = if all > choice::MOST_ROWS { self.regress_many(table, &learnt)? } else { None };
+        let whole = if all > MOST_ROWS { self.regress_many(table, &learnt)? } else { None };
         let (found, rows, repairs) = match whole {
             Some(found) => (found, all, table.repairs.clone()),
             None => {
-                let most = if table.interrupt.is_late() { choice::ROWS } else { choice::MOST_ROWS };
+                let most = if table.interrupt.is_late() { choice::ROWS } else { MOST_ROWS };
                 let rows = choice::affordable(table, most)?;
                 let sample = (rows < all).then(|| table.with_rows(self, &Landmarks::any(all, rows, self.seed)));
                 let part = sample.as_ref().unwrap_or(table);

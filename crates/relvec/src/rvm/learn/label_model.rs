@@ -5,8 +5,7 @@ use ndarray::{Array1, Array2, Axis, s};
 
 use super::label_rows::Labels;
 use super::link;
-use super::pivots::Pivots;
-use super::process::Points;
+use super::pivots::{Pivots, Points};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;

@@ -2,16 +2,16 @@
 
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
+use super::all_rows::{AllRows, BLOCK_ROWS, Sums};
 use super::kernel::{log_normal, mean_diagonal};
 use super::label_kernel::{RATIO, RATIO_BOUNDS};
 use super::label_rows::Labels;
 use super::link;
-use super::pivots::Pivots;
+use super::pivots::{Pivots, Points};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
-use crate::rvm::settings::dictionary::Landmarks;
 
 /// What the prior of labels may leave at the rows, over the noise, with the centres that their means are of: as for values.
 const RESIDUAL: f64 = 0.01;
@@ -100,52 +100,57 @@ impl<'a> Many<'a> {
     }
 }
 
-/// How probable the labels of rows are that are left out in turn, with `most` of the rows as centres, and the best rho, as a log;
-/// `None` where there is no value.
-pub(super) fn judge(
-    labels: &Labels,
-    kernel: &Kernel,
-    start: f64,
-    most: usize,
-    seed: u64,
+/// The regression on the labels of `rows` at `points`, of which the first are the rows of `labels` and the others may be centres: the
+/// centres, until they leave as little of the prior at `log_ratio` as was asked for, and the sums. `None` where there is no time.
+pub(super) fn regression<'a>(
+    labels: &'a Labels,
+    rows: &AllRows,
+    points: &'a Points,
+    kernel: &'a Kernel,
+    log_ratio: f64,
     interrupt: &Interrupt,
-) -> Result<Option<(f64, f64)>> {
-    let rows = &labels.rows;
-    let mut pivots = Pivots::new(kernel, rows.x.view())?;
-    let among = Landmarks::any(rows.len(), most, seed);
-    pivots.complete(&[], &among, most, |pivots| left(pivots, start, &rows.weights), interrupt)?;
-    let none = Many::new(labels, kernel, pivots.features(), Array2::zeros((0, 0)), Array2::zeros((0, 0)));
-    let mut weighted = none.features.clone();
-    weighted.outer_iter_mut().for_each(|mut row| row.iter_mut().zip(&rows.weights).for_each(|(v, c)| *v *= c));
-    let gram = linalg::times(none.features.view(), weighted.t());
-    let right = linalg::times(weighted.view(), rows.t.view());
-    let best = Many { gram, right, ..none }.best(start)?;
-    Ok(best.map(|point| (point.value, point.log_ratio)))
+) -> Result<Option<(Pivots<'a>, Many<'a>)>> {
+    let mut pivots = Pivots::new(kernel, points.x.view())?;
+    let among: Vec<usize> = (points.first..points.x.nrows()).collect();
+    let enough = |pivots: &Pivots| log_ratio.exp() * pivots.mean_residual(&labels.rows.weights) <= RESIDUAL;
+    pivots.complete(&[], &among, among.len(), enough, interrupt)?;
+    let Some((gram, right)) = sums_at(&pivots, rows, points, kernel, labels.classes(), interrupt)? else { return Ok(None) };
+    let features = pivots.features();
+    let many = Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right);
+    Ok(Some((pivots, many)))
 }
 
-/// Whether the centres leave as little of the prior as was asked for.
-pub(super) fn left(pivots: &Pivots, log_ratio: f64, weights: &[f64]) -> bool {
-    log_ratio.exp() * pivots.mean_residual(weights) <= RESIDUAL
-}
-
-/// Adds what a block of rows has in the sums: F, [B, 1 + M], 1 / c, `[B]`, and T, [B, C].
-pub(super) fn add(mut f: Array2<f64>, of_noise: &[f64], t: ArrayView2<f64>, gram: &mut Array2<f64>, right: &mut Array2<f64>) {
-    let mut t = t.to_owned();
-    for ((mut f, mut t), noise) in f.outer_iter_mut().zip(t.outer_iter_mut()).zip(of_noise) {
-        let root = noise.sqrt().recip();
-        f.mapv_inplace(|v| v * root);
-        t.mapv_inplace(|v| v * root);
-    }
-    linalg::add_gram(f.view(), gram.view_mut());
-    linalg::product(true, 1.0, f.t(), t.view(), right.view_mut());
+/// F'diag(c) F and F'diag(c) T of rows at the centres of `pivots`; `None` where there is no time for all of them.
+pub(super) fn sums_at(
+    pivots: &Pivots,
+    rows: &AllRows,
+    points: &Points,
+    kernel: &Kernel,
+    classes: usize,
+    interrupt: &Interrupt,
+) -> Result<Option<(Array2<f64>, Array2<f64>)>> {
+    let (centres, lower) = (points.x.select(Axis(0), pivots.centres()), pivots.factor());
+    let sums = Sums { rows, kernel, centres, lower, bias: true, ratio: 0.0, block: BLOCK_ROWS, interrupt };
+    let m = 1 + pivots.centres().len();
+    let (mut gram, mut right) = (Array2::zeros((m, m)), Array2::zeros((m, classes)));
+    let whole = sums.for_each_block(|mut f, of_noise, t| {
+        let mut t = t.to_owned();
+        for ((mut f, mut t), noise) in f.outer_iter_mut().zip(t.outer_iter_mut()).zip(of_noise) {
+            let root = noise.sqrt().recip();
+            f.mapv_inplace(|v| v * root);
+            t.mapv_inplace(|v| v * root);
+        }
+        linalg::add_gram(f.view(), gram.view_mut());
+        linalg::product(true, 1.0, f.t(), t.view(), right.view_mut());
+    })?;
+    linalg::mirror(&mut gram);
+    Ok(whole.map(|_| (gram, right)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::kernel::{Matern32, Rbf};
-    use crate::rvm::learn::all_rows::AllRows;
-    use crate::rvm::learn::many::Sums;
 
     /// 60 rows of three classes, every other one repeated, of several weights.
     fn labels() -> Labels {
@@ -153,6 +158,11 @@ mod tests {
         let class: Vec<usize> = (0..90).map(|i| ((3.0 * x[[i, 0]]) as usize + usize::from(i % 7 == 0)) % 3).collect();
         let weights: Vec<f64> = (0..90).map(|i| 0.5 + (i % 3) as f64).collect();
         Labels::new(x.view(), &class, 3, &weights)
+    }
+
+    /// The rows, and once more as candidates.
+    fn points(labels: &Labels) -> Points {
+        Points { x: concatenate![Axis(0), labels.rows.x, labels.rows.x], first: labels.rows.len() }
     }
 
     /// With all rows as centres the regression is the dense one of (M80), and left-out means are those of (M81).
@@ -163,19 +173,10 @@ mod tests {
         let kernels: [Kernel; 2] = [Rbf { gamma: 6.0.into() }.into(), Matern32 { gamma: 3.0.into() }.into()];
         for (kernel, log_ratio) in kernels.iter().zip([1.5, 3.0]) {
             let expected = labels.score(kernel, log_ratio).unwrap();
-            let mut pivots = Pivots::new(kernel, labels.rows.x.view()).unwrap();
-            pivots.complete(&[], &(0..60).collect::<Vec<_>>(), 60, |_| false, &Interrupt::default()).unwrap();
-            let none = Array2::zeros((0, 0));
-            let many = Many::new(&labels, kernel, pivots.features(), none.clone(), none);
+            let points = points(&labels);
             let (rows, interrupt) = (AllRows::Held(&labels.rows), Interrupt::default());
-            let (centres, lower) = (labels.rows.x.select(Axis(0), pivots.centres()), pivots.factor());
-            let m = 1 + pivots.centres().len();
-            // Blocks of a few rows.
-            let sums = Sums { rows: &rows, kernel, centres, lower, bias: true, ratio: 0.0, block: 7, interrupt: &interrupt };
-            let (mut gram, mut right) = (Array2::zeros((m, m)), Array2::zeros((m, 3)));
-            sums.for_each_block(|f, lambda, t| add(f, &lambda, t, &mut gram, &mut right)).unwrap().unwrap();
-            linalg::mirror(&mut gram);
-            let found = Many { gram, right, ..many }.at(log_ratio).unwrap().unwrap();
+            let (_, found) = regression(&labels, &rows, &points, kernel, 40.0, &interrupt).unwrap().unwrap();
+            let found = found.at(log_ratio).unwrap().unwrap();
             assert!((found.value - expected.value).abs() < 1e-6 * expected.value.abs(), "{} {}", found.value, expected.value);
             for (found, expected) in found.means.iter().zip(&expected.means) {
                 assert!((found - expected).abs() < 1e-6, "{found} instead of {expected}");
@@ -187,13 +188,17 @@ mod tests {
     fn the_ratio_has_no_better_neighbour() {
         let labels = labels();
         let kernel: Kernel = Rbf { gamma: 6.0.into() }.into();
-        let at = |start: f64| judge(&labels, &kernel, start, 60, 0, &Interrupt::default()).unwrap().unwrap();
+        let (points, rows) = (points(&labels), AllRows::Held(&labels.rows));
+        let (_, many) = regression(&labels, &rows, &points, &kernel, 40.0, &Interrupt::default()).unwrap().unwrap();
         let posterior = |log_ratio: f64| labels.score(&kernel, log_ratio).unwrap().value + log_normal(log_ratio, RATIO).0;
-        for start in [3.0, 5.0, 9.0] {
-            let (value, log_ratio) = at(start);
-            assert!((value - labels.score(&kernel, log_ratio).unwrap().value).abs() < 0.2, "{start}: {value}");
+        for start in [-3.0, 1.0, 9.0] {
+            let Point { value, log_ratio, .. } = many.best(start).unwrap().unwrap();
+            assert!((value - labels.score(&kernel, log_ratio).unwrap().value).abs() < 1e-6, "{start}: {value}");
             let own = posterior(log_ratio);
-            assert!(own >= posterior(log_ratio + STEP) - 0.1 && own >= posterior(log_ratio - STEP) - 0.1, "{start}: {log_ratio}");
+            assert!(
+                own >= posterior(log_ratio + STEP) - 1e-6 && own >= posterior(log_ratio - STEP) - 1e-6,
+                "{start}: {log_ratio}"
+            );
         }
     }
 }

@@ -5,23 +5,21 @@
 
 use std::time::Instant;
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
-use rayon::prelude::*;
+use ndarray::{Array1, Array2, Axis, concatenate, s};
 
-use super::all_rows::AllRows;
-use super::choice::MOST_ROWS;
+use super::all_rows::{AllRows, BLOCK_ROWS, Sums};
 use super::fitc::{Fitc, Weights};
 use super::kernel::NOISE;
 use super::label_model;
 use super::pivots::Pivots;
-use super::process::{Found, Peak, Points, climb};
-use super::rows::{DistinctRows, Totals};
+use super::pivots::Points;
+use super::process::{Found, Peak, climb};
+use super::rows::{DistinctRows, MOST_ROWS};
 use crate::design::Columns;
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 use crate::model::Model;
-use crate::report::{Actions, Certificate, Interrupt, ProcessFit, Repairs, Report, Status};
+use crate::report::{Actions, Certificate, ProcessFit, Repairs, Report, Status};
 use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::Watch;
@@ -36,26 +34,8 @@ const ROWS: usize = 2000;
 /// What the prior may leave, over the noise: with so many rows the centres and not the noise limit what is predicted. At 10,000 rows
 /// 0.03 costs 0.02 nats, 0.1 costs 0.05.
 const RESIDUAL: f64 = 0.01;
-/// Rows of a block of the sums; of a tile of kernel values, which one thread makes.
-pub(super) const BLOCK_ROWS: usize = 4096;
-const TILE_ROWS: usize = 64;
 /// Where the condition of A may be above this, the means are corrected by what they leave at the rows, one more reading of these.
 const ILL: f64 = 1e8;
-
-/// Sums over rows at a ratio of amplitude and noise.
-pub(super) struct Sums<'a> {
-    pub rows: &'a AllRows<'a>,
-    pub kernel: &'a Kernel,
-    /// [M, D], and L of K = L L', [M, M].
-    pub centres: Array2<f64>,
-    pub lower: Array2<f64>,
-    pub bias: bool,
-    /// Of the residual of the prior at a row, which adds to the noise of its target; 0 leaves it out.
-    pub ratio: f64,
-    /// Rows read at a time.
-    pub block: usize,
-    pub interrupt: &'a Interrupt,
-}
 
 /// What all rows tell.
 struct Whole {
@@ -187,34 +167,6 @@ pub(super) fn at(table: &Table, places: &[usize]) -> Array2<f64> {
 }
 
 impl Sums<'_> {
-    /// Calls `each` with F, [n, P], lambda and mean targets, [n, R], of every block in turn; `None` once it is too late for all.
-    pub fn for_each_block(&self, mut each: impl FnMut(Array2<f64>, Vec<f64>, ArrayView2<f64>)) -> Result<Option<Totals>> {
-        let (first, fill) = (usize::from(self.bias), self.kernel.at(self.centres.view()));
-        let totals = self.rows.for_each(self.block, &mut |x, t, weights| {
-            if self.interrupt.is_raised_by_hand() || self.interrupt.is_late() {
-                return Err(Error::Interrupted);
-            }
-            let mut f = Array2::ones((x.nrows(), first + self.centres.nrows()));
-            f.axis_chunks_iter_mut(Axis(0), TILE_ROWS)
-                .into_par_iter()
-                .zip(x.axis_chunks_iter(Axis(0), TILE_ROWS).into_par_iter())
-                .for_each(|(mut f, x)| fill(x, f.slice_mut(s![.., first..])));
-            linalg::solve_lower(self.lower.view(), f.slice_mut(s![.., first..]).reversed_axes());
-            let diagonal = self.kernel.diagonal(x);
-            let lambda = f.outer_iter().zip(&diagonal).zip(weights).map(|((f, diagonal), c)| {
-                let phi = f.slice(s![first..]);
-                self.ratio * (diagonal - phi.dot(&phi)).max(0.0) + 1.0 / c
-            });
-            let lambda = lambda.collect();
-            each(f, lambda, t);
-            Ok(())
-        });
-        match totals {
-            Err(Error::Interrupted) if !self.interrupt.is_raised_by_hand() && self.interrupt.is_late() => Ok(None),
-            totals => totals.map(Some),
-        }
-    }
-
     /// The weights at the ratio of a peak, (M72), and the noise of highest evidence there of each output that `learns` it; `None`
     /// where there is no time for them.
     fn weights(&self, peak: &Peak, learns: &[bool]) -> Result<Option<Whole>> {
@@ -279,7 +231,8 @@ impl Sums<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Linear, Rbf};
+    use crate::kernel::{Kernel, Linear, Rbf};
+    use crate::report::Interrupt;
 
     fn wave(i: usize, k: usize) -> f64 {
         (0.618_033_988_75 * (i * (k + 1) + 3 * k) as f64).fract()

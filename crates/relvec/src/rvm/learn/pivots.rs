@@ -16,6 +16,15 @@ use crate::report::Interrupt;
 /// would leave out centres that count where the noise is 1e-6 of the variance of the targets.
 const SPANNED: f64 = 1e-12;
 
+/// Where centres may be: the different inputs, and behind them given landmarks.
+#[derive(Clone)]
+pub(super) struct Points {
+    /// [n, D].
+    pub x: Array2<f64>,
+    /// The first point that is a candidate.
+    pub first: usize,
+}
+
 /// A factorisation under way.
 pub(in crate::rvm) struct Pivots<'a> {
     /// [n, D].

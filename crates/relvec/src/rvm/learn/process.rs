@@ -8,8 +8,8 @@ use ndarray::{Array2, Axis, concatenate, s};
 use super::choice;
 use super::fitc::{Fitc, Weights};
 use super::kernel::{AMPLITUDE, EVALUATIONS, NOISE, Priors, STEP, TOLERANCE, log_normal};
-use super::pivots::Pivots;
-use super::rows::DistinctRows;
+use super::pivots::{Pivots, Points};
+use super::rows::{DistinctRows, MOST_ROWS};
 use crate::design::Columns;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -30,15 +30,6 @@ pub(super) struct Prior {
     pub hyper: Hyper,
     /// Whether the features tell anything of the targets.
     pub structure: bool,
-}
-
-/// Where centres may be: the different inputs, and behind them given landmarks.
-#[derive(Clone)]
-pub(super) struct Points {
-    /// [n, D].
-    pub x: Array2<f64>,
-    /// The first point that is a candidate.
-    pub first: usize,
 }
 
 /// The amplitude over the noise, and the noise, that were found.
@@ -86,7 +77,7 @@ impl Rvm {
             }
             WeightPrior::Process => Ok(true),
             WeightPrior::Auto => {
-                let few = rows <= choice::MOST_ROWS || self.has_no_search_settings();
+                let few = rows <= MOST_ROWS || self.has_no_search_settings();
                 Ok(rows > 0 && few && !spline && self.without_process().is_none())
             }
         }

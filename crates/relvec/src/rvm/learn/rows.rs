@@ -14,6 +14,9 @@ use ndarray::{Array2, ArrayView2, Axis};
 
 use crate::rvm::data::table::Table;
 
+/// Tables of more rows than this want widths that more rows tell than a process can take.
+pub(in crate::rvm) const MOST_ROWS: usize = 3000;
+
 /// Rows of different inputs, and what the evidence has beside that of their mean targets.
 #[derive(Debug, Clone)]
 pub(in crate::rvm) struct DistinctRows {
