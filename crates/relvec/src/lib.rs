@@ -63,3 +63,8 @@ pub use svm::{
 };
 #[doc(inline)]
 pub use targets::{ClassPrecisions, MultiClass, Targets};
+
+/// The example of README.md compiles and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
