@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::{Result, cargo, doc, output_of, python, root, run};
+use crate::{Result, cargo, doc, output_of, package, python, root, run};
 
 /// A part: its name, what it checks, and the function that does so.
 type Part = (&'static str, &'static str, fn() -> Result);
@@ -20,7 +20,10 @@ pub const PARTS: &[Part] = &[
 ];
 
 /// Parts that CI runs as jobs of their own.
-const FURTHER: &[Part] = &[("slow", "tests of half a minute and more", slow)];
+pub const FURTHER: &[Part] = &[
+    ("slow", "tests of half a minute and more", slow),
+    ("package", "what is published: crates, wheel and source distribution, their pages, the workflows", package::check),
+];
 
 pub const TABLES: &str = "test tables FOLDER";
 pub const TABLES_HELP: &str = "tests on real tables that are not in the repository";

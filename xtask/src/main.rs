@@ -1,6 +1,8 @@
 //! `cargo xtask VERB`: the one list of verbs. CI calls them and nothing else.
 
 mod checks;
+mod package;
+mod pages;
 mod peers;
 mod python;
 mod venv;
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
         println!("cargo xtask VERB\n");
         VERBS.iter().for_each(|(name, what, _)| println!("    {name:<6} {what}"));
         println!("    test PART ...");
-        checks::PARTS.iter().for_each(|(name, what, _)| println!("           {name:<8} {what}"));
+        checks::PARTS.iter().chain(checks::FURTHER).for_each(|(name, what, _)| println!("           {name:<8} {what}"));
         println!("    {}\n           {}", checks::TABLES, checks::TABLES_HELP);
         println!("    {FUZZ}\n           damaged tables, model files and checkpoints; seconds for each kind (default: 60)");
         println!("    {PEERS}\n           times of fits, also of other packages that are installed; writes docs/benchmarks.md");

@@ -16,7 +16,7 @@ pub struct Venv {
 }
 
 impl Venv {
-    /// Makes a new environment when it is missing or another Python is in use.
+    /// Makes the environment if it is missing or another Python is in use.
     pub fn ready(&self) -> Result {
         let base = base_python()?;
         let version = output_of(Command::new(&base).args(["-c", "import sys; print(*sys.version_info[:3])"]))?;
@@ -29,10 +29,15 @@ impl Venv {
         if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
             return Ok(());
         }
-        run(Command::new(&base).args(["-m", "venv", "--clear"]).arg(self.path()))?;
-        self.pip(&["--upgrade", "pip"])?;
-        self.pip(self.tools)?;
+        self.emptied()?;
         fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))
+    }
+
+    /// Makes the environment with its tools and nothing else.
+    pub fn emptied(&self) -> Result {
+        run(Command::new(base_python()?).args(["-m", "venv", "--clear"]).arg(self.path()))?;
+        self.pip(&["--upgrade", "pip"])?;
+        if self.tools.is_empty() { Ok(()) } else { self.pip(self.tools) }
     }
 
     /// Installs packages.
@@ -62,6 +67,15 @@ impl Venv {
 
     /// Runs a program of the environment.
     pub fn tool(&self, name: &str, arguments: &[&str]) -> Result {
+        run(&mut self.command(name, arguments))
+    }
+
+    /// Runs Python and returns what it prints.
+    pub fn python_output(&self, arguments: &[&str]) -> Result<String> {
+        output_of(&mut self.command("python", arguments))
+    }
+
+    fn command(&self, name: &str, arguments: &[&str]) -> Command {
         // What the caller's own environment sets must not reach into ours.
         let mut command = Command::new(self.program(name));
         command
@@ -70,7 +84,7 @@ impl Venv {
             .env_remove("PYTHONPATH")
             .env_remove("PYTHONHOME")
             .env("MPLBACKEND", "Agg");
-        run(&mut command)
+        command
     }
 
     fn path(&self) -> PathBuf {
