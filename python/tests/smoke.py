@@ -1,4 +1,4 @@
-"""What an installed package can do at least, without pytest: `python smoke.py`, or `python smoke.py plot` with that extra."""
+"""The least that an installed package can do: `python smoke.py`, or `python smoke.py plot` with that extra."""
 
 import subprocess
 import sys
