@@ -33,9 +33,9 @@ pub fn check() -> Result {
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
         TOOLS.tool("check-jsonschema", &[&["--builtin-schema", schema], files.as_slice()].concat())?;
     }
+    python()?;
     // Files that are not committed would be published as well; a release is made from a clean checkout (docs/releasing.md).
-    cargo("publish --workspace --dry-run --locked --allow-dirty")?;
-    python()
+    cargo("publish --workspace --dry-run --locked --allow-dirty")
 }
 
 /// Builds the wheel and the source distribution; installs each into an empty environment and tries it there.
@@ -46,7 +46,7 @@ fn python() -> Result {
     }
     // With the profile of the tests: what is compiled for them is not compiled once more.
     TOOLS.tool("maturin", &["build", "--quiet", "--locked", "--profile", "dev", "--strip", "--out", BUILT])?;
-    TOOLS.tool("maturin", &["sdist", "--quiet", "--out", BUILT])?;
+    TOOLS.tool("maturin", &["sdist", "--out", BUILT])?;
     let (wheel, source) = (built(".whl")?, built(".tar.gz")?);
     TOOLS.tool("twine", &["check", "--strict", &wheel, &source])?;
 
@@ -58,7 +58,9 @@ fn python() -> Result {
     WHEEL.pip(&["--dry-run", &format!("{wheel}[{}]", extras.trim())])?;
 
     SOURCE.emptied()?;
-    SOURCE.pip(&["--config-settings", "build-args=--profile dev --target-dir target", &source])?;
+    let target = root().join("target");
+    let settings = format!("build-args=--profile dev --target-dir {}", target.display());
+    SOURCE.pip(&["--config-settings", &settings, &source])?;
     SOURCE.python(&["python/tests/smoke.py"])
 }
 
