@@ -133,6 +133,9 @@ pub enum Error {
     /// Rows that are read in blocks cannot be had, or are others than before.
     #[error("{0}")]
     Rows(String),
+    /// A row of a table does not suit the encoding of a model.
+    #[error("{0}")]
+    Table(String),
     /// Statistics cannot be merged or read.
     #[error("statistics: {0}")]
     Statistics(String),

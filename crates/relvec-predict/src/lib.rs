@@ -49,9 +49,9 @@ pub use kernel::{
 pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};
 pub use model::{
-    ClassFunctions, Committee, Counts, Decision, Decisions, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptOutput, KeptRows,
-    KeptStatistics, LabelRegression, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction, ProcessPrior, Scaling,
-    Variance,
+    ClassFunctions, Committee, Counts, Decision, Decisions, EncodedCell, EncodedColumn, Encoding, Expansion, FORMAT_VERSION,
+    FittedBasis, InUse, KeptOutput, KeptRows, KeptStatistics, LabelRegression, Margins, Missing, Model, Moderation, Posterior,
+    PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, Variance,
 };
 pub use multi_class::MultiClass;
 pub use ndarray;

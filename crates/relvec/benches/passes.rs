@@ -310,6 +310,7 @@ fn model(m: usize) -> relvec::Model {
         labels: None,
         kept_rows: None,
         statistics: None,
+        encoding: None,
     }
 }
 

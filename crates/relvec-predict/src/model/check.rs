@@ -48,11 +48,11 @@ impl Place {
         Place { path: "statistics".into(), error: Error::Statistics }
     }
 
-    fn inside(&self, key: impl Display) -> Place {
+    pub(super) fn inside(&self, key: impl Display) -> Place {
         Place { path: format!("{}.{key}", self.path), error: self.error }
     }
 
-    fn require(&self, good: bool, key: impl Display, found: impl Display, expected: impl Display) -> Result<()> {
+    pub(super) fn require(&self, good: bool, key: impl Display, found: impl Display, expected: impl Display) -> Result<()> {
         match good {
             true => Ok(()),
             false => Err((self.error)(format!("{}.{key}: found {found}, expected {expected}", self.path))),
@@ -68,7 +68,7 @@ impl Place {
     }
 
     /// A list with one entry for each of something.
-    fn length(&self, key: impl Display, found: usize, expected: usize, of: &str) -> Result<()> {
+    pub(super) fn length(&self, key: impl Display, found: usize, expected: usize, of: &str) -> Result<()> {
         self.require(found == expected, key, format!("{found} entries"), format!("{expected}, one for each {of}"))
     }
 
@@ -77,7 +77,7 @@ impl Place {
     }
 
     /// Finite numbers that fulfil a condition.
-    fn numbers<'a>(
+    pub(super) fn numbers<'a>(
         &self,
         key: &str,
         values: impl IntoIterator<Item = &'a f64>,
@@ -238,6 +238,10 @@ impl Model {
         let (d, functions) = (self.n_features, self.outputs());
         if !self.features.is_empty() {
             at.length("features", self.features.len(), d, "feature")?;
+        }
+        if let Some(encoding) = &self.encoding {
+            at.length("encoding.columns", encoding.width(), d, "feature")?;
+            encoding.check(&at.inside("encoding"), &self.features)?;
         }
         if !self.feature_relevance.is_empty() {
             at.length("feature_relevance", self.feature_relevance.len(), d, "feature")?;

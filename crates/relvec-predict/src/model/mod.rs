@@ -7,6 +7,7 @@ mod count_quantiles;
 mod counts;
 mod decisions;
 mod densities;
+mod encoding;
 mod half_width;
 mod healed;
 mod incomplete_beta;
@@ -41,6 +42,7 @@ pub use self::check::{CLASSIFIERS, Place, REGRESSORS, SCHEMES};
 pub use self::classes::{ClassFunctions, Committee};
 pub use self::counts::Counts;
 pub use self::decisions::{Decision, Decisions};
+pub use self::encoding::{EncodedCell, EncodedColumn, Encoding, Missing, RawCell};
 pub use self::healed::{KeptOutput, KeptRows, Variance};
 pub use self::kept_statistics::{KeptStatistics, NoiseSums};
 pub use self::labels::LabelRegression;
@@ -181,6 +183,9 @@ pub struct Model {
     pub inference: Option<String>,
     /// Names of the features, `[D]`; empty if the caller gave none.
     pub features: Vec<String>,
+    /// How the columns of a table become the features, if they do not stand in it as they are; `predict` takes the features.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<Encoding>,
     /// Name of the target, if the caller gave one.
     pub target: Option<String>,
     /// Names of several targets, `[K]`; empty if the caller gave none.
@@ -474,6 +479,7 @@ impl Model {
             relevance,
             n_features: all.len(),
             features: vec![],
+            encoding: None,
             scaling: None,
             kept_rows: None,
             statistics: None,

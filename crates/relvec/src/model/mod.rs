@@ -9,9 +9,9 @@ mod residual_draws;
 
 pub(crate) use relvec_predict::internal::model::{NoiseSums, Place, beyond, check_features, check_finite, check_predicted, rows};
 pub use relvec_predict::{
-    ClassFunctions, Committee, Counts, Decision, Decisions, Expansion, FORMAT_VERSION, FittedBasis, InUse, KeptOutput, KeptRows,
-    KeptStatistics, LabelRegression, Margins, Model, Moderation, Posterior, PosteriorRule, Prediction, ProcessPrior, Scaling,
-    Variance,
+    ClassFunctions, Committee, Counts, Decision, Decisions, EncodedCell, EncodedColumn, Encoding, Expansion, FORMAT_VERSION,
+    FittedBasis, InUse, KeptOutput, KeptRows, KeptStatistics, LabelRegression, Margins, Missing, Model, Moderation, Posterior,
+    PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, Variance,
 };
 
 pub(crate) use self::averaged::{Averaging, Learnt};

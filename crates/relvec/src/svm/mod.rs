@@ -487,6 +487,7 @@ impl Svm {
             labels: None,
             kept_rows: None,
             statistics: None,
+            encoding: None,
         })
     }
 }

@@ -145,6 +145,7 @@ pub(crate) fn model(
         labels: None,
         kept_rows: None,
         statistics: None,
+        encoding: None,
     };
     match problem.table.rvm.posterior {
         PosteriorRule::Averaged if !problem.constant_curvature() => average_curvature(problem, &ordered, &mut model)?,

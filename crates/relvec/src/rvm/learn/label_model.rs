@@ -201,5 +201,6 @@ pub(super) fn bare(table: &Table, kernel: &Kernel) -> Model {
         labels: None,
         kept_rows: None,
         statistics: None,
+        encoding: None,
     }
 }
