@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use relvec::{
-    CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, MultiClass, Rvm, Sparsity, Variance,
+    CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, Missing, MultiClass, Rvm, Sparsity, Variance,
     WeightPrior,
 };
 
@@ -60,6 +60,7 @@ impl Args {
 
 /// Headings of the options of `fit`.
 const TABLE: &str = "Target and columns";
+const READING: &str = "Reading the table";
 const MODEL: &str = "Model";
 const KERNEL: &str = "Kernel";
 const ERROR_BARS: &str = "Error bars and validation";
@@ -90,16 +91,52 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
+/// How a table is read.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct ReadArgs {
+    /// What separates the cells of a CSV file [default: as found]
+    ///
+    /// comma, semicolon, tab, space (any number of spaces and tabs) or another character. Without it the first line decides: the
+    /// most frequent of comma, semicolon and tab; spaces if there is none of them.
+    #[arg(help_heading = READING, long, value_name = "MARK", value_parser = separator)]
+    pub sep: Option<u8>,
+    /// Pass over lines that begin with this character
+    #[arg(help_heading = READING, long, value_name = "CHARACTER", value_parser = mark)]
+    pub comment: Option<u8>,
+    /// The decimal mark of numbers [default: a point]
+    ///
+    /// . or , and the other one may then group thousands, as may spaces and apostrophes: 1,234.5 or 1.234,5. Without it numbers
+    /// have decimal points, or decimal commas if a semicolon, a tab or spaces separate the cells and every cell of the column fits;
+    /// thousands are not grouped.
+    #[arg(help_heading = READING, long, value_name = "MARK", value_parser = decimal)]
+    pub decimal: Option<char>,
+    /// Texts of missing cells [default: NA,N/A,#N/A,NaN,null,?]
+    ///
+    /// Whatever the case of their letters. Empty cells are missing in any case.
+    #[arg(help_heading = READING, long, value_name = "TEXT,TEXT", value_delimiter = ',')]
+    pub na: Option<Vec<String>>,
+}
+
+/// What `--missing` takes.
+fn missing_rules() -> impl TypedValueParser<Value = Missing> {
+    PossibleValuesParser::new(Missing::NAMES).map(|name| Missing::from_name(&name).expect("one of the names"))
+}
+
 /// Train a model on a table and save it as a file
 ///
 /// No setting is needed: the kernel is learned, and the weights have the prior of a Gaussian process.
 ///
 /// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip), a Parquet file, or an .npy file
 /// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last. All columns but
-/// the target, the weights, what else is known of each row and those in --drop are features and must be numeric.
+/// the target, the weights, what else is known of each row and those in --drop are features: numbers or categories.
+///
+/// A column of texts or booleans holds categories: of two categories one feature is made, 0 or 1; of more, one for each. They may
+/// be at most 50, and a tenth of the rows. Missing cells stop the fit unless --missing says what to do with them. Dates are no
+/// features. The model file keeps what was done, so that predict and score take tables as they are. relvec describe shows
+/// how a table is read.
 ///
 /// Numbers have decimal points. If a semicolon or tab separates the cells, they may have decimal commas, where every
-/// cell of the column fits. A table has at most 1,000,000 columns, a row of a CSV file at most 64 MiB and a text cell
+/// cell of the column fits; --decimal reads grouped thousands. A table has at most 1,000,000 columns, a row of a CSV file at most 64 MiB and a text cell
 /// at most 1 MiB.
 ///
 /// A table is read in blocks, twice, if a fit in memory would take more than half of memory_limit (a row
@@ -113,6 +150,7 @@ pub(crate) enum Command {
   relvec fit houses.csv --target price --weight-prior ard -o few-kernels.json
   relvec fit houses.csv --target price --preset tipping2001 --gamma 0.1 -o papers.json
   relvec fit cells.csv --target kind --drop id,date -o cells.json
+  relvec fit export.csv --target price --decimal , --missing mean --categories zip -o prices.json
   relvec fit houses.csv --target price --gamma evidence-ard --kernel rbf,matern52 -o houses.json
   relvec fit sinc.csv --target y --kernel linear_spline --no-standardize --json
   relvec fit flights.parquet --target delay --dictionary 1000 --checkpoint flights.sums -o flights.json
@@ -143,6 +181,18 @@ pub(crate) struct FitArgs {
     /// Columns to leave out, by name
     #[arg(help_heading = TABLE, long, value_name = "A,B", value_delimiter = ',')]
     pub drop: Vec<String>,
+    /// Columns that hold categories, whatever their cells
+    ///
+    /// Codes such as postal codes and grades, or texts and numbers mixed; at most 1000 categories each.
+    #[arg(help_heading = TABLE, long, value_name = "A,B", value_delimiter = ',')]
+    pub categories: Vec<String>,
+    /// What to do with missing cells [default: refuse them]
+    ///
+    /// drop: leave their rows out. mean: fill them with the mean of the column (for categories, with the shares of each). indicator:
+    /// fill them as well, and add a feature that is 1 where the cell is missing. Cells are missing if they are empty or hold a text
+    /// of --na. The model keeps the rule, and predict and score follow it.
+    #[arg(help_heading = TABLE, long, value_name = "RULE", value_parser = missing_rules())]
+    pub missing: Option<Missing>,
     /// Column with the weight of each row
     ///
     /// Weights are from 0 to 2^53. A weight of 1 counts as one row: weights that sum to 1 count as one row in all.
@@ -164,6 +214,8 @@ pub(crate) struct FitArgs {
     /// Without it features are scaled to mean 0 and standard deviation 1; the model file keeps the scaling.
     #[arg(help_heading = TABLE, long)]
     pub no_standardize: bool,
+    #[command(flatten)]
+    pub reading: ReadArgs,
     /// The kind of machine
     #[arg(help_heading = MODEL, long, value_enum, default_value = "rvm")]
     pub machine: MachineKind,
@@ -402,7 +454,36 @@ pub(crate) struct PredictArgs {
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     #[command(flatten)]
+    pub rules: RuleArgs,
+    #[command(flatten)]
+    pub reading: ReadArgs,
+    #[command(flatten)]
     pub decision: DecisionArgs,
+}
+
+/// What is done with cells that the model has no feature for.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RuleArgs {
+    /// What to do with missing cells [default: as in the model]
+    ///
+    /// drop: make no prediction for their rows. mean: fill them with the mean of the training rows. indicator: only if the model was
+    /// trained with it. A model that was trained without a rule refuses them.
+    #[arg(help_heading = READING, long, value_name = "RULE", value_parser = missing_rules())]
+    pub missing: Option<Missing>,
+    /// What to do with categories that the model does not know
+    ///
+    /// error: stop. ignore: predict as if the cell said nothing, with the means of the column's features.
+    #[arg(help_heading = READING, long, value_enum, default_value = "error")]
+    pub unknown: Unknown,
+}
+
+/// What is done with categories that no training row had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Unknown {
+    /// Stop
+    Error,
+    /// Predict as if the cell said nothing
+    Ignore,
 }
 
 /// How probabilities of classes become decisions.
@@ -480,6 +561,10 @@ pub(crate) struct ScoreArgs {
     #[arg(long, value_name = "N", value_parser = threads)]
     pub threads: Option<usize>,
     #[command(flatten)]
+    pub rules: RuleArgs,
+    #[command(flatten)]
+    pub reading: ReadArgs,
+    #[command(flatten)]
     pub decision: DecisionArgs,
 }
 
@@ -522,6 +607,12 @@ pub(crate) struct CompareArgs {
     /// Columns to leave out, by name
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub drop: Vec<String>,
+    /// Columns that hold categories, whatever their cells look like
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub categories: Vec<String>,
+    /// What to do with missing cells: as for `fit`; the means are those of the rows that a machine sees
+    #[arg(long, value_name = "RULE", value_parser = missing_rules())]
+    pub missing: Option<Missing>,
     /// What to compare
     #[arg(long, value_name = "NAME[,NAME]", value_enum, value_delimiter = ',', default_value = "rvm,vrvm,svm")]
     pub machines: Vec<Compared>,
@@ -554,6 +645,8 @@ pub(crate) struct CompareArgs {
     /// Where to write the table [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub reading: ReadArgs,
 }
 
 /// What `compare` compares.
@@ -724,6 +817,33 @@ fn threads(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
         _ => Err(format!("expected a whole number, from 1 to {MOST_THREADS}")),
+    }
+}
+
+/// A separator by its name, or as it is.
+fn separator(text: &str) -> Result<u8, String> {
+    match text {
+        "comma" => Ok(b','),
+        "semicolon" => Ok(b';'),
+        "tab" | "\\t" => Ok(b'\t'),
+        "space" => Ok(b' '),
+        _ => mark(text).map_err(|_| "expected comma, semicolon, tab, space or one other character".into()),
+    }
+}
+
+/// A character that is no letter, digit or quotation mark.
+fn mark(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        [byte] if byte.is_ascii_punctuation() && *byte != b'"' || matches!(byte, b' ' | b'\t') => Ok(*byte),
+        _ => Err("expected one character that is no letter, digit or quotation mark, such as #".into()),
+    }
+}
+
+fn decimal(text: &str) -> Result<char, String> {
+    match text {
+        "." | "point" => Ok('.'),
+        "," | "comma" => Ok(','),
+        _ => Err("expected . or ,".into()),
     }
 }
 

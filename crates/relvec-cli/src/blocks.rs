@@ -5,14 +5,19 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::ArrayView2;
-use relvec::Model;
+use relvec::{Missing, Model};
 
-use crate::table::{Table, positions};
+use crate::args::{ReadArgs, RuleArgs, Unknown};
+use crate::encoding::{self, Encoder};
+use crate::table::{Cell, Table, positions};
 use crate::text::{count, list};
 
 /// Rows held at a time, and numbers.
 const BLOCK: usize = 8192;
 const BLOCK_NUMBERS: usize = 1 << 22;
+/// What to do about missing cells.
+const ADVICE: &str =
+    "--missing drop leaves these rows out, --missing mean fills them; a model trained with --missing does so without being told";
 /// Columns named in a message.
 const NAMES_SHOWN: usize = 10;
 
@@ -20,13 +25,26 @@ const NAMES_SHOWN: usize = 10;
 pub(crate) struct Blocks {
     table: Table,
     name: String,
-    /// The columns of the features, in the model's order.
+    encoder: Encoder,
+    /// The columns of the features, and the other that is wanted.
     columns: Vec<usize>,
+    other: Option<usize>,
     /// Most rows of a block.
     most: usize,
     values: Vec<f64>,
+    /// Of each row of the block, whether it is predicted.
+    kept: Vec<bool>,
+    dropped: usize,
     /// Whether the table stands at a row.
     more: bool,
+}
+
+/// Some rows of a table.
+pub(crate) struct Batch<'a> {
+    /// The features of those that are predicted, [B, D].
+    pub x: ArrayView2<'a, f64>,
+    /// Of each row whether it is: not if a cell is missing and such rows are to be left out.
+    pub kept: &'a [bool],
 }
 
 impl Blocks {
@@ -35,40 +53,62 @@ impl Blocks {
     ///
     /// # Errors
     /// No such table, features or column that it does not have, no row.
-    pub fn open(path: &Path, model: &Model, other: Option<(&str, &str)>, more: usize) -> Result<(Blocks, Option<usize>)> {
+    pub fn open(
+        path: &Path,
+        model: &Model,
+        other: Option<(&str, &str)>,
+        more: usize,
+        (rules, reading): (&RuleArgs, &ReadArgs),
+    ) -> Result<(Blocks, Option<usize>)> {
         let name = format!("`{}`", path.display());
-        let mut table = Table::open(path)?;
+        let mut table = Table::open(path, reading)?;
         let target = other.map(|(name, what)| table.find(name, what)).transpose().with_context(|| name.clone())?;
-        let columns = match_columns(model, &table, target).with_context(|| name.clone())?;
+        let ignore = rules.unknown == Unknown::Ignore;
+        let places = || match_columns(model, &table, target);
+        let encoder = Encoder::of_model(model, &table, places, rules.missing, ignore).with_context(|| name.clone())?;
+        let columns = encoder.places();
+        tell_unused(model, &table, &columns, target);
         let wanted: Vec<usize> = columns.iter().copied().chain(target).collect();
         table.only(&wanted);
-        let most = BLOCK.min(BLOCK_NUMBERS / columns.len().saturating_add(more).max(1)).max(1);
+        let most = BLOCK.min(BLOCK_NUMBERS / encoder.width().saturating_add(more).max(1)).max(1);
         let more = table.advance().with_context(|| name.clone())?;
         if !more {
             return Err(anyhow!("there are no rows below the header")).with_context(|| name.clone());
         }
-        Ok((Blocks { table, values: Vec::with_capacity(most * columns.len()), name, columns, most, more }, target))
+        let (values, kept) = (Vec::with_capacity(most * encoder.width()), vec![]);
+        Ok((Blocks { table, name, encoder, columns, other: target, most, values, kept, dropped: 0, more }, target))
     }
 
-    /// The features of the next rows, [B, D]; `None` after the last. `each` sees the table at each of them.
-    pub fn next(&mut self, mut each: impl FnMut(&Table) -> Result<()>) -> Result<Option<ArrayView2<'_, f64>>> {
+    /// The next rows; `None` after the last. `each` sees the table at each of them that is predicted.
+    pub fn next(&mut self, mut each: impl FnMut(&Table) -> Result<()>) -> Result<Option<Batch<'_>>> {
         self.values.clear();
-        let mut rows = 0;
-        while self.more && rows < self.most {
+        self.kept.clear();
+        while self.more && self.kept.len() < self.most {
             self.row(&mut each).with_context(|| self.name.clone())?;
-            rows += 1;
         }
-        match rows {
+        let rows = self.kept.iter().filter(|kept| **kept).count();
+        match self.kept.len() {
             0 => Ok(None),
-            _ => Ok(Some(ArrayView2::from_shape((rows, self.columns.len()), &self.values)?)),
+            _ => Ok(Some(Batch { x: ArrayView2::from_shape((rows, self.encoder.width()), &self.values)?, kept: &self.kept })),
         }
     }
 
     fn row(&mut self, each: &mut impl FnMut(&Table) -> Result<()>) -> Result<()> {
-        for column in &self.columns {
-            self.values.push(self.table.number(*column)?);
+        let start = self.values.len();
+        let missing = self.encoder.row(&self.table, &mut self.values)?;
+        let kept = match (missing, self.encoder.missing) {
+            (Some(place), None) => return Err(encoding::missing(&mut self.table, place, &self.columns, ADVICE)),
+            (Some(_), Some(Missing::Drop)) => false,
+            (None, Some(Missing::Drop)) => self.other.is_none_or(|column| self.table.cell(column) != Cell::Missing),
+            _ => true,
+        };
+        if kept {
+            each(&self.table)?;
+        } else {
+            self.values.truncate(start);
+            self.dropped += 1;
         }
-        each(&self.table)?;
+        self.kept.push(kept);
         self.more = self.table.advance()?;
         Ok(())
     }
@@ -76,6 +116,14 @@ impl Blocks {
     /// The table, which says how far it has been read.
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// Says what was made of the table, once it has been read; `left_out`: what leaving rows out means to them.
+    pub fn tell(&self, left_out: &str) {
+        let of_rows = self.encoder.notes(self.table.row(), self.dropped, left_out);
+        for note in self.table.notes().into_iter().chain(of_rows) {
+            say!("note: {}: {note}", self.name);
+        }
     }
 }
 
@@ -90,7 +138,15 @@ fn match_columns(model: &Model, table: &Table, target: Option<usize>) -> Result<
         }
         return Ok(places);
     }
-    let places = positions(table, &model.features, "the model")?;
+    positions(table, &model.features, "the model")
+}
+
+/// Says what columns of the table the model has no use for.
+fn tell_unused(model: &Model, table: &Table, places: &[usize], target: Option<usize>) {
+    if model.features.is_empty() {
+        return;
+    }
+    let columns = table.columns();
     let used: HashSet<usize> = places.iter().copied().chain(target).collect();
     let unused = |place: usize| !used.contains(&place);
     let extra: Vec<&String> = columns.iter().enumerate().filter(|(place, _)| unused(*place)).map(|(_, name)| name).collect();
@@ -100,5 +156,4 @@ fn match_columns(model: &Model, table: &Table, target: Option<usize>) -> Result<
     if !extra.is_empty() {
         say!("note: {} not used by the model: {}", count(extra.len(), "column"), list(&extra, NAMES_SHOWN));
     }
-    Ok(places)
 }

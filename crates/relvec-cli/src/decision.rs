@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use ndarray::Array2;
 use relvec::{Decision, Label, Model};
 
-use crate::args::DecisionArgs;
+use crate::args::{DecisionArgs, ReadArgs};
 use crate::failure::usage;
 use crate::table::{Cell, Table};
 
@@ -141,7 +141,7 @@ fn costs(text: &str, model: &Model, classes: usize) -> Result<Array2<f64>> {
 
 /// Costs from a table whose first column names the true class, and whose others, by their names, are the decisions.
 fn tabled_costs(path: &Path, model: &Model, classes: usize) -> Result<Array2<f64>> {
-    let mut table = Table::open(path)?;
+    let mut table = Table::open(path, &ReadArgs::default())?;
     let names = table.columns()[1..].to_vec();
     let decided: Vec<usize> = names.iter().map(|name| class_of(model, name)).collect::<Result<_>>().context("the header")?;
     if let Some(k) = (0..classes).find(|k| !decided.contains(k)) {

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    Centres, Dictionary, Error, KernelTrial, Landmarks, Likelihood, Model, Probabilities, Progress, Report, Rvm, Scaling,
-    SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
+    Centres, Dictionary, Encoding, Error, KernelTrial, Landmarks, Likelihood, Missing, Model, Probabilities, Progress, Report, Rvm,
+    Scaling, SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
@@ -75,10 +75,12 @@ pub(crate) fn run(args: &FitArgs) -> Result<()> {
     {
         terminal::explain(&format!("task classify, since {said} is for classes"));
     }
+    let base = args.add_to.as_deref().or(args.init.as_deref()).map(model_file::read).transpose()?;
+    let roles = Roles { encoding: base.as_ref().and_then(|model| model.encoding.as_ref()), ..roles };
     let rows = TrainingRows::open(&args.data, roles)?;
     let (target, single) = (rows.target().to_string(), rows.targets().is_empty());
     let Fitted { mut model, seconds, validation, seen } = match &machine {
-        Machine::Rvm(settings) => rvm(args, roles, settings, rows)?,
+        Machine::Rvm(settings) => rvm(args, roles, settings, rows, base.as_ref())?,
         Machine::Svm(settings) => svm(args, settings, rows)?,
     };
     warn_of_classes(&model, &target);
@@ -121,41 +123,43 @@ fn tell(summary: &Summary, model: &Model, seen: &Seen, args: &FitArgs) {
 }
 
 /// A relevance vector machine: in memory, or with the table in blocks.
-fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows) -> Result<Fitted> {
-    if let Some(path) = &args.add_to {
-        let (model, report) = grown(args, path, settings, rows)?;
+///
+/// `base`: the model that rows are added to, or that the search begins at.
+fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows, base: Option<&Model>) -> Result<Fitted> {
+    if let (Some(path), Some(base)) = (&args.add_to, base) {
+        let (model, report) = grown(args, path, base, settings, rows)?;
         warn(&model, &report, settings, true);
         return Ok(Fitted { model, seconds: report.seconds, validation: None, seen: Seen::default() });
     }
-    let centres = settings.centres.as_deref().map(|path| training::landmarks(path, rows.features())).transpose()?;
+    let centres = settings.centres.as_deref().map(|path| training::landmarks(path, rows.features(), &args.reading)).transpose()?;
     let forced = args.stream || args.checkpoint.is_some();
     let streamed = forced || large(&rows, settings);
     let fitted = if streamed { in_blocks(args, roles, settings, centres.as_ref(), forced)? } else { None };
     let (model, report, seen) = match fitted {
         Some((model, report)) => (model, report, Seen::default()),
-        None if streamed => in_memory(args, settings, TrainingRows::open(&args.data, roles)?, centres)?,
-        None => in_memory(args, settings, rows, centres)?,
+        None if streamed => in_memory(args, settings, TrainingRows::open(&args.data, roles)?, centres, base)?,
+        None => in_memory(args, settings, rows, centres, base)?,
     };
     warn(&model, &report, settings, streamed);
     Ok(Fitted { model, seconds: report.seconds, validation: report.validation, seen })
 }
 
 /// A model with more rows, which stand in the table.
-fn grown(args: &FitArgs, path: &Path, settings: &Settings, rows: TrainingRows) -> Result<(Model, Report)> {
-    let model = model_file::read(path)?;
+fn grown(args: &FitArgs, path: &Path, model: &Model, settings: &Settings, rows: TrainingRows) -> Result<(Model, Report)> {
     if settings.task == Some(Task::Classify) || model.kernel().is_none() {
         return Err(usage(format!("--add-to {}: rows are added in regression with a kernel", path.display())));
     }
-    let (features, target) = (rows.features().to_vec(), rows.target().to_string());
+    let target = rows.target().to_string();
     if model.target.as_ref().is_some_and(|own| *own != target) {
         let own = model.target.as_deref().unwrap_or_default();
         return Err(usage(format!("--target {target}: the target of the model `{}` is `{own}`", path.display())));
     }
     let name = || format!("`{}`", args.data.display());
-    let order = places(&model, &features, path).with_context(name)?;
     let reading = Live::new("reading the table");
-    let table = rows.collect(settings.rvm.memory_allowed())?;
+    let table = rows.collect(settings.rvm.memory_allowed(), false)?;
     drop(reading);
+    let order = places(model, &table.features, path).with_context(name)?;
+    check_encoding(table.encoding.as_ref(), "--add-to", path)?;
     let x = table.x.select(Axis(1), &order);
     let Learnt::Real(values) = table.target.learn(Task::Regress).with_context(name)? else {
         return Err(usage("--add-to is for regression"));
@@ -166,13 +170,24 @@ fn grown(args: &FitArgs, path: &Path, settings: &Settings, rows: TrainingRows) -
     let mut rvm = settings.rvm.clone();
     rvm.kernel = model.kernel().cloned().unwrap_or(rvm.kernel);
     let mut reporter = Reporter::of(&rvm.inference);
-    let fitted = rvm.fit_more(&model, x.view(), &targets, &mut |p: &Progress| reporter.observe(p)).map_err(|e| match e {
+    let fitted = rvm.fit_more(model, x.view(), &targets, &mut |p: &Progress| reporter.observe(p)).map_err(|e| match e {
         Error::Statistics(why) => anyhow!("model `{}`: {why} (--keep-statistics)", path.display()),
         other => other.into(),
     })?;
     drop(reporter);
     say!("note: {} added to {}", count(x.nrows(), "row"), model.n_rows);
-    Ok(fitted)
+    let (grown, report) = fitted;
+    Ok((Model { encoding: model.encoding.clone(), ..grown }, report))
+}
+
+/// An error if the table has to become features in a way that a model given by `flag`, which has none, does not know.
+fn check_encoding(encoding: Option<&Encoding>, flag: &str, path: &Path) -> Result<()> {
+    match encoding {
+        Some(encoding) if encoding.missing != Some(Missing::Drop) => {
+            bail!("{flag} {}: this model knows no categories and no means of missing cells; train it again with --missing", path.display())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Where the features of a model stand in the table.
@@ -303,23 +318,28 @@ fn in_memory(
     settings: &Settings,
     rows: TrainingRows,
     centres: Option<Array2<f64>>,
+    base: Option<&Model>,
 ) -> Result<(Model, Report, Seen)> {
     let mut rvm = settings.rvm.clone();
-    let prepared = Prepared::new(args, settings.task, rows, rvm.memory_allowed())?;
+    let mut prepared = Prepared::new(args, settings.task, rows, rvm.memory_allowed())?;
     if settings.task.is_none() {
         rvm.likelihood = settings::likelihood(prepared.learnt.task());
     }
     if let Some(centres) = centres {
+        if prepared.encoding.is_some() {
+            return Err(settings::no_landmarks(&prepared.encoding));
+        }
         rvm.landmarks = Landmarks::Given(Centres(prepared.scaling.as_ref().map_or(centres.clone(), |s| s.apply(centres.view()))));
     }
-    if let Some(path) = &args.init {
-        let model = model_file::read(path)?;
-        let order = places(&model, &prepared.features, path).with_context(|| format!("`{}`", args.data.display()))?;
+    if let (Some(path), Some(model)) = (&args.init, base) {
+        check_encoding(prepared.encoding.as_ref(), "--init", path)?;
+        prepared.encoding.clone_from(&model.encoding);
+        let order = places(model, &prepared.features, path).with_context(|| format!("`{}`", args.data.display()))?;
         if !order.is_sorted() {
             bail!("`{}`: the features stand in another order than those of the model `{}`", args.data.display(), path.display());
         }
         let said = |e| anyhow!("--init {}: {e}", path.display());
-        rvm = rvm.starting_from(&model).map_err(|e: Error| usage(said(e).to_string()))?;
+        rvm = rvm.starting_from(model).map_err(|e: Error| usage(said(e).to_string()))?;
     }
     let mut reporter = Reporter::of(&rvm.inference);
     let fitted = rvm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p));
@@ -360,6 +380,7 @@ struct Prepared {
     known: Option<(Known, Array1<f64>)>,
     scaling: Option<Scaling>,
     features: Vec<String>,
+    encoding: Option<Encoding>,
     /// Names of several targets.
     targets: Vec<String>,
 }
@@ -367,9 +388,9 @@ struct Prepared {
 impl Prepared {
     /// Reads the rows, which may take `limit` bytes; without a `task` the target decides, and it is said.
     fn new(args: &FitArgs, task: Option<Task>, rows: TrainingRows, limit: u64) -> Result<Prepared> {
-        let (features, targets) = (rows.features().to_vec(), rows.targets());
+        let targets = rows.targets();
         let reading = Live::new("reading the table");
-        let table = rows.collect(limit)?;
+        let table = rows.collect(limit, false)?;
         drop(reading);
         let name = || format!("`{}`", args.data.display());
         check_rows(table.x.nrows(), table.weights.as_ref().map(|w| w.view())).with_context(name)?;
@@ -380,9 +401,10 @@ impl Prepared {
             Taught::Several(target::outputs([table.target].into_iter().chain(table.further).collect()).with_context(name)?)
         };
         let (weights, known) = (table.weights, table.known);
+        let (features, encoding) = (table.features, table.encoding);
         let scaling = (!args.no_standardize).then(|| Scaling::of(table.x.view(), weights.as_ref().and_then(|w| w.as_slice())));
         let x = scaling.as_ref().map(|s| s.apply(table.x.view())).unwrap_or(table.x);
-        Ok(Prepared { x, learnt, weights, known, scaling, features, targets })
+        Ok(Prepared { x, learnt, weights, known, scaling, features, encoding, targets })
     }
 
     fn targets(&self) -> Targets<'_> {
@@ -418,7 +440,8 @@ impl Prepared {
             Taught::One(Learnt::Classes { names, .. }) => names,
             _ => vec![],
         };
-        Model { scaling: self.scaling, features: self.features, targets: self.targets, classes, ..model }
+        let Prepared { scaling, features, encoding, targets, .. } = self;
+        Model { scaling, features, encoding, targets, classes, ..model }
     }
 }
 
@@ -470,7 +493,21 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
         || args.keep_statistics
         || args.variance.as_deref() == Some(Variance::Healed.name())
         || args.checkpoint.is_some();
-    Ok(Roles { target, further, weights: args.weights.as_deref(), known, drop: &args.drop, values })
+    if let Some(name) = args.categories.iter().find(|name| args.targets.contains(name)) {
+        return Err(usage(format!("--categories {name}: this is the target; --task classify takes its values for names of classes")));
+    }
+    Ok(Roles {
+        target,
+        further,
+        weights: args.weights.as_deref(),
+        known,
+        drop: &args.drop,
+        values,
+        reading: &args.reading,
+        missing: args.missing,
+        categories: &args.categories,
+        encoding: None,
+    })
 }
 
 /// Before anything is worked out of the rows: a mean over none is no number.

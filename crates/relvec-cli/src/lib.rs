@@ -24,8 +24,11 @@ mod output;
 mod problems;
 mod progress;
 mod settings;
+mod sink;
 mod summary;
 mod table;
+
+mod encoding;
 
 mod blocks;
 mod decision;
@@ -94,13 +97,19 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
 #[doc(hidden)]
 pub fn read_table(path: &Path, most: usize) -> Result<(usize, usize), String> {
     let read = || -> anyhow::Result<(usize, usize)> {
-        let mut table = table::Table::open(path)?;
+        let mut table = table::Table::open(path, &args::ReadArgs::default())?;
         let columns = table.columns().len();
         let last = columns - 1;
         let mut target = target::Target::new(&table.columns()[last], false);
+        let places: Vec<usize> = (0..last).collect();
+        let mut features = encoding::Columns::new(&table, &places, &[], None)?;
         while table.row() < most && table.advance()? {
             // Cells that are no numbers, too, are read to the end.
             (0..last).for_each(|column| drop(table.number(column)));
+            let mut row = vec![];
+            if features.row(&table, &mut row).is_ok() {
+                features.weigh(&row, 1.0);
+            }
             drop(target.push(&table, last));
         }
         let rows = table.row();

@@ -1,6 +1,6 @@
 //! `relvec predict`: rows in, predictions out, a block at a time.
 
-use std::io::{self, Write};
+use std::io;
 
 use anyhow::{Context, Result, bail};
 use ndarray::{Array2, ArrayView1, ArrayView2};
@@ -15,6 +15,7 @@ use crate::decision::{self, class_name};
 use crate::model_file;
 use crate::output::{self, Output};
 use crate::progress::Pass;
+use crate::sink::{self, CsvSink, Kind, ParquetSink, Sink};
 use crate::summary::task;
 use crate::training::Known;
 
@@ -36,40 +37,60 @@ pub(crate) fn run(args: &PredictArgs) -> Result<()> {
         false => vec![],
     };
     let mut writer = PredictionWriter::new(&model, &outputs, args)?;
+    let kinds = writer.kinds();
     match output {
-        Some(mut file) => {
-            stream(args, &mut writer, &mut file)?;
+        Some(mut file) if sink::is_parquet(args.output.as_deref()) => {
+            stream(args, &mut writer, &mut ParquetSink::new(&mut file, kinds))?;
             file.finish()
         }
-        None => stream(args, &mut writer, &mut io::stdout().lock()),
+        Some(mut file) => {
+            stream(args, &mut writer, &mut CsvSink::new(&mut file))?;
+            file.finish()
+        }
+        None => stream(args, &mut writer, &mut CsvSink::new(&mut io::stdout().lock())),
     }
 }
 
 /// Predicts the table block by block.
-fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Write) -> Result<()> {
+fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Sink) -> Result<()> {
     let known = writer.known.map(|(_, column)| column);
     let named = writer.known.map(|(known, _)| format!("the {}", known.name()));
-    let (mut blocks, column) = Blocks::open(&args.data, writer.model, known.zip(named.as_deref()), args.samples.unwrap_or(0))?;
+    let (rules, draws) = ((&args.rules, &args.reading), args.samples.unwrap_or(0));
+    let (mut blocks, column) = Blocks::open(&args.data, writer.model, known.zip(named.as_deref()), draws, rules)?;
     let known = writer.known.map(|(known, _)| known).zip(column);
     let mut of_rows = Vec::new();
     // Beside predictions on the screen, a bar would be in the way.
     let pass = args.output.is_some().then(|| Pass::new("predictions"));
-    let mut sink = csv::Writer::from_writer(sink);
-    write(&mut sink, &writer.header)?;
-    while let Some(block) = blocks.next(|table| {
+    sink.begin(&writer.header)?;
+    while let Some(batch) = blocks.next(|table| {
         if let Some((known, column)) = known {
             of_rows.push(known.read(table, column)?);
         }
         Ok(())
     })? {
-        writer.block(block, &of_rows, &mut sink)?;
+        // A row that is left out stays in its place, so that predictions stand beside their rows; its cells are empty.
+        let empty = vec![String::new(); writer.header.len()];
+        let mut places = batch.kept.iter();
+        let mut row = |cells: &[String]| {
+            places.by_ref().take_while(|kept| !**kept).try_for_each(|_| sink.row(&empty))?;
+            sink.row(cells)
+        };
+        writer.block(batch.x, &of_rows, &mut row)?;
+        places.try_for_each(|_| sink.row(&empty))?;
+        sink.end_block()?;
         of_rows.clear();
         if let Some(pass) = &pass {
             pass.at(blocks.table().row(), blocks.table().share());
         }
     }
-    sink.flush().context("cannot write the predictions")
+    sink.finish()?;
+    drop(pass);
+    blocks.tell("have empty predictions");
+    Ok(())
 }
+
+/// Takes a row of the output.
+type RowWriter<'a> = dyn FnMut(&[String]) -> Result<()> + 'a;
 
 /// Turns blocks of features into rows of the output.
 struct PredictionWriter<'a> {
@@ -171,15 +192,29 @@ impl<'a> PredictionWriter<'a> {
         Ok(PredictionWriter { model, pool, header, decision, variance, draws, level, quantiles, heavy, spread, stretch, known })
     }
 
-    /// `known`: what is known of each row, `[B]`, if anything is.
-    fn block(&mut self, x: ArrayView2<f64>, known: &[f64], sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
+    /// What the columns of the output hold.
+    fn kinds(&self) -> Vec<Kind> {
+        let classifies = task(self.model) == Task::Classify;
+        let kind = |name: &String| match name.as_str() {
+            "prediction" if classifies => Kind::Text,
+            "rejected" if classifies => Kind::Boolean,
+            _ => Kind::Number,
+        };
+        self.header.iter().map(kind).collect()
+    }
+
+    /// The rows of the output for those of `x`, in their order. `known`: what is known of each row, `[B]`, if anything is.
+    fn block(&mut self, x: ArrayView2<f64>, known: &[f64], write: &mut RowWriter) -> Result<()> {
+        if x.nrows() == 0 {
+            return Ok(());
+        }
         if let Some(decision) = &self.decision {
-            return self.decisions(x, decision, sink);
+            return self.decisions(x, decision, write);
         }
         match task(self.model) {
             Task::Regress if self.model.posterior.is_none() => {
                 for value in self.pool.install(|| self.model.predict_mean(x))? {
-                    write(sink, &[number(value)])?;
+                    write(&[number(value)])?;
                 }
             }
             Task::Regress => {
@@ -194,7 +229,7 @@ impl<'a> PredictionWriter<'a> {
                     let (std, (lower, upper)) = (counts.std(), &ends[0]);
                     for n in 0..x.nrows() {
                         let cells = [counts.mean[n], std[n], lower[n], upper[n]].into_iter().chain(quantiles[0].row(n).to_vec());
-                        write(sink, &cells.map(number).collect::<Vec<_>>())?;
+                        write(&cells.map(number).collect::<Vec<_>>())?;
                     }
                     return Ok(());
                 }
@@ -218,12 +253,12 @@ impl<'a> PredictionWriter<'a> {
                         let stretched = |(s, value): (usize, &f64)| by(s).map_or(*value, |by| mean + by * (value - mean));
                         cells.extend(drawn.get(k).iter().flat_map(|drawn| drawn.row(n).into_iter().enumerate().map(stretched)));
                     }
-                    write(sink, &cells.into_iter().map(number).collect::<Vec<_>>())?;
+                    write(&cells.into_iter().map(number).collect::<Vec<_>>())?;
                 }
             }
             Task::Classify if no_probabilities(self.model) => {
                 for class in self.pool.install(|| self.model.predict_class(x))? {
-                    write(sink, &[class_name(self.model, class)])?;
+                    write(&[class_name(self.model, class)])?;
                 }
             }
             Task::Classify => {
@@ -236,21 +271,21 @@ impl<'a> PredictionWriter<'a> {
                     let class = votes.as_ref().map_or(likeliest, |votes| votes[n]);
                     let cells: Vec<String> =
                         std::iter::once(class_name(self.model, class)).chain(p.iter().map(|p| number(*p))).collect();
-                    write(sink, &cells)?;
+                    write(&cells)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn decisions(&self, x: ArrayView2<f64>, decision: &Decision, sink: &mut csv::Writer<&mut dyn Write>) -> Result<()> {
+    fn decisions(&self, x: ArrayView2<f64>, decision: &Decision, write: &mut RowWriter) -> Result<()> {
         let decided = self.pool.install(|| self.model.decide(x, decision))?;
         for (n, p) in decided.probabilities.outer_iter().enumerate() {
             let mut cells = vec![class_name(self.model, decided.label[n])];
             cells.extend(p.iter().map(|p| number(*p)));
             cells.extend(decision.rejects().then(|| decided.rejected[n].to_string()));
             cells.extend(decided.expected_cost.as_ref().map(|cost| number(cost[n])));
-            write(sink, &cells)?;
+            write(&cells)?;
         }
         Ok(())
     }
@@ -295,13 +330,4 @@ fn no_probabilities(model: &Model) -> bool {
 /// Every digit, and an exponent where there would be rows of zeros.
 fn number(value: f64) -> String {
     format!("{value:?}")
-}
-
-fn write(sink: &mut csv::Writer<&mut dyn Write>, row: &[String]) -> Result<()> {
-    let written = sink.write_record(row).map_err(|e| match e.into_kind() {
-        // Kept as it is: a closed pipe is told by its kind.
-        csv::ErrorKind::Io(e) => e,
-        other => io::Error::other(format!("{other:?}")),
-    });
-    written.context("cannot write the predictions")
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use relvec::{
-    Bernoulli, CentreRule, ClassPrecisions, Dictionary, DictionaryRule, Formulation, Gamma, Gaussian, Inference, Kernel,
+    Bernoulli, CentreRule, ClassPrecisions, Dictionary, DictionaryRule, Encoding, Formulation, Gamma, Gaussian, Inference, Kernel,
     Landmarks, Likelihood, MultiClass, Rvm, Svm, Variance, WeightPrior,
 };
 use serde::Serialize;
@@ -56,6 +56,14 @@ pub(crate) struct Settings {
     pub task: Option<Task>,
     /// The table of landmarks, if they are given.
     pub centres: Option<PathBuf>,
+}
+
+/// The error for landmarks of a table beside columns that are no features as they are.
+pub(crate) fn no_landmarks(encoding: &Option<Encoding>) -> anyhow::Error {
+    let columns = encoding.iter().flat_map(|encoding| &encoding.columns);
+    let named = columns.filter(|column| !column.categories.is_empty()).map(|column| column.name.as_str()).next();
+    let why = named.map_or("--missing".to_string(), |name| format!("the column `{name}`, which holds categories"));
+    usage(format!("--landmarks FILE cannot be combined with {why}: the points of the file are features"))
 }
 
 /// The parameters that the arguments ask for, and the task if they settle it.

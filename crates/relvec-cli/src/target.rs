@@ -8,7 +8,7 @@ use relvec::Label;
 
 use crate::args::Task;
 use crate::failure::Undecided;
-use crate::table::{Cell, Marks, Table, quantity};
+use crate::table::{Cell, Marks, Table, is_date, quantity};
 use crate::terminal;
 use crate::text::{cut, is_code};
 
@@ -156,7 +156,14 @@ impl Target {
     /// Takes the cell of the table's present row.
     pub fn push(&mut self, table: &Table, column: usize) -> Result<()> {
         let cell = match table.cell(column) {
-            Cell::Missing => return Err(table.missing(column)),
+            Cell::Missing => {
+                let problem = format!("{}: of such a row nothing can be learned; --missing drop leaves it out", table.missing_cell(column));
+                return Err(table.error(column, &problem));
+            }
+            Cell::Text(text) if self.is_empty() && is_date(text) && table.number(column).is_err() => {
+                let problem = format!("`{}` is a date or a time, which is no target; make numbers of it, such as days", cut(text));
+                return Err(table.error(column, &problem));
+            }
             Cell::Boolean(value) => {
                 self.booleans += 1;
                 if self.first_text.is_none() {
@@ -207,9 +214,10 @@ impl Target {
     /// # Errors
     /// It is none; what to say of it, where that is more than that.
     fn read(&mut self, table: &Table, text: &str) -> Result<f64, Option<String>> {
-        match table.has_decimal_commas() {
-            true => self.marks.read(text, table.row()).map_err(Some),
-            false => text.parse().map_err(|_| None),
+        match table.decimal() {
+            Some(_) => table.with_decimal(text).ok_or(None),
+            None if table.has_decimal_commas() => self.marks.read(text, table.row()).map_err(Some),
+            None => text.parse().map_err(|_| None),
         }
     }
 

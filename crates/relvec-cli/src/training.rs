@@ -5,11 +5,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use ndarray::{Array1, Array2, ArrayView1};
-use relvec::{Error, Rvm, Targets};
+use relvec::{Encoding, Error, Missing, Rvm, Targets};
 
-use crate::table::{Table, positions};
+use crate::args::ReadArgs;
+use crate::encoding::{self, Columns, Encoder};
+use crate::table::{Cell, Table, positions};
 use crate::target::Target;
-use crate::text::{count, list};
+use crate::text::{count, list, share};
 
 /// Features named in a message.
 const NAMES_SHOWN: usize = 10;
@@ -25,7 +27,36 @@ pub(crate) struct Roles<'a> {
     pub drop: &'a [String],
     /// Whether something asks for what only regression has, so that numbers are values.
     pub values: bool,
+    /// How the table is read.
+    pub reading: &'a ReadArgs,
+    /// What becomes of missing cells; `None`: they are an error, unless the encoding has a rule.
+    pub missing: Option<Missing>,
+    /// Features that hold categories, whatever their cells look like.
+    pub categories: &'a [String],
+    /// How the columns become features, if that is settled.
+    pub encoding: Option<&'a Encoding>,
 }
+
+impl<'a> Roles<'a> {
+    /// All columns but the target are features.
+    pub fn of_target(target: &'a str, reading: &'a ReadArgs) -> Roles<'a> {
+        Roles {
+            target,
+            further: &[],
+            weights: None,
+            known: None,
+            drop: &[],
+            values: false,
+            reading,
+            missing: None,
+            categories: &[],
+            encoding: None,
+        }
+    }
+}
+
+/// What to do about missing cells.
+const ADVICE: &str = "--missing mean and --missing indicator fill them, --missing drop leaves these rows out";
 
 /// What a column says of each row beside its weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +95,14 @@ impl Known {
 pub(crate) struct TrainingRows {
     table: Table,
     name: String,
-    /// Names of the features, `[D]`.
+    /// Names of the features, or of their columns as long as no encoding is settled.
     features: Vec<String>,
-    /// Their places, `[D]`.
+    /// The places of their columns.
     columns: Vec<usize>,
+    cells: Cells,
+    missing: Option<Missing>,
+    /// Rows with missing cells that were left out.
+    dropped: usize,
     target: usize,
     further: Vec<usize>,
     weights: Option<usize>,
@@ -75,12 +110,20 @@ pub(crate) struct TrainingRows {
     values: bool,
 }
 
+/// How the cells of the feature columns are read.
+enum Cells {
+    /// Numbers as they are, categories as they were numbered, missing ones as NaN.
+    Learning(Columns),
+    /// Features, by an encoding that is settled.
+    Known(Encoder),
+}
+
 /// Rows between two looks at the memory that they take.
 const ROWS_WATCHED: usize = 1 << 12;
 
 /// Some rows of it.
 pub(crate) struct Block {
-    /// Row after row, [B, D].
+    /// Row after row, [B, D]; before an encoding is settled, cells of the columns instead of features.
     pub x: Vec<f64>,
     /// `[B]`.
     pub target: Target,
@@ -98,6 +141,10 @@ pub(crate) struct Block {
 pub(crate) struct TrainingTable {
     /// [N, D].
     pub x: Array2<f64>,
+    /// Names of the features, `[D]`.
+    pub features: Vec<String>,
+    /// How the columns become the features; `None` if these are the columns as they are.
+    pub encoding: Option<Encoding>,
     /// `[N]`.
     pub target: Target,
     /// Those beside it, `[N]` each.
@@ -120,7 +167,7 @@ impl Block {
 
 impl TrainingRows {
     pub fn open(path: &Path, roles: Roles) -> Result<TrainingRows> {
-        let table = Table::open(path)?;
+        let table = Table::open(path, roles.reading)?;
         let name = format!("`{}`", path.display());
         TrainingRows::of(table, name.clone(), roles).context(name)
     }
@@ -150,12 +197,28 @@ impl TrainingRows {
         if columns.is_empty() {
             bail!("there is no feature: the target `{}` is the only column left", roles.target);
         }
-        let features = columns.iter().map(|c| table.columns()[*c].clone()).collect();
+        let (cells, features, columns) = match roles.encoding {
+            Some(encoding) => {
+                let encoder = Encoder::new(encoding, &table, roles.missing, false)?;
+                let places = encoder.places();
+                if let Some(column) = columns.iter().find(|column| !places.contains(column)) {
+                    let name = &table.columns()[*column];
+                    bail!("the model does not know the column `{name}`; --drop {name} leaves it out");
+                }
+                (Cells::Known(encoder), encoding.features(), places)
+            }
+            None => {
+                let features = columns.iter().map(|c| table.columns()[*c].clone()).collect();
+                (Cells::Learning(Columns::new(&table, &columns, roles.categories, roles.missing)?), features, columns)
+            }
+        };
+        let missing = if let Cells::Known(encoder) = &cells { encoder.missing } else { roles.missing };
         table.only(&columns.iter().copied().chain(all).chain(weights).chain(place).collect::<Vec<_>>());
-        Ok(TrainingRows { table, name, features, columns, target, further, weights, known, values: roles.values })
+        let values = roles.values;
+        Ok(TrainingRows { table, name, features, columns, cells, missing, dropped: 0, target, further, weights, known, values })
     }
 
-    /// Names of the features, `[D]`.
+    /// Names of the features, `[D]`; before an encoding is settled, of their columns.
     pub fn features(&self) -> &[String] {
         &self.features
     }
@@ -201,11 +264,11 @@ impl TrainingRows {
         block.weights.iter_mut().for_each(Vec::clear);
         block.known.iter_mut().for_each(|(_, values)| values.clear());
         while block.target.len() < most && self.table.advance()? {
-            for column in &self.columns {
-                match self.table.number(*column) {
-                    Ok(value) => block.x.push(value),
-                    Err(e) => return Err(self.table.explain_text(&self.columns, e)),
-                }
+            let start = block.x.len();
+            if !self.cells(&mut block.x)? {
+                block.x.truncate(start);
+                self.dropped += 1;
+                continue;
             }
             block.target.push(&self.table, self.target)?;
             for (target, column) in block.further.iter_mut().zip(&self.further) {
@@ -218,6 +281,10 @@ impl TrainingRows {
                 }
                 weights.push(weight);
             }
+            if let Cells::Learning(columns) = &mut self.cells {
+                let weight = block.weights.as_ref().and_then(|weights| weights.last().copied());
+                columns.weigh(&block.x[start..], weight.unwrap_or(1.0));
+            }
             if let (Some((known, column)), Some((_, values))) = (self.known, &mut block.known) {
                 values.push(known.read(&self.table, column)?);
             }
@@ -229,36 +296,119 @@ impl TrainingRows {
         if self.table.row() == 0 {
             bail!("there are no rows below the header");
         }
+        if block.target.is_empty() && self.dropped == self.table.row() {
+            bail!("every row has a missing cell, so that --missing drop leaves none; --missing mean fills them");
+        }
         Ok(!block.target.is_empty())
     }
 
-    /// Passes over rows, `most` at most; how many there were.
-    pub fn skip(&mut self, most: usize) -> Result<usize> {
-        for passed in 0..most {
-            if !self.table.advance().with_context(|| self.name.clone())? {
-                return Ok(passed);
+    /// Adds the cells of the present row, or its features, to `out`; `false` if the row is to be left out.
+    fn cells(&mut self, out: &mut Vec<f64>) -> Result<bool> {
+        let missing = match &mut self.cells {
+            Cells::Learning(columns) => columns.row(&self.table, out)?,
+            Cells::Known(encoder) => encoder.row(&self.table, out)?,
+        };
+        match (missing, self.missing) {
+            (Some(place), None) => Err(encoding::missing(&mut self.table, place, &self.columns, ADVICE)),
+            (None, Some(Missing::Drop)) => {
+                let others = [self.target].into_iter().chain(self.further.iter().copied()).chain(self.weights);
+                let mut others = others.chain(self.known.map(|(_, column)| column));
+                Ok(others.all(|column| self.table.cell(column) != Cell::Missing))
             }
+            (Some(_), Some(Missing::Drop)) => Ok(false),
+            _ => Ok(true),
         }
-        Ok(most)
     }
 
-    /// All rows.
+    /// Passes over rows, `most` at most, beside those that are left out; how many there were.
+    pub fn skip(&mut self, most: usize) -> Result<usize> {
+        let mut out = vec![];
+        let mut passed = 0;
+        while passed < most && self.table.advance().with_context(|| self.name.clone())? {
+            let kept = self.missing != Some(Missing::Drop) || self.cells(&mut out).with_context(|| self.name.clone())?;
+            passed += usize::from(kept);
+            out.clear();
+        }
+        Ok(passed)
+    }
+
+    /// Says what was done about rows of the table, once it has been read.
+    pub fn tell(&self) {
+        for note in self.table.notes() {
+            say!("note: {}: {note}", self.name);
+        }
+        if self.dropped > 0 {
+            say!("note: {} with missing cells left out", share(self.dropped, self.table.row(), "row"));
+        }
+    }
+
+    /// How the columns become features, from all rows; `None` if they are columns of numbers and there is no rule for missing cells.
+    /// Reads no more than the first row if that settles it. `is_over`: whether there is no time to go on.
+    ///
+    /// # Errors
+    /// A cell that no fit could use; too little time.
+    pub fn survey(mut self, is_over: impl Fn() -> bool) -> Result<Option<Encoding>> {
+        let name = self.name.clone();
+        let mut block = self.block();
+        let mut most = 1;
+        while self.read(&mut block, most)? {
+            if let Cells::Learning(columns) = &self.cells
+                && self.missing.is_none()
+                && !columns.has_categories()
+            {
+                // Without a rule there are no missing cells, and the first row says what every column is.
+                return Ok(None);
+            }
+            if is_over() {
+                bail!("{name}: the time limit has passed before the categories and means of all rows were known; --time-limit allows more");
+            }
+            most = ROWS_WATCHED;
+        }
+        match self.cells {
+            Cells::Learning(columns) => Ok(columns.settle().context(name)?.encoding),
+            Cells::Known(_) => Ok(None),
+        }
+    }
+
+    /// All rows; `blank`: with NaN in the place of means that would fill missing cells.
     ///
     /// # Errors
     /// A cell that no fit could use; rows that take more than `limit` bytes.
-    pub fn collect(mut self, limit: u64) -> Result<TrainingTable> {
+    pub fn collect(mut self, limit: u64, blank: bool) -> Result<TrainingTable> {
         let mut block = Block { limit, ..self.block() };
         self.read(&mut block, usize::MAX)?;
-        let x = Array2::from_shape_vec((block.target.len(), self.columns.len()), block.x)?;
+        self.tell();
+        let rows = block.target.len();
+        let (x, encoding) = match self.cells {
+            Cells::Known(_) => (block.x, None),
+            Cells::Learning(columns) => {
+                let settled = columns.settle().with_context(|| self.name.clone())?;
+                match &settled.encoding {
+                    None => (block.x, None),
+                    Some(encoding) => {
+                        let needed = (size_of::<f64>() * (block.x.len() + rows * encoding.width())) as u64;
+                        if needed > limit {
+                            let what = format!("the table in memory, with {}", count(encoding.width(), "feature"));
+                            return Err(Error::Memory { what, needed, limit }.into());
+                        }
+                        let mut own = encoding.clone();
+                        own.columns.iter_mut().filter(|_| blank).for_each(|column| column.means.fill(f64::NAN));
+                        self.features = encoding.features();
+                        (settled.encode(&own, &block.x), settled.encoding)
+                    }
+                }
+            }
+        };
+        let x = Array2::from_shape_vec((rows, self.features.len()), x)?;
         let known = block.known.map(|(known, values)| (known, Array1::from_vec(values)));
-        let (target, further) = (block.target, block.further);
-        Ok(TrainingTable { x, target, further, weights: block.weights.map(Array1::from_vec), known })
+        let (target, further, features) = (block.target, block.further, self.features);
+        Ok(TrainingTable { x, features, encoding, target, further, weights: block.weights.map(Array1::from_vec), known })
     }
 }
 
 /// The table of landmarks at `path`: the columns named as `features`, or of an .npy file all, [L, D], as they are.
-pub(crate) fn landmarks(path: &Path, features: &[String]) -> Result<Array2<f64>> {
-    let mut table = Table::open(path)?;
+pub(crate) fn landmarks(path: &Path, features: &[String], reading: &ReadArgs) -> Result<Array2<f64>> {
+    let mut table = Table::open(path, reading)?;
     let limit = Rvm::default().memory_allowed();
     let mut read = || -> Result<Array2<f64>> {
         if table.is_counted() && table.columns().len() != features.len() {

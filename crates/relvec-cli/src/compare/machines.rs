@@ -1,10 +1,11 @@
 //! The machines of the table: how each is fitted to some rows, and measured on others.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::time::Instant;
 
 use anyhow::Result;
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
     CSvc, Dictionary, EpsilonSvr, Gamma, GammaRule, Inference, Kernel, Model, Moderation, Prediction, Rvm, Scaling, Status, Svm,
     Targets, Variational, silent,
@@ -29,7 +30,7 @@ type Interval = (Array1<f64>, Array1<f64>);
 
 /// Rows of a table.
 pub(super) struct Data {
-    /// As they are, [N, D].
+    /// As they are, [N, D]; NaN where the means of the rows learnt from are to stand.
     pub x: Array2<f64>,
     pub target: Learnt,
 }
@@ -73,6 +74,26 @@ impl Data {
             Learnt::Classes { labels, names } => Targets::classes(labels, names.len()),
         }
     }
+}
+
+/// Means of the columns of `x`, [N, D], over the numbers that are there; 0 where there is none.
+fn means(x: &Array2<f64>) -> Array1<f64> {
+    let mean = |column: ArrayView1<f64>| {
+        let there = column.iter().filter(|v| !v.is_nan());
+        let (sum, count) = there.fold((0.0, 0.0), |(sum, count), v| (sum + v, count + 1.0));
+        if count > 0.0 { sum / count } else { 0.0 }
+    };
+    x.axis_iter(Axis(1)).map(mean).collect()
+}
+
+/// `x`, [N, D], with the means where there is no number.
+fn filled<'a>(x: &'a Array2<f64>, means: &Array1<f64>) -> Cow<'a, Array2<f64>> {
+    if !x.iter().any(|v| v.is_nan()) {
+        return Cow::Borrowed(x);
+    }
+    let mut own = x.clone();
+    own.outer_iter_mut().for_each(|mut row| row.iter_mut().zip(means).filter(|(v, _)| v.is_nan()).for_each(|(v, mean)| *v = *mean));
+    Cow::Owned(own)
 }
 
 /// A machine of the table.
@@ -126,6 +147,8 @@ pub(super) struct Workshop {
 /// A machine that has been fitted.
 pub(super) struct Fitted {
     model: Model,
+    /// Of the features, `[D]`, which fill missing cells.
+    means: Array1<f64>,
     pub converged: bool,
     pub seconds: f64,
 }
@@ -134,9 +157,11 @@ impl Workshop {
     /// Fits a machine; `probability`: one that has probabilities if it classifies.
     pub fn fit(&self, row: Row, point: Point, data: &Data, probability: bool) -> Result<Fitted> {
         let start = Instant::now();
-        let scaling = self.standardize.then(|| Scaling::of(data.x.view(), None));
-        let scaled = scaling.as_ref().map(|s| s.apply(data.x.view()));
-        let x = scaled.as_ref().unwrap_or(&data.x).view();
+        let means = means(&data.x);
+        let own = filled(&data.x, &means);
+        let scaling = self.standardize.then(|| Scaling::of(own.view(), None));
+        let scaled = scaling.as_ref().map(|s| s.apply(own.view()));
+        let x = scaled.as_ref().unwrap_or(&own).view();
         let gamma = match point.gamma {
             _ if row == Row::RvmEvidence => Gamma::Rule(GammaRule::Evidence),
             Some(multiple) => {
@@ -154,7 +179,7 @@ impl Workshop {
             (model, report.status)
         };
         let model = Model { scaling, ..model };
-        Ok(Fitted { model, converged: status == Status::Converged, seconds: start.elapsed().as_secs_f64() })
+        Ok(Fitted { model, means, converged: status == Status::Converged, seconds: start.elapsed().as_secs_f64() })
     }
 
     fn rvm(&self, kernel: Kernel, row: Row, data: &Data) -> Rvm {
@@ -185,13 +210,14 @@ impl Workshop {
 
     /// What the settings are chosen by: squared errors, or rows of another class than predicted, summed.
     pub fn loss(&self, fitted: &Fitted, test: &Data) -> Result<f64> {
+        let x = filled(&test.x, &fitted.means);
         self.pool.install(|| match &test.target {
             Learnt::Real(truth) => {
-                let mean = fitted.model.predict_mean(test.x.view())?;
+                let mean = fitted.model.predict_mean(x.view())?;
                 Ok((&mean - truth).mapv(|e| e * e).sum())
             }
             Learnt::Classes { labels, .. } => {
-                let classes = fitted.model.predict_class(test.x.view())?;
+                let classes = fitted.model.predict_class(x.view())?;
                 Ok(classes.iter().zip(labels).filter(|(k, l)| k != l).count() as f64)
             }
         })
@@ -200,7 +226,8 @@ impl Workshop {
     /// The task's measures on rows that the machine has not seen, in the order of the columns; `None` for what it does
     /// not have. And the seconds that predicting them took.
     pub fn measure(&self, fitted: &Fitted, test: &Data) -> Result<(Vec<Option<f64>>, f64)> {
-        let (model, x) = (&fitted.model, test.x.view());
+        let own = filled(&test.x, &fitted.means);
+        let (model, x) = (&fitted.model, own.view());
         let start = Instant::now();
         match &test.target {
             Learnt::Real(truth) if model.posterior.is_none() => {

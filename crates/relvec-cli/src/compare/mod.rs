@@ -31,12 +31,17 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     output::apart("-o", args.output.as_deref(), &[&args.data])?;
     args.output.as_deref().map_or(Ok(()), output::check)?;
 
-    let rows = TrainingRows::open(
-        &args.data,
-        Roles { target: &args.target, further: &[], weights: None, known: None, drop: &args.drop, values: asks_for_values(args) },
-    )?;
+    let roles = Roles {
+        drop: &args.drop,
+        values: asks_for_values(args),
+        missing: args.missing,
+        categories: &args.categories,
+        ..Roles::of_target(&args.target, &args.reading)
+    };
+    let rows = TrainingRows::open(&args.data, roles)?;
     let target = rows.target().to_string();
-    let table = rows.collect(Rvm::default().memory_allowed())?;
+    // The means that fill missing cells are those of the rows that a machine sees.
+    let table = rows.collect(Rvm::default().memory_allowed(), true)?;
     let name = || format!("`{}`", args.data.display());
     let task = table.target.settle(args.task).with_context(name)?;
     let data = Data { x: table.x, target: table.target.learn(task).with_context(name)? }.in_order();

@@ -11,6 +11,7 @@ use relvec::{
 };
 
 use super::work::side_by_side;
+use crate::args::ReadArgs;
 use crate::text::significant;
 use crate::training::{Roles, TrainingRows};
 use crate::tuning::{self, Fold};
@@ -45,8 +46,9 @@ impl Set {
 
     /// The table `file` of the folder of tables; its column `target` holds what is to be learned.
     pub fn read(folder: &Path, file: &str, classes: usize) -> Result<Set> {
-        let roles = Roles { target: "target", further: &[], weights: None, known: None, drop: &[], values: false };
-        let table = TrainingRows::open(&folder.join(file), roles)?.collect(Rvm::default().memory_allowed())?;
+        let reading = ReadArgs::default();
+        let roles = Roles::of_target("target", &reading);
+        let table = TrainingRows::open(&folder.join(file), roles)?.collect(Rvm::default().memory_allowed(), false)?;
         Ok(Set { x: table.x, t: table.target.numbers().collect(), classes })
     }
 

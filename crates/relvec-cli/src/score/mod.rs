@@ -23,7 +23,7 @@ use crate::metrics::{self, Ranking};
 use crate::model_file;
 use crate::output;
 use crate::summary::task;
-use crate::table::Table;
+use crate::table::{Cell, Table};
 use crate::text::{count, list, share, significant};
 
 /// Probability of the interval whose share of rows is told.
@@ -153,7 +153,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
         bail!("--student-t is for regression by --inference variational, with the noise learned");
     }
     let heavy = model.noise_degrees().filter(|_| heavy || args.student_t);
-    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")), 0)?;
+    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")), 0, (&args.rules, &args.reading))?;
     let column = column.context("the target was found")?;
     let level = args.level.unwrap_or(LEVEL);
     let (mut truth, mut mean, mut density) = (vec![], vec![], vec![]);
@@ -179,12 +179,13 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
     // Rows of equal inputs are left out with an eye on each other, wherever they stand in the table.
     let together = args.leave_one_out && model.process.is_some();
     let mut rows: Vec<f64> = vec![];
-    while let Some(x) = blocks.next(|table| push(&mut truth, table.number(column)))? {
+    while let Some(batch) = blocks.next(|table| push(&mut truth, value(table, column)))? {
         match together {
-            true => rows.extend(x),
-            false => score(x, &truth)?,
+            true => rows.extend(batch.x),
+            false => score(batch.x, &truth)?,
         }
     }
+    tell_rows(&blocks, truth.len())?;
     if together {
         score(ArrayView2::from_shape((truth.len(), model.n_features), &rows)?, &truth)?;
     }
@@ -236,7 +237,7 @@ fn warn_of_coverage(coverage: f64, level: f64, rows: usize) {
 /// Predicts the classes of all rows.
 fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Decision>) -> Result<Classes> {
     let probabilities = model.margins.as_ref().is_none_or(|margins| !margins.sigmoids.is_empty());
-    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")), 0)?;
+    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")), 0, (&args.rules, &args.reading))?;
     let column = column.context("the target was found")?;
     let mut known = HashMap::new();
     let mut class = |table: &Table| -> Result<usize> {
@@ -249,7 +250,8 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
         Ok(k)
     };
     let (mut truth, mut predicted, mut logs, mut function) = (vec![], vec![], vec![], vec![]);
-    while let Some(x) = blocks.next(|table| push(&mut truth, class(table)))? {
+    while let Some(batch) = blocks.next(|table| push(&mut truth, class(table)))? {
+        let x = batch.x;
         if args.leave_one_out {
             let own = &truth[predicted.len()..];
             let count = model.n_classes().context("it is a classifier")?;
@@ -268,6 +270,7 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
             false => {}
         }
     }
+    tell_rows(&blocks, truth.len())?;
     check_trained_on(args, model, truth.len())?;
     let log = match logs.is_empty() {
         true => None,
@@ -287,6 +290,26 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
     }
     let function = (!function.is_empty()).then_some(function);
     Ok(Classes { truth, predicted, log: both, function, decided })
+}
+
+/// The true value of the present row.
+fn value(table: &Table, column: usize) -> Result<f64> {
+    if table.cell(column) == Cell::Missing {
+        return Err(table.error(column, &format!("{}; --missing drop leaves such rows out", table.missing_cell(column))));
+    }
+    table.number(column)
+}
+
+/// Says what was made of the table.
+///
+/// # Errors
+/// There is no row to score.
+fn tell_rows(blocks: &Blocks, scored: usize) -> Result<()> {
+    blocks.tell("left out");
+    if scored == 0 {
+        bail!("every row has a missing cell, and such rows are left out; --missing mean fills them");
+    }
+    Ok(())
 }
 
 fn of_classes(own: &Classes, decision: Option<&Decision>) -> Vec<Measure> {

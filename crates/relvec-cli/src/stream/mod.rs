@@ -30,6 +30,7 @@ use self::memory::Sizes;
 use self::source::{Source, check_rows};
 use self::survey::{Found, Survey};
 use crate::args::Task;
+use crate::live::Live;
 use crate::progress::{Pass, Reporter};
 use crate::settings;
 use crate::target::tell_task;
@@ -132,10 +133,29 @@ impl Job<'_> {
     }
 }
 
-/// The fit. Rows are read in blocks, twice.
+/// The fit. Rows are read in blocks, twice; and once before that if a column holds categories or there is a rule for missing cells,
+/// since every feature has to be known before the first is summed.
 pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     let clock = Clock::start(job.rvm.time_limit);
     let source = Source::of(job.path)?;
+    let reading = Live::new("reading the table");
+    let encoding = TrainingRows::open(job.path, job.roles)?.survey(|| clock.is_over())?;
+    drop(reading);
+    if encoding.is_some() && job.centres.is_some() {
+        return Err(settings::no_landmarks(&encoding));
+    }
+    let roles = Roles { encoding: job.roles.encoding.or(encoding.as_ref()), ..job.roles };
+    match fit_features(&Job { roles, ..*job }, source, clock)? {
+        Outcome::Fitted(mut fitted) => {
+            fitted.0.encoding = encoding;
+            Ok(Outcome::Fitted(fitted))
+        }
+        classes => Ok(classes),
+    }
+}
+
+/// The fit to columns of which it is known how they become features.
+fn fit_features(job: &Job, source: Source, clock: Clock) -> Result<Outcome> {
     if job.task == Some(Task::Classify) {
         return classes::fit(job, &source, &clock.of_classes(), None).map(|fitted| Outcome::Fitted(Box::new(fitted)));
     }
@@ -429,6 +449,9 @@ fn parameter_marks(job: &Job, rows: &TrainingRows, block_rows: usize) -> Result<
     }
     if let Some((known, name)) = job.roles.known {
         pairs.push((known.name(), json!(name)));
+    }
+    if let Some(encoding) = job.roles.encoding {
+        pairs.push(("encoding", serde_json::to_value(encoding)?));
     }
     match job.centres {
         Some(centres) => {

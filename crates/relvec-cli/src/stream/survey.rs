@@ -86,6 +86,7 @@ impl Survey {
                 break;
             }
         }
+        rows.tell();
         let reason = match task {
             Some(_) => None,
             None => match block.target.guess_task()? {

@@ -1,4 +1,7 @@
-//! Rows of a CSV file: separator found in the header, plain or gzip.
+//! Rows of a CSV file: separator given or found in the header, plain or gzip.
+//!
+//! Spreadsheet programs leave traces that are no rows: a line `sep=;` above the header, rows of separators alone, separators
+//! behind the last cell. They are passed over.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
@@ -8,7 +11,9 @@ use anyhow::{Error, Result, anyhow, bail};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use flate2::read::MultiGzDecoder;
 
+use super::tidy::Tidy;
 use super::{Cell, MOST_CELL, MOST_COLUMNS, Rows};
+use crate::args::ReadArgs;
 use crate::text::count;
 
 /// Bytes in which the end of the header is looked for.
@@ -17,7 +22,9 @@ const HEAD: u64 = 1 << 20;
 /// hold one without end.
 const MOST_RECORD: usize = 1 << 26;
 /// Bytes read at a time.
-const PIECE: usize = 1 << 16;
+pub(super) const PIECE: usize = 1 << 16;
+/// What the separator is called that is any number of spaces and tabs.
+const SPACE: u8 = b' ';
 /// Cells of a row beyond those of the header that are counted, so that an error can say how many there are.
 const CELLS_COUNTED: usize = 1000;
 
@@ -26,9 +33,13 @@ pub(super) struct CsvRows {
     parser: Reader,
     record: Record,
     separator: u8,
+    /// What to say of the separator, if it was guessed from more than the header.
+    guessed: Option<String>,
     /// Columns of the header.
     columns: usize,
     row: usize,
+    /// Rows without any value that were passed over.
+    blank: usize,
     /// Bytes of the file read, and all of them; rows of the file, estimated.
     read: Arc<AtomicU64>,
     size: Option<u64>,
@@ -62,10 +73,18 @@ impl<R: Read> Read for Counted<R> {
 }
 
 /// Reads the header of a CSV file; `size`: its bytes, where it is a file.
-pub(super) fn open(file: impl Read + 'static, compressed: bool, size: Option<u64>) -> Result<(Vec<String>, CsvRows)> {
+pub(super) fn open(
+    file: impl Read + 'static,
+    compressed: bool,
+    size: Option<u64>,
+    reading: &ReadArgs,
+) -> Result<(Vec<String>, CsvRows)> {
     let read = Arc::new(AtomicU64::new(0));
     let file = Counted { inner: file, read: Arc::clone(&read) };
     let mut stream: Box<dyn Read> = if compressed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    if let Some(mark) = reading.comment {
+        stream = Box::new(Tidy::without_comments(stream, mark));
+    }
     let mut head = Vec::new();
     stream.by_ref().take(HEAD).read_to_end(&mut head).map_err(|e| unreadable(&e))?;
     let lines = head.iter().filter(|b| **b == b'\n').count() as f64;
@@ -73,18 +92,55 @@ pub(super) fn open(file: impl Read + 'static, compressed: bool, size: Option<u64
     if head.iter().all(u8::is_ascii_whitespace) {
         bail!("the file is empty");
     }
-    let separator = separator(&head);
-    let stream: Box<dyn Read> = Box::new(Cursor::new(head).chain(stream));
+    let declared = take_declared(&mut head);
+    let given = reading.sep.or(declared);
+    let spaces = given.is_none() && has_spaces(&head);
+    let separator = given.unwrap_or_else(|| if spaces { SPACE } else { separator(&head) });
+    let mut stream: Box<dyn Read> = Box::new(Cursor::new(head).chain(stream));
+    if separator == SPACE {
+        stream = Box::new(Tidy::with_single_tabs(stream));
+    }
+    let guessed = spaces.then(|| "cells are taken to be separated by spaces (--sep says otherwise)".to_string());
     let input = BufReader::with_capacity(PIECE, stream);
-    let parser = ReaderBuilder::new().delimiter(separator).build();
+    let parser = ReaderBuilder::new().delimiter(if separator == SPACE { b'\t' } else { separator }).build();
     let record = Record::default();
-    let mut rows = CsvRows { input, parser, record, separator, columns: MOST_COLUMNS, row: 0, read, size, about };
+    let mut rows =
+        CsvRows { input, parser, record, separator, guessed, columns: MOST_COLUMNS, row: 0, blank: 0, read, size, about };
     if !rows.record()? {
         bail!("the file is empty");
     }
-    rows.columns = rows.record.cells;
-    let columns = (0..rows.columns).map(|column| rows.text(column).unwrap_or_default().trim().to_string()).collect();
+    let mut columns: Vec<String> =
+        (0..rows.record.cells).map(|column| rows.text(column).unwrap_or_default().trim().to_string()).collect();
+    // Separators behind the last name.
+    while columns.len() > 1 && columns.last().is_some_and(String::is_empty) {
+        columns.pop();
+    }
+    if let Some(mark) = columns[0].chars().next().filter(|mark| "#%".contains(*mark) && reading.comment.is_none()) {
+        bail!("the first line begins with `{mark}`: if it is a comment, --comment {mark} skips such lines; if not, rename the column");
+    }
+    rows.columns = columns.len();
     Ok((columns, rows))
+}
+
+/// The separator that a first line `sep=;` declares, as a spreadsheet program writes it; its text is removed from `head`.
+fn take_declared(head: &mut Vec<u8>) -> Option<u8> {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let start = head.len() - text.len();
+    let rest = text.strip_prefix(b"sep=")?;
+    let separator = *rest.first().filter(|mark| mark.is_ascii() && !mark.is_ascii_alphanumeric())?;
+    rest.get(1).filter(|end| matches!(end, b'\r' | b'\n'))?;
+    // The end of the line stays, and with it the numbers of the lines.
+    head.drain(start..start + b"sep=;".len());
+    Some(separator)
+}
+
+/// Whether spaces separate the cells: the first two lines have no other separator, and as many words as each other, two at least.
+fn has_spaces(head: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let (Some(header), Some(row)) = (lines.next(), lines.next()) else { return false };
+    let words = |line: &str| line.split_whitespace().count();
+    !header.contains([',', ';', '\t', '"']) && words(header) > 1 && words(header) == words(row)
 }
 
 /// The most frequent of comma, semicolon and tab in the first line, outside quotes.
@@ -148,6 +204,11 @@ impl CsvRows {
         Ok(more)
     }
 
+    /// Whether the cells of the present row from `first` on are blank, or there are none.
+    fn is_empty(&self, first: usize) -> bool {
+        (first..self.record.cells).all(|cell| self.text(cell).is_some_and(|text| text.trim().is_empty()))
+    }
+
     /// A cell of the present row, if there is such a one and it is text.
     fn text(&self, cell: usize) -> Option<&str> {
         let Record { bytes, ends, cells, .. } = &self.record;
@@ -172,12 +233,21 @@ fn place(row: usize, line: u64) -> String {
 impl Rows for CsvRows {
     fn advance(&mut self) -> Result<bool> {
         self.row += 1;
-        let more = self.record()?;
+        let mut more = self.record()?;
+        while more && self.columns > 1 && self.is_empty(0) {
+            self.blank += 1;
+            more = self.record()?;
+        }
         let (found, expected) = (self.record.cells, self.columns);
-        if more && found != expected {
+        if more && (found < expected || !self.is_empty(expected)) {
             bail!("{} has {}, the header has {expected}", place(self.row, self.record.line), count(found, "cell"));
         }
         Ok(more)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let blank = (self.blank > 0).then(|| format!("{} without any value passed over", count(self.blank, "row")));
+        self.guessed.clone().into_iter().chain(blank).collect()
     }
 
     fn cell(&self, column: usize) -> Cell<'_> {
@@ -220,11 +290,26 @@ mod tests {
         assert_eq!(separator(b"\"a,b,c\";d\n"), b';');
         assert_eq!(separator(b"\n\na;b\n"), b';');
         assert_eq!(separator(b"alone\n1\n"), b',');
+        assert!(has_spaces(b"a  b c\n\n 1 2   3\n") && has_spaces(b"a b\r\n1,5 2,5\r\n"));
+        assert!(!has_spaces(b"unit price\n12\n") && !has_spaces(b"a;b c\n1;2\n") && !has_spaces(b"a b\n"));
+    }
+
+    #[test]
+    fn a_declared_separator_is_taken_out_of_the_text() {
+        for (text, separator, left) in [
+            (&b"sep=;\r\na;b\n"[..], Some(b';'), &b"\r\na;b\n"[..]),
+            (b"\xef\xbb\xbfsep=|\na|b\n", Some(b'|'), b"\xef\xbb\xbf\na|b\n"),
+            (b"sep=x\na\n", None, b"sep=x\na\n"),
+            (b"sep=;c\n1;2\n", None, b"sep=;c\n1;2\n"),
+        ] {
+            let mut head = text.to_vec();
+            assert_eq!((take_declared(&mut head), &head[..]), (separator, left));
+        }
     }
 
     /// The error of a table, and the bytes that were kept of it.
     fn refused(bytes: impl Read + 'static) -> (String, usize) {
-        let (error, kept) = match open(bytes, false, None) {
+        let (error, kept) = match open(bytes, false, None, &ReadArgs::default()) {
             Ok((_, mut rows)) => {
                 let error = loop {
                     match rows.advance() {

@@ -9,6 +9,7 @@ mod npy;
 mod parquet;
 mod spelling;
 mod thrift;
+mod tidy;
 
 use std::cell;
 use std::collections::HashMap;
@@ -18,8 +19,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-pub(crate) use self::spelling::{Marks, quantity};
-use self::spelling::{decimal_comma, hint};
+pub(crate) use self::spelling::{Marks, is_date, quantity};
+use self::spelling::{decimal_comma, hint, with_decimal};
+use crate::args::ReadArgs;
 use crate::text::{count, cut, list};
 
 /// Most columns of a table: a header of a few bytes can claim any number of them. Tables of genomes have as many.
@@ -30,13 +32,13 @@ pub(crate) const MOST_CELL: usize = 1 << 20;
 const NAMES_SHOWN: usize = 30;
 /// Names shown of two lists.
 const FEW_NAMES: usize = 10;
-/// Rows looked at to tell a text column from a number column with one bad cell.
-const ROWS_LOOKED_AT: usize = 50;
+/// Texts that mean a missing cell, whatever the case of their letters: of R, Python, databases and spreadsheet programs.
+const MISSING: [&str; 6] = ["NA", "N/A", "#N/A", "NaN", "null", "?"];
 
 /// One cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cell<'a> {
-    /// Empty (CSV), null (Parquet).
+    /// Empty or a text that means it (CSV), null (Parquet), NaN.
     Missing,
     Text(&'a str),
     Number(f64),
@@ -79,6 +81,10 @@ trait Rows {
     fn share(&self) -> Option<f64> {
         None
     }
+    /// What was made of the file that its reader should know of, once it has been read.
+    fn notes(&self) -> Vec<String> {
+        vec![]
+    }
 }
 
 /// An open table.
@@ -89,17 +95,21 @@ pub(crate) struct Table {
     counted: bool,
     /// Decimal marks of the columns so far, where commas may be such; else empty.
     marks: Vec<cell::Cell<Marks>>,
+    /// The decimal mark of all columns, if it was given.
+    decimal: Option<char>,
+    /// Texts that mean a missing cell.
+    missing: Vec<String>,
     /// Rows read so far: the 1-based number of the present row.
     row: usize,
 }
 
 impl Table {
     /// Opens a file. Its first bytes, not its name, tell what it is.
-    pub fn open(path: &Path) -> Result<Table> {
-        Table::open_unnamed(path).with_context(|| format!("`{}`", path.display()))
+    pub fn open(path: &Path, reading: &ReadArgs) -> Result<Table> {
+        Table::open_unnamed(path, reading).with_context(|| format!("`{}`", path.display()))
     }
 
-    fn open_unnamed(path: &Path) -> Result<Table> {
+    fn open_unnamed(path: &Path, reading: &ReadArgs) -> Result<Table> {
         if path.is_dir() {
             bail!("this is a folder, not a table");
         }
@@ -124,13 +134,18 @@ impl Table {
             _ => {
                 let before = if rewound { Vec::new() } else { magic.clone() };
                 let stream = std::io::Cursor::new(before).chain(file);
-                let (columns, rows) = csv::open(stream, magic.starts_with(&[0x1f, 0x8b]), size)?;
+                let (columns, rows) = csv::open(stream, magic.starts_with(&[0x1f, 0x8b]), size, reading)?;
                 (columns, Box::new(rows))
             }
         };
         check_header(&columns)?;
         let marked = if rows.has_decimal_commas() { columns.len() } else { 0 };
-        Ok(Table { marks: vec![cell::Cell::default(); marked], columns, rows, counted, row: 0 })
+        let missing = match &reading.na {
+            Some(texts) => texts.clone(),
+            None => MISSING.map(String::from).to_vec(),
+        };
+        let decimal = reading.decimal;
+        Ok(Table { marks: vec![cell::Cell::default(); marked], columns, rows, counted, decimal, missing, row: 0 })
     }
 
     /// The names in the header.
@@ -182,14 +197,32 @@ impl Table {
             .ok_or_else(|| anyhow!("there is no column `{name}` ({role}); the columns are: {}", list(&self.columns, NAMES_SHOWN)))
     }
 
-    /// Whether a comma in a cell may be a decimal mark.
+    /// Whether a comma in a cell may be a decimal mark, and the cells have to say.
     pub fn has_decimal_commas(&self) -> bool {
-        self.rows.has_decimal_commas()
+        self.decimal.is_none() && self.rows.has_decimal_commas()
     }
 
-    /// The value of a text with a decimal comma, if commas may be decimal marks.
+    /// The decimal mark, if it was given.
+    pub fn decimal(&self) -> Option<char> {
+        self.decimal
+    }
+
+    /// The value of a text, with the decimal mark that was given.
+    pub fn with_decimal(&self, text: &str) -> Option<f64> {
+        self.decimal.and_then(|mark| with_decimal(text, mark))
+    }
+
+    /// What was made of the table that its reader should know of, once it has been read.
+    pub fn notes(&self) -> Vec<String> {
+        let commas = self.columns.iter().zip(&self.marks).filter(|(_, marks)| marks.get().has_comma());
+        let commas: Vec<&String> = commas.map(|(name, _)| name).collect();
+        let commas = (!commas.is_empty()).then(|| format!("read with decimal commas: {}", list(&commas, FEW_NAMES)));
+        self.rows.notes().into_iter().chain(commas).collect()
+    }
+
+    /// The value of a text with a decimal mark that was given, or with a decimal comma if commas may be such.
     pub fn decimal_comma(&self, text: &str) -> Option<f64> {
-        if self.has_decimal_commas() { decimal_comma(text) } else { None }
+        if self.has_decimal_commas() { decimal_comma(text) } else { self.with_decimal(text) }
     }
 
     /// Goes to the next row; `false` after the last one.
@@ -209,10 +242,17 @@ impl Table {
     /// A cell of the present row, spaces around text removed.
     pub fn cell(&self, column: usize) -> Cell<'_> {
         match self.rows.cell(column) {
-            Cell::Text(text) if text.trim().is_empty() => Cell::Missing,
-            Cell::Text(text) => Cell::Text(text.trim()),
+            Cell::Text(text) => match text.trim() {
+                text if self.is_missing(text) => Cell::Missing,
+                text => Cell::Text(text),
+            },
+            Cell::Number(value) if value.is_nan() => Cell::Missing,
             cell => cell,
         }
+    }
+
+    fn is_missing(&self, text: &str) -> bool {
+        text.is_empty() || self.missing.iter().any(|missing| missing.eq_ignore_ascii_case(text))
     }
 
     /// A cell of the present row as a finite number.
@@ -221,6 +261,9 @@ impl Table {
             Cell::Number(value) => value,
             Cell::Integer(value) => value as f64,
             Cell::Boolean(value) => f64::from(u8::from(value)),
+            Cell::Text(text) if self.decimal.is_some() => self
+                .with_decimal(text)
+                .ok_or_else(|| self.error(column, &format!("`{}` is not a number{}", cut(text), hint(text))))?,
             Cell::Text(text) => match self.marks.get(column) {
                 None => {
                     text.parse().map_err(|_| self.error(column, &format!("`{}` is not a number{}", cut(text), hint(text))))?
@@ -246,46 +289,24 @@ impl Table {
         hint(text)
     }
 
-    /// The error for an empty cell of the present row.
+    /// The error for a missing cell of the present row.
     pub fn missing(&self, column: usize) -> anyhow::Error {
-        self.error(column, "the cell is empty; fill in missing values or leave such rows out")
+        self.error(column, &format!("{}; fill in missing values or leave such rows out", self.missing_cell(column)))
+    }
+
+    /// What stands in a missing cell of the present row.
+    pub fn missing_cell(&self, column: usize) -> String {
+        match self.rows.cell(column) {
+            Cell::Text(text) if !text.trim().is_empty() => format!("the cell is `{}`, a missing value", cut(text.trim())),
+            Cell::Number(_) => "the cell is NaN, a missing value".to_string(),
+            _ => "the cell is empty".to_string(),
+        }
     }
 
     /// An error at a cell of the present row.
     pub fn error(&self, column: usize, problem: &str) -> anyhow::Error {
         let line = self.rows.line().map_or(String::new(), |l| format!(" (line {l})"));
         anyhow!("row {}{line}, column `{}`: {problem}", self.row, cut(&self.columns[column]))
-    }
-
-    /// Explains why the present row has text among `features`: names columns that are text all over.
-    ///
-    /// `error` is returned where it is only a bad cell. Reads on, so the table is of no use afterwards.
-    pub fn explain_text(&mut self, features: &[usize], error: anyhow::Error) -> anyhow::Error {
-        let is_text = |table: &Table, column: usize| match table.cell(column) {
-            // The error says how such a number is to be written.
-            Cell::Text(text) if decimal_comma(text).is_some() || quantity(text).is_some() => false,
-            Cell::Text(_) | Cell::Other(_) => table.number(column).is_err(),
-            _ => false,
-        };
-        if self.row != 1 {
-            return error;
-        }
-        let mut text: Vec<usize> = features.iter().copied().filter(|c| is_text(self, *c)).collect();
-        while self.row < ROWS_LOOKED_AT && matches!(self.advance(), Ok(true)) {
-            text.retain(|c| is_text(self, *c) || self.cell(*c) == Cell::Missing);
-        }
-        let names: Vec<&str> = text.iter().map(|c| self.columns[*c].as_str()).collect();
-        match names.as_slice() {
-            [] => error,
-            [name] => anyhow!(
-                "column `{name}` holds text, and features must be numbers: leave it out with --drop {name}, or code it as numbers"
-            ),
-            names => anyhow!(
-                "columns {} hold text, and features must be numbers: leave them out with --drop {}, or code them as numbers",
-                list(names, NAMES_SHOWN),
-                if names.len() > NAMES_SHOWN { "A,B,...".to_string() } else { names.join(",") }
-            ),
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Numbers as people write them: decimal commas, thousands separators, units.
+//! Numbers and dates as people write them: decimal commas, thousands separators, units.
 
 /// Longest unit, in characters.
 const LONGEST_UNIT: usize = 12;
@@ -47,6 +47,92 @@ impl Marks {
         let text = format!("{value:.3}").replace('.', ",");
         Some(format!("{}, and no cell of the column says which (row {row})", readings(&text)?))
     }
+
+    /// Whether a cell had a decimal comma.
+    pub fn has_comma(&self) -> bool {
+        self.comma.is_some()
+    }
+}
+
+/// The value of a number with the decimal mark `mark`; digits may be in groups of three, apart by the other of point and comma,
+/// by spaces or by apostrophes.
+pub(super) fn with_decimal(text: &str, mark: char) -> Option<f64> {
+    let (whole, decimals) = text.split_once(mark).map_or((text, None), |(whole, decimals)| (whole, Some(decimals)));
+    let is_group_mark = |c: char| c != mark && (".,'\u{2019}".contains(c) || c.is_whitespace());
+    let digits = whole.trim_start_matches(['+', '-']);
+    let whole = match digits.chars().find(|c| is_group_mark(*c)) {
+        None => whole.to_string(),
+        Some(apart) => {
+            let groups: Vec<&str> = digits.split(apart).collect();
+            let fits = (1..=3).contains(&groups[0].len()) && groups[1..].iter().all(|group| group.len() == 3);
+            if !fits || !groups.iter().all(|group| group.bytes().all(|b| b.is_ascii_digit())) {
+                return None;
+            }
+            whole.replace(apart, "")
+        }
+    };
+    let plain = decimals.map_or(whole.clone(), |decimals| format!("{whole}.{decimals}"));
+    // Words such as inf are no numbers that anybody wrote.
+    if plain.contains(|c: char| c.is_ascii_digit()) { plain.parse().ok() } else { None }
+}
+
+/// Most characters of a date with its time and zone.
+const LONGEST_DATE: usize = 40;
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+/// Whether `text` is a date or a time of day, such as 2024-03-01, 1.3.2024 10:15, 5-Jan-24 or 10:15:30.
+pub(crate) fn is_date(text: &str) -> bool {
+    if text.len() > LONGEST_DATE || !text.is_ascii() {
+        return false;
+    }
+    let (first, rest) = text.split_once(['T', ' ']).map_or((text, ""), |(first, rest)| (first, rest.trim()));
+    (is_day(first) && (rest.is_empty() || is_time(rest))) || (rest.is_empty() && is_time(first)) || has_month(text)
+}
+
+/// Whether it is a year, a month and a day in numbers, or a year and a month.
+fn is_day(text: &str) -> bool {
+    let Some(mark) = text.chars().find(|c| "-/.".contains(*c)) else { return false };
+    let parts: Vec<&str> = text.split(mark).collect();
+    if !parts.iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit())) {
+        return false;
+    }
+    let within = |part: &str, most: u32| part.len() <= 2 && part.parse().is_ok_and(|n: u32| (1..=most).contains(&n));
+    match parts[..] {
+        [year, month, day] if year.len() == 4 => within(month, 12) && within(day, 31),
+        [a, b, year] if matches!(year.len(), 2 | 4) => {
+            (within(a, 31) && within(b, 12)) || (within(a, 12) && within(b, 31))
+        }
+        [year, month] if mark != '.' => year.len() == 4 && month.len() == 2 && within(month, 12),
+        _ => false,
+    }
+}
+
+/// Whether it is hours and minutes, perhaps seconds, and a zone.
+fn is_time(text: &str) -> bool {
+    let end = text.find(|c: char| !(c.is_ascii_digit() || ":.".contains(c))).unwrap_or(text.len());
+    let (clock, zone) = text.split_at(end);
+    let parts: Vec<&str> = clock.split(':').collect();
+    let digits = |part: &&str| (1..=2).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit());
+    let second = |part: &str| part.split_once('.').map_or(part, |(whole, _)| whole).len() == 2;
+    let fits = match parts[..] {
+        [hour, minute] => digits(&hour) && minute.len() == 2 && digits(&minute),
+        [hour, minute, seconds] => digits(&hour) && minute.len() == 2 && digits(&minute) && second(seconds),
+        _ => false,
+    };
+    fits && (zone.is_empty() || matches!(zone.trim().to_ascii_uppercase().as_str(), "Z" | "UTC" | "AM" | "PM") || zone.starts_with(['+', '-']))
+}
+
+/// Whether it is the name of a month beside one or two numbers, and nothing else.
+fn has_month(text: &str) -> bool {
+    let words: Vec<&str> = text.split(|c: char| " -/.,".contains(c)).filter(|word| !word.is_empty()).collect();
+    let is_number = |word: &&str| word.len() <= 4 && word.bytes().all(|b| b.is_ascii_digit());
+    let is_month = |word: &&str| {
+        let word = word.to_ascii_lowercase();
+        let full = ["january", "february", "march", "april", "june", "july", "august", "september", "sept", "october", "november", "december"];
+        MONTHS.contains(&word.as_str()) || full.contains(&word.as_str())
+    };
+    let (numbers, months) = (words.iter().filter(|w| is_number(w)).count(), words.iter().filter(|w| is_month(w)).count());
+    months == 1 && (1..=2).contains(&numbers) && words.len() == numbers + 1
 }
 
 /// The value of a number with a decimal comma, such as 0,5 or -1,25e3.
@@ -136,17 +222,23 @@ fn plain(number: &str) -> Option<f64> {
 
 /// What to do about a cell that is no number, after "is not a number".
 pub(super) fn hint(text: &str) -> String {
-    let missing = ["na", "n/a", "null", "none", "?", "-", "."];
+    let missing = ["none", "-", "."];
     if missing.contains(&text.to_lowercase().as_str()) {
-        return "; fill in missing values or leave such rows out".to_string();
+        return format!("; if this means a missing value, --na {text} says so");
+    }
+    if is_date(text) {
+        return " but a date or a time".to_string();
     }
     if let Some(readings) = readings(text) {
-        return format!(": {readings}; write the number without commas");
+        return format!(": {readings}; write the number without commas, or say what commas are (--decimal . or --decimal ,)");
     }
     if decimal_comma(text).is_some() {
         return " (a decimal point is expected, not a comma)".to_string();
     }
     match quantity(text) {
+        Some(quantity) if text.chars().all(|c| c.is_ascii_digit() || " .,'-+\u{2019}\u{a0}\u{202f}".contains(c)) => {
+            format!(": {}; say what the decimal mark is (--decimal . or --decimal ,)", quantity.readings)
+        }
         Some(quantity) => format!(": {}; write numbers alone, without units and separators", quantity.readings),
         None => String::new(),
     }
@@ -195,6 +287,41 @@ mod tests {
         assert_eq!(doubt.as_deref(), Some(expected));
         for cells in [&["0,5", "1.5"][..], &["1.5", "0,5"], &["0,5", "1,234,567"], &["0,5", "x"]] {
             assert!(read(cells).0.is_err(), "{cells:?}");
+        }
+    }
+
+    #[test]
+    fn a_given_decimal_mark_settles_what_groups_thousands() {
+        let cases = [
+            ("1,234,567.5", '.', 1234567.5),
+            ("1,234", '.', 1234.0),
+            ("-1'010.5", '.', -1010.5),
+            ("1.234,5", ',', 1234.5),
+            ("1.234", ',', 1234.0),
+            ("12\u{a0}345,5", ',', 12345.5),
+            ("0,5", ',', 0.5),
+            ("1e-3", '.', 0.001),
+            ("1,5e3", ',', 1500.0),
+        ];
+        for (text, mark, value) in cases {
+            assert_eq!(with_decimal(text, mark), Some(value), "{text}");
+        }
+        for (text, mark) in [("0,5", '.'), ("1,23", '.'), ("1.5", ','), ("1,234,56", '.'), ("1.2.3", '.'), ("5 kg", '.'), ("inf", '.')] {
+            assert_eq!(with_decimal(text, mark), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn dates_are_told_from_names_and_numbers() {
+        let dates = [
+            "2024-03-01", "1.3.2024", "03/14/24", "2024-03-01T10:15:30Z", "2024-03-01 10:15:30.5+01:00", "1.3.2024 10:15", "10:15",
+            "5-Jan-24", "Jan 5, 2024", "5 January 2024", "March 2024", "2024-03", "10:15 PM",
+        ];
+        for text in dates {
+            assert!(is_date(text), "{text}");
+        }
+        for text in ["red", "May", "5", "1.5", "1.2.3", "10-20", "18-25", "2024", "192.168.0.1", "May be 5", "40.50.60", "12:3", "a:b", "3:1:x"] {
+            assert!(!is_date(text), "{text}");
         }
     }
 
