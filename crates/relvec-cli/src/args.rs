@@ -80,6 +80,7 @@ const LAST: usize = 900;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Describe(DescribeArgs),
     Fit(Box<FitArgs>),
     Predict(PredictArgs),
     Score(ScoreArgs),
@@ -115,6 +116,32 @@ pub(crate) struct ReadArgs {
     /// Whatever the case of their letters. Empty cells are missing in any case.
     #[arg(help_heading = READING, long, value_name = "TEXT,TEXT", value_delimiter = ',')]
     pub na: Option<Vec<String>>,
+}
+
+/// Describe a table and say how to fit it
+///
+/// Shows each column as `fit` reads it: numbers with their range, categories, missing cells, and what stops a fit or looks wrong
+/// (dates, numbers in unusual spelling, constant columns, copies, row numbers). Below stands the command to type. Nothing is
+/// changed or saved.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  relvec describe export.csv
+  relvec describe export.csv --target price --sep semicolon
+  relvec describe measurements.dat --comment '#' --json")]
+pub(crate) struct DescribeArgs {
+    /// The table
+    pub data: PathBuf,
+    /// Name of the column to predict [default: the last column]
+    #[arg(long, value_name = "NAME")]
+    pub target: Option<String>,
+    /// Columns that hold categories, whatever their cells
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub categories: Vec<String>,
+    /// As a JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub reading: ReadArgs,
 }
 
 /// What `--missing` takes.

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use anyhow::{Error, Result, anyhow, bail};
 use relvec::{EncodedCell, EncodedColumn, Encoding, Missing, Model};
 
-use crate::failure::usage;
+use crate::failure::{quoted, usage};
 use crate::table::{Cell, Table, is_date, positions, quantity};
 use crate::text::{count, cut, list, share};
 
@@ -127,7 +127,7 @@ impl Columns {
         self.columns.iter().any(|column| matches!(column.kind, Kind::Categories(_)))
     }
 
-    /// What was learned, when all rows have been weighed; says what was read as what.
+    /// What was learned, when all rows have been weighed.
     ///
     /// # Errors
     /// A column of too many categories, or without a value; features of one name.
@@ -145,18 +145,16 @@ impl Columns {
         if let Some(name) = encoding.features().into_iter().find(|name| !names.insert(name.clone())) {
             bail!("two features are called `{name}`; rename a column");
         }
-        if let Some(text) = of_categories(&encoding) {
-            say!("note: {text}");
-        }
+        let mut notes: Vec<String> = of_categories(&encoding).into_iter().collect();
         if matches!(self.missing, Some(Missing::Mean | Missing::Indicator)) {
             let missing = self.columns.iter().filter(|column| column.missing > 0);
             let each: Vec<String> = missing.map(|column| format!("{} {}", column.name, column.missing)).collect();
-            match each.as_slice() {
-                [] => say!("note: no cell is missing; missing cells of other tables are filled with the means"),
-                each => say!("note: missing cells are filled with the means: {}", list(each, NAMES_SHOWN)),
-            }
+            notes.push(match each.as_slice() {
+                [] => "no cell is missing; missing cells of other tables are filled with the means".to_string(),
+                each => format!("missing cells are filled with the means: {}", list(each, NAMES_SHOWN)),
+            });
         }
-        Ok(Settled { encoding: needed.then_some(encoding), ranks })
+        Ok(Settled { encoding: needed.then_some(encoding), ranks, notes })
     }
 }
 
@@ -203,7 +201,7 @@ impl Column {
 
     /// What the column holds, by its first value.
     fn first(&self, table: &Table, cell: Cell) -> Result<Kind> {
-        let name = cut(&self.name);
+        let name = quoted(&cut(&self.name));
         match cell {
             _ if self.named => Ok(Kind::Categories(Categories::default())),
             Cell::Boolean(_) if !table.is_counted() => Ok(Kind::Categories(Categories::default())),
@@ -227,12 +225,11 @@ impl Column {
 
     /// The error for a text among numbers.
     fn mixed(&self, error: Error, text: &str) -> Error {
-        let name = cut(&self.name);
+        let (name, text) = (quoted(&cut(&self.name)), quoted(&cut(text)));
         match self.weight > 0.0 {
             true => anyhow!(
-                "{error}. The cells above it are numbers: correct this one; or --na '{}' if it means a missing value; or --categories \
-                 {name} if the column holds names",
-                cut(text)
+                "{error}. The cells above it are numbers: correct this one; or --na {text} if it means a missing value; or --categories \
+                 {name} if the column holds names"
             ),
             false => error,
         }
@@ -242,7 +239,7 @@ impl Column {
     fn settle(&self, rows: usize, missing: Option<Missing>, needed: bool) -> Result<(EncodedColumn, Vec<usize>)> {
         let name = self.name.clone();
         if needed && !(self.weight > 0.0) {
-            bail!("column `{}` has no value in any row; --drop {} leaves it out", cut(&name), cut(&name));
+            bail!("column `{}` has no value in any row; --drop {} leaves it out", cut(&name), quoted(&cut(&name)));
         }
         let indicator = missing == Some(Missing::Indicator) && self.missing > 0;
         let Kind::Categories(categories) = &self.kind else {
@@ -289,7 +286,7 @@ fn category(table: &Table, place: usize, cell: Cell, named: bool, first: &Option
         Cell::Missing => return Err(table.missing(place)),
         Cell::Other(what) => return Err(table.error(place, &format!("{what} are no categories"))),
     };
-    let name = cut(&table.columns()[place]);
+    let name = quoted(&cut(&table.columns()[place]));
     if let Some((other, row)) = first
         && !named
         && table.number(place).is_ok()
@@ -297,10 +294,10 @@ fn category(table: &Table, place: usize, cell: Cell, named: bool, first: &Option
     {
         let problem = format!(
             "`{}` is a number, and `{}` (row {row}) is not. --categories {name} takes the column for names; if it holds numbers, \
-             correct the text, or --na '{}' if it means a missing value",
+             correct the text, or --na {} if it means a missing value",
             cut(&text),
             cut(other),
-            cut(other)
+            quoted(&cut(other))
         );
         return Err(table.error(place, &problem));
     }
@@ -313,15 +310,15 @@ fn category(table: &Table, place: usize, cell: Cell, named: bool, first: &Option
 
 /// The error for a column of too many different texts in `rows` rows.
 fn too_many(name: &str, named: bool, categories: &Categories, found: &str, rows: usize) -> Error {
-    let name = cut(name);
+    let (name, option) = (cut(name), quoted(&cut(name)));
     let mut texts: Vec<&String> = categories.numbers.keys().collect();
     texts.sort();
     let some = list(&texts.iter().take(3).collect::<Vec<_>>(), 3);
     let rest = match named {
-        true => format!("--categories takes at most {MOST_NAMED}: group them, or leave the column out with --drop {name}"),
+        true => format!("--categories takes at most {MOST_NAMED}: group them, or leave the column out with --drop {option}"),
         false => format!(
             "too many for categories, which are at most {MOST_CATEGORIES}, with {LEAST_ROWS} rows each on average: leave the column out \
-             with --drop {name}, group the texts, or take all with --categories {name}"
+             with --drop {option}, group the texts, or take all with --categories {option}"
         ),
     };
     anyhow!("column `{name}` holds {found} different texts ({some}, ...) in {}: {rest}", count(rows, "row"))
@@ -333,6 +330,8 @@ pub(crate) struct Settled {
     pub encoding: Option<Encoding>,
     /// Of each column the place of each category by its number.
     ranks: Vec<Vec<usize>>,
+    /// What was read as what.
+    pub notes: Vec<String>,
 }
 
 impl Settled {

@@ -61,7 +61,7 @@ fn with_task(line: &[OsString], task: &str) -> String {
 }
 
 /// A word in quotation marks if a shell would take it for something else.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.to_string() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

@@ -40,6 +40,7 @@ mod stream;
 
 mod compare;
 mod demo;
+mod describe;
 mod fit;
 mod inspect;
 mod manual;
@@ -72,6 +73,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     };
     terminal::set(args.level(), args.color);
     let done = match &args.command {
+        Command::Describe(args) => describe::run(args),
         Command::Fit(args) => fit::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Score(args) => score::run(args),

@@ -283,6 +283,11 @@ impl Target {
         (size_of::<TargetCell>() * self.cells.capacity() + 2 * self.text_bytes) as u64
     }
 
+    /// What to say of the decimal marks of its numbers.
+    pub fn note(&self) -> Option<String> {
+        self.marks.has_comma().then(|| format!("decimal commas are read in {}", self.name))
+    }
+
     /// Whether a cell was no number.
     pub fn has_text(&self) -> bool {
         self.first_text.is_some()

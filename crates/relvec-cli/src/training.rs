@@ -333,8 +333,9 @@ impl TrainingRows {
     }
 
     /// Says what was done about rows of the table, once it has been read.
-    pub fn tell(&self) {
-        for note in self.table.notes() {
+    pub fn tell(&self, block: &Block) {
+        let targets = std::iter::once(&block.target).chain(&block.further);
+        for note in self.table.notes().into_iter().chain(targets.filter_map(Target::note)) {
             say!("note: {}: {note}", self.name);
         }
         if self.dropped > 0 {
@@ -365,7 +366,11 @@ impl TrainingRows {
             most = ROWS_WATCHED;
         }
         match self.cells {
-            Cells::Learning(columns) => Ok(columns.settle().context(name)?.encoding),
+            Cells::Learning(columns) => {
+                let settled = columns.settle().context(name)?;
+                settled.notes.iter().for_each(|note| say!("note: {note}"));
+                Ok(settled.encoding)
+            }
             Cells::Known(_) => Ok(None),
         }
     }
@@ -377,12 +382,13 @@ impl TrainingRows {
     pub fn collect(mut self, limit: u64, blank: bool) -> Result<TrainingTable> {
         let mut block = Block { limit, ..self.block() };
         self.read(&mut block, usize::MAX)?;
-        self.tell();
+        self.tell(&block);
         let rows = block.target.len();
         let (x, encoding) = match self.cells {
             Cells::Known(_) => (block.x, None),
             Cells::Learning(columns) => {
                 let settled = columns.settle().with_context(|| self.name.clone())?;
+                settled.notes.iter().for_each(|note| say!("note: {note}"));
                 match &settled.encoding {
                     None => (block.x, None),
                     Some(encoding) => {

@@ -86,7 +86,7 @@ impl Survey {
                 break;
             }
         }
-        rows.tell();
+        rows.tell(&block);
         let reason = match task {
             Some(_) => None,
             None => match block.target.guess_task()? {

@@ -245,6 +245,16 @@ impl Rows for CsvRows {
         Ok(more)
     }
 
+    fn format(&self) -> String {
+        match self.separator {
+            b',' => "separated by commas".to_string(),
+            b';' => "separated by semicolons".to_string(),
+            b'\t' => "separated by tabs".to_string(),
+            SPACE => "separated by spaces".to_string(),
+            other => format!("separated by `{}`", char::from(other)),
+        }
+    }
+
     fn notes(&self) -> Vec<String> {
         let blank = (self.blank > 0).then(|| format!("{} without any value passed over", count(self.blank, "row")));
         self.guessed.clone().into_iter().chain(blank).collect()

@@ -81,6 +81,8 @@ trait Rows {
     fn share(&self) -> Option<f64> {
         None
     }
+    /// What kind of file it is.
+    fn format(&self) -> String;
     /// What was made of the file that its reader should know of, once it has been read.
     fn notes(&self) -> Vec<String> {
         vec![]
@@ -101,6 +103,8 @@ pub(crate) struct Table {
     missing: Vec<String>,
     /// Rows read so far: the 1-based number of the present row.
     row: usize,
+    /// Whether these are all.
+    ended: bool,
 }
 
 impl Table {
@@ -145,7 +149,7 @@ impl Table {
             None => MISSING.map(String::from).to_vec(),
         };
         let decimal = reading.decimal;
-        Ok(Table { marks: vec![cell::Cell::default(); marked], columns, rows, counted, decimal, missing, row: 0 })
+        Ok(Table { marks: vec![cell::Cell::default(); marked], columns, rows, counted, decimal, missing, row: 0, ended: false })
     }
 
     /// The names in the header.
@@ -171,6 +175,11 @@ impl Table {
     /// Rows read so far.
     pub fn row(&self) -> usize {
         self.row
+    }
+
+    /// Whether all rows have been read.
+    pub fn is_at_end(&self) -> bool {
+        self.ended
     }
 
     /// The part of the file that has been read.
@@ -212,11 +221,16 @@ impl Table {
         self.decimal.and_then(|mark| with_decimal(text, mark))
     }
 
+    /// What kind of file it is, and what separates its cells.
+    pub fn format(&self) -> String {
+        self.rows.format()
+    }
+
     /// What was made of the table that its reader should know of, once it has been read.
     pub fn notes(&self) -> Vec<String> {
         let commas = self.columns.iter().zip(&self.marks).filter(|(_, marks)| marks.get().has_comma());
         let commas: Vec<&String> = commas.map(|(name, _)| name).collect();
-        let commas = (!commas.is_empty()).then(|| format!("read with decimal commas: {}", list(&commas, FEW_NAMES)));
+        let commas = (!commas.is_empty()).then(|| format!("decimal commas are read in {}", list(&commas, FEW_NAMES)));
         self.rows.notes().into_iter().chain(commas).collect()
     }
 
@@ -233,6 +247,7 @@ impl Table {
     pub fn advance(&mut self) -> Result<bool> {
         let more = self.rows.advance()?;
         self.row += usize::from(more);
+        self.ended |= !more;
         if !more && let Some((column, doubt)) = (0..).zip(&self.marks).find_map(|(k, marks)| Some((k, marks.get().doubt()?))) {
             bail!("column `{}`: {doubt}; write the numbers without commas", cut(&self.columns[column]));
         }

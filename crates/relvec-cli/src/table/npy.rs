@@ -189,6 +189,10 @@ impl Rows for NpyRows {
         }
     }
 
+    fn format(&self) -> String {
+        ".npy matrix".to_string()
+    }
+
     fn line(&self) -> Option<u64> {
         None
     }

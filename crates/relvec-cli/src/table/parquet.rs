@@ -378,6 +378,10 @@ impl Rows for ParquetRows {
         }
     }
 
+    fn format(&self) -> String {
+        "Parquet".to_string()
+    }
+
     fn line(&self) -> Option<u64> {
         None
     }

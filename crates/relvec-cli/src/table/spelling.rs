@@ -185,6 +185,9 @@ pub(crate) fn quantity(text: &str) -> Option<Quantity> {
     let end = body.find(|c| !mark(c)).unwrap_or(body.len());
     let number = body[..end].trim();
     let unit = body[end..].trim();
+    // A square or a cube, such as m2, behind a space: without one it may be a code.
+    let apart = body[..end].ends_with(char::is_whitespace) && unit.starts_with(char::is_alphabetic);
+    let unit = unit.strip_suffix(['2', '3']).filter(|_| apart).unwrap_or(unit);
     if unit.chars().count() > LONGEST_UNIT || unit.contains(|c: char| c.is_ascii_digit() || ",;:()-".contains(c)) {
         return None;
     }
@@ -340,13 +343,14 @@ mod tests {
             ("1'010.5", "", "1010.5"),
             ("12 kg", "kg", "12 as"),
             ("3.5km/h", "km/h", "3.5"),
+            ("103 m2", "m", "103"),
         ];
         for (text, unit, readings) in cases {
             let found = quantity(text).unwrap_or_else(|| panic!("{text}"));
             assert_eq!(found.unit, unit, "{text}");
             assert!(found.readings.contains(readings), "{text}: {}", found.readings);
         }
-        for text in ["", "red", "5", "-0.5e3", "Q1", "class 3", "10-20", "2020-01-01", "1.2.3", "12:30", "3a4", "inf", "%", "a5%"]
+        for text in ["", "red", "5", "-0.5e3", "Q1", "class 3", "10-20", "2020-01-01", "1.2.3", "12:30", "3a4", "3a2", "inf", "%", "a5%"]
         {
             assert_eq!(quantity(text), None, "{text}");
         }
