@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use relvec::{
-    CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, Missing, MultiClass, Rvm, Sparsity, Variance,
-    WeightPrior,
+    CentreRule, Dictionary, Formulation, Inference, Kernel, Likelihood, MOST_THREADS, Missing, MultiClass, Rvm, Sparsity,
+    Variance, WeightPrior,
 };
 
 use crate::terminal::{Colour, Level, WIDEST};

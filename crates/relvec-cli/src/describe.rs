@@ -273,7 +273,8 @@ impl Look {
             remarks.push(format!("is a copy of `{}`", cut(&other)));
         }
         if let Some(code) = self.code.filter(|_| numbers) {
-            let text = format!("holds codes such as {code}, read as numbers; --categories {} takes them for names", quoted(&cut(name)));
+            let text =
+                format!("holds codes such as {code}, read as numbers; --categories {} takes them for names", quoted(&cut(name)));
             remarks.push(text);
         }
         let alike: BTreeSet<String> = categories.iter().map(|text| text.to_lowercase()).collect();
@@ -331,7 +332,8 @@ impl Description {
         if self.tasks.len() > 1 {
             option("--task", &[Task::Regress.name().to_string()]);
         }
-        let dropped: Vec<String> = self.columns.iter().filter(|column| column.dropped).map(|column| column.name.clone()).collect();
+        let dropped: Vec<String> =
+            self.columns.iter().filter(|column| column.dropped).map(|column| column.name.clone()).collect();
         option("--drop", &dropped);
         option("--categories", &args.categories.iter().filter(|name| !dropped.contains(name)).cloned().collect::<Vec<_>>());
         let features = self.columns.iter().filter(|column| !column.dropped);
@@ -361,7 +363,8 @@ impl Description {
         let plural = if self.rows == 1 { "" } else { "s" };
         let columns = count(self.columns.len(), "column");
         let headline = format!("{}: {} row{plural}, {columns}; {}", self.table, thousands(self.rows), self.format);
-        let headings = [Heading::text("column"), Heading::text("kind"), Heading::number("missing", 0), Heading::text("values").ranked(1)];
+        let headings =
+            [Heading::text("column"), Heading::text("kind"), Heading::number("missing", 0), Heading::text("values").ranked(1)];
         let row = |column: &Described| {
             let mark = if column.name == self.target { " (target)" } else { "" };
             vec![

@@ -145,7 +145,8 @@ impl Columns {
         if let Some(name) = encoding.features().into_iter().find(|name| !names.insert(name.clone())) {
             bail!("two features are called `{name}`; rename a column");
         }
-        let mut notes: Vec<String> = of_categories(&encoding).into_iter().collect();
+        let mut notes: Vec<String> =
+            of_categories(&encoding).map(|columns| format!("read as categories: {columns}")).into_iter().collect();
         if matches!(self.missing, Some(Missing::Mean | Missing::Indicator)) {
             let missing = self.columns.iter().filter(|column| column.missing > 0);
             let each: Vec<String> = missing.map(|column| format!("{} {}", column.name, column.missing)).collect();
@@ -158,13 +159,13 @@ impl Columns {
     }
 }
 
-/// What columns are read as categories, in words; `None` if none is.
+/// The columns that hold categories, in words; `None` if none does.
 pub(crate) fn of_categories(encoding: &Encoding) -> Option<String> {
     let with = encoding.columns.iter().filter(|column| !column.categories.is_empty());
     let each: Vec<String> = with
         .map(|column| format!("{} ({})", column.name, list(&column.categories, CATEGORIES_SHOWN).replace(" in all", "")))
         .collect();
-    (!each.is_empty()).then(|| format!("read as categories: {}", list(&each, NAMES_SHOWN)))
+    (!each.is_empty()).then(|| list(&each, NAMES_SHOWN))
 }
 
 impl Column {
@@ -206,16 +207,15 @@ impl Column {
             _ if self.named => Ok(Kind::Categories(Categories::default())),
             Cell::Boolean(_) if !table.is_counted() => Ok(Kind::Categories(Categories::default())),
             Cell::Other("dates" | "times") => Err(table.error(self.place, &dates(None, &name))),
-            Cell::Other(what) => {
-                Err(table.error(self.place, &format!("{what} are neither numbers nor categories; --drop {name} leaves the column out")))
-            }
+            Cell::Other(what) => Err(table
+                .error(self.place, &format!("{what} are neither numbers nor categories; --drop {name} leaves the column out"))),
             Cell::Text(text) => match table.number(self.place) {
                 Ok(_) => Ok(Kind::Numbers),
                 Err(_) if is_date(text) => Err(table.error(self.place, &dates(Some(text), &name))),
                 // A number of whatever spelling, or a sign of a missing value.
-                Err(e) if quantity(text).is_some() || !text.contains(char::is_alphanumeric) => Err(anyhow!(
-                    "{e}. If the column holds names, --categories {name} says so; --drop {name} leaves it out"
-                )),
+                Err(e) if quantity(text).is_some() || !text.contains(char::is_alphanumeric) => {
+                    Err(anyhow!("{e}. If the column holds names, --categories {name} says so; --drop {name} leaves it out"))
+                }
                 Err(e) if text.parse::<f64>().is_ok() => Err(e),
                 Err(_) => Ok(Kind::Categories(Categories::default())),
             },
@@ -302,7 +302,8 @@ fn category(table: &Table, place: usize, cell: Cell, named: bool, first: &Option
         return Err(table.error(place, &problem));
     }
     if text.len() > LONGEST {
-        let problem = format!("a text of {} bytes is no category (at most {LONGEST}); --drop {name} leaves the column out", text.len());
+        let problem =
+            format!("a text of {} bytes is no category (at most {LONGEST}); --drop {name} leaves the column out", text.len());
         return Err(table.error(place, &problem));
     }
     Ok(text)
@@ -397,7 +398,9 @@ impl Encoder {
             // What standardises subtracts the mean of the training rows.
             (Some(Missing::Mean), Some(scaling)) => scaling.mean.clone(),
             (Some(Missing::Mean), None) => {
-                return Err(usage("--missing mean: the model was trained with --no-standardize and has no means; take --missing drop"));
+                return Err(usage(
+                    "--missing mean: the model was trained with --no-standardize and has no means; take --missing drop",
+                ));
             }
             _ => vec![0.0; model.n_features],
         };
@@ -474,7 +477,8 @@ impl Encoder {
         let all = [
             (dropped > 0).then(|| format!("{} with missing cells {left_out}", share(dropped, rows, "row"))),
             filled.then(|| format!("{} with missing cells, which are filled with the means", share(self.filled, rows, "row"))),
-            (self.unknown > 0).then(|| format!("{} with categories that the model does not know", share(self.unknown, rows, "row"))),
+            (self.unknown > 0)
+                .then(|| format!("{} with categories that the model does not know", share(self.unknown, rows, "row"))),
         ];
         all.into_iter().flatten().collect()
     }

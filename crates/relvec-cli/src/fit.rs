@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    Centres, Dictionary, Encoding, Error, KernelTrial, Landmarks, Likelihood, Missing, Model, Probabilities, Progress, Report, Rvm,
-    Scaling, SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
+    Centres, Dictionary, Encoding, Error, KernelTrial, Landmarks, Likelihood, Missing, Model, Probabilities, Progress, Report,
+    Rvm, Scaling, SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
@@ -131,7 +131,8 @@ fn rvm(args: &FitArgs, roles: Roles, settings: &Settings, rows: TrainingRows, ba
         warn(&model, &report, settings, true);
         return Ok(Fitted { model, seconds: report.seconds, validation: None, seen: Seen::default() });
     }
-    let centres = settings.centres.as_deref().map(|path| training::landmarks(path, rows.features(), &args.reading)).transpose()?;
+    let centres =
+        settings.centres.as_deref().map(|path| training::landmarks(path, rows.features(), &args.reading)).transpose()?;
     let forced = args.stream || args.checkpoint.is_some();
     let streamed = forced || large(&rows, settings);
     let fitted = if streamed { in_blocks(args, roles, settings, centres.as_ref(), forced)? } else { None };
@@ -184,7 +185,10 @@ fn grown(args: &FitArgs, path: &Path, model: &Model, settings: &Settings, rows: 
 fn check_encoding(encoding: Option<&Encoding>, flag: &str, path: &Path) -> Result<()> {
     match encoding {
         Some(encoding) if encoding.missing != Some(Missing::Drop) => {
-            bail!("{flag} {}: this model knows no categories and no means of missing cells; train it again with --missing", path.display())
+            bail!(
+                "{flag} {}: this model knows no categories and no means of missing cells; train it again with --missing",
+                path.display()
+            )
         }
         _ => Ok(()),
     }
@@ -494,7 +498,9 @@ fn roles(args: &FitArgs) -> Result<Roles<'_>> {
         || args.variance.as_deref() == Some(Variance::Healed.name())
         || args.checkpoint.is_some();
     if let Some(name) = args.categories.iter().find(|name| args.targets.contains(name)) {
-        return Err(usage(format!("--categories {name}: this is the target; --task classify takes its values for names of classes")));
+        return Err(usage(format!(
+            "--categories {name}: this is the target; --task classify takes its values for names of classes"
+        )));
     }
     Ok(Roles {
         target,

@@ -1,9 +1,10 @@
 //! `relvec inspect`: what a model file holds.
 
 use anyhow::{Context, Result};
-use relvec::{FORMAT_VERSION, Model};
+use relvec::{FORMAT_VERSION, Missing, Model};
 
 use crate::args::{InspectArgs, Task};
+use crate::encoding;
 use crate::interpolation;
 use crate::layout::{self, Column, Lines};
 use crate::model_file;
@@ -53,6 +54,18 @@ fn describe(model: &Model, summary: &Summary, file: &str, bytes: u64) -> String 
     let scaled = if model.scaling.is_some() { ", standardised by the model" } else { "" };
     let rows = thousands(model.n_rows);
     lines.line("trained on", &format!("{rows} rows, {}{scaled}", count(model.n_features, "feature")));
+    if let Some(encoding) = &model.encoding {
+        if let Some(categories) = encoding::of_categories(encoding) {
+            lines.line("categories", &categories);
+        }
+        let rule = match encoding.missing {
+            Some(Missing::Drop) => "their rows are left out",
+            Some(Missing::Mean) => "filled with the means of the training rows",
+            Some(Missing::Indicator) => "filled with the means of the training rows, and told by features of their own",
+            None => "refused",
+        };
+        lines.line("missing cells", rule);
+    }
     summary.describe(&Seen::default(), &mut lines);
     let likelihood = model.likelihood.as_ref().map(|likelihood| format!("{} likelihood", likelihood.name()));
     let scheme = model.inference.as_ref().map(|name| format!("scheme {name}"));

@@ -61,13 +61,17 @@ fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Sink
     let mut of_rows = Vec::new();
     // Beside predictions on the screen, a bar would be in the way.
     let pass = args.output.is_some().then(|| Pass::new("predictions"));
-    sink.begin(&writer.header)?;
+    let mut begun = false;
     while let Some(batch) = blocks.next(|table| {
         if let Some((known, column)) = known {
             of_rows.push(known.read(table, column)?);
         }
         Ok(())
     })? {
+        // The header waits for rows: of a table that cannot be read nothing is written.
+        if !std::mem::replace(&mut begun, true) {
+            sink.begin(&writer.header)?;
+        }
         // A row that is left out stays in its place, so that predictions stand beside their rows; its cells are empty.
         let empty = vec![String::new(); writer.header.len()];
         let mut places = batch.kept.iter();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use relvec::{
-    Bernoulli, CentreRule, ClassPrecisions, Dictionary, DictionaryRule, Encoding, Formulation, Gamma, Gaussian, Inference, Kernel,
-    Landmarks, Likelihood, MultiClass, Rvm, Svm, Variance, WeightPrior,
+    Bernoulli, CentreRule, ClassPrecisions, Dictionary, DictionaryRule, Encoding, Formulation, Gamma, Gaussian, Inference,
+    Kernel, Landmarks, Likelihood, MultiClass, Rvm, Svm, Variance, WeightPrior,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;

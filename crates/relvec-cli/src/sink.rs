@@ -130,7 +130,9 @@ fn column<T: DataType>(
     let there = cells.iter().filter(|cell| !cell.is_empty());
     let values = there.map(|cell| value(cell).with_context(|| format!("`{cell}` is no value of its column")));
     let values = values.collect::<Result<Vec<_>>>()?;
-    let Some(mut writer) = group.next_column().map_err(failed)? else { bail!("the Parquet file has fewer columns than its rows") };
+    let Some(mut writer) = group.next_column().map_err(failed)? else {
+        bail!("the Parquet file has fewer columns than its rows")
+    };
     writer.typed::<T>().write_batch(&values, Some(&levels), None).map_err(failed)?;
     writer.close().map_err(failed)
 }

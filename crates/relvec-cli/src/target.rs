@@ -157,11 +157,13 @@ impl Target {
     pub fn push(&mut self, table: &Table, column: usize) -> Result<()> {
         let cell = match table.cell(column) {
             Cell::Missing => {
-                let problem = format!("{}: of such a row nothing can be learned; --missing drop leaves it out", table.missing_cell(column));
+                let problem =
+                    format!("{}: of such a row nothing can be learned; --missing drop leaves it out", table.missing_cell(column));
                 return Err(table.error(column, &problem));
             }
             Cell::Text(text) if self.is_empty() && is_date(text) && table.number(column).is_err() => {
-                let problem = format!("`{}` is a date or a time, which is no target; make numbers of it, such as days", cut(text));
+                let problem =
+                    format!("`{}` is a date or a time, which is no target; make numbers of it, such as days", cut(text));
                 return Err(table.error(column, &problem));
             }
             Cell::Boolean(value) => {

@@ -361,7 +361,9 @@ impl TrainingRows {
                 return Ok(None);
             }
             if is_over() {
-                bail!("{name}: the time limit has passed before the categories and means of all rows were known; --time-limit allows more");
+                bail!(
+                    "{name}: the time limit has passed before the categories and means of all rows were known; --time-limit allows more"
+                );
             }
             most = ROWS_WATCHED;
         }

@@ -39,9 +39,9 @@ pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT
 pub use linalg::thread_pool;
 #[doc(inline)]
 pub use model::{
-    ClassFunctions, Committee, Counts, Decision, Decisions, Draws, EncodedCell, EncodedColumn, Encoding, Expansion, FORMAT_VERSION,
-    FittedBasis, FittedModel, InUse, KeptOutput, KeptRows, KeptStatistics, LabelRegression, LeaveOneOut, Margins, Missing, Model,
-    Moderation, Posterior, PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, Variance,
+    ClassFunctions, Committee, Counts, Decision, Decisions, Draws, EncodedCell, EncodedColumn, Encoding, Expansion,
+    FORMAT_VERSION, FittedBasis, FittedModel, InUse, KeptOutput, KeptRows, KeptStatistics, LabelRegression, LeaveOneOut, Margins,
+    Missing, Model, Moderation, Posterior, PosteriorRule, Prediction, ProcessPrior, RawCell, Scaling, Variance,
 };
 #[doc(inline)]
 pub use relvec_predict::Label;

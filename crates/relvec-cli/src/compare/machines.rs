@@ -92,7 +92,8 @@ fn filled<'a>(x: &'a Array2<f64>, means: &Array1<f64>) -> Cow<'a, Array2<f64>> {
         return Cow::Borrowed(x);
     }
     let mut own = x.clone();
-    own.outer_iter_mut().for_each(|mut row| row.iter_mut().zip(means).filter(|(v, _)| v.is_nan()).for_each(|(v, mean)| *v = *mean));
+    own.outer_iter_mut()
+        .for_each(|mut row| row.iter_mut().zip(means).filter(|(v, _)| v.is_nan()).for_each(|(v, mean)| *v = *mean));
     Cow::Owned(own)
 }
 

@@ -2,7 +2,9 @@
 
 mod text;
 
-use relvec::{FORMAT_VERSION, FittedBasis, InUse, Label, Likelihood, Model, PosteriorRule, Validation, Variance, Variational};
+use relvec::{
+    Encoding, FORMAT_VERSION, FittedBasis, InUse, Label, Likelihood, Model, PosteriorRule, Validation, Variance, Variational,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -27,6 +29,9 @@ pub(crate) struct Summary<'a> {
     /// `null` for a given design matrix.
     kernel: Option<KernelSummary>,
     features: &'a [String],
+    /// Only where the columns of the table are no features as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<&'a Encoding>,
     /// Counted, since a model may come without names.
     #[serde(skip)]
     n_features: usize,
@@ -154,6 +159,7 @@ impl<'a> Summary<'a> {
                 FittedBasis::Given {} => None,
             },
             features: &model.features,
+            encoding: model.encoding.as_ref(),
             n_features: model.n_features,
             targets: &model.targets,
             noise_stds: if several { model.output_noise_variances().iter().map(|v| v.sqrt()).collect() } else { vec![] },

@@ -116,7 +116,9 @@ pub(super) fn open(
         columns.pop();
     }
     if let Some(mark) = columns[0].chars().next().filter(|mark| "#%".contains(*mark) && reading.comment.is_none()) {
-        bail!("the first line begins with `{mark}`: if it is a comment, --comment {mark} skips such lines; if not, rename the column");
+        bail!(
+            "the first line begins with `{mark}`: if it is a comment, --comment {mark} skips such lines; if not, rename the column"
+        );
     }
     rows.columns = columns.len();
     Ok((columns, rows))

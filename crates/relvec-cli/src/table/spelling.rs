@@ -99,9 +99,7 @@ fn is_day(text: &str) -> bool {
     let within = |part: &str, most: u32| part.len() <= 2 && part.parse().is_ok_and(|n: u32| (1..=most).contains(&n));
     match parts[..] {
         [year, month, day] if year.len() == 4 => within(month, 12) && within(day, 31),
-        [a, b, year] if matches!(year.len(), 2 | 4) => {
-            (within(a, 31) && within(b, 12)) || (within(a, 12) && within(b, 31))
-        }
+        [a, b, year] if matches!(year.len(), 2 | 4) => (within(a, 31) && within(b, 12)) || (within(a, 12) && within(b, 31)),
         [year, month] if mark != '.' => year.len() == 4 && month.len() == 2 && within(month, 12),
         _ => false,
     }
@@ -119,7 +117,9 @@ fn is_time(text: &str) -> bool {
         [hour, minute, seconds] => digits(&hour) && minute.len() == 2 && digits(&minute) && second(seconds),
         _ => false,
     };
-    fits && (zone.is_empty() || matches!(zone.trim().to_ascii_uppercase().as_str(), "Z" | "UTC" | "AM" | "PM") || zone.starts_with(['+', '-']))
+    fits && (zone.is_empty()
+        || matches!(zone.trim().to_ascii_uppercase().as_str(), "Z" | "UTC" | "AM" | "PM")
+        || zone.starts_with(['+', '-']))
 }
 
 /// Whether it is the name of a month beside one or two numbers, and nothing else.
@@ -128,7 +128,20 @@ fn has_month(text: &str) -> bool {
     let is_number = |word: &&str| word.len() <= 4 && word.bytes().all(|b| b.is_ascii_digit());
     let is_month = |word: &&str| {
         let word = word.to_ascii_lowercase();
-        let full = ["january", "february", "march", "april", "june", "july", "august", "september", "sept", "october", "november", "december"];
+        let full = [
+            "january",
+            "february",
+            "march",
+            "april",
+            "june",
+            "july",
+            "august",
+            "september",
+            "sept",
+            "october",
+            "november",
+            "december",
+        ];
         MONTHS.contains(&word.as_str()) || full.contains(&word.as_str())
     };
     let (numbers, months) = (words.iter().filter(|w| is_number(w)).count(), words.iter().filter(|w| is_month(w)).count());
@@ -309,7 +322,9 @@ mod tests {
         for (text, mark, value) in cases {
             assert_eq!(with_decimal(text, mark), Some(value), "{text}");
         }
-        for (text, mark) in [("0,5", '.'), ("1,23", '.'), ("1.5", ','), ("1,234,56", '.'), ("1.2.3", '.'), ("5 kg", '.'), ("inf", '.')] {
+        for (text, mark) in
+            [("0,5", '.'), ("1,23", '.'), ("1.5", ','), ("1,234,56", '.'), ("1.2.3", '.'), ("5 kg", '.'), ("inf", '.')]
+        {
             assert_eq!(with_decimal(text, mark), None, "{text}");
         }
     }
@@ -317,13 +332,39 @@ mod tests {
     #[test]
     fn dates_are_told_from_names_and_numbers() {
         let dates = [
-            "2024-03-01", "1.3.2024", "03/14/24", "2024-03-01T10:15:30Z", "2024-03-01 10:15:30.5+01:00", "1.3.2024 10:15", "10:15",
-            "5-Jan-24", "Jan 5, 2024", "5 January 2024", "March 2024", "2024-03", "10:15 PM",
+            "2024-03-01",
+            "1.3.2024",
+            "03/14/24",
+            "2024-03-01T10:15:30Z",
+            "2024-03-01 10:15:30.5+01:00",
+            "1.3.2024 10:15",
+            "10:15",
+            "5-Jan-24",
+            "Jan 5, 2024",
+            "5 January 2024",
+            "March 2024",
+            "2024-03",
+            "10:15 PM",
         ];
         for text in dates {
             assert!(is_date(text), "{text}");
         }
-        for text in ["red", "May", "5", "1.5", "1.2.3", "10-20", "18-25", "2024", "192.168.0.1", "May be 5", "40.50.60", "12:3", "a:b", "3:1:x"] {
+        for text in [
+            "red",
+            "May",
+            "5",
+            "1.5",
+            "1.2.3",
+            "10-20",
+            "18-25",
+            "2024",
+            "192.168.0.1",
+            "May be 5",
+            "40.50.60",
+            "12:3",
+            "a:b",
+            "3:1:x",
+        ] {
             assert!(!is_date(text), "{text}");
         }
     }
@@ -350,7 +391,8 @@ mod tests {
             assert_eq!(found.unit, unit, "{text}");
             assert!(found.readings.contains(readings), "{text}: {}", found.readings);
         }
-        for text in ["", "red", "5", "-0.5e3", "Q1", "class 3", "10-20", "2020-01-01", "1.2.3", "12:30", "3a4", "3a2", "inf", "%", "a5%"]
+        for text in
+            ["", "red", "5", "-0.5e3", "Q1", "class 3", "10-20", "2020-01-01", "1.2.3", "12:30", "3a4", "3a2", "inf", "%", "a5%"]
         {
             assert_eq!(quantity(text), None, "{text}");
         }

@@ -100,9 +100,9 @@ mod tests {
     fn through(make: impl Fn(Box<dyn Read>) -> Tidy<Box<dyn Read>>, text: &'static str) -> String {
         let mut whole = String::new();
         make(Box::new(text.as_bytes())).read_to_string(&mut whole).unwrap();
-        let single = text.bytes().fold(Box::new(io::empty()) as Box<dyn Read>, |before, byte| {
-            Box::new(before.chain(io::Cursor::new([byte])))
-        });
+        let single = text
+            .bytes()
+            .fold(Box::new(io::empty()) as Box<dyn Read>, |before, byte| Box::new(before.chain(io::Cursor::new([byte]))));
         let mut bytes = String::new();
         make(single).read_to_string(&mut bytes).unwrap();
         assert_eq!(whole, bytes);

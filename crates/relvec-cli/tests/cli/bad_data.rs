@@ -51,22 +51,16 @@ fn headers() {
 #[test]
 fn cells() {
     refused("a,y\n1,2\n3,4\nx7,6\n", &["row 3 (line 4)", "column `a`", "`x7` is not a number"]);
-    refused("a,y\n1,2\n,4\n", &["row 2", "column `a`", "empty"]);
-    refused("a,y\n1,2\n3,\n", &["row 2", "column `y`", "empty"]);
-    refused("a,y\n1,2\nNaN,4\n", &["row 2", "column `a`", "NaN", "finite"]);
+    refused("a,y\n1,2\n,4\n", &["row 2", "column `a`", "empty", "1 of 2 rows: a 1", "--missing"]);
+    refused("a,y\n1,2\n3,\n", &["row 2", "column `y`", "empty", "--missing drop"]);
+    refused("a,y\n1,2\nNaN,4\n", &["row 2", "column `a`", "`NaN`, a missing value", "--missing"]);
     refused("a,y\n1,2\n-inf,4\n", &["column `a`", "-inf", "finite"]);
     refused("a,y\n1,2\n1e999,4\n", &["column `a`", "inf", "finite"]);
-    refused("a,y\n1,2\n3,nan\n", &["column `y`", "NaN", "finite"]);
-    refused("a,y\n1,2\nNA,4\n", &["`NA`", "missing"]);
+    refused("a,y\n1,2\n3,nan\n", &["column `y`", "`nan`, a missing value", "--missing drop"]);
+    refused("a,y\n1,2\nNA,4\n", &["`NA`, a missing value", "--missing"]);
     refused("a,y\n1,2\n\"1,5\",4\n", &["`1,5`", "decimal point"]);
     // One bad cell at the very top does not make a text column.
     refused("a,y\noops,2\n3,4\n5,6\n", &["row 1", "column `a`", "`oops`"]);
-}
-
-#[test]
-fn text_columns_are_named_with_what_to_do() {
-    refused("color,a,y\nred,1,2.5\nblue,2,3.5\nred,3,7\n", &["column `color` holds text", "--drop color"]);
-    refused("color,a,shape,y\nred,1,round,2\nblue,2,flat,3\n", &["color, shape", "--drop color,shape"]);
 }
 
 #[test]

@@ -221,7 +221,12 @@ impl Encoding {
             let sorted = column.categories.windows(2).all(|pair| pair[0] < pair[1]);
             let found = || format!("[{}]", column.categories.join(", "));
             at.require(sorted, "categories", found(), "different texts in ascending order")?;
-            at.length("means", column.means.len(), EncodedColumn::values_of(column.categories.len()), "feature but the indicator")?;
+            at.length(
+                "means",
+                column.means.len(),
+                EncodedColumn::values_of(column.categories.len()),
+                "feature but the indicator",
+            )?;
             at.numbers("means", &column.means, f64::is_finite, "a finite number")?;
         }
         let own = self.features();
