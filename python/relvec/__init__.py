@@ -8,6 +8,7 @@ from ._core import __version__
 if TYPE_CHECKING:
     from . import presets
     from ._compare import compare
+    from ._encoder import TableEncoder
     from ._files import load
     from ._interpolation import InterpolationWarning
     from ._learned_kernel import LearnedKernel, learn_kernel
@@ -30,6 +31,7 @@ __all__ = [
     "SVC",
     "SVR",
     "Statistics",
+    "TableEncoder",
     "__version__",
     "compare",
     "learn_kernel",
@@ -40,6 +42,7 @@ _MODULES = {
     "InterpolationWarning": "._interpolation",
     "ModelSummary": "._summary",
     "Statistics": "._statistics",
+    "TableEncoder": "._encoder",
     "compare": "._compare",
     "load": "._files",
     **dict.fromkeys(["LearnedKernel", "learn_kernel"], "._learned_kernel"),

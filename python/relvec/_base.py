@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from . import _checks, _core, _labels, _settings, _table, _warnings
 from ._card import folded_below
+from ._encoder import TableEncoder
 from ._errors import in_words_of_python
 from ._progress import Callback, bound_line, end_line, line, observer
 from ._report import Report
@@ -49,6 +50,8 @@ class KernelMachine(BaseEstimator):
     n_features_in_: int
     feature_names_in_: NDArray[Any]
     report_: Report
+    # Only of a model that was loaded from a file with an encoding.
+    encoder_: TableEncoder
     _model: _core.Model
     _entries: ClassVar[dict[str, _table.Parameter]] = {}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {}
@@ -158,6 +161,8 @@ class KernelMachine(BaseEstimator):
     def _rows(self, X: ArrayLike) -> Float:
         """What the model reads of new rows, validated."""
         check_is_fitted(self)
+        if self._model.encoding is not None:
+            return self.encoder_._raw(X)
         # Of a precomputed kernel only the columns in the model count, and the core checks those; what has
         # another number of columns is no kernel matrix, and what is wrong with it is said in the usual order.
         matrix = self._model.basis == "external" and self._model.centres is None
@@ -178,7 +183,10 @@ class KernelMachine(BaseEstimator):
     def _adopt(self, model: _core.Model) -> None:
         """Take over a model that was not fitted here."""
         self.n_features_in_ = model.n_features
-        if model.features:
+        if model.encoding is not None:
+            self.encoder_ = TableEncoder._of(model.encoding)
+            self.n_features_in_, self.feature_names_in_ = self.encoder_.n_features_in_, self.encoder_.feature_names_in_
+        elif model.features:
             self.feature_names_in_ = np.array(model.features, dtype=object)
         self._take(model, {"status": model.status, "iterations": model.iterations})
 
@@ -228,7 +236,7 @@ class KernelMachine(BaseEstimator):
         text = repr(self)
         return f"{text}\n{one_line(self)}" if self.__sklearn_is_fitted__() else text
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], encoder: TableEncoder | None = None) -> None:
         """Write the model to a file that the command line, Rust and `relvec.load` read.
 
         Parameters
@@ -236,14 +244,25 @@ class KernelMachine(BaseEstimator):
         path : str or path-like
             Name of the file; it appears whole or not at all, with the permissions of the file that it replaces.
             Symbolic links, pipes and devices are written through.
+        encoder : TableEncoder, optional
+            The encoder that made the features, such as the first step of a pipeline. The file then takes raw rows.
 
         Raises
         ------
         OSError
             If the file cannot be written; a file that is read-only is not replaced.
+        ValueError
+            If the encoder has another number of features than the model.
         """
         check_is_fitted(self)
-        text = self._model.to_json()
+        model = self._model
+        if encoder is not None:
+            check_is_fitted(encoder)
+            width = len(encoder.get_feature_names_out())
+            if width != model.n_features:
+                raise ValueError(f"the encoder makes {width} features, and the model was fitted to {model.n_features}")
+            model = model.encoded(json.dumps(encoder.encoding_))
+        text = model.to_json()
         if self._model.classifier:
             text = _labels.add_to(text, self.classes_)
         _core.save(os.fsdecode(path), text)

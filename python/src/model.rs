@@ -731,6 +731,24 @@ impl Model {
         }
     }
 
+    /// How the columns of a table become the features, in JSON; None if they are the columns as they are.
+    #[getter]
+    fn encoding(&self) -> PyResult<Option<String>> {
+        let json = self.model.encoding.as_ref().map(serde_json::to_string).transpose();
+        json.map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// The same model with that encoding, in JSON, and the names of its features.
+    fn encoded(&self, encoding: &str) -> PyResult<Model> {
+        let refused = |e: String| PyValueError::new_err(format!("encoding: {e}"));
+        let encoding: relvec::Encoding = serde_json::from_str(encoding).map_err(|e| refused(e.to_string()))?;
+        let features = encoding.features();
+        let model = relvec::Model { features, encoding: Some(encoding), ..(*self.model).clone() };
+        // Reading it back checks it.
+        let text = model.to_json().map_err(exception)?;
+        relvec::Model::from_json(&text).map(Model::new).map_err(exception)
+    }
+
     #[getter]
     fn features(&self) -> Vec<String> {
         self.model.features.clone()

@@ -414,7 +414,9 @@ pub(crate) struct FitArgs {
 /// Regression writes the columns prediction, std, lower, upper (noise and uncertainty of the weights
 /// together; of counts the expected one, and quantiles of a new count). Classification writes prediction and one probability_<label> per class. A support vector
 /// machine has no std, lower and upper, and probabilities only if it was trained with them. Features are
-/// found by name, in any order; other columns are ignored. The columns of an .npy file are taken in the
+/// found by name, in any order; other columns are ignored. Categories and missing cells become features as they did in the
+/// fit: the table is one like that. A row that is left out for a missing cell (--missing drop) keeps its line, without values.
+/// The columns of an .npy file are taken in the
 /// order of the features if they are as many, else by their places. Rows are read and written in blocks:
 /// a table of any size takes the same memory.
 ///
@@ -424,6 +426,7 @@ pub(crate) struct FitArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec predict houses.json new_houses.csv -o prices.csv
+  relvec predict houses.json new_houses.parquet -o prices.parquet
   relvec predict houses.json new_houses.csv --quantiles 0.05,0.5,0.95 -o prices.csv
   relvec predict cells.json cells.csv.gz | head
   relvec predict cells.json screening.csv --prior ill=0.01,well=0.99 --costs ill:well=50,well:ill=1
@@ -433,7 +436,9 @@ pub(crate) struct PredictArgs {
     pub model: PathBuf,
     /// The table to predict
     pub data: PathBuf,
-    /// Where to write the predictions (CSV) [default: stdout]
+    /// Where to write the predictions [default: stdout]
+    ///
+    /// As CSV; as Parquet if the name ends with .parquet.
     #[arg(help_heading = OUTPUT, short, long, value_name = "OUT.csv")]
     pub output: Option<PathBuf>,
     /// Probability of the interval from lower to upper [default: 0.95]

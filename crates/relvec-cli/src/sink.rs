@@ -94,8 +94,8 @@ impl<'a> ParquetSink<'a> {
         let mut group = writer.next_row_group().map_err(failed)?;
         for (cells, kind) in self.columns.iter_mut().zip(&self.kinds) {
             match kind {
-                Kind::Number => column::<DoubleType>(&mut group, cells, |cell| Some(cell.parse().ok()?))?,
-                Kind::Boolean => column::<BoolType>(&mut group, cells, |cell| Some(cell.parse().ok()?))?,
+                Kind::Number => column::<DoubleType>(&mut group, cells, |cell| cell.parse().ok())?,
+                Kind::Boolean => column::<BoolType>(&mut group, cells, |cell| cell.parse().ok())?,
                 Kind::Text => column::<ByteArrayType>(&mut group, cells, |cell| Some(ByteArray::from(cell)))?,
             }
             cells.clear();

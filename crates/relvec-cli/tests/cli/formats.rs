@@ -189,6 +189,60 @@ fn parquet_columns_of_every_kind() {
     assert!(run.stderr.contains("warning: constant features have no effect: word=w"), "{}", run.stderr);
 }
 
+/// The columns of a Parquet file as texts, by name; a null is an empty text.
+fn columns_of(path: &std::path::Path) -> Vec<(String, Vec<String>)> {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+    let reader = SerializedFileReader::new(std::fs::File::open(path).unwrap()).unwrap();
+    let mut columns: Vec<(String, Vec<String>)> = vec![];
+    for row in reader.get_row_iter(None).unwrap() {
+        for (k, (name, field)) in row.unwrap().get_column_iter().enumerate() {
+            if columns.len() == k {
+                columns.push((name.clone(), vec![]));
+            }
+            columns[k].1.push(match field {
+                Field::Null => String::new(),
+                Field::Double(value) => format!("{value:?}"),
+                Field::Bool(value) => value.to_string(),
+                Field::Str(text) => text.clone(),
+                other => panic!("{other:?}"),
+            });
+        }
+    }
+    columns
+}
+
+#[test]
+fn predictions_are_written_as_parquet() {
+    let folder = Folder::with("d.csv", regression_table(ROWS, ",")).add("k.csv", class_table(60));
+    folder.fit("d.csv --target y -o m.json");
+    folder.fit("k.csv --target kind -o k.json");
+    let gaps = "a,b\n1,2\n,3\nNA,4\n5,6\n7,\n";
+    let folder = folder.add("gaps.csv", gaps);
+    for (line, names) in [
+        ("m.json d.csv --quantiles 0.05,0.5", "prediction,std,lower,upper,quantile_0.05,quantile_0.5"),
+        ("m.json gaps.csv --missing drop", "prediction,std,lower,upper"),
+        ("m.json d.csv --samples 2", "prediction,std,lower,upper,sample_1,sample_2"),
+        ("k.json k.csv --reject 0.9", "prediction,probability_no,probability_yes,rejected"),
+        ("k.json k.csv --costs no:yes=1,yes:no=2", "prediction,probability_no,probability_yes,expected_cost"),
+    ] {
+        folder.ok(&format!("predict {line} -o p.csv"));
+        folder.ok(&format!("predict {line} -o p.Parquet"));
+        let (header, rows) = super::support::parse_csv(&folder.read("p.csv"));
+        let columns = columns_of(&folder.path("p.Parquet"));
+        assert_eq!(header.join(","), names);
+        assert_eq!(columns.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(), header);
+        for (k, (name, values)) in columns.iter().enumerate() {
+            assert_eq!(*values, rows.iter().map(|row| row[k].clone()).collect::<Vec<_>>(), "{line}: {name}");
+        }
+    }
+    // What was written is read again, as a table.
+    folder.ok("predict m.json d.csv -o p.parquet");
+    let text = folder.ok("describe p.parquet").stdout;
+    assert!(text.starts_with("p.parquet: 40 rows, 4 columns; Parquet"), "{text}");
+    folder.fails(1, "predict m.json none.csv -o q.parquet", &["`none.csv`"]);
+}
+
 #[test]
 fn npy_is_the_same_table() {
     let rows = regression_rows(ROWS);
