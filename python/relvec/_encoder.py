@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from . import _checks
+from . import _checks, _core
 
 Float = NDArray[np.float64]
 
-# The limits of the command line: most categories of a column and least rows of each on average, unless it is named; most of a
-# column that is named; most bytes of a category.
+# The limits of the command line: most categories of a column and least rows of each on average, unless it is named;
+# most categories of a column that is named; most bytes of a category.
 MOST_CATEGORIES = 50
 LEAST_ROWS = 10
 MOST_NAMED = 1000
@@ -29,6 +29,9 @@ MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "?"])
 RULES = ["mean", "indicator"]
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 NAMES_SHOWN = 10
+_DATES = (
+    "leave the column out; or make columns of numbers of it, such as days since the first date, the month, the hour"
+)
 
 
 class _Column(NamedTuple):
@@ -46,22 +49,22 @@ class _Column(NamedTuple):
         return np.array([text is None for text in self.texts], dtype=bool)
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn the columns of a table into features: categories into 0 and 1, missing cells into means.
 
-    The rules are those of the command line, and a model file holds what they found. A column of texts or booleans, or of
-    a categorical type, holds categories. Two categories are one feature, 0 for the first and 1 for the second in
+    The rules are those of the command line, and a model file holds what they found. A column of texts or booleans, or
+    of a categorical type, holds categories. Two categories are one feature, 0 for the first and 1 for the second in
     alphabetical order. Three or more have a feature each. Columns of numbers stay as they are.
 
     Parameters
     ----------
     missing : {"mean", "indicator"} or None, default=None
         What becomes of missing cells: None, NaN and the texts NA, N/A, NaN, null and ?. None refuses them.
-        ``"mean"`` fills them with the mean of the column; for categories with the share of each. ``"indicator"`` fills them
-        as well, and a column with missing cells has one more feature that is 1 where the cell is missing.
+        ``"mean"`` fills them with the mean of the column; for categories with the share of each. ``"indicator"`` fills
+        them as well, and a column with missing cells has one more feature that is 1 where the cell is missing.
     unknown : {"error", "ignore"}, default="error"
-        What `transform` does with a category that `fit` has not seen. ``"ignore"`` gives its features the means, as if the
-        cell said nothing.
+        What `transform` does with a category that `fit` has not seen. ``"ignore"`` gives its features the means, as if
+        the cell said nothing.
     categories : list of str, default=()
         Names of columns that hold categories whatever their cells look like, at most 1000 each. Other columns may have
         at most 50 categories, and a tenth as many as there are rows.
@@ -116,7 +119,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If a column holds dates, too many different texts, texts among numbers, or missing cells without a rule for them.
+            If a column holds dates, too many different texts, texts among numbers, or missing cells without a rule for
+            them.
         """
         if self.missing is not None:
             _checks.one_of("missing", self.missing, RULES)
@@ -136,7 +140,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.missing is not None:
             encoding["missing"] = self.missing
         features = _features(encoding)
-        twice = sorted({name for name in features if features.count(name) > 1}) if len(set(features)) < len(features) else []
+        twice = (
+            sorted({name for name in features if features.count(name) > 1})
+            if len(set(features)) < len(features)
+            else []
+        )
         if twice:
             raise ValueError(f"two features are called {twice[0]!r}; rename a column")
         self.encoding_ = encoding
@@ -156,16 +164,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         named = name in self.categories or column.categorical
         most = MOST_NAMED if named else min(MOST_CATEGORIES, max(len(weights) // LEAST_ROWS, 2))
         if len(found) > most:
-            advice = f"at most {MOST_NAMED} are taken" if named else (
-                f"too many for categories, which are at most {MOST_CATEGORIES}, with {LEAST_ROWS} rows each on average; "
-                f"leave it out, group the texts, or take all with categories=[{name!r}]"
-            )
+            advice = f"at most {MOST_NAMED} are taken"
+            if not named:
+                advice = (
+                    f"too many for categories, which are at most {MOST_CATEGORIES}, with {LEAST_ROWS} rows each on "
+                    f"average; leave it out, group the texts, or take all with categories=[{name!r}]"
+                )
             some = ", ".join(found[:3])
-            raise ValueError(f"column {name!r} holds {len(found)} different texts ({some}, ...) in {len(weights)} rows: {advice}")
+            raise ValueError(
+                f"column {name!r} holds {len(found)} different texts ({some}, ...) in {len(weights)} rows: {advice}"
+            )
         for text in found:
             if len(text.encode()) > LONGEST:
-                raise ValueError(f"column {name!r}: a text of {len(text)} characters is no category; leave the column out")
-        shares = [float(weights[[own == text for own in column.texts]].sum()) / weight for text in found]
+                raise ValueError(
+                    f"column {name!r}: a text of {len(text)} characters is no category; leave the column out"
+                )
+        places = {text: place for place, text in enumerate(found)}
+        codes = np.array([places[text] for text in column.texts if text is not None])
+        shares = (np.bincount(codes, weights[there], len(found)) / weight).tolist()
         return {"name": name, "categories": found, **indicator, "means": shares[1:] if len(found) == 2 else shares}
 
     def transform(self, X: ArrayLike) -> Float:
@@ -203,9 +219,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 row = next((i for i, text in enumerate(column.texts) if text is not None), None)
                 if row is not None:
                     raise ValueError(f"row {row}, column {name!r}: {column.texts[row]!r} is not a number")
-            values = np.full((len(missing), 1), np.nan) if column.numbers is None else column.numbers[:, np.newaxis].copy()
+            values = (
+                np.full((len(missing), 1), np.nan) if column.numbers is None else column.numbers[:, np.newaxis].copy()
+            )
         else:
-            texts = column.texts if column.numbers is None else [None if np.isnan(v) else _text(v) for v in column.numbers]
+            texts = (
+                column.texts if column.numbers is None else [None if np.isnan(v) else _text(v) for v in column.numbers]
+            )
             places = {text: place for place, text in enumerate(categories)}
             # A boolean is the text true or false, however its letters are written.
             places |= {text.lower(): places[text] for text in categories if text.lower() in ("true", "false")}
@@ -215,8 +235,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 row = int(np.flatnonzero(unknown)[0])
                 shown = ", ".join(categories[:NAMES_SHOWN]) + (", ..." if len(categories) > NAMES_SHOWN else "")
                 raise ValueError(
-                    f"row {row}, column {name!r}: {texts[row]!r} is none of the categories that the model knows: {shown}. "
-                    "unknown='ignore' takes such cells for missing ones"
+                    f"row {row}, column {name!r}: {texts[row]!r} is none of the categories that the model knows: "
+                    f"{shown}. unknown='ignore' takes such cells for missing ones"
                 )
             one = codes[:, np.newaxis] == np.arange(len(categories))
             values = (one[:, 1:] if len(categories) == 2 else one).astype(np.float64)
@@ -236,7 +256,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if self.missing == "drop"
             else "missing='mean' and missing='indicator' fill such cells; or leave these rows out"
         )
-        raise ValueError(f"row {row}, column {name!r} is missing or NaN ({missing.sum()} of {len(missing)} cells): {advice}")
+        raise ValueError(
+            f"row {row}, column {name!r} is missing or NaN ({missing.sum()} of {len(missing)} cells): {advice}"
+        )
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Return the names of the features, such as ``age``, ``smoker=yes`` and ``age is missing``.
@@ -267,9 +289,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             own = [str(name) for name in names]
             cells = [X[name] for name in names]
             if len(own) == 0 or len(X) == 0:
-                raise ValueError(f"Found array with {len(X)} sample(s) and {len(own)} feature(s): at least 1 of each is needed")
+                raise ValueError(
+                    f"Found array with {len(X)} sample(s) and {len(own)} feature(s): at least 1 of each is needed"
+                )
         pairs = zip(own, cells, strict=True)
-        return own, [_read(name, column, name in self.categories or self._holds_categories(name)) for name, column in pairs]
+        return own, [
+            _read(name, column, name in self.categories or self._holds_categories(name)) for name, column in pairs
+        ]
 
     def _holds_categories(self, name: str) -> bool:
         """Whether a fit has found categories in the column."""
@@ -294,17 +320,21 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return encoder
 
     def _raw(self, X: Any) -> Float:
-        """The features of a frame whose columns stand in any order, beside others; or of an array with these columns."""
+        """The features of a frame, whose columns stand in any order, beside others; or of an array of these columns."""
         names = list(self.feature_names_in_)
         columns = getattr(X, "columns", None)
         if columns is not None:
             missing = [name for name in names if name not in list(columns)]
             if missing:
-                raise ValueError(f"X has no column {', '.join(missing[:NAMES_SHOWN])}, expected {', '.join(names[:NAMES_SHOWN])}")
+                raise ValueError(
+                    f"X has no column {', '.join(missing[:NAMES_SHOWN])}, expected {', '.join(names[:NAMES_SHOWN])}"
+                )
             return self.transform(X[names])
         given = np.asarray(X, dtype=object)
         if given.ndim != 2 or given.shape[1] != len(names):
-            raise ValueError(f"X has shape {given.shape}, expected a table with the {len(names)} columns {', '.join(names)}")
+            raise ValueError(
+                f"X has shape {given.shape}, expected a table with the {len(names)} columns {', '.join(names)}"
+            )
         # An array has no names; the encoder that transforms it shall not miss them.
         plain = type(self)(self.missing, self.unknown)
         plain.encoding_, plain.n_features_in_ = self.encoding_, self.n_features_in_
@@ -327,7 +357,8 @@ def _text(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
-        return str(int(value)) if float(value).is_integer() and abs(value) < 1e16 else repr(float(value))
+        number = float(value)
+        return str(int(number)) if number.is_integer() and abs(number) < 1e16 else repr(number)
     return str(value).strip()
 
 
@@ -350,30 +381,37 @@ def _read(name: str, column: Any, named: bool) -> _Column:
     cells = [None if _is_missing(cell) else cell for cell in cells]
     for row, cell in enumerate(cells):
         if isinstance(cell, (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)):
-            raise ValueError(
-                f"row {row}, column {name!r}: {cell} is a date or a time, which is no feature: leave the column out; or make "
-                "columns of numbers of it, such as days since the first date, the month, the hour"
-            )
+            raise ValueError(f"row {row}, column {name!r}: {cell} is a date or a time, which is no feature: {_DATES}")
     if named or categorical:
         return _Column(None, [None if cell is None else _text(cell) for cell in cells], categorical)
     there = [(row, cell) for row, cell in enumerate(cells) if cell is not None]
     if not there:
         return _Column(np.full(len(cells), np.nan), [], False)
+    # The first value says what the column holds, as on the command line.
+    row, first = there[0]
+    found = _core.kind_of_text(first.strip()) if isinstance(first, str) else ""
+    if found == "date":
+        raise ValueError(f"row {row}, column {name!r}: {first!r} is a date or a time, which is no feature: {_DATES}")
+    if found == "quantity":
+        raise ValueError(
+            f"row {row}, column {name!r}: {first!r} is not a plain number: write numbers alone, without units and "
+            f"separators; or categories=[{name!r}] takes the column for names"
+        )
     if isinstance(there[0][1], (bool, np.bool_)) or not _is_number(there[0][1]):
         for row, cell in there:
             if _is_number(cell) or not isinstance(cell, (str, bool, np.bool_)):
-                first_row, first = there[0]
+                what = "a number" if _is_number(cell) else type(cell).__name__
                 raise ValueError(
-                    f"row {row}, column {name!r}: {cell!r} is {'a number' if _is_number(cell) else type(cell).__name__}, and "
-                    f"{first!r} (row {first_row}) is not; categories=[{name!r}] takes the column for names"
+                    f"row {row}, column {name!r}: {cell!r} is {what}, and "
+                    f"{first!r} (row {there[0][0]}) is not; categories=[{name!r}] takes the column for names"
                 )
         return _Column(None, [None if cell is None else _text(cell) for cell in cells], False)
     values = np.full(len(cells), np.nan)
     for row, cell in there:
         if not _is_number(cell):
             raise ValueError(
-                f"row {row}, column {name!r}: could not convert string to float: {cell!r} is not a number, and the cells above "
-                f"it are; correct it, or categories=[{name!r}] takes the column for names"
+                f"row {row}, column {name!r}: could not convert string to float: {cell!r} is not a number, and the cells "
+                f"above it are; correct it, or categories=[{name!r}] takes the column for names"
             )
         values[row] = float(cell)
     return _Column(_finite(name, values), [], False)
@@ -382,7 +420,9 @@ def _read(name: str, column: Any, named: bool) -> _Column:
 def _finite(name: str, values: Float) -> Float:
     """Refuse infinite numbers; NaN are missing cells."""
     for row in np.flatnonzero(np.isinf(values))[:1]:
-        raise ValueError(f"row {row}, column {name!r} is {values[row]}: infinity is not allowed, every number must be finite")
+        raise ValueError(
+            f"row {row}, column {name!r} is {values[row]}: infinity is not allowed, every number must be finite"
+        )
     return values
 
 

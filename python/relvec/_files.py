@@ -31,8 +31,8 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         A fitted estimator. What the file does not hold is missing: `report_` has the status and the
         number of iterations only, and parameters of the fit are at their defaults. A model that
         standardises (the command line's do, unless told otherwise) takes raw rows and has its
-        `relevance_vectors_` in the units of the data, while `gamma_` belongs to standardised ones. A model of a table with
-        categories or missing cells takes frames like that table, and its `encoder_` makes their features.
+        `relevance_vectors_` in the units of the data, while `gamma_` belongs to standardised ones. A model of a table
+        with categories or missing cells takes frames like that table, and its `encoder_` makes their features.
 
     Raises
     ------

@@ -276,7 +276,9 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             return self.fit(X, y, sample_weight, noise_variance=noise_variance)
         self._check()
         if self._model.encoding is not None:
-            raise ValueError("a model with categories or means of missing cells takes more rows by the command: relvec fit --add-to")
+            raise ValueError(
+                "a model with categories or means of missing cells takes more rows by the command: relvec fit --add-to"
+            )
         rows, t = validate_data(self, X, y, reset=False, dtype=np.float64, order="C", y_numeric=True)
         settings, _ = self._settings(_settings.regression(self), False)
         own = _checks.known("noise_variance", noise_variance, len(rows))

@@ -90,6 +90,12 @@ mod _core {
         Ok(py.detach(|| guarded(|| relvec_cli::save(&path, text.as_bytes())))??)
     }
 
+    /// What a text in a column of features is: number, date, quantity or name.
+    #[pyfunction]
+    fn kind_of_text(text: &str) -> &'static str {
+        relvec_cli::kind_of_text(text)
+    }
+
     /// The command line; returns the exit code.
     #[pyfunction]
     fn main(py: Python<'_>, args: Vec<OsString>) -> PyResult<u8> {

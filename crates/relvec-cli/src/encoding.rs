@@ -267,6 +267,40 @@ impl Column {
     }
 }
 
+/// What a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextKind {
+    Number,
+    Date,
+    /// A number with a unit or in unusual spelling, or a sign such as a dash.
+    Quantity,
+    Name,
+}
+
+impl TextKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            TextKind::Number => "number",
+            TextKind::Date => "date",
+            TextKind::Quantity => "quantity",
+            TextKind::Name => "name",
+        }
+    }
+}
+
+/// What the text is, with a decimal point for the decimal mark.
+pub(crate) fn kind_of_text(text: &str) -> TextKind {
+    if text.parse::<f64>().is_ok() {
+        TextKind::Number
+    } else if is_date(text) {
+        TextKind::Date
+    } else if quantity(text).is_some() || !text.contains(char::is_alphanumeric) {
+        TextKind::Quantity
+    } else {
+        TextKind::Name
+    }
+}
+
 /// What to do about a column of dates, of which one is `text`.
 fn dates(text: Option<&str>, name: &str) -> String {
     let found = text.map_or("dates and times are".to_string(), |text| format!("`{}` is a date or a time, which is", cut(text)));

@@ -122,6 +122,13 @@ pub fn read_table(path: &Path, most: usize) -> Result<(usize, usize), String> {
     read().map_err(|e| format!("{e:#}"))
 }
 
+/// What a text in a column of features is: `number`, `date`, `quantity` (a number with a unit or in unusual spelling, or a sign) or
+/// `name`. The Python package reads tables by the same rules.
+#[doc(hidden)]
+pub fn kind_of_text(text: &str) -> &'static str {
+    encoding::kind_of_text(text).name()
+}
+
 /// Writes the file `path` as the command does: whole or not at all, with the permissions of the file that it replaces, through
 /// links, into pipes and devices. On Linux nothing stays behind if the program is ended meanwhile.
 ///

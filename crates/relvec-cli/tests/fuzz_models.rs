@@ -57,7 +57,18 @@ fn kinds() -> Vec<(String, Model)> {
     let mut named = fit(ard, &real);
     (named.features, named.target) = (vec!["a".into(), "b".into()], Some("y".into()));
     named.scaling = Some(Scaling::of(x.view(), None));
+    let column = |name: &str, categories: &[&str], mean: f64| EncodedColumn {
+        name: name.into(),
+        categories: categories.iter().map(|text| text.to_string()).collect(),
+        indicator: false,
+        means: vec![mean],
+    };
+    let mut encoded = named.clone();
+    let columns = vec![column("a", &[], 0.5), column("b", &["no", "yes"], 0.25)];
+    let encoding = Encoding { columns, missing: Some(Missing::Mean) };
+    (encoded.features, encoded.encoding) = (encoding.features(), Some(encoding));
     add("features", named);
+    add("encoding", encoded);
     add("student_t", fit(Rvm { likelihood: StudentT::default().into(), ..rvm() }, &real));
     let counts = t.mapv(|t| (2.0 + 2.0 * t).abs().round());
     add("poisson", fit(Rvm { likelihood: Poisson::default().into(), ..rvm() }, &Targets::real(counts.view())));
@@ -125,6 +136,15 @@ fn ask_all(model: &Model) -> std::result::Result<(), String> {
     };
     if d > 1000 {
         return Ok(());
+    }
+    if let Some(encoding) = &model.encoding {
+        for cell in [RawCell::Missing, RawCell::Number(1.7e308), RawCell::Text("yes"), RawCell::Boolean(true)] {
+            if let Ok(Some(row)) = encoding.encode(&vec![cell; encoding.columns.len()])
+                && (row.len() != d || row.iter().any(|v| !v.is_finite()))
+            {
+                return Err(format!("features {row:?} of {cell:?}"));
+            }
+        }
     }
     let extremes = [0.0, 1.0, -1.0, 1e-308, 1e8, -1e155, 1.7e308, -1.7e308];
     let x = Array2::from_shape_fn((12, d), |(i, k)| if i < 8 { extremes[i] } else { wave(17 * i + k) });
