@@ -410,8 +410,8 @@ def _read(name: str, column: Any, named: bool) -> _Column:
     for row, cell in there:
         if not _is_number(cell):
             raise ValueError(
-                f"row {row}, column {name!r}: could not convert string to float: {cell!r} is not a number, and the cells "
-                f"above it are; correct it, or categories=[{name!r}] takes the column for names"
+                f"row {row}, column {name!r}: could not convert string to float: {cell!r} is not a number, and the "
+                f"cells above it are; correct it, or categories=[{name!r}] takes the column for names"
             )
         values[row] = float(cell)
     return _Column(_finite(name, values), [], False)
