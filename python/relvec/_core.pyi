@@ -18,6 +18,7 @@ __all__ = [
     "fit_svm",
     "inference_schemes",
     "kernels",
+    "kind_of_text",
     "learn_kernel",
     "main",
     "names",

@@ -126,9 +126,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             _checks.one_of("missing", self.missing, RULES)
         _checks.one_of("unknown", self.unknown, ["error", "ignore"])
         names, columns = self._columns(X, reset=True)
-        unknown = [name for name in self.categories if name not in names]
-        if unknown:
-            raise ValueError(f"categories = {list(self.categories)!r}: there is no column {unknown[0]!r}")
         rows = len(columns[0].missing)
         weights = _checks.sample_weights(sample_weight, rows)
         weights = np.ones(rows) if weights is None else weights
@@ -227,8 +224,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 column.texts if column.numbers is None else [None if np.isnan(v) else _text(v) for v in column.numbers]
             )
             places = {text: place for place, text in enumerate(categories)}
-            # A boolean is the text true or false, however its letters are written.
-            places |= {text.lower(): places[text] for text in categories if text.lower() in ("true", "false")}
+            # Booleans are written as true, True or TRUE.
+            booleans = {text.lower(): place for text, place in places.items() if text.lower() in ("true", "false")}
+            for text in {text for text in texts if text is not None and text not in places}:
+                if text.lower() in booleans:
+                    places[text] = booleans[text.lower()]
             codes = np.array([-1 if text is None else places.get(text, -2) for text in texts], dtype=int)
             unknown = codes == -2
             if self.unknown == "error" and unknown.any():
@@ -292,6 +292,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(
                     f"Found array with {len(X)} sample(s) and {len(own)} feature(s): at least 1 of each is needed"
                 )
+        unknown = [name for name in self.categories if name not in own]
+        if reset and unknown:
+            raise ValueError(f"categories = {list(self.categories)!r}: there is no column {unknown[0]!r}")
         pairs = zip(own, cells, strict=True)
         return own, [
             _read(name, column, name in self.categories or self._holds_categories(name)) for name, column in pairs

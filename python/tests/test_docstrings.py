@@ -13,7 +13,7 @@ import pytest
 import relvec
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
-from relvec import RVC, RVR, SVC, SVR, ModelSummary, NuSVC, NuSVR, Statistics
+from relvec import RVC, RVR, SVC, SVR, ModelSummary, NuSVC, NuSVR, Statistics, TableEncoder
 from support import ROOT, papers, two_classes
 
 SVMS = [SVC, SVR, NuSVC, NuSVR]
@@ -22,7 +22,7 @@ PUBLIC = [
 ]
 METHODS = [
     f"relvec.{cls.__name__}.{name}"
-    for cls in (RVR, RVC, *SVMS, Statistics, ModelSummary)
+    for cls in (RVR, RVC, *SVMS, Statistics, ModelSummary, TableEncoder)
     for name, member in inspect.getmembers(cls)
     if not name.startswith("_")
     and (inspect.isfunction(member) or isinstance(member, property))
@@ -46,7 +46,8 @@ def test_examples_run(module):
 
 
 def test_there_are_examples():
-    for name in ("RVR", "RVC", "SVC", "SVR", "NuSVC", "NuSVR", "Statistics", "compare", "learn_kernel", "load"):
+    estimators = ("RVR", "RVC", "SVC", "SVR", "NuSVC", "NuSVR")
+    for name in (*estimators, "Statistics", "TableEncoder", "compare", "learn_kernel", "load"):
         assert ">>> " in getattr(relvec, name).__doc__
 
 
@@ -61,7 +62,7 @@ def test_these_are_looked_at():
         f"relvec.{name}"
         for name in (
             *("RVC", "RVR", "SVC", "SVR", "NuSVC", "NuSVR", "Statistics", "compare", "load"),
-            *("LearnedKernel", "ModelSummary", "learn_kernel", "InterpolationWarning"),
+            *("LearnedKernel", "ModelSummary", "learn_kernel", "InterpolationWarning", "TableEncoder"),
         )
     }
     assert {"relvec.RVR.fit", "relvec.RVR.predict", "relvec.RVR.save", "relvec.RVC.predict_proba"} <= set(METHODS)

@@ -53,6 +53,12 @@ def command(folder: Path, *words: str) -> str:
     return run.stderr
 
 
+def of_polars(frame: pd.DataFrame) -> pl.DataFrame:
+    """The same table, without pyarrow."""
+    cells = {name: [None if pd.isna(cell) else cell for cell in frame[name].tolist()] for name in frame}
+    return pl.DataFrame(cells)
+
+
 def stored(path: Path) -> Any:
     return json.loads(path.read_text())["model"]["encoding"]
 
@@ -104,7 +110,7 @@ def test_a_standardised_model_of_the_command_takes_raw_frames(tmp_path: Path) ->
     assert np.allclose(loaded.predict(frame), predicted, rtol=1e-13)
     # Columns in another order and beside others, of polars, and an array with the same columns.
     other = frame.assign(more="x")[["zone", "more", "garden", "age", "paid"]]
-    for rows in (other, pl.from_pandas(other), frame.to_numpy(dtype=object)):
+    for rows in (other, of_polars(other), frame.to_numpy(dtype=object)):
         assert np.array_equal(loaded.predict(rows), loaded.predict(frame))
     assert loaded.feature_names_in_.tolist() == list(frame.columns)
     assert np.array_equal(pickle.loads(pickle.dumps(loaded)).predict(other), loaded.predict(frame))
@@ -114,6 +120,13 @@ def test_a_standardised_model_of_the_command_takes_raw_frames(tmp_path: Path) ->
         ValueError, match=r"row 0, column 'zone': 'east' is none of the categories that the model knows: north"
     ):
         loaded.predict(frame.assign(zone="east"))
+
+
+def test_more_rows_of_a_model_with_categories_are_added_by_the_command(tmp_path: Path) -> None:
+    frame, y = table()
+    frame.assign(y=y).to_csv(tmp_path / "d.csv", index=False)
+    command(tmp_path, "fit", "d.csv", "--target", "y", "--dictionary", "20", "--keep-statistics", "-o", "m.json")
+    loaded = load(tmp_path / "m.json").set_params(keep_statistics=True)
     with pytest.raises(ValueError, match="relvec fit --add-to"):
         loaded.partial_fit(frame, y)
 
@@ -146,9 +159,9 @@ def test_frames_of_pandas_and_polars_are_read_alike() -> None:
     kinds = {
         "categorical": frame.astype({"zone": "category"}),
         "string": frame.astype({"zone": "string", "paid": "boolean", "age": "Float64"}),
-        "polars": pl.from_pandas(frame),
-        "polars categorical": pl.from_pandas(frame).with_columns(pl.col("zone").cast(pl.Categorical)),
-        "polars enum": pl.from_pandas(frame).with_columns(pl.col("zone").cast(pl.Enum(["west", "south", "north"]))),
+        "polars": of_polars(frame),
+        "polars categorical": of_polars(frame).with_columns(pl.col("zone").cast(pl.Categorical)),
+        "polars enum": of_polars(frame).with_columns(pl.col("zone").cast(pl.Enum(["west", "south", "north"]))),
     }
     for name, own in kinds.items():
         encoder = TableEncoder(missing="indicator").fit(own)

@@ -117,12 +117,14 @@ impl EncodedColumn {
         names
     }
 
-    /// The place of a category.
+    /// The place of a category. `true` and `false` are booleans, which programs write as true, True or TRUE.
     pub fn category(&self, text: &str) -> Option<usize> {
-        self.categories.binary_search_by(|category| category.as_str().cmp(text)).ok()
+        let exact = self.categories.binary_search_by(|category| category.as_str().cmp(text)).ok();
+        let value = |value: &bool| text.eq_ignore_ascii_case(if *value { "true" } else { "false" });
+        exact.or_else(|| [false, true].into_iter().find(value).and_then(|value| self.boolean(value)))
     }
 
-    /// The place of the category that a boolean has: of the text `true` or `false`, however its letters are written.
+    /// The place of the category that a boolean has.
     pub fn boolean(&self, value: bool) -> Option<usize> {
         self.categories.iter().position(|category| category.eq_ignore_ascii_case(if value { "true" } else { "false" }))
     }
@@ -260,7 +262,7 @@ mod tests {
         assert_eq!(own.width(), 6);
         let row = own.encode(&[RawCell::Missing, RawCell::Boolean(true), RawCell::Text("c")]).unwrap();
         assert_eq!(row, Some(vec![30.0, 1.0, 1.0, 0.0, 0.0, 1.0]));
-        let row = own.encode(&[RawCell::Number(7.0), RawCell::Text("FALSE"), RawCell::Missing]).unwrap();
+        let row = own.encode(&[RawCell::Number(7.0), RawCell::Text("False"), RawCell::Missing]).unwrap();
         assert_eq!(row, Some(vec![7.0, 0.0, 0.0, 0.5, 0.25, 0.25]));
     }
 
