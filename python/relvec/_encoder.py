@@ -129,6 +129,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         rows = len(columns[0].missing)
         weights = _checks.sample_weights(sample_weight, rows)
         weights = np.ones(rows) if weights is None else weights
+        if not np.any(weights > 0):
+            raise ValueError("Every sample weight is zero: there is no row to learn from")
         stored = []
         for name, column in zip(names, columns, strict=True):
             self._check_missing(name, column)

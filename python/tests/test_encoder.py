@@ -20,6 +20,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 from support import rvr
 
 ROWS = 120
@@ -230,6 +231,11 @@ def test_parameters_are_checked() -> None:
     model = rvr(gamma=0.1).fit(np.arange(10.0)[:, np.newaxis], np.arange(10.0))
     with pytest.raises(ValueError, match="the encoder makes 6 features, and the model was fitted to 1"):
         model.save("never.json", encoder=TableEncoder().fit(frame))
+
+
+@parametrize_with_checks([TableEncoder(), TableEncoder(missing="mean"), TableEncoder(missing="indicator")])
+def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
 
 
 def test_it_is_a_transformer_of_scikit_learn() -> None:

@@ -429,7 +429,8 @@ impl Model {
     #[doc(hidden)]
     pub fn check_rows(&self, x: ArrayView2<f64>) -> Result<()> {
         if x.ncols() != self.n_features {
-            let made = self.encoding.as_ref().map(|own| format!(", made of the {} of a table by its encoding", own.columns.len()));
+            let made =
+                self.encoding.as_ref().map(|own| format!(", made of the {} of a table by its encoding", own.columns.len()));
             return Err(Error::Shape {
                 what: "rows to predict",
                 expected: format!("{} columns{}", self.n_features, made.unwrap_or_default()),
