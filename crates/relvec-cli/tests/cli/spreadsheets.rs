@@ -8,7 +8,7 @@ const ROWS: usize = 60;
 /// What all tables hold: an area, whether there is a garden, and a price.
 fn plain() -> Vec<(f64, bool, f64)> {
     let row = |i: usize| {
-        let (area, garden) = ((110.0 + 90.0 * noise(3 * i)).round() / 2.0, i % 3 == 0);
+        let (area, garden) = ((110.0 + 90.0 * noise(3 * i)).round() / 2.0, i.is_multiple_of(3));
         (area, garden, (1000.0 + 2000.0 * area + 50_000.0 * f64::from(u8::from(garden)) + 9000.0 * noise(3 * i + 1)).round())
     };
     (0..ROWS).map(row).collect()
