@@ -86,7 +86,7 @@ pub(crate) fn is_date(text: &str) -> bool {
         return false;
     }
     let (first, rest) = text.split_once(['T', ' ']).map_or((text, ""), |(first, rest)| (first, rest.trim()));
-    (is_day(first) && (rest.is_empty() || is_time(rest))) || (rest.is_empty() && is_time(first)) || has_month(text)
+    (is_day(first) && (rest.is_empty() || is_time(rest))) || is_time(text) || has_month(text)
 }
 
 /// Whether it is a year, a month and a day in numbers, or a year and a month.
