@@ -162,14 +162,27 @@ impl Columns {
 /// The columns that hold categories, in words; `None` if none does.
 pub(crate) fn of_categories(encoding: &Encoding) -> Option<String> {
     let with = encoding.columns.iter().filter(|column| !column.categories.is_empty());
-    let each: Vec<String> = with
-        .map(|column| format!("{} ({})", column.name, list(&column.categories, CATEGORIES_SHOWN).replace(" in all", "")))
-        .collect();
+    let one = |column: &EncodedColumn| {
+        let all = &column.categories;
+        let shown = list(&all[..all.len().min(CATEGORIES_SHOWN)], CATEGORIES_SHOWN);
+        let more = if all.len() > CATEGORIES_SHOWN { format!(", ..., {} in all", all.len()) } else { String::new() };
+        format!("{} ({shown}{more})", column.name)
+    };
+    let each: Vec<String> = with.map(one).collect();
     (!each.is_empty()).then(|| list(&each, NAMES_SHOWN))
 }
 
 impl Column {
     fn read(&mut self, table: &Table) -> Result<f64> {
+        if matches!(self.kind, Kind::Numbers) {
+            return match table.value(self.place) {
+                Ok(value) => Ok(value.unwrap_or(f64::NAN)),
+                Err(e) => Err(match table.cell(self.place) {
+                    Cell::Text(text) => self.mixed(e, text),
+                    _ => e,
+                }),
+            };
+        }
         let cell = table.cell(self.place);
         if cell == Cell::Missing {
             return Ok(f64::NAN);
@@ -193,10 +206,7 @@ impl Column {
                 }
                 Ok(number as f64)
             }
-            _ => table.number(self.place).map_err(|e| match cell {
-                Cell::Text(text) => self.mixed(e, text),
-                _ => e,
-            }),
+            _ => table.number(self.place),
         }
     }
 
@@ -476,12 +486,12 @@ impl Encoder {
     }
 
     fn cell(&self, table: &Table, place: usize, column: &EncodedColumn) -> Result<EncodedCell> {
+        if column.categories.is_empty() {
+            return Ok(table.value(place)?.map_or(EncodedCell::Missing, EncodedCell::Number));
+        }
         let cell = table.cell(place);
         if cell == Cell::Missing {
             return Ok(EncodedCell::Missing);
-        }
-        if column.categories.is_empty() {
-            return table.number(place).map(EncodedCell::Number);
         }
         let known = match cell {
             Cell::Text(text) => column.category(text),

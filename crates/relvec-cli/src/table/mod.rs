@@ -99,8 +99,9 @@ pub(crate) struct Table {
     marks: Vec<cell::Cell<Marks>>,
     /// The decimal mark of all columns, if it was given.
     decimal: Option<char>,
-    /// Texts that mean a missing cell.
+    /// Texts that mean a missing cell; whether one begins as numbers do.
     missing: Vec<String>,
+    missing_numbers: bool,
     /// Rows read so far: the 1-based number of the present row.
     row: usize,
     /// Whether these are all.
@@ -148,8 +149,19 @@ impl Table {
             Some(texts) => texts.clone(),
             None => MISSING.map(String::from).to_vec(),
         };
+        let missing_numbers = missing.iter().any(|text| text.bytes().next().is_some_and(begins_number));
         let decimal = reading.decimal;
-        Ok(Table { marks: vec![cell::Cell::default(); marked], columns, rows, counted, decimal, missing, row: 0, ended: false })
+        Ok(Table {
+            marks: vec![cell::Cell::default(); marked],
+            columns,
+            rows,
+            counted,
+            decimal,
+            missing,
+            missing_numbers,
+            row: 0,
+            ended: false,
+        })
     }
 
     /// The names in the header.
@@ -267,36 +279,46 @@ impl Table {
     }
 
     fn is_missing(&self, text: &str) -> bool {
-        text.is_empty() || self.missing.iter().any(|missing| missing.eq_ignore_ascii_case(text))
+        // Most cells are numbers, which no text of a missing cell begins like unless it was given.
+        let number = text.as_bytes().first().map(|byte| begins_number(*byte));
+        match number {
+            None => true,
+            Some(true) if !self.missing_numbers => false,
+            Some(_) => self.missing.iter().any(|missing| missing.eq_ignore_ascii_case(text)),
+        }
     }
 
     /// A cell of the present row as a finite number.
     pub fn number(&self, column: usize) -> Result<f64> {
+        self.value(column)?.ok_or_else(|| self.missing(column))
+    }
+
+    /// A cell of the present row as a finite number; `None` if it is missing.
+    pub fn value(&self, column: usize) -> Result<Option<f64>> {
         let value = match self.cell(column) {
             Cell::Number(value) => value,
             Cell::Integer(value) => value as f64,
             Cell::Boolean(value) => f64::from(u8::from(value)),
-            Cell::Text(text) if self.decimal.is_some() => self
-                .with_decimal(text)
-                .ok_or_else(|| self.error(column, &format!("`{}` is not a number{}", cut(text), hint(text))))?,
-            Cell::Text(text) => match self.marks.get(column) {
-                None => {
+            Cell::Text(text) => match (self.decimal, self.marks.get(column)) {
+                (Some(mark), _) => with_decimal(text, mark)
+                    .ok_or_else(|| self.error(column, &format!("`{}` is not a number{}", cut(text), hint(text))))?,
+                (None, None) => {
                     text.parse().map_err(|_| self.error(column, &format!("`{}` is not a number{}", cut(text), hint(text))))?
                 }
-                Some(marks) => {
+                (None, Some(marks)) => {
                     let mut seen = marks.get();
                     let value = seen.read(text, self.row);
                     marks.set(seen);
                     value.map_err(|problem| self.error(column, &format!("`{}` {problem}", cut(text))))?
                 }
             },
-            Cell::Missing => return Err(self.missing(column)),
+            Cell::Missing => return Ok(None),
             Cell::Other(what) => return Err(self.error(column, &format!("{what} are not numbers"))),
         };
         if !value.is_finite() {
             return Err(self.error(column, &format!("{value} is not allowed; every value must be a finite number")));
         }
-        Ok(value)
+        Ok(Some(value))
     }
 
     /// What to do about a cell that is no number.
@@ -346,6 +368,11 @@ pub(crate) fn positions(table: &Table, features: &[String], whose: &str) -> Resu
         );
     }
     Ok(features.iter().filter_map(|name| places.get(name).copied()).collect())
+}
+
+/// Whether a number may begin with that byte.
+fn begins_number(byte: u8) -> bool {
+    byte.is_ascii_digit() || b"+-.".contains(&byte)
 }
 
 fn check_header(columns: &[String]) -> Result<()> {
