@@ -53,7 +53,8 @@ fn describe(model: &Model, summary: &Summary, file: &str, bytes: u64) -> String 
     }
     let scaled = if model.scaling.is_some() { ", standardised by the model" } else { "" };
     let rows = thousands(model.n_rows);
-    lines.line("trained on", &format!("{rows} rows, {}{scaled}", count(model.n_features, "feature")));
+    let columns = model.encoding.as_ref().map_or(String::new(), |own| format!(" of {}", count(own.columns.len(), "column")));
+    lines.line("trained on", &format!("{rows} rows, {}{columns}{scaled}", count(model.n_features, "feature")));
     if let Some(encoding) = &model.encoding {
         if let Some(categories) = encoding::of_categories(encoding) {
             lines.line("categories", &categories);

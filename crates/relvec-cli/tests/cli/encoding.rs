@@ -1,7 +1,10 @@
 //! Categories and missing cells: one encoding in memory, in blocks and in the model file, which every command follows.
 
+use parquet::basic::Compression;
+use parquet::data_type::{BoolType, Int32Type};
 use serde_json::{Value, json};
 
+use super::files::{doubles, write_parquet};
 use super::support::{Folder, noise, numbers, parse_csv};
 
 /// Rows of a table with two columns of categories, one of numbers, and a target that depends on all of them.
@@ -313,4 +316,47 @@ fn a_damaged_encoding_is_refused_by_its_place() {
     );
     refused(&|encoding| encoding["columns"] = json!([]), &["model.encoding.columns", "5, one for each feature"]);
     refused(&|encoding| encoding["missing"] = json!("median"), &["model.encoding.missing", "median"]);
+}
+
+#[test]
+fn booleans_of_parquet_and_of_texts_are_the_same_categories() {
+    let schema = "message table { required boolean flag; required double v; required int32 day (DATE); required double y; }";
+    let folder = Folder::new();
+    let flag = |i: usize| !i.is_multiple_of(3);
+    let y = |i: usize| noise(i) + f64::from(u8::from(flag(i)));
+    write_parquet(&folder.path("d.parquet"), schema, Compression::SNAPPY, |group| {
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<BoolType>().write_batch(&(0..60).map(flag).collect::<Vec<_>>(), None, None).unwrap();
+        column.close().unwrap();
+        doubles(group, &(0..60).map(noise).collect::<Vec<_>>());
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int32Type>().write_batch(&(0..60).collect::<Vec<_>>(), None, None).unwrap();
+        column.close().unwrap();
+        doubles(group, &(0..60).map(y).collect::<Vec<_>>());
+    });
+    folder.fails(
+        1,
+        "fit d.parquet --target y -o m.json",
+        &["row 1, column `day`", "dates and times are no feature", "--drop day"],
+    );
+    folder.ok("fit d.parquet --target y --drop day -o m.json");
+    assert_eq!(encoding(&folder, "m.json")["columns"][0]["categories"], json!(["false", "true"]));
+    let text = |yes: &str, no: &str| {
+        let row = |i: usize| format!("{},{},{}\n", if flag(i) { yes } else { no }, noise(i), y(i));
+        "flag,v,y\n".to_string() + &(0..60).map(row).collect::<String>()
+    };
+    let expected = folder.ok("predict m.json d.parquet").stdout;
+    let folder = folder.add("lower.csv", text("true", "false")).add("upper.csv", text("TRUE", "FALSE"));
+    for file in ["lower.csv", "upper.csv"] {
+        assert_eq!(folder.ok(&format!("predict m.json {file}")).stdout, expected, "{file}");
+    }
+    folder.ok("fit upper.csv --target y -o upper.json");
+    assert_eq!(folder.ok("predict upper.json d.parquet").stdout, expected);
+}
+
+#[test]
+fn too_little_time_for_the_categories_is_an_error() {
+    let folder = Folder::with("d.csv", text(&rows(200)));
+    let line = "fit d.csv --target y --stream --preset tipping2001 --time-limit 0.000000001 -o m.json";
+    folder.fails(1, line, &["`d.csv`", "before the categories and means of all rows were known", "--time-limit"]);
 }
