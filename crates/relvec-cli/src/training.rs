@@ -201,7 +201,8 @@ impl TrainingRows {
             Some(encoding) => {
                 let encoder = Encoder::new(encoding, &table, roles.missing, false)?;
                 let places = encoder.places();
-                if let Some(column) = columns.iter().find(|column| !places.contains(column)) {
+                let known: HashSet<usize> = places.iter().copied().collect();
+                if let Some(column) = columns.iter().find(|column| !known.contains(column)) {
                     let name = &table.columns()[*column];
                     bail!("the model does not know the column `{name}`; --drop {name} leaves it out");
                 }
