@@ -305,8 +305,8 @@ impl Target {
         match (&self.first_text, &self.quantities) {
             (Some(problem), _) if !numbers.is_empty() => Err(anyhow!("{problem}; for classes, say --task classify")),
             (Some(_), Quantities::All { first, .. }) => Err(anyhow!(
-                "the target `{}`: {first}; write numbers alone, without units and separators; if the cells are names of classes, \
-                 say --task classify",
+                "the target `{}`: {first}; write numbers alone, without units; --decimal . or --decimal , reads grouped thousands; if the \
+                 cells are names of classes, say --task classify",
                 self.name
             )),
             (Some(_), _) => Ok((Task::Classify, "is not numeric")),
@@ -328,7 +328,8 @@ impl Target {
     fn doubt(&self) -> anyhow::Error {
         let doubt = self.marks.doubt().unwrap_or_default();
         anyhow!(
-            "the target `{}`: {doubt}; write the numbers without commas; if the cells are names of classes, say --task classify",
+            "the target `{}`: {doubt}; say what the commas are (--decimal . or --decimal ,); if the cells are names of classes, say \
+             --task classify",
             self.name
         )
     }

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1};
 use relvec::{Encoding, Error, Missing, Rvm, Targets};
 
 use crate::args::ReadArgs;
 use crate::encoding::{self, Columns, Encoder};
+use crate::failure::quoted;
 use crate::table::{Cell, Table, positions};
 use crate::target::Target;
 use crate::text::{count, list, share};
@@ -53,6 +54,11 @@ impl<'a> Roles<'a> {
             encoding: None,
         }
     }
+}
+
+/// The error of a column of the table `name`: others may have problems too, which the fit has not come to.
+fn pointed(error: anyhow::Error, name: &str) -> anyhow::Error {
+    anyhow!("{error:#}. relvec describe {} shows all columns", quoted(name.trim_matches('`')))
 }
 
 /// What to do about missing cells.
@@ -306,11 +312,11 @@ impl TrainingRows {
     /// Adds the cells of the present row, or its features, to `out`; `false` if the row is to be left out.
     fn cells(&mut self, out: &mut Vec<f64>) -> Result<bool> {
         let missing = match &mut self.cells {
-            Cells::Learning(columns) => columns.row(&self.table, out)?,
+            Cells::Learning(columns) => columns.row(&self.table, out).map_err(|e| pointed(e, &self.name))?,
             Cells::Known(encoder) => encoder.row(&self.table, out)?,
         };
         match (missing, self.missing) {
-            (Some(place), None) => Err(encoding::missing(&mut self.table, place, &self.columns, ADVICE)),
+            (Some(place), None) => Err(pointed(encoding::missing(&mut self.table, place, &self.columns, ADVICE), &self.name)),
             (None, Some(Missing::Drop)) => {
                 let others = [self.target].into_iter().chain(self.further.iter().copied()).chain(self.weights);
                 let mut others = others.chain(self.known.map(|(_, column)| column));
@@ -370,7 +376,7 @@ impl TrainingRows {
         }
         match self.cells {
             Cells::Learning(columns) => {
-                let settled = columns.settle().context(name)?;
+                let settled = columns.settle().map_err(|e| pointed(e, &name)).context(name)?;
                 settled.notes.iter().for_each(|note| say!("note: {note}"));
                 Ok(settled.encoding)
             }
@@ -390,7 +396,7 @@ impl TrainingRows {
         let (x, encoding) = match self.cells {
             Cells::Known(_) => (block.x, None),
             Cells::Learning(columns) => {
-                let settled = columns.settle().with_context(|| self.name.clone())?;
+                let settled = columns.settle().map_err(|e| pointed(e, &self.name)).with_context(|| self.name.clone())?;
                 settled.notes.iter().for_each(|note| say!("note: {note}"));
                 match &settled.encoding {
                     None => (block.x, None),

@@ -261,7 +261,7 @@ impl Table {
         self.row += usize::from(more);
         self.ended |= !more;
         if !more && let Some((column, doubt)) = (0..).zip(&self.marks).find_map(|(k, marks)| Some((k, marks.get().doubt()?))) {
-            bail!("column `{}`: {doubt}; write the numbers without commas", cut(&self.columns[column]));
+            bail!("column `{}`: {doubt}; say what the commas are (--decimal . or --decimal ,)", cut(&self.columns[column]));
         }
         Ok(more)
     }
