@@ -330,9 +330,7 @@ fn in_memory(
         rvm.likelihood = settings::likelihood(prepared.learnt.task());
     }
     if let Some(centres) = centres {
-        if prepared.encoding.is_some() {
-            return Err(settings::no_landmarks(&prepared.encoding));
-        }
+        settings::check_landmarks(prepared.encoding.as_ref())?;
         rvm.landmarks = Landmarks::Given(Centres(prepared.scaling.as_ref().map_or(centres.clone(), |s| s.apply(centres.view()))));
     }
     if let (Some(path), Some(model)) = (&args.init, base) {

@@ -58,12 +58,20 @@ pub(crate) struct Settings {
     pub centres: Option<PathBuf>,
 }
 
-/// The error for landmarks of a table beside columns that are no features as they are.
-pub(crate) fn no_landmarks(encoding: &Option<Encoding>) -> anyhow::Error {
-    let columns = encoding.iter().flat_map(|encoding| &encoding.columns);
-    let named = columns.filter(|column| !column.categories.is_empty()).map(|column| column.name.as_str()).next();
-    let why = named.map_or("--missing".to_string(), |name| format!("the column `{name}`, which holds categories"));
-    usage(format!("--landmarks FILE cannot be combined with {why}: the points of the file are features"))
+/// Checks that points of a file can be landmarks: every column is a feature as it is.
+///
+/// # Errors
+/// A column of categories, or one with an indicator.
+pub(crate) fn check_landmarks(encoding: Option<&Encoding>) -> Result<()> {
+    let mut columns = encoding.into_iter().flat_map(|encoding| &encoding.columns);
+    match columns.find(|column| column.indicator || !column.categories.is_empty()) {
+        Some(column) => Err(usage(format!(
+            "--landmarks FILE cannot be combined with the column `{}`: the points of the file are features, and this column is made \
+             into others. --drop leaves it out",
+            column.name
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The parameters that the arguments ask for, and the task if they settle it.

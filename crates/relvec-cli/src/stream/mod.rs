@@ -141,8 +141,8 @@ pub(crate) fn fit(job: &Job) -> Result<Outcome> {
     let reading = Live::new("reading the table");
     let encoding = TrainingRows::open(job.path, job.roles)?.survey(|| clock.is_over())?;
     drop(reading);
-    if encoding.is_some() && job.centres.is_some() {
-        return Err(settings::no_landmarks(&encoding));
+    if job.centres.is_some() {
+        settings::check_landmarks(encoding.as_ref())?;
     }
     let roles = Roles { encoding: job.roles.encoding.or(encoding.as_ref()), ..job.roles };
     match fit_features(&Job { roles, ..*job }, source, clock)? {

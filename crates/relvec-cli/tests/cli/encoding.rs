@@ -291,6 +291,22 @@ fn models_grow_by_rows_of_the_same_columns() {
 }
 
 #[test]
+fn points_of_a_file_are_landmarks_beside_columns_that_stay_as_they_are() {
+    let gaps: Vec<_> = with_gaps(rows(80), 20);
+    let folder = Folder::with("d.csv", text(&gaps)).add("centres.csv", "age,garden,zone\n30,0,0\n50,0,0\n70,0,0\n");
+    let fit = "fit d.csv --target y --drop garden,zone --landmarks centres.csv --preset tipping2001 -o m.json";
+    for stream in ["", " --stream"] {
+        folder.ok(&format!("{fit} --missing mean{stream}"));
+        folder.ok(&format!("{fit} --missing drop{stream}"));
+        let refused = ["--landmarks FILE cannot be combined with the column `age`", "--drop"];
+        folder.fails(2, &format!("{fit} --missing indicator{stream}").replace("-o m.json", "-o n.json"), &refused);
+        let refused = ["--landmarks FILE cannot be combined with the column `garden`", "--drop"];
+        let all = format!("{fit} --missing mean{stream}").replace("--drop garden,zone", "").replace("-o m.json", "-o n.json");
+        folder.fails(2, &all, &refused);
+    }
+}
+
+#[test]
 fn a_damaged_encoding_is_refused_by_its_place() {
     let folder = Folder::with("d.csv", text(&rows(60)));
     folder.ok("fit d.csv --target y --preset tipping2001 -o m.json");
