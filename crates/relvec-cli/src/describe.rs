@@ -28,6 +28,9 @@ const CATEGORIES_SHOWN: usize = 4;
 const WIDEST_NAME: usize = 24;
 const WIDEST_VALUES: usize = 34;
 
+/// Rows from which on whole numbers that count up are taken for row numbers: of a few rows they may be values.
+const LEAST_COUNTED: usize = 10;
+
 /// What was found; the order of the fields is that of the keys.
 #[derive(Serialize)]
 struct Description {
@@ -265,7 +268,7 @@ impl Look {
         if usable && self.constant && rows > 1 {
             usable = self.missing > 0;
             remarks.push(format!("has one value{}", if usable { " and missing cells" } else { " in all rows, and no effect" }));
-        } else if numbers && self.counts_up && rows > 2 {
+        } else if numbers && self.counts_up && rows >= LEAST_COUNTED {
             usable = false;
             remarks.push("counts the rows, which says nothing of new ones".to_string());
         } else if let Some(other) = copy {
