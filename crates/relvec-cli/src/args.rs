@@ -359,13 +359,13 @@ pub(crate) struct FitArgs {
     /// The model must keep statistics. The old rows are not needed; kernel, landmarks and scaling of the model stay.
     #[arg(help_heading = MORE_ROWS, long, value_name = "MODEL", conflicts_with_all = [
         "init", "stream", "checkpoint", "dictionary", "landmarks", "kernel", "gamma", "no_standardize", "keep_statistics",
-        "machine", "preset", "centres", "cv", "calibrate", "weight_prior", "residual", "variance", "keep_rows",
+        "machine", "preset", "centres", "cv", "calibrate", "weight_prior", "residual", "variance", "keep_rows", "categories",
     ])]
     pub add_to: Option<PathBuf>,
     /// Begin the search at this model
     ///
     /// It has the same kernel and features, and was learned from the first rows of the table.
-    #[arg(help_heading = MORE_ROWS, long, value_name = "MODEL", conflicts_with_all = ["stream", "checkpoint", "machine"])]
+    #[arg(help_heading = MORE_ROWS, long, value_name = "MODEL", conflicts_with_all = ["stream", "checkpoint", "machine", "categories"])]
     pub init: Option<PathBuf>,
     /// What a support vector machine minimises [default: by the task]
     ///

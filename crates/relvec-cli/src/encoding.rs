@@ -402,8 +402,8 @@ pub(crate) struct Encoder {
     columns: Vec<(usize, EncodedColumn)>,
     /// What is done about missing cells.
     pub missing: Option<Missing>,
-    /// Whether categories that no training row has are taken for missing.
-    ignore_unknown: bool,
+    /// Whether categories that no training row has are taken for missing; `None` in a fit, which needs to know them.
+    ignore_unknown: Option<bool>,
     /// Rows with such categories, and rows with missing cells.
     unknown: usize,
     filled: usize,
@@ -414,7 +414,7 @@ impl Encoder {
     ///
     /// # Errors
     /// A table without one of the columns; a rule that the encoding does not serve.
-    pub fn new(encoding: &Encoding, table: &Table, missing: Option<Missing>, ignore_unknown: bool) -> Result<Encoder> {
+    pub fn new(encoding: &Encoding, table: &Table, missing: Option<Missing>, ignore_unknown: Option<bool>) -> Result<Encoder> {
         let names: Vec<String> = encoding.columns.iter().map(|column| column.name.clone()).collect();
         let places = positions(table, &names, "the model")?;
         if missing == Some(Missing::Indicator) && encoding.missing != Some(Missing::Indicator) {
@@ -433,7 +433,7 @@ impl Encoder {
         ignore_unknown: bool,
     ) -> Result<Encoder> {
         if let Some(encoding) = &model.encoding {
-            return Encoder::new(encoding, table, missing, ignore_unknown);
+            return Encoder::new(encoding, table, missing, Some(ignore_unknown));
         }
         if missing == Some(Missing::Indicator) {
             return Err(usage("--missing indicator: the model was trained without it; take --missing mean or --missing drop"));
@@ -453,7 +453,7 @@ impl Encoder {
             (place, EncodedColumn { name, categories: vec![], indicator: false, means: vec![mean] })
         };
         let columns = places()?.into_iter().zip(means).map(column).collect();
-        Ok(Encoder { columns, missing, ignore_unknown, unknown: 0, filled: 0 })
+        Ok(Encoder { columns, missing, ignore_unknown: Some(ignore_unknown), unknown: 0, filled: 0 })
     }
 
     /// The columns of the table, in their order.
@@ -500,14 +500,17 @@ impl Encoder {
         };
         match known {
             Some(known) => Ok(EncodedCell::Category(known)),
-            None if self.ignore_unknown => Ok(EncodedCell::Unknown),
+            None if self.ignore_unknown == Some(true) => Ok(EncodedCell::Unknown),
             None => {
                 let text = category(table, place, cell, true, &None).unwrap_or_default();
                 let problem = format!(
-                    "`{}` is none of the categories that the model knows: {}. --unknown ignore predicts such rows as if the cell said \
-                     nothing",
+                    "`{}` is none of the categories that the model knows: {}. {}",
                     cut(&text),
-                    list(&column.categories, NAMES_SHOWN)
+                    list(&column.categories, NAMES_SHOWN),
+                    match self.ignore_unknown {
+                        Some(_) => "--unknown ignore predicts such rows as if the cell said nothing",
+                        None => "Leave such rows out, or train a model on all rows",
+                    }
                 );
                 Err(table.error(place, &problem))
             }

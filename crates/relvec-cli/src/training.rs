@@ -205,7 +205,7 @@ impl TrainingRows {
         }
         let (cells, features, columns) = match roles.encoding {
             Some(encoding) => {
-                let encoder = Encoder::new(encoding, &table, roles.missing, false)?;
+                let encoder = Encoder::new(encoding, &table, roles.missing, None)?;
                 let places = encoder.places();
                 let known: HashSet<usize> = places.iter().copied().collect();
                 if let Some(column) = columns.iter().find(|column| !known.contains(column)) {
@@ -394,7 +394,10 @@ impl TrainingRows {
         self.tell(&block);
         let rows = block.target.len();
         let (x, encoding) = match self.cells {
-            Cells::Known(_) => (block.x, None),
+            Cells::Known(encoder) => {
+                encoder.notes(self.table.row(), 0, "").iter().for_each(|note| say!("note: {note}"));
+                (block.x, None)
+            }
             Cells::Learning(columns) => {
                 let settled = columns.settle().map_err(|e| pointed(e, &self.name)).with_context(|| self.name.clone())?;
                 settled.notes.iter().for_each(|note| say!("note: {note}"));

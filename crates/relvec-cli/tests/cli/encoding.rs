@@ -272,6 +272,11 @@ fn models_grow_by_rows_of_the_same_columns() {
     assert_eq!(encoding(&folder, "grown.json"), encoding(&folder, "m.json"));
     assert!(rmse(&folder, "grown.json all.csv") < 0.5);
     let folder = folder.add("odd.csv", text(&rows(20)).replace("west", "east"));
+    folder.fails(2, "fit more.csv --target y --add-to m.json --categories zone -o odd.json", &["--categories", "--add-to"]);
+    let folder = folder.add("gaps.csv", text(&with_gaps(rows(20), 9)));
+    folder.fails(1, "fit gaps.csv --target y --add-to m.json -o odd.json", &["row 2", "age 3, zone 2", "--missing drop"]);
+    let run = folder.ok("fit gaps.csv --target y --add-to m.json --missing mean -o filled.json");
+    assert!(run.stderr.contains("5 of 20 rows (25 %) with missing cells, which are filled"), "{}", run.stderr);
     folder.fails(1, "fit odd.csv --target y --add-to m.json -o odd.json", &["column `zone`", "`east` is none of the categories"]);
     folder.ok("fit d.csv --target y --preset tipping2001 --gamma 0.3 -o start.json");
     folder.ok("fit all.csv --target y --preset tipping2001 --gamma 0.3 --init start.json -o went.json");
