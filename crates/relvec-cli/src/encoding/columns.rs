@@ -1,30 +1,22 @@
-//! The feature columns of a table: what each holds is learned from the table of a fit, and applied to the tables of predictions.
-//!
-//! The first value of a column says whether it holds numbers or categories, and every other has to agree: nothing is guessed
-//! from the majority.
+//! What the columns of a table are, learned row by row.
 
 use std::collections::{BTreeSet, HashMap};
 
 use anyhow::{Error, Result, anyhow, bail};
-use relvec::{EncodedCell, EncodedColumn, Encoding, Missing, Model};
+use relvec::{EncodedCell, EncodedColumn, Encoding, Missing};
 
+use super::{NAMES_SHOWN, TextKind, category, kind_of_text, of_categories};
 use crate::failure::{quoted, usage};
-use crate::table::{Cell, Table, is_date, positions, quantity};
-use crate::text::{count, cut, list, share};
+use crate::table::{Cell, Table};
+use crate::text::{count, cut, list};
 
 /// Most categories of a column, and the least rows that there have to be for each on average: more are names or free text, of
 /// which a model learns the rows by heart. Two are taken in any table, since yes and no name no row. `--categories` lifts
 /// both limits.
-pub(crate) const MOST_CATEGORIES: usize = 50;
-pub(crate) const LEAST_ROWS: usize = 10;
+const MOST_CATEGORIES: usize = 50;
+const LEAST_ROWS: usize = 10;
 /// Most categories of a column that `--categories` names: each is a feature, and the time of a fit grows with their number.
-pub(crate) const MOST_NAMED: usize = 1000;
-/// Most bytes of a category: names are shorter, and longer texts are sentences.
-const LONGEST: usize = 1000;
-/// Names shown of a list.
-const NAMES_SHOWN: usize = 10;
-/// Categories shown of a column.
-const CATEGORIES_SHOWN: usize = 6;
+const MOST_NAMED: usize = 1000;
 
 /// What was learned of the feature columns so far.
 pub(crate) struct Columns {
@@ -159,19 +151,6 @@ impl Columns {
     }
 }
 
-/// The columns that hold categories, in words; `None` if none does.
-pub(crate) fn of_categories(encoding: &Encoding) -> Option<String> {
-    let with = encoding.columns.iter().filter(|column| !column.categories.is_empty());
-    let one = |column: &EncodedColumn| {
-        let all = &column.categories;
-        let shown = list(&all[..all.len().min(CATEGORIES_SHOWN)], CATEGORIES_SHOWN);
-        let more = if all.len() > CATEGORIES_SHOWN { format!(", ..., {} in all", all.len()) } else { String::new() };
-        format!("{} ({shown}{more})", column.name)
-    };
-    let each: Vec<String> = with.map(one).collect();
-    (!each.is_empty()).then(|| list(&each, NAMES_SHOWN))
-}
-
 impl Column {
     fn read(&mut self, table: &Table) -> Result<f64> {
         if matches!(self.kind, Kind::Numbers) {
@@ -221,13 +200,14 @@ impl Column {
                 .error(self.place, &format!("{what} are neither numbers nor categories; --drop {name} leaves the column out"))),
             Cell::Text(text) => match table.number(self.place) {
                 Ok(_) => Ok(Kind::Numbers),
-                Err(_) if is_date(text) => Err(table.error(self.place, &dates(Some(text), &name))),
-                // A number of whatever spelling, or a sign of a missing value.
-                Err(e) if quantity(text).is_some() || !text.contains(char::is_alphanumeric) => {
-                    Err(anyhow!("{e}. If the column holds names, --categories {name} says so; --drop {name} leaves it out"))
-                }
-                Err(e) if text.parse::<f64>().is_ok() => Err(e),
-                Err(_) => Ok(Kind::Categories(Categories::default())),
+                Err(e) => match kind_of_text(text) {
+                    TextKind::Number => Err(e),
+                    TextKind::Date => Err(table.error(self.place, &dates(Some(text), &name))),
+                    TextKind::Quantity => {
+                        Err(anyhow!("{e}. If the column holds names, --categories {name} says so; --drop {name} leaves it out"))
+                    }
+                    TextKind::Name => Ok(Kind::Categories(Categories::default())),
+                },
             },
             _ => Ok(Kind::Numbers),
         }
@@ -277,40 +257,6 @@ impl Column {
     }
 }
 
-/// What a text is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TextKind {
-    Number,
-    Date,
-    /// A number with a unit or in unusual spelling, or a sign such as a dash.
-    Quantity,
-    Name,
-}
-
-impl TextKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            TextKind::Number => "number",
-            TextKind::Date => "date",
-            TextKind::Quantity => "quantity",
-            TextKind::Name => "name",
-        }
-    }
-}
-
-/// What the text is, with a decimal point for the decimal mark.
-pub(crate) fn kind_of_text(text: &str) -> TextKind {
-    if text.parse::<f64>().is_ok() {
-        TextKind::Number
-    } else if is_date(text) {
-        TextKind::Date
-    } else if quantity(text).is_some() || !text.contains(char::is_alphanumeric) {
-        TextKind::Quantity
-    } else {
-        TextKind::Name
-    }
-}
-
 /// What to do about a column of dates, of which one is `text`.
 fn dates(text: Option<&str>, name: &str) -> String {
     let found = text.map_or("dates and times are".to_string(), |text| format!("`{}` is a date or a time, which is", cut(text)));
@@ -318,39 +264,6 @@ fn dates(text: Option<&str>, name: &str) -> String {
         "{found} no feature: --drop {name} leaves the column out; or make columns of numbers of it, such as days since the first \
          date, the month, the hour"
     )
-}
-
-/// The text of a category; `first`: the first one of the column, if this is another.
-fn category(table: &Table, place: usize, cell: Cell, named: bool, first: &Option<(String, usize)>) -> Result<String> {
-    let text = match cell {
-        Cell::Text(text) => text.to_string(),
-        Cell::Number(value) => value.to_string(),
-        Cell::Integer(value) => value.to_string(),
-        Cell::Boolean(value) => value.to_string(),
-        Cell::Missing => return Err(table.missing(place)),
-        Cell::Other(what) => return Err(table.error(place, &format!("{what} are no categories"))),
-    };
-    let name = quoted(&cut(&table.columns()[place]));
-    if let Some((other, row)) = first
-        && !named
-        && table.number(place).is_ok()
-        && !matches!(cell, Cell::Boolean(_))
-    {
-        let problem = format!(
-            "`{}` is a number, and `{}` (row {row}) is not. --categories {name} takes the column for names; if it holds numbers, \
-             correct the text, or --na {} if it means a missing value",
-            cut(&text),
-            cut(other),
-            quoted(&cut(other))
-        );
-        return Err(table.error(place, &problem));
-    }
-    if text.len() > LONGEST {
-        let problem =
-            format!("a text of {} bytes is no category (at most {LONGEST}); --drop {name} leaves the column out", text.len());
-        return Err(table.error(place, &problem));
-    }
-    Ok(text)
 }
 
 /// The error for a column of too many different texts in `rows` rows.
@@ -395,159 +308,4 @@ impl Settled {
         }
         out
     }
-}
-
-/// The features of the rows of a table, by an encoding that is known.
-pub(crate) struct Encoder {
-    columns: Vec<(usize, EncodedColumn)>,
-    /// What is done about missing cells.
-    pub missing: Option<Missing>,
-    /// Whether categories that no training row has are taken for missing; `None` in a fit, which needs to know them.
-    ignore_unknown: Option<bool>,
-    /// Rows with such categories, and rows with missing cells.
-    unknown: usize,
-    filled: usize,
-}
-
-impl Encoder {
-    /// `missing`: the rule, if it is another than that of the encoding.
-    ///
-    /// # Errors
-    /// A table without one of the columns; a rule that the encoding does not serve.
-    pub fn new(encoding: &Encoding, table: &Table, missing: Option<Missing>, ignore_unknown: Option<bool>) -> Result<Encoder> {
-        let names: Vec<String> = encoding.columns.iter().map(|column| column.name.clone()).collect();
-        let places = positions(table, &names, "the model")?;
-        if missing == Some(Missing::Indicator) && encoding.missing != Some(Missing::Indicator) {
-            return Err(usage("--missing indicator: the model was trained without it; take --missing mean or --missing drop"));
-        }
-        let columns = places.into_iter().zip(encoding.columns.iter().cloned()).collect();
-        Ok(Encoder { columns, missing: missing.or(encoding.missing), ignore_unknown, unknown: 0, filled: 0 })
-    }
-
-    /// That of a model: without an encoding its features are the columns at `places`, as they are.
-    pub fn of_model(
-        model: &Model,
-        table: &Table,
-        places: impl FnOnce() -> Result<Vec<usize>>,
-        missing: Option<Missing>,
-        ignore_unknown: bool,
-    ) -> Result<Encoder> {
-        if let Some(encoding) = &model.encoding {
-            return Encoder::new(encoding, table, missing, Some(ignore_unknown));
-        }
-        if missing == Some(Missing::Indicator) {
-            return Err(usage("--missing indicator: the model was trained without it; take --missing mean or --missing drop"));
-        }
-        let means = match (missing, &model.scaling) {
-            // What standardises subtracts the mean of the training rows.
-            (Some(Missing::Mean), Some(scaling)) => scaling.mean.clone(),
-            (Some(Missing::Mean), None) => {
-                return Err(usage(
-                    "--missing mean: the model was trained with --no-standardize and has no means; take --missing drop",
-                ));
-            }
-            _ => vec![0.0; model.n_features],
-        };
-        let column = |(place, mean): (usize, f64)| {
-            let name = table.columns()[place].clone();
-            (place, EncodedColumn { name, categories: vec![], indicator: false, means: vec![mean] })
-        };
-        let columns = places()?.into_iter().zip(means).map(column).collect();
-        Ok(Encoder { columns, missing, ignore_unknown: Some(ignore_unknown), unknown: 0, filled: 0 })
-    }
-
-    /// The columns of the table, in their order.
-    pub fn places(&self) -> Vec<usize> {
-        self.columns.iter().map(|(place, _)| *place).collect()
-    }
-
-    /// Features of a row.
-    pub fn width(&self) -> usize {
-        self.columns.iter().map(|(_, column)| column.width()).sum()
-    }
-
-    /// Adds the features of the present row to `out`. Returns the place of the first column whose cell is missing.
-    ///
-    /// # Errors
-    /// A cell of another kind than its column's; an unknown category.
-    pub fn row(&mut self, table: &Table, out: &mut Vec<f64>) -> Result<Option<usize>> {
-        let (mut missing, mut unknown) = (None, false);
-        for (place, column) in &self.columns {
-            let cell = self.cell(table, *place, column)?;
-            unknown |= cell == EncodedCell::Unknown;
-            if cell == EncodedCell::Missing {
-                missing = missing.or(Some(*place));
-            }
-            column.push(cell, out);
-        }
-        self.unknown += usize::from(unknown);
-        self.filled += usize::from(missing.is_some());
-        Ok(missing)
-    }
-
-    fn cell(&self, table: &Table, place: usize, column: &EncodedColumn) -> Result<EncodedCell> {
-        if column.categories.is_empty() {
-            return Ok(table.value(place)?.map_or(EncodedCell::Missing, EncodedCell::Number));
-        }
-        let cell = table.cell(place);
-        if cell == Cell::Missing {
-            return Ok(EncodedCell::Missing);
-        }
-        let known = match cell {
-            Cell::Text(text) => column.category(text),
-            Cell::Boolean(value) => column.boolean(value),
-            _ => column.category(&category(table, place, cell, true, &None)?),
-        };
-        match known {
-            Some(known) => Ok(EncodedCell::Category(known)),
-            None if self.ignore_unknown == Some(true) => Ok(EncodedCell::Unknown),
-            None => {
-                let text = category(table, place, cell, true, &None).unwrap_or_default();
-                let problem = format!(
-                    "`{}` is none of the categories that the model knows: {}. {}",
-                    cut(&text),
-                    list(&column.categories, NAMES_SHOWN),
-                    match self.ignore_unknown {
-                        Some(_) => "--unknown ignore predicts such rows as if the cell said nothing",
-                        None => "Leave such rows out, or train a model on all rows",
-                    }
-                );
-                Err(table.error(place, &problem))
-            }
-        }
-    }
-
-    /// What was done about rows with missing cells and unknown categories, of `rows` rows read in all, of which `dropped` were left
-    /// out; `left_out`: what that means to them.
-    pub fn notes(&self, rows: usize, dropped: usize, left_out: &str) -> Vec<String> {
-        let filled = matches!(self.missing, Some(Missing::Mean | Missing::Indicator)) && self.filled > 0;
-        let all = [
-            (dropped > 0).then(|| format!("{} with missing cells {left_out}", share(dropped, rows, "row"))),
-            filled.then(|| format!("{} with missing cells, which are filled with the means", share(self.filled, rows, "row"))),
-            (self.unknown > 0)
-                .then(|| format!("{} with categories that the model does not know", share(self.unknown, rows, "row"))),
-        ];
-        all.into_iter().flatten().collect()
-    }
-}
-
-/// The error for the missing cell of the present row at `place`, with a count of those below it in the columns at `places`; `advice`:
-/// what to do. Reads the table to its end.
-pub(crate) fn missing(table: &mut Table, place: usize, places: &[usize], advice: &str) -> Error {
-    let cell = table.missing_cell(place);
-    let first = table.error(place, &cell);
-    let mut counts = vec![0; places.len()];
-    let mut rows = 0;
-    loop {
-        let before = counts.iter().sum::<usize>();
-        places.iter().zip(&mut counts).for_each(|(place, count)| *count += usize::from(table.cell(*place) == Cell::Missing));
-        rows += usize::from(counts.iter().sum::<usize>() > before);
-        // A damaged end is another matter: until there they are counted.
-        if !matches!(table.advance(), Ok(true)) {
-            break;
-        }
-    }
-    let each = places.iter().zip(counts).filter(|(_, count)| *count > 0);
-    let each: Vec<String> = each.map(|(place, count)| format!("{} {count}", cut(&table.columns()[*place]))).collect();
-    anyhow!("{first}. Missing cells in {}: {}. {advice}", share(rows, table.row(), "row"), list(&each, NAMES_SHOWN))
 }

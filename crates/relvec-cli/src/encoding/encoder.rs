@@ -1,0 +1,143 @@
+//! The features of rows, by an encoding that is known.
+
+use anyhow::Result;
+use relvec::{EncodedCell, EncodedColumn, Encoding, Missing, Model};
+
+use super::{NAMES_SHOWN, category};
+use crate::failure::usage;
+use crate::table::{Cell, Table, positions};
+use crate::text::{cut, list, share};
+
+/// The features of the rows of a table, by an encoding that is known.
+pub(crate) struct Encoder {
+    columns: Vec<(usize, EncodedColumn)>,
+    /// What is done about missing cells.
+    pub missing: Option<Missing>,
+    /// Whether categories that no training row has are taken for missing; `None` in a fit, which needs to know them.
+    ignore_unknown: Option<bool>,
+    /// Rows with such categories, and rows with missing cells.
+    unknown: usize,
+    filled: usize,
+}
+
+impl Encoder {
+    /// `missing`: the rule, if it is another than that of the encoding.
+    ///
+    /// # Errors
+    /// A table without one of the columns; a rule that the encoding does not serve.
+    pub fn new(encoding: &Encoding, table: &Table, missing: Option<Missing>, ignore_unknown: Option<bool>) -> Result<Encoder> {
+        let names: Vec<String> = encoding.columns.iter().map(|column| column.name.clone()).collect();
+        let places = positions(table, &names, "the model")?;
+        if missing == Some(Missing::Indicator) && encoding.missing != Some(Missing::Indicator) {
+            return Err(usage("--missing indicator: the model was trained without it; take --missing mean or --missing drop"));
+        }
+        let columns = places.into_iter().zip(encoding.columns.iter().cloned()).collect();
+        Ok(Encoder { columns, missing: missing.or(encoding.missing), ignore_unknown, unknown: 0, filled: 0 })
+    }
+
+    /// That of a model: without an encoding its features are the columns at `places`, as they are.
+    pub fn of_model(
+        model: &Model,
+        table: &Table,
+        places: impl FnOnce() -> Result<Vec<usize>>,
+        missing: Option<Missing>,
+        ignore_unknown: bool,
+    ) -> Result<Encoder> {
+        if let Some(encoding) = &model.encoding {
+            return Encoder::new(encoding, table, missing, Some(ignore_unknown));
+        }
+        if missing == Some(Missing::Indicator) {
+            return Err(usage("--missing indicator: the model was trained without it; take --missing mean or --missing drop"));
+        }
+        let means = match (missing, &model.scaling) {
+            // What standardises subtracts the mean of the training rows.
+            (Some(Missing::Mean), Some(scaling)) => scaling.mean.clone(),
+            (Some(Missing::Mean), None) => {
+                return Err(usage(
+                    "--missing mean: the model was trained with --no-standardize and has no means; take --missing drop",
+                ));
+            }
+            _ => vec![0.0; model.n_features],
+        };
+        let column = |(place, mean): (usize, f64)| {
+            let name = table.columns()[place].clone();
+            (place, EncodedColumn { name, categories: vec![], indicator: false, means: vec![mean] })
+        };
+        let columns = places()?.into_iter().zip(means).map(column).collect();
+        Ok(Encoder { columns, missing, ignore_unknown: Some(ignore_unknown), unknown: 0, filled: 0 })
+    }
+
+    /// The columns of the table, in their order.
+    pub fn places(&self) -> Vec<usize> {
+        self.columns.iter().map(|(place, _)| *place).collect()
+    }
+
+    /// Features of a row.
+    pub fn width(&self) -> usize {
+        self.columns.iter().map(|(_, column)| column.width()).sum()
+    }
+
+    /// Adds the features of the present row to `out`. Returns the place of the first column whose cell is missing.
+    ///
+    /// # Errors
+    /// A cell of another kind than its column's; an unknown category.
+    pub fn row(&mut self, table: &Table, out: &mut Vec<f64>) -> Result<Option<usize>> {
+        let (mut missing, mut unknown) = (None, false);
+        for (place, column) in &self.columns {
+            let cell = self.cell(table, *place, column)?;
+            unknown |= cell == EncodedCell::Unknown;
+            if cell == EncodedCell::Missing {
+                missing = missing.or(Some(*place));
+            }
+            column.push(cell, out);
+        }
+        self.unknown += usize::from(unknown);
+        self.filled += usize::from(missing.is_some());
+        Ok(missing)
+    }
+
+    fn cell(&self, table: &Table, place: usize, column: &EncodedColumn) -> Result<EncodedCell> {
+        if column.categories.is_empty() {
+            return Ok(table.value(place)?.map_or(EncodedCell::Missing, EncodedCell::Number));
+        }
+        let cell = table.cell(place);
+        if cell == Cell::Missing {
+            return Ok(EncodedCell::Missing);
+        }
+        let known = match cell {
+            Cell::Text(text) => column.category(text),
+            Cell::Boolean(value) => column.boolean(value),
+            _ => column.category(&category(table, place, cell, true, &None)?),
+        };
+        match known {
+            Some(known) => Ok(EncodedCell::Category(known)),
+            None if self.ignore_unknown == Some(true) => Ok(EncodedCell::Unknown),
+            None => {
+                let text = category(table, place, cell, true, &None).unwrap_or_default();
+                let problem = format!(
+                    "`{}` is none of the categories that the model knows: {}. {}",
+                    cut(&text),
+                    list(&column.categories, NAMES_SHOWN),
+                    match self.ignore_unknown {
+                        Some(_) => "--unknown ignore predicts such rows as if the cell said nothing",
+                        None => "Leave such rows out, or train a model on all rows",
+                    }
+                );
+                Err(table.error(place, &problem))
+            }
+        }
+    }
+
+    /// What was done about rows with missing cells and unknown categories, of `rows` rows read in all, of which `dropped` were left
+    /// out; `left_out`: what that means to them.
+    pub fn notes(&self, rows: usize, dropped: usize, left_out: &str) -> Vec<String> {
+        let filled = matches!(self.missing, Some(Missing::Mean | Missing::Indicator)) && self.filled > 0;
+        let all = [
+            (dropped > 0).then(|| format!("{} with missing cells {left_out}", share(dropped, rows, "row"))),
+            filled.then(|| format!("{} with missing cells, which are filled with the means", share(self.filled, rows, "row"))),
+            (self.unknown > 0)
+                .then(|| format!("{} with categories that the model does not know", share(self.unknown, rows, "row"))),
+        ];
+        all.into_iter().flatten().collect()
+    }
+}
