@@ -738,7 +738,7 @@ impl Model {
         json.map_err(|e| PyValueError::new_err(e.to_string()))
     }
 
-    /// The same model with that encoding, in JSON, and the names of its features.
+    /// A copy of the model with that encoding, in JSON, and the names of its features.
     fn encoded(&self, encoding: &str) -> PyResult<Model> {
         let refused = |e: String| PyValueError::new_err(format!("encoding: {e}"));
         let encoding: relvec::Encoding = serde_json::from_str(encoding).map_err(|e| refused(e.to_string()))?;

@@ -384,7 +384,7 @@ impl TrainingRows {
         }
     }
 
-    /// All rows; `blank`: with NaN in the place of means that would fill missing cells.
+    /// All rows; `blank`: with NaN instead of the means that fill missing cells.
     ///
     /// # Errors
     /// A cell that no fit could use; rows that take more than `limit` bytes.

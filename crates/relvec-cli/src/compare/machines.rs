@@ -30,7 +30,7 @@ type Interval = (Array1<f64>, Array1<f64>);
 
 /// Rows of a table.
 pub(super) struct Data {
-    /// As they are, [N, D]; NaN where the means of the rows learnt from are to stand.
+    /// As they are, [N, D]; NaN where the means of the training rows are to stand.
     pub x: Array2<f64>,
     pub target: Learnt,
 }

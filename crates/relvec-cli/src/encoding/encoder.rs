@@ -35,7 +35,7 @@ impl Encoder {
         Ok(Encoder { columns, missing: missing.or(encoding.missing), ignore_unknown, unknown: 0, filled: 0 })
     }
 
-    /// That of a model: without an encoding its features are the columns at `places`, as they are.
+    /// The encoder of a model: without an encoding its features are the columns at `places`, as they are.
     pub fn of_model(
         model: &Model,
         table: &Table,
