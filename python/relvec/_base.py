@@ -21,6 +21,7 @@ from . import _checks, _core, _labels, _settings, _table, _warnings
 from ._card import folded_below
 from ._encoder import TableEncoder
 from ._errors import in_words_of_python
+from ._export import Exports
 from ._progress import Callback, bound_line, end_line, line, observer
 from ._report import Report
 from ._summary import ModelSummary, one_line
@@ -38,7 +39,7 @@ def seed_of(random_state: Any) -> int:
     return int(seed)
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(Exports, BaseEstimator):
     """What relevance and support vector machines share: parameters, rows, kernel, file, and what is printed."""
 
     kernel: Any
@@ -265,7 +266,7 @@ class KernelMachine(BaseEstimator):
         text = model.to_json()
         if self._model.classifier:
             text = _labels.add_to(text, self.classes_)
-        _core.save(os.fsdecode(path), text)
+        _core.save(os.fsdecode(path), text.encode())
 
 
 class _Precisions:

@@ -84,10 +84,10 @@ mod _core {
         Ok(dictionary.parse::<Dictionary>().map_err(exception)?.size(rows))
     }
 
-    /// Writes a text as a file, whole or not at all, as the command line does.
+    /// Writes bytes as a file, whole or not at all, as the command line does.
     #[pyfunction]
-    fn save(py: Python<'_>, path: PathBuf, text: &str) -> PyResult<()> {
-        Ok(py.detach(|| guarded(|| relvec_cli::save(&path, text.as_bytes())))??)
+    fn save(py: Python<'_>, path: PathBuf, data: &[u8]) -> PyResult<()> {
+        Ok(py.detach(|| guarded(|| relvec_cli::save(&path, data)))??)
     }
 
     /// What a text in a column of features is: number, date, quantity or name.

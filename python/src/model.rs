@@ -8,8 +8,9 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
+use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyType};
 use relvec::{Decision, Error, FittedBasis, FittedModel, Interrupt, Label, Moderation, Prediction, Targets, Variance};
+use relvec_export::{OnnxOptions, OnnxPrecision};
 
 use crate::fit::{Rows, Target};
 use crate::listen::listening;
@@ -210,6 +211,13 @@ impl Model {
     /// The text of the model file.
     fn to_json(&self) -> PyResult<String> {
         self.model.to_json().map_err(exception)
+    }
+
+    /// The bytes of an ONNX file.
+    fn to_onnx<'py>(&self, py: Python<'py>, precision: &str, std: bool) -> PyResult<Bound<'py, PyBytes>> {
+        let precision = OnnxPrecision::from_name(precision).ok_or_else(|| PyValueError::new_err("unknown precision"))?;
+        let bytes = py.detach(|| guarded(|| relvec_export::to_onnx(&self.model, &OnnxOptions { precision, std })))?;
+        Ok(PyBytes::new(py, &bytes.map_err(|error| PyValueError::new_err(error.to_string()))?))
     }
 
     /// A call of the type itself: what restores a pickle, and a file of skops.

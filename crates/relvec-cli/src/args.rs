@@ -85,6 +85,7 @@ pub(crate) enum Command {
     Predict(PredictArgs),
     Score(ScoreArgs),
     Inspect(InspectArgs),
+    Export(ExportArgs),
     Compare(CompareArgs),
     Demo(DemoArgs),
     Reproduce(ReproduceArgs),
@@ -608,6 +609,40 @@ pub(crate) struct InspectArgs {
     /// As a JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Write a model for other programs: ONNX
+///
+/// The file predicts raw rows as `relvec predict` does, scaling included: ONNX (.onnx) in any ONNX runtime. Values have mean and
+/// standard deviation, classes label and probabilities. A model with a healed variance or an external kernel cannot be written.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  relvec export houses.json -o houses.onnx
+  relvec export houses.json -o houses.onnx --precision mixed --no-std")]
+pub(crate) struct ExportArgs {
+    /// The model file
+    pub model: PathBuf,
+    /// Where to write it; the ending says the format
+    #[arg(short, long, value_name = "OUT.onnx")]
+    pub output: PathBuf,
+    /// The format [default: by the ending of the output]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<ExportFormat>,
+    /// Precision of the numbers [default: float64]
+    ///
+    /// float64; mixed: rows and predictions in single precision, everything between in double; float32: single throughout.
+    #[arg(long, value_name = "NAME")]
+    pub precision: Option<String>,
+    /// Leave out standard deviations, which are most of the file
+    #[arg(long)]
+    pub no_std: bool,
+}
+
+/// What other programs read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// A graph of standard operators
+    Onnx,
 }
 
 /// Compare RVMs and SVMs by cross-validation

@@ -41,6 +41,7 @@ mod stream;
 mod compare;
 mod demo;
 mod describe;
+mod export;
 mod fit;
 mod inspect;
 mod manual;
@@ -78,6 +79,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Predict(args) => predict::run(args),
         Command::Score(args) => score::run(args),
         Command::Inspect(args) => inspect::run(args),
+        Command::Export(args) => export::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Reproduce(args) => reproduce::run(args),

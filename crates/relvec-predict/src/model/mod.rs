@@ -670,11 +670,22 @@ impl Model {
 
     /// The model file: JSON with the format version and a checksum.
     pub fn to_json(&self) -> Result<String> {
-        let body = serde_json::to_string(self).map_err(|e| Error::ModelFile(e.to_string()))?;
-        let checksum = format!("{:08x}", crc32fast::hash(body.as_bytes()));
+        let (body, checksum) = self.summed()?;
         Ok(format!(
             "{{\"format\":\"{FORMAT}\",\"format_version\":{FORMAT_VERSION},\"checksum\":\"{checksum}\",\"model\":{body}}}\n"
         ))
+    }
+
+    /// The checksum of the model file, eight hexadecimal digits: what says that an exported model is this one.
+    pub fn checksum(&self) -> Result<String> {
+        Ok(self.summed()?.1)
+    }
+
+    /// The model as JSON, and its checksum.
+    fn summed(&self) -> Result<(String, String)> {
+        let body = serde_json::to_string(self).map_err(|e| Error::ModelFile(e.to_string()))?;
+        let checksum = format!("{:08x}", crc32fast::hash(body.as_bytes()));
+        Ok((body, checksum))
     }
 
     /// Reads what [`Model::to_json`] wrote; every number comes back bit for bit.

@@ -1,0 +1,79 @@
+//! Ten rows and what relvec predicts there, which every export carries to be tested by.
+
+use ndarray::{Array1, Array2, Axis};
+use relvec_predict::{FittedBasis, Model, Moderation};
+
+use crate::error::Result;
+
+/// Rows of a self-test.
+pub(crate) const ROWS: usize = 10;
+
+/// Rows in the units of the features, [N, D], and the predictions there.
+pub(crate) struct Examples {
+    pub rows: Array2<f64>,
+    pub expected: Expected,
+}
+
+/// Predictions at N rows.
+pub(crate) enum Expected {
+    /// Values or counts, and their standard deviations, [N, K] each; of support vector machines means alone.
+    Values { mean: Array2<f64>, std: Option<Array2<f64>> },
+    /// Numbers of the classes, `[N]`, their probabilities, [N, K], and values of the functions, [N, C], of a support vector machine.
+    Classes { label: Vec<usize>, probabilities: Option<Array2<f64>>, decision: Option<Array2<f64>> },
+}
+
+impl Examples {
+    pub fn new(model: &Model) -> Result<Examples> {
+        let rows = rows(model);
+        let expected = expected(model, &rows)?;
+        Ok(Examples { rows, expected })
+    }
+}
+
+/// Points on the lines between neighbouring centres, in the units of the features.
+fn rows(model: &Model) -> Array2<f64> {
+    let d = model.n_features;
+    let centres = match &model.expansion.basis {
+        FittedBasis::Kernel { centres, .. } if centres.nrows() > 0 => centres.clone(),
+        // Of columns that were given nothing is known but their number.
+        _ => Array2::from_shape_fn((ROWS, d), |(i, j)| ((3 * i + 5 * j) % 7) as f64 / 4.0 - 0.5),
+    };
+    let m = centres.nrows();
+    let mut out = Array2::zeros((ROWS, d));
+    for (i, mut row) in out.axis_iter_mut(Axis(0)).enumerate() {
+        let (from, to) = (centres.row(i * m / ROWS), centres.row((i * m / ROWS + 1) % m));
+        let share = (i % 4) as f64 / 4.0;
+        row.assign(&(&from * (1.0 - share) + &to * share));
+        if let Some(scaling) = &model.scaling {
+            row *= &Array1::from(scaling.scale.clone());
+            row += &Array1::from(scaling.mean.clone());
+        }
+    }
+    out
+}
+
+/// What relvec predicts at `rows`, [N, D].
+pub(crate) fn expected(model: &Model, rows: &Array2<f64>) -> Result<Expected> {
+    let x = rows.view();
+    if let Some(margins) = &model.margins {
+        let decision = model.decision_function(x)?;
+        if margins.classes.is_none() {
+            return Ok(Expected::Values { mean: decision, std: None });
+        }
+        let known = !margins.sigmoids.is_empty();
+        let probabilities = known.then(|| model.predict_probability(x, Moderation::Posterior)).transpose()?;
+        return Ok(Expected::Classes { label: model.vote(&decision)?, probabilities, decision: Some(decision) });
+    }
+    if model.n_classes().is_some() {
+        let probabilities = Some(model.predict_probability(x, Moderation::Posterior)?);
+        return Ok(Expected::Classes { label: model.predict_class(x)?, probabilities, decision: None });
+    }
+    let outputs = model.predict_outputs(x)?;
+    let (mut mean, mut std) = (Array2::zeros((x.nrows(), outputs.len())), Array2::zeros((x.nrows(), outputs.len())));
+    for (k, one) in outputs.iter().enumerate() {
+        let counts = model.is_of_counts().then(|| one.counts(None)).transpose()?;
+        mean.column_mut(k).assign(counts.as_ref().map_or(&one.mean, |counts| &counts.mean));
+        std.column_mut(k).assign(&counts.as_ref().map_or_else(|| one.deviation(), |counts| counts.std()));
+    }
+    Ok(Expected::Values { mean, std: Some(std) })
+}

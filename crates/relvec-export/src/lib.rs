@@ -1,0 +1,23 @@
+//! Writes models of relvec in the formats of other programs.
+//!
+//! [`to_onnx`] makes a graph of standard operators that predicts means and standard deviations, or labels and probabilities, in any
+//! ONNX runtime.
+//!
+//! ```no_run
+//! use relvec_export::{OnnxOptions, to_onnx};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let model = relvec_predict::Model::from_json(&std::fs::read_to_string("model.json")?)?;
+//! std::fs::write("model.onnx", to_onnx(&model, &OnnxOptions::default())?)?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod error;
+mod examples;
+mod machine;
+mod onnx;
+mod single;
+
+pub use error::{Error, Result};
+pub use onnx::{OnnxOptions, OnnxPrecision, to_onnx};

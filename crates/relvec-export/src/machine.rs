@@ -1,0 +1,177 @@
+//! What all formats write of a model: its basis functions, weights, triangles and how outputs follow from them.
+
+use ndarray::{Array1, Array2};
+use relvec_predict::{FittedBasis, Kernel, Likelihood, Margins, Model, MultiClass, Posterior, ProcessPrior, Variance};
+
+use crate::error::{Error, Result};
+
+/// A model by its parts. The functions are f = W'phi(z) + w_0, z the row after scaling.
+pub(crate) struct Machine<'a> {
+    pub model: &'a Model,
+    pub basis: Basis<'a>,
+    pub task: Task<'a>,
+}
+
+/// Where phi, `[M]`, comes from.
+pub(crate) enum Basis<'a> {
+    /// A kernel at centres, [M, D].
+    Kernel { kernel: &'a Kernel, centres: &'a Array2<f64> },
+    /// Columns of the row itself.
+    Columns(&'a [usize]),
+}
+
+/// What is predicted.
+pub(crate) enum Task<'a> {
+    /// Values with standard deviations.
+    Values(Values<'a>),
+    /// Counts, of which the function is the log rate.
+    Counts(Spread<'a>),
+    /// Two classes by one function; without a spread by its mean alone.
+    Two(Option<Spread<'a>>),
+    /// Several classes by one function each.
+    Joint(Option<JointSpread>),
+    /// Several classes by models of two.
+    Committee { rule: MultiClass, members: Vec<Machine<'a>> },
+    /// A support vector machine.
+    Margins(&'a Margins),
+}
+
+/// Values of one output or several: the variance of output k is ratio_k v + noise_k, v the spread.
+pub(crate) struct Values<'a> {
+    pub spread: Spread<'a>,
+    pub ratios: Vec<f64>,
+    /// Variances of the noise, of Student-t noise its own and not its squared scale.
+    pub noise: Vec<f64>,
+}
+
+/// v = times (|inv(L) s (1, phi)|^2 + residual), the variance of the first function.
+pub(crate) struct Spread<'a> {
+    /// L, [n, n]; with the bias first.
+    pub factor: Array2<f64>,
+    /// s, `[n]`.
+    pub scale: &'a [f64],
+    /// Whether the first of the n is the bias.
+    pub bias: bool,
+    pub times: f64,
+    pub prior: Option<Prior>,
+}
+
+/// The residual of a process prior, amplitude (k(z, z) - |inv(L) phi|^2).
+pub(crate) struct Prior {
+    pub amplitude: f64,
+    /// L, [M, M].
+    pub factor: Array2<f64>,
+}
+
+/// Covariances of the functions of several classes: those of contrasts of them, E c E'.
+pub(crate) struct JointSpread {
+    /// L, [n, n]: of all weights of the first contrast, then of the second.
+    pub factor: Array2<f64>,
+    /// s, [active].
+    pub scale: Vec<f64>,
+    pub bias: bool,
+    /// Of each contrast the active functions that it has a weight of.
+    pub present: Vec<Vec<usize>>,
+    /// E, [K, R].
+    pub contrasts: Array2<f64>,
+}
+
+impl<'a> Machine<'a> {
+    /// Takes a model apart; `format` is for messages.
+    pub fn new(model: &'a Model, format: &'static str) -> Result<Machine<'a>> {
+        if model.variance == Variance::Healed {
+            return Err(Error::HealedVariance { format });
+        }
+        let basis = match &model.expansion.basis {
+            FittedBasis::External { .. } => return Err(Error::ExternalKernel { format }),
+            FittedBasis::Kernel { kernel, centres } => Basis::Kernel { kernel, centres },
+            FittedBasis::Given {} => Basis::Columns(&model.relevance),
+        };
+        Ok(Machine { model, basis, task: Task::new(model, format)? })
+    }
+
+    /// M, the number of basis functions.
+    pub fn len(&self) -> usize {
+        self.model.relevance.len()
+    }
+}
+
+impl<'a> Task<'a> {
+    fn new(model: &'a Model, format: &'static str) -> Result<Task<'a>> {
+        if let Some(committee) = &model.committee {
+            let members = committee.members.iter().map(|member| Machine::new(member, format)).collect::<Result<_>>()?;
+            return Ok(Task::Committee { rule: committee.rule, members });
+        }
+        if let Some(margins) = &model.margins {
+            return Ok(Task::Margins(margins));
+        }
+        if model.n_classes().is_some() {
+            return Ok(match model.outputs() {
+                1 => Task::Two(model.posterior.as_ref().map(|posterior| Spread::new(model, posterior))),
+                _ => Task::Joint(model.posterior.as_ref().map(|posterior| JointSpread::new(model, posterior))),
+            });
+        }
+        let posterior = model.posterior()?;
+        let spread = Spread::new(model, posterior);
+        if matches!(model.likelihood, Some(Likelihood::Poisson(_))) {
+            return Ok(Task::Counts(spread));
+        }
+        let ratios = if posterior.variance_ratios.is_empty() { vec![1.0] } else { posterior.variance_ratios.clone() };
+        let variance = spread.times * posterior.noise_variance.unwrap_or(0.0);
+        let noise = ratios.iter().map(|ratio| ratio * student_variance(variance, posterior.noise_degrees)).collect();
+        Ok(Task::Values(Values { spread, ratios, noise }))
+    }
+}
+
+/// The variance of Student-t noise of that squared scale, infinite for 2 degrees of freedom or fewer; of normal noise `square`.
+fn student_variance(square: f64, degrees: Option<f64>) -> f64 {
+    match degrees {
+        Some(degrees) if degrees > 2.0 => degrees / (degrees - 2.0) * square,
+        Some(_) if square > 0.0 => f64::INFINITY,
+        _ => square,
+    }
+}
+
+impl<'a> Spread<'a> {
+    fn new(model: &'a Model, posterior: &'a Posterior) -> Spread<'a> {
+        Spread {
+            factor: posterior.factor(),
+            scale: &posterior.scale,
+            bias: model.intercept_alpha.is_some(),
+            times: posterior.variance_factor.unwrap_or(1.0),
+            // Without amplitude nothing is left beside the weights.
+            prior: model.process.as_ref().filter(|process| process.amplitude > 0.0).map(Prior::new),
+        }
+    }
+}
+
+impl Prior {
+    fn new(process: &ProcessPrior) -> Prior {
+        let rows = &process.factor;
+        let factor = Array2::from_shape_fn((rows.len(), rows.len()), |(i, j)| if j <= i { rows[i][j] } else { 0.0 });
+        Prior { amplitude: process.amplitude, factor }
+    }
+}
+
+impl JointSpread {
+    fn new(model: &Model, posterior: &Posterior) -> JointSpread {
+        let contrasts = model.contrasts();
+        JointSpread {
+            factor: posterior.factor(),
+            scale: posterior.scale.clone(),
+            bias: model.intercept_alpha.is_some(),
+            present: model.present(),
+            contrasts: Array2::from_shape_fn((contrasts.n_classes(), contrasts.count()), |(k, r)| contrasts.at(k, r)),
+        }
+    }
+
+    /// First row of the block of each contrast in L, `[R]`.
+    pub fn first(&self) -> Vec<usize> {
+        (0..self.present.len()).map(|r| self.present[..r].iter().map(Vec::len).sum()).collect()
+    }
+}
+
+/// gamma of each feature, `[D]`; of a kernel without gamma 1.
+pub(crate) fn gamma(kernel: &Kernel, features: usize) -> Array1<f64> {
+    kernel.gamma().map_or_else(|| Array1::ones(features), |gamma| gamma.values(features))
+}

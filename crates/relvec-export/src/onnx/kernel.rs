@@ -1,0 +1,125 @@
+//! Kernels (M19) between rows and centres, [N, M], and of rows and themselves, [N, 1].
+
+use ndarray::{Array1, Array2, Axis, s};
+use relvec_predict::{Kernel, Poly, RationalQuadratic};
+
+use super::graph::{Graph, Value};
+use crate::machine::gamma;
+
+/// Largest error of a squared distance by the product form, about 8 roundings of the largest squared norm of a centre: far below
+/// what the formats are held to, 1e-12 in double and 1e-4 in single precision. Half of it: narrow kernels take the slower forms.
+const PRODUCT_DOUBLE: f64 = 1e-12;
+const PRODUCT_SINGLE: f64 = 1e-5;
+const ROUNDINGS: f64 = 8.0;
+/// Up to so many features distances are summed one feature after another, which takes [N, M] numbers at a time, but four
+/// operators a feature. Beyond, all differences are made at once, [N, M, D] numbers.
+const FEATURE_BY_FEATURE: usize = 64;
+/// Beyond this distance exp(-s) is 0 and s exp(-s) would be infinity times 0 further out.
+const FARTHEST: f64 = 750.0;
+/// Far below every squared distance that counts, and far above the smallest number of either precision.
+const TINY: f64 = 1e-30;
+
+/// k(x_n, c_m), [N, M], of rows `x`, [N, D].
+pub(super) fn kernel<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, centres: &Array2<f64>, single: bool) -> Value<'g> {
+    let gamma = gamma(kernel, centres.ncols());
+    let squares = || squared_distances(graph, x, &gamma, centres, single);
+    let products = || (x * graph.table(&gamma)).matmul(graph.table(&centres.t()));
+    match kernel {
+        Kernel::Rbf(_) => (-squares()).exp(),
+        Kernel::Laplacian(_) => (-absolute_distances(graph, x, &gamma, centres)).exp(),
+        Kernel::Matern32(_) => {
+            let s = (squares() * 6.0).sqrt().at_most(FARTHEST);
+            (s + 1.0) * (-s).exp()
+        }
+        Kernel::Matern52(_) => {
+            let s = (squares() * 10.0).sqrt().at_most(FARTHEST);
+            (s + 1.0 + s * s / 3.0) * (-s).exp()
+        }
+        Kernel::RationalQuadratic(own) => rational_quadratic(squares(), own),
+        Kernel::Linear(_) => x.matmul(graph.table(&centres.t())),
+        Kernel::Poly(poly) => power(products() + poly.coef0, poly),
+        Kernel::Sigmoid(sigmoid) => (products() + sigmoid.coef0).tanh(),
+        Kernel::LinearSpline(_) => linear_spline(graph, x, centres),
+    }
+}
+
+/// k(x_n, x_n), [N, 1], of rows `x`, [N, D], of which it is not 1.
+pub(super) fn diagonal<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, features: usize) -> Option<Value<'g>> {
+    match kernel {
+        Kernel::Rbf(_) | Kernel::Laplacian(_) | Kernel::Matern32(_) | Kernel::Matern52(_) | Kernel::RationalQuadratic(_) => None,
+        Kernel::Linear(_) => Some(x.square().sum_kept(1)),
+        Kernel::Poly(poly) => {
+            let squares = (x.square() * graph.table(&gamma(kernel, features))).sum_kept(1);
+            Some(power(squares + poly.coef0, poly))
+        }
+        Kernel::Sigmoid(sigmoid) => {
+            Some(((x.square() * graph.table(&gamma(kernel, features))).sum_kept(1) + sigmoid.coef0).tanh())
+        }
+        // Of x = x' the factor of a feature is 1 + x^2 + x^3 / 3.
+        Kernel::LinearSpline(_) => (0..features)
+            .map(|d| x.take(&[d], 1))
+            .map(|x| x * x * (x / 3.0 + 1.0) + 1.0)
+            .reduce(|product, factor| product * factor),
+    }
+}
+
+/// (1 + r)^-shape with r = d^2 / shape, by log(1 + r) = r log(u) / (u - 1), u = 1 + r rounded, which loses no digits (Kahan).
+fn rational_quadratic<'g>(squares: Value<'g>, own: &RationalQuadratic) -> Value<'g> {
+    let r = squares / own.shape;
+    let u = r + 1.0;
+    // TINY keeps 0 / 0 away where r is below rounding.
+    let log = u.log() * (r / (u - 1.0 + TINY));
+    (log * -own.shape).exp()
+}
+
+/// u^degree, degree >= 1, by squarings: Pow may refuse a negative base, and rounds more.
+fn power<'g>(u: Value<'g>, poly: &Poly) -> Value<'g> {
+    // From the second highest binary digit of the degree down.
+    let digits = u32::BITS - poly.degree.leading_zeros();
+    (0..digits - 1).rev().fold(u, |out, digit| {
+        let square = out * out;
+        if poly.degree >> digit & 1 == 1 { square * u } else { square }
+    })
+}
+
+/// sum_d gamma_d (x_nd - c_md)^2, [N, M].
+fn squared_distances<'g>(graph: &'g Graph, x: Value<'g>, gamma: &Array1<f64>, centres: &Array2<f64>, single: bool) -> Value<'g> {
+    let roots = gamma.mapv(f64::sqrt);
+    let middle = centres.mean_axis(Axis(0)).expect("there are centres");
+    let b = (centres - &middle) * &roots;
+    let norms = b.map_axis(Axis(1), |row| row.dot(&row));
+    let (eps, limit) = match single {
+        true => (f64::from(f32::EPSILON) / 2.0, PRODUCT_SINGLE),
+        false => (f64::EPSILON / 2.0, PRODUCT_DOUBLE),
+    };
+    if norms.iter().all(|norm| ROUNDINGS * eps * norm <= limit) {
+        // |a|^2 + |b|^2 - 2 ab about the centres' mean, where the norms are small.
+        let a = (x - graph.table(&middle)) * graph.table(&roots);
+        return (a.matmul(graph.table(&(b * -2.0).t())) + a.square().sum_kept(1) + graph.table(&norms)).at_least(0.0);
+    }
+    let differences = |x: Value<'g>, d: usize| (x - graph.table(&centres.column(d))) * roots[d];
+    by_feature(x, centres.ncols(), |x, d| differences(x, d).square())
+        .unwrap_or_else(|| ((x.unsqueeze(1) - graph.table(centres)) * graph.table(&roots)).square().sum(2))
+}
+
+/// sum_d gamma_d |x_nd - c_md|, [N, M].
+fn absolute_distances<'g>(graph: &'g Graph, x: Value<'g>, gamma: &Array1<f64>, centres: &Array2<f64>) -> Value<'g> {
+    by_feature(x, centres.ncols(), |x, d| (x - graph.table(&centres.column(d))).abs() * gamma[d])
+        .unwrap_or_else(|| ((x.unsqueeze(1) - graph.table(centres)).abs() * graph.table(gamma)).sum(2))
+}
+
+/// The sum of `term` of each feature, if there are not too many.
+fn by_feature<'g>(x: Value<'g>, features: usize, term: impl Fn(Value<'g>, usize) -> Value<'g>) -> Option<Value<'g>> {
+    let terms = || (0..features).map(|d| term(x.take(&[d], 1), d));
+    if features <= FEATURE_BY_FEATURE { terms().reduce(|sum, term| sum + term) } else { None }
+}
+
+/// prod_d [1 + m (M + m (3 M - m) / 6)], m the smaller and M the larger of x_nd and c_md.
+fn linear_spline<'g>(graph: &'g Graph, x: Value<'g>, centres: &Array2<f64>) -> Value<'g> {
+    let factor = |d: usize| {
+        let (x, c) = (x.take(&[d], 1), graph.table(&centres.slice(s![.., d])));
+        let (low, high) = (x.min(c), x.max(c));
+        low * (high + low * (high * 3.0 - low) / 6.0) + 1.0
+    };
+    (0..centres.ncols()).map(factor).reduce(|product, factor| product * factor).expect("there are features")
+}

@@ -1,0 +1,71 @@
+"""Models for other programs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from . import _core
+
+ONNX_PRECISIONS = ("float64", "mixed", "float32")
+
+
+class Exports:
+    """What writes a fitted model for programs without this package."""
+
+    _model: _core.Model
+
+    def to_onnx(
+        self, path: str | os.PathLike[str] | None = None, *, precision: str = "float64", std: bool = True
+    ) -> bytes:
+        """Write the model as an ONNX graph, which any ONNX runtime predicts with.
+
+        The input is ``X``. Regression has the outputs ``mean`` and ``std`` (of a new observation) of shape
+        (n_samples, n_outputs), classifiers ``label`` of shape (n_samples,) and ``probabilities`` of shape
+        (n_samples, n_classes); support vector machines for classes ``label``, ``decision`` and, with
+        ``probability=True``, ``probabilities``. Names, classes, kernel and ten rows with their predictions are
+        in the metadata. The graph does not check rows: NaN or infinite features give predictions without meaning.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where to write the file as well.
+        precision : {"float64", "mixed", "float32"}, default="float64"
+            ``"mixed"``: rows and predictions in single precision, everything between in double. ``"float32"``:
+            single precision throughout.
+        std : bool, default=True
+            Whether regression has the output ``std``, whose triangles are most of the file.
+
+        Returns
+        -------
+        bytes
+            The ONNX file.
+
+        Raises
+        ------
+        ValueError
+            For a kernel function or precomputed kernel, a healed variance, and for single precision that would
+            change predictions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from relvec import RVR
+        >>> X = np.linspace(-10, 10, 50)[:, np.newaxis]
+        >>> model = RVR().fit(X, np.sinc(X[:, 0] / np.pi))
+        >>> len(model.to_onnx()) > 1000
+        True
+        """
+        _check("precision", precision, ONNX_PRECISIONS)
+        check_is_fitted(self)
+        data = self._model.to_onnx(precision, bool(std))
+        if path is not None:
+            _core.save(os.fsdecode(path), data)
+        return data
+
+
+def _check(name: str, value: Any, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} = {value!r}: expected {', '.join(map(repr, known))}")
