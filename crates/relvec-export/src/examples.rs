@@ -1,7 +1,7 @@
 //! Ten rows and what relvec predicts there, which every export carries to be tested by.
 
 use ndarray::{Array1, Array2, Axis};
-use relvec_predict::{FittedBasis, Model, Moderation};
+use relvec_predict::{FittedBasis, Likelihood, Model, Moderation};
 
 use crate::error::Result;
 
@@ -73,7 +73,9 @@ pub(crate) fn expected(model: &Model, rows: &Array2<f64>) -> Result<Expected> {
     for (k, one) in outputs.iter().enumerate() {
         let counts = model.is_of_counts().then(|| one.counts(None)).transpose()?;
         mean.column_mut(k).assign(counts.as_ref().map_or(&one.mean, |counts| &counts.mean));
-        std.column_mut(k).assign(&counts.as_ref().map_or_else(|| one.deviation(), |counts| counts.std()));
+        let heavy = matches!(model.likelihood, Some(Likelihood::StudentT(_)));
+        let own = || if heavy { one.deviation() } else { one.std() };
+        std.column_mut(k).assign(&counts.as_ref().map_or_else(own, |counts| counts.std()));
     }
     Ok(Expected::Values { mean, std: Some(std) })
 }

@@ -222,10 +222,6 @@ impl<'g> Value<'g> {
         self.two("Gather", places, vec![int("axis", 0)])
     }
 
-    pub fn softmax(self, axis: i64) -> Value<'g> {
-        self.one("Softmax", vec![int("axis", axis)])
-    }
-
     pub fn log_softmax(self, axis: i64) -> Value<'g> {
         self.one("LogSoftmax", vec![int("axis", axis)])
     }
