@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _core
 
 ONNX_PRECISIONS = ("float64", "mixed", "float32")
+C_PRECISIONS = ("float", "double")
 
 
 class Exports:
@@ -64,6 +65,59 @@ class Exports:
         if path is not None:
             _core.save(os.fsdecode(path), data)
         return data
+
+    def to_c(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        name: str = "model",
+        precision: str = "float",
+        std: bool = True,
+    ) -> str:
+        """Write the model as one header in C99 and C++11, which needs nothing but ``<math.h>``.
+
+        With the name ``model``, regression has ``model_predict(x, mean, std)``, classifiers have ``model_class(x)``,
+        ``model_probabilities(x, p)`` and ``model_label(k)``, support vector machines for classes ``model_decision(x, f)``.
+        ``x`` is one row. If ``MODEL_SELF_TEST`` is defined, ``model_self_test()`` predicts ten rows and returns 0 if they
+        come out as here. The header says what it takes of memory. On AVR the tables stay in flash.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where to write the file as well.
+        name : str, default="model"
+            What all names in the header begin with.
+        precision : {"float", "double"}, default="float"
+            Precision of tables and sums.
+        std : bool, default=True
+            Whether regression has standard deviations, whose triangles are most of the tables.
+
+        Returns
+        -------
+        str
+            The text of the header.
+
+        Raises
+        ------
+        ValueError
+            For a kernel function or precomputed kernel, a healed variance, a name that C does not allow, and for
+            single precision that would change predictions.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from relvec import SVC
+        >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+        >>> text = SVC().fit(X, [0, 0, 1, 1]).to_c(name="half")
+        >>> "int half_class(const half_real *x)" in text
+        True
+        """
+        _check("precision", precision, C_PRECISIONS)
+        check_is_fitted(self)
+        text = self._model.to_c(name, precision, bool(std))
+        if path is not None:
+            _core.save(os.fsdecode(path), text.encode())
+        return text
 
 
 def _check(name: str, value: Any, known: tuple[str, ...]) -> None:

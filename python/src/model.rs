@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyType};
 use relvec::{Decision, Error, FittedBasis, FittedModel, Interrupt, Label, Moderation, Prediction, Targets, Variance};
-use relvec_export::{OnnxOptions, OnnxPrecision};
+use relvec_export::{COptions, CPrecision, OnnxOptions, OnnxPrecision};
 
 use crate::fit::{Rows, Target};
 use crate::listen::listening;
@@ -218,6 +218,13 @@ impl Model {
         let precision = OnnxPrecision::from_name(precision).ok_or_else(|| PyValueError::new_err("unknown precision"))?;
         let bytes = py.detach(|| guarded(|| relvec_export::to_onnx(&self.model, &OnnxOptions { precision, std })))?;
         Ok(PyBytes::new(py, &bytes.map_err(|error| PyValueError::new_err(error.to_string()))?))
+    }
+
+    /// The text of a C header.
+    fn to_c(&self, py: Python<'_>, name: String, precision: &str, std: bool) -> PyResult<String> {
+        let precision = CPrecision::from_name(precision).ok_or_else(|| PyValueError::new_err("unknown precision"))?;
+        let text = py.detach(|| guarded(|| relvec_export::to_c(&self.model, &COptions { name, precision, std })))?;
+        text.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     /// A call of the type itself: what restores a pickle, and a file of skops.

@@ -611,31 +611,39 @@ pub(crate) struct InspectArgs {
     pub json: bool,
 }
 
-/// Write a model for other programs: ONNX
+/// Write a model for other programs: ONNX or C
 ///
-/// The file predicts raw rows as `relvec predict` does, scaling included: ONNX (.onnx) in any ONNX runtime. Values have mean and
-/// standard deviation, classes label and probabilities. A model with a healed variance or an external kernel cannot be written.
+/// The file predicts raw rows as `relvec predict` does, scaling included: ONNX (.onnx) in any ONNX runtime, C (.h) as one header
+/// without dependencies. Values have mean and standard deviation, classes label and probabilities. Rows are not checked there: a
+/// feature that is not finite gives a prediction without meaning. A model with a healed variance or an external kernel
+/// cannot be written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec export houses.json -o houses.onnx
-  relvec export houses.json -o houses.onnx --precision mixed --no-std")]
+  relvec export houses.json -o houses.onnx --precision mixed --no-std
+  relvec export level.json -o level.h --name level")]
 pub(crate) struct ExportArgs {
     /// The model file
     pub model: PathBuf,
-    /// Where to write it; the ending says the format
-    #[arg(short, long, value_name = "OUT.onnx")]
+    /// Where to write it; the ending .onnx or .h says the format
+    #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// The format [default: by the ending of the output]
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub format: Option<ExportFormat>,
-    /// Precision of the numbers [default: float64]
+    /// Precision of the numbers [default: float64 or float]
     ///
-    /// float64; mixed: rows and predictions in single precision, everything between in double; float32: single throughout.
+    /// ONNX: float64 (the default); mixed, rows and predictions in single precision and everything between in double; float32, single
+    /// throughout. C: float (the default) or double. Single precision is refused if it would change predictions by more
+    /// than a hundredth of their standard deviation.
     #[arg(long, value_name = "NAME")]
     pub precision: Option<String>,
     /// Leave out standard deviations, which are most of the file
     #[arg(long)]
     pub no_std: bool,
+    /// What names in a C header begin with [default: model]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
 }
 
 /// What other programs read.
@@ -643,6 +651,8 @@ pub(crate) struct ExportArgs {
 pub(crate) enum ExportFormat {
     /// A graph of standard operators
     Onnx,
+    /// A header in C99 and C++11
+    C,
 }
 
 /// Compare RVMs and SVMs by cross-validation

@@ -1,7 +1,7 @@
 //! Writes models of relvec in the formats of other programs.
 //!
 //! [`to_onnx`] makes a graph of standard operators that predicts means and standard deviations, or labels and probabilities, in any
-//! ONNX runtime.
+//! ONNX runtime. [`to_c`] makes one C header without dependencies, for programs and processors that have no runtime.
 //!
 //! ```no_run
 //! use relvec_export::{OnnxOptions, to_onnx};
@@ -13,11 +13,13 @@
 //! # }
 //! ```
 
+mod c;
 mod error;
 mod examples;
 mod machine;
 mod onnx;
 mod single;
 
+pub use c::{COptions, CPrecision, to_c};
 pub use error::{Error, Result};
 pub use onnx::{OnnxOptions, OnnxPrecision, to_onnx};

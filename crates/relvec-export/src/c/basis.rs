@@ -1,0 +1,181 @@
+//! Scaling and basis functions in C.
+
+use ndarray::Array1;
+use relvec_predict::{Kernel, Scaling};
+
+use super::writer::{Part, Writer};
+use crate::machine::{Basis, Machine, gamma};
+
+/// z from x: `name_scale`.
+pub(super) fn scale(w: &mut Writer, scaling: Option<&Scaling>) {
+    let Some(scaling) = scaling else { return };
+    w.table(None, "offset", scaling.mean.iter().copied());
+    w.table(None, "factor", scaling.scale.iter().map(|s| 1.0 / s));
+    w.code(
+        None,
+        "/* The row in the units of the centres. */
+static inline void name_scale(const name_real *x, name_real *z) {
+    int d;
+    for (d = 0; d < NAME_FEATURES; d++) z[d] = (x[d] - NAME_AT(name_offset, d)) * NAME_AT(name_factor, d);
+}
+",
+        &[],
+    );
+}
+
+/// phi from z: `part_basis`.
+pub(super) fn basis(w: &mut Writer, part: Part, machine: &Machine) {
+    let m = machine.len();
+    if m == 0 {
+        return;
+    }
+    match &machine.basis {
+        Basis::Columns(columns) => {
+            w.places(part, "columns", columns);
+            let values = [("m", m.to_string())];
+            w.code(
+                part,
+                "/* The columns that the model uses. */
+static inline void part_basis(const name_real *z, name_real *phi) {
+    int m;
+    for (m = 0; m < {m}; m++) phi[m] = z[NAME_PLACE(part_columns, m)];
+}
+",
+                &values,
+            );
+        }
+        Basis::Kernel { kernel, centres } => {
+            w.table(part, "centres", centres.iter().copied());
+            let gamma = gamma(kernel, centres.ncols());
+            let of_feature = gamma_of_feature(w, part, &gamma, true);
+            let (start, term) = sum(kernel);
+            let values = [
+                ("m", m.to_string()),
+                ("start", start.into()),
+                ("term", w.filled(part, term, &[("gamma", of_feature)])),
+                ("value", value(w, part, kernel)),
+            ];
+            w.code(
+                part,
+                "/* The kernel at all centres. */
+static inline void part_basis(const name_real *z, name_real *phi) {
+    name_real c, s, t;
+    int m, d;
+    for (m = 0; m < {m}; m++) {
+        s = {start};
+        for (d = 0; d < NAME_FEATURES; d++) {
+            c = NAME_AT(part_centres, m * NAME_FEATURES + d);
+            {term}
+        }
+        {value}
+        phi[m] = t;
+    }
+}
+",
+                &values,
+            );
+        }
+    }
+}
+
+/// k(z, z): `part_diagonal`; `has_table`: whether `basis` has written the gammas.
+pub(super) fn diagonal(w: &mut Writer, part: Part, kernel: &Kernel, features: usize, has_table: bool) {
+    let local = matches!(
+        kernel,
+        Kernel::Rbf(_) | Kernel::Laplacian(_) | Kernel::Matern32(_) | Kernel::Matern52(_) | Kernel::RationalQuadratic(_)
+    );
+    if local {
+        let template = "/* The kernel of a row and itself. */
+static inline name_real part_diagonal(const name_real *z) {
+    (void)z;
+    return 1.0$;
+}
+";
+        return w.code(part, template, &[]);
+    }
+    let of_feature = gamma_of_feature(w, part, &gamma(kernel, features), !has_table);
+    let (start, term) = sum(kernel);
+    let values = [
+        ("start", w.filled(part, start, &[])),
+        ("term", w.filled(part, term, &[("gamma", of_feature)])),
+        ("value", value(w, part, kernel)),
+    ];
+    w.code(
+        part,
+        "/* The kernel of a row and itself. */
+static inline name_real part_diagonal(const name_real *z) {
+    name_real c, s, t;
+    int d;
+    s = {start};
+    for (d = 0; d < NAME_FEATURES; d++) {
+        c = z[d];
+        {term}
+    }
+    {value}
+    return t;
+}
+",
+        &values,
+    );
+}
+
+/// gamma of feature d: a number, or an entry of a table, which is written if it is asked for.
+fn gamma_of_feature(w: &mut Writer, part: Part, gamma: &Array1<f64>, write: bool) -> String {
+    if gamma.iter().all(|v| *v == gamma[0]) {
+        return w.number(gamma[0]);
+    }
+    if write {
+        w.table(part, "gamma", gamma.iter().copied());
+    }
+    w.filled(part, "NAME_AT(part_gamma, d)", &[])
+}
+
+/// How s begins, and what feature d adds to it, of z[d] and c.
+fn sum(kernel: &Kernel) -> (&'static str, &'static str) {
+    match kernel {
+        Kernel::Rbf(_) | Kernel::Matern32(_) | Kernel::Matern52(_) | Kernel::RationalQuadratic(_) => {
+            ("0", "t = z[d] - c; s += {gamma} * t * t;")
+        }
+        Kernel::Laplacian(_) => ("0", "t = z[d] - c; s += {gamma} * fabs$(t);"),
+        Kernel::Linear(_) => ("0", "s += z[d] * c;"),
+        Kernel::Poly(_) | Kernel::Sigmoid(_) => ("0", "s += {gamma} * z[d] * c;"),
+        // m = min(z, c), M = max(z, c): 1 + m (M + m (3 M - m) / 6).
+        Kernel::LinearSpline(_) => {
+            ("1", "t = z[d] < c ? z[d] : c; c = z[d] < c ? c : z[d]; s *= 1.0$ + t * (c + t * (3.0$ * c - t) / 6.0$);")
+        }
+    }
+}
+
+/// t, the kernel, from s.
+fn value(w: &Writer, part: Part, kernel: &Kernel) -> String {
+    let template = match kernel {
+        Kernel::Rbf(_) | Kernel::Laplacian(_) => "t = exp$(-s);".to_string(),
+        // Beyond 750 exp(-t) is 0, and t exp(-t) would be infinity times 0 further out.
+        Kernel::Matern32(_) => "t = sqrt$(6.0$ * s);
+        if (t > 750.0$) t = 750.0$;
+        t = (1.0$ + t) * exp$(-t);"
+            .into(),
+        Kernel::Matern52(_) => "t = sqrt$(10.0$ * s);
+        if (t > 750.0$) t = 750.0$;
+        t = (1.0$ + t + t * t / 3.0$) * exp$(-t);"
+            .into(),
+        // log(1 + s) = s log(t) / (t - 1), t = 1 + s rounded, which loses no digits (Kahan).
+        Kernel::RationalQuadratic(own) => format!(
+            "s /= {shape};
+        t = 1.0$ + s;
+        t = t > 1.0$ ? log$(t) * (s / (t - 1.0$)) : s;
+        t = exp$(-{shape} * t);",
+            shape = w.number(own.shape)
+        ),
+        Kernel::Linear(_) | Kernel::LinearSpline(_) => "t = s;".into(),
+        Kernel::Sigmoid(own) => format!("t = tanh$(s + {});", w.number(own.coef0)),
+        Kernel::Poly(own) => {
+            // From the second highest binary digit of the degree down.
+            let digits = u32::BITS - own.degree.leading_zeros();
+            let step = |digit: u32| if own.degree >> digit & 1 == 1 { " t = t * t * s;" } else { " t = t * t;" };
+            let steps: String = (0..digits - 1).rev().map(step).collect();
+            format!("s += {}; t = s;{steps}", w.number(own.coef0))
+        }
+    };
+    w.filled(part, &template, &[])
+}

@@ -1,0 +1,199 @@
+//! A model as one C header: tables and short loops over them, without allocation, input or output.
+
+mod basis;
+mod outputs;
+mod self_test;
+mod spread;
+mod writer;
+
+use relvec_predict::Model;
+
+use self::writer::{Writer, comment};
+use crate::error::{Error, Result, vectors};
+use crate::machine::{Machine, Spread, Task};
+use crate::single;
+
+const FORMAT: &str = "C";
+/// Words that are no names in C99 or C++11.
+const WORDS: [&str; 20] = [
+    "auto", "bool", "break", "case", "char", "class", "const", "do", "double", "else", "enum", "extern", "float", "for", "if",
+    "int", "main", "new", "switch", "while",
+];
+
+/// Precision of the numbers in a C header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CPrecision {
+    /// Single precision: half the memory, and what small processors compute.
+    #[default]
+    Float,
+    /// Double precision.
+    Double,
+}
+
+impl CPrecision {
+    /// Names of all, as the command and Python know them.
+    pub const NAMES: [&'static str; 2] = ["float", "double"];
+
+    /// The precision of that name.
+    pub fn from_name(name: &str) -> Option<CPrecision> {
+        let all = [CPrecision::Float, CPrecision::Double];
+        CPrecision::NAMES.iter().position(|known| *known == name).map(|k| all[k])
+    }
+}
+
+/// How a model is written as a C header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct COptions {
+    /// What all names in the header begin with.
+    pub name: String,
+    /// Precision of the numbers.
+    pub precision: CPrecision,
+    /// Whether regression has standard deviations, whose triangles are most of the tables.
+    pub std: bool,
+}
+
+impl Default for COptions {
+    fn default() -> COptions {
+        COptions { name: "model".into(), precision: CPrecision::default(), std: true }
+    }
+}
+
+/// A C99 and C++11 header that predicts as the model does, standardisation included.
+///
+/// With the name `model`: regression and counts have `model_predict(x, mean, std)`, classifiers `model_class(x)`,
+/// `model_probabilities(x, p)` (of support vector machines if they were trained with probabilities) and `model_label(k)`, support vector
+/// machines for classes `model_decision(x, f)`. With MODEL_SELF_TEST defined, `model_self_test()` predicts ten rows and is 0 if they
+/// come out as here. On AVR the tables stay in flash.
+///
+/// # Errors
+/// An external kernel; a healed variance; a name that C does not allow; single precision that would change predictions.
+pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
+    check_name(&options.name)?;
+    let machine = Machine::new(model, FORMAT)?;
+    let is_single = options.precision == CPrecision::Float;
+    if is_single {
+        single::check(&machine, FORMAT, options.std, "--precision double")?;
+    }
+    let mut body = Writer::new(&options.name, is_single);
+    outputs::all(&mut body, &machine, options.std);
+    self_test::self_test(&mut body, &machine, options.std)?;
+    let mut w = Writer::new(&options.name, is_single);
+    head(&mut w, &machine, options, body.table_bytes)?;
+    w.out += &body.out;
+    w.code(None, "#endif", &[]);
+    Ok(w.out)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let good = letters && name.starts_with(|c: char| c.is_ascii_alphabetic()) && !WORDS.contains(&name);
+    if good { Ok(()) } else { Err(Error::Name { found: name.into() }) }
+}
+
+/// What the file is, what it takes, and the definitions that everything uses.
+fn head(w: &mut Writer, machine: &Machine, options: &COptions, table_bytes: usize) -> Result<()> {
+    let model = machine.model;
+    let features = match model.features.is_empty() {
+        true => format!("{} numbers", model.n_features),
+        false => model.features.join(", "),
+    };
+    let target = model.target.iter().chain(&model.targets).cloned().collect::<Vec<_>>().join(", ");
+    let kernel = model.kernel().map_or("columns of a given design matrix", |kernel| kernel.name());
+    let cost = Cost::of(machine, options.std);
+    let values = [
+        ("version", env!("CARGO_PKG_VERSION").to_string()),
+        ("checksum", model.checksum()?),
+        ("what", format!("{} {}, kernel {kernel}", machine.len(), vectors(model))),
+        ("tables", table_bytes.to_string()),
+        ("stack", (cost.numbers * w.size()).to_string()),
+        ("products", cost.products.to_string()),
+        ("calls", cost.calls.to_string()),
+        ("real", if w.single { "float" } else { "double" }.to_string()),
+        ("features", model.n_features.to_string()),
+        ("vectors", machine.len().max(1).to_string()),
+        ("functions", model.outputs().to_string()),
+        ("precision", if w.single { "single" } else { "double" }.to_string()),
+        ("target", comment(&if target.is_empty() { "the target".to_string() } else { target })),
+        // Names come last: braces in them are no keys.
+        ("names", comment(&features)),
+    ];
+    let classes =
+        model.n_classes().map_or("#define NAME_OUTPUTS {functions}".to_string(), |k| format!("#define NAME_CLASSES {k}"));
+    let template = format!(
+        "/* A model of relvec {{version}} (checksum of its file {{checksum}}): {{what}}.
+   Predicts {{target}}
+   from x, in this order: {{names}}.
+   C99 or C++11 in {{precision}} precision; no allocation; needs <math.h> alone. Rows are not checked: x must be finite.
+   Tables: {{tables}} bytes. Stack of a prediction: about {{stack}} bytes. Work: about {{products}} multiply-adds and {{calls}} calls of
+   functions in <math.h>. */
+#ifndef NAME_H
+#define NAME_H
+
+#include <math.h>
+
+#ifdef __AVR__
+#include <avr/pgmspace.h>
+#define NAME_TABLE PROGMEM
+#define NAME_AT(table, i) pgm_read_float(&(table)[i])
+#define NAME_PLACE(table, i) ((int)pgm_read_word(&(table)[i]))
+#else
+#define NAME_TABLE
+#define NAME_AT(table, i) ((table)[i])
+#define NAME_PLACE(table, i) ((int)(table)[i])
+#endif
+
+#define NAME_FEATURES {{features}}
+#define NAME_VECTORS {{vectors}}
+#define NAME_FUNCTIONS {{functions}}
+{classes}
+
+typedef {{real}} name_real;
+"
+    );
+    w.code(None, &template, &values);
+    Ok(())
+}
+
+/// What one prediction takes.
+struct Cost {
+    /// Numbers on the stack.
+    numbers: usize,
+    products: usize,
+    /// Calls of functions in <math.h>.
+    calls: usize,
+}
+
+impl Cost {
+    fn of(machine: &Machine, std: bool) -> Cost {
+        let model = machine.model;
+        let (d, m, c) = (model.n_features, machine.len(), model.outputs());
+        let (numbers, products, calls) = (d + m + c, m * (d + c), m);
+        let spread = |own: &Spread| {
+            let n = own.scale.len();
+            let prior = if own.prior.is_some() { m * m / 2 } else { 0 };
+            (n.max(m), n * n / 2 + prior)
+        };
+        let (more_numbers, more_products, more_calls) = match &machine.task {
+            Task::Values(values) if std => {
+                let (numbers, products) = spread(&values.spread);
+                (numbers + c, products, c)
+            }
+            Task::Counts(own) | Task::Two(Some(own)) => {
+                let (numbers, products) = spread(own);
+                (numbers, products, 4)
+            }
+            Task::Joint(Some(own)) => {
+                let (n, r) = (own.factor.nrows(), own.present.len());
+                (r * n + r * r + r + 3 * c, r * n * n / 3 + r * r * n / 2 + c * c * r * r, c * (2 * c + 1))
+            }
+            Task::Committee { members, .. } => members
+                .iter()
+                .map(|member| Cost::of(member, true))
+                .fold((m + members.len() + 2 * c * c, 0, 0), |(numbers, products, calls), own| {
+                    (numbers.max(own.numbers + m), products + own.products, calls + own.calls)
+                }),
+            _ => (c, 0, c),
+        };
+        Cost { numbers: numbers + more_numbers, products: products + more_products, calls: calls + more_calls }
+    }
+}

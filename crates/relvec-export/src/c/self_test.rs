@@ -1,0 +1,121 @@
+//! Ten rows with their predictions in C.
+
+use ndarray::{Array2, ArrayView1};
+
+use super::writer::Writer;
+use crate::error::Result;
+use crate::examples::{Examples, Expected, ROWS, expected};
+use crate::machine::Machine;
+
+/// What a prediction may differ by, relative to the largest of its kind: well above rounding (1e-13 and 1e-5), well below what a wrong
+/// table would do.
+const TOLERANCE_DOUBLE: f64 = 1e-9;
+const TOLERANCE_SINGLE: f64 = 1e-3;
+/// The class is not compared where that of the second rank is as near as this share of the largest score: rounding may decide.
+const NEAR: f64 = 0.01;
+/// What stands for a class that is not compared.
+const NOT_COMPARED: f64 = -1.0;
+
+/// Numbers that a row is tested by, each with the scale of its error.
+struct Columns {
+    values: Array2<f64>,
+    scales: Vec<f64>,
+    classes: Option<Vec<f64>>,
+    /// What makes `found` and the class `k` from x.
+    call: &'static str,
+}
+
+/// `name_self_test`.
+pub(super) fn self_test(w: &mut Writer, machine: &Machine, std: bool) -> Result<()> {
+    let mut examples = Examples::new(machine.model)?;
+    if w.single {
+        // The rows that the program sees.
+        examples.rows.mapv_inplace(|v| f64::from(v as f32));
+        examples.expected = expected(machine.model, &examples.rows)?;
+    }
+    let own = columns(examples.expected, std);
+    let tables = w.table_bytes;
+    w.out += &w.filled(None, "#ifdef NAME_SELF_TEST\n", &[]);
+    w.table(None, "test_rows", examples.rows.iter().copied());
+    w.table(None, "test_values", own.values.iter().copied());
+    w.table(None, "test_scales", own.scales.iter().copied());
+    w.table(None, "test_classes", own.classes.clone().unwrap_or(vec![NOT_COMPARED; ROWS]));
+    // They are no part of what a program without the test holds.
+    w.table_bytes = tables;
+    let tolerance = w.number(if w.single { TOLERANCE_SINGLE } else { TOLERANCE_DOUBLE });
+    let values = [
+        ("rows", ROWS.to_string()),
+        ("columns", own.scales.len().to_string()),
+        ("call", w.filled(None, own.call, &[])),
+        ("tolerance", tolerance),
+    ];
+    let template = "/* 0 if ten rows are predicted as relvec predicted them, else the number of the first that is not, from 1. */
+static inline int name_self_test(void) {
+    name_real x[NAME_FEATURES], found[{columns}], wanted, off;
+    int n, i, k;
+    for (n = 0; n < {rows}; n++) {
+        for (i = 0; i < NAME_FEATURES; i++) x[i] = NAME_AT(name_test_rows, n * NAME_FEATURES + i);
+        {call}
+        for (i = 0; i < {columns}; i++) {
+            wanted = NAME_AT(name_test_values, n * {columns} + i);
+            off = fabs$(found[i] - wanted);
+            if (!(off <= {tolerance} * NAME_AT(name_test_scales, i)) && !(found[i] >= wanted && found[i] <= wanted)) return n + 1;
+        }
+        wanted = NAME_AT(name_test_classes, n);
+        if (wanted >= 0 && k != (int)wanted) return n + 1;
+    }
+    return 0;
+}
+#endif
+";
+    w.code(None, template, &values);
+    Ok(())
+}
+
+fn columns(expected: Expected, std: bool) -> Columns {
+    match expected {
+        Expected::Values { mean, std: Some(deviation) } if std => {
+            let values = ndarray::concatenate![ndarray::Axis(1), mean, deviation];
+            let call = "name_predict(x, found, found + NAME_OUTPUTS);\n        k = -1;";
+            Columns { scales: scales(&values), values, classes: None, call }
+        }
+        Expected::Values { mean, .. } => {
+            Columns { scales: scales(&mean), values: mean, classes: None, call: "name_predict(x, found);\n        k = -1;" }
+        }
+        Expected::Classes { label, probabilities: Some(p), decision: None } => {
+            let classes = Some(clear(&label, &p));
+            Columns { scales: vec![1.0; p.ncols()], values: p, classes, call: "k = name_probabilities(x, found);" }
+        }
+        Expected::Classes { label, probabilities, decision } => {
+            let f = decision.unwrap_or_else(|| Array2::zeros((label.len(), 1)));
+            // A vote may tip where any function is near 0.
+            let near = |f: ArrayView1<f64>| f.iter().any(|v| v.abs() < NEAR);
+            let classes = label.iter().zip(f.outer_iter()).map(|(k, f)| if near(f) { NOT_COMPARED } else { *k as f64 }).collect();
+            match probabilities {
+                Some(p) => {
+                    let call = "name_decision(x, found);\n        k = name_probabilities(x, found + NAME_FUNCTIONS);";
+                    let scales = scales(&f).into_iter().chain(vec![1.0; p.ncols()]).collect();
+                    Columns { scales, values: ndarray::concatenate![ndarray::Axis(1), f, p], classes: Some(classes), call }
+                }
+                None => {
+                    let call = "name_decision(x, found);\n        k = name_class(x);";
+                    Columns { scales: scales(&f), values: f, classes: Some(classes), call }
+                }
+            }
+        }
+    }
+}
+
+/// The largest finite size in each column.
+fn scales(values: &Array2<f64>) -> Vec<f64> {
+    let largest = |column: ArrayView1<f64>| column.iter().filter(|v| v.is_finite()).fold(0.0f64, |most, v| most.max(v.abs()));
+    values.columns().into_iter().map(largest).collect()
+}
+
+/// The classes, but for those that are nearly as probable as another.
+fn clear(label: &[usize], p: &Array2<f64>) -> Vec<f64> {
+    let second =
+        |k: usize, p: ArrayView1<f64>| p.iter().enumerate().filter(|(l, _)| *l != k).fold(0.0f64, |most, (_, v)| most.max(*v));
+    let one = |(k, p): (&usize, ArrayView1<f64>)| if p[*k] - second(*k, p) < NEAR { NOT_COMPARED } else { *k as f64 };
+    label.iter().zip(p.outer_iter()).map(one).collect()
+}

@@ -1,0 +1,151 @@
+//! Functions and variances in C.
+
+use ndarray::Array2;
+
+use super::basis;
+use super::writer::{Part, Writer};
+use crate::machine::{Basis, JointSpread, Machine, Spread};
+
+/// f from phi: `part_functions`.
+pub(super) fn functions(w: &mut Writer, part: Part, machine: &Machine) {
+    let expansion = &machine.model.expansion;
+    let (m, c) = (machine.len(), expansion.intercept.len());
+    w.table(part, "weights", expansion.weights.t().iter().copied());
+    w.table(part, "intercept", expansion.intercept.iter().copied());
+    let sum = "        for (m = 0; m < {m}; m++) f[c] += NAME_AT(part_weights, c * {m} + m) * phi[m];\n";
+    let template = format!(
+        "/* The functions, weights times kernels. */
+static inline void part_functions(const name_real *phi, name_real *f) {{
+    int c{};
+    for (c = 0; c < {{c}}; c++) {{
+        f[c] = NAME_AT(part_intercept, c);
+{}    }}
+{}}}
+",
+        if m > 0 { ", m" } else { "" },
+        if m > 0 { sum } else { "" },
+        if m > 0 { "" } else { "    (void)phi;\n" },
+    );
+    w.code(part, &template, &[("m", m.to_string()), ("c", c.to_string())]);
+}
+
+/// What solves with the triangles: `name_solve` and `name_squares`.
+pub(super) fn solve(w: &mut Writer) {
+    w.code(
+        None,
+        "/* Solves L h = b in place, b being 0 before row `first`; L without its diagonal row by row, and the reciprocals of that. */
+static inline void name_solve(const name_real *lower, const name_real *pivots, int first, int n, name_real *b) {
+    const name_real *row;
+    int i, j;
+    for (i = first; i < n; i++) {
+        row = lower + (long)i * (i - 1) / 2;
+        for (j = first; j < i; j++) b[i] -= NAME_AT(row, j) * b[j];
+        b[i] *= NAME_AT(pivots, i);
+    }
+}
+
+/* The square of the length of h. */
+static inline name_real name_squares(const name_real *h, int n) {
+    name_real sum = 0;
+    int i;
+    for (i = 0; i < n; i++) sum += h[i] * h[i];
+    return sum;
+}
+",
+        &[],
+    );
+}
+
+/// Tables `part_NAME_lower` and `part_NAME_pivots` of inv(L) s, as the triangle diag(1 / s) L.
+fn triangle(w: &mut Writer, part: Part, name: &str, factor: &Array2<f64>, scale: impl Fn(usize) -> f64) {
+    let n = factor.nrows();
+    let lower = (1..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| factor[[i, j]] / scale(i));
+    // Of one row nothing is below the diagonal; C has no empty tables.
+    let none = if n == 1 { Some(0.0) } else { None };
+    w.table(part, &format!("{name}_lower"), none.into_iter().chain(lower));
+    w.table(part, &format!("{name}_pivots"), (0..n).map(|i| scale(i) / factor[[i, i]]));
+}
+
+/// v from z and phi: `part_variance`.
+pub(super) fn variance(w: &mut Writer, part: Part, machine: &Machine, spread: &Spread) {
+    let (n, m, bias) = (spread.scale.len(), machine.len(), usize::from(spread.bias));
+    let mut body = String::new();
+    if n > 0 {
+        triangle(w, part, "posterior", &spread.factor, |i| spread.scale[i]);
+        if spread.bias {
+            body += "    b[0] = 1;\n";
+        }
+        if m > 0 {
+            body += "    for (m = 0; m < {m}; m++) b[m + {bias}] = phi[m];\n";
+        }
+        body += "    name_solve(part_posterior_lower, part_posterior_pivots, 0, {n}, b);\n    v = name_squares(b, {n});\n";
+    }
+    if let (Some(prior), Basis::Kernel { kernel, centres }) = (&spread.prior, &machine.basis) {
+        basis::diagonal(w, part, kernel, centres.ncols(), m > 0);
+        body += "    r = part_diagonal(z);\n";
+        if m > 0 {
+            triangle(w, part, "prior", &prior.factor, |_| 1.0);
+            body += "    for (m = 0; m < {m}; m++) b[m] = phi[m];
+    name_solve(part_prior_lower, part_prior_pivots, 0, {m}, b);
+    r -= name_squares(b, {m});\n";
+        }
+        body += &format!("    if (r > 0) v += {} * r;\n", w.number(prior.amplitude));
+    }
+    if spread.times != 1.0 {
+        body += &format!("    v *= {};\n", w.number(spread.times));
+    }
+    let declared = |used: &str, text: &'static str| if body.contains(used) { text } else { "" };
+    let template = format!(
+        "/* What is not known of the function: its variance. */
+static inline name_real part_variance(const name_real *z, const name_real *phi) {{
+    name_real v = 0{}{};
+{}    (void)z;
+    (void)phi;
+{body}    return v;
+}}
+",
+        declared("b[", ", b[{scratch}]"),
+        declared("r = ", ", r"),
+        declared("m = 0", "    int m;\n"),
+    );
+    let values = [("scratch", n.max(m).to_string()), ("n", n.to_string()), ("m", m.to_string()), ("bias", bias.to_string())];
+    w.code(part, &template, &values);
+}
+
+/// Covariances of the contrasts of classes, [R, R], from phi: `name_covariances`.
+pub(super) fn covariances(w: &mut Writer, machine: &Machine, joint: &JointSpread) {
+    let (n, contrasts, bias) = (joint.factor.nrows(), joint.present.len(), usize::from(joint.bias));
+    let active: Vec<usize> = joint.present.concat();
+    triangle(w, None, "posterior", &joint.factor, |i| joint.scale[active[i]]);
+    w.places(None, "first", &joint.first().into_iter().chain([n]).collect::<Vec<_>>());
+    w.places(None, "active", &active);
+    w.table(None, "contrasts", joint.contrasts.iter().copied());
+    let value = match (bias, machine.len()) {
+        (1, 0) => "1",
+        (1, _) => "NAME_PLACE(name_active, i) == 0 ? 1 : phi[NAME_PLACE(name_active, i) - 1]",
+        _ => "phi[NAME_PLACE(name_active, i)]",
+    };
+    let values = [("n", n.to_string()), ("r", contrasts.to_string()), ("all", (contrasts * n).to_string())];
+    let template = format!(
+        "/* Covariances of the contrasts of the classes. */
+static inline void name_covariances(const name_real *phi, name_real *g) {{
+    name_real h[{{all}}];
+    int r, s, i, from, to;
+    (void)phi;
+    for (r = 0; r < {{r}}; r++) {{
+        from = NAME_PLACE(name_first, r);
+        to = NAME_PLACE(name_first, r + 1);
+        for (i = 0; i < {{n}}; i++) h[r * {{n}} + i] = 0;
+        for (i = from; i < to; i++) h[r * {{n}} + i] = {value};
+        name_solve(name_posterior_lower, name_posterior_pivots, from, {{n}}, h + r * {{n}});
+        for (s = 0; s <= r; s++) {{
+            g[r * {{r}} + s] = 0;
+            for (i = from; i < {{n}}; i++) g[r * {{r}} + s] += h[r * {{n}} + i] * h[s * {{n}} + i];
+            g[s * {{r}} + r] = g[r * {{r}} + s];
+        }}
+    }}
+}}
+"
+    );
+    w.code(None, &template, &values);
+}

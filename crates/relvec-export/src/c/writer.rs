@@ -1,0 +1,95 @@
+//! C text from templates: `name_` and `NAME_` begin every identifier, `part_` those of one model of several, and `$` is the suffix of
+//! single precision.
+
+/// The text as it grows, and what it takes of memory.
+pub(super) struct Writer {
+    pub out: String,
+    /// Whether numbers are floats.
+    pub single: bool,
+    name: String,
+    /// Bytes of all tables.
+    pub table_bytes: usize,
+}
+
+impl Writer {
+    pub fn new(name: &str, single: bool) -> Writer {
+        Writer { out: String::new(), single, name: name.into(), table_bytes: 0 }
+    }
+
+    /// Bytes of a number.
+    pub fn size(&self) -> usize {
+        if self.single { 4 } else { 8 }
+    }
+
+    /// Adds a template; `part` is the number of one model of several, and `values` stand for `{key}`.
+    pub fn code(&mut self, part: Part, template: &str, values: &[(&str, String)]) {
+        let text = self.filled(part, template, values);
+        self.out += &text;
+        self.out.push('\n');
+    }
+
+    /// A template with its names and values.
+    pub fn filled(&self, part: Part, template: &str, values: &[(&str, String)]) -> String {
+        let prefix = part.map_or(format!("{}_", self.name), |k| format!("{}_{k}_", self.name));
+        let mut text = template.replace("part_", &prefix).replace("name_", &format!("{}_", self.name));
+        text = text.replace("NAME_", &format!("{}_", self.name.to_uppercase())).replace('$', if self.single { "f" } else { "" });
+        for (key, value) in values {
+            text = text.replace(&format!("{{{key}}}"), value);
+        }
+        text
+    }
+
+    /// A number in the precision of the text, every digit of it.
+    pub fn number(&self, v: f64) -> String {
+        let v = if self.single { f64::from(v as f32) } else { v };
+        match v {
+            v if v == f64::INFINITY => "INFINITY".into(),
+            v if self.single => format!("{:e}f", v as f32),
+            v => format!("{v:e}"),
+        }
+    }
+
+    /// A table of numbers.
+    pub fn table(&mut self, part: Part, name: &str, values: impl IntoIterator<Item = f64>) {
+        let cells: Vec<String> = values.into_iter().map(|v| self.number(v)).collect();
+        self.table_bytes += cells.len() * self.size();
+        self.cells(part, "name_real", name, &cells);
+    }
+
+    /// A table of whole numbers from 0 to 65,535.
+    pub fn places(&mut self, part: Part, name: &str, values: &[usize]) {
+        let cells: Vec<String> = values.iter().map(ToString::to_string).collect();
+        self.table_bytes += cells.len() * 2;
+        self.cells(part, "unsigned short", name, &cells);
+    }
+
+    fn cells(&mut self, part: Part, kind: &str, name: &str, cells: &[String]) {
+        if cells.is_empty() {
+            return;
+        }
+        // Six numbers of double precision fill a line.
+        let lines: Vec<String> = cells.chunks(6).map(|line| format!("    {}", line.join(", "))).collect();
+        let values = [("length", cells.len().to_string()), ("cells", lines.join(",\n"))];
+        self.code(part, &format!("static const {kind} part_{name}[{{length}}] NAME_TABLE = {{\n{{cells}}\n}};\n"), &values);
+    }
+}
+
+/// The number of one model of several; none of the model itself.
+pub(super) type Part = Option<usize>;
+
+/// Text that may stand in a comment.
+pub(super) fn comment(text: &str) -> String {
+    let plain: String = text.chars().map(|c| if c.is_control() || c == '\\' { ' ' } else { c }).collect();
+    plain.replace("*/", "* /").replace("/*", "/ *")
+}
+
+/// Text as a literal.
+pub(super) fn literal(text: &str) -> String {
+    let byte = |b: u8| match b {
+        b'"' | b'\\' | b'?' => format!("\\{}", b as char),
+        b' '..=b'~' => (b as char).to_string(),
+        // Three octal digits end by themselves, whatever follows.
+        _ => format!("\\{b:03o}"),
+    };
+    format!("\"{}\"", text.bytes().map(byte).collect::<String>())
+}
