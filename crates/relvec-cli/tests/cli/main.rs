@@ -8,6 +8,7 @@ mod decisions;
 mod demo;
 mod describe;
 mod encoding;
+mod export;
 mod files;
 mod floors;
 mod folds;

@@ -5,6 +5,8 @@ mod graph;
 mod kernel;
 mod messages;
 mod spread;
+#[cfg(test)]
+mod tests;
 
 use ndarray::Array2;
 use prost::Message;

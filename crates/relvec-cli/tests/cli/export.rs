@@ -1,0 +1,59 @@
+//! `relvec export`: what is written, and what is refused.
+
+use std::fs;
+
+use super::support::{Folder, class_table, regression_table};
+
+fn fitted() -> Folder {
+    let folder = Folder::with("d.csv", regression_table(40, ",")).add("c.csv", class_table(60));
+    folder.fit("d.csv --target y -o m.json");
+    folder.fit("c.csv --target kind -o kind.json");
+    folder
+}
+
+#[test]
+fn the_ending_says_the_format() {
+    let folder = fitted();
+    let run = folder.ok("export m.json -o m.onnx");
+    assert_eq!(run.stdout, "");
+    assert!(run.stderr.starts_with("Saved m.onnx (") && run.stderr.ends_with(" kB)\n"), "{}", run.stderr);
+    let onnx = fs::read(folder.path("m.onnx")).unwrap();
+    assert!(onnx.windows(6).any(|bytes| bytes == b"relvec"));
+    folder.ok("export m.json -o m.bin --format onnx -q");
+    assert_eq!(fs::read(folder.path("m.bin")).unwrap(), onnx);
+    folder.ok("export kind.json -o kind.h");
+    let header = folder.read("kind.h");
+    assert!(header.contains("int model_class(const model_real *x)") && header.contains("{\"no\", \"yes\"}"), "{header}");
+    assert!(header.contains("from x, in this order: u, v."), "{header}");
+}
+
+#[test]
+fn options_of_the_formats_are_taken() {
+    let folder = fitted();
+    let size = |name: &str| fs::metadata(folder.path(name)).unwrap().len();
+    folder.ok("export m.json -o all.onnx");
+    folder.ok("export m.json -o small.onnx --no-std --precision float32");
+    assert!(size("small.onnx") < size("all.onnx"));
+    folder.ok("export m.json -o level.h --name level --precision double");
+    let header = folder.read("level.h");
+    assert!(header.contains("typedef double level_real;") && header.contains("void level_predict("), "{header}");
+}
+
+#[test]
+fn what_cannot_be_exported_is_named() {
+    let folder = fitted();
+    folder.fails(2, "export m.json -o m.txt", &["--output m.txt", ".onnx", ".h", "--format"]);
+    folder.fails(2, "export m.json -o m", &["--output m:", "--format"]);
+    folder.fails(2, "export m.json -o m.onnx --precision double", &["--precision double", "float64, mixed, float32"]);
+    folder.fails(2, "export m.json -o m.h --precision float64", &["--precision float64", "float, double"]);
+    folder.fails(2, "export m.json -o m.h --name 2nd", &["--name \"2nd\"", "expected a letter"]);
+    folder.fails(2, "export m.json -o m.onnx --name level", &["--name", "--format c"]);
+    folder.fails(2, "export m.json -o m.json --format c", &["--output m.json", "would be overwritten"]);
+    folder.fails(1, "export none.json -o m.h", &["`none.json`", "No such file"]);
+    folder.fails(1, "export m.json -o nowhere/m.h", &["nowhere/m.h"]);
+    folder.fails(1, "export d.csv -o m.h", &["model `d.csv`", "not JSON"]);
+    folder.fit("d.csv --target y --variance healed -o healed.json");
+    for output in ["healed.onnx", "healed.h"] {
+        folder.fails(1, &format!("export healed.json -o {output}"), &["model `healed.json`", "healed", "weight_prior = process"]);
+    }
+}
