@@ -76,10 +76,11 @@ class Exports:
     ) -> str:
         """Write the model as one header in C99 and C++11, which needs nothing but ``<math.h>``.
 
-        With the name ``model``, regression has ``model_predict(x, mean, std)``, classifiers have ``model_class(x)``,
-        ``model_probabilities(x, p)`` and ``model_label(k)``, support vector machines for classes ``model_decision(x, f)``.
-        ``x`` is one row. If ``MODEL_SELF_TEST`` is defined, ``model_self_test()`` predicts ten rows and returns 0 if they
-        come out as here. The header says what it takes of memory. On AVR the tables stay in flash.
+        With the name ``model``, regression has ``model_predict(x, mean, std)``, classifiers have
+        ``model_class(x)``, ``model_probabilities(x, p)`` and ``model_label(k)``, support vector machines for classes
+        ``model_decision(x, f)``. ``x`` is one row. If ``MODEL_SELF_TEST`` is defined, ``model_self_test()`` predicts
+        ten rows and returns 0 if they come out as here. The header says how much memory it takes. On AVR
+        the tables stay in flash.
 
         Parameters
         ----------

@@ -8,10 +8,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from exported import CLASS_ROWS, M_NEW, NEW, C, K, M, S, T, Y, expected, limits, off, several_classes
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
 from relvec._table import KERNELS
-from support import PARAMETERS, papers, rvc, rvr, surface, two_classes
-from test_onnx import CLASS_ROWS, M_NEW, NEW, C, K, M, S, T, Y, expected, off, several_classes
+from support import PARAMETERS, papers, rvc, rvr
 
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Werror", "-pedantic"]
 # Rust links with a C compiler too, and g++ comes with it.
@@ -67,7 +67,10 @@ def names(model, std):
     if isinstance(model, RVC):
         return "k = model_probabilities(x, out);", ["probabilities"]
     if model.probability:
-        return "model_decision(x, out); k = model_probabilities(x, out + MODEL_FUNCTIONS);", ["decision", "probabilities"]
+        return "model_decision(x, out); k = model_probabilities(x, out + MODEL_FUNCTIONS);", [
+            "decision",
+            "probabilities",
+        ]
     return "model_decision(x, out); k = model_class(x);", ["decision"]
 
 
@@ -77,9 +80,9 @@ def run(model, rows, folder, precision, language, std=True):
     wanted = expected(model, rows)
     widths = [wanted[part].shape[1] for part in parts]
     model.to_c(folder / "model.h", precision=precision, std=std)
-    # The header alone: the program above prints doubles on purpose.
+    # The header alone: the program below prints doubles on purpose.
     (folder / "main.c").write_text('#include "model.h"\nint main(void) { return 0; }\n')
-    compiled(folder, language, "-Wdouble-promotion" if precision == "float" else "-Wconversion")
+    compiled(folder, language, "-Wdouble-promotion" if precision == "float" else "-Wconversion", "-fsyntax-only")
     (folder / "main.c").write_text(MAIN.replace("CALL", call).replace("COUNT", str(sum(widths))))
     program = compiled(folder, language)
     text = "\n".join(" ".join(repr(float(v)) for v in row) for row in rows)
@@ -93,7 +96,11 @@ def run(model, rows, folder, precision, language, std=True):
 
 
 def check(model, rows, folder, limits=(1e-12, 1e-4), of_std=1.0, std=True):
-    for precision, limit, language in [("double", limits[0], "c"), ("float", limits[1], "c++"), ("float", limits[1], "c")]:
+    for precision, limit, language in [
+        ("double", limits[0], "c"),
+        ("float", limits[1], "c++"),
+        ("float", limits[1], "c"),
+    ]:
         given = rows if precision == "double" else rows.astype(np.float32).astype(np.float64)
         found, wanted = run(model, given, folder, precision, language, std)
         for name, values in found.items():
@@ -104,17 +111,13 @@ def check(model, rows, folder, limits=(1e-12, 1e-4), of_std=1.0, std=True):
                 assert off(values, wanted[name]) <= largest, (precision, name, off(values, wanted[name]))
 
 
-def limits(kernel):
-    return (1e-12, {"sigmoid": 5e-4, "poly": 2e-4, "linear_spline": 2e-4}.get(kernel, 1e-4))
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_kernel(kernel, tmp_path):
-    check(rvr(kernel=kernel, gamma=[0.8, 0.3], **PARAMETERS).fit(S, T), NEW, tmp_path, limits(kernel))
-    check(rvc(kernel=kernel, gamma=0.3, **PARAMETERS).fit(C, Y), CLASS_ROWS, tmp_path, limits(kernel))
+    check(rvr(kernel=kernel, gamma=[0.8, 0.3], **PARAMETERS).fit(S, T), NEW, tmp_path, limits(kernel)[::2])
+    check(rvc(kernel=kernel, gamma=0.3, **PARAMETERS).fit(C, Y), CLASS_ROWS, tmp_path, limits(kernel)[::2])
     if kernel != "sigmoid":
         model = RVR(kernel=kernel, gamma=[0.8, 0.3], weight_prior="process", **PARAMETERS).fit(S, T)
-        check(model, NEW, tmp_path, limits(kernel), of_std=10.0)
+        check(model, NEW, tmp_path, limits(kernel)[::2], of_std=10.0)
 
 
 def test_defaults(tmp_path):
@@ -176,7 +179,10 @@ def test_names_of_all_kinds_are_words_in_c(tmp_path):
     frame = pd.DataFrame(C, columns=["*/ int x; /*", "name_ {names} \\\n \x07"])
     model = rvc(gamma=0.3).fit(frame, labels[Y])
     model.to_c(tmp_path / "model.h")
-    main = '#include <stdio.h>\n#include "model.h"\nint main(void) { printf("%s|%s", model_label(0), model_label(1)); return 0; }\n'
+    main = """#include <stdio.h>
+#include "model.h"
+int main(void) { printf("%s|%s", model_label(0), model_label(1)); return 0; }
+"""
     (tmp_path / "main.c").write_text(main)
     for language in COMPILERS:
         found = subprocess.run([compiled(tmp_path, language)], capture_output=True, check=True).stdout.decode()

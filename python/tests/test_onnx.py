@@ -9,29 +9,11 @@ import onnxruntime
 import pandas as pd
 import pytest
 import relvec
+from exported import CLASS_ROWS, M_NEW, NEW, C, K, M, S, T, Y, expected, limits, off, several_classes
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
 from relvec._table import KERNELS
 from sklearn.metrics.pairwise import rbf_kernel
-from support import PARAMETERS, papers, rvc, rvr, surface, two_classes
-
-S, T = surface(80)
-NEW = surface(50, seed=4)[0]
-C, Y = two_classes()
-CLASS_ROWS = two_classes(60, seed=3)[0]
-# Names of the outputs, in their order.
-VALUES, CLASSES, VOTES = ["mean", "std"], ["label", "probabilities"], ["label", "decision"]
-
-
-def several_classes(n=120, classes=4, seed=0):
-    """Rows of overlapping clouds on a circle."""
-    rng = np.random.default_rng(seed)
-    y = np.arange(n) % classes
-    angle = 2.0 * np.pi * y / classes
-    return np.column_stack([np.cos(angle), np.sin(angle)]) + 0.45 * rng.standard_normal((n, 2)), y
-
-
-M, K = several_classes()
-M_NEW = several_classes(60, seed=1)[0]
+from support import PARAMETERS, papers, rvc, rvr
 
 
 def session(data):
@@ -45,27 +27,6 @@ def run(data, rows, precision="float64"):
     own = session(data)
     found = own.run(None, {"X": np.asarray(rows, dtype=np.float64 if precision == "float64" else np.float32)})
     return dict(zip([output.name for output in own.get_outputs()], found, strict=True))
-
-
-def expected(model, rows):
-    """What relvec predicts, by the names of the outputs."""
-    if isinstance(model, RVR):
-        mean, std = model.predict(rows, return_std=True)
-        return {"mean": mean.reshape(len(rows), -1), "std": std.reshape(len(rows), -1)}
-    if isinstance(model, (SVR, NuSVR)):
-        return {"mean": model.predict(rows)[:, np.newaxis]}
-    out = {"label": model.predict(rows)}
-    if isinstance(model, (SVC, NuSVC)):
-        out["decision"] = model._functions(rows)
-    if isinstance(model, RVC) or model.probability:
-        out["probabilities"] = model.predict_proba(rows)
-    return out
-
-
-def off(found, wanted):
-    """Largest difference, relative to the largest value."""
-    assert found.shape == wanted.shape
-    return np.abs(found - wanted).max() / np.abs(wanted).max()
 
 
 def check(model, rows, limits=(1e-12, 2e-7, 1e-4), of_std=1.0):
@@ -89,11 +50,6 @@ def check(model, rows, limits=(1e-12, 2e-7, 1e-4), of_std=1.0):
                 assert np.abs(one[name] - wanted[name][:1]).max() <= largest * np.abs(wanted[name]).max()
 
 
-def limits(kernel):
-    """Single precision has few digits of products and of tanh; polynomials of them fewer."""
-    return (1e-12, 2e-7, {"sigmoid": 5e-4, "poly": 2e-4, "linear_spline": 2e-4}.get(kernel, 1e-4))
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_every_kernel(kernel):
     for gamma in (0.6, [0.8, 0.3]):
@@ -103,7 +59,7 @@ def test_every_kernel(kernel):
 
 @pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel != "sigmoid"])
 def test_process_prior(kernel):
-    """The variance is a small difference of large ones: rounding counts by the amplitude over the noise variance, 100 to 1,000."""
+    """The variance is a difference: rounding counts by the amplitude over the noise variance, here 100 to 1,000."""
     model = RVR(kernel=kernel, gamma=0.6, weight_prior="process", **PARAMETERS).fit(S, T)
     check(model, NEW, limits(kernel), of_std=10.0)
 
@@ -257,7 +213,7 @@ def test_without_std():
 
 
 def test_what_cannot_be_written():
-    with pytest.raises(ValueError, match="healed needs a linear system .* weight_prior = process"):
+    with pytest.raises(ValueError, match=r"healed needs a linear system .* weight_prior = process"):
         rvr(gamma=0.6, variance="healed").fit(S, T).to_onnx()
     for model in (rvr(kernel=rbf_kernel).fit(S, T), rvr(kernel="precomputed").fit(rbf_kernel(S), T)):
         with pytest.raises(ValueError, match=r"external.*built-in kernel"):
