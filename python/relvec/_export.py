@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _core
 
 ONNX_PRECISIONS = ("float64", "mixed", "float32")
-C_PRECISIONS = ("float", "double")
+C_PRECISIONS = ("float", "double", "int16")
 
 
 class Exports:
@@ -88,8 +88,9 @@ class Exports:
             Where to write the file as well.
         name : str, default="model"
             What all names in the header begin with.
-        precision : {"float", "double"}, default="float"
-            Precision of tables and sums.
+        precision : {"float", "double", "int16"}, default="float"
+            Precision of tables and sums. ``"int16"``: centres, weights and triangles as 16-bit whole numbers, all
+            else in single precision; the header says how far predictions are from those of the model.
         std : bool, default=True
             Whether regression has standard deviations, whose triangles are most of the tables.
 

@@ -634,8 +634,8 @@ pub(crate) struct ExportArgs {
     /// Precision of the numbers [default: float64 or float]
     ///
     /// ONNX: float64 (the default); mixed, rows and predictions in single precision and everything between in double; float32, single
-    /// throughout. C: float (the default) or double. Single precision is refused if it would change predictions by more
-    /// than a hundredth of their standard deviation.
+    /// throughout. C: float (the default); double; int16, tables of 16-bit whole numbers, whose effect the header tells. Less than double
+    /// precision is refused if it would change predictions by more than a hundredth of their standard deviation (int16: two).
     #[arg(long, value_name = "NAME")]
     pub precision: Option<String>,
     /// Leave out standard deviations, which are most of the file

@@ -26,14 +26,16 @@ pub enum Error {
         /// The format asked for.
         format: &'static str,
     },
-    /// Single precision would change predictions too much.
+    /// Less than double precision would change predictions too much.
     #[error(
-        "{format}: single precision would change {what} by {change:.1e} of {unit} at the model's own {vectors}; at most {limit} is \
+        "{format}: {precision} would change {what} by {change:.1e} of {unit} at the model's own {vectors}; at most {limit} is \
          accepted: take {instead}"
     )]
     Precision {
         /// The format asked for.
         format: &'static str,
+        /// The precision asked for.
+        precision: &'static str,
         /// The prediction that changes most.
         what: &'static str,
         /// By how much, in `unit`.

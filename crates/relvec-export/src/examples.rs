@@ -24,24 +24,24 @@ pub(crate) enum Expected {
 
 impl Examples {
     pub fn new(model: &Model) -> Result<Examples> {
-        let rows = rows(model);
+        let rows = between_vectors(model, ROWS);
         let expected = expected(model, &rows)?;
         Ok(Examples { rows, expected })
     }
 }
 
-/// Points on the lines between neighbouring centres, in the units of the features.
-fn rows(model: &Model) -> Array2<f64> {
+/// Points on the lines between neighbouring vectors, [count, D], in the units of the features.
+pub(crate) fn between_vectors(model: &Model, count: usize) -> Array2<f64> {
     let d = model.n_features;
     let centres = match &model.expansion.basis {
         FittedBasis::Kernel { centres, .. } if centres.nrows() > 0 => centres.clone(),
         // Of columns that were given nothing is known but their number.
-        _ => Array2::from_shape_fn((ROWS, d), |(i, j)| ((3 * i + 5 * j) % 7) as f64 / 4.0 - 0.5),
+        _ => Array2::from_shape_fn((count, d), |(i, j)| ((3 * i + 5 * j) % 7) as f64 / 4.0 - 0.5),
     };
     let m = centres.nrows();
-    let mut out = Array2::zeros((ROWS, d));
+    let mut out = Array2::zeros((count, d));
     for (i, mut row) in out.axis_iter_mut(Axis(0)).enumerate() {
-        let (from, to) = (centres.row(i * m / ROWS), centres.row((i * m / ROWS + 1) % m));
+        let (from, to) = (centres.row(i * m / count), centres.row((i * m / count + 1) % m));
         let share = (i % 4) as f64 / 4.0;
         row.assign(&(&from * (1.0 - share) + &to * share));
         if let Some(scaling) = &model.scaling {

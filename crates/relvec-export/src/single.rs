@@ -33,9 +33,16 @@ pub(crate) fn check(machine: &Machine, format: &'static str, std: bool, instead:
     }
     match worst {
         (change, ..) if change <= LIMIT => Ok(()),
-        (change, what, unit) => {
-            Err(Error::Precision { format, what, change, unit, vectors: vectors(machine.model), limit: LIMIT, instead })
-        }
+        (change, what, unit) => Err(Error::Precision {
+            format,
+            precision: "single precision",
+            what,
+            change,
+            unit,
+            vectors: vectors(machine.model),
+            limit: LIMIT,
+            instead,
+        }),
     }
 }
 

@@ -32,6 +32,8 @@ fn program(folder: &Path, precision: CPrecision) -> usize {
             }
             Err(Error::HealedVariance { .. }) => assert!(name.ends_with("healed"), "{name}"),
             Err(Error::ExternalKernel { .. }) => assert_eq!(name, "rvr_precomputed"),
+            // Its weights are large and cancel.
+            Err(Error::Precision { .. }) => assert!(name == "rvr_sigmoid" && precision == CPrecision::Int16, "{name}"),
             Err(other) => panic!("{name}: {other}"),
         }
     }
@@ -43,9 +45,9 @@ fn program(folder: &Path, precision: CPrecision) -> usize {
 /// A C compiler is there: Rust links with it.
 #[test]
 fn headers_of_all_kinds_predict_their_rows() {
-    for precision in [CPrecision::Double, CPrecision::Float] {
+    for precision in [CPrecision::Double, CPrecision::Float, CPrecision::Int16] {
         let folder = tempfile::tempdir().unwrap();
-        assert!(program(folder.path(), precision) >= 38);
+        assert!(program(folder.path(), precision) >= 37);
         for (language, standard) in [("c", "c99"), ("c++", "c++11")] {
             let mut compiler = Command::new(if language == "c" { "cc" } else { "c++" });
             compiler.args(["-x", language, &format!("-std={standard}"), "-Wall", "-Wextra", "-Werror", "-pedantic", "-o"]);

@@ -37,6 +37,8 @@ fn options_of_the_formats_are_taken() {
     folder.ok("export m.json -o level.h --name level --precision double");
     let header = folder.read("level.h");
     assert!(header.contains("typedef double level_real;") && header.contains("void level_predict("), "{header}");
+    folder.ok("export m.json -o level.h --name level --precision int16");
+    assert!(folder.read("level.h").contains("16-bit tables change a mean by"), "{}", folder.read("level.h"));
 }
 
 #[test]
@@ -45,7 +47,7 @@ fn what_cannot_be_exported_is_named() {
     folder.fails(2, "export m.json -o m.txt", &["--output m.txt", ".onnx", ".h", "--format"]);
     folder.fails(2, "export m.json -o m", &["--output m:", "--format"]);
     folder.fails(2, "export m.json -o m.onnx --precision double", &["--precision double", "float64, mixed, float32"]);
-    folder.fails(2, "export m.json -o m.h --precision float64", &["--precision float64", "float, double"]);
+    folder.fails(2, "export m.json -o m.h --precision float64", &["--precision float64", "float, double, int16"]);
     folder.fails(2, "export m.json -o m.h --name 2nd", &["--name \"2nd\"", "expected a letter"]);
     folder.fails(2, "export m.json -o m.onnx --name level", &["--name", "--format c"]);
     folder.fails(2, "export m.json -o m.json --format c", &["--output m.json", "would be overwritten"]);

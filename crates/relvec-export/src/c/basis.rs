@@ -1,8 +1,9 @@
 //! Scaling and basis functions in C.
 
-use ndarray::Array1;
+use ndarray::{Array1, Array2};
 use relvec_predict::{Kernel, Scaling};
 
+use super::rounded::Steps;
 use super::writer::{Part, Writer};
 use crate::machine::{Basis, Machine, gamma};
 
@@ -45,12 +46,13 @@ static inline void part_basis(const name_real *z, name_real *phi) {
             );
         }
         Basis::Kernel { kernel, centres } => {
-            w.table(part, "centres", centres.iter().copied());
+            let centre = centre_tables(w, part, centres);
             let gamma = gamma(kernel, centres.ncols());
             let of_feature = gamma_of_feature(w, part, &gamma, true);
             let (start, term) = sum(kernel);
             let values = [
                 ("m", m.to_string()),
+                ("centre", w.filled(part, centre, &[])),
                 ("start", start.into()),
                 ("term", w.filled(part, term, &[("gamma", of_feature)])),
                 ("value", value(w, part, kernel)),
@@ -64,7 +66,7 @@ static inline void part_basis(const name_real *z, name_real *phi) {
     for (m = 0; m < {m}; m++) {
         s = {start};
         for (d = 0; d < NAME_FEATURES; d++) {
-            c = NAME_AT(part_centres, m * NAME_FEATURES + d);
+            c = {centre};
             {term}
         }
         {value}
@@ -76,6 +78,19 @@ static inline void part_basis(const name_real *z, name_real *phi) {
             );
         }
     }
+}
+
+/// The tables of the centres, and feature d of centre m.
+fn centre_tables(w: &mut Writer, part: Part, centres: &Array2<f64>) -> &'static str {
+    if !w.whole {
+        w.table(part, "centres", centres.iter().copied());
+        return "NAME_AT(part_centres, m * NAME_FEATURES + d)";
+    }
+    let steps: Vec<Steps> = centres.columns().into_iter().map(Steps::about_middle).collect();
+    w.wholes(part, "centres", centres.indexed_iter().map(|((_, d), v)| steps[d].whole(*v)));
+    w.table(part, "centre_middle", steps.iter().map(|steps| steps.middle));
+    w.table(part, "centre_step", steps.iter().map(|steps| steps.step));
+    "NAME_AT(part_centre_middle, d) + NAME_AT(part_centre_step, d) * NAME_WHOLE(part_centres, m * NAME_FEATURES + d)"
 }
 
 /// k(z, z): `part_diagonal`; `has_table`: whether `basis` has written the gammas.

@@ -2,6 +2,7 @@
 
 mod basis;
 mod outputs;
+mod rounded;
 mod self_test;
 mod spread;
 mod writer;
@@ -14,6 +15,9 @@ use crate::machine::{Machine, Spread, Task};
 use crate::single;
 
 const FORMAT: &str = "C";
+/// Largest change of a prediction by 16-bit tables that is accepted, in the units of `rounded::changes`: below what a plot shows. Rows of
+/// triangles with large entries that cancel are beyond it.
+const LIMIT: f64 = 0.02;
 /// Words that are no names in C99 or C++11.
 const WORDS: [&str; 20] = [
     "auto", "bool", "break", "case", "char", "class", "const", "do", "double", "else", "enum", "extern", "float", "for", "if",
@@ -28,15 +32,18 @@ pub enum CPrecision {
     Float,
     /// Double precision.
     Double,
+    /// Centres, weights and triangles as 16-bit whole numbers with a step for each feature, function and row; all else, and sums, in
+    /// single precision. The header says how far predictions are from those of the model.
+    Int16,
 }
 
 impl CPrecision {
     /// Names of all, as the command and Python know them.
-    pub const NAMES: [&'static str; 2] = ["float", "double"];
+    pub const NAMES: [&'static str; 3] = ["float", "double", "int16"];
 
     /// The precision of that name.
     pub fn from_name(name: &str) -> Option<CPrecision> {
-        let all = [CPrecision::Float, CPrecision::Double];
+        let all = [CPrecision::Float, CPrecision::Double, CPrecision::Int16];
         CPrecision::NAMES.iter().position(|known| *known == name).map(|k| all[k])
     }
 }
@@ -70,18 +77,48 @@ impl Default for COptions {
 pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
     check_name(&options.name)?;
     let machine = Machine::new(model, FORMAT)?;
-    let is_single = options.precision == CPrecision::Float;
-    if is_single {
+    if options.precision != CPrecision::Double {
         single::check(&machine, FORMAT, options.std, "--precision double")?;
     }
-    let mut body = Writer::new(&options.name, is_single);
+    let held = if options.precision == CPrecision::Int16 { rounded::rounded(model) } else { model.clone() };
+    let changes = if options.precision == CPrecision::Int16 { changes(model, &held, options.std)? } else { String::new() };
+    let mut body = Writer::new(&options.name, options.precision);
     outputs::all(&mut body, &machine, options.std);
-    self_test::self_test(&mut body, &machine, options.std)?;
-    let mut w = Writer::new(&options.name, is_single);
-    head(&mut w, &machine, options, body.table_bytes)?;
+    self_test::self_test(&mut body, &held, options.std)?;
+    let mut w = Writer::new(&options.name, options.precision);
+    head(&mut w, &machine, options, body.table_bytes, &changes)?;
     w.out += &body.out;
     w.code(None, "#endif", &[]);
     Ok(w.out)
+}
+
+/// What 16-bit tables change, in words.
+///
+/// # Errors
+/// More than the limit.
+fn changes(model: &Model, held: &Model, std: bool) -> Result<String> {
+    let mut words = vec![];
+    for (what, change, unit) in rounded::changes(model, held)? {
+        if what == "a standard deviation" && !std {
+            continue;
+        }
+        if !(change <= LIMIT) {
+            let (precision, instead) = ("16-bit tables", "--precision float");
+            return Err(Error::Precision {
+                format: FORMAT,
+                precision,
+                what,
+                change,
+                unit,
+                vectors: vectors(model),
+                limit: LIMIT,
+                instead,
+            });
+        }
+        words.push(format!("{what} by {change:.1e} of {unit}"));
+    }
+    let rows = "measured on the lines between its vectors";
+    Ok(format!("   16-bit tables change {} at most, {rows}.\n", words.join(", ")))
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -91,7 +128,7 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 /// What the file is, what it takes, and the definitions that everything uses.
-fn head(w: &mut Writer, machine: &Machine, options: &COptions, table_bytes: usize) -> Result<()> {
+fn head(w: &mut Writer, machine: &Machine, options: &COptions, table_bytes: usize, changes: &str) -> Result<()> {
     let model = machine.model;
     let features = match model.features.is_empty() {
         true => format!("{} numbers", model.n_features),
@@ -125,7 +162,8 @@ fn head(w: &mut Writer, machine: &Machine, options: &COptions, table_bytes: usiz
    from x, in this order: {{names}}.
    C99 or C++11 in {{precision}} precision; no allocation; needs <math.h> alone. Rows are not checked: x must be finite.
    Tables: {{tables}} bytes. Stack of a prediction: about {{stack}} bytes. Work: about {{products}} multiply-adds and {{calls}} calls of
-   functions in <math.h>. */
+   functions in <math.h>.
+{changes}*/
 #ifndef NAME_H
 #define NAME_H
 
@@ -136,10 +174,12 @@ fn head(w: &mut Writer, machine: &Machine, options: &COptions, table_bytes: usiz
 #define NAME_TABLE PROGMEM
 #define NAME_AT(table, i) pgm_read_float(&(table)[i])
 #define NAME_PLACE(table, i) ((int)pgm_read_word(&(table)[i]))
+#define NAME_WHOLE(table, i) ((name_real)(short)pgm_read_word(&(table)[i]))
 #else
 #define NAME_TABLE
 #define NAME_AT(table, i) ((table)[i])
 #define NAME_PLACE(table, i) ((int)(table)[i])
+#define NAME_WHOLE(table, i) ((name_real)(table)[i])
 #endif
 
 #define NAME_FEATURES {{features}}

@@ -2,10 +2,11 @@
 
 use ndarray::{Array2, ArrayView1};
 
+use relvec_predict::Model;
+
 use super::writer::Writer;
 use crate::error::Result;
 use crate::examples::{Examples, Expected, ROWS, expected};
-use crate::machine::Machine;
 
 /// What a prediction may differ by, relative to the largest of its kind: well above rounding (1e-13 and 1e-5), well below what a wrong
 /// table would do.
@@ -25,13 +26,13 @@ struct Columns {
     call: &'static str,
 }
 
-/// `name_self_test`.
-pub(super) fn self_test(w: &mut Writer, machine: &Machine, std: bool) -> Result<()> {
-    let mut examples = Examples::new(machine.model)?;
+/// `name_self_test`; `model` is the one that the tables hold.
+pub(super) fn self_test(w: &mut Writer, model: &Model, std: bool) -> Result<()> {
+    let mut examples = Examples::new(model)?;
     if w.single {
         // The rows that the program sees.
         examples.rows.mapv_inplace(|v| f64::from(v as f32));
-        examples.expected = expected(machine.model, &examples.rows)?;
+        examples.expected = expected(model, &examples.rows)?;
     }
     let own = columns(examples.expected, std);
     let tables = w.table_bytes;

@@ -3,6 +3,7 @@
 use ndarray::Array2;
 
 use super::basis;
+use super::rounded::Steps;
 use super::writer::{Part, Writer};
 use crate::machine::{Basis, JointSpread, Machine, Spread};
 
@@ -10,9 +11,9 @@ use crate::machine::{Basis, JointSpread, Machine, Spread};
 pub(super) fn functions(w: &mut Writer, part: Part, machine: &Machine) {
     let expansion = &machine.model.expansion;
     let (m, c) = (machine.len(), expansion.intercept.len());
-    w.table(part, "weights", expansion.weights.t().iter().copied());
+    let weight = weight_tables(w, part, &expansion.weights);
     w.table(part, "intercept", expansion.intercept.iter().copied());
-    let sum = "        for (m = 0; m < {m}; m++) f[c] += NAME_AT(part_weights, c * {m} + m) * phi[m];\n";
+    let sum = "        for (m = 0; m < {m}; m++) f[c] += {weight} * phi[m];\n";
     let template = format!(
         "/* The functions, weights times kernels. */
 static inline void part_functions(const name_real *phi, name_real *f) {{
@@ -26,44 +27,72 @@ static inline void part_functions(const name_real *phi, name_real *f) {{
         if m > 0 { sum } else { "" },
         if m > 0 { "" } else { "    (void)phi;\n" },
     );
-    w.code(part, &template, &[("m", m.to_string()), ("c", c.to_string())]);
+    let weight = w.filled(part, weight, &[("m", m.to_string())]);
+    w.code(part, &template, &[("weight", weight), ("m", m.to_string()), ("c", c.to_string())]);
+}
+
+/// The tables of the weights, [M, C], and weight m of function c.
+fn weight_tables(w: &mut Writer, part: Part, weights: &Array2<f64>) -> &'static str {
+    if !w.whole || weights.is_empty() {
+        w.table(part, "weights", weights.t().iter().copied());
+        return "NAME_AT(part_weights, c * {m} + m)";
+    }
+    let steps: Vec<Steps> = weights.columns().into_iter().map(|column| Steps::about_zero(column.iter().copied())).collect();
+    w.wholes(part, "weights", weights.t().indexed_iter().map(|((c, _), v)| steps[c].whole(*v)));
+    w.table(part, "weight_step", steps.iter().map(|steps| steps.step));
+    "NAME_AT(part_weight_step, c) * NAME_WHOLE(part_weights, c * {m} + m)"
 }
 
 /// What solves with the triangles: `name_solve` and `name_squares`.
 pub(super) fn solve(w: &mut Writer) {
-    w.code(
-        None,
-        "/* Solves L h = b in place, b being 0 before row `first`; L without its diagonal row by row, and the reciprocals of that. */
-static inline void name_solve(const name_real *lower, const name_real *pivots, int first, int n, name_real *b) {
-    const name_real *row;
+    let (kind, step, entry) = match w.whole {
+        true => ("short", "const name_real *steps, ", "NAME_AT(steps, i) * NAME_WHOLE(row, j)"),
+        false => ("name_real", "", "NAME_AT(row, j)"),
+    };
+    let template = format!(
+        "/* Solves L h = b in place, b being 0 before row `first`; L without its diagonal row by row{}, and the reciprocals of that. */
+static inline void name_solve(const {kind} *lower, {step}const name_real *pivots, int first, int n, name_real *b) {{
+    const {kind} *row;
     int i, j;
-    for (i = first; i < n; i++) {
+    for (i = first; i < n; i++) {{
         row = lower + (long)i * (i - 1) / 2;
-        for (j = first; j < i; j++) b[i] -= NAME_AT(row, j) * b[j];
+        for (j = first; j < i; j++) b[i] -= {entry} * b[j];
         b[i] *= NAME_AT(pivots, i);
-    }
-}
+    }}
+}}
 
 /* The square of the length of h. */
-static inline name_real name_squares(const name_real *h, int n) {
+static inline name_real name_squares(const name_real *h, int n) {{
     name_real sum = 0;
     int i;
     for (i = 0; i < n; i++) sum += h[i] * h[i];
     return sum;
-}
+}}
 ",
-        &[],
+        if w.whole { ", in steps of each row" } else { "" },
     );
+    w.code(None, &template, &[]);
 }
 
-/// Tables `part_NAME_lower` and `part_NAME_pivots` of inv(L) s, as the triangle diag(1 / s) L.
-fn triangle(w: &mut Writer, part: Part, name: &str, factor: &Array2<f64>, scale: impl Fn(usize) -> f64) {
+/// Tables of inv(L) s, as the triangle diag(1 / s) L; returns the tables as arguments of `name_solve`.
+fn triangle(w: &mut Writer, part: Part, name: &str, factor: &Array2<f64>, scale: impl Fn(usize) -> f64) -> String {
     let n = factor.nrows();
-    let lower = (1..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| factor[[i, j]] / scale(i));
+    let lower = |i: usize| (0..i).map(move |j| factor[[i, j]]);
     // Of one row nothing is below the diagonal; C has no empty tables.
     let none = if n == 1 { Some(0.0) } else { None };
-    w.table(part, &format!("{name}_lower"), none.into_iter().chain(lower));
+    let mut arguments = format!("part_{name}_lower, ");
+    if w.whole {
+        let steps: Vec<Steps> = (0..n).map(|i| Steps::about_zero(lower(i))).collect();
+        let wholes = steps.iter().enumerate().flat_map(|(i, steps)| lower(i).map(|v| steps.whole(v)));
+        w.wholes(part, &format!("{name}_lower"), none.into_iter().chain(wholes));
+        w.table(part, &format!("{name}_steps"), steps.iter().enumerate().map(|(i, steps)| steps.step / scale(i)));
+        arguments += &format!("part_{name}_steps, ");
+    } else {
+        let values = (0..n).flat_map(|i| lower(i).map(|v| v / scale(i)).collect::<Vec<_>>());
+        w.table(part, &format!("{name}_lower"), none.into_iter().chain(values));
+    }
     w.table(part, &format!("{name}_pivots"), (0..n).map(|i| scale(i) / factor[[i, i]]));
+    w.filled(part, &format!("{arguments}part_{name}_pivots"), &[])
 }
 
 /// v from z and phi: `part_variance`.
@@ -71,23 +100,22 @@ pub(super) fn variance(w: &mut Writer, part: Part, machine: &Machine, spread: &S
     let (n, m, bias) = (spread.scale.len(), machine.len(), usize::from(spread.bias));
     let mut body = String::new();
     if n > 0 {
-        triangle(w, part, "posterior", &spread.factor, |i| spread.scale[i]);
+        let tables = triangle(w, part, "posterior", &spread.factor, |i| spread.scale[i]);
         if spread.bias {
             body += "    b[0] = 1;\n";
         }
         if m > 0 {
             body += "    for (m = 0; m < {m}; m++) b[m + {bias}] = phi[m];\n";
         }
-        body += "    name_solve(part_posterior_lower, part_posterior_pivots, 0, {n}, b);\n    v = name_squares(b, {n});\n";
+        body += &format!("    name_solve({tables}, 0, {{n}}, b);\n    v = name_squares(b, {{n}});\n");
     }
     if let (Some(prior), Basis::Kernel { kernel, centres }) = (&spread.prior, &machine.basis) {
         basis::diagonal(w, part, kernel, centres.ncols(), m > 0);
         body += "    r = part_diagonal(z);\n";
         if m > 0 {
-            triangle(w, part, "prior", &prior.factor, |_| 1.0);
-            body += "    for (m = 0; m < {m}; m++) b[m] = phi[m];
-    name_solve(part_prior_lower, part_prior_pivots, 0, {m}, b);
-    r -= name_squares(b, {m});\n";
+            let tables = triangle(w, part, "prior", &prior.factor, |_| 1.0);
+            body += &format!("    for (m = 0; m < {{m}}; m++) b[m] = phi[m];\n    name_solve({tables}, 0, {{m}}, b);\n");
+            body += "    r -= name_squares(b, {m});\n";
         }
         body += &format!("    if (r > 0) v += {} * r;\n", w.number(prior.amplitude));
     }
@@ -116,7 +144,7 @@ static inline name_real part_variance(const name_real *z, const name_real *phi) 
 pub(super) fn covariances(w: &mut Writer, machine: &Machine, joint: &JointSpread) {
     let (n, contrasts, bias) = (joint.factor.nrows(), joint.present.len(), usize::from(joint.bias));
     let active: Vec<usize> = joint.present.concat();
-    triangle(w, None, "posterior", &joint.factor, |i| joint.scale[active[i]]);
+    let tables = triangle(w, None, "posterior", &joint.factor, |i| joint.scale[active[i]]);
     w.places(None, "first", &joint.first().into_iter().chain([n]).collect::<Vec<_>>());
     w.places(None, "active", &active);
     w.table(None, "contrasts", joint.contrasts.iter().copied());
@@ -137,7 +165,7 @@ static inline void name_covariances(const name_real *phi, name_real *g) {{
         to = NAME_PLACE(name_first, r + 1);
         for (i = 0; i < {{n}}; i++) h[r * {{n}} + i] = 0;
         for (i = from; i < to; i++) h[r * {{n}} + i] = {value};
-        name_solve(name_posterior_lower, name_posterior_pivots, from, {{n}}, h + r * {{n}});
+        name_solve({tables}, from, {{n}}, h + r * {{n}});
         for (s = 0; s <= r; s++) {{
             g[r * {{r}} + s] = 0;
             for (i = from; i < {{n}}; i++) g[r * {{r}} + s] += h[r * {{n}} + i] * h[s * {{n}} + i];

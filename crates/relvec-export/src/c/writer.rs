@@ -1,19 +1,24 @@
 //! C text from templates: `name_` and `NAME_` begin every identifier, `part_` those of one model of several, and `$` is the suffix of
 //! single precision.
 
+use super::CPrecision;
+
 /// The text as it grows, and what it takes of memory.
 pub(super) struct Writer {
     pub out: String,
     /// Whether numbers are floats.
     pub single: bool,
+    /// Whether large tables are of 16-bit whole numbers.
+    pub whole: bool,
     name: String,
     /// Bytes of all tables.
     pub table_bytes: usize,
 }
 
 impl Writer {
-    pub fn new(name: &str, single: bool) -> Writer {
-        Writer { out: String::new(), single, name: name.into(), table_bytes: 0 }
+    pub fn new(name: &str, precision: CPrecision) -> Writer {
+        let single = precision != CPrecision::Double;
+        Writer { out: String::new(), single, whole: precision == CPrecision::Int16, name: name.into(), table_bytes: 0 }
     }
 
     /// Bytes of a number.
@@ -54,6 +59,13 @@ impl Writer {
         let cells: Vec<String> = values.into_iter().map(|v| self.number(v)).collect();
         self.table_bytes += cells.len() * self.size();
         self.cells(part, "name_real", name, &cells);
+    }
+
+    /// A table of whole numbers from -32,767 to 32,767.
+    pub fn wholes(&mut self, part: Part, name: &str, values: impl IntoIterator<Item = f64>) {
+        let cells: Vec<String> = values.into_iter().map(|v| v.to_string()).collect();
+        self.table_bytes += cells.len() * 2;
+        self.cells(part, "short", name, &cells);
     }
 
     /// A table of whole numbers from 0 to 65,535.
