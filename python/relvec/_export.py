@@ -89,8 +89,9 @@ class Exports:
         name : str, default="model"
             What all names in the header begin with.
         precision : {"float", "double", "int16"}, default="float"
-            Precision of tables and sums. ``"int16"``: centres, weights and triangles as 16-bit whole numbers, all
-            else in single precision; the header says how far predictions are from those of the model.
+            Precision of tables and sums. ``"int16"``: centres, and the triangles of standard deviations where that
+            will do, as 16-bit whole numbers, all else in single precision; the header says how far predictions are
+            from those of the model.
         std : bool, default=True
             Whether regression has standard deviations, whose triangles are most of the tables.
 

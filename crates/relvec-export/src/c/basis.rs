@@ -82,7 +82,7 @@ static inline void part_basis(const name_real *z, name_real *phi) {
 
 /// The tables of the centres, and feature d of centre m.
 fn centre_tables(w: &mut Writer, part: Part, centres: &Array2<f64>) -> &'static str {
-    if !w.whole {
+    if !w.whole_centres {
         w.table(part, "centres", centres.iter().copied());
         return "NAME_AT(part_centres, m * NAME_FEATURES + d)";
     }

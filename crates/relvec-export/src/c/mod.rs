@@ -9,14 +9,14 @@ mod writer;
 
 use relvec_predict::Model;
 
+use self::rounded::Rounded;
 use self::writer::{Writer, comment};
 use crate::error::{Error, Result, vectors};
 use crate::machine::{Machine, Spread, Task};
 use crate::single;
 
 const FORMAT: &str = "C";
-/// Largest change of a prediction by 16-bit tables that is accepted, in the units of `rounded::changes`: below what a plot shows. Rows of
-/// triangles with large entries that cancel are beyond it.
+/// Largest change of a prediction by 16-bit tables that is accepted, in the units of `rounded::changes`: below what a plot shows.
 const LIMIT: f64 = 0.02;
 /// Words that are no names in C99 or C++11.
 const WORDS: [&str; 20] = [
@@ -32,7 +32,7 @@ pub enum CPrecision {
     Float,
     /// Double precision.
     Double,
-    /// Centres, weights and triangles as 16-bit whole numbers with a step for each feature, function and row; all else, and sums, in
+    /// Centres, and triangles where that will do, as 16-bit whole numbers with a step for each feature and row; all else, and sums, in
     /// single precision. The header says how far predictions are from those of the model.
     Int16,
 }
@@ -80,19 +80,36 @@ pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
     if options.precision != CPrecision::Double {
         single::check(&machine, FORMAT, options.std, "--precision double")?;
     }
-    let held = if options.precision == CPrecision::Int16 { rounded::rounded(model) } else { model.clone() };
-    let changes = if options.precision == CPrecision::Int16 { changes(model, &held, options.std)? } else { String::new() };
-    let mut body = Writer::new(&options.name, options.precision);
+    let (held, whole, changes) = match options.precision {
+        CPrecision::Int16 => whole_numbers(model, options.std)?,
+        _ => (model.clone(), None, String::new()),
+    };
+    let is_single = options.precision != CPrecision::Double;
+    let mut body = Writer::new(&options.name, is_single, whole);
     outputs::all(&mut body, &machine, options.std);
     self_test::self_test(&mut body, &held, options.std)?;
-    let mut w = Writer::new(&options.name, options.precision);
+    let mut w = Writer::new(&options.name, is_single, whole);
     head(&mut w, &machine, options, body.table_bytes, &changes)?;
     w.out += &body.out;
     w.code(None, "#endif", &[]);
     Ok(w.out)
 }
 
-/// What 16-bit tables change, in words.
+/// The model that tables of whole numbers hold, which these are, and in words what they change: triangles too, or centres alone.
+///
+/// # Errors
+/// Centres alone change more than the limit.
+fn whole_numbers(model: &Model, std: bool) -> Result<(Model, Option<Rounded>, String)> {
+    let one = |triangles: bool| {
+        let held = rounded::rounded(model, Rounded { triangles });
+        let text = changes(model, &held, std)?;
+        let which = if triangles { "centres and triangles" } else { "centres" };
+        Ok((held, Some(Rounded { triangles }), format!("   16-bit tables ({which}) change {text}.\n")))
+    };
+    one(true).or_else(|_: Error| one(false))
+}
+
+/// What tables of whole numbers change, in words.
 ///
 /// # Errors
 /// More than the limit.
@@ -117,8 +134,7 @@ fn changes(model: &Model, held: &Model, std: bool) -> Result<String> {
         }
         words.push(format!("{what} by {change:.1e} of {unit}"));
     }
-    let rows = "measured on the lines between its vectors";
-    Ok(format!("   16-bit tables change {} at most, {rows}.\n", words.join(", ")))
+    Ok(format!("{} at most, measured on the lines between its vectors", words.join(", ")))
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -45,24 +45,27 @@ impl Steps {
     }
 }
 
-/// The model that the tables hold: centres by feature, weights by function, triangles by row.
-pub(super) fn rounded(model: &Model) -> Model {
+/// Which tables are of whole numbers: centres by feature, and triangles by row. Weights are few, and cancel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rounded {
+    /// Whether triangles are, too.
+    pub triangles: bool,
+}
+
+/// The model that the tables hold.
+pub(super) fn rounded(model: &Model, which: Rounded) -> Model {
     let mut out = model.clone();
     if let FittedBasis::Kernel { centres, .. } = &mut out.expansion.basis {
-        round_columns(centres, |column| Steps::about_middle(column));
+        round_columns(centres);
     }
-    round_columns(&mut out.expansion.weights, |column| Steps::about_zero(column.iter().copied()));
-    if let Some(posterior) = &mut out.posterior {
-        posterior.factor.iter_mut().for_each(round_row);
-    }
-    if let Some(process) = &mut out.process {
-        process.factor.iter_mut().for_each(round_row);
-    }
+    let of_posterior = out.posterior.iter_mut().flat_map(|posterior| &mut posterior.factor);
+    let of_prior = out.process.iter_mut().flat_map(|process| &mut process.factor);
+    of_posterior.chain(of_prior).filter(|_| which.triangles).for_each(round_row);
     let own_centres = out.expansion.basis.clone();
     if let Some(committee) = &mut out.committee {
         committee.members.iter_mut().for_each(|member| {
             let shared = shared_centres(model, &own_centres, member);
-            *member = rounded(member);
+            *member = rounded(member, which);
             // The tables have the centres once.
             if let (Some(shared), FittedBasis::Kernel { centres, .. }) = (shared, &mut member.expansion.basis) {
                 *centres = shared;
@@ -80,12 +83,10 @@ fn shared_centres(model: &Model, rounded: &FittedBasis, member: &Model) -> Optio
     (member.kernel() == Some(kernel)).then(|| centres.select(Axis(0), &places))
 }
 
-fn round_columns(a: &mut Array2<f64>, steps: impl Fn(ArrayView1<f64>) -> Steps) {
-    for mut column in a.columns_mut() {
-        if !column.is_empty() {
-            let steps = steps(column.view());
-            column.mapv_inplace(|v| steps.rounded(v));
-        }
+fn round_columns(a: &mut Array2<f64>) {
+    for mut column in a.columns_mut().into_iter().filter(|column| !column.is_empty()) {
+        let steps = Steps::about_middle(column.view());
+        column.mapv_inplace(|v| steps.rounded(v));
     }
 }
 

@@ -11,9 +11,9 @@ use crate::machine::{Basis, JointSpread, Machine, Spread};
 pub(super) fn functions(w: &mut Writer, part: Part, machine: &Machine) {
     let expansion = &machine.model.expansion;
     let (m, c) = (machine.len(), expansion.intercept.len());
-    let weight = weight_tables(w, part, &expansion.weights);
+    w.table(part, "weights", expansion.weights.t().iter().copied());
     w.table(part, "intercept", expansion.intercept.iter().copied());
-    let sum = "        for (m = 0; m < {m}; m++) f[c] += {weight} * phi[m];\n";
+    let sum = "        for (m = 0; m < {m}; m++) f[c] += NAME_AT(part_weights, c * {m} + m) * phi[m];\n";
     let template = format!(
         "/* The functions, weights times kernels. */
 static inline void part_functions(const name_real *phi, name_real *f) {{
@@ -27,25 +27,12 @@ static inline void part_functions(const name_real *phi, name_real *f) {{
         if m > 0 { sum } else { "" },
         if m > 0 { "" } else { "    (void)phi;\n" },
     );
-    let weight = w.filled(part, weight, &[("m", m.to_string())]);
-    w.code(part, &template, &[("weight", weight), ("m", m.to_string()), ("c", c.to_string())]);
-}
-
-/// The tables of the weights, [M, C], and weight m of function c.
-fn weight_tables(w: &mut Writer, part: Part, weights: &Array2<f64>) -> &'static str {
-    if !w.whole || weights.is_empty() {
-        w.table(part, "weights", weights.t().iter().copied());
-        return "NAME_AT(part_weights, c * {m} + m)";
-    }
-    let steps: Vec<Steps> = weights.columns().into_iter().map(|column| Steps::about_zero(column.iter().copied())).collect();
-    w.wholes(part, "weights", weights.t().indexed_iter().map(|((c, _), v)| steps[c].whole(*v)));
-    w.table(part, "weight_step", steps.iter().map(|steps| steps.step));
-    "NAME_AT(part_weight_step, c) * NAME_WHOLE(part_weights, c * {m} + m)"
+    w.code(part, &template, &[("m", m.to_string()), ("c", c.to_string())]);
 }
 
 /// What solves with the triangles: `name_solve` and `name_squares`.
 pub(super) fn solve(w: &mut Writer) {
-    let (kind, step, entry) = match w.whole {
+    let (kind, step, entry) = match w.whole_triangles {
         true => ("short", "const name_real *steps, ", "NAME_AT(steps, i) * NAME_WHOLE(row, j)"),
         false => ("name_real", "", "NAME_AT(row, j)"),
     };
@@ -69,7 +56,7 @@ static inline name_real name_squares(const name_real *h, int n) {{
     return sum;
 }}
 ",
-        if w.whole { ", in steps of each row" } else { "" },
+        if w.whole_triangles { ", in steps of each row" } else { "" },
     );
     w.code(None, &template, &[]);
 }
@@ -81,7 +68,7 @@ fn triangle(w: &mut Writer, part: Part, name: &str, factor: &Array2<f64>, scale:
     // Of one row nothing is below the diagonal; C has no empty tables.
     let none = if n == 1 { Some(0.0) } else { None };
     let mut arguments = format!("part_{name}_lower, ");
-    if w.whole {
+    if w.whole_triangles {
         let steps: Vec<Steps> = (0..n).map(|i| Steps::about_zero(lower(i))).collect();
         let wholes = steps.iter().enumerate().flat_map(|(i, steps)| lower(i).map(|v| steps.whole(v)));
         w.wholes(part, &format!("{name}_lower"), none.into_iter().chain(wholes));

@@ -1,24 +1,26 @@
 //! C text from templates: `name_` and `NAME_` begin every identifier, `part_` those of one model of several, and `$` is the suffix of
 //! single precision.
 
-use super::CPrecision;
+use super::rounded::Rounded;
 
 /// The text as it grows, and what it takes of memory.
 pub(super) struct Writer {
     pub out: String,
     /// Whether numbers are floats.
     pub single: bool,
-    /// Whether large tables are of 16-bit whole numbers.
-    pub whole: bool,
+    /// Whether centres are 16-bit whole numbers.
+    pub whole_centres: bool,
+    /// Whether triangles are.
+    pub whole_triangles: bool,
     name: String,
     /// Bytes of all tables.
     pub table_bytes: usize,
 }
 
 impl Writer {
-    pub fn new(name: &str, precision: CPrecision) -> Writer {
-        let single = precision != CPrecision::Double;
-        Writer { out: String::new(), single, whole: precision == CPrecision::Int16, name: name.into(), table_bytes: 0 }
+    pub fn new(name: &str, single: bool, whole: Option<Rounded>) -> Writer {
+        let whole_triangles = whole.is_some_and(|whole| whole.triangles);
+        Writer { out: String::new(), single, whole_centres: whole.is_some(), whole_triangles, name: name.into(), table_bytes: 0 }
     }
 
     /// Bytes of a number.
