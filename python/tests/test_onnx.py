@@ -1,6 +1,7 @@
 """ONNX graphs in onnxruntime predict what relvec predicts, for every kind of model."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -13,7 +14,7 @@ from exported import CLASS_ROWS, M_NEW, NEW, C, K, M, S, T, Y, expected, limits,
 from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR
 from relvec._table import KERNELS
 from sklearn.metrics.pairwise import rbf_kernel
-from support import PARAMETERS, papers, rvc, rvr
+from support import PARAMETERS, ROOT, papers, rvc, rvr
 
 
 def session(data):
@@ -231,3 +232,11 @@ def test_single_precision_that_would_not_do_is_refused():
     with pytest.raises(ValueError, match=r"single precision would change a mean by .*support vectors.*precision mixed"):
         model.to_onnx(precision="float32")
     assert off(run(model.to_onnx(precision="mixed"), X, "mixed")["mean"], expected(model, X)["mean"]) < 1e-4
+
+
+def test_the_example_of_the_documentation_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "export.md").read_text()
+    (example,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    exec(compile(example, "docs/export.md", "exec"), {})
+    assert (tmp_path / "sinc.onnx").exists()

@@ -1,4 +1,4 @@
-//! The commands of README.md and docs/command.md run as written there, and print what is shown below them.
+//! The commands of README.md, docs/command.md and docs/export.md run as written there, and print what is shown below them.
 #![cfg(unix)]
 
 use std::fs;
@@ -116,6 +116,12 @@ fn the_readme_shows_what_its_commands_print() {
 fn the_page_of_the_command_shows_what_its_commands_print() {
     let (_, compared) = run("docs/command.md", "command");
     assert!(compared >= 5, "{compared}");
+}
+
+#[test]
+fn the_page_on_exports_shows_what_its_commands_print() {
+    let (folder, _) = run("docs/export.md", "export");
+    assert!(["sinc.onnx", "means.onnx"].iter().all(|name| folder.join(name).exists()));
 }
 
 #[test]
