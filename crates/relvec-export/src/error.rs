@@ -49,6 +49,34 @@ pub enum Error {
         /// Another precision.
         instead: &'static str,
     },
+    /// A number of the model is beyond the range of the precision.
+    #[error(
+        "{format}: a number of this model is beyond the range of the precision: rescale target and features, or take double precision"
+    )]
+    Range {
+        /// The format asked for.
+        format: &'static str,
+    },
+    /// The format cannot hold such a model.
+    #[error("{format}: {found} cannot be written; {instead}")]
+    Unsupported {
+        /// The format asked for.
+        format: &'static str,
+        /// What the model has.
+        found: String,
+        /// What to do.
+        instead: &'static str,
+    },
+    /// A file of another program cannot be read.
+    #[error("{format}, line {line}: {problem}")]
+    Text {
+        /// The format of the file.
+        format: &'static str,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong there, and what was expected.
+        problem: String,
+    },
     /// A name that no program can have.
     #[error("C: name = {found:?}: expected a letter, then letters, digits and underscores, and no word of the language")]
     Name {

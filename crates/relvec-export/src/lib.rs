@@ -2,6 +2,7 @@
 //!
 //! [`to_onnx`] makes a graph of standard operators that predicts means and standard deviations, or labels and probabilities, in any
 //! ONNX runtime. [`to_c`] makes one C header without dependencies, for programs and processors that have no runtime.
+//! [`to_libsvm`] writes support vector machines as LIBSVM does, and [`from_libsvm`] reads its model files.
 //!
 //! ```no_run
 //! use relvec_export::{OnnxOptions, to_onnx};
@@ -16,10 +17,12 @@
 mod c;
 mod error;
 mod examples;
+mod libsvm;
 mod machine;
 mod onnx;
 mod single;
 
 pub use c::{COptions, CPrecision, to_c};
 pub use error::{Error, Result};
+pub use libsvm::{from_libsvm, to_libsvm};
 pub use onnx::{OnnxOptions, OnnxPrecision, to_onnx};

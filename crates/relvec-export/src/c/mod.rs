@@ -73,7 +73,8 @@ impl Default for COptions {
 /// come out as here. On AVR the tables stay in flash.
 ///
 /// # Errors
-/// An external kernel; a healed variance; a name that C does not allow; single precision that would change predictions.
+/// An external kernel; a healed variance; a name that C does not allow; single precision that would change predictions, or does not hold
+/// a number of the model.
 pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
     check_name(&options.name)?;
     let machine = Machine::new(model, FORMAT)?;
@@ -88,6 +89,9 @@ pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
     let mut body = Writer::new(&options.name, is_single, whole);
     outputs::all(&mut body, &machine, options.std);
     self_test::self_test(&mut body, &held, options.std)?;
+    if body.overflow.get() {
+        return Err(Error::Range { format: FORMAT });
+    }
     let mut w = Writer::new(&options.name, is_single, whole);
     head(&mut w, &machine, options, body.table_bytes, &changes)?;
     w.out += &body.out;

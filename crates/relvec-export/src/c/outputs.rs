@@ -28,7 +28,7 @@ pub(super) fn all(w: &mut Writer, machine: &Machine, std: bool) {
                 spread::solve(w);
                 spread::variance(w, None, machine, &values.spread);
                 w.table(None, "ratio", values.ratios.iter().copied());
-                w.table(None, "noise", values.noise.iter().copied());
+                w.table_with_infinities(None, "noise", values.noise.iter().copied());
             }
             let each = "    v = name_variance(z, phi);
     for (k = 0; k < NAME_OUTPUTS; k++) std[k] = sqrt$(v * NAME_AT(name_ratio, k) + NAME_AT(name_noise, k));";

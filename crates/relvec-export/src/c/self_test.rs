@@ -38,7 +38,7 @@ pub(super) fn self_test(w: &mut Writer, model: &Model, std: bool) -> Result<()> 
     let tables = w.table_bytes;
     w.out += &w.filled(None, "#ifdef NAME_SELF_TEST\n", &[]);
     w.table(None, "test_rows", examples.rows.iter().copied());
-    w.table(None, "test_values", own.values.iter().copied());
+    w.table_with_infinities(None, "test_values", own.values.iter().copied());
     w.table(None, "test_scales", own.scales.iter().copied());
     w.table(None, "test_classes", own.classes.clone().unwrap_or(vec![NOT_COMPARED; ROWS]));
     // They are no part of what a program without the test holds.

@@ -1,6 +1,8 @@
 //! C text from templates: `name_` and `NAME_` begin every identifier, `part_` those of one model of several, and `$` is the suffix of
 //! single precision.
 
+use std::cell::Cell;
+
 use super::rounded::Rounded;
 
 /// The text as it grows, and what it takes of memory.
@@ -15,12 +17,23 @@ pub(super) struct Writer {
     name: String,
     /// Bytes of all tables.
     pub table_bytes: usize,
+    /// Whether a number was beyond the range of the precision.
+    pub overflow: Cell<bool>,
 }
 
 impl Writer {
     pub fn new(name: &str, single: bool, whole: Option<Rounded>) -> Writer {
         let whole_triangles = whole.is_some_and(|whole| whole.triangles);
-        Writer { out: String::new(), single, whole_centres: whole.is_some(), whole_triangles, name: name.into(), table_bytes: 0 }
+        let overflow = Cell::new(false);
+        Writer {
+            overflow,
+            out: String::new(),
+            single,
+            whole_centres: whole.is_some(),
+            whole_triangles,
+            name: name.into(),
+            table_bytes: 0,
+        }
     }
 
     /// Bytes of a number.
@@ -46,11 +59,14 @@ impl Writer {
         text
     }
 
-    /// A number in the precision of the text, every digit of it.
+    /// A number in the precision of the text, every digit of it. One beyond its range is remembered.
     pub fn number(&self, v: f64) -> String {
         let v = if self.single { f64::from(v as f32) } else { v };
         match v {
-            v if v == f64::INFINITY => "INFINITY".into(),
+            v if !v.is_finite() => {
+                self.overflow.set(true);
+                "INFINITY".into()
+            }
             v if self.single => format!("{:e}f", v as f32),
             v => format!("{v:e}"),
         }
@@ -61,6 +77,13 @@ impl Writer {
         let cells: Vec<String> = values.into_iter().map(|v| self.number(v)).collect();
         self.table_bytes += cells.len() * self.size();
         self.cells(part, "name_real", name, &cells);
+    }
+
+    /// A table of numbers that may be infinite.
+    pub fn table_with_infinities(&mut self, part: Part, name: &str, values: impl IntoIterator<Item = f64>) {
+        let before = self.overflow.get();
+        self.table(part, name, values);
+        self.overflow.set(before);
     }
 
     /// A table of whole numbers from -32,767 to 32,767.
