@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ._compare import compare
     from ._encoder import TableEncoder
     from ._files import load
+    from ._import import from_libsvm, from_sklearn
     from ._interpolation import InterpolationWarning
     from ._learned_kernel import LearnedKernel, learn_kernel
     from ._statistics import Statistics
@@ -34,6 +35,8 @@ __all__ = [
     "TableEncoder",
     "__version__",
     "compare",
+    "from_libsvm",
+    "from_sklearn",
     "learn_kernel",
     "load",
     "presets",
@@ -45,6 +48,7 @@ _MODULES = {
     "TableEncoder": "._encoder",
     "compare": "._compare",
     "load": "._files",
+    **dict.fromkeys(["from_libsvm", "from_sklearn"], "._import"),
     **dict.fromkeys(["LearnedKernel", "learn_kernel"], "._learned_kernel"),
     **dict.fromkeys(["RVC", "RelevanceVectorClassifier"], ".rvc"),
     **dict.fromkeys(["RVR", "RelevanceVectorRegressor"], ".rvr"),

@@ -122,6 +122,42 @@ class Exports:
             _core.save(os.fsdecode(path), text.encode())
         return text
 
+    def to_libsvm(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Write a support vector machine as a model file of LIBSVM.
+
+        Classes that are no whole numbers are numbered from 0, in the order of `classes_`. LIBSVM stops its coupling
+        of three or more classes early, so that its probabilities differ from these by up to 2e-3.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where to write the file as well.
+
+        Returns
+        -------
+        str
+            The text of the file.
+
+        Raises
+        ------
+        ValueError
+            For a relevance vector machine, one-versus-rest of several classes, a kernel that LIBSVM does not have,
+            or a gamma for each feature.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from relvec import SVC
+        >>> X = np.array([[0.0], [1.0], [2.0], [3.0]])
+        >>> SVC().fit(X, [0, 0, 1, 1]).to_libsvm().splitlines()[0]
+        'svm_type c_svc'
+        """
+        check_is_fitted(self)
+        text = self._model.to_libsvm()
+        if path is not None:
+            _core.save(os.fsdecode(path), text.encode())
+        return text
+
 
 def _check(name: str, value: Any, known: tuple[str, ...]) -> None:
     if value not in known:

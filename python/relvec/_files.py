@@ -60,6 +60,19 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)!r}: {error}") from None
 
+    estimator: RVR | RVC | SVC | NuSVC | SVR | NuSVR = estimator_of(model, os.fspath(path), kernel)
+    if model.classifier:
+        labels = list(model.classes if model.classes else range(model.n_classes))
+        try:
+            estimator.classes_ = _labels.read(data.decode("utf-8"), labels)
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)!r}: {error}") from None
+    estimator._adopt(model)
+    return estimator
+
+
+def estimator_of(model: _core.Model, name: Any, kernel: Kernel | None = None) -> Any:
+    """An estimator with the parameters that a model tells, not yet fitted; `name` is that of the file."""
     parameters: dict[str, Any] = {}
     if model.machine == "rvm":
         parameters["search"] = None if model.inference == "search" else model.inference
@@ -69,8 +82,8 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     if model.basis == "given":
         parameters |= {"basis": "given"} if model.machine == "rvm" else {"kernel": "precomputed"}
     elif model.kernel is not None:
-        ((name, own),) = json.loads(model.kernel).items()
-        parameters.update(kernel=name, **own)
+        ((kernel_name, own),) = json.loads(model.kernel).items()
+        parameters.update(kernel=kernel_name, **own)
         if isinstance(own.get("gamma"), list):
             parameters["gamma"] = np.array(own["gamma"])
         if model.learned_centres:
@@ -78,9 +91,7 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     elif model.centres is None:
         parameters["kernel"] = "precomputed"
     elif kernel is None:
-        raise ValueError(
-            f"{os.fspath(path)!r}: the model was fitted with a kernel function; give it: load(path, kernel=...)"
-        )
+        raise ValueError(f"{name!r}: the model was fitted with a kernel function; give it: load(path, kernel=...)")
     else:
         parameters["kernel"] = kernel
     if model.multi_class is not None:
@@ -93,17 +104,8 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
         parameters["noise_variance"] = model.fixed_noise_variance
         if model.likelihood != "gaussian":
             parameters |= {"likelihood": model.likelihood, "noise_degrees": model.fixed_noise_degrees}
-    estimator: RVR | RVC | SVC | NuSVC | SVR | NuSVR = _ESTIMATORS[
-        model.formulation or "rvc" if model.classifier else model.formulation or "rvr"
-    ](**parameters)
-    if model.classifier:
-        labels = list(model.classes if model.classes else range(model.n_classes))
-        try:
-            estimator.classes_ = _labels.read(data.decode("utf-8"), labels)
-        except ValueError as error:
-            raise ValueError(f"{os.fspath(path)!r}: {error}") from None
-    estimator._adopt(model)
-    return estimator
+    name_of_class = model.formulation or "rvc" if model.classifier else model.formulation or "rvr"
+    return _ESTIMATORS[name_of_class](**parameters)
 
 
 _ESTIMATORS: dict[str, Any] = {

@@ -227,6 +227,19 @@ impl Model {
         text.map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
+    /// The text of a model file of LIBSVM.
+    fn to_libsvm(&self) -> PyResult<String> {
+        relvec_export::to_libsvm(&self.model).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// Reads the text of a model file of LIBSVM.
+    #[staticmethod]
+    #[pyo3(signature = (text, features=None))]
+    fn from_libsvm(text: &str, features: Option<usize>) -> PyResult<Model> {
+        let model = relvec_export::from_libsvm(text, features);
+        Ok(Model::new(model.map_err(|error| PyValueError::new_err(error.to_string()))?))
+    }
+
     /// A call of the type itself: what restores a pickle, and a file of skops.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (String,))> {
         Ok((slf.get_type(), (slf.get().to_json()?,)))

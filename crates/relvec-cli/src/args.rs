@@ -86,6 +86,7 @@ pub(crate) enum Command {
     Score(ScoreArgs),
     Inspect(InspectArgs),
     Export(ExportArgs),
+    Import(ImportArgs),
     Compare(CompareArgs),
     Demo(DemoArgs),
     Reproduce(ReproduceArgs),
@@ -611,21 +612,22 @@ pub(crate) struct InspectArgs {
     pub json: bool,
 }
 
-/// Write a model for other programs: ONNX or C
+/// Write a model for other programs: ONNX, C or LIBSVM
 ///
 /// The file predicts raw rows as `relvec predict` does, scaling included: ONNX (.onnx) in any ONNX runtime, C (.h) as one header
-/// without dependencies. Values have mean and standard deviation, classes label and probabilities. Rows are not checked there: a
+/// without dependencies, LIBSVM (.libsvm) a support vector machine as LIBSVM's model file. Values have mean and standard deviation, classes label and probabilities. Rows are not checked there: a
 /// feature that is not finite gives a prediction without meaning. A model with a healed variance or an external kernel
 /// cannot be written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec export houses.json -o houses.onnx
   relvec export houses.json -o houses.onnx --precision mixed --no-std
-  relvec export level.json -o level.h --name level")]
+  relvec export level.json -o level.h --name level
+  relvec export cells.json -o cells.libsvm")]
 pub(crate) struct ExportArgs {
     /// The model file
     pub model: PathBuf,
-    /// Where to write it; the ending .onnx or .h says the format
+    /// Where to write it; .onnx, .h or .libsvm says the format
     #[arg(short, long, value_name = "OUT")]
     pub output: PathBuf,
     /// The format [default: by the ending of the output]
@@ -653,6 +655,28 @@ pub(crate) enum ExportFormat {
     Onnx,
     /// A header in C99 and C++11
     C,
+    /// A model file of LIBSVM
+    Libsvm,
+}
+
+/// Read a model of another program: LIBSVM
+///
+/// The model file predicts as LIBSVM does. Features are columns without names, in the order of the table. What LIBSVM does not
+/// keep is unknown: training rows, iterations and objective. One-class machines and precomputed kernels cannot be read.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  relvec import cells.libsvm -o cells.json")]
+pub(crate) struct ImportArgs {
+    /// The model file of LIBSVM
+    pub file: PathBuf,
+    /// Where to write the model
+    #[arg(short, long, value_name = "OUT.json")]
+    pub output: PathBuf,
+    /// Number of features [default: the largest in the file]
+    ///
+    /// A file does not say it if the last features are 0 in all support vectors.
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub features: Option<usize>,
 }
 
 /// Compare RVMs and SVMs by cross-validation

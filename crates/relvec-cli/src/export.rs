@@ -1,18 +1,21 @@
-//! `relvec export`: a model as other programs read it.
+//! `relvec export` and `relvec import`: models of other programs.
 
-use anyhow::{Result, anyhow};
+use std::fs;
+
+use anyhow::{Context, Result, anyhow};
 use relvec_export::{COptions, CPrecision, OnnxOptions, OnnxPrecision};
 
-use crate::args::{ExportArgs, ExportFormat};
+use crate::args::{ExportArgs, ExportFormat, ImportArgs};
 use crate::failure::usage;
 use crate::model_file;
 use crate::output;
-use crate::text::significant;
+use crate::text::{count, significant};
 
 /// How the model is written, by the format.
 enum Options {
     Onnx(OnnxOptions),
     C(COptions),
+    Libsvm,
 }
 
 pub(crate) fn run(args: &ExportArgs) -> Result<()> {
@@ -22,6 +25,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<()> {
     let written = match options {
         Options::Onnx(options) => relvec_export::to_onnx(&model, &options),
         Options::C(options) => relvec_export::to_c(&model, &options).map(String::into_bytes),
+        Options::Libsvm => relvec_export::to_libsvm(&model).map(String::into_bytes),
     };
     let bytes = written.map_err(|e| match e {
         relvec_export::Error::Name { .. } => usage(e.to_string().replacen("C: name =", "--name", 1)),
@@ -32,6 +36,17 @@ pub(crate) fn run(args: &ExportArgs) -> Result<()> {
     Ok(())
 }
 
+pub(crate) fn import(args: &ImportArgs) -> Result<()> {
+    let name = args.file.display();
+    output::apart("--output", Some(&args.output), &[&args.file])?;
+    let text = fs::read_to_string(&args.file).with_context(|| format!("cannot read `{name}`"))?;
+    let model = relvec_export::from_libsvm(&text, args.features).map_err(|e| anyhow!("`{name}`: {e}"))?;
+    output::write(&args.output, model.to_json()?.as_bytes())?;
+    let vectors = count(model.relevance.len(), "support vector");
+    say!("Saved {} ({vectors}, {})", args.output.display(), count(model.n_features, "feature"));
+    Ok(())
+}
+
 /// The format that was named, or that of the ending.
 fn format(args: &ExportArgs) -> Result<ExportFormat> {
     let ending = args.output.extension().and_then(|e| e.to_str()).map(str::to_lowercase);
@@ -39,7 +54,8 @@ fn format(args: &ExportArgs) -> Result<ExportFormat> {
         (Some(format), _) => Ok(format),
         (None, Some("onnx")) => Ok(ExportFormat::Onnx),
         (None, Some("h")) => Ok(ExportFormat::C),
-        _ => Err(usage(format!("--output {}: expected the ending .onnx or .h, or --format", args.output.display()))),
+        (None, Some("libsvm")) => Ok(ExportFormat::Libsvm),
+        _ => Err(usage(format!("--output {}: expected the ending .onnx, .h or .libsvm, or --format", args.output.display()))),
     }
 }
 
@@ -50,6 +66,10 @@ fn options(args: &ExportArgs) -> Result<Options> {
         usage(format!("--precision {found}: expected {} for this format", known.join(", ")))
     };
     match format {
+        ExportFormat::Libsvm => match (&args.precision, &args.name) {
+            (None, None) => Ok(Options::Libsvm),
+            _ => Err(usage("--precision and --name are for ONNX and C: leave them out, or take --format onnx or c")),
+        },
         ExportFormat::Onnx if args.name.is_some() => Err(usage("--name is for C headers: leave it out, or take --format c")),
         ExportFormat::Onnx => {
             let precision = args.precision.as_deref().map_or(Some(OnnxPrecision::default()), OnnxPrecision::from_name);

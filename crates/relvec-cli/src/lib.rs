@@ -80,6 +80,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Score(args) => score::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Export(args) => export::run(args),
+        Command::Import(args) => export::import(args),
         Command::Compare(args) => compare::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Reproduce(args) => reproduce::run(args),

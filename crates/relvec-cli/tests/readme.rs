@@ -121,7 +121,7 @@ fn the_page_of_the_command_shows_what_its_commands_print() {
 #[test]
 fn the_page_on_exports_shows_what_its_commands_print() {
     let (folder, _) = run("docs/export.md", "export");
-    assert!(["sinc.onnx", "means.onnx"].iter().all(|name| folder.join(name).exists()));
+    assert!(["sinc.onnx", "means.onnx", "kinds.libsvm", "again.json"].iter().all(|name| folder.join(name).exists()));
 }
 
 #[test]

@@ -38,7 +38,11 @@ fn options_of_the_formats_are_taken() {
     let header = folder.read("level.h");
     assert!(header.contains("typedef double level_real;") && header.contains("void level_predict("), "{header}");
     folder.ok("export m.json -o level.h --name level --precision int16");
-    assert!(folder.read("level.h").contains("16-bit tables change a mean by"), "{}", folder.read("level.h"));
+    assert!(
+        folder.read("level.h").contains("16-bit tables (centres and triangles) change a mean by"),
+        "{}",
+        folder.read("level.h")
+    );
 }
 
 #[test]
@@ -49,6 +53,8 @@ fn what_cannot_be_exported_is_named() {
     folder.fails(2, "export m.json -o m.onnx --precision double", &["--precision double", "float64, mixed, float32"]);
     folder.fails(2, "export m.json -o m.h --precision float64", &["--precision float64", "float, double, int16"]);
     folder.fails(2, "export m.json -o m.h --name 2nd", &["--name \"2nd\"", "expected a letter"]);
+    folder.fails(2, "export m.json -o m.libsvm --name level", &["--precision and --name are for ONNX and C"]);
+    folder.fails(1, "export m.json -o m.libsvm", &["model `m.json`", "relevance vector machine cannot be written"]);
     folder.fails(2, "export m.json -o m.onnx --name level", &["--name", "--format c"]);
     folder.fails(2, "export m.json -o m.json --format c", &["--output m.json", "would be overwritten"]);
     folder.fails(1, "export none.json -o m.h", &["`none.json`", "No such file"]);
@@ -58,4 +64,28 @@ fn what_cannot_be_exported_is_named() {
     for output in ["healed.onnx", "healed.h"] {
         folder.fails(1, &format!("export healed.json -o {output}"), &["model `healed.json`", "healed", "weight_prior = process"]);
     }
+}
+
+#[test]
+fn models_of_libsvm_are_written_and_read() {
+    let folder = fitted();
+    folder.ok("fit c.csv --target kind --machine svm --probability --no-standardize -o svm.json");
+    folder.ok("export svm.json -o svm.libsvm");
+    assert!(folder.read("svm.libsvm").starts_with("svm_type c_svc\nkernel_type rbf\ngamma "), "{}", folder.read("svm.libsvm"));
+    let run = folder.ok("import svm.libsvm -o again.json");
+    assert!(run.stderr.starts_with("Saved again.json (") && run.stderr.ends_with(", 2 features)\n"), "{}", run.stderr);
+    // Without names the columns are taken in their order.
+    let rows: String = folder.read("c.csv").lines().map(|line| line.rsplit_once(',').unwrap().0.to_string() + "\n").collect();
+    let folder = folder.add("rows.csv", rows);
+    let (_, before) = folder.ok("predict svm.json rows.csv").csv();
+    let (_, after) = folder.ok("predict again.json rows.csv").csv();
+    let number = |cell: &str| cell.parse::<f64>().unwrap();
+    for (a, b) in before.iter().zip(&after) {
+        assert_eq!(a[0], if b[0] == "0" { "no" } else { "yes" });
+        assert!((number(&a[1]) - number(&b[1])).abs() < 1e-12, "{a:?} {b:?}");
+    }
+    folder.fails(1, "import c.csv -o x.json", &["`c.csv`: LIBSVM, line 1", "expected svm_type"]);
+    folder.fails(1, "import none.libsvm -o x.json", &["`none.libsvm`", "No such file"]);
+    folder.fails(1, "import svm.libsvm -o x.json --features 1", &["2 features: expected at most 1"]);
+    folder.fails(2, "import svm.libsvm -o svm.libsvm", &["would be overwritten"]);
 }

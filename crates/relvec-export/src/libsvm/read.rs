@@ -38,7 +38,7 @@ pub fn from_libsvm(text: &str, features: Option<usize>) -> Result<Model> {
         return header.fail("nr_class", format!("{classes}: expected from 2 to the number of vectors, {vectors}"));
     }
     let pairs = classes * (classes - 1) / 2;
-    let rho: Vec<f64> = header.numbers("rho", pairs)?;
+    let rho = header.finite("rho", pairs)?;
     let (coefficients, centres) = read_vectors(text, &header, vectors, classes - 1, features)?;
     let (weights, intercept, margins) = match classifies {
         true => classifier(&header, &coefficients, &rho, classes)?,
@@ -135,7 +135,7 @@ fn classifier(
     }
     let mut sigmoids = vec![];
     if header.lines.contains_key("probA") {
-        let (a, b): (Vec<f64>, Vec<f64>) = (header.numbers("probA", places.len())?, header.numbers("probB", places.len())?);
+        let (a, b) = (header.finite("probA", places.len())?, header.finite("probB", places.len())?);
         sigmoids = vec![[0.0; 2]; places.len()];
         for (place, (a, b)) in places.iter().zip(a.iter().zip(&b)) {
             sigmoids[*place] = [*a, -b];
@@ -192,17 +192,28 @@ impl<'t> Header<'t> {
         words.iter().map(number).collect()
     }
 
+    /// As `numbers`, of finite ones.
+    fn finite(&self, key: &str, count: usize) -> Result<Vec<f64>> {
+        let words = self.numbers::<String>(key, count)?;
+        let number = |word: &String| match word.parse::<f64>() {
+            Ok(v) if v.is_finite() => Ok(v),
+            _ => self.fail(key, format!("{word}: expected a finite number")),
+        };
+        words.iter().map(number).collect()
+    }
+
     fn one<T: FromStr + Copy>(&self, key: &str) -> Result<T> {
         Ok(self.numbers(key, 1)?[0])
     }
 
     fn kernel(&self) -> Result<Kernel> {
-        let gamma = || self.one::<f64>("gamma").map(Gamma::Value);
+        let gamma = || self.finite("gamma", 1).map(|values| Gamma::Value(values[0]));
+        let coef0 = || self.finite("coef0", 1).map(|values| values[0]);
         let kernel: Kernel = match self.word("kernel_type")? {
             "linear" => Linear {}.into(),
             "rbf" => Rbf { gamma: gamma()? }.into(),
-            "polynomial" => Poly { gamma: gamma()?, coef0: self.one("coef0")?, degree: self.one("degree")? }.into(),
-            "sigmoid" => Sigmoid { gamma: gamma()?, coef0: self.one("coef0")? }.into(),
+            "polynomial" => Poly { gamma: gamma()?, coef0: coef0()?, degree: self.one("degree")? }.into(),
+            "sigmoid" => Sigmoid { gamma: gamma()?, coef0: coef0()? }.into(),
             other => return self.fail("kernel_type", format!("{other}: expected linear, polynomial, rbf or sigmoid")),
         };
         kernel.check()?;
