@@ -234,9 +234,10 @@ def test_single_precision_that_would_not_do_is_refused():
     assert off(run(model.to_onnx(precision="mixed"), X, "mixed")["mean"], expected(model, X)["mean"]) < 1e-4
 
 
-def test_the_example_of_the_documentation_runs(tmp_path, monkeypatch):
+def test_the_examples_of_the_documentation_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "export.md").read_text()
-    (example,) = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
-    exec(compile(example, "docs/export.md", "exec"), {})
+    examples = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    assert len(examples) == 2
+    exec(compile("".join(examples), "docs/export.md", "exec"), {})
     assert (tmp_path / "sinc.onnx").exists()
