@@ -55,10 +55,14 @@ def models():
     iris, kind = load_iris(return_X_y=True)
     cancer, ill = load_breast_cancer(return_X_y=True)
     cancer = StandardScaler().fit_transform(cancer)
+    rng = np.random.default_rng(0)
+    smooth = rng.standard_normal((1000, 8))
+    s = np.sin(2.0 * smooth[:, 0]) + smooth[:, 1] * smooth[:, 2] + 0.1 * rng.standard_normal(1000)
     counts = np.random.default_rng(0).poisson(np.exp(t / 10.0))
     ard = {"weight_prior": "ard", "variance": "posterior"}
     return [
         ("RVR, process prior", RVR().fit(friedman, t), new),
+        ("RVR, process prior, noise of 7 %", RVR().fit(smooth, s), smooth + 0.1),
         ("RVR, precisions", RVR(**ard).fit(friedman, t), new),
         ("RVR, Student-t noise", RVR(likelihood="student_t", **ard).fit(friedman, t), new),
         ("RVR, counts", RVR(likelihood="poisson", **ard).fit(friedman, counts), new),

@@ -29,11 +29,23 @@ pub(crate) fn run(args: &ExportArgs) -> Result<()> {
     };
     let bytes = written.map_err(|e| match e {
         relvec_export::Error::Name { .. } => usage(e.to_string().replacen("C: name =", "--name", 1)),
-        e => anyhow!("model `{}`: {e}", args.model.display()),
+        e => anyhow!("model `{}`: {}", args.model.display(), as_typed(&e.to_string())),
     })?;
     output::write(&args.output, &bytes)?;
     say!("Saved {} ({} kB)", args.output.display(), significant(bytes.len() as f64 / 1000.0, 3));
     Ok(())
+}
+
+/// A message of the library with the options as they are typed.
+fn as_typed(message: &str) -> String {
+    let options = [
+        ("precision = ", "--precision "),
+        ("weight_prior = ", "--weight-prior "),
+        ("variance = ", "--variance "),
+        ("multi_class = ", "--multi-class "),
+        ("standardize = false", "--no-standardize"),
+    ];
+    options.iter().fold(message.to_string(), |text, (name, option)| text.replace(name, option))
 }
 
 pub(crate) fn import(args: &ImportArgs) -> Result<()> {

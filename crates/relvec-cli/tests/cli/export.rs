@@ -62,7 +62,11 @@ fn what_cannot_be_exported_is_named() {
     folder.fails(1, "export d.csv -o m.h", &["model `d.csv`", "not JSON"]);
     folder.fit("d.csv --target y --variance healed -o healed.json");
     for output in ["healed.onnx", "healed.h"] {
-        folder.fails(1, &format!("export healed.json -o {output}"), &["model `healed.json`", "healed", "weight_prior = process"]);
+        folder.fails(
+            1,
+            &format!("export healed.json -o {output}"),
+            &["model `healed.json`", "--variance healed", "--weight-prior process"],
+        );
     }
 }
 
@@ -71,6 +75,8 @@ fn models_of_libsvm_are_written_and_read() {
     let folder = fitted();
     folder.ok("fit c.csv --target kind --machine svm --probability --no-standardize -o svm.json");
     folder.ok("export svm.json -o svm.libsvm");
+    folder.ok("fit c.csv --target kind --machine svm -o scaled.json");
+    folder.fails(1, "export scaled.json -o scaled.libsvm", &["standardisation of the features", "--no-standardize"]);
     assert!(folder.read("svm.libsvm").starts_with("svm_type c_svc\nkernel_type rbf\ngamma "), "{}", folder.read("svm.libsvm"));
     let run = folder.ok("import svm.libsvm -o again.json");
     assert!(run.stderr.starts_with("Saved again.json (") && run.stderr.ends_with(", 2 features)\n"), "{}", run.stderr);

@@ -79,7 +79,12 @@ pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
     check_name(&options.name)?;
     let machine = Machine::new(model, FORMAT)?;
     if options.precision != CPrecision::Double {
-        single::check(&machine, FORMAT, options.std, "--precision double")?;
+        single::check(
+            &machine,
+            FORMAT,
+            options.std,
+            "precision = double, or fit with weight_prior = ard, whose weights cancel less",
+        )?;
     }
     let (held, whole, changes) = match options.precision {
         CPrecision::Int16 => whole_numbers(model, options.std)?,
@@ -124,7 +129,7 @@ fn changes(model: &Model, held: &Model, std: bool) -> Result<String> {
             continue;
         }
         if !(change <= LIMIT) {
-            let (precision, instead) = ("16-bit tables", "--precision float");
+            let (precision, instead) = ("16-bit tables", "precision = float");
             return Err(Error::Precision {
                 format: FORMAT,
                 precision,

@@ -60,7 +60,7 @@ pub(super) fn rounded(model: &Model, which: Rounded) -> Model {
     }
     let of_posterior = out.posterior.iter_mut().flat_map(|posterior| &mut posterior.factor);
     let of_prior = out.process.iter_mut().flat_map(|process| &mut process.factor);
-    of_posterior.chain(of_prior).filter(|_| which.triangles).for_each(round_row);
+    of_posterior.chain(of_prior).filter(|_| which.triangles).for_each(|row| round_row(row));
     let own_centres = out.expansion.basis.clone();
     if let Some(committee) = &mut out.committee {
         committee.members.iter_mut().for_each(|member| {
@@ -91,7 +91,7 @@ fn round_columns(a: &mut Array2<f64>) {
 }
 
 /// Rounds what is left of the diagonal.
-fn round_row(row: &mut Vec<f64>) {
+fn round_row(row: &mut [f64]) {
     if let Some((_, lower)) = row.split_last_mut() {
         let steps = Steps::about_zero(lower.iter().copied());
         lower.iter_mut().for_each(|v| *v = steps.rounded(*v));

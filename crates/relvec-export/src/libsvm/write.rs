@@ -59,7 +59,7 @@ fn parts(model: &Model) -> Result<(&Margins, &Kernel, &Array2<f64>)> {
         return refuse("one-versus-rest of several classes", "fit with multi_class = one_vs_one");
     }
     if model.scaling.is_some() {
-        return refuse("standardisation of the features", "fit with --no-standardize");
+        return refuse("standardisation of the features", "fit with standardize = false");
     }
     Ok((margins, kernel, centres))
 }

@@ -94,7 +94,7 @@ pub fn to_onnx(model: &Model, options: &OnnxOptions) -> Result<Vec<u8>> {
     let precision = options.precision;
     let is_single = precision == OnnxPrecision::Float32;
     if is_single {
-        single::check(&machine, FORMAT, options.std, "--precision mixed")?;
+        single::check(&machine, FORMAT, options.std, "precision = mixed")?;
     }
     let graph = Graph::new(model.n_features, precision.outside(), precision.inside());
     let rows = Rows::new(&graph, graph.input(), &machine, is_single);
