@@ -34,6 +34,7 @@ const DEFAULTS: &str =
     "bench defaults --data FOLDER [--quick] [--only TABLES] [--sizes NUMBERS] [--draws NUMBER] [--methods METHODS]
         [--big] [--million] [--work FOLDER] [--again] [--summary]";
 const ABLATE: &str = "ablate --data FOLDER [--rows N] [--draws N] [--sparsity NATS]";
+const EXPORTS: &str = "bench exports";
 const SCALE: &str = "bench scale FOLDER [--seeds N] [--list] [CASE ...]";
 
 fn main() -> ExitCode {
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         ["bench", "calibration", rest @ ..] => Some(python::bench_calibration(rest)),
         ["bench", "defaults", rest @ ..] => Some(python::bench_defaults(rest)),
         ["ablate", rest @ ..] => Some(python::ablate(rest)),
+        ["bench", "exports"] => Some(python::bench_exports()),
         ["bench", "scale", rest @ ..] => Some(python::bench_scale(rest)),
         _ => None,
     };
@@ -74,6 +76,9 @@ fn main() -> ExitCode {
         );
         println!(
             "    {ABLATE}\n           effect of each constant and part of the search on evidence, held-out density and time"
+        );
+        println!(
+            "    {EXPORTS}\n           exported models: agreement, and sizes on processors; prints the tables of docs/export.md"
         );
         println!("    {SCALE}\n           learned kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });

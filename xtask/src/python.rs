@@ -56,6 +56,11 @@ pub fn bench_svm(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/libsvm.py", arguments)
 }
 
+/// Exported models: agreement with relvec, and sizes on processors.
+pub fn bench_exports() -> Result {
+    bench_released("python/benchmarks/exported.py", &[])
+}
+
 /// Class probabilities, moderated and not, beside scikit-learn's.
 pub fn bench_uncertainty(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/uncertainty.py", arguments)

@@ -57,15 +57,24 @@ fn what_libsvm_does_not_hold_is_refused() {
 }
 
 #[test]
-fn every_beginning_of_a_file_is_read_or_refused() {
+fn damaged_files_are_read_or_refused() {
     let text = to_libsvm(&pinned("nu_svc_probability")).unwrap();
     for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
         if let Err(error) = from_libsvm(&text[..end], None) {
             assert!(matches!(error, Error::Text { .. }), "{error}");
         }
     }
+    // Nor does any byte that is another make it panic.
+    for at in (0..text.len()).filter(|at| text.is_char_boundary(*at) && text.is_char_boundary(at + 1)) {
+        for other in ["9", "-", ":", " ", "\n", "e", "0 "] {
+            let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
+            if let Ok(model) = from_libsvm(&changed, None) {
+                assert!(to_libsvm(&model).is_ok(), "{changed}");
+            }
+        }
+    }
     // Large numbers are no reason to take memory.
-    let huge = text.replacen("total_sv 13", "total_sv 13000000000", 1);
+    let huge = text.replacen("total_sv 13", "total_sv 13000000000", 1).replacen("nr_class 2", "nr_class 12000000000", 1);
     assert!(from_libsvm(&huge, None).unwrap_err().to_string().contains("expected total_sv, 13000000000"));
     assert!(from_libsvm(&text, Some(usize::MAX)).unwrap_err().to_string().contains("expected at most"));
 }

@@ -39,7 +39,7 @@ fn options_of_the_formats_are_taken() {
     assert!(header.contains("typedef double level_real;") && header.contains("void level_predict("), "{header}");
     folder.ok("export m.json -o level.h --name level --precision int16");
     assert!(
-        folder.read("level.h").contains("16-bit tables (centres and triangles) change a mean by"),
+        folder.read("level.h").contains("16-bit tables (centres and triangles) change\n   a mean by"),
         "{}",
         folder.read("level.h")
     );

@@ -113,7 +113,11 @@ fn whole_numbers(model: &Model, std: bool) -> Result<(Model, Option<Rounded>, St
         let held = rounded::rounded(model, Rounded { triangles });
         let text = changes(model, &held, std)?;
         let which = if triangles { "centres and triangles" } else { "centres" };
-        Ok((held, Some(Rounded { triangles }), format!("   16-bit tables ({which}) change {text}.\n")))
+        Ok((
+            held,
+            Some(Rounded { triangles }),
+            format!("   16-bit tables ({which}) change\n   {text},\n   measured on the lines between its vectors.\n"),
+        ))
     };
     one(true).or_else(|_: Error| one(false))
 }
@@ -143,7 +147,7 @@ fn changes(model: &Model, held: &Model, std: bool) -> Result<String> {
         }
         words.push(format!("{what} by {change:.1e} of {unit}"));
     }
-    Ok(format!("{} at most, measured on the lines between its vectors", words.join(", ")))
+    Ok(format!("{} at most", words.join(", ")))
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -33,13 +33,19 @@ pub fn from_libsvm(text: &str, features: Option<usize>) -> Result<Model> {
     };
     let kernel = header.kernel()?;
     let vectors: usize = header.one("total_sv")?;
+    let lines = vector_lines(text, &header, vectors)?;
     let classes = if classifies { header.one("nr_class")? } else { 2 };
     if classes < 2 || classes > vectors.max(2) {
         return header.fail("nr_class", format!("{classes}: expected from 2 to the number of vectors, {vectors}"));
     }
+    // No more classes than lines: this is no overflow.
     let pairs = classes * (classes - 1) / 2;
     let rho = header.finite("rho", pairs)?;
-    let (coefficients, centres) = read_vectors(text, &header, vectors, classes - 1, features)?;
+    if pairs.checked_mul(vectors).is_none_or(|numbers| numbers > MOST_NUMBERS) {
+        return header
+            .fail("nr_class", format!("{classes}, of {vectors} vectors: expected at most {MOST_NUMBERS} weights in all"));
+    }
+    let (coefficients, centres) = read_vectors(&lines, &header, classes - 1, features)?;
     let (weights, intercept, margins) = match classifies {
         true => classifier(&header, &coefficients, &rho, classes)?,
         false => (coefficients, vec![-rho[0]], Parts::default()),
@@ -225,25 +231,27 @@ fn fail(line: usize, problem: String) -> Error {
     Error::Text { format: FORMAT, line, problem }
 }
 
+/// The lines of the vectors, with their numbers.
+fn vector_lines<'t>(text: &'t str, header: &Header, vectors: usize) -> Result<Vec<(usize, &'t str)>> {
+    let after = text.lines().enumerate().skip(header.end).filter(|(_, line)| !line.trim().is_empty());
+    let lines: Vec<(usize, &str)> = after.map(|(i, line)| (i + 1, line)).collect();
+    match lines.len() {
+        found if found == vectors => Ok(lines),
+        found => {
+            let last = lines.last().map_or(header.end, |(line, _)| *line);
+            Err(fail(last, format!("{found} vectors: expected total_sv, {vectors}")))
+        }
+    }
+}
+
 /// Coefficients, [M, K - 1], and vectors, [M, D].
 fn read_vectors(
-    text: &str,
+    lines: &[(usize, &str)],
     header: &Header,
-    vectors: usize,
     columns: usize,
     features: Option<usize>,
 ) -> Result<(Array2<f64>, Array2<f64>)> {
-    let lines: Vec<(usize, &str)> = text
-        .lines()
-        .enumerate()
-        .skip(header.end)
-        .filter(|(_, line)| !line.trim().is_empty())
-        .map(|(i, line)| (i + 1, line))
-        .collect();
-    if lines.len() != vectors {
-        let last = lines.last().map_or(header.end, |(line, _)| *line);
-        return Err(fail(last, format!("{} vectors: expected total_sv, {vectors}", lines.len())));
-    }
+    let vectors = lines.len();
     let (mut coefficients, mut entries, mut largest) = (vec![], vec![], 0);
     for (row, (line, text)) in lines.iter().enumerate() {
         let mut words = text.split_whitespace();
