@@ -5,6 +5,10 @@ use relvec_predict::{FittedBasis, Kernel, Likelihood, Margins, Model, MultiClass
 
 use crate::error::{Error, Result};
 
+/// Most features of a model that is exported, as many as a table of the command may have: rows of a self-test and loops over
+/// features are made of them.
+const MOST_FEATURES: usize = 1_000_000;
+
 /// A model by its parts. The functions are f = W'phi(z) + w_0, z the row after scaling.
 pub(crate) struct Machine<'a> {
     pub model: &'a Model,
@@ -81,6 +85,10 @@ impl<'a> Machine<'a> {
     pub fn new(model: &'a Model, format: &'static str) -> Result<Machine<'a>> {
         if model.variance == Variance::Healed {
             return Err(Error::HealedVariance { format });
+        }
+        if model.n_features > MOST_FEATURES {
+            let found = format!("a model of {} features", model.n_features);
+            return Err(Error::Unsupported { format, found, instead: "at most 1,000,000 can be" });
         }
         let basis = match &model.expansion.basis {
             FittedBasis::External { .. } => return Err(Error::ExternalKernel { format }),

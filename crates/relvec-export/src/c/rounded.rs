@@ -10,6 +10,8 @@ use crate::examples::{Expected, between_vectors, expected};
 const LARGEST: f64 = 32767.0;
 /// Rows at which the models are compared: on the lines between all neighbouring vectors, up to so many.
 const ROWS: usize = 1000;
+/// Numbers that these rows may take (80 MB): fewer of them where there are many features.
+const MOST_NUMBERS: usize = 10_000_000;
 
 /// Whole multiples of a step about a middle: values are `middle + step q`.
 pub(super) struct Steps {
@@ -100,7 +102,7 @@ fn round_row(row: &mut [f64]) {
 
 /// The largest changes of predictions between two models, each with its unit.
 pub(super) fn changes(model: &Model, rounded: &Model) -> Result<Vec<(&'static str, f64, &'static str)>> {
-    let rows = between_vectors(model, ROWS);
+    let rows = between_vectors(model, ROWS.min(MOST_NUMBERS / model.n_features.max(1)));
     let largest = |pairs: &mut dyn Iterator<Item = f64>| pairs.fold(0.0f64, |most, v| if v <= most { most } else { v });
     let apart = |a: &Array2<f64>, b: &Array2<f64>| largest(&mut a.iter().zip(b).map(|(a, b)| (a - b).abs()));
     Ok(match (expected(model, &rows)?, expected(rounded, &rows)?) {
