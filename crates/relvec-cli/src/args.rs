@@ -614,10 +614,10 @@ pub(crate) struct InspectArgs {
 
 /// Write a model for other programs: ONNX, C or LIBSVM
 ///
-/// The file predicts raw rows as `relvec predict` does, scaling included: ONNX (.onnx) in any ONNX runtime, C (.h) as one header
-/// without dependencies, LIBSVM (.libsvm) a support vector machine as LIBSVM's model file. Values have mean and standard deviation, classes label and probabilities. Rows are not checked there: a
-/// feature that is not finite gives a prediction without meaning. A model with a healed variance or an external kernel
-/// cannot be written.
+/// The file predicts raw rows as `relvec predict` does, scaling included: ONNX (.onnx) in any ONNX runtime, C (.h) as one
+/// header without dependencies, LIBSVM (.libsvm) a support vector machine as LIBSVM's model file. Values have mean and standard
+/// deviation, classes label and probabilities. Rows are not checked there: a feature that is not finite gives a prediction
+/// without meaning. A model with a healed variance or an external kernel cannot be written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   relvec export houses.json -o houses.onnx
@@ -635,9 +635,10 @@ pub(crate) struct ExportArgs {
     pub format: Option<ExportFormat>,
     /// Precision of the numbers [default: float64 or float]
     ///
-    /// ONNX: float64 (the default); mixed, rows and predictions in single precision and everything between in double; float32, single
-    /// throughout. C: float (the default); double; int16, tables of 16-bit whole numbers, whose effect the header tells. Less than double
-    /// precision is refused if it would change predictions by more than a hundredth of their standard deviation (int16: two).
+    /// ONNX: float64 (the default); mixed, rows and predictions in single precision and everything between in double; float32,
+    /// single throughout. C: float (the default); double; int16, tables of 16-bit whole numbers, whose effect the header tells.
+    /// Less than double precision is refused if it would change predictions by more than a hundredth of their standard
+    /// deviation (int16: two).
     #[arg(long, value_name = "NAME")]
     pub precision: Option<String>,
     /// Leave out standard deviations, which are most of the file
@@ -683,8 +684,9 @@ pub(crate) struct ImportArgs {
 ///
 /// The rows of the result: rvm, a relevance vector machine whose gamma is chosen by an inner cross-validation; rvm
 /// evidence, the same whose gamma is learned by the evidence; vrvm, the variational scheme with the gamma of rvm, at
-/// most 200 candidates, a tolerance of 0.001 nats and useless weights pruned; svm, C-SVC or epsilon-SVR, whose c, gamma and epsilon are chosen by
-/// the inner cross-validation. The other settings of relevance vector machines are those of `fit --preset tipping2001`.
+/// most 200 candidates, a tolerance of 0.001 nats and useless weights pruned; svm, C-SVC or epsilon-SVR, whose c, gamma and
+/// epsilon are chosen by the inner cross-validation. The other settings of relevance vector machines are those of `fit --preset
+/// tipping2001`.
 ///
 /// Every fold is predicted by machines that have seen the other folds only: within these the settings are chosen (the
 /// least squared error, or error rate; of equals the smoothest) and the features are standardised. Of real values:

@@ -11,7 +11,8 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The kernel is a function of the caller's, or its values were given.
     #[error(
-        "{format}: the kernel of this model is external, and only a program that computes it can predict; fit with a built-in kernel"
+        "{format}: the kernel of this model is external, and only a program that computes it can predict; fit with a \
+         built-in kernel"
     )]
     ExternalKernel {
         /// The format asked for.
@@ -19,8 +20,8 @@ pub enum Error {
     },
     /// The variance of each row needs the kept training rows, and a linear system for each.
     #[error(
-        "{format}: variance = healed needs a linear system for each row; fit with weight_prior = process, whose variance grows away \
-         from the data as well, or with variance = posterior"
+        "{format}: variance = healed needs a linear system for each row; fit with weight_prior = process, whose variance grows \
+         away from the data as well, or with variance = posterior"
     )]
     HealedVariance {
         /// The format asked for.
@@ -51,7 +52,8 @@ pub enum Error {
     },
     /// A number of the model is beyond the range of the precision.
     #[error(
-        "{format}: a number of this model is beyond the range of the precision: rescale target and features, or take double precision"
+        "{format}: a number of this model is beyond the range of the precision: rescale target and features, or take double \
+         precision"
     )]
     Range {
         /// The format asked for.

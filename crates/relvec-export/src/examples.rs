@@ -18,7 +18,8 @@ pub(crate) struct Examples {
 pub(crate) enum Expected {
     /// Values or counts, and their standard deviations, [N, K] each; of support vector machines means alone.
     Values { mean: Array2<f64>, std: Option<Array2<f64>> },
-    /// Numbers of the classes, `[N]`, their probabilities, [N, K], and values of the functions, [N, C], of a support vector machine.
+    /// Numbers of the classes, `[N]`, their probabilities, [N, K], and values of the functions, [N, C], of a support vector
+    /// machine.
     Classes { label: Vec<usize>, probabilities: Option<Array2<f64>>, decision: Option<Array2<f64>> },
 }
 

@@ -125,7 +125,8 @@ impl<'a> Task<'a> {
             return Ok(Task::Counts(spread));
         }
         let ratios = if posterior.variance_ratios.is_empty() { vec![1.0] } else { posterior.variance_ratios.clone() };
-        // What the variational scheme knows of the noise has degrees of freedom too, but its standard deviation is that of the mean.
+        // What the variational scheme knows of the noise has degrees of freedom too, but its standard deviation is that of the
+        // mean.
         let degrees = posterior.noise_degrees.filter(|_| matches!(model.likelihood, Some(Likelihood::StudentT(_))));
         let variance = student_variance(spread.times * posterior.noise_variance.unwrap_or(0.0), degrees);
         let noise = ratios.iter().map(|ratio| ratio * variance).collect();

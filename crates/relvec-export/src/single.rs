@@ -10,8 +10,8 @@ use crate::machine::{Basis, Machine, Spread, Task};
 
 /// Most vectors that are tried, evenly among all: enough to meet the crowded ones, in milliseconds.
 const MOST_ROWS: usize = 200;
-/// Largest change that is accepted: of a mean in standard deviations of a new observation, of a standard deviation in itself, of log
-/// odds, log rates and decisions as such. A hundredth is far below what the model itself does not know.
+/// Largest change that is accepted: of a mean in standard deviations of a new observation, of a standard deviation in itself,
+/// of log odds, log rates and decisions as such. A hundredth is far below what the model itself does not know.
 const LIMIT: f64 = 0.01;
 
 /// Rounds to the precision that is tried.

@@ -42,7 +42,8 @@ fn pairs_of_classes_are_in_the_order_of_libsvm() {
     let model = from_libsvm(text, None).unwrap();
     let x = array![[2.0, 5.0]];
     let f = model.decision_function(x.view()).unwrap();
-    // (0, 1): 1 * 2 - 1 * 5 - 0.5; (0, 2): 2 * 2 - 2 * 7 - 0.25; (1, 2): 3 * 5 - 3 * 7 + 1. Ours are (0, 1), (0, 2), (1, 2) as well.
+    // (0, 1): 1 * 2 - 1 * 5 - 0.5; (0, 2): 2 * 2 - 2 * 7 - 0.25; (1, 2): 3 * 5 - 3 * 7 + 1. Ours are (0, 1), (0, 2), (1, 2) as
+    // well.
     near(&f, &array![[3.5, 10.25, 5.0]], 1e-15);
     assert_eq!(model.predict_class(x.view()).unwrap(), [2]);
     assert_eq!(model.classes.iter().map(ToString::to_string).collect::<Vec<_>>(), ["4", "2", "9"]);

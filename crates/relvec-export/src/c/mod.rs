@@ -16,7 +16,8 @@ use crate::machine::{Machine, Spread, Task};
 use crate::single;
 
 const FORMAT: &str = "C";
-/// Largest change of a prediction by 16-bit tables that is accepted, in the units of `rounded::changes`: below what a plot shows.
+/// Largest change of a prediction by 16-bit tables that is accepted, in the units of `rounded::changes`: below what a plot
+/// shows.
 const LIMIT: f64 = 0.02;
 /// Words that are no names in C99 or C++11.
 const WORDS: [&str; 20] = [
@@ -32,8 +33,8 @@ pub enum CPrecision {
     Float,
     /// Double precision.
     Double,
-    /// Centres, and triangles where that will do, as 16-bit whole numbers with a step for each feature and row; all else, and sums, in
-    /// single precision. The header says how far predictions are from those of the model.
+    /// Centres, and triangles where that will do, as 16-bit whole numbers with a step for each feature and row; all else, and
+    /// sums, in single precision. The header says how far predictions are from those of the model.
     Int16,
 }
 
@@ -68,13 +69,13 @@ impl Default for COptions {
 /// A C99 and C++11 header that predicts as the model does, standardisation included.
 ///
 /// With the name `model`: regression and counts have `model_predict(x, mean, std)`, classifiers `model_class(x)`,
-/// `model_probabilities(x, p)` (of support vector machines if they were trained with probabilities) and `model_label(k)`, support vector
-/// machines for classes `model_decision(x, f)`. With MODEL_SELF_TEST defined, `model_self_test()` predicts ten rows and is 0 if they
-/// come out as here. On AVR the tables stay in flash.
+/// `model_probabilities(x, p)` (of support vector machines if they were trained with probabilities) and `model_label(k)`,
+/// support vector machines for classes `model_decision(x, f)`. With MODEL_SELF_TEST defined, `model_self_test()` predicts ten
+/// rows and is 0 if they come out as here. On AVR the tables stay in flash.
 ///
 /// # Errors
-/// An external kernel; a healed variance; a name that C does not allow; single precision that would change predictions, or does not hold
-/// a number of the model.
+/// An external kernel; a healed variance; a name that C does not allow; single precision that would change predictions, or does
+/// not hold a number of the model.
 pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
     check_name(&options.name)?;
     let machine = Machine::new(model, FORMAT)?;
@@ -104,7 +105,8 @@ pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
     Ok(w.out)
 }
 
-/// The model that tables of whole numbers hold, which these are, and in words what they change: triangles too, or centres alone.
+/// The model that tables of whole numbers hold, which these are, and in words what they change: triangles too, or centres
+/// alone.
 ///
 /// # Errors
 /// Centres alone change more than the limit.
@@ -190,8 +192,8 @@ fn head(w: &mut Writer, machine: &Machine, options: &COptions, table_bytes: usiz
    Predicts {{target}}
    from x, in this order: {{names}}.
    C99 or C++11 in {{precision}} precision; no allocation; needs <math.h> alone. Rows are not checked: x must be finite.
-   Tables: {{tables}} bytes. Stack of a prediction: about {{stack}} bytes. Work: about {{products}} multiply-adds and {{calls}} calls of
-   functions in <math.h>.
+   Tables: {{tables}} bytes. Stack of a prediction: about {{stack}} bytes.
+   Work: about {{products}} multiply-adds and {{calls}} calls of functions in <math.h>.
 {changes}*/
 #ifndef NAME_H
 #define NAME_H

@@ -88,7 +88,8 @@ static inline void name_predict(const name_real *x, name_real *mean{}) {{
 fn counts(w: &mut Writer, machine: &Machine, own: &Spread, std: bool) {
     spread::solve(w);
     spread::variance(w, None, machine, own);
-    // Variance of the rate over the square of its mean: exp(v) - 1 = tanh(v / 2) (exp(v) + 1) up to v = 4, beyond that as sqrt(v).
+    // Variance of the rate over the square of its mean: exp(v) - 1 = tanh(v / 2) (exp(v) + 1) up to v = 4, beyond that as
+    // sqrt(v).
     let of_std = "    u = v < 4.0$ ? v : 4.0$;
     u = tanh$(u / 2.0$) * (exp$(u) + 1.0$) + sqrt$(v) - sqrt$(u);
     *std = sqrt$(*mean * *mean * u + *mean);";
@@ -373,7 +374,7 @@ static inline int name_class(const name_real *x) {{
         }
     };
     let template = format!(
-        "/* The probabilities p of the NAME_CLASSES classes of a row x; returns the class, from 0, which the functions vote for. */
+        "/* The probabilities p of the NAME_CLASSES classes of a row x; returns the class that the functions vote for, from 0. */
 static inline int name_probabilities(const name_real *x, name_real *p) {{
     name_real f[NAME_FUNCTIONS];
     int c, most;

@@ -8,8 +8,8 @@ use super::writer::Writer;
 use crate::error::Result;
 use crate::examples::{Examples, Expected, ROWS, expected};
 
-/// What a prediction may differ by, relative to the largest of its kind: well above rounding (1e-13 and 1e-5), well below what a wrong
-/// table would do.
+/// What a prediction may differ by, relative to the largest of its kind: well above rounding (1e-13 and 1e-5), well below what
+/// a wrong table would do.
 const TOLERANCE_DOUBLE: f64 = 1e-9;
 const TOLERANCE_SINGLE: f64 = 1e-3;
 /// The class is not compared where that of the second rank is as near as this share of the largest score: rounding may decide.
@@ -50,7 +50,8 @@ pub(super) fn self_test(w: &mut Writer, model: &Model, std: bool) -> Result<()> 
         ("call", w.filled(None, own.call, &[])),
         ("tolerance", tolerance),
     ];
-    let template = "/* 0 if ten rows are predicted as relvec predicted them, else the number of the first that is not, from 1. */
+    let template =
+        "/* 0 if ten rows are predicted as relvec predicted them, else the number, from 1, of the first that is not. */
 static inline int name_self_test(void) {
     name_real x[NAME_FEATURES], found[{columns}], wanted, off;
     int n, i, k;
@@ -60,7 +61,8 @@ static inline int name_self_test(void) {
         for (i = 0; i < {columns}; i++) {
             wanted = NAME_AT(name_test_values, n * {columns} + i);
             off = fabs$(found[i] - wanted);
-            if (!(off <= {tolerance} * NAME_AT(name_test_scales, i)) && !(found[i] >= wanted && found[i] <= wanted)) return n + 1;
+            if (found[i] >= wanted && found[i] <= wanted) continue;
+            if (!(off <= {tolerance} * NAME_AT(name_test_scales, i))) return n + 1;
         }
         wanted = NAME_AT(name_test_classes, n);
         if (wanted >= 0 && k != (int)wanted) return n + 1;

@@ -37,7 +37,7 @@ pub(super) fn solve(w: &mut Writer) {
         false => ("name_real", "", "NAME_AT(row, j)"),
     };
     let template = format!(
-        "/* Solves L h = b in place, b being 0 before row `first`; L without its diagonal row by row{}, and the reciprocals of that. */
+        "/* Solves L h = b in place, b being 0 before row `first`; L row by row{} without its diagonal, and the reciprocals of that. */
 static inline void name_solve(const {kind} *lower, {step}const name_real *pivots, int first, int n, name_real *b) {{
     const {kind} *row;
     int i, j;

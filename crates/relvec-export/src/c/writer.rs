@@ -1,5 +1,5 @@
-//! C text from templates: `name_` and `NAME_` begin every identifier, `part_` those of one model of several, and `$` is the suffix of
-//! single precision.
+//! C text from templates: `name_` and `NAME_` begin every identifier, `part_` those of one model of several, and `$` is the
+//! suffix of single precision.
 
 use std::cell::Cell;
 

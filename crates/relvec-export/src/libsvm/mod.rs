@@ -1,7 +1,7 @@
 //! Model files of LIBSVM (Chang & Lin 2011), both ways.
 //!
-//! LIBSVM's value of the pair of classes i < j is positive for i, relvec's for j: weights, offsets and sigmoids change their signs. Its
-//! pairs are in the order (0, 1), (0, 2), ..., (1, 2); relvec's in the order (0, 1), (0, 2), (1, 2), (0, 3).
+//! LIBSVM's value of the pair of classes i < j is positive for i, relvec's for j: weights, offsets and sigmoids change their
+//! signs. Its pairs are in the order (0, 1), (0, 2), ..., (1, 2); relvec's in the order (0, 1), (0, 2), (1, 2), (0, 3).
 
 mod read;
 mod write;

@@ -22,7 +22,8 @@ const MOST_NUMBERS: usize = 1 << 30;
 /// Classes keep their numbers, in the order of the file. What LIBSVM does not keep is unknown: rows, iterations, objective.
 ///
 /// # Errors
-/// [`Error::Text`] names the line, what was found and what was expected; precomputed kernels and one-class machines are refused.
+/// [`Error::Text`] names the line, what was found and what was expected; precomputed kernels and one-class machines are
+/// refused.
 pub fn from_libsvm(text: &str, features: Option<usize>) -> Result<Model> {
     let header = Header::read(text)?;
     let formulation = header.word("svm_type")?;

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 /// Classes that are no whole numbers are numbered from 0 in their order; LIBSVM knows no names.
 ///
 /// # Errors
-/// A relevance vector machine; one-versus-rest of three classes or more; a kernel other than linear, poly, rbf and sigmoid, or a gamma
-/// for each feature; a model that standardises.
+/// A relevance vector machine; one-versus-rest of three classes or more; a kernel other than linear, poly, rbf and sigmoid, or
+/// a gamma for each feature; a model that standardises.
 pub fn to_libsvm(model: &Model) -> Result<String> {
     let (margins, kernel, centres) = parts(model)?;
     let expansion = &model.expansion;

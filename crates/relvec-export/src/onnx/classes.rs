@@ -11,8 +11,9 @@ use crate::machine::{Basis, JointSpread, Machine, Spread, Task};
 
 /// Neither class of a pair is impossible, as in the core.
 const LEAST: f64 = 1e-14;
-/// What a pivot is at least when pairs are coupled. The last one is 0, but for rounding, if the pairs agree with each other: the
-/// solution then has one direction, whatever the pivot. 1 / LEAST_PIVOT is a number in single precision too, as is its sum over classes.
+/// What a pivot is at least when pairs are coupled. The last one is 0, but for rounding, if the pairs agree with each other:
+/// the solution then has one direction, whatever the pivot. 1 / LEAST_PIVOT is a number in single precision too, as is its sum
+/// over classes.
 const LEAST_PIVOT: f64 = 1e-30;
 
 /// Log odds of the second class, [N, 1]: f / sqrt(1 + pi v / 8), (M18), or f without a spread.
@@ -29,8 +30,8 @@ pub(super) fn two<'g>(graph: &'g Graph, odds: Value<'g>) -> Value<'g> {
     graph.concat(&[odds * 0.0, odds], 1).log_softmax(1)
 }
 
-/// Log probabilities of K classes, [N, K], under the softmax: 1 / p_k = sum_l exp((f_l - f_k) / s_kl), s_kl^2 = 1 + pi v_kl / 8 and
-/// v_kl the variance of f_k - f_l, normalised, (M31).
+/// Log probabilities of K classes, [N, K], under the softmax: 1 / p_k = sum_l exp((f_l - f_k) / s_kl), s_kl^2 = 1 + pi v_kl / 8
+/// and v_kl the variance of f_k - f_l, normalised, (M31).
 pub(super) fn joint<'g>(rows: Rows<'g>, machine: &Machine, spread: Option<&JointSpread>) -> Value<'g> {
     let f = rows.functions(machine);
     let Some(spread) = spread else { return f.log_softmax(1) };
@@ -88,8 +89,8 @@ fn odds_count(rule: MultiClass, classes: usize) -> usize {
 /// Probabilities of K classes, [N, K], from those of the second class of each pair: the p of sum 1 with the least
 /// sum of (r_lk p_k - r_kl p_l)^2 (Wu, Lin and Weng 2004, their second method), as the solution of Q p = 1 at sum 1.
 ///
-/// No entry of Q beside its diagonal is positive, and Q is positive semidefinite: elimination without pivoting keeps both, and sums
-/// positive numbers only, but for the pivots.
+/// No entry of Q beside its diagonal is positive, and Q is positive semidefinite: elimination without pivoting keeps both, and
+/// sums positive numbers only, but for the pivots.
 fn couple_pairs<'g>(graph: &'g Graph, second: Value<'g>, classes: usize) -> Value<'g> {
     let k = classes as i64;
     let second = second.at_least(LEAST).at_most(1.0 - LEAST);

@@ -6,8 +6,9 @@ use relvec_predict::{Kernel, Poly, RationalQuadratic};
 use super::graph::{Graph, Value};
 use crate::machine::gamma;
 
-/// Largest error of a squared distance by the product form, about 8 roundings of the largest squared norm of a centre: far below
-/// what the formats are held to, 1e-12 in double and 1e-4 in single precision. Half of it: narrow kernels take the slower forms.
+/// Largest error of a squared distance by the product form, about 8 roundings of the largest squared norm of a centre: far
+/// below what the formats are held to, 1e-12 in double and 1e-4 in single precision. Half of it: narrow kernels take the slower
+/// forms.
 const PRODUCT_DOUBLE: f64 = 1e-12;
 const PRODUCT_SINGLE: f64 = 1e-5;
 const ROUNDINGS: f64 = 8.0;

@@ -81,10 +81,10 @@ impl Default for OnnxOptions {
 
 /// The bytes of an ONNX file that predicts as the model does, standardisation included.
 ///
-/// The input `X` is [N, D]. Regression and counts have the outputs `mean` and `std` (of a new observation), [N, K] each; classifiers
-/// `label`, `[N]`, and `probabilities`, [N, K] (moderated, as `predict_proba`); support vector machines for classes `label`, `decision`,
-/// [N, C], and `probabilities` if they were trained with them. Features, classes, kernel, checksum, and ten rows with
-/// their predictions are in the metadata.
+/// The input `X` is [N, D]. Regression and counts have the outputs `mean` and `std` (of a new observation), [N, K] each;
+/// classifiers `label`, `[N]`, and `probabilities`, [N, K] (moderated, as `predict_proba`); support vector machines for classes
+/// `label`, `decision`, [N, C], and `probabilities` if they were trained with them. Features, classes, kernel, checksum, and
+/// ten rows with their predictions are in the metadata.
 ///
 /// # Errors
 /// An external kernel; a healed variance; single precision that would change predictions; more than 2 GB.
@@ -211,7 +211,8 @@ impl<'g> Writer<'g, '_> {
 }
 
 /// Variance of a rate over the square of its mean, of the variance `v` of its log, as in the core: exp(v) - 1 up to
-/// [`LARGEST_LOG_VARIANCE`], beyond which it grows as the square root. exp(v) - 1 is tanh(v / 2) (exp(v) + 1), which does not cancel.
+/// [`LARGEST_LOG_VARIANCE`], beyond which it grows as the square root. exp(v) - 1 is tanh(v / 2) (exp(v) + 1), which does not
+/// cancel.
 fn relative_variance(v: Value<'_>) -> Value<'_> {
     let inside = v.at_most(LARGEST_LOG_VARIANCE);
     (inside * 0.5).tanh() * (inside.exp() + 1.0) + (v.sqrt() - inside.sqrt())
