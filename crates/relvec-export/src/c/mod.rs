@@ -84,7 +84,7 @@ pub fn to_c(model: &Model, options: &COptions) -> Result<String> {
             &machine,
             FORMAT,
             options.std,
-            "precision = double, or fit with weight_prior = ard, whose weights cancel less",
+            "precision = double, or fit with weight_prior = ard and variance = posterior",
         )?;
     }
     let (held, whole, changes) = match options.precision {
