@@ -79,7 +79,7 @@ def test_several_outputs_and_a_linear_kernel():
     ("parameters", "message"),
     [
         ({"weight_prior": "ridge"}, "The 'weight_prior' .* {'ard', 'process', 'auto'}. Got 'ridge'"),
-        ({"weight_prior": "process", "kernel": "sigmoid"}, "kernel = sigmoid"),
+        ({"weight_prior": "process", "kernel": "sigmoid", "gamma": "scale"}, "kernel = sigmoid"),
         ({"weight_prior": "process", "variance": "healed"}, "variance = healed"),
         ({"weight_prior": "process", "basis": "given"}, "basis = given"),
         ({"weight_prior": "process", "likelihood": "student_t"}, "likelihood = student_t"),

@@ -5,8 +5,13 @@ use std::fs;
 use crate::{Result, root};
 
 /// The pages that package indices show. Those of Python packages resolve no relative links.
-const PAGES: &[&str] =
-    &["crates/relvec/README.md", "crates/relvec-predict/README.md", "crates/relvec-cli/README.md", "python/README.md"];
+const PAGES: &[&str] = &[
+    "crates/relvec/README.md",
+    "crates/relvec-predict/README.md",
+    "crates/relvec-export/README.md",
+    "crates/relvec-cli/README.md",
+    "python/README.md",
+];
 
 /// Other files that name the repository or the version.
 const NAMING: &[&str] = &["pyproject.toml", "CITATION.cff", "SECURITY.md", ".github/ISSUE_TEMPLATE/config.yml"];

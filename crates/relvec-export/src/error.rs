@@ -18,6 +18,15 @@ pub enum Error {
         /// The format asked for.
         format: &'static str,
     },
+    /// The model file says how the columns of a table become features.
+    #[error(
+        "{format}: this model takes rows of a raw table, with categories or missing cells, which the format cannot hold; fit to \
+         features that are numbers, such as those of TableEncoder in Python, and export that model"
+    )]
+    Encoding {
+        /// The format asked for.
+        format: &'static str,
+    },
     /// The variance of each row needs the kept training rows, and a linear system for each.
     #[error(
         "{format}: variance = healed needs a linear system for each row; fit with weight_prior = process, whose variance grows \

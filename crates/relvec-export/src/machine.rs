@@ -83,6 +83,9 @@ pub(crate) struct JointSpread {
 impl<'a> Machine<'a> {
     /// Takes a model apart; `format` is for messages.
     pub fn new(model: &'a Model, format: &'static str) -> Result<Machine<'a>> {
+        if model.encoding.is_some() {
+            return Err(Error::Encoding { format });
+        }
         if model.variance == Variance::Healed {
             return Err(Error::HealedVariance { format });
         }

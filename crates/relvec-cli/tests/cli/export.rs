@@ -60,6 +60,13 @@ fn what_cannot_be_exported_is_named() {
     folder.fails(1, "export none.json -o m.h", &["`none.json`", "No such file"]);
     folder.fails(1, "export m.json -o nowhere/m.h", &["nowhere/m.h"]);
     folder.fails(1, "export d.csv -o m.h", &["model `d.csv`", "not JSON"]);
+    let table: String = (0..40).map(|i| format!("{},{},{}\n", i, ["a", "b", "c"][i % 3], (i * i) % 37)).collect();
+    let raw = Folder::with("raw.csv", format!("x,kind,y\n{table}"));
+    raw.ok("fit raw.csv --target y -o raw.json");
+    raw.ok("fit raw.csv --target y --machine svm --set formulation.c=1 --no-standardize -o svm.json");
+    for line in ["raw.json -o m.onnx", "raw.json -o m.h", "svm.json -o m.libsvm"] {
+        raw.fails(1, &format!("export {line}"), &["categories", "TableEncoder"]);
+    }
     folder.fit("d.csv --target y --variance healed -o healed.json");
     for output in ["healed.onnx", "healed.h"] {
         folder.fails(

@@ -80,6 +80,7 @@ fn model(n_features: usize, vectors: usize, classes: Vec<Label>, expansion: Expa
         classes,
         class_frequencies: vec![],
         scaling: None,
+        encoding: None,
         n_features,
         n_rows: vectors.max(1),
         relevance: (0..vectors).collect(),

@@ -58,6 +58,9 @@ fn parts(model: &Model) -> Result<(&Margins, &Kernel, &Array2<f64>)> {
     if matches!(margins.multi_class, Some(rule) if rule != MultiClass::OneVsOne) {
         return refuse("one-versus-rest of several classes", "fit with multi_class = one_vs_one");
     }
+    if model.encoding.is_some() {
+        return Err(Error::Encoding { format: FORMAT });
+    }
     if model.scaling.is_some() {
         return refuse("standardisation of the features", "fit with standardize = false");
     }
