@@ -79,7 +79,7 @@ def test_several_outputs_and_a_linear_kernel():
     ("parameters", "message"),
     [
         ({"weight_prior": "ridge"}, "The 'weight_prior' .* {'ard', 'process', 'auto'}. Got 'ridge'"),
-        ({"weight_prior": "process", "kernel": "sigmoid", "gamma": "scale"}, "kernel = sigmoid"),
+        ({"weight_prior": "process", "kernel": "sigmoid"}, "kernel = sigmoid"),
         ({"weight_prior": "process", "variance": "healed"}, "variance = healed"),
         ({"weight_prior": "process", "basis": "given"}, "basis = given"),
         ({"weight_prior": "process", "likelihood": "student_t"}, "likelihood = student_t"),
@@ -106,7 +106,7 @@ def test_auto_is_the_process_where_there_is_one():
     X, y = rows(40)
     auto = RVR(gamma=0.5, weight_prior="auto").fit(X, y)
     assert np.array_equal(auto.predict(X), RVR(gamma=0.5, weight_prior="process").fit(X, y).predict(X))
-    sigmoid = RVR(kernel="sigmoid", gamma="scale", weight_prior="auto").fit(X, y)
+    sigmoid = RVR(kernel="sigmoid", weight_prior="auto").fit(X, y)
     assert hasattr(sigmoid, "alpha_")
 
 

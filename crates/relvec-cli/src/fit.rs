@@ -690,6 +690,13 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
         }
         _ => {}
     }
+    if rvm.kernel.cannot_learn() {
+        say!(
+            "note: the kernel {} is the covariance of no process, so its gamma is not learned but 1 / (features x variance) \
+             (--gamma gives another)",
+            rvm.kernel.name()
+        );
+    }
     if let Some(search) = &report.kernel_search
         && search.tried.len() > 1
     {

@@ -105,12 +105,18 @@ fn classes_have_their_kernel_learned_from_their_labels() {
 }
 
 #[test]
-fn a_kernel_that_is_no_covariance_is_not_learned() {
+fn a_kernel_that_is_no_covariance_has_the_gamma_of_the_scale() {
     let folder = Folder::with("d.csv", text(NAMES, &regression_rows(200)));
     for options in ["", " --stream"] {
         let line = format!("fit d.csv --target y --kernel sigmoid --dictionary 20 -o m.json{options}");
-        folder.fails(2, &line, &["kernel.sigmoid.gamma = evidence", "expected scale", "covariance of no Gaussian process"]);
-        folder.ok(&format!("{line} --gamma scale"));
+        let said = folder.ok(&line).stderr;
+        for fragment in ["sigmoid is the covariance of no process", "1 / (features x variance)", "--gamma"] {
+            assert!(said.contains(fragment), "{said}");
+        }
+        let fallback = gammas(&model(&folder, "m.json"));
+        assert!(!folder.ok(&format!("{line} --gamma scale")).stderr.contains("covariance"));
+        assert_eq!(gammas(&model(&folder, "m.json")), fallback);
+        folder.fails(2, &format!("{line} --gamma evidence-ard"), &["--gamma evidence-ard", "expected scale"]);
     }
 }
 

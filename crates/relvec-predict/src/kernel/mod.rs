@@ -114,12 +114,16 @@ impl Kernel {
         self.as_dyn().check()
     }
 
-    /// The kernel with every parameter a number: `"scale"` and `"auto"` are worked out from `data`.
+    /// The kernel with every parameter a number: `"scale"` and `"auto"` are worked out from `data`, and so is `"evidence"` of a kernel
+    /// that is the covariance of no process.
     ///
     /// # Errors
     /// A parameter out of its range, or another number of scales than features.
     pub fn resolve(&self, data: &DataScale) -> Result<Kernel> {
         let mut kernel = self.clone();
+        if self.cannot_learn() {
+            kernel = kernel.with_gamma(Gamma::Rule(GammaRule::Scale));
+        }
         kernel.as_dyn().check()?;
         kernel.as_dyn_mut().resolve(data)?;
         Ok(kernel)
@@ -188,10 +192,17 @@ impl Kernel {
         x.axis_chunks_iter(Axis(0), 1).map(own).collect()
     }
 
+    /// Whether gamma is to be learned if the kernel is the covariance of a process, and it is not: its gamma is then that of the rule
+    /// `scale`.
+    pub fn cannot_learn(&self) -> bool {
+        matches!(self.gamma(), Some(Gamma::Rule(GammaRule::Evidence))) && !self.is_covariance()
+    }
+
     /// The rule of gamma, where targets have a say in it.
     #[doc(hidden)]
     pub fn learnt_rule(&self) -> Option<GammaRule> {
         match self.gamma() {
+            Some(Gamma::Rule(GammaRule::Evidence)) if !self.is_covariance() => None,
             Some(Gamma::Rule(rule)) if rule.is_learnt() => Some(*rule),
             _ => None,
         }

@@ -21,7 +21,7 @@ use self::smo::{Rules, Step};
 use crate::canonical::{Canonical, Copies, all_but};
 use crate::design::{self, Basis};
 use crate::error::{Error, Result, require, require_threads};
-use crate::kernel::Kernel;
+use crate::kernel::{Gamma, Kernel};
 use crate::model::{Expansion, FittedBasis, Margins, Model, Variance, check_features, check_finite};
 use crate::report::{Interrupt, SmallWeights, Status};
 use crate::targets::{MultiClass, Targets, Values, check_present};
@@ -203,7 +203,9 @@ impl Svm {
     pub fn check(&self) -> Result<()> {
         if self.basis == Basis::Kernel {
             self.kernel.check()?;
-            if let Some(rule) = self.kernel.learnt_rule() {
+            if let Some(Gamma::Rule(rule)) = self.kernel.gamma()
+                && rule.is_learnt()
+            {
                 let expected = "a number, \"scale\" or \"auto\": a support vector machine has no evidence to learn it from";
                 return require(false, || format!("kernel.{}.gamma", self.kernel.name()), rule.name(), expected);
             }

@@ -201,9 +201,12 @@ fn a_linear_spline_at_negative_features_is_refused_by_name_where_kernels_are_lea
     assert!(alone.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0.process.is_none());
     let beside = rvm(&[&sigmoid, &spline], WeightPrior::Auto).check().unwrap_err().to_string();
     assert!(beside.starts_with("kernels = sigmoid: "), "{beside}");
-    let learned = sigmoid.with_gamma(Gamma::Rule(GammaRule::Evidence));
-    let error = Rvm { kernel: learned, ..Rvm::default() }.check().unwrap_err().to_string();
-    assert!(error.starts_with("kernel.sigmoid.gamma = evidence: ") && error.contains("scale"), "{error}");
+    let with = |rule| Rvm { kernel: sigmoid.with_gamma(Gamma::Rule(rule)), ..Rvm::default() };
+    let error = with(GammaRule::EvidenceOne).check().unwrap_err().to_string();
+    assert!(error.starts_with("kernel.sigmoid.gamma = evidence-one: ") && error.contains("scale"), "{error}");
+    // Without a rule of its own it is that of the scale.
+    let fit = |rule| with(rule).fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0;
+    assert_eq!(fit(GammaRule::Evidence), fit(GammaRule::Scale));
 }
 
 #[test]

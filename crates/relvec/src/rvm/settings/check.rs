@@ -50,7 +50,7 @@ impl Rvm {
         require_threads(self.threads)
     }
 
-    /// Refuses to learn a kernel that is the covariance of no Gaussian process: these learn kernels.
+    /// Refuses to learn a kernel that is the covariance of no Gaussian process, by which kernels are learned, or to compare it.
     fn check_learned_kernels(&self) -> Result<()> {
         let Some(kernel) = self.to_try().iter().find(|kernel| self.learns_kernel() && !kernel.is_covariance()) else {
             return Ok(());
