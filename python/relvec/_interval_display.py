@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 BARS = 300
 
 
-class PredictionIntervalDisplay(PredictionErrorDisplay):  # type: ignore[misc]
+class PredictionIntervalDisplay(PredictionErrorDisplay):
     """Predicted against observed values, or residuals, with the intervals of the predictions.
 
     For a regression with any number of features. The bar of a row crosses the line if the observed value is inside its
