@@ -74,7 +74,15 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
         bail!("--student-t is for regression, and this model is a classifier");
     }
     if args.leave_one_out && model.posterior.is_none() {
-        bail!("--leave-one-out is for one relevance vector machine; the model is another");
+        if model.labels.is_some() {
+            bail!(
+                "--leave-one-out needs a posterior of the weights, and a classifier with the process prior has none: fit with \
+                 --weight-prior ard, or with --cv 5"
+            );
+        }
+        bail!(
+            "--leave-one-out is for a single relevance vector machine, and this model is a support vector machine or several models"
+        );
     }
     let known = args.target.as_deref().or(model.target.as_deref());
     let target = known.ok_or_else(|| usage("--target NAME is needed: the model does not say what its target is called"))?;

@@ -165,8 +165,10 @@ impl Summary<'_> {
             out.line("noise", &text);
         }
         if !self.noise_stds.is_empty() {
-            let of = |(name, std): (&String, &f64)| format!("{} ({name})", significant(*std, DIGITS));
-            let each: Vec<String> = self.targets.iter().zip(&self.noise_stds).map(of).collect();
+            // A model that was not made from a table may have no names.
+            let name = |k: usize| self.targets.get(k).map_or(String::new(), |name| format!(" ({name})"));
+            let of = |(k, std): (usize, &f64)| format!("{}{}", significant(*std, DIGITS), name(k));
+            let each: Vec<String> = self.noise_stds.iter().enumerate().map(of).collect();
             let given = self.noise_stds.iter().all(|std| *std == 0.0);
             let text = if given { "given for each row".into() } else { format!("standard deviations {}", list(&each, SHOWN)) };
             out.line("noise", &text);

@@ -334,7 +334,9 @@ fn rows_left_out() {
     let folder = folder.add("few.csv", regression_table(20, ","));
     folder.fails(1, "score r.json few.csv --leave-one-out", &["80 rows", "20"]);
     folder.fit("k.csv --target kind --multi-class one_vs_rest -o k.json");
-    folder.fails(1, "score k.json k.csv --leave-one-out", &["one relevance vector machine"]);
+    folder.fails(1, "score k.json k.csv --leave-one-out", &["a single relevance vector machine"]);
+    folder.ok("fit c.csv --target kind -o labels.json");
+    folder.fails(1, "score labels.json c.csv --leave-one-out", &["process prior has none", "--weight-prior ard"]);
     folder.ok("fit c.csv --target kind --machine svm -o s.json");
     folder.fails(1, "score s.json c.csv --leave-one-out", &["relevance vector machine"]);
 }
