@@ -53,7 +53,7 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
-/// Addresses of repositories: https://github.com/OWNER/NAME.
+/// Addresses of repositories, of the form `https://github.com/OWNER/NAME`.
 fn addresses(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("https://github.com/").map(|(start, _)| {
         let rest = &text[start..];
