@@ -75,7 +75,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The columns with their categories and means, as they stand in a model file.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Names of the columns, if the table has such.
 
     Examples
