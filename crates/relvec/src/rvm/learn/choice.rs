@@ -30,7 +30,7 @@ pub(super) const ROWS: usize = 1000;
 const FITC_ROWS: usize = 4000;
 const FITC_CENTRES: usize = 500;
 /// Rows, centres and left-out rows by which two kernels of labels are compared: where many rows tell of a fine structure, 4,000 rows
-/// with 500 centres prefer the wide kernel of 1,000 rows (10 classes in 8 features: 4 of 8 draws).
+/// with 500 centres prefer the wide kernel of 1,000 rows (10 classes in 8 features: 5 of 8 draws).
 const JUDGED_ROWS: usize = 20_000;
 const JUDGED_CENTRES: usize = 1000;
 const LEFT_OUT_ROWS: usize = 2000;

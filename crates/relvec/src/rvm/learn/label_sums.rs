@@ -15,7 +15,7 @@ use crate::report::Interrupt;
 
 /// What the prior of labels may leave at the rows, over the noise, with the centres that their means are of: as for values.
 const RESIDUAL: f64 = 0.01;
-/// Steps of log rho: half of one changes the held-out log loss of six tables by less than 0.002.
+/// Steps of log rho: half of one changes the held-out log loss of six tables by 0.003 at most, of two up and of two down.
 const STEP: f64 = 1.0;
 
 /// Sums over all rows at some centres, and their features at the rows that are left out.
