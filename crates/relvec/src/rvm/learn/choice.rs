@@ -139,8 +139,7 @@ fn by_left_out(
     let judge = |learnt: &Learnt, log_ratio: f64| {
         let rows = AllRows::Held(&all.rows);
         let found = label_sums::regression(&labels, &rows, &points, &learnt.kernel, log_ratio, &table.interrupt)?;
-        let best = found.map_or(Ok(None), |(_, many)| many.best(log_ratio))?;
-        Ok::<_, Error>(best.map(|point| (point.value, point.log_ratio)))
+        Ok::<_, Error>(found.map(|(_, point)| (point.value, point.log_ratio)))
     };
     let more = process(kernel)?;
     let ratio = more.hyper.log_amplitude - more.hyper.log_noise;

@@ -19,7 +19,7 @@ const RESIDUAL: f64 = 0.01;
 const STEP: f64 = 1.0;
 
 /// Sums over all rows at some centres, and their features at the rows that are left out.
-pub(super) struct Many<'a> {
+struct Many<'a> {
     labels: &'a Labels,
     /// The constant and phi at the rows of `labels`, [1 + M, n].
     features: Array2<f64>,
@@ -27,13 +27,15 @@ pub(super) struct Many<'a> {
     gram: Array2<f64>,
     right: Array2<f64>,
     /// Mean and standard deviation of the log prior of log rho, and its bounds.
-    pub prior: (f64, f64),
+    prior: (f64, f64),
     bounds: (f64, f64),
 }
 
 /// At one rho.
 pub(super) struct Point {
     pub log_ratio: f64,
+    /// With the log prior of rho.
+    pub log_posterior: f64,
     /// v, theta and A, [S, C], of (M82).
     pub value: f64,
     pub theta: f64,
@@ -76,19 +78,19 @@ impl<'a> Many<'a> {
             return Ok(None);
         }
         let (theta, value, _) = link::temperature(self.labels, means.view());
-        Ok(Some(Point { log_ratio, value, theta, means, weights }))
+        let log_posterior = value + log_normal(log_ratio, self.prior).0;
+        Ok(Some(Point { log_ratio, log_posterior, value, theta, means, weights }))
     }
 
     /// The rho of the highest posterior, by steps from `start` until there is a lower one on either side.
-    pub fn best(&self, start: f64) -> Result<Option<Point>> {
-        let posterior = |point: &Point| point.value + log_normal(point.log_ratio, self.prior).0;
+    fn best(&self, start: f64) -> Result<Option<Point>> {
         let inside = |log: f64| log.clamp(self.bounds.0, self.bounds.1);
         let Some(mut best) = self.at(inside(start))? else { return Ok(None) };
         for step in [STEP, -STEP] {
             let first = best.log_ratio;
             while let Some(next) = Some(inside(best.log_ratio + step)).filter(|next| *next != best.log_ratio) {
                 match self.at(next)? {
-                    Some(point) if posterior(&point) > posterior(&best) => best = point,
+                    Some(point) if point.log_posterior > best.log_posterior => best = point,
                     _ => break,
                 }
             }
@@ -101,23 +103,31 @@ impl<'a> Many<'a> {
 }
 
 /// The regression on the labels of `rows` at `points`, of which the first are the rows of `labels` and the others may be centres: the
-/// centres, until they leave as little of the prior at `log_ratio` as was asked for, and the sums. `None` where there is no time.
+/// centres and the best rho. These leave as little of the prior as was asked for at the rho from which they were chosen: `log_ratio`
+/// first, and again the best one while that is higher. `None` where there is no time, or no value.
 pub(super) fn regression<'a>(
     labels: &'a Labels,
     rows: &AllRows,
     points: &'a Points,
     kernel: &'a Kernel,
-    log_ratio: f64,
+    mut log_ratio: f64,
     interrupt: &Interrupt,
-) -> Result<Option<(Pivots<'a>, Many<'a>)>> {
-    let mut pivots = Pivots::new(kernel, points.x.view())?;
+) -> Result<Option<(Pivots<'a>, Point)>> {
     let among: Vec<usize> = (points.first..points.x.nrows()).collect();
-    let enough = |pivots: &Pivots| log_ratio.exp() * pivots.mean_residual(&labels.rows.weights) <= RESIDUAL;
-    pivots.complete(&[], &among, among.len(), enough, interrupt)?;
-    let Some((gram, right)) = sums_at(&pivots, rows, points, kernel, labels.classes(), interrupt)? else { return Ok(None) };
-    let features = pivots.features();
-    let many = Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right);
-    Ok(Some((pivots, many)))
+    let mut pivots = Pivots::new(kernel, points.x.view())?;
+    loop {
+        let enough = |pivots: &Pivots| log_ratio.exp() * pivots.mean_residual(&labels.rows.weights) <= RESIDUAL;
+        pivots.complete(&[], &among, among.len(), enough, interrupt)?;
+        let Some((gram, right)) = sums_at(&pivots, rows, points, kernel, labels.classes(), interrupt)? else { return Ok(None) };
+        let features = pivots.features();
+        let many = Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right);
+        let Some(point) = many.best(log_ratio)? else { return Ok(None) };
+        let open = among.iter().any(|point| !pivots.spans(*point));
+        if point.log_ratio <= log_ratio || !open || interrupt.is_late() {
+            return Ok(Some((pivots, point)));
+        }
+        log_ratio = point.log_ratio;
+    }
 }
 
 /// F'diag(c) F and F'diag(c) T of rows at the centres of `pivots`; `None` where there is no time for all of them.
@@ -165,6 +175,26 @@ mod tests {
         Points { x: concatenate![Axis(0), labels.rows.x, labels.rows.x], first: labels.rows.len() }
     }
 
+    /// All rows as centres, as far as they do not span each other.
+    fn many<'a>(labels: &'a Labels, rows: &AllRows, points: &'a Points, kernel: &'a Kernel, interrupt: &Interrupt) -> Many<'a> {
+        let mut pivots = Pivots::new(kernel, points.x.view()).unwrap();
+        pivots.complete(&[], &(60..120).collect::<Vec<_>>(), 60, |_| false, interrupt).unwrap();
+        let (gram, right) = sums_at(&pivots, rows, points, kernel, labels.classes(), interrupt).unwrap().unwrap();
+        let features = pivots.features();
+        Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right)
+    }
+
+    /// Centres suit the rho that is found, however low the one that they begin with.
+    #[test]
+    fn centres_follow_the_ratio() {
+        let labels = labels();
+        let (points, rows) = (points(&labels), AllRows::Held(&labels.rows));
+        let kernel: Kernel = Rbf { gamma: 6.0.into() }.into();
+        let (pivots, point) = regression(&labels, &rows, &points, &kernel, -4.0, &Interrupt::default()).unwrap().unwrap();
+        assert!(point.log_ratio > -2.0, "{}", point.log_ratio);
+        assert!(point.log_ratio.exp() * pivots.mean_residual(&labels.rows.weights) <= RESIDUAL);
+    }
+
     /// With all rows as centres the regression is the dense one of (M80), and left-out means are those of (M81).
     #[test]
     fn all_rows_as_centres_are_the_dense_regression() {
@@ -175,8 +205,7 @@ mod tests {
             let expected = labels.score(kernel, log_ratio).unwrap();
             let points = points(&labels);
             let (rows, interrupt) = (AllRows::Held(&labels.rows), Interrupt::default());
-            let (_, found) = regression(&labels, &rows, &points, kernel, 40.0, &interrupt).unwrap().unwrap();
-            let found = found.at(log_ratio).unwrap().unwrap();
+            let found = many(&labels, &rows, &points, kernel, &interrupt).at(log_ratio).unwrap().unwrap();
             assert!((found.value - expected.value).abs() < 1e-6 * expected.value.abs(), "{} {}", found.value, expected.value);
             for (found, expected) in found.means.iter().zip(&expected.means) {
                 assert!((found - expected).abs() < 1e-6, "{found} instead of {expected}");
@@ -189,7 +218,7 @@ mod tests {
         let labels = labels();
         let kernel: Kernel = Rbf { gamma: 6.0.into() }.into();
         let (points, rows) = (points(&labels), AllRows::Held(&labels.rows));
-        let (_, many) = regression(&labels, &rows, &points, &kernel, 40.0, &Interrupt::default()).unwrap().unwrap();
+        let many = many(&labels, &rows, &points, &kernel, &Interrupt::default());
         let posterior = |log_ratio: f64| labels.score(&kernel, log_ratio).unwrap().value + log_normal(log_ratio, RATIO).0;
         for start in [-3.0, 1.0, 9.0] {
             let Point { value, log_ratio, .. } = many.best(start).unwrap().unwrap();

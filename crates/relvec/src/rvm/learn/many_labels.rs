@@ -4,7 +4,7 @@
 use ndarray::{Axis, concatenate, s};
 
 use super::all_rows::AllRows;
-use super::kernel::{STRUCTURE, log_normal};
+use super::kernel::STRUCTURE;
 use super::label_model::{Found, Regression};
 use super::label_rows::Labels;
 use super::label_sums::{self, Point};
@@ -32,9 +32,8 @@ impl Rvm {
         let points = Points { x: concatenate![Axis(0), labels.rows.x, many::at(table, &drawn)], first: labels.rows.len() };
         let interrupt = &table.interrupt;
         let found = label_sums::regression(&labels, &rows, &points, kernel, learnt.hyper.log_amplitude, interrupt)?;
-        let Some((pivots, many)) = found else { return Ok(None) };
-        let Some(point) = many.best(learnt.hyper.log_amplitude)? else { return Ok(None) };
-        if point.value + log_normal(point.log_ratio, many.prior).0 - labels.null < STRUCTURE {
+        let Some((pivots, point)) = found else { return Ok(None) };
+        if point.log_posterior - labels.null < STRUCTURE {
             return Ok(Some(Found::nothing(table)));
         }
         let scores = linalg::times(pivots.features().t(), point.weights.slice(s![1.., ..]));
