@@ -161,7 +161,7 @@ def relevance(estimator: Any, final: Any, X: Any) -> NDArray[np.int64] | None:
         )
     relevance: NDArray[np.int64] = final.relevance_
     vectors = final.relevance_vectors_
-    # A precomputed kernel leaves no vectors to compare with. Those of a model file that standardises are
+    # A precomputed kernel leaves no vectors to compare with. The vectors of a model file that standardises are
     # as the rows only up to rounding. A file does not tell the numbers of landmarks from those of rows.
     if np.any(relevance >= len(rows)) or (
         vectors.size > 0 and np.any(np.abs(rows[relevance] - vectors) > 1e-9 * np.abs(vectors).max(axis=0))

@@ -55,7 +55,7 @@ def command(folder: Path, *words: str) -> str:
 
 
 def of_polars(frame: pd.DataFrame) -> pl.DataFrame:
-    """The same table, without pyarrow."""
+    """Returns the table as a polars frame, made without pyarrow."""
     cells = {name: [None if pd.isna(cell) else cell for cell in frame[name].tolist()] for name in frame}
     return pl.DataFrame(cells)
 

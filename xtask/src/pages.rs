@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::{Result, root};
 
-/// The pages that package indices show. Those of Python packages resolve no relative links.
+/// The pages that package indices show. A page of a Python package resolves no relative links.
 const PAGES: &[&str] = &[
     "crates/relvec/README.md",
     "crates/relvec-predict/README.md",

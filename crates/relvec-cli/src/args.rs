@@ -413,14 +413,12 @@ pub(crate) struct FitArgs {
 
 /// Predict the rows of a table with a trained model
 ///
-/// Regression writes the columns prediction, std, lower, upper (noise and uncertainty of the weights
-/// together; of counts the expected one, and quantiles of a new count). Classification writes prediction and one probability_<label> per class. A support vector
-/// machine has no std, lower and upper, and probabilities only if it was trained with them. Features are
-/// found by name, in any order; other columns are ignored. Categories and missing cells become features as they did in the
-/// fit: the table is one like that. A row that is left out for a missing cell (--missing drop) keeps its line, without values.
-/// The columns of an .npy file are taken in the
-/// order of the features if they are as many, else by their places. Rows are read and written in blocks:
-/// a table of any size takes the same memory.
+/// Regression writes the columns prediction, std, lower, upper (noise and uncertainty of the weights together; for counts the
+/// expected count, and quantiles of a new count). Classification writes prediction and one probability_<label> per class. A support
+/// vector machine has no std, lower and upper, and probabilities only if it was trained with them. Features are found by name, in any
+/// order; other columns are ignored. Categories and missing cells become features as in the fit. A row that is left out for a missing
+/// cell (--missing drop) keeps its line, without values. The columns of an .npy file are the features in their order if there are as
+/// many, else they are found by their places. Rows are read and written in blocks: a table of any size takes the same memory.
 ///
 /// Of a classifier, --prior, --costs and --reject make other decisions of the same model: the prediction is then
 /// the decision. Where rows may be rejected, the column rejected says which are (true or false; prediction is

@@ -10,9 +10,9 @@ use crate::failure::{quoted, usage};
 use crate::table::{Cell, Table};
 use crate::text::{count, cut, list};
 
-/// Most categories of a column, and the least rows that there have to be for each on average: more are names or free text, of
-/// which a model learns the rows by heart. Two are taken in any table, since yes and no name no row. `--categories` lifts
-/// both limits.
+/// Most categories of a column, and the least rows that there have to be for each on average: with more,
+/// the cells are names or free text, which tell the rows apart and not what they have in common. Two categories are taken in any
+/// table: yes and no do not name a row. `--categories` lifts both limits.
 const MOST_CATEGORIES: usize = 50;
 const LEAST_ROWS: usize = 10;
 /// Most categories of a column that `--categories` names: each is a feature, and the time of a fit grows with their number.

@@ -580,6 +580,9 @@ fn many_rows_of_classes_have_the_process_prior() {
     let (dense, _) = fit(&auto, &few, &labels[..3000], 3);
     let (own, other) = (log_loss(&model, &new, &truth(&new)), log_loss(&dense, &new, &truth(&new)));
     assert!(own < other + 0.02, "{own}, with the dense regression on 3,000 rows {other}");
+    // Rows that were left out are as probable as new ones, all of them counted.
+    let left_out = -model.log_evidence.unwrap() / 3400.0;
+    assert!((left_out - own).abs() < 0.1, "{left_out} by rows left out, {own} of new rows");
     // Neither the threads nor the order of rows count, nor whether the kernel was given.
     let order: Vec<usize> = (0..3400).map(|i| (i * 77) % 3400).collect();
     let turned: Vec<usize> = order.iter().map(|i| labels[*i]).collect();
@@ -591,6 +594,11 @@ fn many_rows_of_classes_have_the_process_prior() {
     // No time, and no memory, for all rows.
     let (late, report) = fit(&Rvm { time_limit: Some(1e-3), ..auto.clone() }, &x, &labels, 3);
     assert_eq!((late.status, report.repairs.left_out_rows), (Status::TimeLimit, 2400));
+    // With less memory than the comparison of kernels takes there is none, and the limit holds.
+    let (small, report) =
+        fit(&Rvm { memory_limit: Some(60_000_000), dictionary: Dictionary::Size(100), ..auto.clone() }, &x, &labels, 3);
+    assert_eq!((small.status, report.repairs.left_out_rows), (Status::Converged, 0));
+    assert!(log_loss(&small, &new, &truth(&new)) < own + 0.1);
     // Where the features tell nothing of the classes their frequencies are predicted.
     let mixed: Vec<usize> = (0..3400).map(|i| (i * i + i / 7) % 3).collect();
     let (nothing, report) = fit(&auto, &inputs(3400, 1), &mixed, 3);

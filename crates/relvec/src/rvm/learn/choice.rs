@@ -130,6 +130,12 @@ fn by_left_out(
     if table.rows.nrows() <= MOST_ROWS || rule.is_none_or(|rule| rule == GammaRule::EvidenceOne) || table.interrupt.is_late() {
         return Ok(one);
     }
+    // Rows and their labels; features of centres at the rows left out and at the centres, with their kernel values; sums and a factor.
+    let of_rows = JUDGED_ROWS.min(table.rows.nrows()) * (table.rows.ncols() + table.outputs + 1);
+    let of_centres = JUDGED_CENTRES * (3 * (LEFT_OUT_ROWS + JUDGED_CENTRES) + 3 * JUDGED_CENTRES);
+    if table.taken + 8 * (of_rows + of_centres) as u64 > table.memory_limit {
+        return Ok(one);
+    }
     let some = Landmarks::any(table.rows.nrows(), JUDGED_ROWS, rvm.seed.wrapping_add(1));
     let of =
         |most: usize, seed: u64| -> Vec<usize> { Landmarks::any(some.len(), most, seed).into_iter().map(|k| some[k]).collect() };

@@ -38,6 +38,8 @@ impl Rvm {
         }
         let scores = linalg::times(pivots.features().t(), point.weights.slice(s![1.., ..]));
         let Point { log_ratio, value, theta, means, .. } = point;
+        // Of all rows, as far as those that were left out tell.
+        let value = value * all.rows.count / labels.rows.count;
         let weights = |pivots: &Pivots| {
             let sums = label_sums::sums_at(pivots, &rows, &points, kernel, labels.classes(), interrupt)?;
             let (mut gram, mut right) = sums.ok_or(Error::Interrupted)?;

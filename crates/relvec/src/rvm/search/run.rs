@@ -31,7 +31,7 @@ pub(crate) enum Aim {
     Fuller,
     /// Converges as `Fuller` does, with the noise fixed lower still.
     Fullest,
-    /// Until no excursion from the model helps either, nor a cold restart if the model is small.
+    /// Until no noise restart from the model helps either, nor a cold restart if the model is small.
     Thorough,
 }
 
