@@ -102,8 +102,9 @@ TABLE: dict[str, Parameter] = {
         ``"poly"`` and ``"sigmoid"``), as in SVC; one per feature is allowed. ``"evidence"`` learns it, and what
         other continuous parameters the kernel has (`shape`, a positive `coef0`), from a dense Gaussian process on at
         most 1,000 rows: one width for all features in units of their spread, or one for each where that is worth its
-        parameters. Beyond 3,000 rows there is one for each, from a sparse process on 4,000 rows. ``"sigmoid"`` is the
-        covariance of no process: its gamma is that of ``"scale"`` unless a number is given.
+        parameters. Beyond 3,000 rows there is one for each, from a sparse process on 4,000 rows. Of classes, left-out
+        rows decide between one width and one for each feature. ``"sigmoid"`` is the covariance of no process: its
+        gamma is that of ``"scale"`` unless a number is given.
         ``"evidence-ard"`` learns one for each feature, ``"evidence-one"`` one width. Where the features tell nothing of
         the targets the model is a constant. ``"scale"`` is 1 / (n_features * X.var()), ``"auto"`` 1 / n_features.
         Kernels without a scale, precomputed ones and callables take none.""",

@@ -93,6 +93,7 @@ mod learn {
     pub(crate) mod fitc_kernel;
     pub(crate) mod frame;
     pub(crate) mod kernel;
+    pub(crate) mod label_choice;
     pub(crate) mod label_fit;
     pub(crate) mod label_kernel;
     pub(crate) mod label_model;

@@ -388,7 +388,7 @@ fn threads_give_the_same_bits() {
     let x = inputs(400, 3);
     let labels = classes(&x, 4);
     let fits: Vec<Model> = [1, 2, 3].map(|n| fit(&Rvm { threads: Some(n), ..process(learnt()) }, &x, &labels, 4).0).into();
-    assert!(fits[0].relevance.len() > 20, "{}", fits[0].relevance.len());
+    assert!(fits[0].relevance.len() > 10, "{}", fits[0].relevance.len());
     assert_eq!(fits[0], fits[1]);
     assert_eq!(fits[0], fits[2]);
 }

@@ -2,18 +2,15 @@
 
 use std::time::Instant;
 
-use ndarray::{Array2, Axis, concatenate};
+use ndarray::{Array2, Axis};
 
-use super::all_rows::AllRows;
 use super::frame::{Frame, Moments};
 use super::kernel::Lesson;
-use super::label_kernel;
+use super::label_choice;
 use super::label_rows::Labels;
-use super::label_sums;
-use super::pivots::Points;
 use super::rows::{DistinctRows, MOST_ROWS};
-use crate::error::{Error, Result};
-use crate::kernel::{GammaRule, Kernel};
+use crate::error::Result;
+use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, NoiseModel};
 use crate::memory::afford;
 use crate::report::{KernelSearch, KernelTrial, ProcessTrial};
@@ -29,11 +26,6 @@ pub(super) const ROWS: usize = 1000;
 /// function (kin40k) and at most 0.01 elsewhere.
 const FITC_ROWS: usize = 4000;
 const FITC_CENTRES: usize = 500;
-/// Rows, centres and left-out rows by which two kernels of labels are compared: where many rows tell of a fine structure, 4,000 rows
-/// with 500 centres prefer the wide kernel of 1,000 rows (10 classes in 8 features: 5 of 8 draws).
-const JUDGED_ROWS: usize = 20_000;
-const JUDGED_CENTRES: usize = 1000;
-const LEFT_OUT_ROWS: usize = 2000;
 /// Where memory is short, rows are halved while they are more than this; matrices of them that there are at a time.
 const LEAST_ROWS: usize = 100;
 const MATRICES: u64 = 4;
@@ -81,12 +73,12 @@ pub(in crate::rvm) fn choose(rvm: &Rvm, table: &Table) -> Result<Choice> {
 pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<(Learnt, KernelSearch)> {
     let begin = Instant::now();
     let places = Landmarks::any(table.rows.nrows(), affordable(table, ROWS)?, rvm.seed);
-    let labels = rvm.regresses_labels(table)?.then(|| Labels::of(table, &places));
+    let labels = rvm.likelihood.is_for_classes().then(|| Labels::of(table, &places));
     let surrogate = Surrogate::of(table);
     let rows = surrogate.rows(table, &places);
     let moments = Moments::new(table.rows.view(), &table.sample_weights());
     let more = (table.rows.nrows() > MOST_ROWS).then(|| further(table, &surrogate, rvm.seed.wrapping_add(1)));
-    let one_width = !table.is_real() && (more.is_none() || labels.is_some());
+    let one_width = !table.is_real() && more.is_none() && labels.is_none();
     let (more_rows, more_centres) = more.as_ref().map_or((0, 0), |(rows, centres)| (rows.len(), centres.len()));
     let lesson = Lesson { rows: &rows, more, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &table.interrupt };
     let (mut tried, mut all_learnt): (Vec<KernelTrial>, Vec<Learnt>) = (vec![], vec![]);
@@ -95,10 +87,10 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<(Learnt, Ke
         let own = if one_width { own.with_one_width() } else { own };
         let frame = Frame::new(&own, &moments, table.rows.view())?;
         let mut learnt = match &labels {
-            Some(labels) => {
-                let one = label_kernel::learn(labels, &own, &frame, &table.interrupt)?;
-                by_left_out(rvm, table, one, |plain| lesson.learn(plain, &frame), kernel)?
-            }
+            Some(labels) => label_choice::learn(rvm, table, labels, &own, &moments, |some| match some {
+                Some(some) => lesson.with_rows(&surrogate.rows(table, some)).learn(&own, &frame),
+                None => lesson.learn(&own, &frame),
+            })?,
             None => lesson.learn(&own, &frame)?,
         };
         // What some rows do not tell all may.
@@ -115,51 +107,6 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<(Learnt, Ke
     let seconds = begin.elapsed().as_secs_f64();
     let search = KernelSearch { tried, chosen, rows: places.len(), more_rows, more_centres, seconds };
     Ok((all_learnt.swap_remove(chosen), search))
-}
-
-/// The kernel of the labels of a large table: `one`, that of some rows, or the one that a process learns of more, whichever makes the
-/// labels of left-out rows more probable, with its best rho.
-fn by_left_out(
-    rvm: &Rvm,
-    table: &Table,
-    one: Learnt,
-    process: impl FnOnce(&Kernel) -> Result<Learnt>,
-    kernel: &Kernel,
-) -> Result<Learnt> {
-    let rule = kernel.learnt_rule();
-    if table.rows.nrows() <= MOST_ROWS || rule.is_none_or(|rule| rule == GammaRule::EvidenceOne) || table.interrupt.is_late() {
-        return Ok(one);
-    }
-    // Rows and their labels; features of centres at the rows left out and at the centres, with their kernel values; sums and a factor.
-    let of_rows = JUDGED_ROWS.min(table.rows.nrows()) * (table.rows.ncols() + table.outputs + 1);
-    let of_centres = JUDGED_CENTRES * (3 * (LEFT_OUT_ROWS + JUDGED_CENTRES) + 3 * JUDGED_CENTRES);
-    if table.taken + 8 * (of_rows + of_centres) as u64 > table.memory_limit {
-        return Ok(one);
-    }
-    let some = Landmarks::any(table.rows.nrows(), JUDGED_ROWS, rvm.seed.wrapping_add(1));
-    let of =
-        |most: usize, seed: u64| -> Vec<usize> { Landmarks::any(some.len(), most, seed).into_iter().map(|k| some[k]).collect() };
-    let (all, labels) = (Labels::of(table, &some), Labels::of(table, &of(LEFT_OUT_ROWS, rvm.seed)));
-    let centres = table.rows.select(Axis(0), &of(JUDGED_CENTRES, rvm.seed.wrapping_add(1)));
-    let points = Points { x: concatenate![Axis(0), labels.rows.x, centres], first: labels.rows.len() };
-    let judge = |learnt: &Learnt, log_ratio: f64| {
-        let rows = AllRows::Held(&all.rows);
-        let found = label_sums::regression(&labels, &rows, &points, &learnt.kernel, log_ratio, &table.interrupt)?;
-        Ok::<_, Error>(found.map(|(_, point)| (point.value, point.log_ratio)))
-    };
-    let more = process(kernel)?;
-    let ratio = more.hyper.log_amplitude - more.hyper.log_noise;
-    match (judge(&one, one.hyper.log_amplitude)?, judge(&more, ratio)?) {
-        (Some((own, _)), Some((value, log_amplitude))) if value > own => Ok(Learnt {
-            for_search: more.kernel.clone(),
-            kernel: more.kernel,
-            hyper: Hyper { log_amplitude, log_noise: 0.0 },
-            per_feature: more.per_feature,
-            evaluations: one.evaluations + more.evaluations,
-            ..one
-        }),
-        _ => Ok(one),
-    }
 }
 
 /// Rows of a large table and which of them are centres, both at random; where memory is short, fewer.

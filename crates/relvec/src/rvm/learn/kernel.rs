@@ -136,6 +136,11 @@ struct Peak {
 }
 
 impl Lesson<'_> {
+    /// Of other rows, and no more than these.
+    pub fn with_rows<'r>(&'r self, rows: &'r DistinctRows) -> Lesson<'r> {
+        Lesson { rows, more: None, known_noise: self.known_noise, bias: self.bias, interrupt: self.interrupt }
+    }
+
     /// The parameters of `kernel` that its gamma asks to be learnt (all continuous ones, or none where gamma is a number), the
     /// amplitude and the noise.
     ///

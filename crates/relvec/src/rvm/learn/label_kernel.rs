@@ -5,14 +5,13 @@ use super::frame::Frame;
 use super::kernel::{GAMMA, OTHERS, OTHERS_SD, STEP, STRUCTURE, gamma_prior, log_normal, mean_diagonal};
 use super::label_rows::Labels;
 use crate::error::{Error, Result};
-use crate::kernel::{GammaRule, Kernel};
+use crate::kernel::Kernel;
 use crate::report::Interrupt;
 use crate::rvm::data::table::{Hyper, Learnt};
 use crate::rvm::evidence::lbfgs::{self, Limits};
 
-/// Calls of the score with one width, of which about 8 are taken, and with one for each feature.
+/// Calls of the score, of which about 8 are taken.
 const EVALUATIONS: usize = 20;
-const EVALUATIONS_PER_FEATURE: usize = 40;
 /// The climb ends when two calls have gained less than this many nats per unit of weight, a thousandth of what a row is uncertain
 /// by: a tenth of that leads to the same held-out log losses.
 const TOLERANCE: f64 = 3e-4;
@@ -24,8 +23,8 @@ pub(super) const RATIO: (f64, f64) = (1.0, 1.5);
 const FIRST_RATIO: f64 = 2.0;
 pub(super) const RATIO_BOUNDS: (f64, f64) = (-6.0, 14.0);
 
-/// Learns the parameters of `kernel` that its gamma asks for (all continuous ones with one width, or one for each feature where
-/// that is asked for; none where gamma is a number), and rho. [`Learnt`] holds the ratio as an amplitude at noise 1.
+/// Learns the parameters of `kernel` (all continuous ones with one width; none where gamma is a number), and rho. [`Learnt`] holds the
+/// ratio as an amplitude at noise 1.
 ///
 /// # Errors
 /// Features whose gamma would be out of the range of numbers; an interrupt before there is anything.
@@ -33,9 +32,8 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
     let labels = labels.with_inputs(frame.inside(labels.rows.x.view()));
     let rule = kernel.learnt_rule();
     let features = frame.live.len();
-    let per_feature = rule == Some(GammaRule::EvidenceArd) && features > 1;
     let (gamma, prior) = gamma_prior(kernel, features.max(1), LENGTH_SD);
-    let kernel = frame.kernel(kernel, gamma, per_feature);
+    let kernel = frame.kernel(kernel, gamma, false);
     let own: Vec<f64> = if rule.is_some() { kernel.parameters().iter().map(|(_, v)| v.ln()).collect() } else { vec![] };
     let gammas = kernel.gamma().map_or(0, |gamma| gamma.parameters().len()).min(own.len());
     let (mut start, mut bounds, mut priors) = (vec![], vec![], vec![]);
@@ -53,12 +51,7 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
         let values: Vec<f64> = x[..own.len()].iter().map(|v| v.exp()).collect();
         (if values.is_empty() { kernel.clone() } else { kernel.with_parameters(&values) }, x[own.len()])
     };
-    let limits = Limits {
-        evaluations: if per_feature { EVALUATIONS_PER_FEATURE } else { EVALUATIONS },
-        tolerance: TOLERANCE * labels.rows.count,
-        patience: 2,
-        step: STEP,
-    };
+    let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * labels.rows.count, patience: 2, step: STEP };
     let (mut best, mut evaluations): (Option<Learnt>, usize) = (None, 0);
     lbfgs::maximise(&start, &bounds, limits, |x| {
         if interrupt.is_raised_by_hand() {
@@ -90,7 +83,7 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
                 log_posterior,
                 gain,
                 has_structure: gain >= STRUCTURE,
-                per_feature,
+                per_feature: false,
                 evaluations: 0,
             });
         }

@@ -24,15 +24,20 @@ const TOLERANCE: f64 = 1e-8;
 /// Largest change of an entry of W in one step; theta is mostly between 1 and 12.
 const STEP: f64 = 10.0;
 
-/// sum n Y'log softmax at logits, [S, C], which become probabilities.
-pub(super) fn log_probability(labels: &Labels, logits: &mut Array2<f64>) -> f64 {
-    let mut value = 0.0;
+/// Y'log softmax at logits, [S, C], which become probabilities, of each observation, `[S]`.
+pub(super) fn log_probabilities(labels: &Labels, logits: &mut Array2<f64>) -> Vec<f64> {
+    let mut values = Vec::with_capacity(labels.seen.len());
     for (seen, mut row) in labels.seen.iter().zip(logits.outer_iter_mut()) {
         normalise(row.as_slice_mut().expect("rows are contiguous"));
-        value += seen.weight * row.iter().enumerate().map(|(k, log)| labels.target(seen.class, k) * log).sum::<f64>();
+        values.push(row.iter().enumerate().map(|(k, log)| labels.target(seen.class, k) * log).sum());
         row.mapv_inplace(f64::exp);
     }
-    value
+    values
+}
+
+/// sum n Y'log softmax at logits, [S, C], which become probabilities.
+pub(super) fn log_probability(labels: &Labels, logits: &mut Array2<f64>) -> f64 {
+    log_probabilities(labels, logits).iter().zip(&labels.seen).map(|(log, seen)| seen.weight * log).sum()
 }
 
 /// The theta >= 0 at which the classes of left-out means `a`, [S, C], are most probable; their log probability; and softmax(theta

@@ -1,0 +1,163 @@
+//! The kernel of labels: one width for all features, or one for each of them, whichever makes left-out labels more probable, (M88).
+//!
+//! One width is learnt by left-out labels, (M82). Widths of many features are learnt by the evidence of a process on the labels:
+//! they are so many that they may tell more of the rows that they are learnt from than of others, and are judged by others.
+
+use ndarray::{Array2, Axis, concatenate};
+
+use super::all_rows::AllRows;
+use super::frame::{Frame, Moments};
+use super::label_kernel;
+use super::label_rows::Labels;
+use super::label_sums;
+use super::link;
+use super::pivots::Points;
+use super::rows::MOST_ROWS;
+use crate::error::Result;
+use crate::kernel::{GammaRule, Kernel};
+use crate::rvm::data::table::{Learnt, Table};
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
+
+/// Rows, centres and left-out rows by which two kernels of the labels of a large table are compared: where many rows tell of a fine
+/// structure, 4,000 rows with 500 centres prefer the wide kernel of 1,000 rows (10 classes in 8 features: 5 of 8 draws).
+const JUDGED_ROWS: usize = 20_000;
+const JUDGED_CENTRES: usize = 1000;
+const LEFT_OUT_ROWS: usize = 2000;
+/// Different rows for which one width is all there is to learn: halves of fewer may lack a class.
+const LEAST_ROWS: usize = 20;
+
+/// Rows that are left out one at a time, and sums over those and others.
+struct Judge {
+    left_out: Labels,
+    all: Labels,
+    points: Points,
+}
+
+impl Judge {
+    /// Of the rows `some` of a table, with those that are left out (ascending places).
+    fn new(table: &Table, some: &[usize], left_out: &[usize], seed: u64) -> Judge {
+        let left_out = Labels::of(table, left_out);
+        let centres: Vec<usize> = Landmarks::any(some.len(), JUDGED_CENTRES, seed).into_iter().map(|k| some[k]).collect();
+        let x = concatenate![Axis(0), left_out.rows.x, table.rows.select(Axis(0), &centres)];
+        let points = Points { x, first: left_out.rows.len() };
+        Judge { left_out, all: Labels::of(table, some), points }
+    }
+
+    /// Logits of left-out labels by a kernel with its best ratio, [S, C]; `None` where there is no time, or no value.
+    fn logits(&self, table: &Table, learnt: &Learnt) -> Result<Option<Array2<f64>>> {
+        let (rows, log_ratio) = (AllRows::Held(&self.all.rows), learnt.hyper.log_amplitude - learnt.hyper.log_noise);
+        let found = label_sums::regression(&self.left_out, &rows, &self.points, &learnt.kernel, log_ratio, &table.interrupt)?;
+        Ok(found.map(|(_, point)| point.means * point.theta))
+    }
+
+    /// By how much left-out labels are more probable under `other` than under `one`, log each, with their weights; none where
+    /// there is no time, or no value.
+    fn gains(&self, table: &Table, one: &Learnt, other: &Learnt) -> Result<Vec<(f64, f64)>> {
+        let (Some(mut one), Some(mut other)) = (self.logits(table, one)?, self.logits(table, other)?) else { return Ok(vec![]) };
+        let [one, other] = [&mut one, &mut other].map(|logits| link::log_probabilities(&self.left_out, logits));
+        let seen = self.left_out.seen.iter();
+        Ok(seen.zip(one.iter().zip(&other)).map(|(seen, (one, other))| (seen.weight, other - one)).collect())
+    }
+}
+
+/// Whether a sum of gains is more than its standard error: by the rule of one standard error the simpler of two models is kept
+/// unless the other is better by more than that (Breiman et al. 1984). Of tables of 100 rows two in five would lose by the
+/// plain sum.
+fn surely_positive(gains: &[(f64, f64)]) -> bool {
+    let count: f64 = gains.iter().map(|(weight, _)| weight).sum();
+    let sum: f64 = gains.iter().map(|(weight, gain)| weight * gain).sum();
+    let square: f64 = gains.iter().map(|(weight, gain)| weight * gain * gain).sum();
+    sum > 0.0 && sum * sum > square - sum * sum / count
+}
+
+/// The rows of a table in two halves at random, equal rows in the same one; of each at most `most` (ascending places).
+fn halves(table: &Table, most: usize, seed: u64) -> [Vec<usize>; 2] {
+    let n = table.rows.nrows();
+    let mut group = vec![0; n];
+    for row in 1..n {
+        group[row] = group[row - 1] + usize::from(table.rows.row(row) != table.rows.row(row - 1));
+    }
+    let groups = group[n - 1] + 1;
+    let first = Landmarks::any(groups, groups / 2, seed);
+    [true, false].map(|side| {
+        let half: Vec<usize> = (0..n).filter(|row| first.binary_search(&group[*row]).is_ok() == side).collect();
+        Landmarks::any(half.len(), most, seed).into_iter().map(|k| half[k]).collect()
+    })
+}
+
+/// Bytes of the comparison: rows and their labels; features of centres at the rows left out and at the centres, with their kernel
+/// values; sums and a factor.
+fn bytes(table: &Table) -> u64 {
+    let n = table.rows.nrows();
+    let (left_out, centres) = (LEFT_OUT_ROWS.min(n), JUDGED_CENTRES.min(n));
+    let rows = JUDGED_ROWS.min(n) * (table.rows.ncols() + table.outputs + 1);
+    8 * (rows + centres * (3 * (left_out + centres) + 3 * centres)) as u64
+}
+
+/// The kernel of `labels`, those of some rows of a table, and rho. `process`: what a process learns of the same kernel, from given
+/// rows of a small table (ascending places), or from what it takes of a large one.
+///
+/// # Errors
+/// Returns the errors of [`label_kernel::learn`] and of `process`.
+pub(super) fn learn(
+    rvm: &Rvm,
+    table: &Table,
+    labels: &Labels,
+    kernel: &Kernel,
+    moments: &Moments,
+    process: impl Fn(Option<&[usize]>) -> Result<Learnt>,
+) -> Result<Learnt> {
+    let (n, seed, interrupt) = (table.rows.nrows(), rvm.seed.wrapping_add(1), &table.interrupt);
+    let with_ratio = |learnt: Learnt, evaluations: usize| {
+        let frame = Frame::new(&learnt.kernel, moments, table.rows.view())?;
+        let found = label_kernel::learn(labels, &learnt.kernel, &frame, interrupt)?;
+        Ok(Learnt { per_feature: learnt.per_feature, evaluations: learnt.evaluations + evaluations, ..found })
+    };
+    if kernel.learnt_rule() == Some(GammaRule::EvidenceArd) {
+        return with_ratio(process(None)?, 0);
+    }
+    let plain = kernel.with_one_width();
+    let frame = Frame::new(&plain, moments, table.rows.view())?;
+    let one_width = |labels: &Labels| label_kernel::learn(labels, &plain, &frame, interrupt);
+    let one = one_width(labels)?;
+    let judged = kernel.learnt_rule() == Some(GammaRule::Evidence) && labels.rows.len() >= LEAST_ROWS;
+    if !judged || interrupt.is_late() || table.taken + bytes(table) > table.memory_limit {
+        return Ok(one);
+    }
+    let some = Landmarks::any(n, JUDGED_ROWS, seed);
+    let (mut gains, mut more) = (vec![], None);
+    if n > MOST_ROWS {
+        let left_out: Vec<usize> = Landmarks::any(some.len(), LEFT_OUT_ROWS, rvm.seed).into_iter().map(|k| some[k]).collect();
+        let found = more.insert(process(None)?);
+        gains = Judge::new(table, &some, &left_out, seed).gains(table, &one, found)?;
+    } else {
+        let [first, second] = halves(table, labels.rows.len(), seed);
+        for (half, rest) in [(&first, &second), (&second, &first)] {
+            let (one, more) = (one_width(&Labels::of(table, half))?, process(Some(half))?);
+            gains.extend(Judge::new(table, &some, rest, seed).gains(table, &one, &more)?);
+        }
+    }
+    if !surely_positive(&gains) || interrupt.is_late() {
+        return Ok(one);
+    }
+    with_ratio(more.map_or_else(|| process(None), Ok)?, one.evaluations)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gains_within_their_standard_error_are_none() {
+        let gains = |values: &[f64]| values.iter().map(|v| (1.0, *v)).collect::<Vec<_>>();
+        assert!(!surely_positive(&[]) && !surely_positive(&gains(&[0.0; 5])) && !surely_positive(&gains(&[-1.0; 5])));
+        assert!(surely_positive(&gains(&[1.0; 5])));
+        // Sum 1, standard error 1.9 or 0.5.
+        assert!(!surely_positive(&gains(&[1.0, 1.0, -1.0, -1.0, 1.0])) && surely_positive(&gains(&[0.4, 0.4, 0.0, 0.0, 0.2])));
+        // A weight is a number of repetitions.
+        let repeated: Vec<f64> = [0.9, -0.5].iter().flat_map(|v| [*v; 8]).collect();
+        assert_eq!(surely_positive(&[(8.0, 0.9), (8.0, -0.5)]), surely_positive(&gains(&repeated)));
+        assert!(!surely_positive(&gains(&[0.9, -0.5])));
+    }
+}
