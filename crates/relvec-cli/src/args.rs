@@ -84,6 +84,7 @@ pub(crate) enum Command {
     Fit(Box<FitArgs>),
     Predict(PredictArgs),
     Score(ScoreArgs),
+    Report(ReportArgs),
     Inspect(InspectArgs),
     Export(ExportArgs),
     Import(ImportArgs),
@@ -598,6 +599,50 @@ pub(crate) struct ScoreArgs {
     pub reading: ReadArgs,
     #[command(flatten)]
     pub decision: DecisionArgs,
+}
+
+/// Write a model and its predictions as an HTML page
+///
+/// One file that needs no other, to be read in a browser or printed: measures beside a constant prediction, predictions against
+/// observations or ROC, reliability and confusions, coverage of intervals, residuals, feature relevance, relevance vectors, warnings
+/// with advice. Without TABLE, or without its target, the page is on the model alone.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  relvec report houses.json test.csv -o houses.html
+  relvec report visits.json test.csv --exposure days -o visits.html
+  relvec report houses.json -o model.html")]
+pub(crate) struct ReportArgs {
+    /// The model file
+    pub model: PathBuf,
+    /// The table with true values or classes
+    #[arg(value_name = "TABLE")]
+    pub data: Option<PathBuf>,
+    /// Where to write the page
+    #[arg(short, long, value_name = "OUT.html")]
+    pub output: PathBuf,
+    /// Name of the column with true values or classes
+    ///
+    /// Default: the name of the target that the model was trained for. Of a model of several targets: the one to report on, instead
+    /// of all.
+    #[arg(long, value_name = "NAME", requires = "data")]
+    pub target: Option<String>,
+    /// Column with the exposure of each count [default: 1 each]
+    ///
+    /// For a model of counts (fit --likelihood poisson).
+    #[arg(long, value_name = "NAME", conflicts_with = "noise_variance", requires = "data")]
+    pub exposure: Option<String>,
+    /// Column with the noise variance of each row
+    ///
+    /// For a model that was trained with such a column.
+    #[arg(long, value_name = "NAME", requires = "data")]
+    pub noise_variance: Option<String>,
+    /// Threads to use; the page does not depend on it [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub threads: Option<usize>,
+    #[command(flatten)]
+    pub rules: RuleArgs,
+    #[command(flatten)]
+    pub reading: ReadArgs,
 }
 
 /// Show the contents of a model file

@@ -21,14 +21,36 @@ const ADVICE: &str =
 /// Columns named in a message.
 const NAMES_SHOWN: usize = 10;
 
+/// A column that is wanted beside the features.
+pub(crate) struct Wanted<'a> {
+    pub name: &'a str,
+    /// What it is, for the error of a table that does not have it.
+    pub what: &'a str,
+    /// Whether there is such an error.
+    pub needed: bool,
+}
+
+impl<'a> Wanted<'a> {
+    pub fn needed(name: &'a str, what: &'a str) -> Wanted<'a> {
+        Wanted { name, what, needed: true }
+    }
+
+    fn find(&self, table: &Table) -> Result<Option<usize>> {
+        match self.needed || table.columns().iter().any(|column| column == self.name) {
+            true => table.find(self.name, self.what).map(Some),
+            false => Ok(None),
+        }
+    }
+}
+
 /// A table open at its first row, and a block of it.
 pub(crate) struct Blocks {
     table: Table,
     name: String,
     encoder: Encoder,
-    /// The columns of the features, and the other that is wanted.
+    /// The columns of the features, and the others that are wanted.
     columns: Vec<usize>,
-    other: Option<usize>,
+    others: Vec<usize>,
     /// Most rows of a block.
     most: usize,
     values: Vec<f64>,
@@ -48,27 +70,28 @@ pub(crate) struct Batch<'a> {
 }
 
 impl Blocks {
-    /// Opens a table for `model`; `other`: the name of a column that is wanted beside the features, and what it is; `more`:
-    /// numbers that are made of each row beside its prediction.
+    /// Opens a table for `model`, and says where the columns are that are `wanted` beside the features; `more`: numbers that
+    /// are made of each row beside its prediction.
     ///
     /// # Errors
     /// No such table, features or column that it does not have, no row.
     pub fn open(
         path: &Path,
         model: &Model,
-        other: Option<(&str, &str)>,
+        wanted: &[Wanted],
         more: usize,
         (rules, reading): (&RuleArgs, &ReadArgs),
-    ) -> Result<(Blocks, Option<usize>)> {
+    ) -> Result<(Blocks, Vec<Option<usize>>)> {
         let name = format!("`{}`", path.display());
         let mut table = Table::open(path, reading)?;
-        let target = other.map(|(name, what)| table.find(name, what)).transpose().with_context(|| name.clone())?;
+        let found = wanted.iter().map(|one| one.find(&table)).collect::<Result<Vec<_>>>().with_context(|| name.clone())?;
+        let others: Vec<usize> = found.iter().copied().flatten().collect();
         let ignore = rules.unknown == Unknown::Ignore;
-        let places = || match_columns(model, &table, target);
+        let places = || match_columns(model, &table, &others);
         let encoder = Encoder::of_model(model, &table, places, rules.missing, ignore).with_context(|| name.clone())?;
         let columns = encoder.places();
-        tell_unused(model, &table, &columns, target);
-        let wanted: Vec<usize> = columns.iter().copied().chain(target).collect();
+        tell_unused(model, &table, &columns, &others);
+        let wanted: Vec<usize> = columns.iter().chain(&others).copied().collect();
         table.only(&wanted);
         let most = BLOCK.min(BLOCK_NUMBERS / encoder.width().saturating_add(more).max(1)).max(1);
         let more = table.advance().with_context(|| name.clone())?;
@@ -76,7 +99,7 @@ impl Blocks {
             return Err(anyhow!("there are no rows below the header")).with_context(|| name.clone());
         }
         let (values, kept) = (Vec::with_capacity(most * encoder.width()), vec![]);
-        Ok((Blocks { table, name, encoder, columns, other: target, most, values, kept, dropped: 0, more }, target))
+        Ok((Blocks { table, name, encoder, columns, others, most, values, kept, dropped: 0, more }, found))
     }
 
     /// The next rows; `None` after the last. `each` sees the table at each of them that is predicted.
@@ -99,7 +122,7 @@ impl Blocks {
         let kept = match (missing, self.encoder.missing) {
             (Some(place), None) => return Err(encoding::missing(&mut self.table, place, &self.columns, ADVICE)),
             (Some(_), Some(Missing::Drop)) => false,
-            (None, Some(Missing::Drop)) => self.other.is_none_or(|column| self.table.cell(column) != Cell::Missing),
+            (None, Some(Missing::Drop)) => self.others.iter().all(|column| self.table.cell(*column) != Cell::Missing),
             _ => true,
         };
         if kept {
@@ -127,12 +150,20 @@ impl Blocks {
     }
 }
 
+/// The true value in the present row.
+pub(crate) fn true_value(table: &Table, column: usize) -> Result<f64> {
+    if table.cell(column) == Cell::Missing {
+        return Err(table.error(column, &format!("{}; --missing drop leaves such rows out", table.missing_cell(column))));
+    }
+    table.number(column)
+}
+
 /// The columns of the table that hold the model's features, in the model's order.
-fn match_columns(model: &Model, table: &Table, target: Option<usize>) -> Result<Vec<usize>> {
+fn match_columns(model: &Model, table: &Table, others: &[usize]) -> Result<Vec<usize>> {
     let columns = table.columns();
     if model.features.is_empty() {
         // Trained by a library that had no names: by position then, and nothing may be left over.
-        let places: Vec<usize> = (0..columns.len()).filter(|place| Some(*place) != target).collect();
+        let places: Vec<usize> = (0..columns.len()).filter(|place| !others.contains(place)).collect();
         if places.len() != model.n_features {
             bail!("the model knows no feature names and expects {}, found {}", count(model.n_features, "column"), places.len());
         }
@@ -142,12 +173,12 @@ fn match_columns(model: &Model, table: &Table, target: Option<usize>) -> Result<
 }
 
 /// Says what columns of the table the model has no use for.
-fn tell_unused(model: &Model, table: &Table, places: &[usize], target: Option<usize>) {
+fn tell_unused(model: &Model, table: &Table, places: &[usize], others: &[usize]) {
     if model.features.is_empty() {
         return;
     }
     let columns = table.columns();
-    let used: HashSet<usize> = places.iter().copied().chain(target).collect();
+    let used: HashSet<usize> = places.iter().chain(others).copied().collect();
     let unused = |place: usize| !used.contains(&place);
     let extra: Vec<&String> = columns.iter().enumerate().filter(|(place, _)| unused(*place)).map(|(_, name)| name).collect();
     // That the target is no feature goes without saying.

@@ -1,5 +1,6 @@
 //! What the arguments say of decisions, with the names of the model's classes; and those names.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -92,13 +93,13 @@ pub(crate) fn class_of(model: &Model, name: &str) -> Result<usize> {
 ///
 /// # Errors
 /// As [`class_of`].
-pub(crate) fn class_in(table: &Table, model: &Model, name: &str) -> Result<usize> {
+fn class_in(table: &Table, model: &Model, name: &str) -> Result<usize> {
     let number = table.decimal_comma(name);
     class_of(model, name).or_else(|e| number.map_or(Err(e), |number| class_of(model, &number.to_string())))
 }
 
 /// The text of a cell that names a class.
-pub(crate) fn class_cell(table: &Table, column: usize) -> Result<String> {
+fn class_cell(table: &Table, column: usize) -> Result<String> {
     match table.cell(column) {
         Cell::Text(text) => Ok(text.to_string()),
         Cell::Number(value) => Ok(value.to_string()),
@@ -107,6 +108,20 @@ pub(crate) fn class_cell(table: &Table, column: usize) -> Result<String> {
         Cell::Missing => Err(table.missing(column)),
         Cell::Other(what) => Err(table.error(column, &format!("{what} are no names of classes"))),
     }
+}
+
+/// The number of the true class in the present row; `known` remembers those that were seen.
+///
+/// # Errors
+/// As [`class_of`].
+pub(crate) fn true_class(table: &Table, column: usize, model: &Model, known: &mut HashMap<String, usize>) -> Result<usize> {
+    let name = class_cell(table, column)?;
+    if let Some(k) = known.get(&name) {
+        return Ok(*k);
+    }
+    let k = class_in(table, model, &name).map_err(|e| table.error(column, &e.to_string()))?;
+    known.insert(name, k);
+    Ok(k)
 }
 
 fn prior(given: &[(String, f64)], model: &Model, classes: usize) -> Result<Vec<f64>> {

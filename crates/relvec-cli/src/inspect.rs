@@ -1,17 +1,16 @@
 //! `relvec inspect`: what a model file holds.
 
 use anyhow::{Context, Result};
-use relvec::{FORMAT_VERSION, Missing, Model};
+use relvec::{FORMAT_VERSION, Model};
 
-use crate::args::{InspectArgs, Task};
-use crate::encoding;
-use crate::interpolation;
+use crate::args::InspectArgs;
+use crate::contents;
 use crate::layout::{self, Column, Lines};
 use crate::model_file;
 use crate::output;
-use crate::summary::{self, Seen, Summary};
+use crate::summary::Summary;
 use crate::terminal::{self, Stream};
-use crate::text::{count, list, significant, thousands};
+use crate::text::{list, significant, thousands};
 
 /// Relevance vectors listed as text; JSON has them all.
 const ROWS_SHOWN: usize = 20;
@@ -32,53 +31,11 @@ pub(crate) fn run(args: &InspectArgs) -> Result<()> {
     output::print(&describe(&model, &summary, &name.to_string(), bytes))
 }
 
-/// The first line: what the file holds.
-fn headline(model: &Model, file: &str) -> String {
-    let machine = if model.margins.is_some() { "support vector machine" } else { "relevance vector machine" };
-    let task = match summary::task(model) {
-        Task::Regress => "regression",
-        Task::Classify => "classification",
-    };
-    let of: Vec<String> = model.target.iter().chain(&model.targets).map(|name| format!("`{name}`")).collect();
-    let of = if of.is_empty() { String::new() } else { format!(" of {}", list(&of, NAMES_SHOWN)) };
-    format!("{file}: {machine}, {task}{of}")
-}
-
 fn describe(model: &Model, summary: &Summary, file: &str, bytes: u64) -> String {
     let mut lines = Lines::new(Stream::Stdout);
-    if let [negative, positive] = model.classes.as_slice() {
-        lines.line("classes", &format!("{negative}, {positive} (positive weights are evidence for {positive})"));
-    } else if !model.classes.is_empty() {
-        lines.line("classes", &list(&model.classes.iter().map(ToString::to_string).collect::<Vec<_>>(), NAMES_SHOWN));
-    }
-    let scaled = if model.scaling.is_some() { ", standardised by the model" } else { "" };
-    let rows = thousands(model.n_rows);
-    let columns = model.encoding.as_ref().map_or(String::new(), |own| format!(" of {}", count(own.columns.len(), "column")));
-    lines.line("trained on", &format!("{rows} rows, {}{columns}{scaled}", count(model.n_features, "feature")));
-    if let Some(encoding) = &model.encoding {
-        if let Some(categories) = encoding::of_categories(encoding) {
-            lines.line("categories", &categories);
-        }
-        let rule = match encoding.missing {
-            Some(Missing::Drop) => "their rows are left out",
-            Some(Missing::Mean) => "filled with the means of the training rows",
-            Some(Missing::Indicator) => "filled with the means of the training rows, and told by features of their own",
-            None => "refused",
-        };
-        lines.line("missing cells", rule);
-    }
-    summary.describe(&Seen::default(), &mut lines);
-    let likelihood = model.likelihood.as_ref().map(|likelihood| format!("{} likelihood", likelihood.name()));
-    let scheme = model.inference.as_ref().map(|name| format!("scheme {name}"));
-    let formulation = model.margins.as_ref().map(|margins| format!("formulation {}", margins.formulation));
-    let status = format!("{} after {}", model.status.name().replace('_', " "), count(model.iterations, "iteration"));
-    let parts: Vec<String> = [Some(status), likelihood, scheme, formulation].into_iter().flatten().collect();
-    lines.line("fit", &parts.join(", "));
-    if model.interpolates {
-        lines.line("interpolation", &interpolation::line(model));
-    }
+    contents::describe(model, summary, &mut lines);
     lines.line("file", &format!("format {FORMAT_VERSION}, {}", size(bytes)));
-    let mut text = terminal::headline(&headline(model, file), Stream::Stdout);
+    let mut text = terminal::headline(&format!("{file}: {}", contents::headline(model)), Stream::Stdout);
     text += &format!("\n{}", lines.text);
     text += &weights(model);
     if !model.features.is_empty() {
@@ -105,13 +62,7 @@ fn weights(model: &Model) -> String {
     let outputs = model.outputs();
     // A committee has no precision of its own, a support vector machine and a process prior none at all.
     let with_precision = !model.alpha.is_empty();
-    let names: Vec<String> = match outputs {
-        1 => vec!["weight".into()],
-        // The outputs of a committee and of several support vectors' functions are pairs of classes, not classes.
-        _ if outputs == model.classes.len() => model.classes.iter().map(ToString::to_string).collect(),
-        _ if outputs == model.targets.len() => model.targets.clone(),
-        _ => (1..=outputs).map(|k| format!("function {k}")).collect(),
-    };
+    let names = contents::function_names(model);
     // The last columns go first where the table is too wide.
     let mut columns = vec![Column::number("row", 0)];
     let shown = outputs.min(OUTPUTS_SHOWN);

@@ -10,12 +10,14 @@ const GAP: usize = 3;
 /// Lines of a name and a value; a long value goes on below itself.
 pub(crate) struct Lines {
     pub text: String,
+    /// The names and the values as they were given.
+    pub pairs: Vec<(String, String)>,
     width: Option<usize>,
 }
 
 impl Lines {
     pub fn new(stream: Stream) -> Lines {
-        Lines { text: String::new(), width: terminal::width(stream) }
+        Lines { text: String::new(), pairs: vec![], width: terminal::width(stream) }
     }
 
     /// Adds a line; one without a name goes on below the last.
@@ -24,6 +26,7 @@ impl Lines {
         // A line that begins with a space is laid out already.
         self.text += &self.width.map_or_else(|| line.clone(), |width| terminal::wrap(&line, width, NAMES));
         self.text.push('\n');
+        self.pairs.push((name.to_string(), value.to_string()));
     }
 }
 

@@ -34,6 +34,9 @@ mod blocks;
 mod decision;
 mod target;
 
+mod contents;
+mod measures;
+
 mod training;
 
 mod stream;
@@ -46,6 +49,7 @@ mod fit;
 mod inspect;
 mod manual;
 mod predict;
+mod report;
 mod reproduce;
 mod score;
 
@@ -56,6 +60,9 @@ use std::path::Path;
 use clap::FromArgMatches;
 
 use args::{Args, Command};
+
+#[doc(hidden)]
+pub use report::{Context, Evaluation, Truth, report_html};
 
 /// Runs the command that `args` (the program's name first) ask for and returns the exit code:
 /// 0 done, 1 failed (bad data, bad model), 2 for what the arguments alone show wrong.
@@ -78,6 +85,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Fit(args) => fit::run(args),
         Command::Predict(args) => predict::run(args),
         Command::Score(args) => score::run(args),
+        Command::Report(args) => report::run(args),
         Command::Inspect(args) => inspect::run(args),
         Command::Export(args) => export::run(args),
         Command::Import(args) => export::import(args),

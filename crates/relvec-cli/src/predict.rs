@@ -10,7 +10,7 @@ use rand_pcg::Pcg64;
 use relvec::{Decision, Draws, FittedModel, Likelihood, Model, Moderation, Prediction, Rvm, Variance};
 
 use crate::args::{PredictArgs, Task};
-use crate::blocks::Blocks;
+use crate::blocks::{Blocks, Wanted};
 use crate::decision::{self, class_name};
 use crate::model_file;
 use crate::output::{self, Output};
@@ -56,8 +56,9 @@ fn stream(args: &PredictArgs, writer: &mut PredictionWriter, sink: &mut dyn Sink
     let known = writer.known.map(|(_, column)| column);
     let named = writer.known.map(|(known, _)| format!("the {}", known.name()));
     let (rules, draws) = ((&args.rules, &args.reading), args.samples.unwrap_or(0));
-    let (mut blocks, column) = Blocks::open(&args.data, writer.model, known.zip(named.as_deref()), draws, rules)?;
-    let known = writer.known.map(|(known, _)| known).zip(column);
+    let wanted: Vec<Wanted> = known.zip(named.as_deref()).map(|(name, what)| Wanted::needed(name, what)).into_iter().collect();
+    let (mut blocks, columns) = Blocks::open(&args.data, writer.model, &wanted, draws, rules)?;
+    let known = writer.known.map(|(known, _)| known).zip(columns.into_iter().flatten().next());
     let mut of_rows = Vec::new();
     // Beside predictions on the screen, a bar would be in the way.
     let pass = args.output.is_some().then(|| Pass::new("predictions"));
@@ -183,7 +184,7 @@ impl<'a> PredictionWriter<'a> {
             bail!("--student-t is for regression by --inference variational, with the noise learned");
         }
         let pool = relvec::thread_pool(args.threads)?;
-        let known = known(model, args)?;
+        let known = Known::of(model, args.exposure.as_deref(), args.noise_variance.as_deref())?;
         let spread = match (args.student_t, model.noise_degrees()) {
             (true, Some(degrees)) if degrees > 2.0 => (degrees / (degrees - 2.0)).sqrt(),
             _ => 1.0,
@@ -311,19 +312,6 @@ fn stretch(degrees: f64, count: usize, seed: u64) -> Result<Vec<f64>> {
     let mut random = Pcg64::seed_from_u64(!seed);
     let square = ChiSquared::new(degrees).context("degrees of freedom")?;
     Ok((0..count).map(|_| (degrees / square.sample(&mut random)).sqrt()).collect())
-}
-
-/// The column that says more of each row, if the model has a use for it.
-fn known<'a>(model: &Model, args: &'a PredictArgs) -> Result<Option<(Known, &'a str)>> {
-    match (&args.exposure, &args.noise_variance) {
-        (Some(_), _) if !model.is_of_counts() => bail!("--exposure is for models of counts (--likelihood poisson)"),
-        (Some(column), _) => Ok(Some((Known::Exposure, column))),
-        (None, Some(_)) if model.noise_variance() != Some(0.0) => {
-            bail!("--noise-variance is for models that were trained with such a column")
-        }
-        (None, Some(column)) => Ok(Some((Known::Noise, column))),
-        (None, None) => Ok(None),
-    }
 }
 
 /// Whether it is a support vector classifier without sigmoids.

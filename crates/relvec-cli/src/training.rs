@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1};
-use relvec::{Encoding, Error, Missing, Rvm, Targets};
+use relvec::{Encoding, Error, Missing, Model, Rvm, Targets};
 
 use crate::args::ReadArgs;
 use crate::encoding::{self, Columns, Encoder};
@@ -72,6 +72,22 @@ pub(crate) enum Known {
 }
 
 impl Known {
+    /// What the columns --exposure and --noise-variance say of the rows of a table for `model`, and the name of the column.
+    ///
+    /// # Errors
+    /// A model that has no use for them.
+    pub fn of<'a>(model: &Model, exposure: Option<&'a str>, noise: Option<&'a str>) -> Result<Option<(Known, &'a str)>> {
+        match (exposure, noise) {
+            (Some(_), _) if !model.is_of_counts() => bail!("--exposure is for models of counts (--likelihood poisson)"),
+            (Some(column), _) => Ok(Some((Known::Exposure, column))),
+            (None, Some(_)) if model.noise_variance() != Some(0.0) => {
+                bail!("--noise-variance is for models that were trained with such a column")
+            }
+            (None, Some(column)) => Ok(Some((Known::Noise, column))),
+            (None, None) => Ok(None),
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Known::Noise => "noise variance",

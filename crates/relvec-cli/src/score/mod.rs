@@ -7,33 +7,28 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use ndarray::{Array2, ArrayView1, ArrayView2, Axis, concatenate};
-use relvec::{Decision, Decisions, FittedModel, Likelihood, Model, Moderation, Prediction, Targets};
+use ndarray::{ArrayView1, ArrayView2};
+use relvec::{Decision, FittedModel, Likelihood, Model, Moderation, Prediction, Targets};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use self::text::{Measure, measure};
 use crate::args::{Format, ScoreArgs, Task};
-use crate::blocks::Blocks;
-use crate::decision::{self, class_cell, class_in, class_name};
+use crate::blocks::{Blocks, Wanted, true_value};
+use crate::decision::{self, class_name, true_class};
 use crate::failure::usage;
 use crate::figures::{self, Figure, Series};
 use crate::live::Live;
+use crate::measures::{Classes, Measure, Values, coverage_is_off, joined};
 use crate::metrics::{self, Ranking};
 use crate::model_file;
 use crate::output;
 use crate::summary::task;
-use crate::table::{Cell, Table};
 use crate::text::{count, list, share, significant};
 
 /// Probability of the interval whose share of rows is told.
 const LEVEL: f64 = 0.95;
 /// Significant digits of a level in percent.
 const LEVEL_DIGITS: usize = 4;
-/// A coverage is worth a warning if it is so many standard errors of a binomial share from the level, which chance does not do,
-/// and so far from it, which matters.
-const COVERAGE_ERRORS: f64 = 4.0;
-const COVERAGE_SHARE: f64 = 0.05;
 /// Outputs named in an error.
 const NAMES_SHOWN: usize = 10;
 /// Points of a curve that are drawn: more cannot be seen.
@@ -50,18 +45,6 @@ struct Json<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     level: Option<f64>,
     measures: Map<String, Value>,
-}
-
-/// What is known and predicted of classes.
-struct Classes {
-    truth: Vec<usize>,
-    predicted: Vec<usize>,
-    /// Log probabilities as the model has them, and by the prior of the decision, [N, K]; not of a support vector machine
-    /// without them.
-    log: Option<(Array2<f64>, Array2<f64>)>,
-    /// Values of the one function of two classes, where there are no probabilities.
-    function: Option<Vec<f64>>,
-    decided: Option<Decisions>,
 }
 
 pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
@@ -106,8 +89,8 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
             if let Some(folder) = &args.figures {
                 draw(folder, &model, &classes)?;
             }
-            let measures = of_classes(&classes, decision.as_ref());
-            (classes.truth.len(), measures, vec![text::confusions(&model, &classes)])
+            let measures = classes.measures(decision.as_ref());
+            (classes.truth.len(), measures, vec![classes.mistakes(&model)])
         }
     };
     drop(live);
@@ -161,8 +144,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
         bail!("--student-t is for regression by --inference variational, with the noise learned");
     }
     let heavy = model.noise_degrees().filter(|_| heavy || args.student_t);
-    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")), 0, (&args.rules, &args.reading))?;
-    let column = column.context("the target was found")?;
+    let (mut blocks, column) = open(args, model, target)?;
     let level = args.level.unwrap_or(LEVEL);
     let (mut truth, mut mean, mut density) = (vec![], vec![], vec![]);
     let (mut lower, mut upper) = (vec![], vec![]);
@@ -187,7 +169,7 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
     // Rows of equal inputs are left out with an eye on each other, wherever they stand in the table.
     let together = args.leave_one_out && model.process.is_some();
     let mut rows: Vec<f64> = vec![];
-    while let Some(batch) = blocks.next(|table| push(&mut truth, value(table, column)))? {
+    while let Some(batch) = blocks.next(|table| push(&mut truth, true_value(table, column)))? {
         match together {
             true => rows.extend(batch.x),
             false => score(batch.x, &truth)?,
@@ -198,37 +180,21 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
         score(ArrayView2::from_shape((truth.len(), model.n_features), &rows)?, &truth)?;
     }
     check_trained_on(args, model, truth.len())?;
-    // What the mean of the scored rows, and a normal distribution with their variance, predict of these rows.
-    let centre = vec![truth.iter().sum::<f64>() / truth.len() as f64; truth.len()];
-    let spread = metrics::rmse(&truth, &centre);
-    let unit = format!("units of `{target}`");
-    let mut out = vec![
-        measure("rmse", "RMSE", &unit, metrics::rmse(&truth, &mean)).beside(spread),
-        measure("mae", "MAE", &unit, metrics::mae(&truth, &mean)).beside(metrics::mae(&truth, &centre)),
-    ];
-    if !density.is_empty() {
-        let density: f64 = density.iter().sum::<f64>() / truth.len() as f64;
-        let constant = metrics::negative_log_density(&truth, &centre, &vec![spread * spread; truth.len()]);
-        let own = measure("negative_log_density", "NLPD", "nats", -density);
-        // Of rows of one value that distribution has no density.
-        out.push(if spread > 0.0 { own.beside(constant) } else { own });
-        let coverage = metrics::coverage(&truth, &lower, &upper);
-        let name = format!("{} % interval covers", significant(100.0 * level, LEVEL_DIGITS));
-        warn_of_coverage(coverage, level, truth.len());
-        out.push(measure("coverage", &name, "%", coverage));
+    let coverage = (!density.is_empty()).then(|| (level, metrics::coverage(&truth, &lower, &upper)));
+    if let Some((level, covered)) = coverage {
+        warn_of_coverage(covered, level, truth.len());
     }
-    Ok((truth.len(), out))
+    let values = Values { target, truth: &truth, mean: &mean, log_density: &density, coverage };
+    Ok((truth.len(), values.measures()))
 }
 
 /// Warns of intervals that cover far more or fewer rows than they should.
 fn warn_of_coverage(coverage: f64, level: f64, rows: usize) {
-    let n = rows as f64;
-    let error = (level * (1.0 - level) / n).sqrt();
-    if (coverage - level).abs() <= (COVERAGE_ERRORS * error).max(COVERAGE_SHARE) {
+    if !coverage_is_off(coverage, level, rows) {
         return;
     }
     let percent = significant(100.0 * level, LEVEL_DIGITS);
-    let covered = share((coverage * n).round() as usize, rows, "row");
+    let covered = share((coverage * rows as f64).round() as usize, rows, "row");
     match coverage < level {
         true => say!(
             "warning: the {percent} % interval covers {covered}: the intervals of this model are too narrow. Fit again without \
@@ -242,23 +208,20 @@ fn warn_of_coverage(coverage: f64, level: f64, rows: usize) {
     }
 }
 
+/// The rows, and the column of the target.
+fn open(args: &ScoreArgs, model: &Model, target: &str) -> Result<(Blocks, usize)> {
+    let wanted = [Wanted::needed(target, "--target")];
+    let (blocks, columns) = Blocks::open(&args.data, model, &wanted, 0, (&args.rules, &args.reading))?;
+    Ok((blocks, columns[0].context("the target was found")?))
+}
+
 /// Predicts the classes of all rows.
 fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Decision>) -> Result<Classes> {
     let probabilities = model.margins.as_ref().is_none_or(|margins| !margins.sigmoids.is_empty());
-    let (mut blocks, column) = Blocks::open(&args.data, model, Some((target, "--target")), 0, (&args.rules, &args.reading))?;
-    let column = column.context("the target was found")?;
+    let (mut blocks, column) = open(args, model, target)?;
     let mut known = HashMap::new();
-    let mut class = |table: &Table| -> Result<usize> {
-        let name = class_cell(table, column)?;
-        if let Some(k) = known.get(&name) {
-            return Ok(*k);
-        }
-        let k = class_in(table, model, &name).map_err(|e| table.error(column, &e.to_string()))?;
-        known.insert(name, k);
-        Ok(k)
-    };
     let (mut truth, mut predicted, mut logs, mut function) = (vec![], vec![], vec![], vec![]);
-    while let Some(batch) = blocks.next(|table| push(&mut truth, class(table)))? {
+    while let Some(batch) = blocks.next(|table| push(&mut truth, true_class(table, column, model, &mut known)))? {
         let x = batch.x;
         if args.leave_one_out {
             let own = &truth[predicted.len()..];
@@ -280,12 +243,8 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
     }
     tell_rows(&blocks, truth.len())?;
     check_trained_on(args, model, truth.len())?;
-    let log = match logs.is_empty() {
-        true => None,
-        false => Some(concatenate(Axis(0), &logs.iter().map(|log| log.view()).collect::<Vec<_>>())?),
-    };
     let (mut decided, mut both) = (None, None);
-    if let Some(log) = log {
+    if let Some(log) = joined(&logs) {
         let shifted = match decision.and_then(|d| d.prior.as_ref()) {
             Some(prior) => model.shift_prior(log.clone(), prior)?,
             None => log.clone(),
@@ -300,14 +259,6 @@ fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Deci
     Ok(Classes { truth, predicted, log: both, function, decided })
 }
 
-/// The true value of the present row.
-fn value(table: &Table, column: usize) -> Result<f64> {
-    if table.cell(column) == Cell::Missing {
-        return Err(table.error(column, &format!("{}; --missing drop leaves such rows out", table.missing_cell(column))));
-    }
-    table.number(column)
-}
-
 /// Says what was made of the table.
 ///
 /// # Errors
@@ -318,75 +269,6 @@ fn tell_rows(blocks: &Blocks, scored: usize) -> Result<()> {
         bail!("every row has a missing cell, and such rows are left out; --missing mean fills them");
     }
     Ok(())
-}
-
-fn of_classes(own: &Classes, decision: Option<&Decision>) -> Vec<Measure> {
-    // What predicts the shares of the classes among the scored rows, and the class of the largest.
-    let n = own.truth.len() as f64;
-    let mut sizes = vec![0usize; own.truth.iter().chain(&own.predicted).max().map_or(0, |k| k + 1)];
-    own.truth.iter().for_each(|k| sizes[*k] += 1);
-    let shares: Vec<f64> = sizes.iter().filter(|size| **size > 0).map(|size| *size as f64 / n).collect();
-    let largest = shares.iter().copied().fold(0.0, f64::max);
-    let error = metrics::error_rate(&own.truth, &own.predicted);
-    let name = match decision {
-        Some(decision) if decision.rejects() => "error rate, rejected rows too",
-        Some(_) => "error rate of the decisions",
-        None => "error rate",
-    };
-    let mut out = vec![measure("error_rate", name, "%", error).beside(1.0 - largest)];
-    if let Some((_, log)) = &own.log {
-        let entropy = shares.iter().map(|p| -p * p.ln()).sum::<f64>();
-        out.push(measure("log_loss", "log loss", "nats", metrics::log_loss(&own.truth, log.view())).beside(entropy));
-        let constant = 1.0 - shares.iter().map(|p| p * p).sum::<f64>();
-        out.push(measure("brier", "Brier score", "0 to 2", metrics::brier(&own.truth, log.view())).beside(constant));
-    }
-    if own.log.is_some() || own.function.is_some() {
-        let rankings: Vec<Ranking> = rankings(own).into_iter().map(|(_, ranking)| ranking).collect();
-        let mean = |value: fn(&Ranking) -> f64| {
-            (!rankings.is_empty()).then(|| rankings.iter().map(value).sum::<f64>() / rankings.len() as f64)
-        };
-        out.push(measure("auc", "ROC AUC", "0 to 1", mean(Ranking::area)).beside(0.5).higher());
-        out.push(measure("average_precision", "average precision", "0 to 1", mean(Ranking::average_precision)).higher());
-    }
-    if let Some((_, log)) = &own.log {
-        out.push(measure("calibration_error", "calibration error", "%", metrics::calibration_error(&own.truth, log.view())));
-    }
-    let (Some(decision), Some(decided)) = (decision, &own.decided) else { return out };
-    if let (Some(costs), Some(expected)) = (&decision.costs, &decided.expected_cost) {
-        let paid = |i: usize| match (decided.rejected[i], decision.reject_cost) {
-            (true, Some(cost)) => cost,
-            _ => costs[[own.truth[i], decided.label[i]]],
-        };
-        out.push(measure("cost", "mean cost", "per row", (0..own.truth.len()).map(paid).sum::<f64>() / n));
-        out.push(measure("expected_cost", "expected cost", "per row", expected.sum() / n));
-    }
-    if decision.rejects() {
-        let kept: Vec<usize> = (0..own.truth.len()).filter(|i| !decided.rejected[*i]).collect();
-        out.push(measure("rejected", "rejected rows", "%", (own.truth.len() - kept.len()) as f64 / n));
-        let of = |labels: &[usize]| kept.iter().map(|i| labels[*i]).collect::<Vec<_>>();
-        let error = (!kept.is_empty()).then(|| metrics::error_rate(&of(&own.truth), &of(&decided.label)));
-        out.push(measure("error_rate_kept", "error of decided rows", "%", error));
-    }
-    out
-}
-
-/// Rankings of the rows: by the second of two classes, or by each class there is both a row of and a row not of, with
-/// its number.
-fn rankings(own: &Classes) -> Vec<(usize, Ranking)> {
-    let by = |k: usize, score: &[f64]| {
-        let positive: Vec<bool> = own.truth.iter().map(|truth| *truth == k).collect();
-        Ranking::new(&positive, score).map(|ranking| (k, ranking))
-    };
-    match (&own.log, &own.function) {
-        // A prior does not change the order, but digits are lost.
-        (Some((log, _)), _) if log.ncols() == 2 => {
-            let odds: Vec<f64> = log.outer_iter().map(|row| row[1] - row[0]).collect();
-            by(1, &odds).into_iter().collect()
-        }
-        (Some((_, log)), _) => (0..log.ncols()).filter_map(|k| by(k, &log.column(k).to_vec())).collect(),
-        (None, Some(function)) => by(1, function).into_iter().collect(),
-        (None, None) => vec![],
-    }
 }
 
 /// Refuses to leave out rows that the model was not trained on.
@@ -426,7 +308,7 @@ fn to_json(args: &ScoreArgs, target: &str, task: Task, rows: usize, level: Optio
 
 /// Writes the figures that there are.
 fn draw(folder: &Path, model: &Model, own: &Classes) -> Result<()> {
-    let rankings = rankings(own);
+    let rankings = own.rankings();
     if rankings.is_empty() && own.log.is_none() {
         bail!("--figures: this support vector machine was trained without probabilities, and has more than two classes");
     }

@@ -1,0 +1,71 @@
+//! What a model file holds, in words: for `inspect` and for reports.
+
+use relvec::{Missing, Model};
+
+use crate::args::Task;
+use crate::encoding;
+use crate::interpolation;
+use crate::layout::Lines;
+use crate::summary::{self, Seen, Summary};
+use crate::text::{count, list, thousands};
+
+/// Names shown of a list.
+const NAMES_SHOWN: usize = 20;
+
+/// What the file holds.
+pub(crate) fn headline(model: &Model) -> String {
+    let machine = if model.margins.is_some() { "support vector machine" } else { "relevance vector machine" };
+    let task = match summary::task(model) {
+        Task::Regress => "regression",
+        Task::Classify => "classification",
+    };
+    let of: Vec<String> = model.target.iter().chain(&model.targets).map(|name| format!("`{name}`")).collect();
+    let of = if of.is_empty() { String::new() } else { format!(" of {}", list(&of, NAMES_SHOWN)) };
+    format!("{machine}, {task}{of}")
+}
+
+/// All about the model but its weights, the most important first.
+pub(crate) fn describe(model: &Model, summary: &Summary, lines: &mut Lines) {
+    if let [negative, positive] = model.classes.as_slice() {
+        lines.line("classes", &format!("{negative}, {positive} (positive weights are evidence for {positive})"));
+    } else if !model.classes.is_empty() {
+        lines.line("classes", &list(&model.classes.iter().map(ToString::to_string).collect::<Vec<_>>(), NAMES_SHOWN));
+    }
+    let scaled = if model.scaling.is_some() { ", standardised by the model" } else { "" };
+    let rows = thousands(model.n_rows);
+    let columns = model.encoding.as_ref().map_or(String::new(), |own| format!(" of {}", count(own.columns.len(), "column")));
+    lines.line("trained on", &format!("{rows} rows, {}{columns}{scaled}", count(model.n_features, "feature")));
+    if let Some(encoding) = &model.encoding {
+        if let Some(categories) = encoding::of_categories(encoding) {
+            lines.line("categories", &categories);
+        }
+        let rule = match encoding.missing {
+            Some(Missing::Drop) => "their rows are left out",
+            Some(Missing::Mean) => "filled with the means of the training rows",
+            Some(Missing::Indicator) => "filled with the means of the training rows, and told by features of their own",
+            None => "refused",
+        };
+        lines.line("missing cells", rule);
+    }
+    summary.describe(&Seen::default(), lines);
+    let likelihood = model.likelihood.as_ref().map(|likelihood| format!("{} likelihood", likelihood.name()));
+    let scheme = model.inference.as_ref().map(|name| format!("scheme {name}"));
+    let formulation = model.margins.as_ref().map(|margins| format!("formulation {}", margins.formulation));
+    let status = format!("{} after {}", model.status.name().replace('_', " "), count(model.iterations, "iteration"));
+    let parts: Vec<String> = [Some(status), likelihood, scheme, formulation].into_iter().flatten().collect();
+    lines.line("fit", &parts.join(", "));
+    if model.interpolates {
+        lines.line("interpolation", &interpolation::line(model));
+    }
+}
+
+/// What the functions of the model are called.
+pub(crate) fn function_names(model: &Model) -> Vec<String> {
+    match model.outputs() {
+        1 => vec!["weight".into()],
+        // The outputs of a committee and of several support vectors' functions are pairs of classes, not classes.
+        n if n == model.classes.len() => model.classes.iter().map(ToString::to_string).collect(),
+        n if n == model.targets.len() => model.targets.clone(),
+        n => (1..=n).map(|k| format!("function {k}")).collect(),
+    }
+}

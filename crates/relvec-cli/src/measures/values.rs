@@ -1,0 +1,68 @@
+//! Measures of predicted values.
+
+use super::{Measure, measure};
+use crate::metrics;
+use crate::text::significant;
+
+/// Significant digits of a level in percent.
+const LEVEL_DIGITS: usize = 4;
+/// A coverage is worth a warning if it is so many standard errors of a binomial share from the level, which chance does not do,
+/// and so far from it, which matters.
+const COVERAGE_ERRORS: f64 = 4.0;
+const COVERAGE_SHARE: f64 = 0.05;
+
+/// What is known and predicted of one target; the lists have one length, that of the rows, >= 1.
+pub(crate) struct Values<'a> {
+    /// Name of the target.
+    pub target: &'a str,
+    pub truth: &'a [f64],
+    pub mean: &'a [f64],
+    /// Log density of the true values, in nats; empty if the predictions have none.
+    pub log_density: &'a [f64],
+    /// Probability of the interval, and the share of rows in it.
+    pub coverage: Option<(f64, f64)>,
+}
+
+impl Values<'_> {
+    /// The measures, beside those of the mean of these rows and of a normal distribution with their variance.
+    pub fn measures(&self) -> Vec<Measure> {
+        let centre = vec![self.truth.iter().sum::<f64>() / self.truth.len() as f64; self.truth.len()];
+        let spread = metrics::rmse(self.truth, &centre);
+        let mut out = self.errors(&centre);
+        if !self.log_density.is_empty() {
+            let constant = metrics::negative_log_density(self.truth, &centre, &vec![spread * spread; self.truth.len()]);
+            let own = self.density();
+            // Of rows of one value that distribution has no density.
+            out.push(if spread > 0.0 { own.beside(constant) } else { own });
+        }
+        out.extend(self.covers());
+        out
+    }
+
+    /// RMSE and MAE, beside those of the predictions `constant`, one per row.
+    pub fn errors(&self, constant: &[f64]) -> Vec<Measure> {
+        let unit = format!("units of `{}`", self.target);
+        vec![
+            measure("rmse", "RMSE", &unit, metrics::rmse(self.truth, self.mean)).beside(metrics::rmse(self.truth, constant)),
+            measure("mae", "MAE", &unit, metrics::mae(self.truth, self.mean)).beside(metrics::mae(self.truth, constant)),
+        ]
+    }
+
+    /// The negative log density.
+    pub fn density(&self) -> Measure {
+        let mean = self.log_density.iter().sum::<f64>() / self.truth.len() as f64;
+        measure("negative_log_density", "NLPD", "nats", -mean)
+    }
+
+    /// The share of rows in the interval.
+    pub fn covers(&self) -> Option<Measure> {
+        let (level, share) = self.coverage?;
+        Some(measure("coverage", &format!("{} % interval covers", significant(100.0 * level, LEVEL_DIGITS)), "%", share))
+    }
+}
+
+/// Whether the interval of probability `level` covers a share of `rows` that is far from it.
+pub(crate) fn coverage_is_off(coverage: f64, level: f64, rows: usize) -> bool {
+    let error = (level * (1.0 - level) / rows as f64).sqrt();
+    (coverage - level).abs() > (COVERAGE_ERRORS * error).max(COVERAGE_SHARE)
+}

@@ -1,0 +1,219 @@
+//! The sections of a report on predicted classes: measures, confusions, curves, reliability.
+
+use relvec::Model;
+
+use super::evaluation::{Evaluation, Found};
+use super::html::{paragraph, section, table};
+use super::page::{Sections, measures_table};
+use super::plot::{Mark, Plot, histogram, number, thinned};
+use crate::decision::class_name;
+use crate::measures::{Classes, Pair};
+use crate::metrics::{self, Ranking};
+use crate::text::{share, thousands};
+
+/// Classes with curves of their own, and with a row and a column in the table of confusions; more are listed by pairs.
+const CLASSES_DRAWN: usize = 8;
+const CLASSES_CROSSED: usize = 15;
+const PAIRS: usize = 20;
+/// Classes in the table of classes.
+const CLASSES_LISTED: usize = 50;
+/// Points of a curve: more cannot be seen.
+const CURVE_POINTS: usize = 300;
+/// Bars of the histogram of probabilities.
+const BINS: usize = 20;
+/// Mistakes that are listed.
+const MISTAKES: usize = 10;
+
+/// The sections, and what they warn of.
+pub(super) fn sections(model: &Model, own: &Evaluation) -> Sections {
+    let Found::Classes { classes, .. } = &own.found else { return Sections::default() };
+    let mut out = Sections::default();
+    let measures = classes.measures(None);
+    let n = classes.truth.len();
+    let mut sizes = vec![0usize; model.n_classes().unwrap_or(2)];
+    classes.truth.iter().for_each(|k| sizes[*k] += 1);
+    let largest = (0..sizes.len()).fold(0, |best, k| if sizes[k] > sizes[best] { k } else { best });
+    let wrong = n - classes.truth.iter().zip(&classes.predicted).filter(|(k, l)| k == l).count();
+    let verdict = format!(
+        "{}. Always predicting {}, the most frequent class, misclassifies {}.",
+        classes.mistakes(model),
+        class_name(model, largest),
+        share(n - sizes[largest], n, "row")
+    );
+    out.verdict.push(verdict.clone());
+    out.measures.push(("error rate".into(), format!("{} %", measures[0].own())));
+    if wrong >= n - sizes[largest] {
+        out.warnings.push(if sizes[largest] == n {
+            "the rows are all of one class: they do not show whether the model distinguishes classes. Advice: use a table with rows of each \
+             class."
+                .into()
+        } else {
+            "the predictions are no better than always the most frequent class. Advice: check that the table is of the kind that the model \
+             was trained on, and that the features carry information."
+                .into()
+        });
+    }
+    let mut body = format!("<p>{}</p>\n", paragraph(&verdict));
+    body += &measures_table(&measures, "class shares");
+    body += &format!("<p class=\"small\">{}</p>\n", paragraph(note(classes)));
+    let figures = curves(model, classes, &sizes) + &reliability(classes);
+    if !figures.is_empty() {
+        body += &format!("<div class=\"figures\">{figures}</div>\n");
+    }
+    body += &confusions(model, classes, &sizes);
+    body += &each_class(model, classes, &sizes);
+    body += &mistakes(model, classes, &own.rows);
+    out.html = section("predictions", "Predictions", &body);
+    out
+}
+
+fn note(own: &Classes) -> &'static str {
+    match own.log.is_some() {
+        true => {
+            "\"Class shares\" predicts the frequencies of the classes among the rows of this table. Log loss is the mean of -ln p of the true \
+             class; one nat is a factor of e in probability. The calibration error is the mean distance between probability and share that \
+             is right."
+        }
+        false => {
+            "\"Class shares\" predicts the most frequent class among the rows of this table. This support vector machine was trained without \
+             probabilities."
+        }
+    }
+}
+
+/// ROC and precision against recall.
+fn curves(model: &Model, own: &Classes, sizes: &[usize]) -> String {
+    let mut rankings = own.rankings();
+    if rankings.is_empty() {
+        return String::new();
+    }
+    let all = rankings.len();
+    rankings.sort_by_key(|(k, _)| (std::cmp::Reverse(sizes[*k]), *k));
+    rankings.truncate(CLASSES_DRAWN);
+    let names: Vec<String> = rankings.iter().map(|(k, _)| class_name(model, *k)).collect();
+    let few = match all > CLASSES_DRAWN {
+        true => format!(" The {CLASSES_DRAWN} most frequent of {all} classes are drawn."),
+        false => String::new(),
+    };
+    let lines = |points: fn(&Ranking) -> Vec<(f64, f64)>| -> Vec<Mark> {
+        let line = |(i, (_, ranking)): (usize, &(usize, Ranking))| Mark::Line(thinned(&points(ranking), CURVE_POINTS), i);
+        rankings.iter().enumerate().map(line).collect()
+    };
+    let by = |value: fn(&Ranking) -> f64| -> String {
+        let one = |(name, (_, ranking)): (&String, &(usize, Ranking))| format!("{name} {}", number(value(ranking)));
+        names.iter().zip(&rankings).map(one).collect::<Vec<_>>().join(", ")
+    };
+    let unit = Some((0.0, 1.0));
+    let mut marks = vec![Mark::Reference(vec![(0.0, 0.0), (1.0, 1.0)])];
+    marks.extend(lines(Ranking::roc));
+    let areas = by(Ranking::area);
+    let label = format!("ROC curves. Areas: {areas}");
+    let (x, y) = ("share of the other classes", "share of the class");
+    let roc = Plot { label: &label, x, y, x_range: unit, y_range: unit, marks };
+    let caption = format!("Area under the curve: {areas}. On the dashed line the order of the rows is chance.{few}");
+    let precision = by(Ranking::average_precision);
+    let label = format!("Precision against recall. Average precision: {precision}");
+    let marks = lines(Ranking::precision_recall);
+    let recall = Plot { label: &label, x: "recall", y: "precision", x_range: unit, y_range: unit, marks };
+    roc.figure("ROC curve", &caption, &names)
+        + &recall.figure("Precision and recall", &format!("Average precision: {precision}.{few}"), &names)
+}
+
+/// Probabilities of predicted classes against the shares that are right, and how many rows have which.
+fn reliability(own: &Classes) -> String {
+    let Some((_, log)) = &own.log else { return String::new() };
+    let bins = metrics::reliability(&own.truth, log.view());
+    let points: Vec<(f64, f64)> = bins.iter().filter(|bin| bin.rows > 0).map(|bin| bin.point()).collect();
+    let listed: Vec<String> = points.iter().map(|(p, right)| format!("{p:.2}: {right:.2}")).collect();
+    let label = format!("Share that is right by probability of the predicted class. {}", listed.join(", "));
+    let unit = Some((0.0, 1.0));
+    let marks = vec![Mark::Reference(vec![(0.0, 0.0), (1.0, 1.0)]), Mark::Dotted(points)];
+    let (x, y) = ("probability of the predicted class", "share that is right");
+    let plot = Plot { label: &label, x, y, x_range: unit, y_range: unit, marks };
+    let error = 100.0 * metrics::calibration_error(&own.truth, log.view());
+    let caption = format!(
+        "Calibration error {} %. Below the dashed line the model is overconfident, above it underconfident. Dots of few rows are chance.",
+        number(error)
+    );
+    let top = log.outer_iter().map(|row| row.iter().fold(f64::NEG_INFINITY, |most, p| most.max(*p)).exp());
+    let marks = vec![Mark::Bars(histogram(top.clone(), (0.0, 1.0), BINS))];
+    let sure = top.filter(|p| *p > 0.9).count();
+    let second = format!("{} have a probability above 0.9.", share(sure, own.truth.len(), "row"));
+    let label = format!("Histogram of the probabilities of the predicted classes: {second}");
+    let rows = Plot { label: &label, x, y: "rows", x_range: unit, y_range: None, marks };
+    plot.figure("Reliability", &caption, &[]) + &rows.figure("Probabilities", &second, &[])
+}
+
+/// Which classes are taken for which.
+fn confusions(model: &Model, own: &Classes, sizes: &[usize]) -> String {
+    let names: Vec<String> = (0..sizes.len()).map(|k| class_name(model, k)).collect();
+    let (pairs, _) = own.confusions();
+    if sizes.len() > CLASSES_CROSSED {
+        let row = |pair: &Pair| vec![names[pair.truth].clone(), names[pair.predicted].clone(), thousands(pair.rows)];
+        let rows: Vec<Vec<String>> = pairs.iter().take(PAIRS).map(row).collect();
+        if rows.is_empty() {
+            return String::new();
+        }
+        return table("The most frequent confusions.", &["true class", "predicted", "rows"], &rows, &[0, 1]);
+    }
+    let mut counts = vec![vec![0usize; sizes.len()]; sizes.len()];
+    own.truth.iter().zip(&own.predicted).for_each(|(k, l)| counts[*k][*l] += 1);
+    let row = |(name, counts): (&String, &Vec<usize>)| {
+        std::iter::once(name.clone()).chain(counts.iter().map(|n| thousands(*n))).collect::<Vec<_>>()
+    };
+    let rows: Vec<Vec<String>> = names.iter().zip(&counts).map(row).collect();
+    let head: Vec<&str> = std::iter::once("true class").chain(names.iter().map(String::as_str)).collect();
+    table("Confusion matrix: rows of each true class by predicted class.", &head, &rows, &[0])
+}
+
+fn each_class(model: &Model, own: &Classes, sizes: &[usize]) -> String {
+    let mut predicted = vec![0usize; sizes.len()];
+    let mut right = vec![0usize; sizes.len()];
+    for (k, l) in own.truth.iter().zip(&own.predicted) {
+        predicted[*l] += 1;
+        right[*k] += usize::from(k == l);
+    }
+    let percent = |part: usize, all: usize| match all {
+        0 => "-".to_string(),
+        _ => format!("{:.1} %", 100.0 * part as f64 / all as f64),
+    };
+    let trained = &model.class_frequencies;
+    let row = |k: usize| {
+        let mut cells = vec![class_name(model, k), thousands(sizes[k]), percent(sizes[k], own.truth.len())];
+        cells.extend(trained.get(k).map(|share| format!("{:.1} %", 100.0 * share)));
+        cells.extend([percent(right[k], sizes[k]), percent(right[k], predicted[k])]);
+        cells
+    };
+    let rows: Vec<Vec<String>> = (0..sizes.len().min(CLASSES_LISTED)).map(row).collect();
+    let mut head = vec!["class", "rows", "share here"];
+    head.extend((!trained.is_empty()).then_some("share in training"));
+    head.extend(["recall", "precision"]);
+    let more = match sizes.len() > CLASSES_LISTED {
+        true => format!(" The first {CLASSES_LISTED} of {} classes.", sizes.len()),
+        false => String::new(),
+    };
+    let caption = format!(
+        "Each class. Recall: rows of the class that are predicted so. Precision: rows predicted so that are of the class.{more}"
+    );
+    table(&caption, &head, &rows, &[0])
+}
+
+/// The mistakes of which the model was most certain.
+fn mistakes(model: &Model, own: &Classes, rows: &[usize]) -> String {
+    let Some((_, log)) = &own.log else { return String::new() };
+    let mut wrong: Vec<usize> = (0..rows.len()).filter(|i| own.truth[*i] != own.predicted[*i]).collect();
+    let of = |i: usize| log[[i, own.predicted[i]]];
+    wrong.sort_by(|i, j| of(*j).total_cmp(&of(*i)));
+    let p = |i: usize, k: usize| number(log[[i, k]].exp());
+    let row = |i: &usize| {
+        let (truth, predicted) = (own.truth[*i], own.predicted[*i]);
+        vec![rows[*i].to_string(), class_name(model, truth), p(*i, truth), class_name(model, predicted), p(*i, predicted)]
+    };
+    let cells: Vec<Vec<String>> = wrong.iter().take(MISTAKES).map(row).collect();
+    if cells.is_empty() {
+        return String::new();
+    }
+    let caption =
+        "Mistakes of which the model was most certain, by rows counted from 0 in the table: worth a look for wrong labels.";
+    table(caption, &["row", "true class", "probability", "predicted", "probability"], &cells, &[1, 3])
+}

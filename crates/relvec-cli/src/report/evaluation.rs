@@ -1,0 +1,221 @@
+//! What a model predicts of the rows of a table, and what these rows are: all that a report draws and counts.
+
+use std::borrow::Cow;
+
+use ndarray::{Array2, ArrayView1, ArrayView2};
+use relvec::{Error, FittedBasis, Model, Moderation, Prediction, Result};
+
+use crate::measures::{Classes, joined};
+
+/// Probabilities of the intervals whose coverage is counted.
+pub(super) const LEVELS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
+/// The last of them, beside which nothing is drawn: a percent of the rows is left outside.
+pub(super) const WIDEST: f64 = 0.99;
+
+/// The true values or classes of rows.
+#[derive(Debug, Clone, Copy)]
+pub enum Truth<'a> {
+    /// Values of the outputs that are evaluated, [N, K].
+    Values(ArrayView2<'a, f64>),
+    /// Numbers of the classes, `[N]`.
+    Classes(&'a [usize]),
+}
+
+/// The rows of a table, with what the model predicts of them.
+#[derive(Debug)]
+pub struct Evaluation<'a> {
+    model: Cow<'a, Model>,
+    /// The numbers of the rows in the table, counted from 0.
+    pub(super) rows: Vec<usize>,
+    /// The exposures of counts; empty if each is 1.
+    pub(super) exposures: Vec<f64>,
+    pub(super) found: Found,
+}
+
+/// What is known and predicted of all rows.
+#[derive(Debug)]
+pub(super) enum Found {
+    Values(Vec<Output>),
+    Classes { classes: Classes, logs: Vec<Array2<f64>> },
+}
+
+/// What is known and predicted of one target.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// The model of this target alone.
+    pub model: Model,
+    /// Its place among those of the model.
+    place: usize,
+    pub truth: Vec<f64>,
+    pub mean: Vec<f64>,
+    /// Standard deviations, of Student-t noise scales, of new values; empty for predictions without a distribution.
+    pub std: Vec<f64>,
+    pub log_density: Vec<f64>,
+    pub bands: Vec<Band>,
+}
+
+/// Intervals of one probability.
+#[derive(Debug)]
+pub(super) struct Band {
+    pub level: f64,
+    /// Rows in them.
+    pub covered: usize,
+    /// Sum of their widths.
+    pub widths: f64,
+}
+
+impl<'a> Evaluation<'a> {
+    /// Of no rows yet. `outputs`: the targets that are evaluated, by their places; a model of one target has one at place 0.
+    ///
+    /// # Errors
+    /// An output that the model does not have.
+    pub fn new(model: &'a Model, outputs: &[usize]) -> Result<Evaluation<'a>> {
+        let one = |place: &usize| {
+            let names = Model { targets: vec![], ..model.output(*place)? };
+            let bands = match has_distribution(model, false) {
+                true => LEVELS.iter().chain([&WIDEST]).map(|level| Band { level: *level, covered: 0, widths: 0.0 }).collect(),
+                false => vec![],
+            };
+            let [truth, mean, std, log_density] = [const { vec![] }; 4];
+            Ok(Output { model: names, place: *place, truth, mean, std, log_density, bands })
+        };
+        let found = match model.n_classes() {
+            None => Found::Values(outputs.iter().map(one).collect::<Result<_>>()?),
+            Some(_) => Found::Classes { classes: Classes::default(), logs: vec![] },
+        };
+        // Rows are values of the basis functions where the caller computes the kernel.
+        let model = match model.expansion.basis {
+            FittedBasis::External { .. } => Cow::Owned(model.on_basis()),
+            _ => Cow::Borrowed(model),
+        };
+        Ok(Evaluation { model, rows: vec![], exposures: vec![], found })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no row yet.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Predicts the rows `x`, [B, D], whose numbers in the table are `rows`, `[B]`. `known`, `[B]`: exposures of counts, or noise
+    /// variances where the model was trained with those of its rows; empty if they are not known.
+    ///
+    /// # Errors
+    /// What the model's predictions refuse; counts that are negative or not whole; true values that are no finite numbers.
+    pub fn push(&mut self, x: ArrayView2<f64>, rows: &[usize], truth: Truth, known: &[f64]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let known = (!known.is_empty()).then(|| ArrayView1::from(known));
+        match (&mut self.found, truth) {
+            (Found::Values(outputs), Truth::Values(values)) if values.ncols() == outputs.len() => {
+                let wrong = |(place, value): ((usize, usize), &f64)| (!value.is_finite()).then_some((place, *value));
+                if let Some(((row, column), value)) = values.indexed_iter().find_map(wrong) {
+                    return Err(Error::NotFinite { what: "targets", row: rows[row], column, value });
+                }
+                if self.model.posterior.is_none() {
+                    let mean = self.model.predict_output_means(x)?;
+                    for (output, truth) in outputs.iter_mut().zip(values.columns()) {
+                        output.mean.extend(mean.column(output.place));
+                        output.truth.extend(truth);
+                    }
+                } else {
+                    let predictions = self.model.predict_outputs(x)?;
+                    for (output, truth) in outputs.iter_mut().zip(values.columns()) {
+                        output.push(&predictions[output.place], truth, known)?;
+                    }
+                }
+                if self.model.is_of_counts() {
+                    self.exposures.extend(known.iter().flatten());
+                }
+            }
+            (Found::Classes { classes, logs }, Truth::Classes(truth)) => predict_classes(&self.model, x, truth, classes, logs)?,
+            (Found::Values(outputs), _) => {
+                return Err(Error::Targets(format!("expected values of {} targets", outputs.len())));
+            }
+            (Found::Classes { .. }, _) => return Err(Error::Targets("values, expected classes".into())),
+        }
+        self.rows.extend(rows);
+        Ok(())
+    }
+
+    /// Puts the predictions of the blocks together.
+    pub(super) fn finish(&mut self) {
+        if let Found::Classes { classes, logs } = &mut self.found {
+            classes.log = joined(&std::mem::take(logs)).map(|log| (log.clone(), log));
+        }
+    }
+}
+
+/// Whether predictions say how far off they may be: not those of support vector machines, nor those of a model that was trained
+/// with the noise of each row where that of new rows is not known.
+fn has_distribution(model: &Model, known: bool) -> bool {
+    model.posterior.is_some() && (known || model.noise_variance() != Some(0.0))
+}
+
+impl Output {
+    fn push(&mut self, prediction: &Prediction, truth: ArrayView1<f64>, known: Option<ArrayView1<f64>>) -> Result<()> {
+        self.truth.extend(truth);
+        let counts = self.model.is_of_counts().then(|| prediction.counts(known)).transpose()?;
+        match &counts {
+            Some(counts) => self.mean.extend(&counts.mean),
+            None => self.mean.extend(&prediction.mean),
+        }
+        if !has_distribution(&self.model, known.is_some()) {
+            return Ok(());
+        }
+        if self.bands.is_empty() {
+            self.bands = LEVELS.iter().chain([&WIDEST]).map(|level| Band { level: *level, covered: 0, widths: 0.0 }).collect();
+        }
+        match (counts, known) {
+            (Some(counts), _) => self.std.extend(counts.std()),
+            (None, Some(noise)) => self.std.extend((&prediction.model_variance + &noise).mapv(f64::sqrt)),
+            (None, None) => self.std.extend(prediction.std()),
+        }
+        self.log_density.extend(self.model.log_density(prediction, truth, known)?);
+        for band in &mut self.bands {
+            let (lower, upper) = self.model.interval(prediction, band.level, known)?;
+            for ((t, lower), upper) in truth.iter().zip(&lower).zip(&upper) {
+                band.covered += usize::from(lower <= t && t <= upper);
+                band.widths += upper - lower;
+            }
+        }
+        Ok(())
+    }
+
+    /// Share of rows in the interval of probability `level`.
+    pub fn coverage(&self, level: f64) -> Option<(f64, f64)> {
+        let band = self.bands.iter().find(|band| band.level == level)?;
+        Some((level, band.covered as f64 / self.truth.len() as f64))
+    }
+}
+
+fn predict_classes(
+    model: &Model,
+    x: ArrayView2<f64>,
+    truth: &[usize],
+    classes: &mut Classes,
+    logs: &mut Vec<Array2<f64>>,
+) -> Result<()> {
+    classes.truth.extend(truth);
+    let Some(margins) = &model.margins else {
+        let log = model.predict_log_probability(x, Moderation::Posterior)?;
+        let top = |row: ArrayView1<f64>| (1..row.len()).fold(0, |best, k| if row[k] > row[best] { k } else { best });
+        classes.predicted.extend(log.outer_iter().map(top));
+        logs.push(log);
+        return Ok(());
+    };
+    // Of a support vector machine votes decide, which sigmoids may disagree with.
+    let function = model.decision_function(x)?;
+    classes.predicted.extend(model.vote(&function)?);
+    match margins.sigmoids.is_empty() {
+        false => logs.push(model.predict_log_probability(x, Moderation::Posterior)?),
+        true if function.ncols() == 1 => classes.function.get_or_insert_default().extend(function.column(0)),
+        true => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Pieces of HTML. Every text goes through [`text`]: names come from tables, and none may end an element or an attribute.
+
+use crate::terminal;
+
+/// Characters of a text that are shown: names in use are shorter, and a cell may hold a million.
+const LONGEST: usize = 200;
+
+/// A text inside an element or an attribute in double quotes; control characters are written as in Rust's strings.
+pub(super) fn text(raw: &str) -> String {
+    let short = match raw.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &raw[..end]),
+        None => raw.to_string(),
+    };
+    paragraph(&short)
+}
+
+/// As [`text`], as long as it is: sentences of our own, whose names are short already.
+pub(super) fn paragraph(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    for c in terminal::name(raw).chars() {
+        match c {
+            '&' => out += "&amp;",
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '"' => out += "&quot;",
+            '\'' => out += "&#39;",
+            // What turns the direction of the text around it, and is not seen.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => out += &c.escape_unicode().to_string(),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A table under a caption; the first cell of a row is its header. `words`: columns (counted from 0) aligned left.
+pub(super) fn table(caption: &str, head: &[&str], rows: &[Vec<String>], words: &[usize]) -> String {
+    let class = |k: usize| if words.contains(&k) { " class=\"w\"" } else { "" };
+    let head: String =
+        head.iter().enumerate().map(|(k, name)| format!("<th scope=\"col\"{}>{}</th>", class(k), text(name))).collect();
+    let cell = |(k, cell): (usize, &String)| match k {
+        0 => format!("<th scope=\"row\"{}>{}</th>", class(0), text(cell)),
+        _ => format!("<td{}>{}</td>", class(k), text(cell)),
+    };
+    let body: String =
+        rows.iter().map(|row| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>())).collect();
+    let caption = if caption.is_empty() { String::new() } else { format!("<caption>{}</caption>", paragraph(caption)) };
+    // Tables that are too wide are scrolled, by the keyboard too.
+    let label = if caption.is_empty() { "table" } else { "table with caption" };
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>\n"
+    )
+}
+
+/// A section under a heading; nothing if it is empty.
+pub(super) fn section(id: &str, heading: &str, body: &str) -> String {
+    if body.is_empty() {
+        return String::new();
+    }
+    format!("<section aria-labelledby=\"{id}\"><h2 id=\"{id}\">{}</h2>\n{body}</section>\n", paragraph(heading))
+}
+
+/// Named values, such as settings.
+pub(super) fn list(pairs: &[(String, String)]) -> String {
+    let one = |(name, value): &(String, String)| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", text(name), paragraph(value));
+    format!("<dl>{}</dl>\n", pairs.iter().map(one).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_ends_its_element_or_its_attribute() {
+        assert_eq!(text("<script>\"&'\u{0}\n\u{202e}"), "&lt;script&gt;&quot;&amp;&#39;\\u{0}\\n\\u{202e}");
+        assert!(text(&"é".repeat(1 << 20)).len() < 2 * LONGEST + 4);
+        let cells = [vec!["</table>".to_string(), "1".into()]];
+        let html = table("<b>", &["<i>", "x"], &cells, &[0]);
+        assert!(!html.contains("<b>") && !html.contains("<i>") && html.matches("</table>").count() == 1);
+    }
+}
