@@ -22,6 +22,7 @@ from ._card import folded_below
 from ._encoder import TableEncoder
 from ._errors import in_words_of_python
 from ._export import Exports
+from ._page import Pages
 from ._progress import Callback, bound_line, end_line, line, observer
 from ._report import Report
 from ._summary import ModelSummary, one_line
@@ -39,7 +40,7 @@ def seed_of(random_state: Any) -> int:
     return int(seed)
 
 
-class KernelMachine(Exports, BaseEstimator):
+class KernelMachine(Exports, Pages, BaseEstimator):
     """What relevance and support vector machines share: parameters, rows, kernel, file, and what is printed."""
 
     kernel: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -574,6 +575,61 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         found = self._model.predict_quantiles(rows, own, threads(self.n_jobs), rule, known)
         found = found if self.n_outputs_ > 1 else found[:, 0]
         return found[..., 0] if np.ndim(q) == 0 else found
+
+    def report_html(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        noise_variance: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+    ) -> str:
+        """Report on the model and on its predictions of `X` as an HTML page.
+
+        One page that needs no other file and no network, to be read in a browser, printed or sent: measures beside a
+        constant prediction, predictions against observations, coverage of intervals, residuals, feature relevance,
+        relevance vectors, the search, settings, warnings with advice. Of large tables some rows are drawn; all are
+        counted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            Rows, as for `predict`. None: the page is on the model alone.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Their true values, needed with `X`.
+        path : str or path-like, default=None
+            Where to write the page as well.
+        noise_variance : array-like of shape (n_samples,), default=None
+            Variance of the noise of each row, of a model that was fitted with such variances: without it the page has
+            no intervals.
+        exposure : array-like of shape (n_samples,), default=None
+            What each count was gathered over; for the likelihood ``"poisson"``. None: 1 each.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Raises
+        ------
+        ValueError
+            For one of `X` and `y` without the other, and for values of rows that the model has no use for.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from relvec import RVR
+        >>> X = np.linspace(-10, 10, 50)[:, np.newaxis]
+        >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(50)
+        >>> page = RVR().fit(X[::2], t[::2]).report_html(X[1::2], t[1::2])
+        >>> "Coverage of intervals" in page
+        True
+        """
+        known = None
+        if X is not None and (noise_variance is not None or exposure is not None):
+            _, _, known = self._of_new(X, None, noise_variance, exposure)
+        return self._page(X, y, path, known)
 
     def _log_density(self, X: ArrayLike, y: Float) -> Float:
         """Log predictive densities of targets `y`, (n_samples,), of one output; of counts log probabilities."""

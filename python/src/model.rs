@@ -10,6 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyType};
 use relvec::{Decision, Error, FittedBasis, FittedModel, Interrupt, Label, Moderation, Prediction, Targets, Variance};
+use relvec_cli::{Evaluation, Truth};
 use relvec_export::{COptions, CPrecision, OnnxOptions, OnnxPrecision};
 
 use crate::fit::{Rows, Target};
@@ -138,9 +139,7 @@ impl Model {
         let rows = Rows::new(x);
         self.predicted(py, threads, move |model, interrupt| {
             let x = rows.view();
-            let vectors = model.relevance.len() + 1;
-            let block = BLOCK_WORK / (vectors * (vectors + x.ncols()));
-            let block = block.clamp(BLOCK_ROWS.start, BLOCK_ROWS.end);
+            let block = block_rows(model, x.ncols());
             let mut parts = vec![];
             // Of no rows one block that is empty.
             for start in (0..x.nrows().max(1)).step_by(block) {
@@ -225,6 +224,49 @@ impl Model {
         let precision = CPrecision::from_name(precision).ok_or_else(|| PyValueError::new_err("unknown precision"))?;
         let text = py.detach(|| guarded(|| relvec_export::to_c(&self.model, &COptions { name, precision, std })))?;
         text.map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The text of a report, an HTML page; `context`: what it says beside the model and its predictions, as JSON. Without rows `x`,
+    /// [N, D], it is on the model alone; with them there are `values`, [N, K], of all targets, or the numbers of the classes
+    /// `labels`, `[N]`. `known`: exposures or noise variances, `[N]`.
+    #[pyo3(signature = (context, x=None, values=None, labels=None, known=None, threads=0))]
+    #[allow(clippy::too_many_arguments, reason = "arrays of Python and what to make of them")]
+    fn report_html(
+        &self,
+        py: Python<'_>,
+        context: &str,
+        x: Option<PyReadonlyArray2<'_, f64>>,
+        values: Option<PyReadonlyArray2<'_, f64>>,
+        labels: Option<Vec<usize>>,
+        known: Option<Vec<f64>>,
+        threads: usize,
+    ) -> PyResult<String> {
+        let context: relvec_cli::Context =
+            serde_json::from_str(context).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let (rows, values) = (x.as_ref().map(Rows::new), values.map(|values| values.as_array().to_owned()));
+        let (labels, known) = (labels.unwrap_or_default(), known.unwrap_or_default());
+        self.predicted(py, threads, move |model, interrupt| {
+            let Some(rows) = rows else { return Ok(relvec_cli::report_html(model, None, &context)) };
+            let x = rows.view();
+            let outputs: Vec<usize> = (0..if model.has_several_outputs() { model.outputs() } else { 1 }).collect();
+            let mut evaluation = Evaluation::new(model, &outputs)?;
+            let block = block_rows(model, x.ncols());
+            for start in (0..x.nrows()).step_by(block) {
+                if interrupt.is_raised() {
+                    return Err(Error::Interrupted);
+                }
+                let end = (start + block).min(x.nrows());
+                let truth = match &values {
+                    Some(values) => Truth::Values(values.slice(s![start..end, ..])),
+                    None => Truth::Classes(&labels[start..end]),
+                };
+                let known = if known.is_empty() { &[] } else { &known[start..end] };
+                let numbers: Vec<usize> = (start..end).collect();
+                let pushed = evaluation.push(x.slice(s![start..end, ..]), &numbers, truth, known);
+                pushed.map_err(|error| in_table(error, start))?;
+            }
+            Ok(relvec_cli::report_html(model, Some(evaluation), &context))
+        })
     }
 
     /// The text of a model file of LIBSVM.
@@ -903,6 +945,12 @@ impl Model {
     fn iterations(&self) -> usize {
         self.model.iterations
     }
+}
+
+/// Rows of a block that is predicted between two looks for an interrupt.
+fn block_rows(model: &relvec::Model, columns: usize) -> usize {
+    let vectors = model.relevance.len() + 1;
+    (BLOCK_WORK / (vectors * (vectors + columns))).clamp(BLOCK_ROWS.start, BLOCK_ROWS.end)
 }
 
 /// The model, of rows that are the values of its basis functions where the kernel is the caller's.

@@ -46,6 +46,11 @@ impl Measure {
         self.shown(self.value)
     }
 
+    /// The model's number with its unit behind it, unless that is one of the target.
+    pub fn with_unit(&self) -> String {
+        if self.unit.contains('`') { self.own() } else { format!("{} {}", self.own(), self.unit) }
+    }
+
     /// The number of the constant prediction as text; empty if it has none.
     pub fn of_constant(&self) -> String {
         self.constant.map_or(String::new(), |value| self.shown(Some(value)))

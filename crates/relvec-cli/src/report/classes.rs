@@ -15,6 +15,8 @@ use crate::text::{share, thousands};
 const CLASSES_DRAWN: usize = 8;
 const CLASSES_CROSSED: usize = 15;
 const PAIRS: usize = 20;
+/// Classes of which the table of confusions has room beside another table.
+const CLASSES_BESIDE: usize = 4;
 /// Classes in the table of classes.
 const CLASSES_LISTED: usize = 50;
 /// Points of a curve: more cannot be seen.
@@ -34,14 +36,16 @@ pub(super) fn sections(model: &Model, own: &Evaluation) -> Sections {
     classes.truth.iter().for_each(|k| sizes[*k] += 1);
     let largest = (0..sizes.len()).fold(0, |best, k| if sizes[k] > sizes[best] { k } else { best });
     let wrong = n - classes.truth.iter().zip(&classes.predicted).filter(|(k, l)| k == l).count();
+    let mistaken = classes.mistakes(model);
+    let stop = if mistaken.ends_with('.') { "" } else { "." };
     let verdict = format!(
-        "{}. Always predicting {}, the most frequent class, misclassifies {}.",
-        classes.mistakes(model),
+        "{mistaken}{stop} Always predicting {}, the most frequent class, misclassifies {}.",
         class_name(model, largest),
         share(n - sizes[largest], n, "row")
     );
-    out.verdict.push(verdict.clone());
-    out.measures.push(("error rate".into(), format!("{} %", measures[0].own())));
+    out.verdict.push(verdict);
+    let shown = measures.iter().filter(|own| matches!(own.key, "error_rate" | "log_loss"));
+    out.measures.extend(shown.map(|own| (own.name.clone(), own.with_unit())));
     if wrong >= n - sizes[largest] {
         out.warnings.push(if sizes[largest] == n {
             "the rows are all of one class: they do not show whether the model distinguishes classes. Advice: use a table with rows of each \
@@ -53,16 +57,18 @@ pub(super) fn sections(model: &Model, own: &Evaluation) -> Sections {
                 .into()
         });
     }
-    let mut body = format!("<p>{}</p>\n", paragraph(&verdict));
-    body += &measures_table(&measures, "class shares");
+    let mut body = measures_table(&measures, "class shares");
     body += &format!("<p class=\"small\">{}</p>\n", paragraph(note(classes)));
     let figures = curves(model, classes, &sizes) + &reliability(classes);
     if !figures.is_empty() {
         body += &format!("<div class=\"figures\">{figures}</div>\n");
     }
-    body += &confusions(model, classes, &sizes);
-    body += &each_class(model, classes, &sizes);
-    body += &mistakes(model, classes, &own.rows);
+    // Side by side where there is room for both.
+    let tables = [confusions(model, classes, &sizes), each_class(model, classes, &sizes), mistakes(model, classes, &own.rows)];
+    match sizes.len() > CLASSES_BESIDE {
+        true => body += &tables.concat(),
+        false => body += &format!("<div class=\"figures\">{}</div>\n", tables.concat()),
+    }
     out.html = section("predictions", "Predictions", &body);
     out
 }

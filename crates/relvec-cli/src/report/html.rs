@@ -43,11 +43,11 @@ pub(super) fn table(caption: &str, head: &[&str], rows: &[Vec<String>], words: &
     };
     let body: String =
         rows.iter().map(|row| format!("<tr>{}</tr>\n", row.iter().enumerate().map(cell).collect::<String>())).collect();
-    let caption = if caption.is_empty() { String::new() } else { format!("<caption>{}</caption>", paragraph(caption)) };
-    // Tables that are too wide are scrolled, by the keyboard too.
-    let label = if caption.is_empty() { "table" } else { "table with caption" };
+    let caption = paragraph(caption);
+    // A table that is too wide is scrolled, by the keyboard too; its caption is not.
+    let scroll = format!("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\">");
     format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>\n"
+        "<div class=\"table\"><p class=\"small\">{caption}</p>\n{scroll}<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div></div>\n"
     )
 }
 

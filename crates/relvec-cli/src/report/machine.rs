@@ -17,7 +17,7 @@ const FEATURES_LISTED: usize = 60;
 /// Features of a lesser share have no bar.
 const LEAST_SHARE: f64 = 5e-4;
 /// Vectors that are listed, with the weights of so many functions and so many features.
-const VECTORS: usize = 50;
+const VECTORS: usize = 30;
 const FUNCTIONS: usize = 6;
 const FEATURES_OF_VECTORS: usize = 5;
 /// Significant digits of weights.
@@ -101,7 +101,8 @@ fn features(model: &Model) -> String {
     } else if !model.features.is_empty() {
         out += "<p>All features share one kernel width, or the kernel has none: the model does not rank them.</p>\n";
     }
-    let gamma = model.kernel().and_then(|kernel| kernel.gamma()).filter(|_| !model.feature_relevance.is_empty());
+    // One width of all features is a property of the kernel.
+    let gamma = model.kernel().and_then(|kernel| kernel.gamma()).filter(|_| relevance(model).is_some());
     let scaling = model.scaling.as_ref();
     if gamma.is_none() && scaling.is_none() && model.features.is_empty() {
         return out;
@@ -131,7 +132,7 @@ fn features(model: &Model) -> String {
         Some(_) => " Mean and standard deviation are of the training rows, by which the model standardises.",
         None => "",
     };
-    out + &table(&format!("Features.{width}{scaled}{more}"), &head, &rows, &[0])
+    out + &table(format!("{width}{scaled}{more}").trim_start(), &head, &rows, &[0])
 }
 
 /// The rows of the expansion with their weights and their features.
@@ -195,13 +196,13 @@ fn vectors(model: &Model) -> String {
     }
     if features.len() < model.n_features && !features.is_empty() {
         let which = if relevance(model).is_some() { "most relevant" } else { "first" };
-        notes.push(format!("The {} {which} of {} are shown.", features.len(), count(model.n_features, "feature")));
+        notes.push(format!("The {which} {} of {} are shown.", features.len(), count(model.n_features, "feature")));
     }
     let what = match model.learned_centres {
         true => "The learned centres of the basis functions, in units of the table.",
         false => "Rows of the training table, counted from 0, with their weights; features in units of that table.",
     };
-    table(&format!("{what} {}", notes.join(" ")), &head, &rows, &[0])
+    table(&format!("{what} {}", notes.join(" ")), &head, &rows, &[])
 }
 
 /// The log evidence by iteration.

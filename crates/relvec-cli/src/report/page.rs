@@ -48,9 +48,9 @@ pub(super) struct Sections {
 }
 
 /// Targets whose verdict stands above everything.
-const VERDICTS: usize = 3;
+pub(super) const VERDICTS: usize = 3;
 /// Measures above everything.
-const TILES: usize = 2;
+const TILES: usize = 4;
 
 /// The text of the report, an HTML page without scripts that needs no other file; `evaluation`: of the rows of a table, at least
 /// one.
@@ -139,8 +139,14 @@ fn tiles(model: &Model, measures: &[(String, String)]) -> String {
     let facts = machine::facts(model);
     let wanted = ["trained on", "relevance vectors", "support vectors", "centres", "noise", "log evidence", "log probability"];
     let own = wanted.iter().filter_map(|name| facts.iter().find(|(own, _)| own == name));
-    let all = measures.iter().take(TILES).chain(own);
-    let one = |(name, value): &(String, String)| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", text(name), text(value));
+    // Details are below.
+    let brief = |(name, value): &(String, String)| {
+        let parts = if name == "trained on" { 2 } else { 1 };
+        let shown = value.split("; ").next().unwrap_or(value).split(", ").take(if name == "noise" { usize::MAX } else { parts });
+        (name.clone(), shown.collect::<Vec<_>>().join(", "))
+    };
+    let all = measures.iter().take(TILES).cloned().chain(own.map(brief));
+    let one = |(name, value): (String, String)| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", text(&name), text(&value));
     format!("<dl class=\"tiles\">{}</dl>\n", all.map(one).collect::<String>())
 }
 

@@ -49,7 +49,8 @@ pub(super) struct Plot<'a> {
 impl Plot<'_> {
     /// The figure with its caption below, and the names of its lines, if there are several.
     pub fn figure(&self, title: &str, caption: &str, names: &[String]) -> String {
-        let legend: String = names.iter().enumerate().map(|(k, name)| legend(k, name)).collect();
+        let several = names.iter().enumerate().filter(|_| names.len() > 1);
+        let legend: String = several.map(|(k, name)| legend(k, name)).collect();
         let legend = if legend.is_empty() { legend } else { format!("<ul class=\"legend\">{legend}</ul>\n") };
         format!(
             "<figure><h3>{}</h3>\n{}{legend}<figcaption>{}</figcaption></figure>\n",

@@ -5,7 +5,7 @@ use relvec::{Likelihood, Model};
 
 use super::evaluation::{Evaluation, Found, Output};
 use super::html::{paragraph, section, table};
-use super::page::Sections;
+use super::page::{Sections, VERDICTS, measures_table};
 use super::plot::{Mark, Plot, histogram, number, thinned};
 
 use crate::measures::{Measure, Values, coverage_is_off, measure};
@@ -33,18 +33,19 @@ pub(super) fn sections(model: &Model, own: &Evaluation, python: bool) -> Section
         let of = if several { format!(" of `{target}`") } else { String::new() };
         let measures = measures(output, &own.exposures, &target);
         let verdict = verdict(output, &measures, &target);
-        out.verdict.push(verdict.clone());
-        out.measures.extend(measures.first().map(|m| (format!("{}{of}", m.name), m.own())));
+        out.verdict.push(if several { format!("`{target}`: {verdict}") } else { verdict.clone() });
+        let shown = measures.iter().filter(|own| matches!(own.key, "rmse" | "coverage"));
+        out.measures.extend(shown.map(|own| (format!("{}{of}", own.name), own.with_unit())));
         warn(output, &measures, &target, python, &mut out.warnings);
         let constant = if model.is_of_counts() { "constant rate".to_string() } else { format!("mean of `{target}`") };
-        let mut body = format!("<p>{}</p>\n", paragraph(&verdict));
-        body += &super::page::measures_table(&measures, &constant);
+        // Those on the first targets stand at the top.
+        let mut body = if k < VERDICTS { String::new() } else { format!("<p>{}</p>\n", paragraph(&verdict)) };
+        body += &measures_table(&measures, &constant);
         body += &format!("<p class=\"small\">{}</p>\n", paragraph(note(model, output)));
         if k < TARGETS_SHOWN {
             let most = ROWS_DRAWN / outputs.len().min(TARGETS_SHOWN);
             body += &format!("<div class=\"figures\">{}</div>\n", figures(output, &target, most, model.is_of_counts()));
-            body += &coverage(output, &target);
-            body += &largest(output, &own.rows);
+            body += &format!("<div class=\"figures\">{}{}</div>\n", coverage(output, &target), largest(output, &own.rows));
         }
         out.html += &section(&format!("predictions-{k}"), &format!("Predictions{of}"), &body);
     }
@@ -111,10 +112,13 @@ fn verdict(own: &Output, measures: &[Measure], target: &str) -> String {
     let rmse = &measures[0];
     let mut text = format!("RMSE {} ({})", rmse.own(), rmse.unit);
     if let (Some(value), Some(constant)) = (rmse.value, rmse.constant.filter(|constant| *constant > 0.0)) {
-        let ratio = value / constant;
-        text += &match ratio {
-            r if r < 1.0 => format!(", {:.0} % below that of always predicting the mean of `{target}`", 100.0 * (1.0 - r)),
-            _ => format!(", no better than always predicting the mean of `{target}`"),
+        let always = match own.model.is_of_counts() {
+            true => "a constant rate".to_string(),
+            false => format!("the mean of `{target}`"),
+        };
+        text += &match value / constant {
+            ratio if ratio < 1.0 => format!(", {:.0} % below that of always predicting {always}", 100.0 * (1.0 - ratio)),
+            _ => format!(", no better than always predicting {always}"),
         };
     }
     text += ".";
@@ -155,7 +159,7 @@ fn warn(own: &Output, measures: &[Measure], target: &str, python: bool, out: &mu
         && value >= constant
     {
         out.push(format!(
-            "the predictions of `{target}` are no better than its mean. Advice: check that the table is of the kind that the model was \
+            "the predictions of `{target}` are no better than a constant. Advice: check that the table is of the kind that the model was \
              trained on, and that the features carry information."
         ));
     }

@@ -1,0 +1,151 @@
+"""A fitted estimator and its predictions as an HTML page, which the core writes as ``relvec report`` does."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from . import _core
+from ._summary import facts
+from ._text import count, listed
+from ._threads import threads
+
+# Characters of a setting that are shown: an array is no reading matter.
+LONGEST = 200
+
+
+class Pages:
+    """What writes a fitted model as an HTML page."""
+
+    _model: _core.Model
+    n_jobs: int | None
+    report_: Any
+    classes_: Any
+
+    def _rows(self, X: ArrayLike) -> NDArray[np.float64]:
+        """What the model reads of new rows, validated."""
+        raise NotImplementedError
+
+    def _values(self) -> dict[str, Any]:
+        """The parameters, as they are now."""
+        raise NotImplementedError
+
+    def report_html(
+        self, X: ArrayLike | None = None, y: ArrayLike | None = None, path: str | os.PathLike[str] | None = None
+    ) -> str:
+        """Report on the model and on its predictions of `X` as an HTML page.
+
+        One page that needs no other file and no network, to be read in a browser, printed or sent: measures beside a
+        constant prediction, predictions against observations or ROC, reliability and confusions, coverage of intervals,
+        residuals, feature relevance, relevance vectors, the search, settings, warnings with advice. Of large tables
+        some rows are drawn; all are counted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), default=None
+            Rows, as for `predict`. None: the page is on the model alone.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), default=None
+            Their true values or classes, needed with `X`.
+        path : str or path-like, default=None
+            Where to write the page as well.
+
+        Returns
+        -------
+        str
+            The page.
+
+        Raises
+        ------
+        ValueError
+            For one of `X` and `y` without the other, and for a class that the model does not know.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from relvec import RVR
+        >>> X = np.linspace(-10, 10, 50)[:, np.newaxis]
+        >>> t = np.sinc(X[:, 0] / np.pi) + 0.1 * np.random.default_rng(0).standard_normal(50)
+        >>> page = RVR().fit(X[::2], t[::2]).report_html(X[1::2], t[1::2])
+        >>> "Coverage of intervals" in page
+        True
+        """
+        return self._page(X, y, path)
+
+    def _page(
+        self,
+        X: ArrayLike | None,
+        y: ArrayLike | None,
+        path: str | os.PathLike[str] | None,
+        known: NDArray[np.float64] | None = None,
+    ) -> str:
+        check_is_fitted(self)
+        given: dict[str, Any] = {}
+        if X is not None and y is not None:
+            rows = self._rows(X)
+            truth = self._numbers_of(y) if self._model.classifier else self._targets_of(y)
+            if len(truth) != len(rows):
+                raise ValueError(f"X has {count(len(rows), 'row')}, y has {len(truth)}: expected one value per row")
+            given = {"x": rows, "labels" if self._model.classifier else "values": truth}
+        elif X is not None or y is not None:
+            found, other = ("X", "y") if y is None else ("y", "X")
+            raise ValueError(f"{found} was given without {other}: give both, or neither for a page on the model alone")
+        text = self._model.report_html(
+            json.dumps(self._context()),
+            known=None if known is None else known.tolist(),
+            threads=threads(self.n_jobs),
+            **given,
+        )
+        if path is not None:
+            _core.save(os.fsdecode(path), text.encode())
+        return text
+
+    def _numbers_of(self, y: ArrayLike) -> list[int]:
+        """The numbers of the classes, [N]."""
+        labels = column_or_1d(y).tolist()
+        places = {label: place for place, label in enumerate(self.classes_.tolist())}
+        unknown = [label for label in labels if label not in places]
+        if unknown:
+            expected = listed(map(repr, places))
+            raise ValueError(f"y has the class {unknown[0]!r}, which the model does not know: expected {expected}")
+        return [places[label] for label in labels]
+
+    def _targets_of(self, y: ArrayLike) -> NDArray[np.float64]:
+        """The values of the targets, [N, K]."""
+        values: NDArray[np.float64] = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        values = np.ascontiguousarray(values.reshape(len(values), -1))
+        if values.shape[1] != self._model.n_outputs:
+            expected = count(self._model.n_outputs, "column")
+            raise ValueError(f"y has {count(values.shape[1], 'column')}: expected {expected}, one for each target")
+        return values
+
+    def _context(self) -> dict[str, Any]:
+        """What the page says beside the model and its predictions."""
+        own, fitted = facts(self), "seconds" in self.report_
+        defaults = inspect.signature(type(self)).parameters
+        given = {name: value for name, value in self._values().items() if not _same(value, defaults[name].default)}
+        trace = np.asarray(self.report_.get("log_evidence", []), dtype=np.float64)
+        return {
+            "model": type(self).__name__,
+            "python": True,
+            "warnings": own["warnings"],
+            # The parameters of a model from a file are not those of its fit.
+            "settings": [(name, _short(value)) for name, value in given.items()] if fitted else [],
+            "trace": trace[np.isfinite(trace)].tolist(),
+            "seconds": self.report_.get("seconds"),
+        }
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and repr(value) == repr(default)
+
+
+def _short(value: Any) -> str:
+    text = f"array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
