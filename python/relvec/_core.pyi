@@ -82,8 +82,8 @@ class Model:
     def report_html(
         self,
         context: str,
-        x: NDArray[np.float64] | None = None,
-        values: NDArray[np.float64] | None = None,
+        x: NDArray[float64] | None = None,
+        values: NDArray[float64] | None = None,
         labels: list[int] | None = None,
         known: list[float] | None = None,
         threads: int = 0,

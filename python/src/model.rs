@@ -246,7 +246,7 @@ impl Model {
         let (rows, values) = (x.as_ref().map(Rows::new), values.map(|values| values.as_array().to_owned()));
         let (labels, known) = (labels.unwrap_or_default(), known.unwrap_or_default());
         self.predicted(py, threads, move |model, interrupt| {
-            let Some(rows) = rows else { return Ok(relvec_cli::report_html(model, None, &context)) };
+            let Some(rows) = rows else { return relvec_cli::report_html(model, None, &context) };
             let x = rows.view();
             let outputs: Vec<usize> = (0..if model.has_several_outputs() { model.outputs() } else { 1 }).collect();
             let mut evaluation = Evaluation::new(model, &outputs)?;
@@ -265,7 +265,7 @@ impl Model {
                 let pushed = evaluation.push(x.slice(s![start..end, ..]), &numbers, truth, known);
                 pushed.map_err(|error| in_table(error, start))?;
             }
-            Ok(relvec_cli::report_html(model, Some(evaluation), &context))
+            relvec_cli::report_html(model, Some(evaluation), &context)
         })
     }
 

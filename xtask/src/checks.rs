@@ -22,6 +22,7 @@ pub const PARTS: &[Part] = &[
 /// Parts that CI runs as jobs of their own.
 pub const FURTHER: &[Part] = &[
     ("slow", "tests of half a minute and more", slow),
+    ("browser", "reports in Chromium, which has to be installed: widths, light and dark", python::check_browser),
     ("package", "what is published: crates, wheel and source distribution, their pages, the workflows", package::check),
 ];
 

@@ -20,13 +20,19 @@ pub fn check() -> Result {
     VENV.tool("ruff", &["check", "python"])?;
     install()?;
     VENV.tool("mypy", &[])?;
-    pytest("not slow")
+    pytest("not slow and not browser")
 }
 
 /// Tests that are marked as slow.
 pub fn check_slow() -> Result {
     install()?;
     pytest("slow")
+}
+
+/// Tests of pages in a browser.
+pub fn check_browser() -> Result {
+    install()?;
+    pytest("browser")
 }
 
 /// Tests with or without a mark, in a process for each processor: most have small problems, which leave the others idle.

@@ -28,7 +28,9 @@ class Browser:
     def __init__(self) -> None:
         found = [path for path in map(shutil.which, NAMES) if path]
         if not found:
-            raise RuntimeError(f"no Chromium: none of {', '.join(NAMES)} is on the path (Debian: apt-get install chromium)")
+            raise RuntimeError(
+                f"no Chromium: none of {', '.join(NAMES)} is on the path (Debian: apt-get install chromium)"
+            )
         self._profile = tempfile.TemporaryDirectory()
         ours, theirs = os.pipe(), os.pipe()
         # Out of the way of the two descriptors.

@@ -8,7 +8,7 @@ use relvec::{Decision, Decisions, Model};
 use super::{Measure, measure};
 use crate::decision::class_name;
 use crate::metrics::{self, Ranking};
-use crate::text::share;
+use crate::text::{cut, share};
 
 /// Pairs of classes that are named, the most frequent mistakes first.
 const PAIRS: usize = 3;
@@ -130,7 +130,7 @@ impl Classes {
     pub fn mistakes(&self, model: &Model) -> String {
         let (pairs, decided) = self.confusions();
         let wrong = pairs.iter().map(|pair| pair.rows).sum::<usize>();
-        let name = |k: usize| class_name(model, k);
+        let name = |k: usize| cut(&class_name(model, k));
         let one = |pair: &Pair| format!("{} {} as {}", pair.rows, name(pair.truth), name(pair.predicted));
         let more = if pairs.len() > PAIRS { ", ..." } else { "" };
         let named = pairs.iter().take(PAIRS).map(one).collect::<Vec<_>>().join(", ");

@@ -9,7 +9,7 @@ use super::plot::{Mark, Plot, histogram, number, thinned};
 use crate::decision::class_name;
 use crate::measures::{Classes, Pair};
 use crate::metrics::{self, Ranking};
-use crate::text::{share, thousands};
+use crate::text::{cut, share, thousands};
 
 /// Classes with curves of their own, and with a row and a column in the table of confusions; more are listed by pairs.
 const CLASSES_DRAWN: usize = 8;
@@ -40,7 +40,7 @@ pub(super) fn sections(model: &Model, own: &Evaluation) -> Sections {
     let stop = if mistaken.ends_with('.') { "" } else { "." };
     let verdict = format!(
         "{mistaken}{stop} Always predicting {}, the most frequent class, misclassifies {}.",
-        class_name(model, largest),
+        class(model, largest),
         share(n - sizes[largest], n, "row")
     );
     out.verdict.push(verdict);
@@ -73,6 +73,11 @@ pub(super) fn sections(model: &Model, own: &Evaluation) -> Sections {
     out
 }
 
+/// The name of class `k`.
+fn class(model: &Model, k: usize) -> String {
+    cut(&class_name(model, k))
+}
+
 fn note(own: &Classes) -> &'static str {
     match own.log.is_some() {
         true => {
@@ -96,7 +101,7 @@ fn curves(model: &Model, own: &Classes, sizes: &[usize]) -> String {
     let all = rankings.len();
     rankings.sort_by_key(|(k, _)| (std::cmp::Reverse(sizes[*k]), *k));
     rankings.truncate(CLASSES_DRAWN);
-    let names: Vec<String> = rankings.iter().map(|(k, _)| class_name(model, *k)).collect();
+    let names: Vec<String> = rankings.iter().map(|(k, _)| class(model, *k)).collect();
     let few = match all > CLASSES_DRAWN {
         true => format!(" The {CLASSES_DRAWN} most frequent of {all} classes are drawn."),
         false => String::new(),
@@ -152,7 +157,7 @@ fn reliability(own: &Classes) -> String {
 
 /// Which classes are taken for which.
 fn confusions(model: &Model, own: &Classes, sizes: &[usize]) -> String {
-    let names: Vec<String> = (0..sizes.len()).map(|k| class_name(model, k)).collect();
+    let names: Vec<String> = (0..sizes.len()).map(|k| class(model, k)).collect();
     let (pairs, _) = own.confusions();
     if sizes.len() > CLASSES_CROSSED {
         let row = |pair: &Pair| vec![names[pair.truth].clone(), names[pair.predicted].clone(), thousands(pair.rows)];
@@ -185,7 +190,7 @@ fn each_class(model: &Model, own: &Classes, sizes: &[usize]) -> String {
     };
     let trained = &model.class_frequencies;
     let row = |k: usize| {
-        let mut cells = vec![class_name(model, k), thousands(sizes[k]), percent(sizes[k], own.truth.len())];
+        let mut cells = vec![class(model, k), thousands(sizes[k]), percent(sizes[k], own.truth.len())];
         cells.extend(trained.get(k).map(|share| format!("{:.1} %", 100.0 * share)));
         cells.extend([percent(right[k], sizes[k]), percent(right[k], predicted[k])]);
         cells
@@ -213,7 +218,7 @@ fn mistakes(model: &Model, own: &Classes, rows: &[usize]) -> String {
     let p = |i: usize, k: usize| number(log[[i, k]].exp());
     let row = |i: &usize| {
         let (truth, predicted) = (own.truth[*i], own.predicted[*i]);
-        vec![rows[*i].to_string(), class_name(model, truth), p(*i, truth), class_name(model, predicted), p(*i, predicted)]
+        vec![rows[*i].to_string(), class(model, truth), p(*i, truth), class(model, predicted), p(*i, predicted)]
     };
     let cells: Vec<Vec<String>> = wrong.iter().take(MISTAKES).map(row).collect();
     if cells.is_empty() {

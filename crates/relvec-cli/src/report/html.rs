@@ -1,17 +1,24 @@
 //! Pieces of HTML. Every text goes through [`text`]: names come from tables, and none may end an element or an attribute.
 
+use std::borrow::Cow;
+
 use crate::terminal;
 
 /// Characters of a text that are shown: names in use are shorter, and a cell may hold a million.
 const LONGEST: usize = 200;
+/// Characters of a value that is a list of names.
+const LONGEST_VALUE: usize = 2000;
 
 /// A text inside an element or an attribute in double quotes; control characters are written as in Rust's strings.
 pub(super) fn text(raw: &str) -> String {
-    let short = match raw.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}...", &raw[..end]),
-        None => raw.to_string(),
-    };
-    paragraph(&short)
+    paragraph(&shortened(raw, LONGEST))
+}
+
+fn shortened(raw: &str, most: usize) -> Cow<'_, str> {
+    match raw.char_indices().nth(most) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &raw[..end])),
+        None => Cow::Borrowed(raw),
+    }
 }
 
 /// As [`text`], as long as it is: sentences of our own, whose names are short already.
@@ -61,7 +68,9 @@ pub(super) fn section(id: &str, heading: &str, body: &str) -> String {
 
 /// Named values, such as settings.
 pub(super) fn list(pairs: &[(String, String)]) -> String {
-    let one = |(name, value): &(String, String)| format!("<div><dt>{}</dt><dd>{}</dd></div>\n", text(name), paragraph(value));
+    let one = |(name, value): &(String, String)| {
+        format!("<div><dt>{}</dt><dd>{}</dd></div>\n", text(name), paragraph(&shortened(value, LONGEST_VALUE)))
+    };
     format!("<dl>{}</dl>\n", pairs.iter().map(one).collect::<String>())
 }
 

@@ -9,7 +9,7 @@ use crate::contents;
 use crate::layout::Lines;
 use crate::summary::Summary;
 use crate::terminal::Stream;
-use crate::text::{count, significant, thousands};
+use crate::text::{count, cut, significant, thousands};
 
 /// Bars of the most relevant features, and lines of the table of features.
 const BARS: usize = 20;
@@ -60,7 +60,7 @@ fn heading(model: &Model) -> &'static str {
 }
 
 fn name(model: &Model, d: usize) -> String {
-    model.features.get(d).cloned().unwrap_or_else(|| format!("feature {d}"))
+    model.features.get(d).map_or_else(|| format!("feature {d}"), |name| cut(name))
 }
 
 /// The shares of the features, in their order; `None` if the model does not tell features from each other.

@@ -31,12 +31,15 @@ const NAMES_SHOWN: usize = 10;
 
 /// The text of a report, an HTML page without scripts that needs no other file. `evaluation`: of the rows of a table; without it, or
 /// without rows, the report is on the model alone.
-pub fn report_html(model: &Model, evaluation: Option<Evaluation>, context: &Context) -> String {
+///
+/// # Errors
+/// Counts whose intervals are beyond the range of numbers.
+pub fn report_html(model: &Model, evaluation: Option<Evaluation>, context: &Context) -> relvec::Result<String> {
     let mut evaluation = evaluation.filter(|own| !own.is_empty());
     if let Some(own) = &mut evaluation {
-        own.finish();
+        own.finish()?;
     }
-    page::page(model, evaluation.as_ref(), context)
+    Ok(page::page(model, evaluation.as_ref(), context))
 }
 
 pub(crate) fn run(args: &ReportArgs) -> Result<()> {
@@ -54,7 +57,7 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
         }
         None => None,
     };
-    let html = report_html(&model, evaluation, &context);
+    let html = pool.install(|| report_html(&model, evaluation, &context))?;
     output::write(&args.output, html.as_bytes())?;
     say!("wrote {}", args.output.display());
     Ok(())

@@ -283,9 +283,9 @@ pub(super) fn histogram(values: impl Iterator<Item = f64>, (low, high): (f64, f6
     counts.iter().enumerate().map(|(i, count)| (end(i), end(i + 1), *count as f64)).collect()
 }
 
-/// A number for a sentence.
+/// A number for a sentence; a dash for what is none, such as a sum of infinite values of both signs.
 pub(super) fn number(value: f64) -> String {
-    significant(value, 3)
+    if value.is_nan() { "-".into() } else { significant(value, 3) }
 }
 
 #[cfg(test)]

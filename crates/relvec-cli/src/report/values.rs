@@ -9,7 +9,7 @@ use super::page::{Sections, VERDICTS, measures_table};
 use super::plot::{Mark, Plot, histogram, number, thinned};
 
 use crate::measures::{Measure, Values, coverage_is_off, measure};
-use crate::text::{share, thousands};
+use crate::text::{cut, share, thousands};
 
 /// Targets with figures; more have their measures.
 const TARGETS_SHOWN: usize = 6;
@@ -57,7 +57,7 @@ pub(super) fn sections(model: &Model, own: &Evaluation, python: bool) -> Section
 
 fn name(model: &Model, output: &Output) -> String {
     let names = [&output.model.target, &model.target];
-    names.into_iter().flatten().next().cloned().unwrap_or_else(|| "target".into())
+    names.into_iter().flatten().next().map_or_else(|| "target".into(), |name| cut(name))
 }
 
 /// What the constant prediction and the measures are.
@@ -123,19 +123,19 @@ fn verdict(own: &Output, measures: &[Measure], target: &str) -> String {
     }
     text += ".";
     if let Some((level, covered)) = own.coverage(LEVEL) {
-        let rows = (covered * own.truth.len() as f64).round() as usize;
-        text += &format!(" The {:.0} % interval covers {}.", 100.0 * level, share(rows, own.truth.len(), "row"));
+        let rows = (covered * own.banded as f64).round() as usize;
+        text += &format!(" The {:.0} % interval covers {}.", 100.0 * level, share(rows, own.banded, "row"));
     }
     text
 }
 
 fn warn(own: &Output, measures: &[Measure], target: &str, python: bool, out: &mut Vec<String>) {
     if let Some((level, covered)) = own.coverage(LEVEL)
-        && coverage_is_off(covered, level, own.truth.len())
+        && coverage_is_off(covered, level, own.banded)
         // Intervals of counts have whole numbers for ends, and cover more.
         && !(own.model.is_of_counts() && covered > level)
     {
-        let rows = share((covered * own.truth.len() as f64).round() as usize, own.truth.len(), "row");
+        let rows = share((covered * own.banded as f64).round() as usize, own.banded, "row");
         let (how, advice) = match (covered < level, python) {
             (true, false) => (
                 "narrow",
@@ -269,7 +269,7 @@ fn distribution(own: &Output, residuals: &[f64], counts: bool) -> String {
 }
 
 fn coverage_figure(own: &Output, target: &str) -> String {
-    let n = own.truth.len() as f64;
+    let n = own.banded as f64;
     let points = own.bands.iter().map(|band| (100.0 * band.level, 100.0 * band.covered as f64 / n)).collect::<Vec<_>>();
     let least = points.iter().fold(40.0f64, |least, p| least.min(p.1));
     let low = 10.0 * (least / 10.0).floor();
@@ -292,7 +292,7 @@ fn coverage(own: &Output, target: &str) -> String {
     if own.bands.is_empty() {
         return String::new();
     }
-    let n = own.truth.len();
+    let n = own.banded;
     let rows: Vec<Vec<String>> = own
         .bands
         .iter()
@@ -309,14 +309,16 @@ fn coverage(own: &Output, target: &str) -> String {
         })
         .collect();
     let head = ["interval", "covers", "rows", "± by chance, points", &format!("mean width, units of `{target}`")];
-    let whole = if own.model.is_of_counts() {
-        " Intervals of counts end at whole numbers and cover more than their probability."
-    } else {
-        ""
-    };
+    let mut notes = String::new();
+    if own.model.is_of_counts() {
+        notes += " Intervals of counts end at whole numbers and cover more than their probability.";
+    }
+    if n < own.truth.len() {
+        notes += &format!(" Counted on {} of {} rows, evenly spaced.", thousands(n), thousands(own.truth.len()));
+    }
     let caption = format!(
         "Coverage of intervals. Right intervals differ from their probability by less than \"± by chance\" (two standard errors) in 19 of \
-         20 tables of this size.{whole}"
+         20 tables of this size.{notes}"
     );
     table(&caption, &head, &rows, &[])
 }

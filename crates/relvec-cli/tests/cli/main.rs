@@ -23,6 +23,7 @@ mod likelihoods;
 mod manual;
 mod outputs;
 mod real_tables;
+mod reports;
 mod reproduce;
 mod round_trip;
 mod scales;
