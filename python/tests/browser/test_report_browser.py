@@ -116,7 +116,7 @@ def test_figures_have_dots_inside_their_axes(browser, pages):
     browser.open(pages["values"], 1400)
     dots = browser.value("document.querySelectorAll('.p:not(.s) circle').length")
     assert dots == 2 * 300
-    inside = "c => +c.getAttribute('cx') >= 58 && +c.getAttribute('cy') <= 254"
+    inside = "c => +c.getAttribute('cx') >= 74 && +c.getAttribute('cy') <= 254"
     assert browser.value(f"[...document.querySelectorAll('circle')].every({inside})")
 
 

@@ -8,7 +8,7 @@ use crate::text::significant;
 /// Size of the drawing. The axes leave room for their labels; the page scales the whole to its column.
 const WIDTH: f64 = 400.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 58.0;
+const LEFT: f64 = 74.0;
 const RIGHT: f64 = 388.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 254.0;
@@ -17,7 +17,7 @@ const TICKS: f64 = 5.0;
 /// Share of the range that is left free at each end, so that no point lies on the frame.
 const MARGIN: f64 = 0.03;
 /// Characters of a number beside an axis: longer ones are written with an exponent.
-const TICK_WIDTH: usize = 6;
+const TICK_WIDTH: usize = 5;
 /// Colours of the page; the further curves repeat them, dashed.
 const COLOURS: usize = 6;
 
@@ -80,7 +80,7 @@ impl Plot<'_> {
         let _ = writeln!(out, "<text x=\"{middle}\" y=\"{}\" class=\"m l\">{}</text>", HEIGHT - 8.0, text(&short(self.x)));
         let _ = writeln!(
             out,
-            "<text x=\"14\" y=\"{height}\" class=\"m l\" transform=\"rotate(-90 14 {height})\">{}</text>",
+            "<text x=\"13\" y=\"{height}\" class=\"m l\" transform=\"rotate(-90 13 {height})\">{}</text>",
             text(&short(self.y))
         );
         out + "</svg>\n"

@@ -18,8 +18,10 @@ fn check(page: &str) {
         assert!(!page.contains(request), "{request}");
     }
     assert!(page.starts_with("<!DOCTYPE html>") && page.len() < 500_000, "{} bytes", page.len());
+    let (head, rest) = page.split_once("<style>").unwrap();
+    let body = rest.split_once("</style>").unwrap().1;
     let mut open: Vec<&str> = vec![];
-    for piece in page.split('<').skip(2) {
+    for piece in head.split('<').skip(2).chain(body.split('<').skip(1)) {
         let (tag, text) = piece.split_once('>').expect("a tag ends");
         assert!(!text.contains('>') && tag.matches('"').count() % 2 == 0, "<{piece}");
         let name = tag.split([' ', '/']).find(|part| !part.is_empty()).unwrap();
@@ -36,8 +38,8 @@ fn check(page: &str) {
 #[track_caller]
 fn has_scores(folder: &Folder, page: &str, files: &str) {
     let score = folder.ok(&format!("score {files}")).stdout;
-    let lines: Vec<&str> = score.lines().skip(3).take_while(|line| !line.is_empty()).collect();
-    assert!(lines.len() > 1, "{score}");
+    let lines: Vec<&str> = score.lines().skip(4).take_while(|line| !line.is_empty()).collect();
+    assert!(!lines.is_empty(), "{score}");
     for line in lines {
         let (name, rest) = line.split_once(')').unwrap();
         let own = rest.split_whitespace().next().unwrap();
@@ -159,7 +161,7 @@ fn without_the_target_the_page_is_on_the_model_alone() {
         assert_eq!(page.contains("the table has no column y"), line.contains("x.csv"));
     }
     folder.fails(1, "report m.json x.csv --target y -o no.html", &["there is no column `y`"]);
-    folder.fails(1, "report m.json d.csv -o m.json", &["m.json"]);
+    folder.fails(2, "report m.json d.csv -o m.json", &["m.json"]);
     folder.fails(2, "report m.json d.csv", &["--output"]);
     folder.fails(1, "report m.json d.csv --exposure a -o no.html", &["--exposure is for models of counts"]);
     folder.fails(1, "report none.json d.csv -o no.html", &["none.json"]);
