@@ -27,7 +27,7 @@ class Pages:
     _model: _core.Model
     n_jobs: int | None
     report_: Any
-    classes_: Any
+    classes_: NDArray[Any]
 
     def _rows(self, X: ArrayLike) -> NDArray[np.float64]:
         """What the model reads of new rows, validated."""

@@ -28,7 +28,7 @@ const MISTAKES: usize = 10;
 
 /// The sections, and what they warn of.
 pub(super) fn sections(model: &Model, own: &Evaluation) -> Sections {
-    let Found::Classes { classes, .. } = &own.found else { return Sections::default() };
+    let Found::Classes(classes) = &own.found else { return Sections::default() };
     let mut out = Sections::default();
     let measures = classes.measures(None);
     let n = classes.truth.len();

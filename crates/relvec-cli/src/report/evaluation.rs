@@ -33,13 +33,15 @@ pub struct Evaluation<'a> {
     /// The exposures of counts; empty if each is 1.
     pub(super) exposures: Vec<f64>,
     pub(super) found: Found,
+    /// Log probabilities of the classes, of each block of rows.
+    logs: Vec<Array2<f64>>,
 }
 
 /// What is known and predicted of all rows.
 #[derive(Debug)]
 pub(super) enum Found {
     Values(Vec<Output>),
-    Classes { classes: Classes, logs: Vec<Array2<f64>> },
+    Classes(Box<Classes>),
 }
 
 /// What is known and predicted of one target.
@@ -94,14 +96,14 @@ impl<'a> Evaluation<'a> {
         };
         let found = match model.n_classes() {
             None => Found::Values(outputs.iter().map(one).collect::<Result<_>>()?),
-            Some(_) => Found::Classes { classes: Classes::default(), logs: vec![] },
+            Some(_) => Found::Classes(Box::default()),
         };
         // Rows are values of the basis functions where the caller computes the kernel.
         let model = match model.expansion.basis {
             FittedBasis::External { .. } => Cow::Owned(model.on_basis()),
             _ => Cow::Borrowed(model),
         };
-        Ok(Evaluation { model, rows: vec![], exposures: vec![], found })
+        Ok(Evaluation { model, rows: vec![], exposures: vec![], found, logs: vec![] })
     }
 
     /// Number of rows.
@@ -146,11 +148,11 @@ impl<'a> Evaluation<'a> {
                     self.exposures.extend(known.iter().flatten());
                 }
             }
-            (Found::Classes { classes, logs }, Truth::Classes(truth)) => predict_classes(&self.model, x, truth, classes, logs)?,
+            (Found::Classes(classes), Truth::Classes(truth)) => predict_classes(&self.model, x, truth, classes, &mut self.logs)?,
             (Found::Values(outputs), _) => {
                 return Err(Error::Targets(format!("expected values of {} targets", outputs.len())));
             }
-            (Found::Classes { .. }, _) => return Err(Error::Targets("values, expected classes".into())),
+            (Found::Classes(_), _) => return Err(Error::Targets("values, expected classes".into())),
         }
         self.rows.extend(rows);
         Ok(())
@@ -160,8 +162,8 @@ impl<'a> Evaluation<'a> {
     pub(super) fn finish(&mut self) -> Result<()> {
         match &mut self.found {
             Found::Values(outputs) => outputs.iter_mut().try_for_each(|output| output.band_counts(&self.exposures)),
-            Found::Classes { classes, logs } => {
-                classes.log = joined(&std::mem::take(logs)).map(|log| (log.clone(), log));
+            Found::Classes(classes) => {
+                classes.log = joined(&std::mem::take(&mut self.logs)).map(|log| (log.clone(), log));
                 Ok(())
             }
         }

@@ -173,7 +173,7 @@ fn rows_keep_their_numbers_where_others_are_left_out() {
     let line = |i: usize| {
         let x = 3.0 * noise(i);
         let y = x.sin() + 0.05 * noise(i + 500) + if i == 5 { 40.0 } else { 0.0 };
-        format!("{},{},{y}", if i == 0 { String::new() } else { x.to_string() }, if i % 2 == 0 { "red" } else { "blue" })
+        format!("{},{},{y}", if i == 0 { String::new() } else { x.to_string() }, if i.is_multiple_of(2) { "red" } else { "blue" })
     };
     let folder = Folder::with("d.csv", rows(60, line, "x,colour,y"));
     folder.ok("fit d.csv --target y --missing drop --likelihood student_t -o m.json");
