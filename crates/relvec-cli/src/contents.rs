@@ -1,6 +1,6 @@
 //! What a model file holds, in words: for `inspect` and for reports.
 
-use relvec::{Missing, Model};
+use relvec::{Missing, Model, MultiClass};
 
 use crate::args::Task;
 use crate::encoding;
@@ -61,10 +61,15 @@ pub(crate) fn describe(model: &Model, summary: &Summary, lines: &mut Lines) {
 
 /// What the functions of the model are called.
 pub(crate) fn function_names(model: &Model) -> Vec<String> {
-    match model.outputs() {
+    let (outputs, classes) = (model.outputs(), model.classes.len());
+    match outputs {
         1 => vec!["weight".into()],
-        // The outputs of a committee and of several support vectors' functions are pairs of classes, not classes.
-        n if n == model.classes.len() => model.classes.iter().map(ToString::to_string).collect(),
+        // Positive for the second of each pair, which stand in this order.
+        n if model.multi_class() == Some(MultiClass::OneVsOne) && classes > 2 && n == classes * (classes - 1) / 2 => {
+            let pair = |(l, k): (usize, usize)| format!("{}/{}", model.classes[l], model.classes[k]);
+            (0..classes).flat_map(|l| (0..l).map(move |k| (l, k))).map(pair).collect()
+        }
+        n if n == classes => model.classes.iter().map(ToString::to_string).collect(),
         n if n == model.targets.len() => model.targets.clone(),
         n => (1..=n).map(|k| format!("function {k}")).collect(),
     }

@@ -98,7 +98,7 @@ fn features(model: &Model) -> String {
                 "Shares of what the features change in the kernel. A feature of share 0 has no effect on predictions.{rest}"
             ))
         );
-    } else if !model.features.is_empty() {
+    } else if model.n_features > 1 && !matches!(model.expansion.basis, FittedBasis::Given {}) {
         out += "<p>All features share one kernel width, or the kernel has none: the model does not rank them.</p>\n";
     }
     // One width of all features is a property of the kernel.

@@ -92,6 +92,9 @@ fn a_page_on_classes_has_the_scores_and_the_confusions() {
             assert!(page.contains(&format!("<th scope=\"row\" class=\"w\">a</th><td>{right}</td>")), "{right}");
             let probable = settings != "--machine svm";
             assert_eq!(page.contains("Reliability"), probable, "{settings}");
+            // Functions of pairs have no names of classes.
+            let pairs = settings.contains("svm") && names[2] == "c";
+            assert_eq!(["b/a", "c/a", "c/b"].iter().all(|pair| page.contains(&format!(">{pair}</th>"))), pairs, "{settings}");
             assert_eq!(page.contains("ROC curve"), probable || names[2] == "b", "{settings}");
         }
     }
