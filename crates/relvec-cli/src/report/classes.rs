@@ -111,23 +111,23 @@ fn curves(model: &Model, own: &Classes, sizes: &[usize]) -> String {
         rankings.iter().enumerate().map(line).collect()
     };
     let by = |value: fn(&Ranking) -> f64| -> String {
-        let one = |(name, (_, ranking)): (&String, &(usize, Ranking))| format!("{name} {}", number(value(ranking)));
+        let one = |(name, (_, ranking)): (&String, &(usize, Ranking))| format!("{name}: {}", number(value(ranking)));
         names.iter().zip(&rankings).map(one).collect::<Vec<_>>().join(", ")
     };
     let unit = Some((0.0, 1.0));
     let mut marks = vec![Mark::Reference(vec![(0.0, 0.0), (1.0, 1.0)])];
     marks.extend(lines(Ranking::roc));
     let areas = by(Ranking::area);
-    let label = format!("ROC curves. Areas: {areas}");
+    let label = format!("ROC curves. Area under the curve of {areas}");
     let (x, y) = ("share of the other classes", "share of the class");
     let roc = Plot { label: &label, x, y, x_range: unit, y_range: unit, marks };
-    let caption = format!("Area under the curve: {areas}. On the dashed line the order of the rows is chance.{few}");
+    let caption = format!("Area under the curve of {areas}. On the dashed line the order of the rows is chance.{few}");
     let precision = by(Ranking::average_precision);
-    let label = format!("Precision against recall. Average precision: {precision}");
+    let label = format!("Precision against recall. Average precision of {precision}");
     let marks = lines(Ranking::precision_recall);
     let recall = Plot { label: &label, x: "recall", y: "precision", x_range: unit, y_range: unit, marks };
     roc.figure("ROC curve", &caption, &names)
-        + &recall.figure("Precision and recall", &format!("Average precision: {precision}.{few}"), &names)
+        + &recall.figure("Precision and recall", &format!("Average precision of {precision}.{few}"), &names)
 }
 
 /// Probabilities of predicted classes against the shares that are right, and how many rows have which.

@@ -47,11 +47,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     output::apart("-o", Some(&args.output), &inputs)?;
     output::check(&args.output)?;
     let model = model_file::read(&args.model)?;
-    let mut context = Context { model: args.model.display().to_string(), ..Context::default() };
+    let mut context = Context { model: file_name(&args.model), ..Context::default() };
     let pool = relvec::thread_pool(args.threads)?;
     let evaluation = match &args.data {
         Some(path) => {
-            context.table = Some(path.display().to_string());
+            context.table = Some(file_name(path));
             let _live = Live::new("predicting the rows");
             pool.install(|| evaluate(args, path, &model, &mut context.notes))?
         }
@@ -61,6 +61,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     output::write(&args.output, html.as_bytes())?;
     say!("wrote {}", args.output.display());
     Ok(())
+}
+
+/// The name of a file without its folder, which is nothing to whom the page is sent.
+fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
 /// The column of the target, if the table has it: several of a model of several targets.
