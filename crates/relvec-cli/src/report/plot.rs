@@ -183,9 +183,9 @@ impl Axis {
         let least_and_most = |(low, high): (f64, f64), v: f64| (low.min(v), high.max(v));
         let found = || values.filter(|v| v.is_finite()).fold((f64::INFINITY, f64::NEG_INFINITY), least_and_most);
         let (low, high) = range.unwrap_or_else(found);
-        let (low, high) = match (low <= high, low == high) {
+        let (low, high) = match (low <= high, 0.5 * high - 0.5 * low < f64::MIN_POSITIVE) {
             (false, _) => (0.0, 1.0),
-            // A range of one value is given one around it, in steps that numbers of its size can take.
+            // A range of one value, or with too few digits to divide by, is widened in steps that numbers of its size can take.
             (_, true) => (low - 0.5 * low.abs().max(1.0), high + 0.5 * high.abs().max(1.0)),
             _ => (low, high),
         };
