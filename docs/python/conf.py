@@ -1,16 +1,30 @@
-"""How Sphinx builds the Python documentation. It reads nothing from the network."""
+"""How Sphinx builds the documentation. It reads nothing from the network."""
 
+import sys
 import warnings
+from pathlib import Path
 
 import relvec
 from sklearn.exceptions import ConvergenceWarning
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "relvec"
 author = copyright = "the relvec authors"
 release = version = relvec.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "sphinx_gallery.gen_gallery"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "myst_parser",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+    "command_reference",
+    "repository_pages",
+    "shell_blocks",
+]
 templates_path = ["_templates"]
+exclude_patterns = ["_ext"]
 default_role = "code"
 
 # Docstrings say the types already, and more: shapes and defaults.
@@ -18,11 +32,20 @@ autodoc_typehints = "none"
 # The template of a class chooses the members; numpydoc would add all of scikit-learn's.
 numpydoc_show_class_members = False
 
+# Pages of docs/ that are included have anchors for their headings, and may begin below the first level.
+myst_heading_anchors = 3
+suppress_warnings = ["myst.header"]
+
 sphinx_gallery_conf = {
-    "examples_dirs": "../../python/examples",
-    "gallery_dirs": "gallery",
+    "examples_dirs": ["../../python/examples", "../../python/tutorials"],
+    "gallery_dirs": ["examples", "tutorials/python"],
+    # The tutorials have no prefix in their names, and all of them run.
+    "filename_pattern": r"(/plot_|/tutorials/)",
+    "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("relvec",),
+    # Sharp on screens with two pixels for one.
+    "image_srcset": ["2x"],
     # Times differ from build to build: none is shown.
     "min_reported_time": float("inf"),
     "write_computation_times": False,
@@ -35,11 +58,15 @@ warnings.simplefilter("error", relvec.InterpolationWarning)
 html_theme = "pydata_sphinx_theme"
 html_title = f"relvec {release}"
 html_show_sourcelink = False
-# The few pages are all in the bar at the top; the list at the left would repeat it.
-html_sidebars = {"**": []}
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+# Pages that stand alone have no list of neighbours at the left.
+html_sidebars = {"index": [], "install": [], "search": []}
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
+    "header_links_before_dropdown": 6,
+    "show_prev_next": False,
     "footer_start": ["copyright"],
     "footer_end": [],
 }

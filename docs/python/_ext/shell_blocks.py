@@ -1,0 +1,66 @@
+"""Shell blocks of a page: run in order in one folder; the build shows the figures that they write.
+
+A block ``.. code-block:: sh`` is a script. A block ``.. code-block:: text`` that follows it is what the script prints.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+BLOCK = re.compile(r"^\.\. code-block:: (sh|text)\n\n((?:(?:    .*)?\n)+)", re.MULTILINE)
+
+#: Pages with shell blocks, and where the build puts the figures that they write.
+PAGES = {"tutorials/shell.rst": "generated/shell"}
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and text of each block, in the order of the page."""
+    found = BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [(language, "".join(line[4:] for line in text.splitlines(keepends=True)).strip()) for language, text in found]
+
+
+def run(script: str, folder: Path) -> str:
+    """What a script prints in `folder`, errors included; the commands ``relvec`` and ``python`` are those of this Python."""
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
+    done = subprocess.run(
+        ["sh", "-e", "-c", script],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{script}\nended with code {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def without_times(text: str) -> str:
+    """A report without the time of the fit, which differs from run to run."""
+    return re.sub(r"in [0-9.]+ (s|ms|min)\b", "in ... s", text).strip()
+
+
+def draw(app: Sphinx) -> None:
+    """Run the pages and keep their figures."""
+    source = Path(app.srcdir)
+    for page, target in PAGES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            for language, text in blocks(source / page):
+                if language == "sh":
+                    run(text, Path(folder))
+            (source / target).mkdir(parents=True, exist_ok=True)
+            for figure in Path(folder).rglob("*.svg"):
+                shutil.copy(figure, source / target)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Run before the pages are read."""
+    app.connect("builder-inited", draw)
+    return {"parallel_read_safe": True}
