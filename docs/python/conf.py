@@ -1,8 +1,13 @@
 """How Sphinx builds the documentation. It reads nothing from the network."""
 
+import os
 import sys
 import warnings
 from pathlib import Path
+
+# Set before anything imports scikit-learn: trees and processes of the examples are small, and their threads cost more than
+# they bring on a busy computer.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import relvec
 from sklearn.exceptions import ConvergenceWarning
@@ -18,6 +23,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "myst_parser",
     "numpydoc",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "command_reference",
     "repository_pages",
