@@ -47,7 +47,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": ["examples", "tutorials/python"],
     # The tutorials have no prefix in their names, and all of them run.
     "filename_pattern": r"(/plot_|/tutorials/)",
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "gallery_order.SortKey",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("relvec",),
     # Sharp on screens with two pixels for one.
@@ -65,13 +65,17 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"relvec {release}"
 html_show_sourcelink = False
 html_static_path = ["_static"]
+html_favicon = "_static/icon.svg"
 html_css_files = ["site.css"]
 # Pages that stand alone have no list of neighbours at the left.
 html_sidebars = {"index": [], "install": [], "search": []}
+# Light or dark, as the system of the reader says.
+html_context = {"default_mode": "auto"}
 html_theme_options = {
+    "logo": {"image_light": "_static/icon.svg", "image_dark": "_static/icon.svg", "text": html_title},
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "show_prev_next": False,
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::{Result, cargo, doc, output_of, package, python, root, run};
+use crate::{Result, cargo, doc, output_of, package, python, root, run, rustdoc};
 
 /// A part: its name, what it checks, and the function that does so.
 type Part = (&'static str, &'static str, fn() -> Result);
@@ -22,7 +22,8 @@ pub const PARTS: &[Part] = &[
 /// Parts that CI runs as jobs of their own.
 pub const FURTHER: &[Part] = &[
     ("slow", "tests of half a minute and more", slow),
-    ("browser", "reports in Chromium, which has to be installed: widths, light and dark", python::check_browser),
+    ("browser", "the site in Chromium, on a wide screen and on a phone", browser),
+    ("recipes", "recipes of the documentation that need large programs: a web service, Spark, MLflow", python::check_recipes),
     ("package", "what is published: crates, wheel and source distribution, their pages, the workflows", package::check),
 ];
 
@@ -89,6 +90,11 @@ fn rust() -> Result {
 fn slow() -> Result {
     cargo(&format!("test --workspace --exclude relvec-python -- --ignored --skip {TESTS_ON_TABLES} --skip {WRITES_A_CORPUS}"))?;
     python::check_slow()
+}
+
+fn browser() -> Result {
+    rustdoc()?;
+    python::check_browser()
 }
 
 fn tables(folder: &str) -> Result {

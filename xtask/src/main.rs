@@ -20,7 +20,7 @@ const VERBS: &[Verb] = &[
     ("lint", "clippy on every target, warnings denied", checks::lint),
     ("test", "everything CI checks: the parts that `cargo xtask test PART ...` runs alone", || checks::test(&[])),
     ("py", "build the Python package into target/venv and check it: style, types, tests", python::check),
-    ("doc", "build the documentation, Rust (target/doc) and Python (target/docs/python), warnings denied", doc),
+    ("doc", "build the site of the documentation, Python, command and Rust (target/site), warnings denied", doc),
     ("bench", "run the benchmarks: times in Rust, memory in Python", bench),
 ];
 
@@ -98,8 +98,12 @@ fn format() -> Result {
 }
 
 fn doc() -> Result {
-    run(Command::new("cargo").args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    rustdoc()?;
     python::doc()
+}
+
+fn rustdoc() -> Result {
+    run(Command::new("cargo").args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 fn bench() -> Result {

@@ -20,7 +20,7 @@ pub fn check() -> Result {
     VENV.tool("ruff", &["check", "python"])?;
     install()?;
     VENV.tool("mypy", &[])?;
-    pytest("not slow and not browser")
+    pytest("not slow and not browser and not recipes")
 }
 
 /// Tests that are marked as slow.
@@ -93,18 +93,48 @@ fn bench_released(program: &str, arguments: &[&str]) -> Result {
     VENV.python(&[&[program], arguments].concat())
 }
 
-/// User guide, examples and reference; warnings are errors.
+/// Tests the examples of the pages, and builds the site.
 pub fn doc() -> Result {
     install()?;
+    // The recipes need more packages: `python/tests/test_recipes.py`.
+    VENV.python(&["-m", "pytest", "--doctest-glob=*.rst", "--ignore=docs/python/how-to/recipes.rst", "docs/python"])?;
+    site()
+}
+
+/// Folders that the build of the site fills.
+const MADE: &[&str] =
+    &["docs/python/documents", "docs/python/examples", "docs/python/generated", "docs/python/tutorials/python", SITE];
+
+/// The site: one folder of static files, with the pages of rustdoc in it.
+const SITE: &str = "target/site";
+
+/// Builds the site; warnings are errors. The pages of rustdoc are there already.
+fn site() -> Result {
     // A page made of an example that is gone would stay.
-    for made in ["docs/python/gallery", "docs/python/generated"] {
+    for made in MADE {
         let folder = root().join(made);
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         }
     }
-    VENV.python(&["-m", "pytest", "--doctest-glob=*.rst", "docs/python"])?;
-    VENV.python(&["-m", "sphinx", "-q", "-b", "html", "-W", "--keep-going", "docs/python", "target/docs/python"])
+    VENV.python(&["-m", "sphinx", "-q", "-b", "html", "-W", "--keep-going", "docs/python", SITE])?;
+    let copy = "import shutil, sys; shutil.copytree(*sys.argv[1:], dirs_exist_ok=True)";
+    VENV.python(&["-c", copy, "target/doc", &format!("{SITE}/rust")])
+}
+
+/// The site in a browser.
+pub fn check_browser() -> Result {
+    install()?;
+    VENV.pip(&["playwright>=1.45"])?;
+    site()?;
+    VENV.python(&["-m", "pytest", "-m", "browser"])
+}
+
+/// Recipes of the documentation that need large programs.
+pub fn check_recipes() -> Result {
+    VENV.ready()?;
+    VENV.install_package("dev", "target/wheels", "[test,recipes]")?;
+    VENV.python(&["-m", "pytest", "-m", "recipes"])
 }
 
 /// Installs what is compiled for the Rust tests.
