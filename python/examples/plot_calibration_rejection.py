@@ -45,7 +45,7 @@ assert round(errors[0], 2) == 0.16 and round(shares[3], 2) == 0.28 and round(err
 # sphinx_gallery_end_ignore
 
 # %%
-# *Left: the dots lie near the diagonal, so the probabilities can be taken at their word. Right: 16 % of all rows are
+# *Left: the dots lie near the diagonal, so the probabilities are reliable. Right: 16 % of all rows are
 # classified wrongly. If the classifier leaves 28 % of the rows to somebody else, 9 % of the others are wrong.*
 #
 # See also: :doc:`plot_decision_costs` for errors that are not equally bad.

@@ -2,7 +2,7 @@
 Relevance of features: five that matter, five that do not
 =========================================================
 
-The target of Friedman (1991) depends on five of ten features. The fit is not told which. It learns one width for each
+The target of Friedman (1991) depends on five of ten features. The fit does not use this. It learns one width for each
 feature, and the widths of the useless ones become so large that these features have no effect.
 """
 

@@ -2,7 +2,7 @@
 A gap in the data: process prior against ARD
 ============================================
 
-What does a sparse model say where it has seen nothing? Three variances of the same 80 values answer differently.
+How wide is the band of a sparse model where there are no data? Three kinds of variance are compared on the same 80 values.
 """
 
 # %%

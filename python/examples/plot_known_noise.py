@@ -27,7 +27,7 @@ y = f(x) + sigma * rng.standard_normal(80)
 X = x[:, np.newaxis]
 
 # %%
-# One model is told the variances. The other estimates one noise for all rows.
+# One model is given the variances. The other estimates one noise for all rows.
 
 known = RVR().fit(X, y, noise_variance=sigma**2)
 alike = RVR().fit(X, y)
@@ -61,5 +61,5 @@ assert 8.0 < results["estimated"][1].mean() / results["known"][1].mean() < 13.0
 # sphinx_gallery_end_ignore
 
 # %%
-# *Told how good its values are, the model follows the good ones: its error is 0.01 instead of 0.13, and its band narrower by
+# *With known variances the model follows the good values: its error is 0.01 instead of 0.13, and its band narrower by
 # a factor of ten.*

@@ -56,4 +56,4 @@ assert found["steps", "RVR()"] == [0.85, 0.65] and found["steps", "boosted trees
 # *Smooth (left): with 100 rows the RVM is better (0.23) than the trees with 1,000 (0.28). Steps (right): the trees with 300
 # rows are better than the RVM with 1,000. Try both on your table; the data decide.*
 #
-# See also: :doc:`/explanation/machines`.
+# See also: :doc:`/explanation/models`.

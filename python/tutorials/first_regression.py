@@ -61,7 +61,7 @@ plt.show()
 
 # %%
 # Notice three things. The band of two standard deviations contains almost all readings. It is made of two parts: the
-# dark one is what the model does not know of the curve, the light one is noise. And the circled rows, the
+# dark one is the uncertainty of the curve, the light one is noise. And the circled rows, the
 # :term:`relevance vectors <relevance vector>`, were chosen by the fit.
 #
 # Check what the band promises
@@ -87,7 +87,7 @@ assert len(model.centres_) == 10 and 0.9 < inside.mean() < 0.96
 # Leave the data
 # --------------
 #
-# Outside the data nobody knows the curve. The model says so.
+# Outside the data nobody knows the curve. The band shows it.
 
 far = np.linspace(-25.0, 25.0, 400)
 mean, std = model.predict(far[:, np.newaxis], return_std=True)
@@ -99,8 +99,8 @@ ax.set(xlabel="x", ylabel="y")
 plt.show()
 
 # %%
-# Notice that the mean returns to a constant and the band widens. It is as wide as the model's idea of the curve before
-# it had seen any reading.
+# Notice that the mean returns to a constant and the band widens. Its width is that of the prior: the
+# uncertainty of the curve before any reading.
 #
 # Save, and load
 # --------------

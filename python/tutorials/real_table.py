@@ -55,7 +55,7 @@ model = make_pipeline(TableEncoder().set_output(transform="pandas"), RVR(folds=5
 print(str(model[-1].summary()).split("\n", 1)[1])
 
 # %%
-# ``folds=5`` repeated the fit five times without a fifth of the rows. The line *5-fold check* tells what to expect of new
+# ``folds=5`` repeated the fit five times without a fifth of the rows. The line *5-fold check* shows what to expect of new
 # rows, and whether the intervals hold.
 #
 # Measure on new rows
@@ -86,7 +86,7 @@ FeatureRelevanceDisplay.from_estimator(model[-1])
 plt.show()
 
 # %%
-# Relevance says along which features the prediction varies fastest. A blood value, ``s5``, comes first.
+# A feature is relevant if the prediction varies fast along it. A blood value, ``s5``, comes first.
 #
 # Compare
 # -------

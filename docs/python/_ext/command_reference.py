@@ -16,6 +16,8 @@ OPTION = re.compile(r"^ {2,6}(-\S.*)$")
 ARGUMENT = re.compile(r"^  (<\S+>|\[\S+\])(\.\.\.)?$")
 COMMAND = re.compile(r"^  ([a-z]+) +(\S.*)$")
 TEXT_INDENT = 10
+#: Options that all commands have.
+COMMON = ("-h, --help", "--color", "-q, --quiet", "-v, --verbose")
 
 
 def help_of(*words: str) -> str:
@@ -32,8 +34,12 @@ def commands() -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """Plain text as reStructuredText."""
-    return re.sub(r"([\\`*_|])", r"\\\1", text)
+    """Plain text as reStructuredText; what stands between backquotes is literal."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        parts = ["`".join(parts)]
+    plain = [part if i % 2 else re.sub(r"([\\`*_|])", r"\\\1", part) for i, part in enumerate(parts)]
+    return "``".join(plain)
 
 
 def lines_of(command: str, text: str) -> list[str]:
@@ -44,17 +50,26 @@ def lines_of(command: str, text: str) -> list[str]:
     lines = [title, "-" * len(title), "", f".. program:: {title}", ""]
     lines += [escaped(line) for line in introduction.splitlines()]
     lines += ["", ".. code-block:: text", "", *(f"    {line.strip()}" for line in usage.splitlines()), ""]
-    example = False
+    example = common = False
+    heading = []
     for line in rest.splitlines():
         if found := HEADING.match(line):
-            example = found[1].startswith("Example")
-            lines += ["", *([".. code-block:: sh"] if example else [f".. rubric:: {found[1]}"]), ""]
+            example, common = found[1].startswith("Example"), False
+            heading = ["", f".. rubric:: {found[1]}", ""]
+            lines += ["", ".. code-block:: sh", ""] if example else []
         elif example:
             lines += [f"    {line.strip()}"]
         elif found := OPTION.match(line):
-            lines += ["", f".. option:: {found[1]}", ""]
+            # The page names the options of all commands once.
+            common = found[1].startswith(COMMON)
+            if not common:
+                lines += [*heading, "", f".. option:: {found[1]}", ""]
+                heading = []
+        elif common:
+            continue
         elif found := ARGUMENT.match(line):
-            lines += ["", f".. option:: {found[1]}", ""]
+            lines += [*heading, "", f".. option:: {found[1]}", ""]
+            heading = []
         else:
             content = line[TEXT_INDENT:]
             # A list needs an empty line in front, a list of values one for each line that begins with a hyphen.

@@ -161,7 +161,7 @@ fn none_found(found: &[String]) {
 #[test]
 fn documents_use_no_private_words() {
     let words = [WORDS, WORDS_OF_DOCUMENTS].concat();
-    let folders = [("", false), ("docs", true), ("crates", true), ("python/examples", true)];
+    let folders = [("", false), ("docs", true), ("crates", true), ("python/examples", true), ("python/tutorials", true)];
     let documents: Vec<String> = folders.iter().flat_map(|(folder, deep)| files(folder, &["md", "rst"], *deep)).collect();
     assert!(documents.len() > 15, "{documents:?}");
     let mut found: Vec<String> = documents.iter().flat_map(|name| find(name, &prose(&read(name)), &words)).collect();
@@ -182,7 +182,8 @@ fn the_command_uses_no_private_words() {
 #[test]
 fn python_docstrings_use_no_private_words() {
     let words = [WORDS, WORDS_OF_DOCUMENTS].concat();
-    let sources = [files("python/relvec", &["py", "pyi"], true), files("python/examples", &["py"], true)].concat();
+    let folders = ["python/relvec", "python/examples", "python/tutorials"];
+    let sources: Vec<String> = folders.iter().flat_map(|folder| files(folder, &["py", "pyi"], true)).collect();
     let found: Vec<String> = sources.iter().flat_map(|name| find(name, &docstrings(&read(name)), &words)).collect();
     none_found(&found);
 }
