@@ -62,6 +62,6 @@ assert len(model.relevance_) == 4 and round(covered, 2) in (0.96, 0.97) and low.
 # sphinx_gallery_end_ignore
 
 # %%
-# *Four relevance vectors describe both rush hours. The band is wide where the rate is high, as counts demand, and its lower
-# end is never below zero. 96 % of new counts lie between the 5 % and the 95 % quantile: more than 90 %, because counts are
-# whole numbers and the ends belong to the interval.*
+# *Four relevance vectors describe both rush hours. The band is wide where the rate is high, as counts demand, and
+# its lower end is never below zero. 96 % of new counts lie between the 5 % and the 95 % quantile: more than 90 %,
+# because counts are whole numbers and the ends belong to the interval.*

@@ -39,7 +39,9 @@ for factor in FACTORS:
 malignant = model.predict_proba(X_new)[:, 1]
 figure, ax = plt.subplots(figsize=(7.5, 3.4), layout="constrained")
 bins = np.linspace(0.0, 1.0, 41)
-ax.hist([malignant[y_new == "benign"], malignant[y_new == "malignant"]], bins, color=["#0072B2", "#D55E00"], stacked=True)
+ax.hist(
+    [malignant[y_new == "benign"], malignant[y_new == "malignant"]], bins, color=["#0072B2", "#D55E00"], stacked=True
+)
 for factor, style in zip(FACTORS, ["-", "--", ":"], strict=True):
     ax.axvline(1.0 / (1.0 + factor), color="black", linestyle=style, label=f"threshold at costs 1:{factor}")
 ax.set(xlabel="probability of malignant", ylabel="rows (blue: benign, orange: malignant)", yscale="symlog")
@@ -51,5 +53,5 @@ assert (missed[0], alarms[0], missed[2], alarms[2]) == (7, 3, 0, 42)
 # sphinx_gallery_end_ignore
 
 # %%
-# *One model, three thresholds. At equal costs 7 malignant cases are missed, and there are 3 false alarms. If a miss costs a
-# hundred times as much, none is missed, for 42 false alarms.*
+# *One model, three thresholds. At equal costs 7 malignant cases are missed, and there are 3 false alarms. If a
+# miss costs a hundred times as much, none is missed, for 42 false alarms.*

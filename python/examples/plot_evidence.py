@@ -49,12 +49,14 @@ for ax, gamma, name in [
 plt.show()
 
 # sphinx_gallery_start_ignore
-values = [round(float(RVR(gamma=g, weight_prior="process").fit(X, y).log_evidence_)) for g in (0.01, learned.gamma_, 5.0)]
+values = [
+    round(float(RVR(gamma=g, weight_prior="process").fit(X, y).log_evidence_)) for g in (0.01, learned.gamma_, 5.0)
+]
 assert values == [14, 44, 7] and 0.7 < gammas[evidence.argmax()] / learned.gamma_ < 1.4, values
 # sphinx_gallery_end_ignore
 
 # %%
-# *The evidence is 14 nats for the widest kernel, 44 for the learned one and 7 for the narrowest. The learned width lies at the
-# top of the curve, and its fit (bottom left) is the one near the dotted truth.*
+# *The evidence is 14 nats for the widest kernel, 44 for the learned one and 7 for the narrowest. The learned
+# width lies at the top of the curve, and its fit (bottom left) is the one near the dotted truth.*
 #
 # See also: :doc:`/explanation/evidence`.

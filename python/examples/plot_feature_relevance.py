@@ -41,6 +41,6 @@ assert relevance[:, 5:].max() < 0.01 and relevance[:, 4].max() < 0.01
 # sphinx_gallery_end_ignore
 
 # %%
-# *In ten of ten draws each of the five useless features has a relevance below 0.01. Of the useful ones x5, whose straight
-# line is the flattest, has the lowest relevance, about as low: to find out whether such a feature matters, leave it out and
-# compare held-out errors.*
+# *In ten of ten draws each of the five useless features has a relevance below 0.01. Of the useful ones x5, whose
+# straight line is the flattest, has the lowest relevance, about as low: to find out whether such a feature
+# matters, leave it out and compare held-out errors.*

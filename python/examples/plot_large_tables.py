@@ -37,7 +37,9 @@ for rows in SIZES:
 # Times are those of the computer that built this page.
 
 figure, axes = plt.subplots(1, 3, figsize=(10.0, 3.2), layout="constrained")
-for ax, values, name in zip(axes, [errors, centres, seconds], ["RMS error", "centres", "seconds of a fit"], strict=True):
+for ax, values, name in zip(
+    axes, [errors, centres, seconds], ["RMS error", "centres", "seconds of a fit"], strict=True
+):
     ax.plot(SIZES, values, "o-", color="#0072B2")
     ax.set(xscale="log", xlabel="training rows", ylabel=name)
 axes[0].axhline(1.0, linestyle=":", color="black")

@@ -54,5 +54,5 @@ assert [round(error, 2) for error in errors] == [0.22, 0.05] and weights[wrong].
 # sphinx_gallery_end_ignore
 
 # %%
-# *The same rows and settings but for the noise. With Student-t noise the error against the truth falls from 0.22 to 0.05: no
-# wrong value (dark) has a weight above 0.01.*
+# *The same rows and settings but for the noise. With Student-t noise the error against the truth falls from 0.22
+# to 0.05: no wrong value (dark) has a weight above 0.01.*

@@ -84,6 +84,6 @@ assert found == [0.93, 0.91, 0.68, 0.93], found
 # sphinx_gallery_end_ignore
 
 # %%
-# *The default covers 93 % of new rows with intervals that promise 95 %, like the Gaussian process on all rows. One
-# precision per weight is a little optimistic (91 %). The settings of the papers with a fixed width are far too narrow on
-# some tables: 68 % in the mean.*
+# *The default covers 93 % of new rows with intervals that promise 95 %, like the Gaussian process on all rows.
+# One precision per weight is a little optimistic (91 %). The settings of the papers with a fixed width are far
+# too narrow on some tables: 68 % in the mean.*

@@ -42,7 +42,9 @@ for ax, f in zip(axes, ["smooth", "steps"], strict=True):
     for name, style in zip(MODELS, ["o-", "s--"], strict=True):
         ax.plot(SIZES, errors[f, name], style, label=name)
     ax.axhline(0.2, linestyle=":", color="black", label="noise")
-    ax.set(title=f"{f} function", xscale="log", xlabel="training rows", ylabel="RMS error of new rows", ylim=(0.0, None))
+    ax.set(
+        title=f"{f} function", xscale="log", xlabel="training rows", ylabel="RMS error of new rows", ylim=(0.0, None)
+    )
 axes[0].legend(fontsize="small")
 plt.show()
 
@@ -53,7 +55,7 @@ assert found["steps", "RVR()"] == [0.85, 0.65] and found["steps", "boosted trees
 # sphinx_gallery_end_ignore
 
 # %%
-# *Smooth (left): with 100 rows the RVM is better (0.23) than the trees with 1,000 (0.28). Steps (right): the trees with 300
-# rows are better than the RVM with 1,000. Try both on your table; the data decide.*
+# *Smooth (left): with 100 rows the RVM is better (0.23) than the trees with 1,000 (0.28). Steps (right): the
+# trees with 300 rows are better than the RVM with 1,000. Try both on your table; the data decide.*
 #
 # See also: :doc:`/explanation/models`.

@@ -71,8 +71,8 @@ assert widths == [0.41, 0.24], widths
 # sphinx_gallery_end_ignore
 
 # %%
-# *The same curve three times where there are data, from 6 rows of 60 (RVM), from 37 (SVM) and from all of them (Gaussian
-# process). In the middle of the gap the standard deviation rises from 0.15, the noise, to 0.41 (RVM) and 0.24
-# (process). The SVM has no error bars.*
+# *The same curve three times where there are data, from 6 rows of 60 (RVM), from 37 (SVM) and from all of them
+# (Gaussian process). In the middle of the gap the standard deviation rises from 0.15, the noise, to 0.41 (RVM)
+# and 0.24 (process). The SVM has no error bars.*
 #
 # Next: :doc:`plot_gap`, where the band of a sparse model must grow.

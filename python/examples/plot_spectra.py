@@ -7,8 +7,8 @@ predicted. Kernel methods suit such data: they use distances between spectra, an
 """
 
 # %%
-# Simulated spectra: four substances with broad bands, a sloping baseline and noise of the instrument. The content of the
-# first substance is the target, known up to an error of 0.02.
+# Simulated spectra: four substances with broad bands, a sloping baseline and noise of the instrument. The content
+# of the first substance is the target, known up to an error of 0.02.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -27,12 +27,14 @@ def band(centre, width):
     return np.exp(-0.5 * ((wave - centre) / width) ** 2)
 
 
-bands = np.array([
-    band(1450.0, 60.0) + 0.7 * band(1930.0, 50.0),
-    band(1700.0, 90.0) + 0.5 * band(2310.0, 40.0),
-    band(1510.0, 70.0) + band(2180.0, 60.0),
-    band(2100.0, 120.0),
-])
+bands = np.array(
+    [
+        band(1450.0, 60.0) + 0.7 * band(1930.0, 50.0),
+        band(1700.0, 90.0) + 0.5 * band(2310.0, 40.0),
+        band(1510.0, 70.0) + band(2180.0, 60.0),
+        band(2100.0, 120.0),
+    ]
+)
 content = rng.uniform(0.0, 1.0, (460, 4))
 slope = rng.normal(0.0, 0.1, (460, 1)) * (wave - 1800.0) / 700.0
 spectra = content @ bands + slope + 0.01 * rng.standard_normal((460, 700))
@@ -40,8 +42,8 @@ target = content[:, 0] + 0.02 * rng.standard_normal(460)
 X, y, X_new, y_new = spectra[:60], target[:60], spectra[60:], target[60:]
 
 # %%
-# A linear kernel suits a mixture, which is linear in the contents. Partial least squares is the usual method; its number
-# of components, and the settings of the SVM, are chosen by cross-validation.
+# A linear kernel suits a mixture, which is linear in the contents. Partial least squares is the usual method; its
+# number of components, and the settings of the SVM, are chosen by cross-validation.
 
 default = RVR().fit(X, y)
 linear = RVR("linear").fit(X, y)
@@ -76,7 +78,9 @@ right.set(xlabel="measured content", ylabel='predicted, RVR("linear")')
 plt.show()
 
 # sphinx_gallery_start_ignore
-assert round(errors['RVR("linear")'], 3) == 0.019 == round(errors["PLS"], 3) and round(covered['RVR("linear")'], 2) == 0.98
+assert (
+    round(errors['RVR("linear")'], 3) == 0.019 == round(errors["PLS"], 3) and round(covered['RVR("linear")'], 2) == 0.98
+)
 # sphinx_gallery_end_ignore
 
 # %%

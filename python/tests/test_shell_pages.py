@@ -12,7 +12,9 @@ import shell_blocks  # noqa: E402
 
 
 def test_every_page_with_shell_blocks_is_run():
-    found = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.rst") if "code-block:: sh\n" in path.read_text()}
+    found = {
+        path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.rst") if "code-block:: sh\n" in path.read_text()
+    }
     assert {page for page in found if not page.startswith("generated/")} == set(shell_blocks.PAGES)
 
 

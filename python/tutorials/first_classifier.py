@@ -116,14 +116,14 @@ assert min(losses, key=losses.get) == "RVC()" and len(few.relevance_) == 3
 # sphinx_gallery_end_ignore
 
 # %%
-# The three are about equally accurate. Notice the lengths of the bars: three rows suffice for the second model. Its log loss
-# is the highest, so its probabilities are the least reliable; those of the default are the best.
+# The three are about equally accurate. Notice the lengths of the bars: three rows suffice for the second model.
+# Its log loss is the highest, so its probabilities are the least reliable; those of the default are the best.
 #
 # Decide
 # ------
 #
-# Class 0 is malignant. If a missed case costs twenty times as much as a false alarm, decide so. Rows of ``costs`` are the
-# true class, columns the decision.
+# Class 0 is malignant. If a missed case costs twenty times as much as a false alarm, decide so. Rows of ``costs``
+# are the true class, columns the decision.
 
 decided = rvc.decide(cells[1::2], costs=[[0.0, 20.0], [1.0, 0.0]])
 plain = rvc.predict(cells[1::2])

@@ -10,8 +10,9 @@ with other models, find out what matters, and save.
 # The table
 # ---------
 #
-# 442 patients with diabetes (Efron et al. 2004), as scikit-learn ships them: age, sex, body mass index, blood pressure and
-# six blood values; the target is the progression of the disease one year later. One column is a category.
+# 442 patients with diabetes (Efron et al. 2004), as scikit-learn ships them: age, sex, body mass index, blood
+# pressure and six blood values; the target is the progression of the disease one year later. One column is a
+# category.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -55,8 +56,8 @@ model = make_pipeline(TableEncoder().set_output(transform="pandas"), RVR(folds=5
 print(str(model[-1].summary()).split("\n", 1)[1])
 
 # %%
-# ``folds=5`` repeated the fit five times without a fifth of the rows. The line *5-fold check* shows what to expect of new
-# rows, and whether the intervals hold.
+# ``folds=5`` repeated the fit five times without a fifth of the rows. The line *5-fold check* shows what to
+# expect of new rows, and whether the intervals hold.
 #
 # Measure on new rows
 # -------------------
@@ -124,8 +125,8 @@ assert (rmse.drop("boosted trees") - rmse["ridge"]).abs().max() < error < (rmse[
 # sphinx_gallery_end_ignore
 
 # %%
-# Boosted trees are worse by three standard errors. The other three differ by less than one: on this table a plane does as
-# well as a curve. Then take the simplest model that has what you need, here intervals.
+# Boosted trees are worse by three standard errors. The other three differ by less than one: on this table a plane
+# does as well as a curve. Then take the simplest model that has what you need, here intervals.
 #
 # Save it with the encoder
 # ------------------------

@@ -101,7 +101,10 @@ def visited(browser, server):
         page.on("console", lambda message, to=complaints: message.type == "error" and to.append(message.text))
         page.on("pageerror", lambda error, to=complaints: to.append(str(error)))
         page.on("requestfailed", lambda request, to=complaints: to.append(f"failed: {request.url}"))
-        page.on("response", lambda answer, to=complaints: answer.status >= 400 and to.append(f"{answer.status}: {answer.url}"))
+        page.on(
+            "response",
+            lambda answer, to=complaints: answer.status >= 400 and to.append(f"{answer.status}: {answer.url}"),
+        )
         page.on("request", lambda request, to=requests: to.append(request.url))
         for name in pages():
             complaints.clear()
@@ -191,7 +194,9 @@ def test_a_missing_page_is_found(browser, server):
     """The check itself: what is wrong on purpose is reported."""
     page = browser.new_page(viewport={"width": 400, "height": 900})
     wrong = Path(SITE) / "wrong-on-purpose.html"
-    wrong.write_text('<article><img src="none.png" alt="x"><pre style="width: 900px">x</pre></article>', encoding="utf-8")
+    wrong.write_text(
+        '<article><img src="none.png" alt="x"><pre style="width: 900px">x</pre></article>', encoding="utf-8"
+    )
     try:
         complaints = []
         page.on("console", lambda message: complaints.append(message.type))
