@@ -2,7 +2,8 @@
 A gap in the data: process prior against ARD
 ============================================
 
-How wide is the band of a sparse model where there are no data? Three kinds of variance are compared on the same 80 values.
+How wide is the band of a sparse model where there are no data? Three kinds of variance are compared on the same 80
+values.
 """
 
 # %%

@@ -2,8 +2,8 @@
 From three hundred to ten thousand rows
 =======================================
 
-More rows make predictions better until the noise is all that is left. Time grows slower than the number of rows, because
-the number of centres is limited.
+More rows make predictions better until only the noise is left. Time grows slower than the number of rows, because the
+number of centres is limited.
 """
 
 # %%

@@ -2,8 +2,8 @@
 When not to use an RVM: steps
 =============================
 
-A sum of bumps suits smooth functions. Boosted trees suit functions with thresholds. Both learn both kinds here, from 100
-to 1,000 rows.
+A sum of bumps suits smooth functions. Boosted trees suit functions with thresholds. Both learn both kinds here, from
+100 to 1,000 rows.
 """
 
 # %%

@@ -3,7 +3,8 @@ Spectra: more columns than rows
 ===============================
 
 A spectrometer gives 700 numbers for each sample, and there are 60 samples. The content of one substance is to be
-predicted. Kernel methods suit such data: they use distances between spectra, and have one weight per centre instead of 700 coefficients.
+predicted. Kernel methods suit such data: they use distances between spectra, and have one weight per centre instead
+of 700 coefficients.
 """
 
 # %%

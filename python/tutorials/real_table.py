@@ -2,8 +2,8 @@
 3. A real table, from start to end
 ==================================
 
-The whole recommended procedure on one table: look, fit, read the warning, measure on rows the model has not seen, compare
-with other models, find out what matters, and save.
+The whole recommended procedure on one table: look, fit, measure on rows the model has not seen, compare with other
+models, find out what matters, and save.
 """
 
 # %%
@@ -46,8 +46,8 @@ print(len(train), "rows to train on,", len(test), "to test")
 # Fit, and look at the model
 # --------------------------
 #
-# :class:`~relvec.TableEncoder` makes numbers of categories. The widths are learned in units of each feature's spread, so
-# that nothing has to be scaled.
+# :class:`~relvec.TableEncoder` makes numbers of categories. The widths are learned in units of each feature's spread,
+# so that nothing has to be scaled.
 
 from relvec import RVR, TableEncoder
 from sklearn.pipeline import make_pipeline

@@ -1,4 +1,4 @@
-"""Every page of the built site in a browser, on a screen and on a phone: links, images, width, messages of the console."""
+"""Every page of the built site in a browser, wide and narrow: links, images, width, messages of the console."""
 
 import functools
 import http.server
@@ -23,7 +23,7 @@ FACTS = """() => {
     }
     return false;
   };
-  const name = (e) => e.tagName.toLowerCase() + (e.className ? "." + e.className : "") + ": " + e.textContent.slice(0, 50);
+  const name = (e) => `${e.tagName.toLowerCase()}.${e.className}: ${e.textContent.slice(0, 50)}`;
   const wide = [...article.querySelectorAll("*")].filter((e) => {
     const box = e.getBoundingClientRect();
     return box.width > 0 && box.right > document.documentElement.clientWidth + 1 && !scrolls(e);
@@ -44,7 +44,10 @@ FACTS = """() => {
   };
 }"""
 
-LOADED = """() => Promise.all([...document.images].map((image) => { image.loading = "eager"; return image.decode().catch(() => 0); }))"""
+LOADED = """() => Promise.all([...document.images].map((image) => {
+  image.loading = "eager";
+  return image.decode().catch(() => 0);
+}))"""
 
 CONTRAST = """() => {
   const channels = (text) => text.match(/[0-9.]+/g).slice(0, 3).map((v) => v / 255);
@@ -59,7 +62,7 @@ CONTRAST = """() => {
     }
     return "rgb(255, 255, 255)";
   };
-  const texts = [...document.querySelectorAll("article p, article li, article td, article h1, article figcaption p, article pre span")];
+  const texts = [...document.querySelector("article").querySelectorAll("p, li, td, h1, h2, pre, pre span")];
   return texts.filter((e) => e.textContent.trim()).map((e) => {
     const [low, high] = [luminance(getComputedStyle(e).color), luminance(ground(e))].sort((a, b) => a - b);
     return {ratio: (high + 0.05) / (low + 0.05), text: e.tagName + ": " + e.textContent.trim().slice(0, 60)};
@@ -90,6 +93,11 @@ def server():
     served.server_close()
 
 
+def failed(request):
+    """Whether a request has failed, and was not ended by going to the next page."""
+    return "ERR_ABORTED" not in (request.failure or "")
+
+
 @pytest.fixture(scope="module")
 def visited(browser, server):
     """What the browser finds on each page at each width, and what it complains of."""
@@ -100,7 +108,7 @@ def visited(browser, server):
         complaints, requests = [], []
         page.on("console", lambda message, to=complaints: message.type == "error" and to.append(message.text))
         page.on("pageerror", lambda error, to=complaints: to.append(str(error)))
-        page.on("requestfailed", lambda request, to=complaints: to.append(f"failed: {request.url}"))
+        page.on("requestfailed", lambda request, to=complaints: failed(request) and to.append(f"failed: {request.url}"))
         page.on(
             "response",
             lambda answer, to=complaints: answer.status >= 400 and to.append(f"{answer.status}: {answer.url}"),
