@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -22,7 +23,7 @@ PAGES = {"tutorials/shell.rst": "generated/shell"}
 def blocks(page: Path) -> list[tuple[str, str]]:
     """Language and text of each block, in the order of the page."""
     found = BLOCK.findall(page.read_text(encoding="utf-8"))
-    return [(language, "".join(line[4:] for line in text.splitlines(keepends=True)).strip()) for language, text in found]
+    return [(language, textwrap.dedent(text).strip()) for language, text in found]
 
 
 def run(script: str, folder: Path) -> str:
