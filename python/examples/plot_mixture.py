@@ -53,3 +53,12 @@ print(f"{'best possible':<16}{np.mean(best_possible(X_test) != y_test):>12.1%}{'
 
 DecisionDisplay.from_estimator(rvc, X, y)
 plt.show()
+
+# sphinx_gallery_start_ignore
+errors = [round(float(np.mean(model.predict(X_test) != y_test)), 3) for model in (rvc, svc)]
+assert errors == [0.091, 0.089] and len(rvc.relevance_) == 6 and svc.n_support_.sum() == 79, errors
+# sphinx_gallery_end_ignore
+
+# %%
+# *Six relevance vectors do what 79 support vectors do: test errors of 9.1 % and 8.9 %, where the best possible
+# classifier makes 8.7 %.*

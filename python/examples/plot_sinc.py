@@ -46,6 +46,18 @@ display.ax_.plot(x, truth, color="black", linestyle=":", label="truth")
 display.ax_.legend(fontsize="small")
 plt.show()
 
+# sphinx_gallery_start_ignore
+error = np.sqrt(np.mean((mean - truth) ** 2))
+assert round(float(error), 2) == 0.04 and len(model.relevance_) == 6 and len(model.centres_) == 10, error
+# sphinx_gallery_end_ignore
+
+# %%
+# *Ten centres, six of them relevance vectors, follow the truth with an RMS error of 0.04, less than half of the noise. The
+# band widens where the data end.*
+#
+# The search
+# ----------
+
 # %%
 # With a precision for each weight, the model of the papers, the evidence rises while kernels are pruned. In the
 # end each kernel that is left has a finite precision; those of all others are infinite.
