@@ -106,5 +106,5 @@ assert [round(float(kernels)) for kernels in means[:, 2]] == [57, 6, 105, 455], 
 # sphinx_gallery_end_ignore
 
 # %%
-# *The accuracies differ by about 0.01, as much as they differ from fold to fold. The default RVC has the lowest log loss,
-# with 57 kernels; one precision per weight needs only 6, the SVC 105, and the process all 455 rows.*
+# *The accuracies differ by about 0.01, as much as they differ from fold to fold. The default RVC has the lowest
+# log loss, with 57 kernels; one precision per weight needs only 6, the SVC 105, and the process all 455 rows.*

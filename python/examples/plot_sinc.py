@@ -52,8 +52,8 @@ assert round(float(error), 2) == 0.04 and len(model.relevance_) == 6 and len(mod
 # sphinx_gallery_end_ignore
 
 # %%
-# *Ten centres, six of them relevance vectors, follow the truth with an RMS error of 0.04, less than half of the noise. The
-# band widens where the data end.*
+# *Ten centres, six of them relevance vectors, follow the truth with an RMS error of 0.04, less than half of the
+# noise. The band widens where the data end.*
 #
 # The search
 # ----------
