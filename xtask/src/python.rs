@@ -124,8 +124,8 @@ fn site() -> Result {
 
 /// The site in a browser.
 pub fn check_browser() -> Result {
-    install()?;
-    VENV.pip(&["playwright>=1.45"])?;
+    VENV.ready()?;
+    VENV.install_package("dev", "target/wheels", "[test,docs,browser]")?;
     site()?;
     VENV.python(&["-m", "pytest", "-m", "browser"])
 }
