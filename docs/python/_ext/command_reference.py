@@ -58,7 +58,7 @@ def lines_of(command: str, text: str) -> list[str]:
             heading = ["", f".. rubric:: {found[1]}", ""]
             lines += ["", ".. code-block:: sh", ""] if example else []
         elif example:
-            lines += [f"    {line.strip()}"]
+            lines += [f"    {line.removeprefix('  ')}"]
         elif found := OPTION.match(line):
             # The page names the options of all commands once.
             common = found[1].startswith(COMMON)

@@ -1,0 +1,49 @@
+"""What the documentation makes of the help of the command, and of the Markdown pages of the repository."""
+
+import re
+import sys
+
+from support import ROOT
+
+DOCS = ROOT / "docs" / "python"
+sys.path.insert(0, str(DOCS / "_ext"))
+
+import command_reference  # noqa: E402
+import gallery_order  # noqa: E402
+import repository_pages  # noqa: E402
+
+
+def test_every_option_of_every_command_is_in_the_reference():
+    commands = command_reference.commands()
+    assert {"describe", "fit", "predict", "score", "inspect", "compare"} <= set(commands)
+    counted = 0
+    for command in commands:
+        text = command_reference.help_of(command)
+        lines = command_reference.lines_of(command, text)
+        shown = {line.removeprefix(".. option:: ") for line in lines if line.startswith(".. option:: -")}
+        # A line of an example may begin with a hyphen too.
+        before = text.split("\nExample")[0]
+        options = {line.strip() for line in before.splitlines() if re.match(r" {2,6}-", line)}
+        options -= {option for option in options if option.startswith(command_reference.COMMON)}
+        assert shown == options, command
+        assert f"relvec {command}" in lines
+        counted += len(options)
+    assert counted > 100
+
+
+def test_text_of_the_help_is_plain_text_in_the_reference():
+    assert command_reference.escaped("a * b_ |c| `fit` d") == r"a \* b\_ \|c\| ``fit`` d"
+    assert command_reference.escaped("one ` alone") == r"one \` alone"
+
+
+def test_links_between_pages_hold_and_others_keep_their_text():
+    text = "[a](classes.md#x) [b](../GLOSSARY.md) [c](../crates/x.rs) ![d](figures/e.png) [f](https://example.org)"
+    made = repository_pages.copied(text, {"classes.md", "GLOSSARY.md"})
+    assert made == "[a](classes.md#x) [b](GLOSSARY.md) c ![d](figures/e.png) [f](https://example.org)"
+
+
+def test_the_order_names_all_examples_and_tutorials():
+    names = {path.stem for folder in ("examples", "tutorials") for path in (ROOT / "python" / folder).glob("*.py")}
+    assert names == set(gallery_order.ORDER)
+    keys = [gallery_order.SortKey("")(f"{name}.py") for name in ["plot_sinc", "plot_gap", "unknown"]]
+    assert keys == sorted(keys)
