@@ -31,6 +31,13 @@ def test_every_option_of_every_command_is_in_the_reference():
     assert counted > 100
 
 
+def test_long_examples_are_one_line():
+    lines = command_reference.lines_of("fit", command_reference.help_of("fit"))
+    examples = [line.strip() for line in lines if line.startswith("    relvec fit ") and "[OPTIONS]" not in line]
+    assert len(examples) > 10
+    assert all(re.search(r"\.json$| --json$", example) for example in examples), examples
+
+
 def test_text_of_the_help_is_plain_text_in_the_reference():
     assert command_reference.escaped("a * b_ |c| `fit` d") == r"a \* b\_ \|c\| ``fit`` d"
     assert command_reference.escaped("one ` alone") == r"one \` alone"
