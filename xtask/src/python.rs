@@ -29,12 +29,6 @@ pub fn check_slow() -> Result {
     pytest("slow")
 }
 
-/// Tests of pages in a browser.
-pub fn check_browser() -> Result {
-    install()?;
-    pytest("browser")
-}
-
 /// Tests with or without a mark, in a process for each processor: most have small problems, which leave the others idle.
 fn pytest(marks: &str) -> Result {
     let processes = std::thread::available_parallelism().map_or(1, usize::from).to_string();
