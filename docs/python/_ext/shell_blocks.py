@@ -44,7 +44,7 @@ def run(script: str, folder: Path) -> str:
 
 
 def comparable(text: str) -> str:
-    """A report without the time of the fit, at which lines may break, and with six decimals at most: the last depend on the processor."""
+    """A report without times and line breaks, which depend on them; with six decimals: others depend on the processor."""
     text = re.sub(r"in [0-9.]+ (s|ms|min)\b", "in ... s", " ".join(text.split()))
     return re.sub(r"\d+\.\d{7,}", lambda number: f"{float(number[0]):.6f}", text).strip()
 
