@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._core import __version__
 
 if TYPE_CHECKING:
-    from . import presets
+    from . import distributed, presets
     from ._compare import compare
     from ._encoder import TableEncoder
     from ._files import load
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._learned_kernel import LearnedKernel, learn_kernel
     from ._statistics import Statistics
     from ._summary import ModelSummary
+    from ._survey import Survey, landmarks
     from .rvc import RVC, RelevanceVectorClassifier
     from .rvr import RVR, RelevanceVectorRegressor
     from .svm import SVC, SVR, NuSVC, NuSVR
@@ -32,11 +33,14 @@ __all__ = [
     "SVC",
     "SVR",
     "Statistics",
+    "Survey",
     "TableEncoder",
     "__version__",
     "compare",
+    "distributed",
     "from_libsvm",
     "from_sklearn",
+    "landmarks",
     "learn_kernel",
     "load",
     "presets",
@@ -50,6 +54,7 @@ _MODULES = {
     "load": "._files",
     **dict.fromkeys(["from_libsvm", "from_sklearn"], "._import"),
     **dict.fromkeys(["LearnedKernel", "learn_kernel"], "._learned_kernel"),
+    **dict.fromkeys(["Survey", "landmarks"], "._survey"),
     **dict.fromkeys(["RVC", "RelevanceVectorClassifier"], ".rvc"),
     **dict.fromkeys(["RVR", "RelevanceVectorRegressor"], ".rvr"),
     **dict.fromkeys(["NuSVC", "NuSVR", "SVC", "SVR"], ".svm"),
@@ -60,8 +65,8 @@ def __getattr__(name: str) -> Any:
     # The command, which needs no scikit-learn, starts a second sooner without it.
     if name in _MODULES:
         return getattr(import_module(_MODULES[name], __name__), name)
-    if name == "presets":
-        return import_module(".presets", __name__)
+    if name in ("distributed", "presets"):
+        return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -3,24 +3,29 @@
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
-from numpy import bool_, float64, int64
+from numpy import bool_, float64, int64, uint64
 from numpy.typing import NDArray
 
 __all__ = [
     "Model",
     "Statistics",
+    "Survey",
     "__version__",
+    "answer",
     "candidate_kernels",
     "default_settings",
     "dictionary_size",
     "fit",
     "fit_more",
+    "fit_rows",
     "fit_svm",
     "inference_schemes",
     "kernels",
     "kind_of_text",
+    "landmarks",
     "learn_kernel",
     "main",
+    "merge",
     "names",
     "save",
 ]
@@ -70,6 +75,44 @@ def learn_kernel(
     noise_variance: NDArray[float64] | None = None,
     exposure: NDArray[float64] | None = None,
 ) -> str: ...
+def answer(
+    query: bytes,
+    part: int,
+    x: NDArray[float64],
+    y: NDArray[float64] | NDArray[int64] | None = None,
+    sample_weight: NDArray[float64] | None = None,
+    noise_variance: NDArray[float64] | None = None,
+) -> bytes: ...
+def merge(a: bytes, b: bytes) -> bytes: ...
+def fit_rows(
+    settings: str,
+    map_reduce: Callable[[bytes], bytes],
+    classes: int | None = None,
+    standardize: bool = False,
+    sample: int | None = None,
+    callback: Callable[[dict[str, Any]], bool] | None = None,
+    landmarks: NDArray[float64] | None = None,
+) -> tuple[Model, str]: ...
+def landmarks(x: NDArray[float64], count: int, kernel: str, seed: int) -> NDArray[uint64]: ...
+
+@final
+class Survey:
+    def __new__(cls, sample: int, seed: int) -> Survey: ...
+    @staticmethod
+    def from_bytes(bytes: bytes) -> Survey: ...
+    def to_bytes(self) -> bytes: ...
+    def update(self, x: NDArray[float64], weights: NDArray[float64] | None = None) -> None: ...
+    def merge(self, other: Survey) -> None: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_features(self) -> int | None: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def scaling(self) -> tuple[NDArray[float64], NDArray[float64]]: ...
+    @property
+    def sample(self) -> NDArray[float64]: ...
 
 @final
 class Model:

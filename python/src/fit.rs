@@ -121,7 +121,7 @@ impl Callback {
 }
 
 /// What the core tells of a fit, as the callback's dict.
-trait Told {
+pub(crate) trait Told {
     fn record(&self, dict: &Bound<'_, PyDict>) -> PyResult<()>;
 }
 
@@ -152,7 +152,7 @@ fn setting(error: serde_path_to_error::Error<serde_json::Error>) -> PyErr {
     PyValueError::new_err(format!("{name}: {}", text.split(" at line ").next().unwrap_or(&text)))
 }
 
-fn parameters<T: DeserializeOwned>(settings: &str) -> PyResult<T> {
+pub(crate) fn parameters<T: DeserializeOwned>(settings: &str) -> PyResult<T> {
     serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_str(settings)).map_err(setting)
 }
 
@@ -278,7 +278,7 @@ pub(crate) fn fit_statistics(
 }
 
 /// Runs a fit while this thread listens for Ctrl-C.
-fn learn<P: Told, R: Serialize + Send + 'static>(
+pub(crate) fn learn<P: Told, R: Serialize + Send + 'static>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,
     fit: impl FnOnce(&mut (dyn FnMut(&P) -> ControlFlow<()> + Send), &Interrupt) -> relvec::Result<(relvec::Model, R)>

@@ -4,6 +4,7 @@
 mod fit;
 mod listen;
 mod model;
+mod rows;
 mod statistics;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,16 @@ mod _core {
     use super::fit::learn_kernel;
     #[pymodule_export]
     use super::model::Model;
+    #[pymodule_export]
+    use super::rows::Survey;
+    #[pymodule_export]
+    use super::rows::answer;
+    #[pymodule_export]
+    use super::rows::fit_rows;
+    #[pymodule_export]
+    use super::rows::landmarks;
+    #[pymodule_export]
+    use super::rows::merge;
     #[pymodule_export]
     use super::statistics::Statistics;
 

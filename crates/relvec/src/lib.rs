@@ -52,9 +52,9 @@ pub use report::{
     Validation, silent,
 };
 pub use rvm::{
-    ActionKind, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters, Hyperpriors,
-    Inference, Landmarks, LearnedKernel, MacKay, Policy, Rvm, Search, Sequential, Sparsity, SparsityRule, Start, Variational,
-    WeightPrior,
+    ActionKind, Answer, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters,
+    Hyperpriors, Inference, Landmarks, LearnedKernel, MacKay, Policy, Query, RowPlan, RowSource, Rvm, Search, Sequential,
+    Sparsity, SparsityRule, Start, Survey, Variational, WeightPrior,
 };
 pub use statistics::Statistics;
 pub use svm::{

@@ -14,9 +14,8 @@ use crate::rvm::compose::interpolation::judged;
 use crate::rvm::compose::{one, robust, rows, validation};
 use crate::rvm::data::row_blocks::Survey;
 use crate::rvm::data::table::Table;
-use crate::rvm::learn::all_rows::AllRows;
 use crate::rvm::learn::choice::{self, Choice};
-use crate::rvm::learn::{frame, moved};
+use crate::rvm::learn::moved;
 use crate::rvm::search::watch::Watch;
 use crate::rvm::settings::rules::{CentreRule, WeightPrior};
 use crate::rvm::settings::rvm::Rvm;
@@ -132,7 +131,7 @@ fn run(
 const LEARNING: f64 = 0.5;
 
 /// The interrupt of a fit while its kernel is learned.
-fn for_learning(rvm: &Rvm, interrupt: &Interrupt, start: Instant) -> Interrupt {
+pub(super) fn for_learning(rvm: &Rvm, interrupt: &Interrupt, start: Instant) -> Interrupt {
     let share = Rvm { time_limit: rvm.time_limit.map(|limit| LEARNING * limit), ..rvm.clone() };
     interrupt.for_one_fit(share.deadline(start))
 }
@@ -217,46 +216,6 @@ impl Rvm {
             let table = Table::of_blocks(&own, blocks, &survey, &interrupt)?;
             let (model, report) = one::learn(&own, &table, None, None, &mut Watch::of(&own, observer, &interrupt, start))?;
             Ok(judged((Model { class_frequencies, ..model }, report), survey.n_rows - survey.used))
-        })
-    }
-
-    /// As [`Rvm::fit`] under a process prior, for regression on rows that are read in blocks. Kernel, centres, amplitude and noise are
-    /// those of a sample: rows `x`, [S, D], and their `targets`, drawn at random from all. One pass over the blocks sums what the
-    /// weights depend on, (M72); another one follows where rounding needs it. Memory grows with the sample, a block and the centres. The
-    /// relevance of the model counts the rows of the sample, or given landmarks. Equal rows are not merged.
-    ///
-    /// # Errors
-    /// As [`Rvm::fit`]; another likelihood than Gaussian, another prior than that of a process, cross-validation; blocks unlike the
-    /// sample.
-    pub fn fit_blocks_with_sample(
-        &self,
-        x: ArrayView2<f64>,
-        targets: &Targets,
-        blocks: &dyn Blocks,
-        observer: &mut Observer,
-    ) -> Result<(Model, Report)> {
-        self.check()?;
-        let expected = "process, or auto and neither settings of the search nor a kernel that is no covariance";
-        require(self.has_process_in_blocks(), || "weight_prior".into(), self.weight_prior.name(), expected)?;
-        if self.validates() {
-            return Err(self.no_validation("cross-validation needs the rows, and those in blocks are not at hand"));
-        }
-        let asked = Rvm { weight_prior: WeightPrior::Process, ..self.clone() };
-        asked.check()?;
-        let start = Instant::now();
-        let interrupt = Interrupt::default().for_one_fit(self.deadline(start));
-        self.pool()?.install(|| {
-            let plain = asked.with_stand_in();
-            let mut table = Table::new(&plain, x, targets, &for_learning(&asked, &interrupt, start))?;
-            asked.has_process(&table)?;
-            let Choice { kernel, search, learnt } = choice::choose(&asked, &table)?;
-            table.interrupt = interrupt.clone();
-            let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
-            let table = table.with(&own, &kernel, None).with_learnt(&own, &kernel, learnt.as_ref());
-            let rows = AllRows::Read { table: &table, blocks };
-            let (model, report) = own.fit_by_sums(&table, &rows, &mut Watch::of(&own, observer, &interrupt, start))?;
-            let feature_relevance = frame::feature_relevance(&table, &model);
-            Ok(judged((Model { feature_relevance, ..model }, Report { kernel_search: search, ..report }), 0))
         })
     }
 }

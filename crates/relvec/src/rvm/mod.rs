@@ -2,6 +2,7 @@
 
 mod evaluate;
 mod fit;
+mod fit_rows;
 mod fit_sums;
 mod learned;
 
@@ -106,6 +107,7 @@ mod learn {
     pub(crate) mod moved;
     pub(crate) mod pivots;
     pub(crate) mod process;
+    pub(crate) mod query;
     pub(crate) mod rows;
     pub(crate) mod shared;
 }
@@ -121,6 +123,8 @@ mod compose {
 }
 
 pub use self::evidence::evaluation::{ActionKind, ColumnAction, Evaluation};
+pub use self::fit_rows::RowPlan;
+pub use self::learn::query::{Answer, Query, RowSource, Survey};
 pub use self::learned::LearnedKernel;
 pub use self::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
 pub use self::settings::inference::Inference;

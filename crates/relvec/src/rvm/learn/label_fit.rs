@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use ndarray::{Array2, s};
 
+use super::all_rows::AllRows;
 use super::choice;
 use super::fitc::Fitc;
 use super::kernel::STRUCTURE;
@@ -25,6 +26,16 @@ use crate::rvm::settings::rvm::Rvm;
 impl Rvm {
     /// The classifier of a table by regression on the labels, under a process prior.
     pub(in crate::rvm) fn fit_labels(&self, table: &Table, watch: &mut Watch) -> Result<(Model, Report)> {
+        self.fit_labels_of(table, None, watch)
+    }
+
+    /// The classifier of `rows`, of which `table` holds a sample; without them, of the table.
+    pub(in crate::rvm) fn fit_labels_of(
+        &self,
+        table: &Table,
+        rows: Option<&AllRows>,
+        watch: &mut Watch,
+    ) -> Result<(Model, Report)> {
         let begin = Instant::now();
         let learnt = match &table.learnt {
             Some(learnt) => learnt.clone(),
@@ -34,7 +45,12 @@ impl Rvm {
             }
         };
         let all = table.rows.nrows();
-        let whole = if all > MOST_ROWS { self.regress_many(table, &learnt)? } else { None };
+        let whole = match rows {
+            Some(rows) => self.regress_rows(table, rows, &learnt)?,
+            None if all > MOST_ROWS => self.regress_many(table, &learnt)?,
+            None => None,
+        };
+        let partly = rows.is_some() && whole.is_none();
         let (found, rows, repairs) = match whole {
             Some(found) => (found, all, table.repairs.clone()),
             None => {
@@ -48,7 +64,7 @@ impl Rvm {
             }
         };
         let status = match rows < all {
-            _ if table.interrupt.is_late() => Status::TimeLimit,
+            _ if partly || table.interrupt.is_late() => Status::TimeLimit,
             true => Status::MemoryLimit,
             false => Status::Converged,
         };

@@ -2,12 +2,13 @@
 
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
-use super::all_rows::{AllRows, BLOCK_ROWS, Sums};
+use super::all_rows::AllRows;
 use super::kernel::{log_normal, mean_diagonal};
 use super::label_kernel::{RATIO, RATIO_BOUNDS};
 use super::label_rows::Labels;
 use super::link;
 use super::pivots::{Pivots, Points};
+use super::query::sums::{At, PartSums};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
@@ -42,6 +43,8 @@ pub(super) struct Point {
     pub means: Array2<f64>,
     /// The constant and the weights of the features, [1 + M, C].
     pub weights: Array2<f64>,
+    /// Sum of the weights of all rows.
+    pub count: f64,
 }
 
 impl<'a> Many<'a> {
@@ -79,7 +82,8 @@ impl<'a> Many<'a> {
         }
         let (theta, value, _) = link::temperature(self.labels, means.view());
         let log_posterior = value + log_normal(log_ratio, self.prior).0;
-        Ok(Some(Point { log_ratio, log_posterior, value, theta, means, weights }))
+        let count = self.labels.rows.count;
+        Ok(Some(Point { log_ratio, log_posterior, value, theta, means, weights, count }))
     }
 
     /// The rho of the highest posterior, by steps from `start` until there is a lower one on either side.
@@ -118,10 +122,11 @@ pub(super) fn regression<'a>(
     loop {
         let enough = |pivots: &Pivots| log_ratio.exp() * pivots.mean_residual(&labels.rows.weights) <= RESIDUAL;
         pivots.complete(&[], &among, among.len(), enough, interrupt)?;
-        let Some((gram, right)) = sums_at(&pivots, rows, points, kernel, labels.classes(), interrupt)? else { return Ok(None) };
+        let Some((gram, right, count)) = sums_at(&pivots, rows, points, kernel, interrupt)? else { return Ok(None) };
         let features = pivots.features();
         let many = Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right);
         let Some(point) = many.best(log_ratio)? else { return Ok(None) };
+        let point = Point { count, ..point };
         let open = among.iter().any(|point| !pivots.spans(*point));
         if point.log_ratio <= log_ratio || !open || interrupt.is_late() {
             return Ok(Some((pivots, point)));
@@ -130,31 +135,20 @@ pub(super) fn regression<'a>(
     }
 }
 
-/// F'diag(c) F and F'diag(c) T of rows at the centres of `pivots`; `None` where there is no time for all of them.
+/// F'diag(c) F and F'diag(c) T of rows at the centres of `pivots`, and the sum of their weights; `None` where there is no time for all
+/// of them.
 pub(super) fn sums_at(
     pivots: &Pivots,
     rows: &AllRows,
     points: &Points,
     kernel: &Kernel,
-    classes: usize,
     interrupt: &Interrupt,
-) -> Result<Option<(Array2<f64>, Array2<f64>)>> {
+) -> Result<Option<(Array2<f64>, Array2<f64>, f64)>> {
     let (centres, lower) = (points.x.select(Axis(0), pivots.centres()), pivots.factor());
-    let sums = Sums { rows, kernel, centres, lower, bias: true, ratio: 0.0, block: BLOCK_ROWS, interrupt };
-    let m = 1 + pivots.centres().len();
-    let (mut gram, mut right) = (Array2::zeros((m, m)), Array2::zeros((m, classes)));
-    let whole = sums.for_each_block(|mut f, of_noise, t| {
-        let mut t = t.to_owned();
-        for ((mut f, mut t), noise) in f.outer_iter_mut().zip(t.outer_iter_mut()).zip(of_noise) {
-            let root = noise.sqrt().recip();
-            f.mapv_inplace(|v| v * root);
-            t.mapv_inplace(|v| v * root);
-        }
-        linalg::add_gram(f.view(), gram.view_mut());
-        linalg::product(true, 1.0, f.t(), t.view(), right.view_mut());
-    })?;
+    let at = At { kernel: kernel.clone(), centres, lower, bias: true, ratio: 0.0, mean: None };
+    let Some(PartSums { mut gram, right, totals, .. }) = rows.sums(&at, interrupt)? else { return Ok(None) };
     linalg::mirror(&mut gram);
-    Ok(whole.map(|_| (gram, right)))
+    Ok(Some((gram, right, totals.count)))
 }
 
 #[cfg(test)]
@@ -179,7 +173,7 @@ mod tests {
     fn many<'a>(labels: &'a Labels, rows: &AllRows, points: &'a Points, kernel: &'a Kernel, interrupt: &Interrupt) -> Many<'a> {
         let mut pivots = Pivots::new(kernel, points.x.view()).unwrap();
         pivots.complete(&[], &(60..120).collect::<Vec<_>>(), 60, |_| false, interrupt).unwrap();
-        let (gram, right) = sums_at(&pivots, rows, points, kernel, labels.classes(), interrupt).unwrap().unwrap();
+        let (gram, right, _) = sums_at(&pivots, rows, points, kernel, interrupt).unwrap().unwrap();
         let features = pivots.features();
         Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right)
     }

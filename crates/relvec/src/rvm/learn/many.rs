@@ -5,21 +5,21 @@
 
 use std::time::Instant;
 
-use ndarray::{Array1, Array2, Axis, concatenate, s};
+use ndarray::{Array2, Axis, concatenate, s};
 
-use super::all_rows::{AllRows, BLOCK_ROWS, Sums};
+use super::all_rows::AllRows;
 use super::fitc::{Fitc, Weights};
 use super::kernel::NOISE;
 use super::label_model;
-use super::pivots::Pivots;
-use super::pivots::Points;
+use super::pivots::{Pivots, Points};
 use super::process::{Found, Peak, climb};
+use super::query::sums::{At, PartSums};
 use super::rows::{DistinctRows, MOST_ROWS};
 use crate::design::Columns;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
 use crate::model::Model;
-use crate::report::{Actions, Certificate, ProcessFit, Repairs, Report, Status};
+use crate::report::{Actions, Certificate, Interrupt, ProcessFit, Repairs, Report, Status};
 use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
 use crate::rvm::search::watch::Watch;
@@ -82,9 +82,9 @@ impl Rvm {
         let peak = climb(table, &fitc, &prior, pivots.mean_diagonal())?;
         let centres = points.x.select(Axis(0), pivots.centres());
         let (kernel, lower, ratio) = (&prior.kernel, pivots.factor(), peak.log_ratio.exp());
-        let sums = Sums { rows, kernel, centres, lower, bias: self.bias, ratio, block: BLOCK_ROWS, interrupt: &table.interrupt };
+        let at = At { kernel: kernel.clone(), centres, lower, bias: self.bias, ratio, mean: None };
         let learns: Vec<bool> = table.noise.iter().map(Noise::is_learnt).collect();
-        let whole = sums.weights(&peak, &learns)?;
+        let whole = Whole::of(rows, at, &peak, &learns, &table.interrupt)?;
         let in_time = whole.is_some();
         let (peak, count, weights) = match whole {
             Some(Whole { peak, count, weights }) => (peak, count, weights),
@@ -166,46 +166,24 @@ pub(super) fn at(table: &Table, places: &[usize]) -> Array2<f64> {
     }
 }
 
-impl Sums<'_> {
+impl Whole {
     /// The weights at the ratio of a peak, (M72), and the noise of highest evidence there of each output that `learns` it; `None`
     /// where there is no time for them.
-    fn weights(&self, peak: &Peak, learns: &[bool]) -> Result<Option<Whole>> {
-        let (first, m, outputs) = (usize::from(self.bias), self.centres.nrows(), peak.log_noise.len());
-        let p = first + m;
-        let (mut a, mut right, mut squares) = (Array2::zeros((p, p)), Array2::zeros((p, outputs)), Array1::zeros(outputs));
-        let mut logs = 0.0;
-        let totals = self.for_each_block(|mut f, lambda, t| {
-            logs += lambda.iter().map(|v| v.ln()).sum::<f64>();
-            let roots: Array1<f64> = lambda.iter().map(|v| 1.0 / v.sqrt()).collect();
-            let roots = roots.insert_axis(Axis(1));
-            f *= &roots;
-            let t = &t * &roots;
-            linalg::add_gram(f.view(), a.view_mut());
-            linalg::product(true, 1.0, f.t(), t.view(), right.view_mut());
-            squares += &t.mapv(|v| v * v).sum_axis(Axis(0));
-        })?;
-        let Some(totals) = totals else { return Ok(None) };
+    fn of(rows: &AllRows, at: At, peak: &Peak, learns: &[bool], interrupt: &Interrupt) -> Result<Option<Whole>> {
+        let (first, m, outputs, ratio) = (usize::from(at.bias), at.centres.nrows(), peak.log_noise.len(), at.ratio);
+        let Some(sums) = rows.sums(&at, interrupt)? else { return Ok(None) };
+        let PartSums { gram: mut a, right, squares, log_det: mut logs, totals } = sums;
         linalg::mirror(&mut a);
-        a.diag_mut().slice_mut(s![first..]).mapv_inplace(|v| v + 1.0 / self.ratio);
+        a.diag_mut().slice_mut(s![first..]).mapv_inplace(|v| v + 1.0 / ratio);
         let factor = Cholesky::new(a, 0.0)?;
         let mut mean = right.clone();
         factor.solve(mean.view_mut());
         let diagonal = factor.lower.diag();
         let (low, high) = diagonal.iter().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
         if (high / low).powi(2) > ILL {
-            let mut step = Array2::zeros(mean.dim());
-            let again = self.for_each_block(|f, lambda, t| {
-                let mut left = t.to_owned();
-                linalg::product(true, -1.0, f.view(), mean.view(), left.view_mut());
-                left /= &Array1::from_vec(lambda).insert_axis(Axis(1));
-                linalg::product(true, 1.0, f.t(), left.view(), step.view_mut());
-            })?;
-            if let Some(again) = again {
-                if again.inputs != totals.inputs {
-                    let (found, before) = (again.inputs, totals.inputs);
-                    return Err(Error::Rows(format!("a pass over the rows found {found}; there were {before} before")));
-                }
-                step.slice_mut(s![first.., ..]).scaled_add(-1.0 / self.ratio, &mean.slice(s![first.., ..]));
+            let left = At { mean: Some(mean.clone()), ..at };
+            if let Some(PartSums { right: mut step, .. }) = rows.sums(&left, interrupt)? {
+                step.slice_mut(s![first.., ..]).scaled_add(-1.0 / ratio, &mean.slice(s![first.., ..]));
                 factor.solve(step.view_mut());
                 mean += &step;
             }
@@ -244,8 +222,8 @@ mod tests {
     fn sums_by_blocks_are_those_of_all_rows() {
         let x = Array2::from_shape_fn((60, 2), |(i, d)| 2.0 * wave(i / 2, d) - 1.0);
         let t = Array2::from_shape_fn((60, 2), |(i, k)| (3.0 * x[[i, 0]] + k as f64).sin() + 0.1 * wave(i, k + 5));
-        let weights: Vec<f64> = (0..60).map(|i| 0.5 + wave(i, 7)).collect();
-        let rows = DistinctRows::new(x.view(), t.view(), &weights, &[1.0; 60]);
+        let weights_of: Vec<f64> = (0..60).map(|i| 0.5 + wave(i, 7)).collect();
+        let rows = DistinctRows::new(x.view(), t.view(), &weights_of, &[1.0; 60]);
         assert_eq!(rows.len(), 30);
         let kernels: [Kernel; 2] = [Rbf { gamma: 1.5.into() }.into(), Linear {}.into()];
         for (kernel, bias) in kernels.iter().zip([true, false]) {
@@ -255,18 +233,41 @@ mod tests {
             for (log_ratio, log_noise) in [(1.0, vec![-1.0, -2.0]), (14.0, vec![-12.0, -13.0])] {
                 let centres = rows.x.select(Axis(0), pivots.centres());
                 let (lower, interrupt) = (pivots.factor(), Interrupt::default());
-                let ratio = f64::exp(log_ratio);
-                let rows = AllRows::Held(&rows);
-                let sums = Sums { rows: &rows, kernel, centres, lower, bias, ratio, block: 7, interrupt: &interrupt };
+                let at = At { kernel: kernel.clone(), centres, lower, bias, ratio: f64::exp(log_ratio), mean: None };
                 let expected = fitc.evidence(log_ratio, &log_noise).unwrap().unwrap().value;
                 let peak = Peak { log_ratio, log_noise, log_evidence: 0.0, evaluations: 0 };
-                let Whole { peak: found_peak, weights: found, .. } = sums.weights(&peak, &[false, false]).unwrap().unwrap();
+                let weights = |learns: [bool; 2]| {
+                    Whole::of(&AllRows::Held(&rows), at.clone(), &peak, &learns, &interrupt).unwrap().unwrap()
+                };
+                // Parts of the rows add up to all of them.
+                let pieces = |at: &At| {
+                    let of = |range: std::ops::Range<usize>| {
+                        let rows = DistinctRows::new(
+                            x.slice(s![range.clone(), ..]),
+                            t.slice(s![range.clone(), ..]),
+                            &weights_of[range.clone()],
+                            &vec![1.0; range.len()],
+                        );
+                        let mut sums = PartSums::new(at, 2);
+                        sums.add_rows(at, &rows, &interrupt).unwrap();
+                        sums
+                    };
+                    let mut sums = of(0..14);
+                    [14..15 * 2, 30..60].into_iter().for_each(|range| sums.add(&of(range)).unwrap());
+                    sums
+                };
+                let (mut one, many) = (PartSums::new(&at, 2), pieces(&at));
+                one.add_rows(&at, &rows, &interrupt).unwrap();
+                let scale = one.right.iter().fold(0.0f64, |scale, v| scale.max(v.abs()));
+                assert!((&one.right - &many.right).iter().all(|d| d.abs() < 1e-12 * scale));
+                assert_eq!(one.totals.inputs, many.totals.inputs);
+                let Whole { peak: found_peak, weights: found, .. } = weights([false, false]);
                 let value = found_peak.log_evidence;
                 assert!((value - expected).abs() < 1e-8 * expected.abs().max(1.0), "{log_ratio}: {value} instead of {expected}");
                 let mean = fitc.weights(log_ratio).unwrap().unwrap().mean;
                 let size = mean.iter().fold(0.0f64, |size, v| size.max(v.abs()));
                 // The noise of highest evidence.
-                let best = sums.weights(&peak, &[true, true]).unwrap().unwrap().peak;
+                let best = weights([true, true]).peak;
                 for factor in [-0.01, 0.0, 0.01] {
                     let moved: Vec<f64> = best.log_noise.iter().map(|log| log + factor).collect();
                     let other = fitc.evidence(log_ratio, &moved).unwrap().unwrap().value;

@@ -122,7 +122,7 @@ impl DistinctRows {
 }
 
 /// What the evidence has of rows beside their mean targets.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::rvm) struct Totals {
     /// n, the number of different inputs.
     pub inputs: usize,
@@ -131,7 +131,7 @@ pub(in crate::rvm) struct Totals {
     /// S of each output, `[R]`.
     pub scatter: Vec<f64>,
     /// The terms of the log evidence of one output that depend neither on s2 nor on targets.
-    log_constant: f64,
+    pub log_constant: f64,
 }
 
 impl Totals {

@@ -273,17 +273,16 @@ impl Rvm {
         require(self.weight_prior != WeightPrior::Process, || "weight_prior".into(), self.weight_prior.name(), &expected)
     }
 
-    /// Whether a regression on rows that are read in blocks has the process prior, [`Rvm::fit_blocks_with_sample`]: `process` is asked
-    /// for, or it is `auto` and nothing is asked of the search, of a linear spline, or of the rows, that needs another prior.
+    /// Whether a fit to rows that are not held has the process prior, [`Rvm::fit_rows`], [`Rvm::fit_blocks_with_sample`]: `process` is
+    /// asked for, or it is `auto` and nothing is asked of the search, of a linear spline, or of the rows, that needs another prior.
     pub fn has_process_in_blocks(&self) -> bool {
         let spline = self.to_try().iter().any(|kernel| matches!(kernel, Kernel::LinearSpline(_)));
         let auto = self.has_no_search_settings() && !spline && !self.validates() && self.without_process().is_none();
-        !self.likelihood.is_for_classes()
-            && match self.weight_prior {
-                WeightPrior::Ard => false,
-                WeightPrior::Process => true,
-                WeightPrior::Auto => auto,
-            }
+        match self.weight_prior {
+            WeightPrior::Ard => false,
+            WeightPrior::Process => true,
+            WeightPrior::Auto => auto,
+        }
     }
 
     /// Whether nothing is asked of the search, which large tables do without under a process prior.

@@ -1,0 +1,199 @@
+//! Fits to rows that somebody else holds: in files, in parts, on other machines.
+
+use std::time::Instant;
+
+use ndarray::ArrayView2;
+
+use crate::blocks::Blocks;
+use crate::error::{Error, Result, require};
+use crate::model::Model;
+use crate::report::{Interrupt, Observer, Report};
+use crate::rvm::compose::interpolation::judged;
+use crate::rvm::data::table::Table;
+use crate::rvm::fit::for_learning;
+use crate::rvm::learn::all_rows::AllRows;
+use crate::rvm::learn::choice::{self, Choice};
+use crate::rvm::learn::frame;
+use crate::rvm::learn::query::pass::Pass;
+use crate::rvm::learn::query::{InPasses, RowSource, RowUnits, Surveyed};
+use crate::rvm::search::watch::Watch;
+use crate::rvm::settings::dictionary::{Centres, Landmarks};
+use crate::rvm::settings::rules::WeightPrior;
+use crate::rvm::settings::rvm::Rvm;
+use crate::targets::{MultiClass, Targets, Values};
+
+/// Rows of the sample that kernel, centres, amplitude and noise are learned from: the kernel is learned from 4,000 of them at most, and
+/// centres are 1,500 at most. They fit into any memory.
+const SAMPLE: usize = 20_000;
+
+/// What a fit to rows that it does not hold has to be told about them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowPlan {
+    /// How many classes there are; `None` for real targets.
+    pub classes: Option<usize>,
+    /// Whether features are standardised, by moments of all rows. The model does the same to new rows.
+    pub standardize: bool,
+    /// Different rows in the sample from which everything but the weights is learned, >= 2. A table of no more rows is fitted in memory.
+    pub sample: usize,
+}
+
+impl Default for RowPlan {
+    fn default() -> RowPlan {
+        RowPlan { classes: None, standardize: false, sample: SAMPLE }
+    }
+}
+
+impl Rvm {
+    /// As [`Rvm::fit`] under a process prior, on rows that answer queries. A first pass draws a sample of different rows that does not
+    /// depend on how they are parted; the sample tells kernel, centres, amplitude and noise. Sums over all rows give the weights, (M72),
+    /// (M87): one or two more passes in regression, two or a few more for classes. The same parts give the same bits. The relevance of
+    /// the model counts the rows part after part, or given landmarks. Equal rows are not merged.
+    ///
+    /// If the sample holds all rows, the fit is that of [`Rvm::fit`] to them.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit`]; if the sample does not hold all rows, whatever has no process prior or needs the rows themselves; those of the
+    /// source; parts that are missing, are there twice, or change between passes.
+    pub fn fit_rows(&self, rows: &dyn RowSource, plan: &RowPlan, observer: &mut Observer) -> Result<(Model, Report)> {
+        self.fit_rows_interruptible(rows, plan, observer, &Interrupt::default())
+    }
+
+    /// As [`Rvm::fit_rows`]; another thread may end it by `interrupt`, between passes.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit_rows`]; and [`Error::Interrupted`].
+    pub fn fit_rows_interruptible(
+        &self,
+        rows: &dyn RowSource,
+        plan: &RowPlan,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        self.check()?;
+        require(plan.sample >= 2, || "sample".into(), plan.sample, "a whole number of at least 2")?;
+        let classifies = self.likelihood.is_for_classes();
+        if classifies != plan.classes.is_some() {
+            let expected = if classifies { "the number of classes" } else { "none, of real targets" };
+            let found = plan.classes.map_or("none".into(), |classes| classes.to_string());
+            return Err(Error::Parameter { name: "classes".into(), found, expected: expected.into() });
+        }
+        let start = Instant::now();
+        let surveyed = self.pool()?.install(|| Surveyed::take(rows, plan.classes, plan.sample, self.seed, plan.standardize))?;
+        interrupt.check()?;
+        let (n_rows, unused) = surveyed.rows();
+        let numbers = surveyed.numbers();
+        let own = match (&self.landmarks, &surveyed.scaling) {
+            // Given landmarks are in the units of the rows.
+            (Landmarks::Given(Centres(centres)), Some(scaling)) if centres.ncols() == surveyed.x.ncols() => {
+                &Rvm { landmarks: Landmarks::Given(Centres(scaling.apply(centres.view()))), ..self.clone() }
+            }
+            _ => self,
+        };
+        let (mut model, mut report) = if surveyed.is_whole() {
+            own.fit_interruptible(surveyed.x.view(), &surveyed.targets(), observer, interrupt)?
+        } else {
+            let ask = |table: &Table| {
+                let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::of(table, plan.classes) };
+                Pass::new(rows, units, Some(surveyed.parts.clone()))
+            };
+            own.fit_sampled((surveyed.x.view(), &surveyed.targets()), ask, observer, interrupt, start)?
+        };
+        if self.picks_rows() {
+            renumber(&mut model, &numbers);
+        }
+        if report.repairs.left_out_rows > 0 {
+            report.repairs.left_out_rows = n_rows - unused - (numbers.len() - report.repairs.left_out_rows);
+        }
+        report.repairs.constant_features = surveyed.constant();
+        report.seconds = start.elapsed().as_secs_f64();
+        model.n_rows = n_rows;
+        model.class_frequencies = surveyed.class_frequencies();
+        model.scaling = surveyed.scaling;
+        Ok((model, report))
+    }
+
+    /// As [`Rvm::fit`] under a process prior, for rows that are read in blocks. Kernel, centres, amplitude and noise are
+    /// those of a sample: rows `x`, [S, D], and their `targets`, drawn at random from all. A pass over the blocks sums what the
+    /// weights depend on, (M72), (M87); another one follows where rounding needs it, and for classes. Memory grows with the sample, a
+    /// block and the centres. The relevance of the model counts the rows of the sample, or given landmarks. Equal rows are not merged.
+    ///
+    /// # Errors
+    /// As [`Rvm::fit`]; another likelihood than Gaussian or one of classes, another prior than that of a process, cross-validation;
+    /// blocks unlike the sample, or that change between passes.
+    pub fn fit_blocks_with_sample(
+        &self,
+        x: ArrayView2<f64>,
+        targets: &Targets,
+        blocks: &dyn Blocks,
+        observer: &mut Observer,
+    ) -> Result<(Model, Report)> {
+        self.check()?;
+        let start = Instant::now();
+        let classes = match targets.values {
+            Values::Classes { count, .. } => Some(count),
+            _ => None,
+        };
+        let interrupt = Interrupt::default();
+        let source = InPasses { blocks, interrupt: interrupt.for_one_fit(self.deadline(start)) };
+        let ask = |table: &Table| Pass::new(&source, RowUnits::of(table, classes), None);
+        let (model, report) = self.fit_sampled((x, targets), ask, observer, &interrupt, start)?;
+        let class_frequencies = targets.class_frequencies();
+        Ok((Model { class_frequencies, ..model }, report))
+    }
+
+    /// The fit to a sample of rows, and the sums over all of them that `ask` gets.
+    fn fit_sampled<'a>(
+        &self,
+        (x, targets): (ArrayView2<f64>, &Targets),
+        ask: impl FnOnce(&Table) -> Pass<'a> + Send,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+        start: Instant,
+    ) -> Result<(Model, Report)> {
+        if self.validates() {
+            return Err(self.no_validation("cross-validation needs the rows, and those in blocks are not at hand"));
+        }
+        let why = match self.without_process() {
+            _ if self.weight_prior == WeightPrior::Ard => "rows that are not held have the prior of a process".to_string(),
+            Some(reason) => format!("rows that are not held need it, and it cannot be combined with {reason}"),
+            None => "rows that are not held need it, and settings of the search or kernel = linear_spline do without it".into(),
+        };
+        let expected = format!("process, or auto: {why}");
+        require(self.has_process_in_blocks(), || "weight_prior".into(), self.weight_prior.name(), &expected)?;
+        let joint = self.several(targets)?.is_some();
+        if joint && self.multi_class_rule() != MultiClass::Joint {
+            let rule = self.multi_class_rule().name();
+            let expected = "auto or joint: rows that are not held have one model of all classes";
+            return Err(Error::Parameter { name: "multi_class".into(), found: rule.into(), expected: expected.into() });
+        }
+        let asked = Rvm { weight_prior: WeightPrior::Process, ..if joint { self.joint() } else { self.clone() } };
+        asked.check()?;
+        let interrupt = interrupt.for_one_fit(self.deadline(start));
+        self.pool()?.install(|| {
+            let plain = asked.with_stand_in();
+            let mut table = Table::new(&plain, x, targets, &for_learning(&asked, &interrupt, start))?;
+            asked.has_process(&table)?;
+            let Choice { kernel, search, learnt } = choice::choose(&asked, &table)?;
+            table.interrupt = interrupt.clone();
+            let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
+            let table = table.with(&own, &kernel, None).with_learnt(&own, &kernel, learnt.as_ref());
+            let pass = ask(&table);
+            let (rows, watch) = (AllRows::Asked(&pass), &mut Watch::of(&own, observer, &interrupt, start));
+            let (model, report) = match own.likelihood.is_for_classes() {
+                true => own.fit_labels_of(&table, Some(&rows), watch)?,
+                false => own.fit_by_sums(&table, &rows, watch)?,
+            };
+            let feature_relevance = frame::feature_relevance(&table, &model);
+            let n_rows = if pass.rows() > 0 { pass.rows() } else { model.n_rows };
+            Ok(judged((Model { feature_relevance, n_rows, ..model }, Report { kernel_search: search, ..report }), 0))
+        })
+    }
+}
+
+/// Calls the rows of a sample by their numbers among all rows.
+fn renumber(model: &mut Model, numbers: &[usize]) {
+    let kept = model.statistics.iter_mut().flat_map(|kept| &mut kept.landmarks);
+    let searched = model.process.iter_mut().flat_map(|process| &mut process.searched);
+    model.relevance.iter_mut().chain(searched).chain(kept).for_each(|row| *row = numbers[*row]);
+    model.committee.iter_mut().flat_map(|committee| &mut committee.members).for_each(|member| renumber(member, numbers));
+}

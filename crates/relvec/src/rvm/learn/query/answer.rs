@@ -1,0 +1,193 @@
+//! Answers, which merge in a fixed tree.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::bytes::{Reader, Words, checksum, unpack};
+use super::sums::PartSums;
+use super::survey::Survey;
+use crate::error::{Error, Result};
+
+/// First bytes, the version included.
+const MAGIC: &[u8] = b"relvec answer 1\n";
+
+/// What parts of the rows answer to a [`Query`](super::Query).
+///
+/// Part p is leaf p of a binary tree. The answers of both children of a node become that of the node as soon as both are there, the
+/// left one first: which bits come out does not depend on the order of merging. An answer is small if neighbouring parts are merged
+/// first, and in any case right.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Checksum of the query.
+    query: u32,
+    parts: Vec<Seen>,
+    /// By level, leaves being at 0, and number at that level.
+    nodes: BTreeMap<(u32, u64), Content>,
+}
+
+/// A part that has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::rvm) struct Seen {
+    part: u64,
+    pub rows: u64,
+    checksum: u64,
+}
+
+/// What adds up.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Content {
+    /// No rows.
+    Nothing,
+    Survey(Survey),
+    Sums(PartSums),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    query: u32,
+}
+
+impl Content {
+    fn with(self, other: Content) -> Result<Content> {
+        Ok(match (self, other) {
+            (Content::Nothing, content) | (content, Content::Nothing) => content,
+            (Content::Survey(mut own), Content::Survey(other)) => {
+                own.merge(&other)?;
+                Content::Survey(own)
+            }
+            (Content::Sums(mut own), Content::Sums(other)) => {
+                own.add(&other)?;
+                Content::Sums(own)
+            }
+            _ => return Err(Error::Rows("answers to different queries cannot be merged".into())),
+        })
+    }
+}
+
+impl Answer {
+    /// Of one part: its number, rows and checksum.
+    pub(super) fn of_part(query: &[u8], (part, rows, sum): (u64, u64, u64), content: Content) -> Answer {
+        let parts = vec![Seen { part, rows, checksum: sum }];
+        Answer { query: checksum(query), parts, nodes: BTreeMap::from([((0, part), content)]) }
+    }
+
+    /// The answer of the parts of both.
+    ///
+    /// # Errors
+    /// [`Error::Rows`]: answers to different queries, a part that is in both, rows of different shapes.
+    pub fn merge(mut self, other: Answer) -> Result<Answer> {
+        if self.query != other.query {
+            return Err(Error::Rows("answers to different queries cannot be merged".into()));
+        }
+        self.parts.extend(other.parts);
+        self.parts.sort_unstable();
+        if let Some(pair) = self.parts.windows(2).find(|pair| pair[0].part == pair[1].part) {
+            return Err(Error::Rows(format!("partition {} is counted twice", pair[0].part)));
+        }
+        for ((mut level, mut number), mut content) in other.nodes {
+            while let Some(sibling) = self.nodes.remove(&(level, number ^ 1)) {
+                content = if number % 2 == 1 { sibling.with(content) } else { content.with(sibling) }?;
+                (level, number) = (level + 1, number / 2);
+            }
+            self.nodes.insert((level, number), content);
+        }
+        Ok(self)
+    }
+
+    /// What all parts have answered, and which they are. `before`: those of an earlier pass.
+    ///
+    /// # Errors
+    /// [`Error::Rows`]: parts that are missing, rows that have changed since.
+    pub(super) fn finish(self, query: &[u8], before: Option<&[Seen]>) -> Result<(Content, Vec<Seen>)> {
+        if self.query != checksum(query) {
+            return Err(Error::Rows("this is the answer to another query".into()));
+        }
+        let count = before.map_or(self.parts.len(), |before| before.len().max(self.parts.len()));
+        if let Some(missing) = (0..count).find(|k| self.parts.get(*k).is_none_or(|seen| seen.part != *k as u64)) {
+            let found = self.parts.len();
+            let all = before.map_or_else(String::new, |before| format!(" of {}", before.len()));
+            return Err(Error::Rows(format!("partition {missing} is missing: {found}{all} partitions have answered")));
+        }
+        if let Some(before) = before {
+            if self.parts.len() > before.len() {
+                let (found, before) = (self.parts.len(), before.len());
+                return Err(Error::Rows(format!("there are {found} partitions; there were {before} in the first pass")));
+            }
+            for (now, then) in self.parts.iter().zip(before).filter(|(now, then)| now != then) {
+                let what = match now.rows == then.rows {
+                    true => "rows of other values or weights".to_string(),
+                    false => format!("{} rows, and there were {}", now.rows, then.rows),
+                };
+                let part = now.part;
+                return Err(Error::Rows(format!("partition {part} changed between passes: it has {what}")));
+            }
+        }
+        // The nodes that are left are ever smaller trees of consecutive parts; the smallest first.
+        let mut nodes: Vec<_> = self.nodes.into_iter().collect();
+        nodes.sort_by_key(|((level, number), _)| number << level);
+        let whole = nodes.into_iter().rev().try_fold(Content::Nothing, |sum, (_, content)| content.with(sum))?;
+        Ok((whole, self.parts))
+    }
+
+    /// Rows of all parts so far.
+    pub fn n_rows(&self) -> usize {
+        self.parts.iter().map(|seen| seen.rows).sum::<u64>() as usize
+    }
+
+    /// Everything as bytes, with a checksum.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut words = Words::default();
+        words.count(self.parts.len() as u64);
+        self.parts.iter().for_each(|seen| words.counts([seen.part, seen.rows, seen.checksum]));
+        words.count(self.nodes.len() as u64);
+        for ((level, number), content) in &self.nodes {
+            words.counts([u64::from(*level), *number]);
+            match content {
+                Content::Nothing => words.count(0),
+                Content::Survey(survey) => {
+                    words.count(1);
+                    survey.write_whole(&mut words);
+                }
+                Content::Sums(sums) => {
+                    words.count(2);
+                    sums.write(&mut words);
+                }
+            }
+        }
+        words.pack(MAGIC, &Header { query: self.query })
+    }
+
+    /// Reads what [`Answer::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Rows`]: bytes of something else, of another version, cut short or damaged.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Answer> {
+        let (Header { query }, mut from) = unpack(MAGIC, "answer", bytes)?;
+        let mut parts = vec![];
+        for _ in 0..from.size()? {
+            parts.push(Seen { part: from.count()?, rows: from.count()?, checksum: from.count()? });
+        }
+        let mut nodes = BTreeMap::new();
+        for _ in 0..from.size()? {
+            let place = Answer::place(&mut from)?;
+            let content = match from.count()? {
+                0 => Content::Nothing,
+                1 => Content::Survey(Survey::read_whole(&mut from)?),
+                2 => Content::Sums(PartSums::read(&mut from)?),
+                _ => return Err(Error::Rows("these bytes are no answer of relvec, or are cut short or damaged".into())),
+            };
+            nodes.insert(place, content);
+        }
+        from.end()?;
+        Ok(Answer { query, parts, nodes })
+    }
+
+    fn place(from: &mut Reader) -> Result<(u32, u64)> {
+        let (level, number) = (from.count()?, from.count()?);
+        // A tree over numbers of 64 bits has so many levels.
+        let level = u32::try_from(level).ok().filter(|level| *level < 64);
+        let level = level.ok_or_else(|| Error::Rows("an answer of relvec has a node that no tree has".into()))?;
+        Ok((level, number))
+    }
+}

@@ -1,0 +1,63 @@
+//! Who holds the rows of a fit.
+
+use ndarray::ArrayView2;
+
+use super::{Answer, Part, Query};
+use crate::blocks::Blocks;
+use crate::error::{Error, Result};
+use crate::report::Interrupt;
+use crate::rvm::data::row_blocks::from_row;
+use crate::targets::Targets;
+
+/// Rows in parts that answer queries, for [`Rvm::fit_rows`](crate::Rvm::fit_rows): in memory, in files, or on other machines.
+///
+/// Parts in memory are a `Vec` of views and targets:
+///
+/// ```
+/// use ndarray::{Array1, Array2, s};
+/// use relvec::{RowPlan, Rvm, Targets};
+///
+/// let x = Array2::from_shape_fn((5000, 1), |(i, _)| 0.004 * i as f64 - 10.0);
+/// let t: Array1<f64> = x.column(0).mapv(f64::sin);
+/// let parts: Vec<_> = (0..5)
+///     .map(|p| 1000 * p..1000 * (p + 1))
+///     .map(|rows| (x.slice(s![rows.clone(), ..]), Targets::real(t.slice_move(s![rows]))))
+///     .collect();
+/// # let t = x.column(0).mapv(f64::sin);
+/// let plan = RowPlan { sample: 1000, ..RowPlan::default() };
+/// let (model, _) = Rvm::default().fit_rows(&parts, &plan, &mut relvec::silent)?;
+/// assert_eq!(model.n_rows, 5000);
+/// # Ok::<(), relvec::Error>(())
+/// ```
+pub trait RowSource: Sync {
+    /// The answers of all parts, merged in any order: for each part [`Query::answer`], then [`Answer::merge`].
+    ///
+    /// # Errors
+    /// The first one of either; [`Error::Rows`] if rows cannot be had.
+    fn map_reduce(&self, query: &Query) -> Result<Answer>;
+}
+
+impl RowSource for Vec<(ArrayView2<'_, f64>, Targets<'_>)> {
+    fn map_reduce(&self, query: &Query) -> Result<Answer> {
+        let mut answers = self.iter().enumerate().map(|(part, (x, targets))| query.answer(part, *x, targets));
+        let first = answers.next().unwrap_or_else(|| Err(Error::TooFewRows { found: 0, least: 2 }))?;
+        answers.try_fold(first, |sum, answer| sum.merge(answer?))
+    }
+}
+
+/// Rows that come in blocks, one part in all.
+pub(in crate::rvm) struct InPasses<'a> {
+    pub blocks: &'a dyn Blocks,
+    pub interrupt: Interrupt,
+}
+
+impl RowSource for InPasses<'_> {
+    fn map_reduce(&self, query: &Query) -> Result<Answer> {
+        let mut part = Part::new(query, 0);
+        self.blocks.pass(&mut |x, targets| {
+            let before = part.rows as usize;
+            part.add(x, targets, &self.interrupt).map_err(|error| from_row(error, before))
+        })?;
+        Ok(part.finish())
+    }
+}

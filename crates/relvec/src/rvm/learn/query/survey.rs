@@ -1,0 +1,377 @@
+//! What a fit has to know of all rows before it sums over them: moments, classes, and a sample.
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
+use serde::{Deserialize, Serialize};
+
+use super::bytes::{Reader, Words, unpack};
+use super::moments::Moments;
+use super::sample::{Sample, hash};
+use crate::error::{Error, Result};
+use crate::kernel::DataScale;
+use crate::model::{Scaling, check_features};
+use crate::targets::{Given, Targets, Values, check_labels};
+
+/// Rows of each class that a sample has, if the class has as many: fewer leave no choice of centres for it, and with K classes the
+/// sample grows by at most so many times K.
+const ROWS_OF_CLASS: usize = 20;
+
+/// First bytes, the version included.
+const MAGIC: &[u8] = b"relvec survey 1\n";
+
+/// Moments and a sample of rows that come in any blocks, in any order, from any number of machines.
+///
+/// The sample depends on the values of the rows alone: it is the same however they are parted. Equal rows are one row of the sample.
+///
+/// ```
+/// use ndarray::{Array2, s};
+/// use relvec::Survey;
+///
+/// let x = Array2::from_shape_fn((1000, 2), |(i, k)| ((i + 1) as f64 * [0.618, 0.755][k]).fract());
+/// let mut all = Survey::new(100, 0);
+/// all.update(x.view(), None)?;
+/// let (mut first, mut second) = (Survey::new(100, 0), Survey::new(100, 0));
+/// first.update(x.slice(s![600.., ..]), None)?;
+/// second.update(x.slice(s![..600, ..]), None)?;
+/// first.merge(&second)?;
+/// assert_eq!(first.sample(), all.sample());
+/// assert_eq!(first.n_rows(), 1000);
+/// # Ok::<(), relvec::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Survey {
+    shape: Shape,
+    /// Rows, and those of positive weight.
+    rows: u64,
+    used: u64,
+    features: Moments,
+    /// Of real targets.
+    targets: Moments,
+    /// Sum of the weights of each class, `[K]`.
+    class_weights: Vec<f64>,
+    sample: Sample,
+    /// Some rows of each class, `[K]`.
+    of_class: Vec<Sample>,
+}
+
+/// What rows look like; those that differ have no common survey.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Shape {
+    /// Most rows of the sample, and its seed.
+    most: usize,
+    seed: u64,
+    /// K.
+    classes: Option<usize>,
+    /// D, R real targets (none of classes), and whether the noise of each row is known; `None` before the first row.
+    columns: Option<(usize, usize, bool)>,
+}
+
+/// Rows of the sample.
+pub(super) struct Drawn {
+    pub x: Array2<f64>,
+    /// Real targets, [S, R], or the classes, `[S]`.
+    pub t: Array2<f64>,
+    pub labels: Vec<usize>,
+    pub weights: Array1<f64>,
+    pub noise: Option<Array1<f64>>,
+    /// Part and row of each, ascending.
+    pub places: Vec<(u64, u64)>,
+    /// Whether these are all rows.
+    pub whole: bool,
+}
+
+impl Survey {
+    /// Of no rows yet; the sample will have up to `most` different rows.
+    pub fn new(most: usize, seed: u64) -> Survey {
+        Survey::of(None, most, seed)
+    }
+
+    /// For classes or real targets.
+    pub(super) fn of(classes: Option<usize>, most: usize, seed: u64) -> Survey {
+        let k = classes.unwrap_or(0);
+        Survey {
+            shape: Shape { most, seed, classes, columns: None },
+            rows: 0,
+            used: 0,
+            features: Moments::default(),
+            targets: Moments::default(),
+            class_weights: vec![0.0; k],
+            sample: Sample::new(most),
+            of_class: vec![Sample::new(ROWS_OF_CLASS); k],
+        }
+    }
+
+    /// Adds rows `x`, [N, D], with sample weights, `[N]`, or without. After an error nothing has changed.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, values that are not finite, weights out of range.
+    pub fn update(&mut self, x: ArrayView2<f64>, weights: Option<ArrayView1<f64>>) -> Result<()> {
+        check_features("rows", x)?;
+        let ones = Array1::ones(x.nrows());
+        let weights = Targets::real(ones.view()).with_weights(weights.unwrap_or(ones.view())).checked_weights()?;
+        let none = Array2::zeros((x.nrows(), 0));
+        self.take((0, self.rows), x, none, &weights.expect("weights were given"), None).map(|_| ())
+    }
+
+    /// Adds rows of a part, from its row `from` on; returns their checksum.
+    pub(super) fn see(&mut self, part: u64, from: u64, x: ArrayView2<f64>, targets: &Targets) -> Result<u64> {
+        if x.nrows() == 0 && targets.is_empty() {
+            return Ok(0);
+        }
+        let (t, weights, noise) = columns_of(x, targets, self.shape.classes)?;
+        self.take((part, from), x, t, &weights, noise.as_deref())
+    }
+
+    fn take(
+        &mut self,
+        (part, from): (u64, u64),
+        x: ArrayView2<f64>,
+        t: Array2<f64>,
+        weights: &[f64],
+        noise: Option<&[f64]>,
+    ) -> Result<u64> {
+        let outputs = if self.shape.classes.is_some() { 0 } else { t.ncols() };
+        let columns = (x.ncols(), outputs, noise.is_some());
+        self.agree(columns)?;
+        self.shape.columns = Some(columns);
+        let mut sum = 0u64;
+        for (n, weight) in weights.iter().copied().enumerate() {
+            let values = values_of(x, &t, noise, n);
+            let own = hash(0, values.iter().copied());
+            sum = sum.wrapping_add(hash(own, [weight]));
+            if weight > 0.0 {
+                let place = (part, from + n as u64);
+                self.sample.see(own, self.shape.seed, &values, weight, place);
+                if self.shape.classes.is_some() {
+                    let class = t[[n, 0]] as usize;
+                    self.of_class[class].see(own, self.shape.seed, &values, weight, place);
+                    self.class_weights[class] += weight;
+                }
+            }
+        }
+        let used: Vec<usize> = (0..x.nrows()).filter(|n| weights[*n] > 0.0).collect();
+        let own: Vec<f64> = used.iter().map(|n| weights[*n]).collect();
+        self.features.add(&Moments::of(x.select(Axis(0), &used).view(), &own));
+        if outputs > 0 {
+            self.targets.add(&Moments::of(t.select(Axis(0), &used).view(), &own));
+        }
+        self.rows += x.nrows() as u64;
+        self.used += used.len() as u64;
+        Ok(sum)
+    }
+
+    /// # Errors
+    /// Rows of another shape.
+    fn agree(&self, columns: (usize, usize, bool)) -> Result<()> {
+        let Some((d, outputs, known)) = self.shape.columns else { return Ok(()) };
+        let differ = |what: &str, found: usize, others: usize| {
+            Err(Error::Rows(format!("rows have {found} {what}, and other rows have {others}: all rows need the same columns")))
+        };
+        match columns {
+            (found, ..) if found != d => differ("features", found, d),
+            (_, found, _) if found != outputs => differ("targets", found, outputs),
+            (.., own) if own != known => Err(Error::Rows("the noise variance is known of some rows and not of others".into())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Adds the rows of another survey.
+    ///
+    /// # Errors
+    /// Another number of features, targets or classes; a sample of another size or seed.
+    pub fn merge(&mut self, other: &Survey) -> Result<()> {
+        let differs = |what: &str| Err(Error::Rows(format!("the two surveys have {what}")));
+        if self.shape.most != other.shape.most || self.shape.seed != other.shape.seed {
+            return differs("samples of different sizes or seeds");
+        }
+        if self.shape.classes != other.shape.classes {
+            return differs("different numbers of classes");
+        }
+        if let Some(columns) = other.shape.columns {
+            self.agree(columns)?;
+            self.shape.columns = Some(columns);
+        }
+        self.rows += other.rows;
+        self.used += other.used;
+        self.features.add(&other.features);
+        self.targets.add(&other.targets);
+        self.class_weights.iter_mut().zip(&other.class_weights).for_each(|(sum, own)| *sum += own);
+        self.sample.merge(&other.sample);
+        self.of_class.iter_mut().zip(&other.of_class).for_each(|(own, other)| own.merge(other));
+        Ok(())
+    }
+
+    /// Rows so far.
+    pub fn n_rows(&self) -> usize {
+        self.rows as usize
+    }
+
+    /// Rows of positive weight.
+    pub(super) fn used(&self) -> usize {
+        self.used as usize
+    }
+
+    /// D; `None` before the first row.
+    pub fn n_features(&self) -> Option<usize> {
+        self.shape.columns.map(|(d, ..)| d)
+    }
+
+    /// Sum of the sample weights.
+    pub fn weight(&self) -> f64 {
+        self.features.weight()
+    }
+
+    /// Mean of each feature by weight, and its standard deviation, 1 of a feature that is the same on every row.
+    pub fn scaling(&self) -> Scaling {
+        self.features.scaling()
+    }
+
+    /// What `gamma = "scale"` asks for.
+    pub fn data_scale(&self) -> DataScale {
+        self.features.data_scale()
+    }
+
+    /// Features that are the same on every row.
+    pub(super) fn constant(&self) -> Vec<usize> {
+        self.features.constant()
+    }
+
+    /// Sum of the weights of each class, `[K]`.
+    pub(super) fn class_weights(&self) -> &[f64] {
+        &self.class_weights
+    }
+
+    /// Features of the sampled rows, [S, D], in random order.
+    pub fn sample(&self) -> Array2<f64> {
+        let d = self.n_features().unwrap_or(0);
+        let values: Vec<f64> = self.sample.rows().flat_map(|(values, _)| values.into_iter().take(d)).collect();
+        Array2::from_shape_vec((self.sample.len(), d), values).expect("D values of each row")
+    }
+
+    /// The sampled rows, and of classes that are rare in the sample some rows whose weights sum to the share of their class.
+    pub(super) fn drawn(&self) -> Drawn {
+        let (d, outputs, known) = self.shape.columns.unwrap_or((0, 0, false));
+        let mut rows: Vec<_> = self.sample.rows().collect();
+        if self.shape.classes.is_some() && !self.sample.is_whole() {
+            let share = rows.iter().map(|(_, copies)| copies.weight).sum::<f64>() / self.class_weights.iter().sum::<f64>();
+            for (class, own) in self.of_class.iter().enumerate() {
+                let is_own = |values: &[f64]| values[d] == class as f64;
+                if rows.iter().filter(|(values, _)| is_own(values)).count() >= own.len() {
+                    continue;
+                }
+                rows.retain(|(values, _)| !is_own(values));
+                let factor = share * self.class_weights[class] / own.rows().map(|(_, copies)| copies.weight).sum::<f64>();
+                rows.extend(own.rows().map(|(values, mut copies)| {
+                    copies.weight *= factor;
+                    (values, copies)
+                }));
+            }
+        }
+        rows.sort_by_key(|(_, copies)| copies.first);
+        let s = rows.len();
+        Drawn {
+            x: Array2::from_shape_fn((s, d), |(n, k)| rows[n].0[k]),
+            t: Array2::from_shape_fn((s, outputs), |(n, k)| rows[n].0[d + k]),
+            labels: if self.shape.classes.is_some() { rows.iter().map(|row| row.0[d] as usize).collect() } else { vec![] },
+            weights: rows.iter().map(|row| row.1.weight).collect(),
+            noise: known.then(|| rows.iter().map(|row| row.0[d + outputs]).collect()),
+            places: rows.iter().map(|row| row.1.first).collect(),
+            whole: self.sample.is_whole(),
+        }
+    }
+
+    /// Everything as bytes, with a checksum.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut words = Words::default();
+        self.write(&mut words);
+        words.pack(MAGIC, &self.shape)
+    }
+
+    /// Reads what [`Survey::to_bytes`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Rows`]: bytes of something else, of another version, cut short or damaged.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Survey> {
+        let (shape, mut from) = unpack(MAGIC, "survey", bytes)?;
+        let survey = Survey::read(shape, &mut from)?;
+        from.end()?;
+        Ok(survey)
+    }
+
+    /// With the shape as text, for an answer.
+    pub(super) fn write_whole(&self, out: &mut Words) {
+        let shape = serde_json::to_vec(&self.shape).expect("a shape is plain numbers");
+        out.count(shape.len() as u64);
+        shape.iter().for_each(|byte| out.count(u64::from(*byte)));
+        self.write(out);
+    }
+
+    pub(super) fn read_whole(from: &mut Reader) -> Result<Survey> {
+        let mut shape = vec![];
+        for _ in 0..from.size()? {
+            shape.push(from.count()? as u8);
+        }
+        let shape = serde_json::from_slice(&shape).map_err(|error| Error::Rows(format!("survey: {error}")))?;
+        Survey::read(shape, from)
+    }
+
+    fn write(&self, out: &mut Words) {
+        out.counts([self.rows, self.used]);
+        self.features.write(out);
+        self.targets.write(out);
+        out.numbers(&self.class_weights);
+        std::iter::once(&self.sample).chain(&self.of_class).for_each(|sample| sample.write(out));
+    }
+
+    fn read(shape: Shape, from: &mut Reader) -> Result<Survey> {
+        let k = shape.classes.unwrap_or(0);
+        let (rows, used) = (from.count()?, from.count()?);
+        let (features, targets) = (Moments::read(from)?, Moments::read(from)?);
+        let class_weights = from.finite(k)?;
+        let sample = Sample::read(from)?;
+        let of_class = (0..k).map(|_| Sample::read(from)).collect::<Result<_>>()?;
+        Ok(Survey { shape, rows, used, features, targets, class_weights, sample, of_class })
+    }
+}
+
+/// Values of row `n`: features, targets, and the variance of the noise if it is known.
+fn values_of(x: ArrayView2<f64>, t: &Array2<f64>, noise: Option<&[f64]>, n: usize) -> Vec<f64> {
+    x.row(n).iter().chain(t.row(n)).chain(noise.map(|noise| &noise[n])).copied().collect()
+}
+
+/// A checksum of rows and weights that does not depend on their order.
+pub(super) fn checksum(x: ArrayView2<f64>, (t, weights, noise): &Checked) -> u64 {
+    let of_row = |n: usize| hash(hash(0, values_of(x, t, noise.as_deref(), n)), [weights[n]]);
+    (0..x.nrows()).fold(0, |sum, n| sum.wrapping_add(of_row(n)))
+}
+
+/// Targets as columns, [N, R], of `classes` the label, [N, 1]; weights, `[N]`; variances of the noise, `[N]`, if they are known.
+pub(super) type Checked = (Array2<f64>, Vec<f64>, Option<Vec<f64>>);
+
+/// # Errors
+/// Shapes that do not fit, values that are not finite, weights out of range, classes where real targets are expected, and the
+/// reverse.
+pub(super) fn columns_of(x: ArrayView2<f64>, targets: &Targets, classes: Option<usize>) -> Result<Checked> {
+    targets.check_rows(x)?;
+    check_features("rows to train on", x)?;
+    let t = match (targets.values, classes) {
+        (Values::Classes { labels, .. }, Some(count)) => {
+            check_labels(labels, count, 0)?;
+            Array2::from_shape_fn((labels.len(), 1), |(n, _)| labels[n] as f64)
+        }
+        (Values::Real(values), None) => values.insert_axis(Axis(1)).to_owned(),
+        (Values::Outputs(values), None) => values.to_owned(),
+        (Values::Classes { .. }, None) => return Err(Error::Targets("found classes where real targets are expected".into())),
+        (_, Some(_)) => return Err(Error::Targets("found real targets where classes are expected".into())),
+    };
+    if let Some(((row, column), value)) = t.indexed_iter().find(|(_, v)| !v.is_finite()) {
+        return Err(Error::NotFinite { what: "targets", row, column, value: *value });
+    }
+    if classes.is_some() {
+        targets.refuse_given("a classifier")?;
+    }
+    if let Some(given) = targets.given.as_ref().filter(|given| !matches!(given, Given::Noise(_))) {
+        return Err(Error::Targets(format!("{} per row is given: that is for {}", given.name(), given.serves())));
+    }
+    let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
+    Ok((t, weights, targets.checked_given()?))
+}
