@@ -16,8 +16,8 @@ from ._base import Float, check_version, seed_of
 class Survey:
     """Means, standard deviations and a sample of rows that come in any parts, in any order, from any machines.
 
-    The sample depends on the values of the rows and on `random_state` alone, not on how the rows are parted: it holds the
-    different rows of the least hashes.
+    The sample depends on the values of the rows and on `random_state` alone, not on how the rows are parted: it
+    holds the different rows of the least hashes.
 
     Parameters
     ----------

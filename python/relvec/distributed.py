@@ -27,8 +27,8 @@ Estimator = TypeVar("Estimator", bound=RelevanceVectorMachine)
 class Rows(Protocol):
     """What `fit` needs of whoever holds the rows.
 
-    An object may have more attributes: ``feature_names``, a list of words or None, and ``target_names``, a list of one word
-    for each target.
+    An object may have more attributes: ``feature_names``, a list of words or None, and ``target_names``, a list of
+    one word for each target.
     """
 
     n_features: int
@@ -152,9 +152,9 @@ class Arrays:
 def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: int | None = None) -> Estimator:
     """Fit an estimator to rows that somebody else holds.
 
-    A first pass takes moments and a sample of the rows. The sample tells the kernel, the centres, the amplitude and the noise.
-    Sums over all rows give the weights: one or two more passes in regression, two or a few more for classes. A
-    table of no more different rows than the sample is fitted in memory, as by ``estimator.fit``.
+    A first pass takes moments and a sample of the rows. The sample tells the kernel, the centres, the amplitude and
+    the noise. Sums over all rows give the weights: one or two more passes in regression, two to five more for
+    classes. A table of no more different rows than the sample is fitted in memory, as by ``estimator.fit``.
 
     Parameters
     ----------
@@ -172,8 +172,8 @@ def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: i
     Returns
     -------
     RVR or RVC
-        The estimator, fitted, with the attributes of a fit in memory. Its `relevance_` counts the rows part after part, or
-        given landmarks.
+        The estimator, fitted, with the attributes of a fit in memory. Its `relevance_` counts the rows part after
+        part, or given landmarks.
 
     Raises
     ------

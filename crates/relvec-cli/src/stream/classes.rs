@@ -1,12 +1,12 @@
 //! Classes from a table in blocks: the rows are copied once to where they can be read as often as the fit asks for them.
 
 use anyhow::Result;
-use relvec::{Centres, Landmarks, Model, Progress, Report, Rvm, Status};
+use relvec::{Centres, Landmarks, Model, Progress, Report, Rvm, Scaling, Status};
 
 use super::source::Source;
-use super::spill::Spill;
+use super::spill::{Spill, Spilled};
 use super::survey::{Found, Survey};
-use super::{Clock, Job, cut_short, prepare};
+use super::{Clock, Job, cut_short, given, prepare};
 use crate::args::Task;
 use crate::progress::Reporter;
 use crate::settings;
@@ -29,9 +29,12 @@ pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str
     source.check(job.path)?;
     survey.check()?;
     let scaling = job.standardize.then(|| survey.moments.scaling());
-    let spilled = spill.finish(scaling)?;
+    let spilled = spill.finish(scaling.clone())?;
     let likelihood = if job.task.is_some() { job.rvm.likelihood.clone() } else { settings::likelihood(Task::Classify) };
     let own = Rvm { likelihood, ..job.rvm.clone() };
+    if own.has_process_in_blocks() {
+        return by_regression(&Job { rvm: &own, ..*job }, &survey, spilled, scaling, features, clock);
+    }
     let (plan, kernel, centres) = prepare(&Job { rvm: &own, ..*job }, &survey, &sizes, clock, Some(&spilled.class_of))?;
 
     let landmarks = Landmarks::Given(Centres(centres));
@@ -46,5 +49,28 @@ pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str
     report.seconds = clock.seconds();
     model.relevance = model.relevance.iter().map(|k| plan.landmarks[*k]).collect();
     (model.scaling, model.features, model.classes) = (plan.scaling, features, spilled.names);
+    Ok((model, report))
+}
+
+/// The fit under a process prior, by regression on labels; `features`: their names.
+fn by_regression(
+    job: &Job,
+    survey: &Survey,
+    spilled: Spilled,
+    scaling: Option<Scaling>,
+    features: Vec<String>,
+    clock: &Clock,
+) -> Result<(Model, Report)> {
+    let landmarks = given(job, scaling.as_ref()).map_or_else(|| job.rvm.landmarks.clone(), Landmarks::Given);
+    let rvm = Rvm { landmarks, time_limit: clock.left(), ..job.rvm.clone() };
+    let mut reporter = Reporter::of(&rvm.inference);
+    let (mut model, mut report) = rvm.fit_blocks(&spilled, &mut |progress: &Progress| reporter.observe(progress))?;
+    drop(reporter);
+    if !survey.whole {
+        (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
+        report.certificate.reason = cut_short(job, survey.rows, None);
+    }
+    report.seconds = clock.seconds();
+    (model.scaling, model.features, model.classes) = (scaling, features, spilled.names);
     Ok((model, report))
 }

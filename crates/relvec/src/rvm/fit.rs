@@ -179,15 +179,19 @@ fn with_moved_centres(
 }
 
 impl Rvm {
-    /// As [`Rvm::fit`], for classes whose rows are read in blocks, again and again: about as often as Newton's method, and
-    /// the search, look at all of them. Memory grows with the blocks and with the landmarks, not with the rows. The
+    /// As [`Rvm::fit`], for rows that are read in blocks. Memory does not grow with the rows.
+    ///
+    /// Under a process prior this is [`Rvm::fit_rows`], all blocks being one part of the rows: a few passes over them.
+    ///
+    /// With a precision for each weight ([`WeightPrior::Ard`], or settings of the search) the rows are of classes, and are read about
+    /// as often as Newton's method, and the search, look at all of them. Memory grows with the blocks and with the landmarks. The
     /// landmarks are given, the kernel's parameters numbers; the relevance of the model counts the landmarks. Equal rows
     /// are not merged, so models are those of [`Rvm::fit`] up to rounding, and to where rounding leads a search.
     ///
     /// # Errors
-    /// As [`Rvm::fit`]; another likelihood than Bernoulli or softmax, the scheme `variational`, models of two classes that
-    /// vote, weights of classes with precisions of their own, and whatever needs rows beside the sums over them; rows that
-    /// change between passes.
+    /// As [`Rvm::fit`] and [`Rvm::fit_rows`]; with precisions another likelihood than Bernoulli or softmax, the scheme `variational`,
+    /// models of two classes that vote, weights of classes with precisions of their own, and whatever needs rows beside the sums over
+    /// them; rows that change between passes.
     pub fn fit_blocks(&self, blocks: &dyn Blocks, observer: &mut Observer) -> Result<(Model, Report)> {
         self.fit_blocks_interruptible(blocks, observer, &Interrupt::default())
     }
@@ -203,6 +207,9 @@ impl Rvm {
         interrupt: &Interrupt,
     ) -> Result<(Model, Report)> {
         self.check()?;
+        if self.has_process_in_blocks() {
+            return self.fit_blocks_by_queries(blocks, observer, interrupt);
+        }
         self.check_in_blocks()?;
         let start = Instant::now();
         let interrupt = interrupt.for_one_fit(self.deadline(start));

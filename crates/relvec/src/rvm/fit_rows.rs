@@ -112,6 +112,23 @@ impl Rvm {
         Ok((model, report))
     }
 
+    /// [`Rvm::fit_rows`] to all blocks, one part of the rows.
+    pub(super) fn fit_blocks_by_queries(
+        &self,
+        blocks: &dyn Blocks,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        let start = Instant::now();
+        let (features, classes) = first_block(blocks)?;
+        // Bytes of a row of the sample: as it is drawn, sorted, scaled and of the training set, with the vectors of that.
+        let bytes = 8 * (4 * features + 28 + 12 * classes.unwrap_or(1)) as u64;
+        let room = usize::try_from(self.memory_allowed() / 2 / bytes).unwrap_or(SAMPLE);
+        let plan = RowPlan { classes, standardize: false, sample: SAMPLE.min(room).max(2) };
+        let interrupt = interrupt.for_one_fit(self.deadline(start));
+        self.fit_rows_interruptible(&InPasses { blocks, interrupt: interrupt.clone() }, &plan, observer, &interrupt)
+    }
+
     /// As [`Rvm::fit`] under a process prior, for rows that are read in blocks. Kernel, centres, amplitude and noise are
     /// those of a sample: rows `x`, [S, D], and their `targets`, drawn at random from all. A pass over the blocks sums what the
     /// weights depend on, (M72), (M87); another one follows where rounding needs it, and for classes. Memory grows with the sample, a
@@ -187,6 +204,25 @@ impl Rvm {
             let n_rows = if pass.rows() > 0 { pass.rows() } else { model.n_rows };
             Ok(judged((Model { feature_relevance, n_rows, ..model }, Report { kernel_search: search, ..report }), 0))
         })
+    }
+}
+
+/// Features, and the number of classes if there are any, of the first block that has rows.
+fn first_block(blocks: &dyn Blocks) -> Result<(usize, Option<usize>)> {
+    let mut found = None;
+    let passed = blocks.pass(&mut |x, targets| {
+        let classes = match targets.values {
+            Values::Classes { count, .. } => Some(count),
+            _ => None,
+        };
+        found = Some((x.ncols(), classes));
+        // Ends the pass; the blocks report it as it is.
+        if x.nrows() > 0 { Err(Error::Interrupted) } else { Ok(()) }
+    });
+    match (found, passed) {
+        (Some(found), Ok(()) | Err(Error::Interrupted)) => Ok(found),
+        (None, Ok(())) => Err(Error::TooFewRows { found: 0, least: 2 }),
+        (_, Err(error)) => Err(error),
     }
 }
 

@@ -29,6 +29,7 @@ mod published;
 mod real_tables;
 mod regimes;
 mod robust;
+mod rows;
 mod scales;
 mod softmax;
 mod statistics;

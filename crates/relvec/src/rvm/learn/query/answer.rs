@@ -80,10 +80,13 @@ impl Answer {
         if self.query != other.query {
             return Err(Error::Rows("answers to different queries cannot be merged".into()));
         }
+        let follow = self.parts.last().zip(other.parts.first()).is_none_or(|(last, first)| last.part < first.part);
         self.parts.extend(other.parts);
-        self.parts.sort_unstable();
-        if let Some(pair) = self.parts.windows(2).find(|pair| pair[0].part == pair[1].part) {
-            return Err(Error::Rows(format!("partition {} is counted twice", pair[0].part)));
+        if !follow {
+            self.parts.sort_unstable();
+            if let Some(pair) = self.parts.windows(2).find(|pair| pair[0].part == pair[1].part) {
+                return Err(Error::Rows(format!("partition {} is counted twice", pair[0].part)));
+            }
         }
         for ((mut level, mut number), mut content) in other.nodes {
             while let Some(sibling) = self.nodes.remove(&(level, number ^ 1)) {
@@ -189,5 +192,114 @@ impl Answer {
         let level = u32::try_from(level).ok().filter(|level| *level < 64);
         let level = level.ok_or_else(|| Error::Rows("an answer of relvec has a node that no tree has".into()))?;
         Ok((level, number))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array1, Array2};
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+
+    use super::*;
+    use crate::rvm::learn::rows::Totals;
+
+    const QUERY: &[u8] = b"of one query";
+    const ENTRIES: usize = 20;
+
+    fn answer(part: u64, values: &[f64]) -> Answer {
+        let totals = Totals { scatter: vec![0.0; ENTRIES], ..Totals::default() };
+        let (gram, right) = (Array2::zeros((0, 0)), Array2::zeros((1, ENTRIES)));
+        let sums = PartSums { gram, right, squares: Array1::from_vec(values.to_vec()), log_det: 0.0, totals };
+        Answer::of_part(QUERY, (part, 1, part), Content::Sums(sums))
+    }
+
+    fn squares(answer: Answer) -> Array1<f64> {
+        match answer.finish(QUERY, None).unwrap().0 {
+            Content::Sums(sums) => sums.squares,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Merges neighbours until there is one.
+    fn tree(mut answers: Vec<Answer>) -> Answer {
+        while answers.len() > 1 {
+            let mut pairs = answers.into_iter();
+            let mut next = vec![];
+            while let Some(left) = pairs.next() {
+                next.push(match pairs.next() {
+                    Some(right) => left.merge(right).unwrap(),
+                    None => left,
+                });
+            }
+            answers = next;
+        }
+        answers.remove(0)
+    }
+
+    /// A hundred thousand parts cost no digits: relative to the sum of magnitudes the error is that of a few roundings.
+    #[test]
+    fn many_parts_cost_no_digits() {
+        let mut random = Pcg64::seed_from_u64(5);
+        let parts: Vec<Vec<f64>> =
+            (0..100_000).map(|_| (0..ENTRIES).map(|_| 1e3 * random.random::<f64>().powi(3)).collect()).collect();
+        let found = squares(tree(parts.iter().enumerate().map(|(part, values)| answer(part as u64, values)).collect()));
+        for k in 0..ENTRIES {
+            // Compensated (Neumaier 1974): exact to far below a rounding.
+            let (mut sum, mut rest) = (0.0f64, 0.0f64);
+            for v in parts.iter().map(|values| values[k]) {
+                let next = sum + v;
+                rest += if sum.abs() >= v.abs() { (sum - next) + v } else { (v - next) + sum };
+                sum = next;
+            }
+            let error = ((found[k] - sum) - rest) / sum;
+            assert!(error.abs() < 2.3e-16, "entry {k}: {error:e}");
+        }
+    }
+
+    #[test]
+    fn bits_do_not_depend_on_the_order_of_merging() {
+        let mut random = Pcg64::seed_from_u64(8);
+        for count in [1, 2, 5, 8, 31] {
+            let values: Vec<Vec<f64>> = (0..count).map(|_| (0..ENTRIES).map(|_| random.random::<f64>()).collect()).collect();
+            let all = || values.iter().enumerate().map(|(part, values)| answer(part as u64, values)).collect::<Vec<_>>();
+            let expected = squares(tree(all()));
+            for _ in 0..20 {
+                let mut answers = all();
+                while answers.len() > 1 {
+                    let one = answers.swap_remove(random.random_range(0..answers.len()));
+                    let k = random.random_range(0..answers.len());
+                    let other = answers.swap_remove(k);
+                    // Through bytes, as answers travel.
+                    answers.push(Answer::from_bytes(&one.merge(other).unwrap().to_bytes()).unwrap());
+                }
+                assert_eq!(squares(answers.remove(0)), expected, "{count} parts");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_counted_once_and_none_is_missing() {
+        let values = [0.0; ENTRIES];
+        let text = |result: Result<Answer>| result.unwrap_err().to_string();
+        let three = || answer(0, &values).merge(answer(2, &values)).unwrap();
+        assert_eq!(text(three().merge(answer(2, &values))), "partition 2 is counted twice");
+        assert_eq!(text(three().merge(three())), "partition 0 is counted twice");
+        let finish = |answer: Answer, before: Option<&[Seen]>| answer.finish(QUERY, before).unwrap_err().to_string();
+        assert_eq!(finish(three(), None), "partition 1 is missing: 2 partitions have answered");
+        let before: Vec<Seen> = (0..3).map(|part| Seen { part, rows: 1, checksum: part }).collect();
+        assert_eq!(finish(answer(0, &values), Some(&before)), "partition 1 is missing: 1 of 3 partitions have answered");
+        let all = three().merge(answer(1, &values)).unwrap();
+        assert!(all.clone().finish(QUERY, Some(&before)).is_ok());
+        let more = finish(all.clone(), Some(&before[..2]));
+        assert_eq!(more, "there are 3 partitions; there were 2 in the first pass");
+        let mut other = before.clone();
+        other[1].rows = 7;
+        assert_eq!(finish(all.clone(), Some(&other)), "partition 1 changed between passes: it has 1 rows, and there were 7");
+        other[1] = Seen { checksum: 9, ..before[1] };
+        let text = finish(all.clone(), Some(&other));
+        assert_eq!(text, "partition 1 changed between passes: it has rows of other values or weights");
+        assert!(all.clone().finish(b"of another ...", None).is_err());
+        assert!(all.merge(Answer::of_part(b"of another ...", (3, 0, 0), Content::Nothing)).is_err());
     }
 }

@@ -1,0 +1,400 @@
+//! Rows that are not held: the same models, however the rows are parted and their answers merged.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use relvec::{
+    Answer, Bernoulli, Blocks, Centres, Error, Landmarks, Model, Moderation, Poisson, Query, Rbf, Result, RowPlan, RowSource,
+    Rvm, Scaling, Survey, Targets, WeightPrior, silent,
+};
+
+/// Rows with one real target, two of them, or classes.
+struct All {
+    x: Array2<f64>,
+    t: Array2<f64>,
+    labels: Vec<usize>,
+    classes: usize,
+    weights: Option<Array1<f64>>,
+    noise: Option<Array1<f64>>,
+}
+
+fn wave(i: usize, k: usize) -> f64 {
+    (0.618_033_988_75 * (i * (k + 1) + 11 * k) as f64 + 0.37 * (i / 7) as f64).fract()
+}
+
+fn rows(n: usize, classes: usize) -> All {
+    let x = Array2::from_shape_fn((n, 2), |(i, k)| 4.0 * [wave(i, 0), (0.754_877_666_25 * i as f64).fract()][k] - 2.0);
+    let f = |i: usize| (2.0 * x[[i, 0]]).sin() + 0.5 * x[[i, 1]] * x[[i, 1]];
+    let t = Array2::from_shape_fn((n, 1), |(i, _)| f(i) + 0.6 * (wave(i, 30) - 0.5));
+    let labels = (0..n).map(|i| ((f(i) + 1.0 + 0.8 * (wave(i, 12) - 0.5)).max(0.0) / 4.0 * classes as f64) as usize);
+    All { labels: labels.map(|k| k.min(classes.max(1) - 1)).collect(), x, t, classes, weights: None, noise: None }
+}
+
+impl All {
+    fn targets(&self, rows: std::ops::Range<usize>) -> Targets<'_> {
+        let targets = match self.classes {
+            0 => Targets::outputs(self.t.slice(s![rows.clone(), ..])),
+            classes => Targets::classes(&self.labels[rows.clone()], classes),
+        };
+        let targets = self.weights.as_ref().map_or(targets, |w| targets.with_weights(w.slice(s![rows.clone()])));
+        self.noise.as_ref().map_or(targets, |v| targets.with_noise_variance(v.slice(s![rows])))
+    }
+
+    /// Parts that end before these rows and at the last one.
+    fn parts(&self, ends: &[usize]) -> Vec<(ArrayView2<'_, f64>, Targets<'_>)> {
+        let (starts, n) = (std::iter::once(&0).chain(ends), self.x.nrows());
+        let ends = ends.iter().chain([&n]);
+        starts.zip(ends).map(|(from, to)| (self.x.slice(s![*from..*to, ..]), self.targets(*from..*to))).collect()
+    }
+
+    fn plan(&self, sample: usize) -> RowPlan {
+        RowPlan { classes: (self.classes > 0).then_some(self.classes), sample, ..RowPlan::default() }
+    }
+
+    fn rvm(&self) -> Rvm {
+        match self.classes {
+            0 => Rvm { dictionary: 60.into(), ..Rvm::default() },
+            _ => Rvm { likelihood: Bernoulli::default().into(), dictionary: 60.into(), ..Rvm::default() },
+        }
+    }
+}
+
+impl Blocks for All {
+    fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> Result<()>) -> Result<()> {
+        self.parts(&[700, 701, 1900]).iter().try_for_each(|(x, targets)| each(*x, targets))
+    }
+}
+
+/// Merges answers in random order, through bytes, and counts queries.
+struct Shuffled<'a> {
+    parts: Vec<(ArrayView2<'a, f64>, Targets<'a>)>,
+    seed: u64,
+    passes: AtomicUsize,
+}
+
+impl RowSource for Shuffled<'_> {
+    fn map_reduce(&self, query: &Query) -> Result<Answer> {
+        let pass = self.passes.fetch_add(1, Ordering::Relaxed) as u64;
+        let query = Query::from_bytes(&query.to_bytes())?;
+        let mut answers = vec![];
+        for (part, (x, targets)) in self.parts.iter().enumerate() {
+            answers.push(query.answer(part, *x, targets)?);
+        }
+        let mut random = Pcg64::seed_from_u64(self.seed + pass);
+        while answers.len() > 1 {
+            let one = answers.swap_remove(random.random_range(0..answers.len()));
+            let other = answers.swap_remove(random.random_range(0..answers.len()));
+            answers.push(Answer::from_bytes(&one.merge(other)?.to_bytes())?);
+        }
+        answers.pop().ok_or_else(|| Error::Rows("no parts".into()))
+    }
+}
+
+fn shuffled<'a>(parts: Vec<(ArrayView2<'a, f64>, Targets<'a>)>, seed: u64) -> Shuffled<'a> {
+    Shuffled { parts, seed, passes: AtomicUsize::new(0) }
+}
+
+#[track_caller]
+fn close(a: &Model, b: &Model) {
+    let (found, expected) = (a.log_evidence.unwrap(), b.log_evidence.unwrap());
+    assert!((found - expected).abs() < 1e-9 * expected.abs(), "{found} instead of {expected}");
+    assert_eq!((&a.relevance, a.n_rows), (&b.relevance, b.n_rows));
+}
+
+/// Real targets, two outputs with weights (0 among them), known noise, two and three classes, equal rows in several parts.
+fn tables() -> Vec<All> {
+    let n = 3000;
+    let weights = Array1::from_shape_fn(n, |i| if i % 50 == 7 { 0.0 } else { 1.0 + (i % 3) as f64 });
+    let mut two = rows(n, 0);
+    two.t = Array2::from_shape_fn((n, 2), |(i, k)| if k == 0 { two.t[[i, 0]] } else { two.x[[i, 1]] - 30.0 * two.t[[i, 0]] });
+    two.weights = Some(weights.clone());
+    let noise = Array1::from_shape_fn(n, |i| 0.02 + 0.05 * wave(i, 41));
+    let mut equal = rows(n, 0);
+    for i in 0..n / 4 {
+        let (row, t) = (equal.x.row(i).to_owned(), equal.t.row(i).to_owned());
+        equal.x.row_mut(n - 1 - i).assign(&row);
+        equal.t.row_mut(n - 1 - i).assign(&t);
+    }
+    vec![
+        rows(n, 0),
+        two,
+        All { noise: Some(noise), ..rows(n, 0) },
+        rows(n, 2),
+        All { weights: Some(weights), ..rows(n, 3) },
+        equal,
+    ]
+}
+
+/// The same parts give the same bits whatever the order of merging; other parts the same model up to rounding, empty ones and single
+/// rows among them; blocks are one part.
+#[test]
+fn models_do_not_depend_on_parts() {
+    for (number, all) in tables().iter().enumerate() {
+        let (rvm, plan) = (all.rvm(), all.plan(1200));
+        let fit = |source: &dyn RowSource| rvm.fit_rows(source, &plan, &mut silent).unwrap().0;
+        let ends = [0, 400, 400, 401, 1700, 2900];
+        let first = fit(&shuffled(all.parts(&ends), 1));
+        for seed in [2, 3] {
+            assert_eq!(fit(&shuffled(all.parts(&ends), seed)).to_json().unwrap(), first.to_json().unwrap(), "table {number}");
+        }
+        assert_eq!(fit(&all.parts(&ends)).to_json().unwrap(), first.to_json().unwrap(), "table {number}");
+        assert_eq!(first.n_rows, 3000);
+        for ends in [&[][..], &[1500], &[10, 20, 30, 3000]] {
+            close(&fit(&all.parts(ends)), &first);
+        }
+    }
+}
+
+/// At the same centres a fit to parts is that to all rows of one array: sums are the same, and so is all that follows.
+#[test]
+fn parts_give_the_fit_of_one_machine() {
+    for all in tables() {
+        let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..all.rvm() };
+        let (one, _) = rvm.fit_rows(&all.parts(&[]), &all.plan(1200), &mut silent).unwrap();
+        let (many, _) = rvm.fit_rows(&all.parts(&[100, 1000, 2500]), &all.plan(1200), &mut silent).unwrap();
+        close(&many, &one);
+        let probability = |model: &Model| model.predict_probability(all.x.view(), Moderation::default()).unwrap();
+        if all.classes > 0 {
+            assert!((probability(&many) - probability(&one)).iter().all(|d| d.abs() < 1e-8));
+        }
+    }
+}
+
+/// If the sample holds all rows, they are fitted in memory, whatever the parameters.
+#[test]
+fn few_rows_are_fitted_in_memory() {
+    for classes in [0, 3] {
+        let all = rows(400, classes);
+        for rvm in [all.rvm(), Rvm { cv: Some(3), ..all.rvm() }, Rvm { weight_prior: WeightPrior::Ard, ..all.rvm() }] {
+            let (expected, _) = rvm.fit(all.x.view(), &all.targets(0..400), &mut silent).unwrap();
+            let (found, report) = rvm.fit_rows(&all.parts(&[150]), &all.plan(400), &mut silent).unwrap();
+            assert_eq!(found.to_json().unwrap(), expected.to_json().unwrap());
+            assert_eq!(report.repairs.left_out_rows, 0);
+        }
+    }
+}
+
+#[test]
+fn passes_are_few() {
+    for (all, most) in [(rows(4000, 0), 4), (rows(4000, 2), 6), (rows(4000, 5), 6)] {
+        let source = shuffled(all.parts(&[1000, 2000]), 0);
+        all.rvm().fit_rows(&source, &all.plan(3500), &mut silent).unwrap();
+        let passes = source.passes.load(Ordering::Relaxed);
+        assert!(passes <= most, "{passes} passes of {} classes", all.classes);
+    }
+}
+
+/// Classes in blocks have the prior of a process, and the probabilities of a fit in memory.
+#[test]
+fn classes_in_blocks_predict_as_in_memory() {
+    let (all, new) = (rows(6000, 3), rows(9000, 3));
+    let rvm = Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    let loss = |model: &Model| {
+        let p = model.predict_probability(new.x.slice(s![6000.., ..]), Moderation::default()).unwrap();
+        -p.outer_iter().zip(&new.labels[6000..]).map(|(p, k)| p[*k].ln()).sum::<f64>() / 3000.0
+    };
+    let (expected, _) = rvm.fit(all.x.view(), &all.targets(0..6000), &mut silent).unwrap();
+    let (found, report) = rvm.fit_rows(&all.parts(&[2000]), &all.plan(5000), &mut silent).unwrap();
+    assert!(report.process.unwrap().reached && found.labels.is_some());
+    assert!((loss(&found) - loss(&expected)).abs() < 0.005, "{} and {}", loss(&found), loss(&expected));
+    // The sample is all rows of the blocks.
+    let (blocks, _) = rvm.fit_blocks(&all, &mut silent).unwrap();
+    assert_eq!(blocks.to_json().unwrap(), expected.to_json().unwrap());
+    let (x, few) = (all.x.slice(s![..4000, ..]), all.targets(0..4000));
+    let (with_sample, _) = rvm.fit_blocks_with_sample(x, &few, &all, &mut silent).unwrap();
+    assert!((loss(&with_sample) - loss(&expected)).abs() < 0.01, "{} and {}", loss(&with_sample), loss(&expected));
+    assert_eq!(with_sample.n_rows, 6000);
+}
+
+/// A class of which the sample would have no row has some all the same, and its share of the probability.
+#[test]
+fn rare_classes_are_in_the_sample() {
+    let mut all = rows(4000, 3);
+    all.labels.iter_mut().for_each(|label| *label = (*label).min(1));
+    // Four rows in a corner of their own, in one part.
+    for i in 0..4 {
+        all.labels[1000 + i] = 2;
+        all.x.row_mut(1000 + i).assign(&(Array1::from_elem(2, 6.0 + 0.01 * i as f64)));
+    }
+    let (model, _) = all.rvm().fit_rows(&all.parts(&[1000, 1004, 2000]), &all.plan(300), &mut silent).unwrap();
+    let corner = Array2::from_elem((1, 2), 6.0);
+    let p = model.predict_probability(corner.view(), Moderation::default()).unwrap();
+    assert!(p[[0, 2]] > 0.2, "{p}");
+    assert!((model.class_frequencies[2] - 0.001).abs() < 1e-12);
+}
+
+#[test]
+fn features_are_standardised_by_all_rows() {
+    let mut all = rows(3000, 0);
+    all.x.column_mut(1).mapv_inplace(|v| 1e4 * v + 5e6);
+    let given = Landmarks::Given(Centres(all.x.slice(s![..80, ..]).to_owned()));
+    let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::default() };
+    let plan = RowPlan { standardize: true, ..all.plan(1000) };
+    for rvm in [Rvm { landmarks: given, ..rvm.clone() }, rvm] {
+        let (model, _) = rvm.fit_rows(&all.parts(&[100, 900]), &plan, &mut silent).unwrap();
+        let (found, expected) = (model.scaling.clone().unwrap(), Scaling::of(all.x.view(), None));
+        assert!(
+            (found.scale[1] / expected.scale[1] - 1.0).abs() < 1e-10 && (found.mean[1] / expected.mean[1] - 1.0).abs() < 1e-12
+        );
+        let mean = model.predict(all.x.view()).unwrap().mean;
+        let left = (&mean - &all.t.column(0)).mapv(|d| d * d).mean().unwrap();
+        assert!(left < 0.05, "{left}");
+    }
+}
+
+#[test]
+fn bytes_that_are_damaged_or_foreign_are_refused() {
+    struct Keep(std::sync::Mutex<Vec<(Query, Answer)>>, All);
+    impl RowSource for Keep {
+        fn map_reduce(&self, query: &Query) -> Result<Answer> {
+            let answer = self.1.parts(&[500, 900]).map_reduce(query)?;
+            self.0.lock().unwrap().push((query.clone(), answer.clone()));
+            Ok(answer)
+        }
+    }
+    let keep = Keep(std::sync::Mutex::default(), rows(1500, 0));
+    let rvm = Rvm { dictionary: 5.into(), ..keep.1.rvm() };
+    rvm.fit_rows(&keep, &keep.1.plan(40), &mut silent).unwrap();
+    let kept = keep.0.into_inner().unwrap();
+    assert!(kept.len() >= 2);
+    for (query, answer) in &kept {
+        let (q, a) = (query.to_bytes(), answer.to_bytes());
+        assert_eq!(Query::from_bytes(&q).unwrap().to_bytes(), q);
+        assert_eq!(Answer::from_bytes(&a).unwrap(), *answer);
+        assert!(Query::from_bytes(&a).is_err() && Answer::from_bytes(&q).is_err());
+        for bytes in [&q, &a] {
+            let refuses = |bytes: &[u8]| {
+                assert!(Query::from_bytes(bytes).is_err() && Answer::from_bytes(bytes).is_err());
+            };
+            (0..bytes.len()).step_by(1 + bytes.len() / 300).for_each(|end| refuses(&bytes[..end]));
+            let mut random = Pcg64::seed_from_u64(1);
+            for _ in 0..100 {
+                let mut other = bytes.clone();
+                let at = random.random_range(0..other.len());
+                other[at] ^= 1 << random.random_range(0..8);
+                refuses(&other);
+            }
+            refuses(&[bytes.as_slice(), b"x"].concat());
+        }
+        let version = String::from_utf8_lossy(&a[..16]).replace('1', "2").into_bytes();
+        let error = Answer::from_bytes(&[&version, &a[16..]].concat()).unwrap_err().to_string();
+        assert!(error.contains("another version"), "{error}");
+    }
+    // Answers to different queries.
+    let error = kept[0].1.clone().merge(kept[1].1.clone()).unwrap_err().to_string();
+    assert!(error.contains("different queries"), "{error}");
+    let survey = Survey::new(5, 0).to_bytes();
+    assert_eq!(Survey::from_bytes(&survey).unwrap(), Survey::new(5, 0));
+    assert!((0..survey.len()).all(|end| Survey::from_bytes(&survey[..end]).is_err()));
+}
+
+#[test]
+fn errors_name_parts_and_rows() {
+    let all = rows(900, 0);
+    let fails = |all: &All, rvm: &Rvm, plan: &RowPlan, fragment: &str| {
+        let error = rvm.fit_rows(&all.parts(&[300, 600]), plan, &mut silent).unwrap_err().to_string();
+        assert!(error.contains(fragment), "{error}");
+    };
+    let (rvm, plan) = (all.rvm(), all.plan(200));
+    let mut bad = rows(900, 0);
+    bad.x[[603, 1]] = f64::NAN;
+    fails(&bad, &rvm, &plan, "partition 2: X[3, 1] = nan: every value must be a finite number");
+    let mut bad = rows(900, 0);
+    bad.t[[310, 0]] = f64::INFINITY;
+    fails(&bad, &rvm, &plan, "partition 1: y[10, 0] = inf");
+    let mut bad = rows(900, 0);
+    bad.weights = Some(Array1::from_elem(900, 1.0));
+    bad.weights.as_mut().unwrap()[5] = -1.0;
+    fails(&bad, &rvm, &plan, "partition 0: sample weight of row 5");
+    fails(&rows(900, 2), &rvm, &plan, "partition 0: found classes where real targets are expected");
+    let classes = Rvm { likelihood: Bernoulli::default().into(), ..Rvm::default() };
+    fails(&all, &classes, &RowPlan { classes: Some(2), ..plan.clone() }, "found real targets where classes are expected");
+    fails(&rows(900, 2), &classes, &RowPlan { classes: Some(3), ..plan.clone() }, "class 2 of 3");
+    fails(&all, &classes, &plan, "classes = none");
+    fails(&all, &Rvm { weight_prior: WeightPrior::Ard, ..rvm.clone() }, &plan, "weight_prior = ard");
+    fails(&all, &Rvm { cv: Some(3), ..rvm.clone() }, &plan, "cv");
+    fails(&all, &rvm, &RowPlan { sample: 1, ..plan.clone() }, "sample = 1");
+    let counts = Rvm { likelihood: Poisson::default().into(), ..Rvm::default() };
+    let mut whole = rows(900, 0);
+    whole.t.mapv_inplace(|t| t.abs().round());
+    fails(&whole, &counts, &plan, "likelihood = poisson");
+    // Parts of different widths.
+    let (left, wide) = (rows(300, 0), Array2::zeros((300, 3)));
+    let parts = vec![(left.x.view(), left.targets(0..300)), (wide.view(), left.targets(0..300))];
+    let error = rvm.fit_rows(&parts, &plan, &mut silent).unwrap_err().to_string();
+    assert!(error.contains("3 features") && error.contains("2"), "{error}");
+    let none: Vec<(ArrayView2<f64>, Targets)> = vec![];
+    assert!(matches!(rvm.fit_rows(&none, &plan, &mut silent), Err(Error::TooFewRows { .. })));
+}
+
+/// Rows of the second pass differ from those of the first.
+#[test]
+fn rows_that_change_between_passes_are_found() {
+    struct Changing(All, All, AtomicUsize, &'static [usize]);
+    impl RowSource for Changing {
+        fn map_reduce(&self, query: &Query) -> Result<Answer> {
+            match self.2.fetch_add(1, Ordering::Relaxed) {
+                0 => self.0.parts(&[400, 800]).map_reduce(query),
+                _ => self.1.parts(self.3).map_reduce(query),
+            }
+        }
+    }
+    let fails = |then: All, ends: &'static [usize], fragment: &str| {
+        let source = Changing(rows(1200, 0), then, AtomicUsize::new(0), ends);
+        let rvm = source.0.rvm();
+        let error = rvm.fit_rows(&source, &source.0.plan(200), &mut silent).unwrap_err().to_string();
+        assert!(error.contains(fragment), "{error}");
+    };
+    let mut other = rows(1200, 0);
+    other.t[[900, 0]] += 1e-9;
+    fails(other, &[400, 800], "partition 2 changed between passes: it has rows of other values or weights");
+    fails(
+        All { weights: Some(Array1::from_elem(1200, 2.0)), ..rows(1200, 0) },
+        &[400, 800],
+        "partition 0 changed between passes",
+    );
+    fails(rows(1199, 0), &[400, 800], "partition 2 changed between passes: it has 399 rows, and there were 400");
+    fails(rows(1200, 0), &[400], "partition 2 is missing: 2 of 3 partitions have answered");
+    fails(rows(1200, 0), &[400, 800, 1000], "there are 4 partitions; there were 3");
+    // In blocks, too.
+    struct Twice(AtomicUsize);
+    impl Blocks for Twice {
+        fn pass(&self, each: &mut dyn FnMut(ArrayView2<f64>, &Targets) -> Result<()>) -> Result<()> {
+            let all = rows(if self.0.fetch_add(1, Ordering::Relaxed) < 2 { 22_000 } else { 21_999 }, 0);
+            each(all.x.view(), &all.targets(0..all.x.nrows()))
+        }
+    }
+    let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), dictionary: 20.into(), ..Rvm::default() };
+    let error = rvm.fit_blocks(&Twice(AtomicUsize::new(0)), &mut silent).unwrap_err().to_string();
+    assert!(error.contains("21999 rows, and there were 22000"), "{error}");
+}
+
+#[test]
+fn a_survey_is_the_same_however_rows_are_parted() {
+    let all = rows(2000, 0);
+    let mut whole = Survey::new(100, 4);
+    whole.update(all.x.view(), None).unwrap();
+    let mut parted = Survey::new(100, 4);
+    for part in all.x.axis_chunks_iter(Axis(0), 333).rev() {
+        let mut own = Survey::new(100, 4);
+        own.update(part, None).unwrap();
+        parted.merge(&Survey::from_bytes(&own.to_bytes()).unwrap()).unwrap();
+    }
+    assert_eq!(parted.sample(), whole.sample());
+    assert_eq!((parted.n_rows(), parted.n_features(), parted.weight()), (2000, Some(2), 2000.0));
+    let (a, b) = (parted.scaling(), whole.scaling());
+    assert!(a.mean.iter().chain(&a.scale).zip(b.mean.iter().chain(&b.scale)).all(|(a, b)| (a - b).abs() < 1e-13));
+    assert!((parted.data_scale().variance / whole.data_scale().variance - 1.0).abs() < 1e-12);
+    let mut wide = Survey::new(100, 4);
+    wide.update(Array2::zeros((2, 3)).view(), None).unwrap();
+    assert!(wide.merge(&whole).unwrap_err().to_string().contains("features"));
+    assert!(Survey::new(100, 5).merge(&whole).unwrap_err().to_string().contains("seeds"));
+    assert!(whole.update(array_with_nan().view(), None).is_err());
+    assert_eq!(whole.n_rows(), 2000);
+}
+
+fn array_with_nan() -> Array2<f64> {
+    Array2::from_elem((1, 2), f64::NAN)
+}
