@@ -153,14 +153,16 @@ def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: i
     """Fit an estimator to rows that somebody else holds.
 
     A first pass takes moments and a sample of the rows. The sample tells the kernel, the centres, the amplitude and
-    the noise. Sums over all rows give the weights: one or two more passes in regression, two to five more for
-    classes. A table of no more different rows than the sample is fitted in memory, as by ``estimator.fit``.
+    the noise. Sums over all rows give the weights: one or two more passes in regression, a few more (up to about ten)
+    for classes. A table of no more different rows than the sample is fitted in memory, as by ``estimator.fit``.
+
+    Regression with ``weight_prior="ard"`` takes two passes, the second for `relvec.Statistics` of all rows.
 
     Parameters
     ----------
     estimator : RVR or RVC
-        The estimator, with the prior of a process (the default). Its other parameters are those of a fit in memory, but
-        for those that need the rows themselves.
+        The estimator. Its parameters are those of a fit in memory, but for those that need the rows themselves; for
+        classes the prior is that of a process (the default).
     rows : object
         Whoever holds the rows, such as `Arrays`: see `Rows`.
     standardize : bool, default=False
@@ -218,7 +220,7 @@ def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: i
     labels = None if classes is None else _labels.for_file(classes)
     estimator._end(model, report, list(getattr(rows, "target_names", [])), labels, rows=False)
     if classes is not None:
-        estimator.classes_ = classes  # type: ignore[attr-defined]
+        estimator.classes_ = classes
     return estimator
 
 

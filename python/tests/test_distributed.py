@@ -66,6 +66,15 @@ def test_classes_of_any_labels_some_missing_in_a_part():
     assert np.allclose(model.predict_proba(X[:9]).sum(axis=1), 1.0)
 
 
+def test_precisions_come_from_two_passes():
+    X, y = table()
+    source = Shuffled(X, y, parts=5)
+    model = fit(RVR(weight_prior="ard", dictionary=40), source, sample=800)
+    assert source.passes == 2 and len(model.alpha_) == len(model.relevance_) <= 40
+    assert np.array_equal(X[model.relevance_], model.relevance_vectors_)
+    assert np.mean((model.predict(X) - y) ** 2) < 0.05
+
+
 def test_few_rows_are_fitted_in_memory():
     X, y = table(300)
     for own in [RVR(), RVR(likelihood="student_t"), RVR(weight_prior="ard", folds=3)]:
@@ -113,7 +122,8 @@ def test_callback_and_errors_of_the_rows_arrive():
 @pytest.mark.parametrize(
     ("own", "fragment"),
     [
-        (RVR(weight_prior="ard"), "weight_prior = ard"),
+        (RVR(weight_prior="ard", centres="learned"), "centres = learned"),
+        (RVC(weight_prior="ard"), "weight_prior = ard"),
         (RVR(likelihood="poisson"), "likelihood = poisson"),
         (RVR(folds=3), "folds = 3"),
         (RVR(kernel="precomputed"), "kernel = 'precomputed' cannot be distributed"),

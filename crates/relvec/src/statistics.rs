@@ -38,7 +38,7 @@ const BLOCK_MEMORY: u64 = 1 << 28;
 /// assert!((model.predict(x.view())?.mean[500] - t[500]).abs() < 0.01);
 /// # Ok::<(), relvec::Error>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Statistics {
     kernel: Kernel,
     centres: Array2<f64>,

@@ -8,7 +8,7 @@ use crate::{design, linalg};
 const SAFE: std::ops::Range<f64> = 1e-200..1e200;
 
 /// G = Phi'cPhi, f = Phi'ct and tt = t'ct of each of K outputs, and the sum of the weights c.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sums {
     /// [P, P]; the lower triangle while accumulating, symmetric after [`Sums::finish`].
     pub gram: Array2<f64>,

@@ -6,6 +6,7 @@ use ndarray::ArrayView2;
 
 use crate::blocks::Blocks;
 use crate::error::{Error, Result, require};
+use crate::likelihood::Likelihood;
 use crate::model::Model;
 use crate::report::{Interrupt, Observer, Report};
 use crate::rvm::compose::interpolation::judged;
@@ -46,10 +47,12 @@ impl Default for RowPlan {
 impl Rvm {
     /// As [`Rvm::fit`] under a process prior, on rows that answer queries. A first pass draws a sample of different rows that does not
     /// depend on how they are parted; the sample tells kernel, centres, amplitude and noise. Sums over all rows give the weights, (M72),
-    /// (M87): one or two more passes in regression, two or a few more for classes. The same parts give the same bits. The relevance of
+    /// (M87): one or two more passes in regression, a few more (up to about ten) for classes. The same parts give the same bits. The relevance of
     /// the model counts the rows part after part, or given landmarks. Equal rows are not merged.
     ///
-    /// If the sample holds all rows, the fit is that of [`Rvm::fit`] to them.
+    /// Regression with a precision for each weight ([`WeightPrior::Ard`], or settings of the search) takes two passes: the sample tells
+    /// kernel and landmarks, and [`Statistics`](crate::Statistics) of all rows the rest. If the sample holds all rows, the fit is that of
+    /// [`Rvm::fit`] to them.
     ///
     /// # Errors
     /// As [`Rvm::fit`]; if the sample does not hold all rows, whatever has no process prior or needs the rows themselves; those of the
@@ -91,6 +94,10 @@ impl Rvm {
         };
         let (mut model, mut report) = if surveyed.is_whole() {
             own.fit_interruptible(surveyed.x.view(), &surveyed.targets(), observer, interrupt)?
+        } else if own.has_precisions_in_parts() {
+            let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::default() };
+            let pass = Pass::new(rows, units, Some(surveyed.parts.clone()));
+            own.fit_statistics_of(&surveyed, &pass, observer, interrupt)?
         } else {
             let ask = |table: &Table| {
                 let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::of(table, plan.classes) };
@@ -110,6 +117,12 @@ impl Rvm {
         model.class_frequencies = surveyed.class_frequencies();
         model.scaling = surveyed.scaling;
         Ok((model, report))
+    }
+
+    /// Whether rows in parts are fitted with a precision for each weight, by statistics of them.
+    fn has_precisions_in_parts(&self) -> bool {
+        let asked = self.weight_prior != WeightPrior::Process && !self.has_process_in_blocks();
+        asked && matches!(self.likelihood, Likelihood::Gaussian(_))
     }
 
     /// [`Rvm::fit_rows`] to all blocks, one part of the rows.
@@ -171,7 +184,9 @@ impl Rvm {
             return Err(self.no_validation("cross-validation needs the rows, and those in blocks are not at hand"));
         }
         let why = match self.without_process() {
-            _ if self.weight_prior == WeightPrior::Ard => "rows that are not held have the prior of a process".to_string(),
+            _ if self.weight_prior == WeightPrior::Ard => {
+                "classes of rows that are not held have the prior of a process".to_string()
+            }
             Some(reason) => format!("rows that are not held need it, and it cannot be combined with {reason}"),
             None => "rows that are not held need it, and settings of the search or kernel = linear_spline do without it".into(),
         };

@@ -2,6 +2,7 @@
 
 mod evaluate;
 mod fit;
+mod fit_row_sums;
 mod fit_rows;
 mod fit_sums;
 mod learned;

@@ -6,8 +6,9 @@ use ndarray::{Array1, Array2, ArrayView2, Axis, s};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use relvec::{
-    Answer, Bernoulli, Blocks, Centres, Error, Landmarks, Model, Moderation, Poisson, Query, Rbf, Result, RowPlan, RowSource,
-    Rvm, Scaling, Survey, Targets, WeightPrior, silent,
+    Answer, Bernoulli, Blocks, CentreRule, Centres, Dictionary, DictionaryRule, Error, FittedBasis, Gamma, GammaRule, Landmarks,
+    Model, Moderation, Poisson, Query, Rbf, Result, RowPlan, RowSource, Rvm, Scaling, Statistics, Survey, Targets, WeightPrior,
+    silent,
 };
 
 /// Rows with one real target, two of them, or classes.
@@ -127,7 +128,7 @@ fn tables() -> Vec<All> {
     ]
 }
 
-/// The same parts give the same bits whatever the order of merging; other parts the same model up to rounding, empty ones and single
+/// Whatever the order of merging, the same parts give the same bits; other parts give the same model up to rounding, empty ones and single
 /// rows among them; blocks are one part.
 #[test]
 fn models_do_not_depend_on_parts() {
@@ -162,6 +163,36 @@ fn parts_give_the_fit_of_one_machine() {
     }
 }
 
+/// Regression with precisions is a fit to statistics at landmarks of the sample.
+#[test]
+fn precisions_come_from_statistics_of_all_parts() {
+    let all = rows(3000, 0);
+    let rvm = Rvm { weight_prior: WeightPrior::Ard, keep_statistics: true, dictionary: 40.into(), ..Rvm::default() };
+    let source = shuffled(all.parts(&[500, 500, 2000]), 0);
+    let (model, _) = rvm.fit_rows(&source, &all.plan(900), &mut silent).unwrap();
+    assert_eq!(source.passes.load(Ordering::Relaxed), 2);
+    let kept = model.statistics.as_ref().unwrap();
+    assert_eq!(kept.centres, all.x.select(Axis(0), &kept.landmarks));
+    let mut statistics = Statistics::new(model.kernel().unwrap(), kept.centres.view()).unwrap();
+    statistics.update(all.x.view(), &all.targets(0..3000)).unwrap();
+    let own = Rvm { kernel: model.kernel().unwrap().clone(), ..rvm.clone() };
+    let (expected, _) = own.fit_statistics(&statistics, &mut silent).unwrap();
+    let (found, expected) = (model.log_evidence.unwrap(), expected.log_evidence.unwrap());
+    assert!((found - expected).abs() < 1e-9 * expected.abs(), "{found} instead of {expected}");
+    let FittedBasis::Kernel { centres, .. } = &model.expansion.basis else { panic!("{:?}", model.expansion.basis) };
+    assert_eq!(*centres, all.x.select(Axis(0), &model.relevance));
+    // The same bits in any order of merging, and standardised features.
+    let again = rvm.fit_rows(&shuffled(all.parts(&[500, 500, 2000]), 5), &all.plan(900), &mut silent).unwrap().0;
+    assert_eq!(again.to_json().unwrap(), model.to_json().unwrap());
+    let plan = RowPlan { standardize: true, ..all.plan(900) };
+    let given = Landmarks::Given(Centres(all.x.slice(s![..30, ..]).to_owned()));
+    let rvm = Rvm { landmarks: given, kernel: Rbf { gamma: Gamma::Rule(GammaRule::Scale) }.into(), ..rvm };
+    let (model, _) = rvm.fit_rows(&all.parts(&[10]), &plan, &mut silent).unwrap();
+    assert!(model.relevance.iter().all(|k| *k < 30) && model.scaling.is_some());
+    let left = (&model.predict(all.x.view()).unwrap().mean - &all.t.column(0)).mapv(|d| d * d).mean().unwrap();
+    assert!(left < 0.1, "{left}");
+}
+
 /// If the sample holds all rows, they are fitted in memory, whatever the parameters.
 #[test]
 fn few_rows_are_fitted_in_memory() {
@@ -178,7 +209,7 @@ fn few_rows_are_fitted_in_memory() {
 
 #[test]
 fn passes_are_few() {
-    for (all, most) in [(rows(4000, 0), 4), (rows(4000, 2), 6), (rows(4000, 5), 6)] {
+    for (all, most) in [(rows(4000, 0), 4), (rows(4000, 2), 10), (rows(4000, 5), 10)] {
         let source = shuffled(all.parts(&[1000, 2000]), 0);
         all.rvm().fit_rows(&source, &all.plan(3500), &mut silent).unwrap();
         let passes = source.passes.load(Ordering::Relaxed);
@@ -313,7 +344,12 @@ fn errors_name_parts_and_rows() {
     fails(&all, &classes, &RowPlan { classes: Some(2), ..plan.clone() }, "found real targets where classes are expected");
     fails(&rows(900, 2), &classes, &RowPlan { classes: Some(3), ..plan.clone() }, "class 2 of 3");
     fails(&all, &classes, &plan, "classes = none");
-    fails(&all, &Rvm { weight_prior: WeightPrior::Ard, ..rvm.clone() }, &plan, "weight_prior = ard");
+    let ard = Rvm { weight_prior: WeightPrior::Ard, ..classes.clone() };
+    fails(&rows(900, 2), &ard, &rows(900, 2).plan(200), "weight_prior = ard");
+    let ard = Rvm { weight_prior: WeightPrior::Ard, ..rvm.clone() };
+    fails(&all, &Rvm { refresh: 2, dictionary: 9.into(), ..ard.clone() }, &plan, "refresh = 2");
+    fails(&all, &Rvm { centres: CentreRule::Learned, ..ard.clone() }, &plan, "centres = learned");
+    fails(&all, &Rvm { dictionary: Dictionary::Rule(DictionaryRule::All), ..ard }, &plan, "dictionary = all");
     fails(&all, &Rvm { cv: Some(3), ..rvm.clone() }, &plan, "cv");
     fails(&all, &rvm, &RowPlan { sample: 1, ..plan.clone() }, "sample = 1");
     let counts = Rvm { likelihood: Poisson::default().into(), ..Rvm::default() };

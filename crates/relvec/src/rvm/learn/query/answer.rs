@@ -8,6 +8,7 @@ use super::bytes::{Reader, Words, checksum, unpack};
 use super::sums::PartSums;
 use super::survey::Survey;
 use crate::error::{Error, Result};
+use crate::statistics::Statistics;
 
 /// First bytes, the version included.
 const MAGIC: &[u8] = b"relvec answer 1\n";
@@ -41,6 +42,7 @@ pub(super) enum Content {
     Nothing,
     Survey(Survey),
     Sums(PartSums),
+    Statistics(Statistics),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -59,6 +61,10 @@ impl Content {
             (Content::Sums(mut own), Content::Sums(other)) => {
                 own.add(&other)?;
                 Content::Sums(own)
+            }
+            (Content::Statistics(mut own), Content::Statistics(other)) => {
+                own.merge(&other)?;
+                Content::Statistics(own)
             }
             _ => return Err(Error::Rows("answers to different queries cannot be merged".into())),
         })
@@ -156,6 +162,10 @@ impl Answer {
                     words.count(2);
                     sums.write(&mut words);
                 }
+                Content::Statistics(statistics) => {
+                    words.count(3);
+                    words.bytes(&statistics.to_bytes());
+                }
             }
         }
         words.pack(MAGIC, &Header { query: self.query })
@@ -178,6 +188,7 @@ impl Answer {
                 0 => Content::Nothing,
                 1 => Content::Survey(Survey::read_whole(&mut from)?),
                 2 => Content::Sums(PartSums::read(&mut from)?),
+                3 => Content::Statistics(Statistics::from_bytes(&from.bytes()?)?),
                 _ => return Err(Error::Rows("these bytes are no answer of relvec, or are cut short or damaged".into())),
             };
             nodes.insert(place, content);

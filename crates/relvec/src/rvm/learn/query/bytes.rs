@@ -27,6 +27,16 @@ impl Words {
         self.0.extend(values.into_iter().map(|v| v.to_bits()));
     }
 
+    /// Bytes, the last number filled with zeros.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.count(bytes.len() as u64);
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.count(u64::from_le_bytes(word));
+        }
+    }
+
     /// The lower triangle of a matrix, [M, M], row after row.
     pub fn triangle(&mut self, a: ArrayView2<f64>) {
         for (i, row) in a.outer_iter().enumerate() {
@@ -108,6 +118,15 @@ impl Reader {
     pub fn size(&mut self) -> Result<usize> {
         let size = self.count()?;
         if size > self.words.len() as u64 { Err(self.bad()) } else { Ok(size as usize) }
+    }
+
+    pub fn bytes(&mut self) -> Result<Vec<u8>> {
+        let count = self.count()?;
+        let words =
+            usize::try_from(count.div_ceil(8)).ok().filter(|words| *words <= self.words.len()).ok_or_else(|| self.bad())?;
+        let mut bytes: Vec<u8> = self.words.by_ref().take(words).flat_map(u64::to_le_bytes).collect();
+        bytes.truncate(count as usize);
+        Ok(bytes)
     }
 
     pub fn number(&mut self) -> Result<f64> {

@@ -31,6 +31,7 @@ use crate::kernel::{DataScale, Kernel};
 use crate::model::Scaling;
 use crate::report::Interrupt;
 use crate::rvm::learn::rows::DistinctRows;
+use crate::statistics::Statistics;
 use crate::targets::Targets;
 
 /// First bytes, the version included.
@@ -48,10 +49,11 @@ pub struct Query {
 enum Want {
     Survey { classes: Option<usize>, most: usize, seed: u64 },
     Sums { at: At, units: RowUnits },
+    Statistics { kernel: Kernel, centres: Array2<f64>, scaling: Option<Scaling> },
 }
 
 /// What rows are in the units of a fit.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(in crate::rvm) struct RowUnits {
     /// Of the features, if they are standardised.
     pub scaling: Option<Scaling>,
@@ -69,6 +71,7 @@ pub(in crate::rvm) struct RowUnits {
 enum Header {
     Survey { classes: Option<usize>, most: usize, seed: u64 },
     Sums { kernel: Kernel, bias: bool, units: RowUnits },
+    Statistics { kernel: Kernel, centres: (usize, usize), scaling: Option<Scaling> },
 }
 
 impl Query {
@@ -79,6 +82,10 @@ impl Query {
             Want::Sums { at, units } => {
                 at.write(&mut words);
                 Header::Sums { kernel: at.kernel.clone(), bias: at.bias, units: units.clone() }
+            }
+            Want::Statistics { kernel, centres, scaling } => {
+                words.numbers(centres);
+                Header::Statistics { kernel: kernel.clone(), centres: centres.dim(), scaling: scaling.clone() }
             }
         };
         let bytes = words.pack(MAGIC, &header);
@@ -109,6 +116,10 @@ impl Query {
                     return Err(Error::Rows("this query of relvec contradicts itself".into()));
                 }
                 Want::Sums { at, units }
+            }
+            Header::Statistics { kernel, centres: (l, d), scaling } => {
+                let centres = from.matrix(l, d)?;
+                Want::Statistics { kernel, centres, scaling }
             }
         };
         from.end()?;
@@ -166,6 +177,16 @@ impl Part<'_> {
                 }
                 let Content::Sums(sums) = &mut self.content else { unreachable!("sums were begun") };
                 sums.add_rows(at, &rows, interrupt)?;
+                sum
+            }
+            Want::Statistics { kernel, centres, scaling } => {
+                let sum = checksum(x, &columns_of(x, targets, None)?);
+                if matches!(self.content, Content::Nothing) {
+                    self.content = Content::Statistics(Statistics::new(kernel, centres.view())?);
+                }
+                let Content::Statistics(statistics) = &mut self.content else { unreachable!("statistics were begun") };
+                let scaled = scaling.as_ref().map(|scaling| scaling.apply(x));
+                statistics.update_interruptible(scaled.as_ref().map_or(x, |x| x.view()), targets, interrupt)?;
                 sum
             }
         };

@@ -1,13 +1,17 @@
 //! Passes over rows that somebody else holds.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+
+use ndarray::Array2;
 
 use super::answer::{Content, Seen};
 use super::sums::{At, PartSums};
 use super::{Query, RowSource, RowUnits, Want};
 use crate::error::{Error, Result};
+use crate::kernel::Kernel;
 use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
+use crate::statistics::Statistics;
 
 /// Rows that are summed over again and again, and have to stay the same.
 pub(in crate::rvm) struct Pass<'a> {
@@ -15,29 +19,41 @@ pub(in crate::rvm) struct Pass<'a> {
     units: RowUnits,
     /// The parts of the first pass.
     before: RefCell<Option<Vec<Seen>>>,
-    count: Cell<usize>,
 }
 
 impl<'a> Pass<'a> {
     /// Over the rows of `source`, of which `table` holds a sample; `before`: the parts of an earlier pass.
     pub fn new(source: &'a dyn RowSource, units: RowUnits, before: Option<Vec<Seen>>) -> Pass<'a> {
-        Pass { source, units, before: RefCell::new(before), count: Cell::new(0) }
+        Pass { source, units, before: RefCell::new(before) }
     }
 
     /// Sums over all rows.
     ///
     /// # Errors
-    /// Those of the source; parts that are missing, rows that have changed since the first pass.
+    /// Errors of the source; parts that are missing, rows that have changed since the first pass.
     pub fn sums(&self, at: &At) -> Result<PartSums> {
-        let query = Query::new(Want::Sums { at: at.clone(), units: self.units.clone() });
-        let answer = self.source.map_reduce(&query)?;
-        self.count.set(self.count.get() + 1);
-        let (content, parts) = answer.finish(&query.bytes, self.before.borrow().as_deref())?;
-        *self.before.borrow_mut() = Some(parts);
-        match content {
+        match self.ask(Want::Sums { at: at.clone(), units: self.units.clone() })? {
             Content::Sums(sums) => Ok(sums),
             _ => Err(Error::TooFewRows { found: 0, least: 2 }),
         }
+    }
+
+    /// Statistics of all rows for a kernel at centres, [L, D].
+    ///
+    /// # Errors
+    /// As [`Pass::sums`].
+    pub fn statistics(&self, kernel: &Kernel, centres: Array2<f64>) -> Result<Statistics> {
+        match self.ask(Want::Statistics { kernel: kernel.clone(), centres, scaling: self.units.scaling.clone() })? {
+            Content::Statistics(statistics) => Ok(statistics),
+            _ => Err(Error::TooFewRows { found: 0, least: 2 }),
+        }
+    }
+
+    fn ask(&self, want: Want) -> Result<Content> {
+        let query = Query::new(want);
+        let (content, parts) = self.source.map_reduce(&query)?.finish(&query.bytes, self.before.borrow().as_deref())?;
+        *self.before.borrow_mut() = Some(parts);
+        Ok(content)
     }
 
     /// Rows of the passes so far.
@@ -47,7 +63,7 @@ impl<'a> Pass<'a> {
 }
 
 impl RowUnits {
-    /// Those of a table; `classes`: K, if there are any.
+    /// The units of a table; `classes`: K, if there are any.
     pub fn of(table: &Table, classes: Option<usize>) -> RowUnits {
         let units = if classes.is_some() { &[][..] } else { &table.units };
         let typical = match table.noise.first() {

@@ -300,17 +300,12 @@ impl Survey {
     /// With the shape as text, for an answer.
     pub(super) fn write_whole(&self, out: &mut Words) {
         let shape = serde_json::to_vec(&self.shape).expect("a shape is plain numbers");
-        out.count(shape.len() as u64);
-        shape.iter().for_each(|byte| out.count(u64::from(*byte)));
+        out.bytes(&shape);
         self.write(out);
     }
 
     pub(super) fn read_whole(from: &mut Reader) -> Result<Survey> {
-        let mut shape = vec![];
-        for _ in 0..from.size()? {
-            shape.push(from.count()? as u8);
-        }
-        let shape = serde_json::from_slice(&shape).map_err(|error| Error::Rows(format!("survey: {error}")))?;
+        let shape = serde_json::from_slice(&from.bytes()?).map_err(|error| Error::Rows(format!("survey: {error}")))?;
         Survey::read(shape, from)
     }
 

@@ -6,6 +6,7 @@ use super::answer::{Content, Seen};
 use super::survey::{Drawn, Survey};
 use super::{Query, RowSource, Want};
 use crate::error::{Error, Result};
+use crate::kernel::DataScale;
 use crate::model::Scaling;
 use crate::targets::{Targets, absent};
 
@@ -23,7 +24,7 @@ impl Surveyed {
     /// Asks for a sample of up to `most` rows; `classes`: K, of classes.
     ///
     /// # Errors
-    /// Those of the source; parts that are missing; too few rows, or a class without any.
+    /// Errors of the source; parts that are missing; too few rows, or a class without any.
     pub fn take(source: &dyn RowSource, classes: Option<usize>, most: usize, seed: u64, standardize: bool) -> Result<Surveyed> {
         let query = Query::new(Want::Survey { classes, most, seed });
         let (content, parts) = source.map_reduce(&query)?.finish(&query.bytes, None)?;
@@ -71,6 +72,16 @@ impl Surveyed {
     /// Features that are the same on every row.
     pub fn constant(&self) -> Vec<usize> {
         self.survey.constant()
+    }
+
+    /// What `gamma = "scale"` asks for, of features as the fit sees them.
+    pub fn data_scale(&self) -> DataScale {
+        let features = self.x.ncols();
+        match &self.scaling {
+            // Each has mean 0, and variance 1 unless it is the same on every row.
+            Some(_) => DataScale { features, variance: 1.0 - self.constant().len() as f64 / features as f64 },
+            None => self.survey.data_scale(),
+        }
     }
 
     /// Shares of the classes by sample weight, `[K]`; empty for real values.

@@ -1,0 +1,66 @@
+//! Regression with a precision for each weight on rows that somebody else holds: by statistics of them at landmarks of a sample.
+
+use ndarray::Axis;
+
+use crate::error::{Result, require};
+use crate::model::Model;
+use crate::report::{Interrupt, Observer, Report};
+use crate::rvm::learn::query::Surveyed;
+use crate::rvm::learn::query::pass::Pass;
+use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule, Landmarks};
+use crate::rvm::settings::rules::CentreRule;
+use crate::rvm::settings::rvm::Rvm;
+
+impl Rvm {
+    /// The fit to statistics of all rows. Kernel and landmarks are those of the sample, which the relevance of the model counts; or
+    /// given landmarks.
+    pub(super) fn fit_statistics_of(
+        &self,
+        surveyed: &Surveyed,
+        pass: &Pass,
+        observer: &mut Observer,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, Report)> {
+        if self.validates() {
+            return Err(self.no_validation("cross-validation needs the rows, and they are not held"));
+        }
+        let all = self.dictionary == Dictionary::Rule(DictionaryRule::All);
+        require(
+            !all,
+            || "dictionary".into(),
+            "all",
+            "auto or a number of landmarks: rows that are not held are not all candidates",
+        )?;
+        let fixed = self.centres == CentreRule::Fixed;
+        require(fixed, || "centres".into(), "learned", "fixed: rows that are not held have no gradient by centres")?;
+        require(
+            self.refresh == 0,
+            || "refresh".into(),
+            self.refresh,
+            "0: the landmarks of rows that are not held are settled once",
+        )?;
+        let kernel = match self.learns_kernel() {
+            true => self.learn_kernel_interruptible(surveyed.x.view(), &surveyed.targets(), interrupt)?.search_kernel,
+            false => self.kernel.resolve(&surveyed.data_scale())?,
+        };
+        let (centres, places) = match &self.landmarks {
+            Landmarks::Given(centres) => {
+                let (different, places) = centres.distinct(surveyed.x.ncols())?;
+                let first = |k: usize| places.iter().position(|place| *place == k).expect("each is there once");
+                let firsts: Vec<usize> = (0..different.nrows()).map(first).collect();
+                (different, firsts)
+            }
+            chosen => {
+                // Not all of up to 10,000 rows: the sample has more than that to choose from.
+                let size = Dictionary::Size(self.dictionary.size(usize::MAX));
+                let places = self.pool()?.install(|| chosen.pick(surveyed.x.view(), size, &kernel, self.seed));
+                (surveyed.x.select(Axis(0), &places), places)
+            }
+        };
+        let statistics = self.pool()?.install(|| pass.statistics(&kernel, centres))?;
+        let (mut model, report) = self.fit_statistics_interruptible(&statistics, observer, interrupt)?;
+        model.relevance.iter_mut().for_each(|k| *k = places[*k]);
+        model.statistics = self.keep_statistics.then(|| statistics.kept(places));
+        Ok((model, report))
+    }
+}
