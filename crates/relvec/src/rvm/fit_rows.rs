@@ -55,7 +55,7 @@ impl Rvm {
     /// [`Rvm::fit`] to them.
     ///
     /// # Errors
-    /// As [`Rvm::fit`]; if the sample does not hold all rows, whatever has no process prior or needs the rows themselves; those of the
+    /// As [`Rvm::fit`]; if the sample does not hold all rows, whatever has no process prior or needs the rows themselves; errors of the
     /// source; parts that are missing, are there twice, or change between passes.
     pub fn fit_rows(&self, rows: &dyn RowSource, plan: &RowPlan, observer: &mut Observer) -> Result<(Model, Report)> {
         self.fit_rows_interruptible(rows, plan, observer, &Interrupt::default())

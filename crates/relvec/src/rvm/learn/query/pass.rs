@@ -1,6 +1,6 @@
 //! Passes over rows that somebody else holds.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
 
 use ndarray::Array2;
 
@@ -18,13 +18,13 @@ pub(in crate::rvm) struct Pass<'a> {
     source: &'a dyn RowSource,
     units: RowUnits,
     /// The parts of the first pass.
-    before: RefCell<Option<Vec<Seen>>>,
+    before: Mutex<Option<Vec<Seen>>>,
 }
 
 impl<'a> Pass<'a> {
     /// Over the rows of `source`, of which `table` holds a sample; `before`: the parts of an earlier pass.
     pub fn new(source: &'a dyn RowSource, units: RowUnits, before: Option<Vec<Seen>>) -> Pass<'a> {
-        Pass { source, units, before: RefCell::new(before) }
+        Pass { source, units, before: Mutex::new(before) }
     }
 
     /// Sums over all rows.
@@ -51,14 +51,16 @@ impl<'a> Pass<'a> {
 
     fn ask(&self, want: Want) -> Result<Content> {
         let query = Query::new(want);
-        let (content, parts) = self.source.map_reduce(&query)?.finish(&query.bytes, self.before.borrow().as_deref())?;
-        *self.before.borrow_mut() = Some(parts);
+        let answer = self.source.map_reduce(&query)?;
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let (content, parts) = answer.finish(&query.bytes, before.as_deref())?;
+        *before = Some(parts);
         Ok(content)
     }
 
     /// Rows of the passes so far.
     pub fn rows(&self) -> usize {
-        self.before.borrow().iter().flatten().map(|seen| seen.rows).sum::<u64>() as usize
+        self.before.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().map(|seen| seen.rows).sum::<u64>() as usize
     }
 }
 
