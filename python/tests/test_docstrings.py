@@ -13,7 +13,7 @@ import pytest
 import relvec
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
-from relvec import RVC, RVR, SVC, SVR, ModelSummary, NuSVC, NuSVR, Statistics, TableEncoder
+from relvec import RVC, RVR, SVC, SVR, ModelSummary, NuSVC, NuSVR, Statistics, Survey, TableEncoder
 from support import ROOT, papers, two_classes
 
 SVMS = [SVC, SVR, NuSVC, NuSVR]
@@ -22,7 +22,7 @@ PUBLIC = [
 ]
 METHODS = [
     f"relvec.{cls.__name__}.{name}"
-    for cls in (RVR, RVC, *SVMS, Statistics, ModelSummary, TableEncoder)
+    for cls in (RVR, RVC, *SVMS, Statistics, Survey, ModelSummary, TableEncoder)
     for name, member in inspect.getmembers(cls)
     if not name.startswith("_")
     and (inspect.isfunction(member) or isinstance(member, property))
@@ -51,7 +51,13 @@ def test_there_are_examples():
         assert ">>> " in getattr(relvec, name).__doc__
 
 
-@pytest.mark.parametrize("name", [*PUBLIC, *METHODS, "relvec.presets.tipping2001"])
+DISTRIBUTED = ["fit", "Arrays", "Arrays.classes", "Arrays.map_reduce", "Rows.classes", "Rows.map_reduce"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*PUBLIC, *METHODS, "relvec.presets.tipping2001", *(f"relvec.distributed.{own}" for own in DISTRIBUTED)],
+)
 def test_docstrings_are_complete(name):
     errors = [(code, text) for code, text in validate(name)["errors"] if code not in NOT_ASKED]
     assert not errors
@@ -63,7 +69,7 @@ def test_these_are_looked_at():
         for name in (
             *("RVC", "RVR", "SVC", "SVR", "NuSVC", "NuSVR", "Statistics", "compare", "load"),
             *("LearnedKernel", "ModelSummary", "learn_kernel", "InterpolationWarning", "TableEncoder"),
-            *("from_libsvm", "from_sklearn"),
+            *("from_libsvm", "from_sklearn", "Survey", "landmarks"),
         )
     }
     assert {"relvec.RVR.fit", "relvec.RVR.predict", "relvec.RVR.save", "relvec.RVC.predict_proba"} <= set(METHODS)

@@ -11,6 +11,7 @@ use crate::args::Task;
 use crate::progress::Reporter;
 use crate::settings;
 use crate::target::tell_task;
+use crate::text::count;
 use crate::training::TrainingRows;
 
 /// The fit; `reason`: why the target is taken for classes, if the arguments do not say so.
@@ -66,6 +67,10 @@ fn by_regression(
     let mut reporter = Reporter::of(&rvm.inference);
     let (mut model, mut report) = rvm.fit_blocks(&spilled, &mut |progress: &Progress| reporter.observe(progress))?;
     drop(reporter);
+    if let Some(search) = &report.kernel_search {
+        let rows = search.rows.max(search.more_rows);
+        say!("note: the kernel is learned from {rows} of {}", count(survey.rows, "row"));
+    }
     if !survey.whole {
         (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
         report.certificate.reason = cut_short(job, survey.rows, None);

@@ -24,6 +24,7 @@ impl AllRows<'_> {
                 let mut sums = PartSums::new(at, rows.t.ncols());
                 sums.add_rows(at, rows, interrupt).map(|()| sums)
             }
+            AllRows::Asked(_) if interrupt.is_raised_by_hand() || interrupt.is_late() => Err(Error::Interrupted),
             AllRows::Asked(pass) => pass.sums(at),
         };
         match found {

@@ -264,7 +264,7 @@ mod tests {
                 sum = next;
             }
             let error = ((found[k] - sum) - rest) / sum;
-            assert!(error.abs() < 2.3e-16, "entry {k}: {error:e}");
+            assert!(error.abs() < 2e-16, "entry {k}: {error:e}");
         }
     }
 
