@@ -122,11 +122,13 @@ pub(super) fn regression<'a>(
     loop {
         let enough = |pivots: &Pivots| log_ratio.exp() * pivots.mean_residual(&labels.rows.weights) <= RESIDUAL;
         pivots.complete(&[], &among, among.len(), enough, interrupt)?;
-        let Some((gram, right, count)) = sums_at(&pivots, rows, points, kernel, interrupt)? else { return Ok(None) };
+        let Some(PartSums { gram, right, totals, .. }) = sums_at(&pivots, rows, points, kernel, interrupt)? else {
+            return Ok(None);
+        };
         let features = pivots.features();
         let many = Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right);
         let Some(point) = many.best(log_ratio)? else { return Ok(None) };
-        let point = Point { count, ..point };
+        let point = Point { count: totals.count, ..point };
         let open = among.iter().any(|point| !pivots.spans(*point));
         if point.log_ratio <= log_ratio || !open || interrupt.is_late() {
             return Ok(Some((pivots, point)));
@@ -135,20 +137,19 @@ pub(super) fn regression<'a>(
     }
 }
 
-/// F'diag(c) F and F'diag(c) T of rows at the centres of `pivots`, and the sum of their weights; `None` where there is no time for all
-/// of them.
+/// Sums over rows at the centres of `pivots`, F'diag(c) F and F'diag(c) T; `None` where there is no time for all of them.
 pub(super) fn sums_at(
     pivots: &Pivots,
     rows: &AllRows,
     points: &Points,
     kernel: &Kernel,
     interrupt: &Interrupt,
-) -> Result<Option<(Array2<f64>, Array2<f64>, f64)>> {
+) -> Result<Option<PartSums>> {
     let (centres, lower) = (points.x.select(Axis(0), pivots.centres()), pivots.factor());
     let at = At { kernel: kernel.clone(), centres, lower, bias: true, ratio: 0.0, mean: None };
-    let Some(PartSums { mut gram, right, totals, .. }) = rows.sums(&at, interrupt)? else { return Ok(None) };
-    linalg::mirror(&mut gram);
-    Ok(Some((gram, right, totals.count)))
+    let Some(mut sums) = rows.sums(&at, interrupt)? else { return Ok(None) };
+    linalg::mirror(&mut sums.gram);
+    Ok(Some(sums))
 }
 
 #[cfg(test)]
@@ -173,7 +174,7 @@ mod tests {
     fn many<'a>(labels: &'a Labels, rows: &AllRows, points: &'a Points, kernel: &'a Kernel, interrupt: &Interrupt) -> Many<'a> {
         let mut pivots = Pivots::new(kernel, points.x.view()).unwrap();
         pivots.complete(&[], &(60..120).collect::<Vec<_>>(), 60, |_| false, interrupt).unwrap();
-        let (gram, right, _) = sums_at(&pivots, rows, points, kernel, interrupt).unwrap().unwrap();
+        let PartSums { gram, right, .. } = sums_at(&pivots, rows, points, kernel, interrupt).unwrap().unwrap();
         let features = pivots.features();
         Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right)
     }

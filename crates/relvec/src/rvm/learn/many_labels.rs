@@ -10,6 +10,7 @@ use super::label_rows::Labels;
 use super::label_sums::{self, Point};
 use super::many;
 use super::pivots::{Pivots, Points};
+use super::query::sums::PartSums;
 use super::rows::MOST_ROWS;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
@@ -51,7 +52,7 @@ impl Rvm {
         let value = value * count / labels.rows.count;
         let weights = |pivots: &Pivots| {
             let sums = label_sums::sums_at(pivots, rows, &points, kernel, interrupt)?;
-            let (mut gram, mut right, _) = sums.ok_or(Error::Interrupted)?;
+            let PartSums { mut gram, mut right, .. } = sums.ok_or(Error::Interrupted)?;
             gram.diag_mut().slice_mut(s![1..]).mapv_inplace(|v| v + (-log_ratio).exp());
             Cholesky::new(gram, 0.0)?.solve(right.view_mut());
             Ok(right)

@@ -123,7 +123,7 @@ impl Answer {
                 let (found, before) = (self.parts.len(), before.len());
                 return Err(Error::Rows(format!("there are {found} partitions; there were {before} in the first pass")));
             }
-            for (now, then) in self.parts.iter().zip(before).filter(|(now, then)| now != then) {
+            if let Some((now, then)) = self.parts.iter().zip(before).find(|(now, then)| now != then) {
                 let what = match now.rows == then.rows {
                     true => "rows of other values or weights".to_string(),
                     false => format!("{} rows, and there were {}", now.rows, then.rows),

@@ -48,7 +48,7 @@ pub struct Query {
 #[derive(Debug, Clone)]
 enum Want {
     Survey { classes: Option<usize>, most: usize, seed: u64 },
-    Sums { at: At, units: RowUnits },
+    Sums { at: Box<At>, units: RowUnits },
     Statistics { kernel: Kernel, centres: Array2<f64>, scaling: Option<Scaling> },
 }
 
@@ -115,7 +115,7 @@ impl Query {
                 if !good {
                     return Err(Error::Rows("this query of relvec contradicts itself".into()));
                 }
-                Want::Sums { at, units }
+                Want::Sums { at: Box::new(at), units }
             }
             Header::Statistics { kernel, centres: (l, d), scaling } => {
                 let centres = from.matrix(l, d)?;

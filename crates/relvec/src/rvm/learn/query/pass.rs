@@ -32,7 +32,7 @@ impl<'a> Pass<'a> {
     /// # Errors
     /// Errors of the source; parts that are missing, rows that have changed since the first pass.
     pub fn sums(&self, at: &At) -> Result<PartSums> {
-        match self.ask(Want::Sums { at: at.clone(), units: self.units.clone() })? {
+        match self.ask(Want::Sums { at: Box::new(at.clone()), units: self.units.clone() })? {
             Content::Sums(sums) => Ok(sums),
             _ => Err(Error::TooFewRows { found: 0, least: 2 }),
         }
