@@ -62,7 +62,7 @@ impl RowSource for Asked {
     fn map_reduce(&self, query: &Query) -> relvec::Result<Answer> {
         let bytes = Python::attach(|py| {
             let found = self.map_reduce.call1(py, (PyBytes::new(py, &query.to_bytes()),))?;
-            Ok(found.extract::<Vec<u8>>(py)?)
+            found.extract::<Vec<u8>>(py)
         });
         let told = |error: PyErr| {
             let text = error.to_string();
