@@ -71,7 +71,7 @@ fn by_regression(
         let rows = search.rows.max(search.more_rows);
         say!("note: the kernel is learned from {rows} of {}", count(survey.rows, "row"));
     }
-    if !survey.whole {
+    if !survey.whole && report.repairs.left_out_rows == 0 {
         (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
         report.certificate.reason = cut_short(job, survey.rows, None);
     }

@@ -193,6 +193,20 @@ fn classes_from_every_format() {
 }
 
 #[test]
+fn classes_without_settings_have_the_prior_of_a_process() {
+    let folder = Folder::with("d.csv", class_table(6000));
+    let said = folder.ok("fit d.csv --target kind --stream -o stream.json").stderr;
+    assert!(said.contains("the kernel is learned from"), "{said}");
+    folder.ok("fit d.csv --target kind -o memory.json");
+    let (stream, memory) = (model(&folder, "stream.json"), model(&folder, "memory.json"));
+    assert!(stream.labels.is_some() && memory.labels.is_some());
+    // The sample holds all rows; moments differ by rounding.
+    let (found, expected) = (stream.log_evidence.unwrap(), memory.log_evidence.unwrap());
+    assert!((found - expected).abs() < 1e-3 * expected.abs(), "{found}, in memory {expected}");
+    assert_eq!((stream.n_rows, &stream.classes), (6000, &memory.classes));
+}
+
+#[test]
 fn names_of_classes_in_blocks() {
     let plain = class_table(9000);
     let codes = plain.replace("yes", "07").replace("no", "7");
