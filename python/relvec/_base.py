@@ -264,10 +264,12 @@ class KernelMachine(Exports, Pages, BaseEstimator):
             if width != model.n_features:
                 raise ValueError(f"the encoder makes {width} features, and the model was fitted to {model.n_features}")
             model = model.encoded(json.dumps(encoder.encoding_))
-        text = model.to_json()
-        if self._model.classifier:
-            text = _labels.add_to(text, self.classes_)
-        _core.save(os.fsdecode(path), text.encode())
+        _core.save(os.fsdecode(path), self._text(model).encode())
+
+    def _text(self, model: _core.Model | None = None) -> str:
+        """The text of a model file, of another `model` than this one's if it is given."""
+        text = (self._model if model is None else model).to_json()
+        return _labels.add_to(text, self.classes_) if self._model.classifier else text
 
 
 class _Precisions:

@@ -53,20 +53,25 @@ def load(path: str | os.PathLike[str], kernel: Kernel | None = None) -> RVR | RV
     """
     with open(path, "rb") as file:
         data = file.read()
+    return read(data, os.fspath(path), kernel)
+
+
+def read(data: bytes, name: Any, kernel: Kernel | None = None) -> RVR | RVC | SVC | NuSVC | SVR | NuSVR:
+    """The estimator of the contents of a model file; `name` is that of the file."""
     try:
         model = _core.Model.from_json(data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise ValueError(f"{os.fspath(path)!r} is no model file: byte {error.start} is not text") from None
+        raise ValueError(f"{name!r} is no model file: byte {error.start} is not text") from None
     except ValueError as error:
-        raise ValueError(f"{os.fspath(path)!r}: {error}") from None
+        raise ValueError(f"{name!r}: {error}") from None
 
-    estimator: RVR | RVC | SVC | NuSVC | SVR | NuSVR = estimator_of(model, os.fspath(path), kernel)
+    estimator: RVR | RVC | SVC | NuSVC | SVR | NuSVR = estimator_of(model, name, kernel)
     if model.classifier:
         labels = list(model.classes if model.classes else range(model.n_classes))
         try:
             estimator.classes_ = _labels.read(data.decode("utf-8"), labels)
         except ValueError as error:
-            raise ValueError(f"{os.fspath(path)!r}: {error}") from None
+            raise ValueError(f"{name!r}: {error}") from None
     estimator._adopt(model)
     return estimator
 
