@@ -1,0 +1,135 @@
+"""Rows in numbered partitions: what an engine runs on each, and the fixed tree in which answers are merged."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _core
+
+T = TypeVar("T")
+# Called with the number of a partition, its features, targets and weights (or None).
+Visit = Callable[[int, Any, Any, Any], bytes]
+Merge = Callable[[bytes, bytes], bytes]
+
+
+class Partitions:
+    """Rows that an engine holds in partitions, as `relvec.distributed.fit` asks for them.
+
+    A subclass says which partitions there are. All functions that it runs are pure: an engine may run them twice.
+    """
+
+    n_features: int
+    feature_names: list[str] | None = None
+    target_names: Sequence[str] = ()
+    _classes: NDArray[Any] | None = None
+
+    def each(self, visit: Visit, merge: Merge) -> bytes:
+        """Call `visit` on every partition, and `merge` the answers in the tree of `tree`."""
+        raise NotImplementedError
+
+    def map_reduce(self, query: bytes) -> bytes:
+        """Get the answer to a query of the core, merged over all partitions."""
+        return self.each(partial(answer, query, self._classes), _core.merge)
+
+    def classes(self) -> NDArray[Any]:
+        """Find the classes in one pass; later queries number the labels by their place among them."""
+        classes: NDArray[Any] = pickle.loads(self.each(labels, union))
+        self._classes = classes
+        return classes
+
+
+def tree(items: Iterable[T], merge: Callable[[T, T], T]) -> T:
+    """Merge neighbours, then neighbours of the results, and so on: the order depends on the places alone."""
+    left = list(items)
+    if not left:
+        raise ValueError("there is no partition: expected at least one")
+    while len(left) > 1:
+        left = [merge(*left[i : i + 2]) if i + 1 < len(left) else left[i] for i in range(0, len(left), 2)]
+    return left[0]
+
+
+def answer(query: bytes, classes: NDArray[Any] | None, part: int, x: Any, y: Any, weight: Any) -> bytes:
+    """Answer a query of the core from one partition: `x` [N, D], `y` [N] or [N, K], `weight` [N] or None."""
+    rows, targets = reals(part, "X", x), reals(part, "y", y) if classes is None else places(part, y, classes)
+    return _core.answer(query, part, rows, targets, None if weight is None else reals(part, "sample_weight", weight))
+
+
+def labels(part: int, x: Any, y: Any, weight: Any) -> bytes:
+    """Find the labels of one partition, pickled."""
+    # The engines need pandas in any case.
+    from pandas import isna
+
+    values = np.asarray(y)
+    for row in np.flatnonzero(isna(values)):
+        raise ValueError(f"partition {part}: y[{row}] = {values[row]}: every row must have a class")
+    try:
+        return pickle.dumps(np.unique(values))
+    except TypeError as error:
+        raise ValueError(f"partition {part}: y holds labels that have no order: {error}") from None
+
+
+def union(first: bytes, second: bytes) -> bytes:
+    """Unite the labels of two partitions."""
+    # An empty partition has a type of its own, which says nothing.
+    own = [values for values in map(pickle.loads, (first, second)) if len(values) > 0]
+    return pickle.dumps(np.unique(np.concatenate(own))) if own else first
+
+
+def places(part: int, y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Number labels by their places among the sorted `classes`."""
+    values = np.asarray(y)
+    if len(values) == 0:
+        return np.empty(0, dtype=np.int64)
+    found = np.minimum(np.searchsorted(classes, values), len(classes) - 1)
+    for row in np.flatnonzero(classes[found] != values):
+        raise ValueError(f"partition {part}: y[{row}] = {values[row]!r}: the pass over the classes did not meet it")
+    return found.astype(np.int64)
+
+
+def reals(part: int, name: str, values: Any) -> NDArray[np.float64]:
+    """Convert cells to real numbers; what is none is an error with its place."""
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        for place, value in np.ndenumerate(np.asarray(values, dtype=object)):
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                where = ", ".join(map(str, place))
+                raise ValueError(f"partition {part}: {name}[{where}] = {value!r}: expected a number") from None
+        raise
+
+
+def for_task(model: Any, names: bool = True) -> Any:
+    """Copy a fitted model for the tasks of an engine: one thread, and without `names` for rows that have none."""
+    check_fitted(model)
+    own = copy.copy(model)
+    own.n_jobs, own.callback = 1, None
+    if not names:
+        vars(own).pop("feature_names_in_", None)
+    return own
+
+
+def check_fitted(model: Any) -> None:
+    """Raise scikit-learn's NotFittedError for an estimator without a model."""
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(model)
+
+
+def predicted(model: Any, x: Any, method: str, **options: Any) -> list[NDArray[Any]]:
+    """Call a method on the rows of one partition, at least one; what it returns, as a list of one or several arrays."""
+    values = getattr(model, method)(x, **options)
+    return list(values) if isinstance(values, tuple) else [values]
+
+
+def needs(engine: str, error: ImportError) -> ImportError:
+    """The error of an engine's module without the engine."""
+    return ImportError(f"relvec.{engine} needs packages that are missing ({error}): pip install 'relvec[{engine}]'")
