@@ -25,6 +25,7 @@ pub const FURTHER: &[Part] = &[
     ("browser", "the site in Chromium, on a wide screen and on a phone", browser),
     ("recipes", "recipes of the documentation that need large programs: a web service, Spark, MLflow", python::check_recipes),
     ("package", "what is published: crates, wheel and source distribution, their pages, the workflows", package::check),
+    ("engines", "fits on Dask, Spark and Ray, which it installs; Spark needs Java 17 or later", python::check_engines),
 ];
 
 pub const TABLES: &str = "test tables FOLDER";

@@ -35,6 +35,7 @@ const DEFAULTS: &str =
         [--big] [--million] [--work FOLDER] [--again] [--summary]";
 const ABLATE: &str = "ablate --data FOLDER [--rows N] [--draws N] [--sparsity NATS]";
 const EXPORTS: &str = "bench exports";
+const ENGINES: &str = "bench engines [--rows N ...] [--engines ENGINE ...]";
 const SCALE: &str = "bench scale FOLDER [--seeds N] [--list] [CASE ...]";
 
 fn main() -> ExitCode {
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         ["bench", "defaults", rest @ ..] => Some(python::bench_defaults(rest)),
         ["ablate", rest @ ..] => Some(python::ablate(rest)),
         ["bench", "exports"] => Some(python::bench_exports()),
+        ["bench", "engines", rest @ ..] => Some(python::bench_engines(rest)),
         ["bench", "scale", rest @ ..] => Some(python::bench_scale(rest)),
         _ => None,
     };
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         println!(
             "    {EXPORTS}\n           exported models: agreement, and sizes on processors; prints the tables of docs/export.md"
         );
+        println!("    {ENGINES}\n           fits on Dask, Spark and Ray, compared with one process; writes docs/engines.md");
         println!("    {SCALE}\n           learned kernels and centres on real tables in FOLDER; writes docs/scale.md");
         return ExitCode::from(if help { 0 } else { 2 });
     };

@@ -1,11 +1,15 @@
 //! The Python package: built as a wheel into a virtual environment of its own, and checked there.
 
 use std::fs;
+use std::process::Command;
 
 use crate::venv::Venv;
-use crate::{Result, cargo, root};
+use crate::{Result, cargo, output_of, root};
 
 const VENV: Venv = Venv { folder: "target/venv", tools: &["maturin>=1.9.4,<2", "ruff>=0.8"] };
+
+/// Tests that need the engines.
+const ENGINES: &str = "python/tests/engines";
 
 /// Formats the Python files.
 pub fn format() -> Result {
@@ -32,7 +36,19 @@ pub fn check_slow() -> Result {
 /// Tests with or without a mark, in a process for each processor: most have small problems, which leave the others idle.
 fn pytest(marks: &str) -> Result {
     let processes = std::thread::available_parallelism().map_or(1, usize::from).to_string();
-    VENV.python(&["-m", "pytest", "-n", &processes, "-m", marks])
+    VENV.python(&["-m", "pytest", "-n", &processes, "-m", marks, "--ignore", ENGINES])
+}
+
+/// Fits on engines, one process for each: an engine starts processes of its own, and stays as it is started.
+pub fn check_engines() -> Result {
+    VENV.ready()?;
+    VENV.install_package("dev", "target/wheels", "[test,dask,spark,ray]")?;
+    let java = output_of(Command::new("java").arg("--version"));
+    java.map_err(|e| format!("Spark needs Java 17 or later: install it, and put it on the path. {e}"))?;
+    ["documentation", "dask", "spark", "ray"].iter().try_for_each(|name| {
+        let tests = format!("{ENGINES}/test_{name}.py");
+        VENV.python(&["-m", "pytest", &tests])
+    })
 }
 
 /// Peak memory of fits, and the pieces beside numpy.
@@ -73,6 +89,13 @@ pub fn bench_calibration(arguments: &[&str]) -> Result {
 /// Fits without settings beside a dense process and other learners.
 pub fn bench_defaults(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/defaults.py", arguments)
+}
+
+/// Fits on Dask, Spark and Ray beside one process.
+pub fn bench_engines(arguments: &[&str]) -> Result {
+    VENV.ready()?;
+    VENV.install_package("release", "target/scale/wheels", "[test,dask,spark,ray]")?;
+    VENV.python(&[&["python/benchmarks/engines.py"], arguments].concat())
 }
 
 /// What each constant and part of the search buys.
