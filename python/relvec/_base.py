@@ -180,7 +180,8 @@ class KernelMachine(Exports, Pages, BaseEstimator):
             centres = self._model.centres
             assert centres is not None
             return self._kernel_values(rows, centres)
-        return rows
+        # Arrays that came through a socket may begin at any byte.
+        return np.require(rows, requirements="A")
 
     def _adopt(self, model: _core.Model) -> None:
         """Take over a model that was not fitted here."""

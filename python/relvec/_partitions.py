@@ -96,7 +96,8 @@ def places(part: int, y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
 def reals(part: int, name: str, values: Any) -> NDArray[np.float64]:
     """Convert cells to real numbers; what is none is an error with its place."""
     try:
-        return np.ascontiguousarray(values, dtype=np.float64)
+        # Arrays that came through a socket may begin at any byte.
+        return np.require(values, np.float64, ["C", "ALIGNED"])
     except (TypeError, ValueError):
         for place, value in np.ndenumerate(np.asarray(values, dtype=object)):
             try:

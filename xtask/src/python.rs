@@ -45,7 +45,7 @@ pub fn check_engines() -> Result {
     VENV.install_package("dev", "target/wheels", "[test,dask,spark,ray]")?;
     let java = output_of(Command::new("java").arg("--version"));
     java.map_err(|e| format!("Spark needs Java 17 or later: install it, and put it on the path. {e}"))?;
-    ["documentation", "dask", "spark", "ray"].iter().try_for_each(|name| {
+    ["documentation", "dask", "spark", "ray", "tutorial"].iter().try_for_each(|name| {
         let tests = format!("{ENGINES}/test_{name}.py");
         VENV.python(&["-m", "pytest", &tests])
     })

@@ -10,6 +10,8 @@ from relvec import _partitions, distributed
 
 FEATURES = ["a", "b", "c"]
 PARTS = 6
+# Fewer than the rows: the sums then come from passes over all rows, and not from the sample.
+SAMPLE = 300
 # Partition without rows, and the one whose worker is killed.
 EMPTY, FATAL = 2, 3
 
@@ -49,7 +51,7 @@ class Held(_partitions.Partitions):
 
 def held(estimator, parts, label, weight=None):
     """The model of the same partitions in this process."""
-    return distributed.fit(estimator, Held(parts, label, weight))
+    return distributed.fit(estimator, Held(parts, label, weight), sample=SAMPLE)
 
 
 def assert_same(model, other):

@@ -12,7 +12,7 @@ import relvec
 from dask.distributed import Client, LocalCluster
 from relvec import _partitions
 from relvec.dask import RVC, RVR
-from rows import FATAL, FEATURES, assert_same, deadly, frame, held, parts
+from rows import FATAL, FEATURES, SAMPLE, assert_same, deadly, frame, held, parts
 from sklearn.exceptions import NotFittedError
 
 
@@ -35,12 +35,12 @@ def lazy(table):
 
 @pytest.fixture(scope="module")
 def regression(lazy):
-    return RVR().fit(lazy[FEATURES], lazy["y"], sample_weight=lazy["w"])
+    return RVR().fit(lazy[FEATURES], lazy["y"], sample_weight=lazy["w"], sample=SAMPLE)
 
 
 @pytest.fixture(scope="module")
 def classification(lazy):
-    return RVC().fit(lazy[FEATURES], lazy["k"])
+    return RVC().fit(lazy[FEATURES], lazy["k"], sample=SAMPLE)
 
 
 def test_regression_equals_that_of_one_process(table, regression):
@@ -59,7 +59,7 @@ def test_arrays_and_frames_give_one_model(table):
     cut = [100, 200, 300]
     x, y = da.from_array(whole[FEATURES].to_numpy(), chunks=(tuple(cut), 2)), da.from_array(whole["y"].to_numpy(), 600)
     own = [whole[a:b] for a, b in [(0, 100), (100, 300), (300, 600)]]
-    assert_same(RVR().fit(x, y), held(relvec.RVR(), own, "y"))
+    assert_same(RVR().fit(x, y, sample=SAMPLE), held(relvec.RVR(), own, "y"))
 
 
 def test_predictions_are_lazy_and_keep_partitions(table, lazy, regression):
@@ -105,7 +105,7 @@ def test_to_local_saves_and_pickles(tmp_path, table, regression):
 def test_a_killed_worker_changes_no_bit(tmp_path, monkeypatch, lazy, regression):
     once, mark = deadly(str(tmp_path))
     monkeypatch.setattr(_partitions, "answer", once)
-    model = RVR().fit(lazy[FEATURES], lazy["y"], sample_weight=lazy["w"])
+    model = RVR().fit(lazy[FEATURES], lazy["y"], sample_weight=lazy["w"], sample=SAMPLE)
     assert os.path.exists(mark)
     assert_same(model, regression)
 
@@ -114,7 +114,7 @@ def test_a_bad_cell_is_named_by_partition_and_row(table):
     own = parts(table)
     own[FATAL] = own[FATAL].assign(b=own[FATAL]["b"].where(np.arange(len(own[FATAL])) != 7))
     bad = dd.concat([dd.from_pandas(part, npartitions=1) for part in own])
-    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = nan"):
+    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = NaN; every value must be a finite number"):
         RVR().fit(bad[FEATURES], bad["y"])
     words = bad.assign(k=bad["k"].mask(bad["b"].isna(), None))
     with pytest.raises(ValueError, match=rf"^partition {FATAL}: y\[7\] = .*every row must have a class"):
@@ -137,6 +137,6 @@ def test_frames_of_files_are_read_in_each_pass(tmp_path, table, regression):
     for k, part in enumerate(parts(table)):
         part.to_parquet(tmp_path / f"{k}.parquet", index=False)
     files = dd.read_parquet(tmp_path / "*.parquet")
-    model = RVR().fit(files[FEATURES], files["y"], sample_weight=files["w"])
+    model = RVR().fit(files[FEATURES], files["y"], sample_weight=files["w"], sample=SAMPLE)
     assert isinstance(pd.read_parquet(tmp_path / "2.parquet"), pd.DataFrame)
     np.testing.assert_allclose(model.log_evidence_, regression.log_evidence_, rtol=1e-9)

@@ -8,7 +8,7 @@ import ray
 import relvec
 import relvec.ray
 from relvec import RVC, RVR, _partitions
-from rows import FATAL, FEATURES, assert_same, deadly, frame, held, parts
+from rows import FATAL, FEATURES, SAMPLE, assert_same, deadly, frame, held, parts
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,12 +37,12 @@ def blocks(table):
 
 @pytest.fixture(scope="module")
 def regression(blocks):
-    return relvec.ray.fit(blocks, "y", features=FEATURES, weight="w")
+    return relvec.ray.fit(blocks, "y", features=FEATURES, weight="w", sample=SAMPLE)
 
 
 @pytest.fixture(scope="module")
 def classification(blocks):
-    return relvec.ray.fit(blocks, "k", estimator=RVC(), features=FEATURES)
+    return relvec.ray.fit(blocks, "k", estimator=RVC(), features=FEATURES, sample=SAMPLE)
 
 
 def test_regression_equals_that_of_one_process(table, regression):
@@ -59,7 +59,7 @@ def test_classes_equal_those_of_one_process(table, classification):
 
 def test_features_are_all_other_columns(table):
     few = table[[*FEATURES, "y"]]
-    model = relvec.ray.fit(ray.data.from_pandas([few[:300], few[300:]]), "y")
+    model = relvec.ray.fit(ray.data.from_pandas([few[:300], few[300:]]), "y", sample=SAMPLE)
     assert_same(model, held(RVR(), [few[:300], few[300:]], "y"))
 
 
@@ -79,7 +79,7 @@ def test_predictions_come_as_columns(table, blocks, regression, classification):
 def test_a_killed_worker_changes_no_bit(tmp_path, monkeypatch, blocks, regression):
     once, mark = deadly(str(tmp_path))
     monkeypatch.setattr(_partitions, "answer", once)
-    model = relvec.ray.fit(blocks, "y", features=FEATURES, weight="w")
+    model = relvec.ray.fit(blocks, "y", features=FEATURES, weight="w", sample=SAMPLE)
     assert os.path.exists(mark)
     assert_same(model, regression)
 
@@ -88,14 +88,16 @@ def test_files_give_the_same_bits_again(tmp_path, table):
     for k, part in enumerate(parts(table)):
         part.to_parquet(tmp_path / f"{k}.parquet", index=False)
     files = sorted(str(path) for path in tmp_path.glob("*.parquet"))
-    first, again = (relvec.ray.fit(ray.data.read_parquet(files), "y", features=FEATURES) for _ in range(2))
+    first, again = (
+        relvec.ray.fit(ray.data.read_parquet(files), "y", features=FEATURES, sample=SAMPLE) for _ in range(2)
+    )
     assert_same(first, again)
 
 
 def test_a_bad_cell_is_named_by_block_and_row(table, blocks):
     own = filled(table)
     own[FATAL] = own[FATAL].assign(b=own[FATAL]["b"].where(np.arange(len(own[FATAL])) != 7))
-    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = nan"):
+    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = NaN; every value must be a finite number"):
         relvec.ray.fit(ray.data.from_pandas(own), "y", features=FEATURES)
     with pytest.raises(ValueError, match=r"^partition \d: X\[0, 1\] = '\w+': expected a number"):
         relvec.ray.fit(blocks, "y", features=["a", "k"])

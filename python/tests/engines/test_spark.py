@@ -23,7 +23,7 @@ from relvec.spark import (
     RelevanceVectorRegressionModel,
     RelevanceVectorRegressor,
 )
-from rows import FATAL, FEATURES, assert_same, deadly, frame, held, parts
+from rows import FATAL, FEATURES, SAMPLE, assert_same, deadly, frame, held, parts
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -68,12 +68,14 @@ def lazy(session, table):
 
 @pytest.fixture(scope="module")
 def regression(lazy):
-    return RelevanceVectorRegressor(featuresCol=FEATURES, labelCol="y", weightCol="w", stdCol="std").fit(lazy)
+    return RelevanceVectorRegressor(featuresCol=FEATURES, labelCol="y", weightCol="w", stdCol="std", sample=SAMPLE).fit(
+        lazy
+    )
 
 
 @pytest.fixture(scope="module")
 def classification(lazy):
-    return RelevanceVectorClassifier(featuresCol=FEATURES, labelCol="k").fit(lazy)
+    return RelevanceVectorClassifier(featuresCol=FEATURES, labelCol="k", sample=SAMPLE).fit(lazy)
 
 
 def test_regression_equals_that_of_one_process(table, regression):
@@ -104,7 +106,7 @@ def test_features_are_vectors_arrays_or_names(lazy, regression):
     vectors = VectorAssembler(inputCols=FEATURES, outputCol="features").transform(lazy)
     arrays = lazy.withColumn("features", F.array(*FEATURES))
     for own in (vectors, arrays):
-        model = RelevanceVectorRegressor(labelCol="y", weightCol="w").fit(own)
+        model = RelevanceVectorRegressor(labelCol="y", weightCol="w", sample=SAMPLE).fit(own)
         assert_same(model.to_local(), regression.to_local())
         assert "prediction" in model.transform(own).columns
     with pytest.raises(TypeError, match="the feature k is of the type string: expected numbers"):
@@ -167,7 +169,7 @@ def test_evaluators_of_spark_read_the_columns(lazy):
 def test_a_killed_worker_changes_no_bit(tmp_path, monkeypatch, lazy, regression):
     once, mark = deadly(str(tmp_path))
     monkeypatch.setattr(_partitions, "answer", once)
-    model = RelevanceVectorRegressor(featuresCol=FEATURES, labelCol="y", weightCol="w").fit(lazy)
+    model = RelevanceVectorRegressor(featuresCol=FEATURES, labelCol="y", weightCol="w", sample=SAMPLE).fit(lazy)
     assert os.path.exists(mark)
     assert_same(model.to_local(), regression.to_local())
 
@@ -177,7 +179,7 @@ def test_a_bad_cell_is_named_by_partition_and_row(session, table):
     bad = np.arange(len(own[FATAL])) == 7
     own[FATAL] = own[FATAL].assign(b=own[FATAL]["b"].mask(bad), k=own[FATAL]["k"].astype(object).where(~bad, None))
     lazy = spread(session, own)
-    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = nan"):
+    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = NaN; every value must be a finite number"):
         RelevanceVectorRegressor(featuresCol=FEATURES, labelCol="y").fit(lazy)
     with pytest.raises(ValueError, match=rf"^partition {FATAL}: y\[7\] = .*every row must have a class"):
         RelevanceVectorClassifier(featuresCol=FEATURES, labelCol="k").fit(lazy)
@@ -193,7 +195,7 @@ def test_many_partitions_are_merged_in_one_tree(table, session):
     sizes = lazy.rdd.mapPartitions(lambda rows: [sum(1 for _ in rows)]).collect()
     ordered, cuts = lazy.toPandas(), np.cumsum([0, *sizes])
     own = [ordered[a:b] for a, b in pairwise(cuts)]
-    model = RelevanceVectorRegressor(featuresCol=FEATURES, labelCol="y").fit(lazy)
+    model = RelevanceVectorRegressor(featuresCol=FEATURES, labelCol="y", sample=SAMPLE).fit(lazy)
     assert_same(model.to_local(), held(relvec.RVR(), own, "y"))
 
 
