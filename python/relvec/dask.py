@@ -81,7 +81,7 @@ class _OnDask:
         return X.rechunk({1: -1}).map_blocks(run, model, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype))
 
 
-class RVR(_OnDask, _rvr.RVR):  # type: ignore[misc]
+class RVR(_OnDask, _rvr.RVR):
     """`relvec.RVR` for rows in dask.dataframe and dask.array, with the same parameters and attributes."""
 
     _plain = _rvr.RVR

@@ -568,3 +568,11 @@ def test_nothing_found_with_a_learned_kernel_does_not_advise_to_learn_it():
         model = RVR().fit(rng.uniform(size=(60, 2)), rng.standard_normal(60))
     assert len(told) == 1 and "gamma" not in str(told[0].message)
     assert model.report_["nothing_found"] and len(model.centres_) == 0
+
+
+def test_rows_that_begin_at_any_byte_are_predicted():
+    # Arrays over the bytes of a message, as engines pass them on.
+    rows = np.frombuffer(b"0" + X.tobytes(), offset=1).reshape(X.shape)
+    assert not rows.flags.aligned
+    model = rvr(gamma=0.1).fit(X, T)
+    assert_allclose(model.predict(rows), model.predict(X), rtol=0, atol=0)
