@@ -41,6 +41,9 @@ class Partitions:
     def classes(self) -> NDArray[Any]:
         """Find the classes in one pass; later queries number the labels by their place among them."""
         classes: NDArray[Any] = pickle.loads(self.each(labels, union))
+        if len(classes) < 2:
+            names = ", ".join(repr(label) for label in classes.tolist()) or "none"
+            raise ValueError(f"y has only these classes: {names}; two classes are needed")
         self._classes = classes
         return classes
 
@@ -79,7 +82,10 @@ def union(first: bytes, second: bytes) -> bytes:
     """Unite the labels of two partitions."""
     # An empty partition has a type of its own, which says nothing.
     own = [values for values in map(pickle.loads, (first, second)) if len(values) > 0]
-    return pickle.dumps(np.unique(np.concatenate(own))) if own else first
+    try:
+        return pickle.dumps(np.unique(np.concatenate(own))) if own else first
+    except TypeError as error:
+        raise ValueError(f"y holds labels that have no order: {error}") from None
 
 
 def places(part: int, y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:

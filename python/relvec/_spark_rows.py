@@ -28,7 +28,7 @@ class Frame(_partitions.Partitions):
     def __init__(self, table: Any, names: list[str] | None, label: str) -> None:
         """`table` has the columns x (an array), y and, if there are weights, w."""
         self.table, self.feature_names, self.target_names = table, names, [label]
-        first = table.select(F.size("x")).first()
+        first = (len(names),) if names else table.select(F.size("x")).first()
         self.n_features = 0 if first is None else first[0]
 
     def each(self, visit: _partitions.Visit, merge: _partitions.Merge) -> bytes:
