@@ -97,7 +97,9 @@ class RelevanceVectorClassificationModel(_Fitted, HasProbabilityCol):
     """Adds a column of classes (numbers as doubles), and one of vectors of their probabilities."""
 
     def _made(self) -> tuple[str, dict[str, str]]:
-        kind = "double" if self._local.classes_.dtype.kind in "iuf" else "string"
+        # Evaluators of Spark expect doubles.
+        kinds = {"b": "boolean", **dict.fromkeys("iuf", "double")}
+        kind = kinds.get(self._local.classes_.dtype.kind, "string")
         return "predict_proba", {self.getPredictionCol(): kind, self.getProbabilityCol(): "array<double>"}
 
 

@@ -166,6 +166,13 @@ def test_evaluators_of_spark_read_the_columns(lazy):
     assert area > 0.9
 
 
+def test_classes_that_are_true_or_false_come_back_as_such(lazy):
+    truth = lazy.withColumn("n", F.col("n") > 0.5)
+    out = RelevanceVectorClassifier(featuresCol=FEATURES, labelCol="n").fit(truth).transform(truth).toPandas()
+    assert out["prediction"].dtype == bool
+    assert np.mean(out["prediction"] == out["n"]) > 0.85
+
+
 def test_a_killed_worker_changes_no_bit(tmp_path, monkeypatch, lazy, regression):
     once, mark = deadly(str(tmp_path))
     monkeypatch.setattr(_partitions, "answer", once)
