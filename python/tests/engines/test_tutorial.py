@@ -10,7 +10,7 @@ import pytest
 import relvec
 from support import ROOT
 
-PAGE = (ROOT / "docs" / "python" / "engines.rst").read_text()
+PAGE = (ROOT / "docs" / "python" / "how-to" / "engines.rst").read_text()
 BLOCK = re.compile(r"\.\. code-block:: python\n   :name: (\w+)\n\n((?:   .*\n|\n)+)")
 PROGRAMS = {name: re.sub(r"^   ", "", text, flags=re.MULTILINE) for name, text in BLOCK.findall(PAGE)}
 MODELS = {"dask": "model-dask.json", "spark": "model-spark/model/part-00000", "ray": "model-ray.json"}
