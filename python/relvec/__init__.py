@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._statistics import Statistics
     from ._summary import ModelSummary
     from ._survey import Survey, landmarks
+    from ._svmlight import read_svmlight
     from .rvc import RVC, RelevanceVectorClassifier
     from .rvr import RVR, RelevanceVectorRegressor
     from .svm import SVC, SVR, NuSVC, NuSVR
@@ -44,6 +45,7 @@ __all__ = [
     "learn_kernel",
     "load",
     "presets",
+    "read_svmlight",
 ]
 _MODULES = {
     "InterpolationWarning": "._interpolation",
@@ -52,6 +54,7 @@ _MODULES = {
     "TableEncoder": "._encoder",
     "compare": "._compare",
     "load": "._files",
+    "read_svmlight": "._svmlight",
     **dict.fromkeys(["from_libsvm", "from_sklearn"], "._import"),
     **dict.fromkeys(["LearnedKernel", "learn_kernel"], "._learned_kernel"),
     **dict.fromkeys(["Survey", "landmarks"], "._survey"),

@@ -8,13 +8,55 @@ use numpy::{PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyWeakrefReference};
-use relvec::{Centres, Interrupt, Landmarks, Observer, Progress, Rvm, Svm, SvmObserver, SvmProgress, Targets};
+use relvec::{Centres, Interrupt, Landmarks, Observer, Progress, Rvm, SparseRows, Svm, SvmObserver, SvmProgress, Targets};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::listen::listening;
 use crate::model::Model;
 use crate::{exception, guarded, name_here};
+
+/// Starts of the rows, columns and values of a CSR matrix, and its number of columns.
+type Csr<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>, usize);
+
+/// Rows as the caller has them: an array, or the parts of a sparse matrix.
+#[derive(FromPyObject)]
+pub(crate) enum Matrix<'py> {
+    Dense(PyReadonlyArray2<'py, f64>),
+    Sparse(Csr<'py>),
+}
+
+impl Matrix<'_> {
+    /// An array is read without a copy; sparse rows are copied.
+    pub fn input(&self) -> PyResult<Input> {
+        Ok(match self {
+            Matrix::Dense(x) => Input::Dense(Rows::new(x)),
+            Matrix::Sparse(parts) => Input::Sparse(sparse(parts)?),
+        })
+    }
+
+    /// N.
+    pub fn nrows(&self) -> usize {
+        match self {
+            Matrix::Dense(x) => x.as_array().nrows(),
+            Matrix::Sparse((starts, ..)) => starts.as_array().len().saturating_sub(1),
+        }
+    }
+}
+
+/// Rows of the caller, to be read by other threads.
+pub(crate) enum Input {
+    Dense(Rows),
+    Sparse(SparseRows),
+}
+
+/// Sparse rows from their parts.
+pub(crate) fn sparse((starts, columns, values, features): &Csr<'_>) -> PyResult<SparseRows> {
+    let beyond = |v: i64| PyValueError::new_err(format!("sparse rows: {v} is no place in the matrix"));
+    let starts = starts.as_array().iter().map(|v| usize::try_from(*v).map_err(|_| beyond(*v))).collect::<PyResult<_>>()?;
+    let columns = columns.as_array().iter().map(|v| u32::try_from(*v).map_err(|_| beyond(*v))).collect::<PyResult<_>>()?;
+    SparseRows::new(starts, columns, values.as_array().to_vec(), *features).map_err(exception)
+}
 
 /// Rows of the caller's array, read without a copy.
 pub(crate) struct Rows {
@@ -220,18 +262,23 @@ pub(crate) fn fit_more(
 pub(crate) fn fit_svm(
     py: Python<'_>,
     settings: &str,
-    x: PyReadonlyArray2<'_, f64>,
+    x: Matrix<'_>,
     target: Target<'_>,
     weights: Option<PyReadonlyArray1<'_, f64>>,
     callback: Option<Py<PyAny>>,
 ) -> PyResult<(Model, String)> {
     let svm: Svm = parameters(settings)?;
-    let rows = Rows::new(&x);
+    let input = x.input()?;
+    drop(x);
     let values = target.values()?;
     drop(target);
     let weights = weights.map(|w| w.as_array().to_owned());
     learn(py, callback, move |observer: &mut SvmObserver, interrupt| {
-        svm.fit_interruptible(rows.view(), &values.targets(weights.as_ref()), observer, interrupt)
+        let targets = values.targets(weights.as_ref());
+        match &input {
+            Input::Dense(rows) => svm.fit_interruptible(rows.view(), &targets, observer, interrupt),
+            Input::Sparse(rows) => svm.fit_sparse_interruptible(rows, &targets, observer, interrupt),
+        }
     })
 }
 

@@ -13,7 +13,7 @@ use relvec::{Decision, Error, FittedBasis, FittedModel, Interrupt, Label, Modera
 use relvec_cli::{Evaluation, Truth};
 use relvec_export::{COptions, CPrecision, OnnxOptions, OnnxPrecision};
 
-use crate::fit::{Rows, Target};
+use crate::fit::{Input, Matrix, Rows, Target};
 use crate::listen::listening;
 use crate::{exception, guarded, pool};
 
@@ -94,6 +94,9 @@ type Outputs<'py> = (Bound<'py, PyArray2<f64>>, Bound<'py, PyArray2<f64>>, Bound
 /// Mean, `[N]`, and covariance, [N, N].
 type Joint<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray2<f64>>);
 
+/// Values, columns and starts of rows, and the number of columns.
+type SparseCentres<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, usize);
+
 /// Labels, probabilities, rejected, and costs to be expected.
 type Decided<'py> = (
     Bound<'py, PyArray1<i64>>,
@@ -132,33 +135,43 @@ impl Model {
     fn by_rows<T: ByRows + Send + 'static>(
         &self,
         py: Python<'_>,
-        x: &PyReadonlyArray2<'_, f64>,
+        x: &Matrix<'_>,
         threads: usize,
         predict: impl Fn(&relvec::Model, ArrayView2<'_, f64>) -> relvec::Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        let rows = Rows::new(x);
+        let (n, input) = (x.nrows(), x.input()?);
         self.predicted(py, threads, move |model, interrupt| {
-            let x = rows.view();
-            let block = block_rows(model, x.ncols());
+            let block = block_rows(model, model.n_features);
+            let sparse = matches!(model.expansion.basis, FittedBasis::Sparse { .. });
+            let on_basis = sparse.then(|| model.on_basis());
             let mut parts = vec![];
             // Of no rows one block that is empty.
-            for start in (0..x.nrows().max(1)).step_by(block) {
+            for start in (0..n.max(1)).step_by(block) {
                 if interrupt.is_raised() {
                     return Err(Error::Interrupted);
                 }
-                let part = predict(model, x.slice(s![start..(start + block).min(x.nrows()), ..]));
+                let rows = start..(start + block).min(n);
+                let part = match (&input, &on_basis) {
+                    (Input::Dense(x), _) => predict(model, x.view().slice(s![rows, ..])),
+                    (Input::Sparse(x), Some(on_basis)) => {
+                        let rows = x.select(&rows.collect::<Vec<_>>());
+                        model.basis_values(&rows).and_then(|phi| predict(on_basis, phi.view()))
+                    }
+                    // Dense centres take as much memory as so many dense rows.
+                    (Input::Sparse(x), None) => predict(model, x.dense_rows(rows).view()),
+                };
                 parts.push(part.map_err(|error| in_table(error, start))?);
             }
             Ok(ByRows::join(parts))
         })
     }
 
-    fn prediction(&self, py: Python<'_>, x: &PyReadonlyArray2<'_, f64>, threads: usize) -> PyResult<Prediction> {
+    fn prediction(&self, py: Python<'_>, x: &Matrix<'_>, threads: usize) -> PyResult<Prediction> {
         self.by_rows(py, x, threads, |model, x| of_rows(model).predict(x))
     }
 
     /// The mean of `prediction`, without its variance.
-    fn mean(&self, py: Python<'_>, x: &PyReadonlyArray2<'_, f64>, threads: usize) -> PyResult<Array1<f64>> {
+    fn mean(&self, py: Python<'_>, x: &Matrix<'_>, threads: usize) -> PyResult<Array1<f64>> {
         self.by_rows(py, x, threads, |model, x| of_rows(model).predict_mean(x))
     }
 
@@ -166,7 +179,7 @@ impl Model {
     fn found<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        (x, threads, variance): (PyReadonlyArray2<'_, f64>, usize, &str),
+        (x, threads, variance): (Matrix<'_>, usize, &str),
         known: Option<PyReadonlyArray1<'_, f64>>,
         find: impl Fn(&relvec::Model, &Prediction, Option<ArrayView1<'_, f64>>) -> relvec::Result<T> + Send + 'static,
     ) -> PyResult<Vec<T>> {
@@ -179,13 +192,7 @@ impl Model {
     }
 
     /// Log probabilities of the classes, [N, K].
-    fn log_probability(
-        &self,
-        py: Python<'_>,
-        x: &PyReadonlyArray2<'_, f64>,
-        threads: usize,
-        moderation: Moderation,
-    ) -> PyResult<Array2<f64>> {
+    fn log_probability(&self, py: Python<'_>, x: &Matrix<'_>, threads: usize, moderation: Moderation) -> PyResult<Array2<f64>> {
         self.by_rows(py, x, threads, move |model, x| match model.expansion.basis {
             FittedBasis::External { .. } => model.log_probability_from_basis(x, moderation),
             _ => model.predict_log_probability(x, moderation),
@@ -320,7 +327,7 @@ impl Model {
     fn predict_outputs<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         threads: usize,
         variance: Option<&str>,
     ) -> PyResult<Outputs<'py>> {
@@ -328,9 +335,9 @@ impl Model {
         let predict = move |model: &relvec::Model, x: ArrayView2<'_, f64>| {
             of_rows(model).predict_outputs_with(x, rule.unwrap_or(model.variance))
         };
-        let found = self.by_rows(py, &x, threads, predict)?;
+        let (n, found) = (x.nrows(), self.by_rows(py, &x, threads, predict)?);
         let columns = |of: &dyn Fn(&Prediction) -> &Array1<f64>| {
-            let mut out = Array2::zeros((x.as_array().nrows(), found.len()));
+            let mut out = Array2::zeros((n, found.len()));
             out.columns_mut().into_iter().zip(&found).for_each(|(mut column, one)| column.assign(of(one)));
             out.to_pyarray(py)
         };
@@ -339,12 +346,7 @@ impl Model {
     }
 
     /// The means alone, [N, K].
-    fn predict_output_means<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        threads: usize,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn predict_output_means<'py>(&self, py: Python<'py>, x: Matrix<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         Ok(self.by_rows(py, &x, threads, |model, x| of_rows(model).predict_output_means(x))?.to_pyarray(py))
     }
 
@@ -368,13 +370,7 @@ impl Model {
 
     /// Mean, model variance and noise variance at rows (or at values of the basis functions, for an external kernel).
     #[pyo3(signature = (x, threads, variance=None))]
-    fn predict<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        threads: usize,
-        variance: Option<&str>,
-    ) -> PyResult<Moments<'py>> {
+    fn predict<'py>(&self, py: Python<'py>, x: Matrix<'py>, threads: usize, variance: Option<&str>) -> PyResult<Moments<'py>> {
         let rule = variance.map(Variance::from_name).transpose().map_err(exception)?;
         let predict =
             move |model: &relvec::Model, x: ArrayView2<'_, f64>| of_rows(model).predict_with(x, rule.unwrap_or(model.variance));
@@ -500,7 +496,7 @@ impl Model {
     fn predict_interval<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         level: f64,
         threads: usize,
         variance: &str,
@@ -518,7 +514,7 @@ impl Model {
     fn log_density<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         t: PyReadonlyArray1<'py, f64>,
         threads: usize,
         variance: &str,
@@ -533,7 +529,7 @@ impl Model {
     fn predict_quantiles<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         q: Vec<f64>,
         threads: usize,
         variance: &str,
@@ -549,7 +545,7 @@ impl Model {
     fn predict_counts<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         threads: usize,
         exposure: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<Pair<'py>> {
@@ -559,12 +555,7 @@ impl Model {
     }
 
     /// The mean alone, the same to the bit, which costs far less.
-    fn predict_mean<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        threads: usize,
-    ) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    fn predict_mean<'py>(&self, py: Python<'py>, x: Matrix<'py>, threads: usize) -> PyResult<Bound<'py, PyArray1<f64>>> {
         Ok(self.mean(py, &x, threads)?.to_pyarray(py))
     }
 
@@ -572,7 +563,7 @@ impl Model {
     fn log_odds<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         threads: usize,
         moderated: bool,
     ) -> PyResult<Bound<'py, PyArray1<f64>>> {
@@ -584,12 +575,7 @@ impl Model {
     }
 
     /// Values of the functions, [N, C].
-    fn decision<'py>(
-        &self,
-        py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
-        threads: usize,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn decision<'py>(&self, py: Python<'py>, x: Matrix<'py>, threads: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         Ok(self
             .by_rows(py, &x, threads, |model, x| match model.expansion.basis {
                 FittedBasis::External { .. } => model.decision_from_basis(x),
@@ -609,7 +595,7 @@ impl Model {
     fn probability<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         threads: usize,
         moderated: bool,
         log: bool,
@@ -634,7 +620,7 @@ impl Model {
     fn decide<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         threads: usize,
         prior: Option<Vec<f64>>,
         costs: Option<PyReadonlyArray2<'py, f64>>,
@@ -682,7 +668,7 @@ impl Model {
     #[getter]
     fn basis(&self) -> &'static str {
         match self.model.expansion.basis {
-            FittedBasis::Kernel { .. } => "kernel",
+            FittedBasis::Kernel { .. } | FittedBasis::Sparse { .. } => "kernel",
             FittedBasis::Given {} => "given",
             FittedBasis::External { .. } => "external",
         }
@@ -701,7 +687,7 @@ impl Model {
         let centres = match &self.model.expansion.basis {
             FittedBasis::Kernel { centres, .. } => centres.clone(),
             FittedBasis::External { centres } => centres.clone()?,
-            FittedBasis::Given {} => return None,
+            FittedBasis::Given {} | FittedBasis::Sparse { .. } => return None,
         };
         let mut centres = centres;
         if let Some(scaling) = &self.model.scaling {
@@ -712,6 +698,15 @@ impl Model {
             }
         }
         Some(centres.to_pyarray(py))
+    }
+
+    /// Centres of a model of sparse rows: values, columns and starts of the rows of a CSR matrix, and its number of columns.
+    #[getter]
+    fn sparse_centres<'py>(&self, py: Python<'py>) -> Option<SparseCentres<'py>> {
+        let FittedBasis::Sparse { centres, .. } = &self.model.expansion.basis else { return None };
+        let columns: Vec<i64> = centres.columns().iter().map(|c| i64::from(*c)).collect();
+        let starts: Vec<i64> = centres.starts().iter().map(|v| *v as i64).collect();
+        Some((centres.values().to_pyarray(py), columns.to_pyarray(py), starts.to_pyarray(py), centres.ncols()))
     }
 
     /// Mean and scale of each feature, if the model standardises.

@@ -156,9 +156,10 @@ fn missing_rules() -> impl TypedValueParser<Value = Missing> {
 ///
 /// No setting is needed: the kernel is learned, and the weights have the prior of a Gaussian process.
 ///
-/// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip), a Parquet file, or an .npy file
-/// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last. All columns but
-/// the target, the weights, what else is known of each row and those in --drop are features: numbers or categories.
+/// DATA is a CSV file with a header (comma, semicolon or tab; plain or gzip), a Parquet file, an .npy file
+/// with a matrix, whose columns are named by their places: 0, 1, ..., and -1 is the last, or a file of LIBSVM's format
+/// (.svm, .svmlight or .libsvm; plain or gzip), whose features are named by their indices and whose target is `label`. All columns
+/// but the target, the weights, what else is known of each row and those in --drop are features: numbers or categories.
 ///
 /// A column of texts or booleans holds categories: of two categories one feature is made, 0 or 1; of more, one for each. They may
 /// be at most 50, and a tenth of the rows. Missing cells stop the fit unless --missing says what to do with them. Dates are no

@@ -305,6 +305,11 @@ fn changed_npy_files_are_read_or_refused() {
     fuzz("npy", ".npy", <[u8]>::to_vec, |bytes, _| bytes);
 }
 
+#[test]
+fn changed_svmlight_files_are_read_or_refused() {
+    fuzz("svmlight", ".svmlight", <[u8]>::to_vec, |bytes, _| bytes);
+}
+
 /// Every file of the corpus as it is: tables are read, and files that were damaged on purpose are refused.
 #[test]
 fn the_corpus_is_read_or_refused() {

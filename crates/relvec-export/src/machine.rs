@@ -96,6 +96,10 @@ impl<'a> Machine<'a> {
         let basis = match &model.expansion.basis {
             FittedBasis::External { .. } => return Err(Error::ExternalKernel { format }),
             FittedBasis::Kernel { kernel, centres } => Basis::Kernel { kernel, centres },
+            FittedBasis::Sparse { .. } => {
+                let found = "a model that was fitted to sparse rows".to_string();
+                return Err(Error::Unsupported { format, found, instead: "fit to dense rows" });
+            }
             FittedBasis::Given {} => Basis::Columns(&model.relevance),
         };
         Ok(Machine { model, basis, task: Task::new(model, format)? })

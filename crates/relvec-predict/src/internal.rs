@@ -17,6 +17,11 @@ pub mod special {
     pub use crate::special::{lgamma_rise, log_rise, log_student_peak};
 }
 
+/// See `sparse.rs`.
+pub mod sparse {
+    pub use crate::sparse::{SparseRow, SparseRows};
+}
+
 /// See `vector.rs`.
 pub mod vector {
     pub use crate::vector::{
@@ -29,6 +34,7 @@ pub mod vector {
 pub mod kernel {
     pub use crate::kernel::distance::{Absolute, Square, feature_major, squared_distances};
     pub use crate::kernel::inner::Products;
+    pub use crate::kernel::sparse::SparseCentres;
     pub use crate::kernel::{
         DataScale, Fill, Form, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly,
         RationalQuadratic, Rbf, Sigmoid, matern32, matern52,
@@ -46,6 +52,7 @@ pub mod likelihood {
 /// See `model/`.
 pub mod model {
     pub use crate::model::{
-        CLASSIFIERS, NoiseSums, Place, REGRESSORS, Residual, SCHEMES, beyond, check_features, check_finite, check_predicted, rows,
+        CLASSIFIERS, NoiseSums, Place, REGRESSORS, Residual, SCHEMES, beyond, check_features, check_finite, check_predicted,
+        check_sparse, rows,
     };
 }

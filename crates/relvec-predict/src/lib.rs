@@ -34,6 +34,7 @@ mod linalg;
 mod model;
 mod multi_class;
 mod registry;
+mod sparse;
 mod special;
 mod status;
 mod vector;
@@ -55,4 +56,5 @@ pub use model::{
 };
 pub use multi_class::MultiClass;
 pub use ndarray;
+pub use sparse::{SparseRow, SparseRows};
 pub use status::Status;

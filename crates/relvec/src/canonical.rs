@@ -8,6 +8,8 @@ use rand::seq::SliceRandom;
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
+use crate::sparse::{SparseRow, SparseRows};
+
 /// Rows that one thread copies at a time.
 const CHUNK: usize = 1024;
 /// Copies of one row that are dealt to the folds one by one; every fold gets an equal share of any further ones. Of 32
@@ -15,9 +17,9 @@ const CHUNK: usize = 1024;
 /// no fold's kind of rows. Memory grows with it: half of it would leave out 14 %, twice of it doubles the memory.
 const DEALT: f64 = 32.0;
 
-/// The user's rows in canonical order, merged.
-pub(crate) struct Canonical {
-    pub rows: Array2<f64>,
+/// The user's rows in canonical order, merged; `R` holds their features.
+pub(crate) struct Canonical<R = Array2<f64>> {
+    pub rows: R,
     /// As many for each row as it had.
     pub targets: Vec<f64>,
     pub weights: Vec<f64>,
@@ -36,26 +38,93 @@ pub(crate) struct Canonical {
     pub merged: usize,
 }
 
+/// Rows that have an order: that of their features, one after the other.
+trait Ordered {
+    fn compare(&self, i: usize, j: usize) -> Ordering;
+
+    /// Numbers that compare as the rows do as far as they differ, so that hardly a comparison has to look up rows.
+    fn key(&self, i: usize) -> u64;
+}
+
+struct Dense<'a> {
+    x: ArrayView2<'a, f64>,
+    /// The first feature that distinguishes rows.
+    first: Option<usize>,
+}
+
+impl<'a> Dense<'a> {
+    fn new(x: ArrayView2<'a, f64>) -> Dense<'a> {
+        let first = (0..x.ncols()).find(|d| x.column(*d).iter().any(|v| plain(*v) != plain(x[[0, *d]])));
+        Dense { x, first }
+    }
+}
+
+impl Ordered for Dense<'_> {
+    fn compare(&self, i: usize, j: usize) -> Ordering {
+        let pairs = self.x.row(i).into_iter().zip(self.x.row(j));
+        let differences = pairs.map(|(a, b)| plain(*a).total_cmp(&plain(*b)));
+        differences.skip(self.first.map_or(self.x.ncols(), |d| d + 1)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    }
+
+    fn key(&self, i: usize) -> u64 {
+        self.first.map_or(0, |d| ascending(plain(self.x[[i, d]])))
+    }
+}
+
+impl Ordered for SparseRows {
+    fn compare(&self, i: usize, j: usize) -> Ordering {
+        let (a, b): (SparseRow, SparseRow) = (self.row(i), self.row(j));
+        // The first column where they differ: one of them may have a zero there, and its next entry further on.
+        let equal = a.iter().zip(b.iter()).take_while(|(a, b)| a == b).count();
+        let at = |row: SparseRow| row.columns.get(equal).map_or((usize::MAX, 0.0), |c| (*c as usize, row.values[equal]));
+        let ((p, v), (q, w)) = (at(a), at(b));
+        let value = |column: usize, value: f64| if column == p.min(q) { value } else { 0.0 };
+        value(p, v).total_cmp(&value(q, w))
+    }
+
+    fn key(&self, _: usize) -> u64 {
+        0
+    }
+}
+
 impl Canonical {
     /// Targets `y`: one for each row, or K by rows. Rows that differ in what is `given` of them are not equal.
     pub fn new(x: ArrayView2<f64>, y: &[f64], weights: &[f64], given: Option<&[f64]>) -> Canonical {
+        Canonical::of(&Dense::new(x), x.nrows(), y, weights, given, |rows| take(x, rows))
+    }
+}
+
+impl Canonical<SparseRows> {
+    /// As [`Canonical::new`], of sparse rows.
+    pub fn sparse(x: &SparseRows, y: &[f64], weights: &[f64]) -> Canonical<SparseRows> {
+        Canonical::of(x, x.nrows(), y, weights, None, |rows| x.select(rows))
+    }
+}
+
+impl<R> Canonical<R> {
+    /// The same table, its rows held in another way.
+    pub fn map_rows<S>(self, change: impl FnOnce(R) -> S) -> Canonical<S> {
+        let Canonical { rows, targets, weights, copies, given, origin, first, column_of, shared, merged } = self;
+        Canonical { rows: change(rows), targets, weights, copies, given, origin, first, column_of, shared, merged }
+    }
+
+    fn of(
+        x: &(impl Ordered + Sync),
+        n: usize,
+        y: &[f64],
+        weights: &[f64],
+        given: Option<&[f64]>,
+        take: impl FnOnce(&[usize]) -> R,
+    ) -> Canonical<R> {
         let compare_given = |i: usize, j: usize| given.map_or(Ordering::Equal, |v| v[i].total_cmp(&v[j]));
-        let k = y.len() / x.nrows().max(1);
+        let k = y.len() / n.max(1);
         let targets_of = |i: usize| y[i * k..(i + 1) * k].iter().map(|v| plain(*v));
         let compare_targets = |i: usize, j: usize| {
             let differences = targets_of(i).zip(targets_of(j)).map(|(a, b)| a.total_cmp(&b));
             differences.into_iter().find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
         };
-        // The first feature that tells rows apart, as numbers that compare as it does, beside the rows' places:
-        // hardly a comparison has to look up rows then.
-        let first = (0..x.ncols()).find(|d| x.column(*d).iter().any(|v| plain(*v) != plain(x[[0, *d]])));
-        let compare_rows = |i: usize, j: usize| {
-            let pairs = x.row(i).into_iter().zip(x.row(j));
-            let differences = pairs.map(|(a, b)| plain(*a).total_cmp(&plain(*b)));
-            differences.skip(first.map_or(x.ncols(), |d| d + 1)).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
-        };
-        let key = |i: usize| first.map_or(0, |d| ascending(plain(x[[i, d]])));
-        let mut order: Vec<(u64, usize)> = (0..x.nrows()).filter(|i| weights[*i] > 0.0).map(|i| (key(i), i)).collect();
+        let compare_rows = |i: usize, j: usize| x.compare(i, j);
+        let mut order: Vec<(u64, usize)> = (0..n).filter(|i| weights[*i] > 0.0).map(|i| (x.key(i), i)).collect();
         order.par_sort_unstable_by(|(a, i), (b, j)| {
             a.cmp(b).then_with(|| {
                 compare_rows(*i, *j)
@@ -68,7 +137,7 @@ impl Canonical {
         let mut firsts: Vec<usize> = Vec::new();
         let (mut targets, mut copies) = (Vec::new(), Copies::default());
         let (mut origin, mut first): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-        let mut column_of = vec![None; x.nrows()];
+        let mut column_of = vec![None; n];
         for (k, (key, i)) in order.iter().copied().enumerate() {
             let last = k.checked_sub(1).map(|k| order[k]);
             let same = last.filter(|(other, j)| *other == key && compare_rows(*j, i).is_eq());
@@ -90,7 +159,7 @@ impl Canonical {
         Canonical {
             merged: order.len() - firsts.len(),
             shared: firsts.len() - origin.len(),
-            rows: take(x, &firsts),
+            rows: take(&firsts),
             given: given.map(|v| firsts.iter().map(|i| v[*i]).collect()),
             targets,
             weights: (0..copies.n_rows()).map(|k| copies.weight(k)).collect(),
@@ -251,6 +320,28 @@ pub(crate) fn all_variance(rows: &ArrayView2<f64>, weights: &[f64]) -> f64 {
     }
     // Relative to the largest entry first, so that squares stay in range.
     let largest = rows.iter().map(|v| (v - mean).abs()).fold(0.0, f64::max);
+    match largest {
+        0.0 => 0.0,
+        _ => (largest * largest * sum(&|v| ((v - mean) / largest).powi(2))).max(f64::from_bits(1)),
+    }
+}
+
+/// As [`all_variance`], of sparse rows: zeros count.
+pub(crate) fn sparse_variance(rows: &SparseRows, weights: &[f64]) -> f64 {
+    let share = 1.0 / (weights.iter().sum::<f64>() * rows.ncols() as f64);
+    let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
+        let of_row = |row: SparseRow| {
+            let zeros = rows.ncols() - row.columns.len();
+            row.values.iter().map(|v| f(*v)).sum::<f64>() + if zeros > 0 { zeros as f64 * f(0.0) } else { 0.0 }
+        };
+        rows.iter().zip(weights).map(|(row, w)| w * share * of_row(row)).sum()
+    };
+    let mean = sum(&|v| v);
+    if !mean.is_finite() {
+        return f64::INFINITY;
+    }
+    let has_zeros = rows.columns().len() < rows.nrows() * rows.ncols();
+    let largest = rows.values().iter().copied().chain(has_zeros.then_some(0.0)).map(|v| (v - mean).abs()).fold(0.0, f64::max);
     match largest {
         0.0 => 0.0,
         _ => (largest * largest * sum(&|v| ((v - mean) / largest).powi(2))).max(f64::from_bits(1)),

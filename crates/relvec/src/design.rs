@@ -6,12 +6,13 @@ use ndarray::{ArcArray2, Array2, ArrayView2, ArrayViewMut2, Axis, CowArray, Ix2,
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::canonical::all_variance;
+use crate::canonical::{all_variance, sparse_variance};
 use crate::error::{Error, Result};
 use crate::kernel::vector::{self, AddSquares, AddSums, Largest, Scale};
-use crate::kernel::{DataScale, Fill, Kernel};
+use crate::kernel::{DataScale, Fill, Kernel, SparseCentres};
 use crate::linalg;
 use crate::report::Interrupt;
+use crate::sparse::SparseRows;
 
 /// Bytes of a block of rows, which is filled and used up in cache; rows that it should have none the less, so
 /// that what it is added to is not read too often; and its most bytes and its share of the memory limit.
@@ -40,18 +41,44 @@ pub(crate) fn resolve(kernel: &Kernel, rows: ArrayView2<f64>, weights: &[f64]) -
     let mut own = Array2::from_elem((1, 1), f64::NAN);
     let row = rows.slice(s![row..=row, ..]);
     kernel.block(row, row, own.view_mut());
-    // Products of features that are below all numbers would make every basis function zero; those beyond them, infinite.
-    match largest != 0.0 && !own[[0, 0]].is_normal() {
-        true => {
-            Err(name_largest(Error::Overflow { what: format!("the kernel value of a row and itself, {},", kernel.name()) }, rows))
-        }
-        false => Ok(kernel),
+    check_own(&kernel, largest, own[[0, 0]]).map_err(|error| name_largest(error, rows))?;
+    Ok(kernel)
+}
+
+/// As [`resolve`], for sparse rows.
+///
+/// # Errors
+/// As [`resolve`]; a kernel that there is none of for sparse rows.
+pub(crate) fn resolve_sparse(kernel: &Kernel, rows: &SparseRows, weights: &[f64]) -> Result<Kernel> {
+    kernel.check_sparse()?;
+    let entries = rows.iter().enumerate().flat_map(|(i, row)| row.iter().map(move |(column, value)| (i, column, value)));
+    let largest = entries.reduce(|best, one| if one.2.abs() > best.2.abs() { one } else { best });
+    let scale = DataScale { features: rows.ncols(), variance: sparse_variance(rows, weights) };
+    let kernel = kernel.resolve(&scale).map_err(|error| name_feature(error, largest))?;
+    let Some((row, _, value)) = largest else { return Ok(kernel) };
+    let own = SparseCentres::new(&kernel, rows.select(&[row]))?.diagonal();
+    check_own(&kernel, value, own[0]).map_err(|error| name_feature(error, largest))?;
+    Ok(kernel)
+}
+
+/// Products of features that are below all numbers would make every basis function zero; those beyond them, infinite. `own`: the
+/// kernel value of the row with the `largest` feature and itself.
+fn check_own(kernel: &Kernel, largest: f64, own: f64) -> Result<()> {
+    match largest != 0.0 && !own.is_normal() {
+        true => Err(Error::Overflow { what: format!("the kernel value of a row and itself, {},", kernel.name()) }),
+        false => Ok(()),
     }
 }
 
 /// An error that a number left its range, with the largest feature of the rows.
 pub(crate) fn name_largest(error: Error, rows: ArrayView2<f64>) -> Error {
-    match (error, largest(rows)) {
+    let largest = if let Error::Overflow { .. } = error { largest(rows) } else { None };
+    name_feature(error, largest)
+}
+
+/// An error that a number left its range, with the row, the column and the value of the largest feature.
+fn name_feature(error: Error, largest: Option<(usize, usize, f64)>) -> Error {
+    match (error, largest) {
         (Error::Overflow { what }, Some((_, column, value))) => {
             Error::Overflow { what: format!("{what} (the feature of the largest value is column {column}, {value:e})") }
         }

@@ -23,7 +23,7 @@ mod targets;
 
 // At the paths that files of this crate name.
 use relvec_predict::internal as registry;
-use relvec_predict::internal::{error, special};
+use relvec_predict::internal::{error, sparse, special};
 
 pub use blocks::Blocks;
 pub use design::Basis;
@@ -56,6 +56,8 @@ pub use rvm::{
     Hyperpriors, Inference, Landmarks, LearnedKernel, MacKay, Policy, Query, RowPlan, RowSource, Rvm, Search, Sequential,
     Sparsity, SparsityRule, Start, Survey, Variational, WeightPrior,
 };
+#[doc(inline)]
+pub use sparse::{SparseRow, SparseRows};
 pub use statistics::Statistics;
 pub use svm::{
     CSvc, ClassWeights, EpsilonSvr, Formulation, NuSvc, NuSvr, Probabilities, Svm, SvmFunction, SvmObserver, SvmProgress,

@@ -133,8 +133,13 @@ impl<'a> Targets<'a> {
 
     /// Checks that there is one for each row of `x`, [N, D], and that rows have features.
     pub(crate) fn check_rows(&self, x: ArrayView2<f64>) -> Result<()> {
-        if self.len() != x.nrows() {
-            let (expected, found) = (format!("{}, one per row", x.nrows()), self.len().to_string());
+        self.check_shape(x.dim())
+    }
+
+    /// Whether the targets suit rows of shape (N, D).
+    pub(crate) fn check_shape(&self, (rows, columns): (usize, usize)) -> Result<()> {
+        if self.len() != rows {
+            let (expected, found) = (format!("{rows}, one per row"), self.len().to_string());
             return Err(Error::Shape { what: "targets", expected, found });
         }
         if let Values::Outputs(values) = self.values
@@ -142,7 +147,7 @@ impl<'a> Targets<'a> {
         {
             return Err(Error::Shape { what: "targets", expected: "at least 1 column".into(), found: "0".into() });
         }
-        if x.ncols() == 0 {
+        if columns == 0 {
             return Err(Error::Shape { what: "rows to train on", expected: "at least 1 column".into(), found: "0".into() });
         }
         Ok(())

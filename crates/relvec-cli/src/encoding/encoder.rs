@@ -60,7 +60,8 @@ impl Encoder {
             _ => vec![0.0; model.n_features],
         };
         let column = |(place, mean): (usize, f64)| {
-            let name = table.columns()[place].clone();
+            // A column of zeros for a feature that the table leaves out has no name, and none is needed.
+            let name = table.columns().get(place).cloned().unwrap_or_default();
             (place, EncodedColumn { name, categories: vec![], indicator: false, means: vec![mean] })
         };
         let columns = places()?.into_iter().zip(means).map(column).collect();

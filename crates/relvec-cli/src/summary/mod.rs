@@ -150,7 +150,7 @@ impl<'a> Summary<'a> {
             formulation: model.margins.as_ref().map(|m| m.formulation.as_str()),
             n_bounded: model.margins.as_ref().map(|m| m.bounded),
             kernel: match &model.expansion.basis {
-                FittedBasis::Kernel { kernel, .. } => Some(KernelSummary {
+                FittedBasis::Kernel { kernel, .. } | FittedBasis::Sparse { kernel, .. } => Some(KernelSummary {
                     name: kernel.name(),
                     // The kernel in JSON is {name: {parameter: value}}.
                     parameters: serde_json::to_value(kernel).map_or(Value::Null, |mut v| v[kernel.name()].take()),

@@ -283,7 +283,7 @@ impl Rows for CsvRows {
     }
 }
 
-fn unreadable(error: &io::Error) -> Error {
+pub(super) fn unreadable(error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => anyhow!("the compressed file is cut off"),
         _ => anyhow!("cannot read the table: {error}"),

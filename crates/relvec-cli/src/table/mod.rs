@@ -1,4 +1,4 @@
-//! Tables in: one interface to the rows of a CSV, Parquet or .npy file, with errors that name the cell.
+//! Tables in: one interface to the rows of a CSV, Parquet, .npy or svmlight file, with errors that name the cell.
 //!
 //! Whatever the bytes of a file are, reading it ends with its rows or with an error: it neither panics nor takes more memory
 //! than the bytes that are there support (see [`MOST_COLUMNS`], [`MOST_CELL`], and the limits of each format).
@@ -8,6 +8,7 @@ mod guard;
 mod npy;
 mod parquet;
 mod spelling;
+mod svmlight;
 mod thrift;
 mod tidy;
 
@@ -83,6 +84,10 @@ trait Rows {
     }
     /// What kind of file it is.
     fn format(&self) -> String;
+    /// A column of zeros, if the format leaves out zeros and `name` may be that of a feature that the file does not have.
+    fn zero_column(&self, _name: &str) -> Option<usize> {
+        None
+    }
     /// What was made of the file that its reader should know of, once it has been read.
     fn notes(&self) -> Vec<String> {
         vec![]
@@ -109,7 +114,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Opens a file. Its first bytes, not its name, tell what it is.
+    /// Opens a file. Its first bytes tell what it is; only that a text is of the svmlight format, its name does.
     pub fn open(path: &Path, reading: &ReadArgs) -> Result<Table> {
         Table::open_unnamed(path, reading).with_context(|| format!("`{}`", path.display()))
     }
@@ -125,6 +130,7 @@ impl Table {
         let rewound = file.seek(SeekFrom::Start(0)).is_ok();
         let size = file.metadata().ok().filter(|m| m.is_file()).map(|m| m.len());
         let counted = magic == npy::MAGIC;
+        let compressed = magic.starts_with(&[0x1f, 0x8b]);
         let (columns, rows): (_, Box<dyn Rows>) = match (counted, magic.starts_with(parquet::MAGIC), size) {
             (true, _, Some(size)) => {
                 let (columns, rows) = npy::open(file, size)?;
@@ -136,10 +142,15 @@ impl Table {
             }
             (true, ..) => bail!("an .npy file cannot be read from a pipe or a device; save it first"),
             (_, true, _) => bail!("a Parquet file cannot be read from a pipe or a device; save it first"),
+            (.., Some(_)) if svmlight::is_named(path) => {
+                let (columns, rows) = svmlight::open(file, compressed)?;
+                (columns, Box::new(rows))
+            }
+            _ if svmlight::is_named(path) => bail!("an svmlight file cannot be read from a pipe or a device; save it first"),
             _ => {
                 let before = if rewound { Vec::new() } else { magic.clone() };
                 let stream = std::io::Cursor::new(before).chain(file);
-                let (columns, rows) = csv::open(stream, magic.starts_with(&[0x1f, 0x8b]), size, reading)?;
+                let (columns, rows) = csv::open(stream, compressed, size, reading)?;
                 (columns, Box::new(rows))
             }
         };
@@ -343,7 +354,9 @@ impl Table {
     /// An error at a cell of the present row.
     pub fn error(&self, column: usize, problem: &str) -> anyhow::Error {
         let line = self.rows.line().map_or(String::new(), |l| format!(" (line {l})"));
-        anyhow!("row {}{line}, column `{}`: {problem}", self.row, cut(&self.columns[column]))
+        // Only a column of zeros has no name, and zeros are no error.
+        let name = self.columns.get(column).map_or("", String::as_str);
+        anyhow!("row {}{line}, column `{}`: {problem}", self.row, cut(name))
     }
 }
 
@@ -357,7 +370,8 @@ pub(crate) fn positions(table: &Table, features: &[String], whose: &str) -> Resu
         return Ok((0..features.len()).collect());
     }
     let places: HashMap<&String, usize> = table.columns.iter().zip(0..).collect();
-    let missing: Vec<&String> = features.iter().filter(|name| !places.contains_key(name)).collect();
+    let place = |name: &String| places.get(name).copied().or_else(|| table.rows.zero_column(name));
+    let missing: Vec<&String> = features.iter().filter(|name| place(name).is_none()).collect();
     if !missing.is_empty() {
         bail!(
             "{} of {whose} {} missing: {}; the columns are: {}",
@@ -367,7 +381,7 @@ pub(crate) fn positions(table: &Table, features: &[String], whose: &str) -> Resu
             list(&table.columns, FEW_NAMES)
         );
     }
-    Ok(features.iter().filter_map(|name| places.get(name).copied()).collect())
+    Ok(features.iter().filter_map(place).collect())
 }
 
 /// Whether a number may begin with that byte.

@@ -278,6 +278,84 @@ fn npy_is_the_same_table() {
     folder.fails(1, "predict named.json d.npy", &["2 features", "missing: a, b", "0, 1, 2"]);
 }
 
+/// Rows as svmlight has them: the label, then features that are not zero, counted from `first`.
+fn svmlight(rows: &[[f64; 3]], first: usize) -> String {
+    let line = |r: &[f64; 3]| {
+        let entries = (0..2).filter(|k| r[*k] != 0.0).map(|k| format!(" {}:{}", k + first, r[k]));
+        format!("{}{}\n", r[2], entries.collect::<String>())
+    };
+    rows.iter().map(line).collect()
+}
+
+#[test]
+fn svmlight_is_the_same_table() {
+    let mut rows = regression_rows(ROWS);
+    rows[3][1] = 0.0;
+    rows[7][0] = 0.0;
+    let csv = |names: &str| {
+        let lines = rows.iter().map(|r| format!("{},{},{}\n", r[0], r[1], r[2])).collect::<String>();
+        format!("{names}\n{lines}")
+    };
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(svmlight(&rows, 1).as_bytes()).unwrap();
+    let folder = Folder::with("one.csv", csv("1,2,label"))
+        .add("zero.csv", csv("0,1,label"))
+        .add("one.svm", svmlight(&rows, 1))
+        .add("commented.libsvm", svmlight(&rows, 1).replace('\n', " # a comment\r\n\n"))
+        .add("packed.svmlight.gz", gzip.finish().unwrap())
+        .add("zero.svmlight", svmlight(&rows, 0));
+    for name in ["one", "zero"] {
+        folder.fit(&format!("{name}.csv --target label -o {name}.json"));
+    }
+    for (file, same) in
+        [("one.svm", "one"), ("commented.libsvm", "one"), ("packed.svmlight.gz", "one"), ("zero.svmlight", "zero")]
+    {
+        folder.fit(&format!("{file} --target label -o m.json"));
+        assert_eq!(folder.read("m.json"), folder.read(&format!("{same}.json")), "{file}");
+    }
+    let predicted = folder.ok("predict one.json one.csv").stdout;
+    assert_eq!(folder.ok("predict one.json one.svm").stdout, predicted);
+    assert_eq!(folder.ok("score one.json one.svm").json(), folder.ok("score one.json one.csv").json());
+    let text = folder.ok("describe zero.svmlight").stdout;
+    assert!(text.starts_with("zero.svmlight: 40 rows, 3 columns; svmlight"), "{text}");
+}
+
+/// Zeros are not written, so that a table need not mention the last features of a model.
+#[test]
+fn svmlight_features_that_a_table_leaves_out_are_zeros() {
+    let folder = Folder::with("d.svm", svmlight(&regression_rows(ROWS), 1))
+        .add("new.svm", "0 1:0.5\n0\n")
+        .add("new.csv", "1,2\n0.5,0\n0,0\n")
+        .add("wide.svm", "0 1:0.5 9:1\n0\n");
+    folder.fit("d.svm --target label -o m.json");
+    folder.ok("fit d.svm --target label --no-standardize --machine svm -o raw.json");
+    for model in ["m.json", "raw.json"] {
+        let predicted = folder.ok(&format!("predict {model} new.csv")).stdout;
+        assert_eq!(folder.ok(&format!("predict {model} new.svm")).stdout, predicted);
+        let wide = folder.ok(&format!("predict {model} wide.svm"));
+        assert_eq!(wide.stdout, predicted);
+        assert!(wide.stderr.contains("not used by the model: 3, 4, 5, 6, 7, 8, 9"), "{}", wide.stderr);
+    }
+    let folder = folder.add("named.csv", regression_table(ROWS, ","));
+    folder.fit("named.csv --target y -o named.json");
+    folder.fails(1, "predict named.json d.svm", &["2 features", "missing: a, b", "1, 2, label"]);
+}
+
+#[test]
+fn svmlight_files_that_are_no_tables() {
+    for (text, fragments) in [
+        ("", &["`d.svm`", "no rows"][..]),
+        ("# nothing\n", &["no rows"]),
+        ("1\n2\n", &["no features", "index:value"]),
+        ("1 1:2\n\n2 2:1 1:1\n", &["row 2 (line 3)", "the index 1 follows 2", "ascending"]),
+        ("1 1:2\na,b,c\n", &["row 2 (line 2)", "`a,b,c` names several classes"]),
+        ("1 1:2\n1 1:nan\n", &["row 2 (line 2), column `1`: the cell is NaN"]),
+        ("1 1:2\n1 1:inf\n", &["row 2 (line 2), column `1`: inf is not allowed"]),
+    ] {
+        Folder::with("d.svm", text).fails(1, "fit d.svm --target label -o m.json", fragments);
+    }
+}
+
 #[test]
 fn npy_files_that_are_no_tables() {
     let folder = Folder::with("cut.npy", "\u{93}NUMPY");

@@ -1,9 +1,10 @@
 //! A support vector machine as LIBSVM writes it.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use ndarray::Array2;
-use relvec_predict::{FittedBasis, Gamma, Kernel, Label, Margins, Model, MultiClass};
+use relvec_predict::{FittedBasis, Gamma, Kernel, Label, Margins, Model, MultiClass, SparseRows};
 
 use super::{FORMAT, places};
 use crate::error::{Error, Result};
@@ -24,7 +25,7 @@ pub fn to_libsvm(model: &Model) -> Result<String> {
     let Some(_) = margins.classes else {
         writeln!(out, "rho {:?}\nSV", -expansion.intercept[0]).expect("strings grow");
         let order: Vec<usize> = (0..centres.nrows()).collect();
-        return Ok(out + &vectors(&expansion.weights.t().to_owned(), centres, &order));
+        return Ok(out + &vectors(&expansion.weights.t().to_owned(), &centres, &order));
     };
     let places = places(classes);
     let line = |name: &str, value: &dyn Fn(usize) -> f64| {
@@ -43,17 +44,19 @@ pub fn to_libsvm(model: &Model) -> Result<String> {
     // All vectors of the first class come first.
     let mut order: Vec<usize> = (0..centres.nrows()).collect();
     order.sort_by_key(|n| own[*n]);
-    Ok(out + &vectors(&coefficients(model, margins, classes)?, centres, &order))
+    Ok(out + &vectors(&coefficients(model, margins, classes)?, &centres, &order))
 }
 
 /// What LIBSVM can hold of a model.
-fn parts(model: &Model) -> Result<(&Margins, &Kernel, &Array2<f64>)> {
+fn parts(model: &Model) -> Result<(&Margins, &Kernel, Cow<'_, SparseRows>)> {
     let refuse = |found: &str, instead| Err(Error::Unsupported { format: FORMAT, found: found.into(), instead });
     let Some(margins) = &model.margins else {
         return refuse("a relevance vector machine", "export it as ONNX or C, or fit a support vector machine");
     };
-    let FittedBasis::Kernel { kernel, centres } = &model.expansion.basis else {
-        return refuse("a kernel that relvec does not compute", "fit with linear, poly, rbf or sigmoid");
+    let (kernel, centres) = match &model.expansion.basis {
+        FittedBasis::Kernel { kernel, centres } => (kernel, Cow::Owned(SparseRows::from_dense(centres.view()))),
+        FittedBasis::Sparse { kernel, centres } => (kernel, Cow::Borrowed(centres)),
+        _ => return refuse("a kernel that relvec does not compute", "fit with linear, poly, rbf or sigmoid"),
     };
     if matches!(margins.multi_class, Some(rule) if rule != MultiClass::OneVsOne) {
         return refuse("one-versus-rest of several classes", "fit with multi_class = one_vs_one");
@@ -123,11 +126,10 @@ fn coefficients(model: &Model, margins: &Margins, classes: usize) -> Result<Arra
 }
 
 /// A line for each vector: its coefficients, and its entries that are not 0.
-fn vectors(coefficients: &Array2<f64>, centres: &Array2<f64>, order: &[usize]) -> String {
+fn vectors(coefficients: &Array2<f64>, centres: &SparseRows, order: &[usize]) -> String {
     let line = |n: &usize| {
         let own = coefficients.column(*n).iter().map(|v| format!("{v:?} ")).collect::<String>();
-        let entry = |(d, v): (usize, &f64)| if *v == 0.0 { String::new() } else { format!("{}:{v:?} ", d + 1) };
-        own + &centres.row(*n).iter().enumerate().map(entry).collect::<String>() + "\n"
+        own + &centres.row(*n).iter().map(|(d, v)| format!("{}:{v:?} ", d + 1)).collect::<String>() + "\n"
     };
     order.iter().map(line).collect()
 }

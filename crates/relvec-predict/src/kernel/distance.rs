@@ -10,7 +10,7 @@ use crate::linalg;
 const DIRECT_FEATURES: usize = 5;
 /// Largest error of a squared distance d^2 that a product may make, relative to max(1, d^2); beyond
 /// it, pairs are recomputed. Every kernel here has |dk/dd^2| max(1, d^2) <= 3.
-const TOLERANCE: f64 = 1e-13;
+pub(super) const TOLERANCE: f64 = 1e-13;
 /// A row with more than one pair in this many to recompute is recomputed whole: that loop is vectorised.
 const WHOLE_ROW: u64 = 16;
 
@@ -85,7 +85,7 @@ impl Distances {
 /// Whether too little may be left of a squared distance `t` out of lengths `n` and `m`; infinity and what is
 /// not a number count as lost. No short circuits, for the vector unit.
 #[inline(always)]
-fn lost(t: f64, m: f64, n: f64, suspect: f64) -> bool {
+pub(super) fn lost(t: f64, m: f64, n: f64, suspect: f64) -> bool {
     let limit = suspect * (n + m);
     (limit > 1.0) & (limit > t) | t.is_nan() | (t == f64::INFINITY)
 }
@@ -133,9 +133,9 @@ impl<F: Pointwise> Sweep for Finish<'_, F> {
 }
 
 /// Turns t into f(t).
-struct Apply<'a, F> {
-    f: F,
-    row: &'a mut [f64],
+pub(super) struct Apply<'a, F> {
+    pub f: F,
+    pub row: &'a mut [f64],
 }
 
 impl<F: Pointwise> Sweep for Apply<'_, F> {

@@ -30,6 +30,10 @@ impl KernelFunction for Laplacian {
         vector::map(out, |d| vector::exp(-d));
     }
 
+    fn of_sums(&self, sums: &mut [f64]) {
+        sums.iter_mut().for_each(|d| *d = vector::exp(-*d));
+    }
+
     fn form(&self) -> Form<'_> {
         Form::Absolutes(&self.gamma)
     }

@@ -32,6 +32,11 @@ impl KernelFunction for Linear {
         Box::new(move |a, out| linalg::product_alone(false, a, bt.view(), out))
     }
 
+    fn of_sums(&self, sums: &mut [f64]) {
+        // k is the sum itself.
+        let _ = sums;
+    }
+
     fn form(&self) -> Form<'_> {
         Form::Products(None)
     }

@@ -3,7 +3,7 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::distance::Distances;
+use super::distance::{Apply, Distances};
 use super::form::Form;
 use super::vector::Pointwise;
 use super::{DataScale, Fill, Gamma, KernelFunction, vector};
@@ -52,6 +52,10 @@ impl KernelFunction for Matern32 {
     fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
         let distances = Distances::new(b, &self.gamma);
         Box::new(move |a, out| distances.squared(a, out, Profile))
+    }
+
+    fn of_sums(&self, sums: &mut [f64]) {
+        vector::run(Apply { f: Profile, row: sums });
     }
 
     fn form(&self) -> Form<'_> {

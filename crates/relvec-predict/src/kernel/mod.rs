@@ -12,6 +12,7 @@ mod poly;
 mod rational_quadratic;
 mod rbf;
 mod sigmoid;
+pub(crate) mod sparse;
 
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
 use serde::{Deserialize, Serialize};
@@ -75,6 +76,11 @@ pub(crate) trait KernelFunction: Send + Sync {
     fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
         let b = b.to_owned();
         Box::new(move |a, out| self.block(a, b.view(), out))
+    }
+
+    /// Replaces sums over features, see [`KernelFunction::form`], by the values of the kernel; not called for [`Form::Other`].
+    fn of_sums(&self, _sums: &mut [f64]) {
+        unreachable!("a kernel that is no function of a sum over features")
     }
 
     /// Names and values of the positive, continuous parameters, gamma first.

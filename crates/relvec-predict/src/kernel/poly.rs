@@ -69,6 +69,10 @@ impl KernelFunction for Poly {
         }
     }
 
+    fn of_sums(&self, sums: &mut [f64]) {
+        sums.iter_mut().for_each(|p| *p = (*p + self.coef0).powi(self.degree as i32));
+    }
+
     fn form(&self) -> Form<'_> {
         Form::Products(Some(&self.gamma))
     }

@@ -3,10 +3,10 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::distance::Distances;
+use super::distance::{Apply, Distances};
 use super::form::Form;
 use super::vector::Pointwise;
-use super::{DataScale, Fill, Gamma, KernelFunction, positive};
+use super::{DataScale, Fill, Gamma, KernelFunction, positive, vector};
 use crate::error::Result;
 
 /// (1 + d^2 / shape)^-shape, d^2 = sum_d gamma_d (x_d - x'_d)^2; the Gaussian kernel as shape grows.
@@ -71,6 +71,10 @@ impl KernelFunction for RationalQuadratic {
     fn set_parameters(&mut self, values: &[f64]) {
         let rest = self.gamma.set(values);
         self.shape = rest[0];
+    }
+
+    fn of_sums(&self, sums: &mut [f64]) {
+        vector::run(Apply { f: self, row: sums });
     }
 
     fn form(&self) -> Form<'_> {

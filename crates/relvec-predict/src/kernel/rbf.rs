@@ -3,10 +3,10 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use serde::{Deserialize, Serialize};
 
-use super::distance::Distances;
+use super::distance::{Apply, Distances};
 use super::form::Form;
 use super::vector::Decay;
-use super::{DataScale, Fill, Gamma, KernelFunction};
+use super::{DataScale, Fill, Gamma, KernelFunction, vector};
 use crate::error::Result;
 
 /// exp(-sum_d gamma_d (x_d - x'_d)^2). Tipping's width r is gamma = 1 / r^2.
@@ -33,6 +33,10 @@ impl KernelFunction for Rbf {
     fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
         let distances = Distances::new(b, &self.gamma);
         Box::new(move |a, out| distances.squared(a, out, Decay))
+    }
+
+    fn of_sums(&self, sums: &mut [f64]) {
+        vector::run(Apply { f: Decay, row: sums });
     }
 
     fn form(&self) -> Form<'_> {

@@ -54,6 +54,10 @@ impl KernelFunction for Sigmoid {
         }
     }
 
+    fn of_sums(&self, sums: &mut [f64]) {
+        sums.iter_mut().for_each(|p| *p = (*p + self.coef0).tanh());
+    }
+
     fn form(&self) -> Form<'_> {
         Form::Products(Some(&self.gamma))
     }

@@ -218,6 +218,14 @@ impl Model {
                 check_kernel(&at.inside("kernel"), kernel, d)?;
                 Some(("kernel.centres", centres))
             }
+            FittedBasis::Sparse { kernel, centres } => {
+                check_kernel(&at.inside("kernel"), kernel, d)?;
+                kernel.check_sparse().or_else(|e| at.parameter(e))?;
+                at.length("sparse.centres", centres.nrows(), m, "weight")?;
+                let (found, expected) = (centres.ncols(), format!("{d}, the number of features"));
+                at.require(found == d, "sparse.centres.features", found, expected)?;
+                return at.numbers("sparse.centres.values", centres.values(), any, FINITE);
+            }
             FittedBasis::Given {} => {
                 let beyond = self.relevance.iter().enumerate().find(|(_, column)| **column >= d);
                 let expected = format!("columns of a design matrix of {d}");

@@ -30,10 +30,12 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::kernel::sparse::SparseCentres;
 use crate::kernel::{Fill, Kernel};
 use crate::label::Label;
 use crate::likelihood::{Likelihood, sigmoid};
 use crate::linalg;
+use crate::sparse::SparseRows;
 use crate::special::log_student_peak;
 use crate::status::Status;
 use crate::vector::{self, Dot, Scale};
@@ -92,6 +94,13 @@ pub enum FittedBasis {
         /// Centres c_m, [M, D], after scaling.
         #[serde(with = "stored::rows")]
         centres: Array2<f64>,
+    },
+    /// A kernel at centres that are sparse rows, of a fit to such rows.
+    Sparse {
+        /// The kernel, every parameter a number.
+        kernel: Kernel,
+        /// Centres c_m, [M, D].
+        centres: SparseRows,
     },
     /// Columns of a design matrix that the caller makes; `relevance` holds their numbers.
     Given {},
@@ -441,6 +450,10 @@ impl Model {
             FittedBasis::External { .. } => Err(Error::ExternalKernel),
             FittedBasis::Given {} => check_finite("rows to predict", x, self.relevance.iter().copied()),
             FittedBasis::Kernel { .. } => check_features("rows to predict", x),
+            FittedBasis::Sparse { kernel, .. } => {
+                kernel.check_sparse()?;
+                check_features("rows to predict", x)
+            }
         }
     }
 
@@ -569,7 +582,7 @@ impl Model {
     /// The kernel, every parameter a number; `None` for a given design matrix or an external kernel.
     pub fn kernel(&self) -> Option<&Kernel> {
         match &self.expansion.basis {
-            FittedBasis::Kernel { kernel, .. } => Some(kernel),
+            FittedBasis::Kernel { kernel, .. } | FittedBasis::Sparse { kernel, .. } => Some(kernel),
             FittedBasis::Given {} | FittedBasis::External { .. } => None,
         }
     }
@@ -664,8 +677,52 @@ impl Model {
                     fill(scaled.as_ref().map_or(rows, |r| r.view()), phi);
                 })
             }
+            FittedBasis::Sparse { kernel, centres } => {
+                let centres = SparseCentres::new(kernel, centres.clone()).expect("check_rows refuses any other kernel");
+                Box::new(move |rows, phi| {
+                    let scaled = self.scaling.as_ref().map(|s| s.apply(rows));
+                    let rows = SparseRows::from_dense(scaled.as_ref().map_or(rows, |r| r.view()));
+                    let mut room = vec![];
+                    vector::each_row(phi, |i, out| centres.fill(rows.row(i), None, &mut room, out));
+                })
+            }
             FittedBasis::External { .. } => Box::new(|rows, mut phi| phi.assign(&rows)),
         }
+    }
+
+    /// Values of the basis functions at sparse rows `x`, [N, D], without the bias: [N, M]. [`Model::on_basis`] predicts from them.
+    ///
+    /// ```
+    /// # use relvec_predict::{Model, Result, SparseRows, ndarray::Array2};
+    /// fn decide(model: &Model, x: &SparseRows) -> Result<Array2<f64>> {
+    ///     model.on_basis().decision_function(model.basis_values(x)?.view())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// Another number of columns than the model's; a value that is not finite; an external kernel.
+    pub fn basis_values(&self, x: &SparseRows) -> Result<Array2<f64>> {
+        self.check_rows(ArrayView2::from_shape((0, x.ncols()), &[]).expect("no numbers are enough for no rows"))?;
+        check_sparse("rows to predict", x)?;
+        let mut out = Array2::zeros((x.nrows(), self.relevance.len()));
+        let height = self.tile_rows();
+        let tiles = out.axis_chunks_iter_mut(Axis(0), height).into_par_iter().enumerate();
+        match (&self.expansion.basis, &self.scaling) {
+            (FittedBasis::Sparse { kernel, centres }, None) => {
+                let centres = SparseCentres::new(kernel, centres.clone())?;
+                tiles.for_each_init(Vec::new, |room, (k, phi)| {
+                    vector::each_row(phi, |i, out| centres.fill(x.row(k * height + i), None, room, out));
+                });
+            }
+            _ => {
+                let make = self.maker();
+                tiles.for_each(|(k, phi)| {
+                    let start = k * height;
+                    make(x.dense_rows(start..start + phi.nrows()).view(), phi);
+                });
+            }
+        }
+        Ok(out)
     }
 
     /// The model file: JSON with the format version and a checksum.
@@ -802,6 +859,22 @@ pub fn check_features(what: &'static str, x: ArrayView2<f64>) -> Result<()> {
         }
         None => Ok(()),
     }
+}
+
+/// As [`check_features`], of sparse rows.
+pub fn check_sparse(what: &'static str, x: &SparseRows) -> Result<()> {
+    for (row, entries) in x.iter().enumerate() {
+        for (column, value) in entries.iter() {
+            if !value.is_finite() {
+                return Err(Error::NotFinite { what, row, column, value });
+            }
+            if value.abs() > LARGEST_FEATURE {
+                let place = format!("a distance between {what} (row {row}, column {column} is {value:e})");
+                return Err(Error::Overflow { what: place });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The first entry in the listed columns of `x` that is not finite, as an error.

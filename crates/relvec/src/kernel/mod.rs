@@ -8,7 +8,7 @@ pub use relvec_predict::internal::kernel::{
     DataScale, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly, RationalQuadratic, Rbf,
     Sigmoid,
 };
-pub(crate) use relvec_predict::internal::kernel::{Fill, Form};
+pub(crate) use relvec_predict::internal::kernel::{Fill, Form, SparseCentres};
 pub(crate) use relvec_predict::internal::vector;
 
 pub use self::gradient::KernelGradient;

@@ -7,7 +7,9 @@ mod leave_one_out;
 mod process_left_out;
 mod residual_draws;
 
-pub(crate) use relvec_predict::internal::model::{NoiseSums, Place, beyond, check_features, check_finite, check_predicted, rows};
+pub(crate) use relvec_predict::internal::model::{
+    NoiseSums, Place, beyond, check_features, check_finite, check_predicted, check_sparse, rows,
+};
 pub use relvec_predict::{
     ClassFunctions, Committee, Counts, Decision, Decisions, EncodedCell, EncodedColumn, Encoding, Expansion, FORMAT_VERSION,
     FittedBasis, InUse, KeptOutput, KeptRows, KeptStatistics, LabelRegression, Margins, Missing, Model, Moderation, Posterior,

@@ -21,9 +21,10 @@ use self::smo::{Rules, Step};
 use crate::canonical::{Canonical, Copies, all_but};
 use crate::design::{self, Basis};
 use crate::error::{Error, Result, require, require_threads};
-use crate::kernel::{Gamma, Kernel};
-use crate::model::{Expansion, FittedBasis, Margins, Model, Variance, check_features, check_finite};
+use crate::kernel::{Gamma, Kernel, SparseCentres};
+use crate::model::{Expansion, FittedBasis, Margins, Model, Variance, check_features, check_finite, check_sparse};
 use crate::report::{Interrupt, SmallWeights, Status};
+use crate::sparse::SparseRows;
 use crate::targets::{MultiClass, Targets, Values, check_present};
 
 pub use self::formulation::{CSvc, EpsilonSvr, Formulation, NuSvc, NuSvr};
@@ -123,6 +124,29 @@ struct Task {
     y: Vec<f64>,
     /// The classes in words.
     classes: String,
+}
+
+/// Rows as the caller has them, [N, D].
+#[derive(Clone, Copy)]
+enum Input<'a> {
+    Dense(ArrayView2<'a, f64>),
+    Sparse(&'a SparseRows),
+}
+
+impl Input<'_> {
+    /// N and D.
+    fn dim(&self) -> (usize, usize) {
+        match self {
+            Input::Dense(x) => x.dim(),
+            Input::Sparse(x) => (x.nrows(), x.ncols()),
+        }
+    }
+}
+
+/// Merged rows.
+enum Features {
+    Dense(Array2<f64>),
+    Sparse(SparseRows),
 }
 
 /// The rows of a fit.
@@ -255,6 +279,49 @@ impl Svm {
         observer: &mut SvmObserver,
         interrupt: &Interrupt,
     ) -> Result<(Model, SvmReport)> {
+        self.fit_input(Input::Dense(x), targets, observer, interrupt)
+    }
+
+    /// As [`Svm::fit`], from sparse rows, which are never filled up with zeros; the model has sparse centres.
+    ///
+    /// ```
+    /// use relvec::{SparseRows, Svm, Targets, ndarray::array};
+    ///
+    /// let x = SparseRows::from_dense(array![[0.0, 2.0, 0.0], [0.0, 1.0, 0.0], [3.0, 0.0, 0.0], [2.0, 0.0, 0.5]].view());
+    /// let (model, _) = Svm::default().fit_sparse(&x, &Targets::classes(&[0, 0, 1, 1], 2), &mut relvec::silent)?;
+    /// assert_eq!(model.on_basis().predict_class(model.basis_values(&x)?.view())?, [0, 0, 1, 1]);
+    /// # Ok::<(), relvec::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Svm::fit`]; the kernel `linear_spline`, and [`Basis::Given`].
+    pub fn fit_sparse(&self, x: &SparseRows, targets: &Targets, observer: &mut SvmObserver) -> Result<(Model, SvmReport)> {
+        self.fit_sparse_interruptible(x, targets, observer, &Interrupt::default())
+    }
+
+    /// As [`Svm::fit_sparse`]; another thread may end it by `interrupt`.
+    ///
+    /// # Errors
+    /// As [`Svm::fit_sparse`]; and [`Error::Interrupted`].
+    pub fn fit_sparse_interruptible(
+        &self,
+        x: &SparseRows,
+        targets: &Targets,
+        observer: &mut SvmObserver,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, SvmReport)> {
+        let expected = "kernel: kernel values between rows are not sparse";
+        require(self.basis == Basis::Kernel, || "basis".into(), "given", expected)?;
+        self.fit_input(Input::Sparse(x), targets, observer, interrupt)
+    }
+
+    fn fit_input(
+        &self,
+        x: Input,
+        targets: &Targets,
+        observer: &mut SvmObserver,
+        interrupt: &Interrupt,
+    ) -> Result<(Model, SvmReport)> {
         self.check()?;
         let start = Instant::now();
         let pool = crate::linalg::thread_pool(self.threads)?;
@@ -264,7 +331,7 @@ impl Svm {
 
     fn run(
         &self,
-        x: ArrayView2<f64>,
+        x: Input,
         targets: &Targets,
         observer: &mut SvmObserver,
         interrupt: &Interrupt,
@@ -272,8 +339,11 @@ impl Svm {
     ) -> Result<(Model, SvmReport)> {
         targets.refuse_given("a support vector machine")?;
         let y = self.numbers(x, targets)?;
-        let sample_weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.nrows()]);
-        let canonical = Canonical::new(x, &y, &sample_weights, None);
+        let sample_weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; x.dim().0]);
+        let canonical = match x {
+            Input::Dense(x) => Canonical::new(x, &y, &sample_weights, None).map_rows(Features::Dense),
+            Input::Sparse(x) => Canonical::sparse(x, &y, &sample_weights).map_rows(Features::Sparse),
+        };
         let used = sample_weights.iter().filter(|w| **w > 0.0).count();
         if used < 2 {
             return Err(Error::TooFewRows { found: used, least: 2 });
@@ -329,21 +399,22 @@ impl Svm {
             small_weights,
             seconds: start.elapsed().as_secs_f64(),
         };
-        let model = self.assemble(x, &table, &functions, classes, rule, &report)?;
+        let model = self.assemble(x.dim(), &table, &functions, classes, rule, &report)?;
         Ok((model, report))
     }
 
     /// Checks rows and targets; the targets as numbers, `[N]`.
-    fn numbers(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<Vec<f64>> {
-        let n = x.nrows();
-        targets.check_rows(x)?;
-        if self.basis == Basis::Given && x.ncols() != n {
+    fn numbers(&self, x: Input, targets: &Targets) -> Result<Vec<f64>> {
+        let (n, columns) = x.dim();
+        targets.check_shape((n, columns))?;
+        if self.basis == Basis::Given && columns != n {
             let expected = format!("a value for each pair of rows, [{n}, {n}]");
-            return Err(Error::Shape { what: "kernel values", expected, found: format!("[{n}, {}]", x.ncols()) });
+            return Err(Error::Shape { what: "kernel values", expected, found: format!("[{n}, {columns}]") });
         }
-        match self.basis {
-            Basis::Kernel => check_features("rows to train on", x)?,
-            Basis::Given => check_finite("rows to train on", x, 0..x.ncols())?,
+        match (x, self.basis) {
+            (Input::Sparse(x), _) => check_sparse("rows to train on", x)?,
+            (Input::Dense(x), Basis::Kernel) => check_features("rows to train on", x)?,
+            (Input::Dense(x), Basis::Given) => check_finite("rows to train on", x, 0..columns)?,
         }
         let name = self.formulation.name();
         match (targets.values, self.formulation.as_dyn().classifies()) {
@@ -370,7 +441,7 @@ impl Svm {
         }
     }
 
-    fn table(&self, x: ArrayView2<f64>, rows: Canonical, classes: Option<usize>) -> Result<Table> {
+    fn table(&self, x: Input, rows: Canonical<Features>, classes: Option<usize>) -> Result<Table> {
         let class = |k: usize| rows.targets[k] as usize;
         // The points of a class side by side: kernel values of two classes are then near each other in memory.
         let mut order: Vec<usize> = (0..rows.first.len()).collect();
@@ -378,12 +449,18 @@ impl Svm {
             order.sort_by_key(|p| class(rows.first[*p]));
         }
         let origin: Vec<usize> = order.iter().map(|p| rows.origin[*p]).collect();
-        let points = match self.basis {
-            Basis::Given => Points::given(x.select(Axis(0), &origin).select(Axis(1), &origin)),
-            Basis::Kernel => {
-                let kernel = design::resolve(&self.kernel, rows.rows.view(), &rows.weights)?;
-                let first: Vec<usize> = order.iter().map(|p| rows.first[*p]).collect();
-                Points::Kernel { kernel, x: rows.rows.select(Axis(0), &first) }
+        let first: Vec<usize> = order.iter().map(|p| rows.first[*p]).collect();
+        let points = match (x, &rows.rows) {
+            (Input::Dense(x), _) if self.basis == Basis::Given => {
+                Points::given(x.select(Axis(0), &origin).select(Axis(1), &origin))
+            }
+            (_, Features::Dense(own)) => {
+                let kernel = design::resolve(&self.kernel, own.view(), &rows.weights)?;
+                Points::Kernel { kernel, x: own.select(Axis(0), &first) }
+            }
+            (_, Features::Sparse(own)) => {
+                let kernel = design::resolve_sparse(&self.kernel, own, &rows.weights)?;
+                Points::Sparse(SparseCentres::new(&kernel, own.select(&first))?)
             }
         };
         // Merged rows of the same inputs stand side by side.
@@ -404,7 +481,7 @@ impl Svm {
     }
 
     /// What the costs of errors of each class are multiplied by, `[K]`; empty: 1.
-    fn class_factors(&self, rows: &Canonical, classes: Option<usize>) -> Result<Vec<f64>> {
+    fn class_factors(&self, rows: &Canonical<Features>, classes: Option<usize>) -> Result<Vec<f64>> {
         let Some(count) = classes else { return Ok(vec![]) };
         match &self.class_weights {
             ClassWeights::Equal => Ok(vec![]),
@@ -429,7 +506,7 @@ impl Svm {
 
     fn assemble(
         &self,
-        x: ArrayView2<f64>,
+        (n_rows, n_features): (usize, usize),
         table: &Table,
         functions: &[Function],
         classes: Option<usize>,
@@ -448,6 +525,9 @@ impl Svm {
         bounded.dedup();
         let basis = match &table.points {
             Points::Kernel { kernel, x } => FittedBasis::Kernel { kernel: kernel.clone(), centres: x.select(Axis(0), &vectors) },
+            Points::Sparse(points) => {
+                FittedBasis::Sparse { kernel: points.kernel().clone(), centres: points.rows().select(&vectors) }
+            }
             Points::Given(_) => FittedBasis::Given {},
         };
         Ok(Model {
@@ -460,8 +540,8 @@ impl Svm {
             classes: vec![],
             class_frequencies: vec![],
             scaling: None,
-            n_features: x.ncols(),
-            n_rows: x.nrows(),
+            n_features,
+            n_rows,
             relevance: vectors.iter().map(|p| table.origin[*p]).collect(),
             expansion: Expansion { basis, weights, intercept },
             alpha: vec![],

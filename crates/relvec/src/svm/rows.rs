@@ -5,7 +5,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::kernel::vector::{self, AddSums};
-use crate::kernel::{Fill, Kernel};
+use crate::kernel::{Fill, Kernel, SparseCentres};
 use crate::report::Interrupt;
 
 /// Rows and columns of a tile (128 KB), which one thread makes and copies while it is in its cache.
@@ -21,6 +21,8 @@ const NOWHERE: u32 = u32::MAX;
 pub(crate) enum Points {
     /// A kernel, every parameter a number, at points [L, D].
     Kernel { kernel: Kernel, x: Array2<f64> },
+    /// A kernel, every parameter a number, at sparse points.
+    Sparse(SparseCentres),
     /// The kernel values themselves, [L, L]; rows are contiguous.
     Given(Array2<f64>),
 }
@@ -33,6 +35,7 @@ impl Points {
     pub fn count(&self) -> usize {
         match self {
             Points::Kernel { x, .. } => x.nrows(),
+            Points::Sparse(points) => points.rows().nrows(),
             Points::Given(values) => values.nrows(),
         }
     }
@@ -41,6 +44,7 @@ impl Points {
     pub fn select(&self, some: &[usize]) -> Points {
         match self {
             Points::Kernel { kernel, x } => Points::Kernel { kernel: kernel.clone(), x: x.select(Axis(0), some) },
+            Points::Sparse(points) => Points::Sparse(points.select(some)),
             Points::Given(values) => {
                 // Few pieces of rows: points of a class stand side by side.
                 let pieces: Vec<&[usize]> = some.chunk_by(|a, b| a + 1 == *b).collect();
@@ -68,7 +72,7 @@ impl Points {
             if interrupt.is_raised() {
                 return true;
             }
-            for (tile, out) in tiles.iter().zip(rows.axis_chunks_iter_mut(Axis(1), TILE_COLUMNS)) {
+            for (tile, out) in tiles.iter().zip(rows.axis_chunks_iter_mut(Axis(1), self.tile_width(all.len()))) {
                 tile.fill(at, out);
             }
             rows.iter().all(|v| v.is_finite())
@@ -79,19 +83,27 @@ impl Points {
         Ok((!interrupt.is_raised()).then_some(Points::Given(values)))
     }
 
-    /// What makes the kernel values of points [B] at these `columns`, in tiles of [`TILE_COLUMNS`].
+    /// Columns of a tile, if there are so many: of sparse points all, which one sweep over the entries of a row serves.
+    fn tile_width(&self, columns: usize) -> usize {
+        let most = if let Points::Sparse(_) = self { columns } else { columns.min(TILE_COLUMNS) };
+        most.max(1)
+    }
+
+    /// What makes the kernel values of points [B] at these `columns`, in tiles of [`Points::tile_width`].
     fn tiles<'a>(&'a self, columns: &'a [usize]) -> Vec<Tile<'a>> {
         let tile = |columns: &'a [usize]| match self {
             Points::Kernel { kernel, x } => Tile::Kernel { x: x.view(), fill: kernel.at(x.select(Axis(0), columns).view()) },
+            Points::Sparse(points) => Tile::Sparse { points, columns },
             Points::Given(values) => Tile::Given { values: values.view(), columns },
         };
-        columns.par_chunks(TILE_COLUMNS).map(tile).collect()
+        columns.par_chunks(self.tile_width(columns.len())).map(tile).collect()
     }
 
     /// k(x, x) of each point, `[L]`.
     pub fn diagonal(&self) -> Vec<f64> {
         match self {
             Points::Given(values) => values.diag().to_vec(),
+            Points::Sparse(points) => points.diagonal(),
             Points::Kernel { kernel, x } => {
                 let mut square = Array2::zeros((TILE_ROWS, TILE_ROWS));
                 let blocks = x.axis_chunks_iter(Axis(0), TILE_ROWS);
@@ -115,12 +127,12 @@ impl Points {
     pub fn times(&self, at: &[usize], beta: &[f64]) -> Vec<f64> {
         let centres: Vec<usize> = (0..beta.len()).filter(|c| beta[*c] != 0.0).collect();
         let weights: Vec<f64> = centres.iter().map(|c| beta[*c]).collect();
-        let tiles = self.tiles(&centres);
+        let (tiles, width) = (self.tiles(&centres), self.tile_width(centres.len()));
         let mut out = vec![0.0; at.len()];
         out.par_chunks_mut(PRODUCT_ROWS).zip(at.par_chunks(PRODUCT_ROWS)).for_each_init(
-            || Array2::zeros((PRODUCT_ROWS, TILE_COLUMNS.min(centres.len().max(1)))),
+            || Array2::zeros((PRODUCT_ROWS, width)),
             |values, (out, at)| {
-                for (tile, weights) in tiles.iter().zip(weights.chunks(TILE_COLUMNS)) {
+                for (tile, weights) in tiles.iter().zip(weights.chunks(width)) {
                     let mut values = values.slice_mut(s![..at.len(), ..weights.len()]);
                     tile.fill(at, values.view_mut());
                     for (out, row) in out.iter_mut().zip(values.outer_iter()) {
@@ -136,6 +148,7 @@ impl Points {
 /// Makes kernel values at some of the points.
 enum Tile<'a> {
     Kernel { x: ArrayView2<'a, f64>, fill: Fill<'a> },
+    Sparse { points: &'a SparseCentres, columns: &'a [usize] },
     Given { values: ArrayView2<'a, f64>, columns: &'a [usize] },
 }
 
@@ -143,6 +156,10 @@ impl Tile<'_> {
     fn fill(&self, at: &[usize], mut out: ArrayViewMut2<f64>) {
         match self {
             Tile::Kernel { x, fill } => fill(x.select(Axis(0), at).view(), out),
+            Tile::Sparse { points, columns } => {
+                let mut room = vec![];
+                vector::each_row(out, |i, out| points.fill(points.rows().row(at[i]), Some(columns), &mut room, out));
+            }
             Tile::Given { values, columns } => {
                 for (mut out, i) in out.outer_iter_mut().zip(at) {
                     let row = values.row(*i);
@@ -286,11 +303,11 @@ fn fill(points: &Points, of: &[usize], columns: &[usize], rows: Vec<&mut [f64]>)
     if of.is_empty() {
         return Ok(());
     }
-    let tiles = points.tiles(columns);
+    let (tiles, width) = (points.tiles(columns), points.tile_width(columns.len()));
     // A task for each tile: pieces of TILE_ROWS rows.
     let mut tasks: Vec<(usize, usize, Vec<&mut [f64]>)> = vec![];
     for (r, rows) in rows.into_iter().enumerate() {
-        for (c, piece) in rows.chunks_mut(TILE_COLUMNS).enumerate() {
+        for (c, piece) in rows.chunks_mut(width).enumerate() {
             let task = (r / TILE_ROWS) * tiles.len() + c;
             match tasks.get_mut(task) {
                 Some((.., pieces)) => pieces.push(piece),
@@ -301,7 +318,7 @@ fn fill(points: &Points, of: &[usize], columns: &[usize], rows: Vec<&mut [f64]>)
     let good = tasks
         .into_par_iter()
         .map_init(
-            || Array2::zeros((TILE_ROWS, TILE_COLUMNS)),
+            || Array2::zeros((TILE_ROWS, width)),
             |tile, (row, c, pieces)| {
                 let mut tile = tile.slice_mut(s![..pieces.len(), ..pieces[0].len()]);
                 tiles[c].fill(&of[row..row + pieces.len()], tile.view_mut());

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// `lib.rs` names at the ground floor.
 const FLOORS: &[&[&str]] = &[
     &["relvec_predict"],
-    &["error", "canonical", "special"],
+    &["error", "sparse", "special"],
+    &["canonical"],
     &["report", "memory"],
     &["registry"],
     &["linalg"],
@@ -28,6 +29,7 @@ const ROOMS: &[&str] = &["settings", "data", "gram", "evidence", "search", "lear
 /// The same of the crate for predictions.
 const FLOORS_OF_PREDICTIONS: &[&[&str]] = &[
     &["error", "label", "special", "status"],
+    &["sparse"],
     &["registry"],
     &["multi_class", "vector"],
     &["linalg"],

@@ -1,0 +1,199 @@
+//! Kernel values between sparse rows, which are never filled up with zeros.
+//!
+//! Every kernel but the linear spline is a function of a sum over features, to which a feature that is 0 in both rows adds
+//! nothing. Of squares and of absolute values the sum is that of each row by itself, corrected by the features that both rows
+//! have: the only ones that pairs of rows are compared in.
+
+use super::Kernel;
+use super::distance::{TOLERANCE, lost};
+use super::form::Form;
+use crate::error::{Error, Result};
+use crate::sparse::{SparseRow, SparseRows};
+
+/// A kernel at sparse rows [m, D], made ready once for many others.
+#[derive(Debug)]
+pub struct SparseCentres {
+    kernel: Kernel,
+    rows: SparseRows,
+    term: Term,
+    /// Scales of features, `[D]`: square roots of gamma; of absolute values gamma.
+    scale: Vec<f64>,
+    /// The entries by features, scaled: where those of each begin, [D + 1]; their rows, ascending; their values.
+    starts: Vec<usize>,
+    places: Vec<u32>,
+    values: Vec<f64>,
+    /// The sum of each row and a row of zeros, of products that of the row and itself, `[m]`; and the largest.
+    sums: Vec<f64>,
+    largest: f64,
+    /// Entries of the longest row.
+    longest: usize,
+}
+
+/// A term of the sum over features that a kernel is a function of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Term {
+    /// (a - b)^2.
+    Square,
+    /// |a - b|.
+    Absolute,
+    /// a b.
+    Product,
+}
+
+impl Term {
+    fn of(kernel: &Kernel) -> Result<Term> {
+        match kernel.form() {
+            Form::Squares(_) => Ok(Term::Square),
+            Form::Absolutes(_) => Ok(Term::Absolute),
+            Form::Products(_) => Ok(Term::Product),
+            Form::Other => {
+                let expected = "another kernel for sparse rows: this one is no function of a sum over features; or dense rows";
+                Err(Error::Parameter { name: "kernel".into(), found: kernel.name().into(), expected: expected.into() })
+            }
+        }
+    }
+
+    /// What is to be added to the sums of two rows by themselves for a feature that both have.
+    #[inline(always)]
+    fn shared(self, a: f64, b: f64) -> f64 {
+        match self {
+            Term::Square => -2.0 * (a * b),
+            Term::Absolute => (a - b).abs() - a.abs() - b.abs(),
+            Term::Product => a * b,
+        }
+    }
+
+    /// The term of a row and a row of zeros; of products of the row and itself.
+    fn alone(self, a: f64) -> f64 {
+        if self == Term::Absolute { a.abs() } else { a * a }
+    }
+}
+
+impl Kernel {
+    /// Refuses a kernel that there is none of for sparse rows.
+    ///
+    /// # Errors
+    /// The linear spline.
+    #[doc(hidden)]
+    pub fn check_sparse(&self) -> Result<()> {
+        Term::of(self).map(|_| ())
+    }
+}
+
+impl SparseCentres {
+    /// The resolved `kernel` at `rows`.
+    ///
+    /// # Errors
+    /// A kernel that is no function of a sum over features.
+    pub fn new(kernel: &Kernel, rows: SparseRows) -> Result<SparseCentres> {
+        let term = Term::of(kernel)?;
+        let factor = |d: usize| kernel.gamma().map_or(1.0, |gamma| gamma.at(d));
+        let scale = (0..rows.ncols()).map(|d| if term == Term::Absolute { factor(d) } else { factor(d).sqrt() }).collect();
+        let centres = SparseCentres {
+            kernel: kernel.clone(),
+            longest: rows.iter().map(|row| row.columns.len()).max().unwrap_or(0),
+            rows,
+            term,
+            scale,
+            starts: vec![],
+            places: vec![],
+            values: vec![],
+            sums: vec![],
+            largest: 0.0,
+        };
+        Ok(centres.with_entries())
+    }
+
+    /// Sorts the entries by features, and makes the sums.
+    fn with_entries(mut self) -> SparseCentres {
+        let mut starts = vec![0; self.rows.ncols() + 1];
+        self.rows.columns().iter().for_each(|column| starts[*column as usize + 1] += 1);
+        for d in 1..starts.len() {
+            starts[d] += starts[d - 1];
+        }
+        let mut next = starts.clone();
+        self.places = vec![0; self.rows.columns().len()];
+        self.values = vec![0.0; self.places.len()];
+        for (i, row) in self.rows.iter().enumerate() {
+            for (column, value) in row.iter() {
+                let place = &mut next[column];
+                self.places[*place] = i as u32;
+                self.values[*place] = value * self.scale[column];
+                *place += 1;
+            }
+        }
+        self.starts = starts;
+        self.sums = self.rows.iter().map(|row| self.alone(row)).collect();
+        self.largest = self.sums.iter().fold(0.0f64, |l, v| if *v > l || v.is_nan() { *v } else { l });
+        self
+    }
+
+    /// Some of the rows.
+    pub fn select(&self, some: &[usize]) -> SparseCentres {
+        SparseCentres::new(&self.kernel, self.rows.select(some)).expect("the kernel has been checked")
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &SparseRows {
+        &self.rows
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    fn alone(&self, row: SparseRow) -> f64 {
+        row.iter().map(|(column, value)| self.term.alone(value * self.scale[column])).sum()
+    }
+
+    /// k(x, x) of each row, `[m]`.
+    pub fn diagonal(&self) -> Vec<f64> {
+        let mut values = if self.term == Term::Product { self.sums.clone() } else { vec![0.0; self.sums.len()] };
+        self.kernel.as_dyn().of_sums(&mut values);
+        values
+    }
+
+    /// Fills `out` with k(a, c) at the rows c that `at` lists, or at all; in the calling thread alone. `room`: numbers to work with,
+    /// of any length.
+    pub fn fill(&self, a: SparseRow, at: Option<&[usize]>, room: &mut Vec<f64>, out: &mut [f64]) {
+        room.clear();
+        room.resize(self.sums.len(), 0.0);
+        for (column, value) in a.iter() {
+            let (value, range) = (value * self.scale[column], self.starts[column]..self.starts[column + 1]);
+            for (place, b) in self.places[range.clone()].iter().zip(&self.values[range]) {
+                room[*place as usize] += self.term.shared(value, *b);
+            }
+        }
+        match at {
+            None => out.copy_from_slice(room),
+            Some(at) => out.iter_mut().zip(at).for_each(|(out, c)| *out = room[*c]),
+        }
+        if self.term != Term::Product {
+            self.add_alone(a, at, out);
+        }
+        self.kernel.as_dyn().of_sums(out);
+    }
+
+    /// Adds the sums of both rows by themselves; where rows are near, little is left of these, and the sum is made again.
+    fn add_alone(&self, a: SparseRow, at: Option<&[usize]>, out: &mut [f64]) {
+        let own = self.alone(a);
+        let suspect = (8.0 + (self.longest.max(a.columns.len()) as f64).sqrt()) * f64::EPSILON / TOLERANCE;
+        let near = !(suspect * (own + self.largest) <= 1.0);
+        for (k, out) in out.iter_mut().enumerate() {
+            let c = at.map_or(k, |at| at[k]);
+            let sum = *out + (own + self.sums[c]);
+            *out = match near && lost(sum, self.sums[c], own, suspect) {
+                true => self.exact(a, self.rows.row(c)),
+                false => sum.max(0.0),
+            };
+        }
+    }
+
+    /// The sum over features from the differences themselves.
+    fn exact(&self, a: SparseRow, b: SparseRow) -> f64 {
+        let mut sum = 0.0;
+        a.merge(b, |column, a, b| sum += self.term.alone((a - b) * self.scale[column]));
+        sum
+    }
+}
