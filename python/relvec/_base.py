@@ -12,12 +12,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _checks, _core, _labels, _settings, _table, _warnings
+from . import _checks, _core, _labels, _settings, _sparse, _table, _warnings
 from ._card import folded_below
 from ._encoder import TableEncoder
 from ._errors import in_words_of_python
@@ -81,6 +82,7 @@ class KernelMachine(Exports, Pages, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._precomputed
+        tags.input_tags.sparse = not self._precomputed
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -160,16 +162,25 @@ class KernelMachine(Exports, Pages, BaseEstimator):
             raise ValueError("the kernel function returned values of which some are no finite real numbers")
         return np.ascontiguousarray(values, dtype=np.float64)
 
-    def _rows(self, X: ArrayLike) -> Float:
-        """What the model reads of new rows, validated."""
+    def _refuse_sparse_values(self, X: Any) -> None:
+        """Raise TypeError for a sparse matrix of kernel values, as scikit-learn does."""
+        if self._precomputed and issparse(X):
+            raise TypeError("Sparse precomputed kernels are not supported: pass an array, such as X.toarray()")
+
+    def _rows(self, X: ArrayLike) -> Any:
+        """What the model reads of new rows, validated: an array, or the parts of sparse rows."""
         check_is_fitted(self)
+        self._refuse_sparse_values(X)
         if self._model.encoding is not None:
             return self.encoder_._raw(X)
         # Of a precomputed kernel only the columns in the model count, and the core checks those; what has
         # another number of columns is no kernel matrix, and what is wrong with it is said in the usual order.
         matrix = self._model.basis == "external" and self._model.centres is None
         partial = matrix and getattr(X, "shape", ())[1:] == (self.n_features_in_,)
-        rows: Float = validate_data(self, X, reset=False, dtype=np.float64, order="C", ensure_all_finite=not partial)
+        finite = not (partial or issparse(X))
+        rows = validate_data(
+            self, X, reset=False, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite=finite
+        )
         if matrix:
             own = np.ascontiguousarray(rows[:, self._model.relevance])
             for row, column in np.argwhere(~np.isfinite(own))[:1]:
@@ -179,9 +190,14 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         if self._model.basis == "external":
             centres = self._model.centres
             assert centres is not None
-            return self._kernel_values(rows, centres)
-        # Arrays that came through a socket may begin at any byte.
-        return np.require(rows, requirements="A")
+            return self._kernel_values(
+                _sparse.filled(rows, "a kernel function", "Predict fewer rows at a time"), centres
+            )
+        return self._for_core(rows)
+
+    def _for_core(self, rows: Any) -> Any:
+        """What the core takes of validated rows."""
+        return _sparse.rows(rows)
 
     def _adopt(self, model: _core.Model) -> None:
         """Take over a model that was not fitted here."""
@@ -193,7 +209,7 @@ class KernelMachine(Exports, Pages, BaseEstimator):
             self.feature_names_in_ = np.array(model.features, dtype=object)
         self._take(model, {"status": model.status, "iterations": model.iterations})
 
-    def _coefficients(self, vectors: Float) -> Float:
+    def _coefficients(self, vectors: Any) -> Any:
         """Weights of the features, (n_functions, n_features), from the `vectors`; linear kernel only.
 
         The array is read-only: it follows from `dual_coef_`, and a change of it would change no prediction.
@@ -201,8 +217,8 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         check_is_fitted(self)
         if "linear" not in json.loads(self._model.kernel or "{}"):
             raise AttributeError("coef_ is only available when using a linear kernel")
-        weights: Float = self.dual_coef_ @ vectors
-        weights.flags.writeable = False
+        weights: Any = self.dual_coef_ @ vectors
+        (weights.data if issparse(weights) else weights).flags.writeable = False
         return weights
 
     def summary(self) -> ModelSummary:
@@ -273,6 +289,13 @@ class KernelMachine(Exports, Pages, BaseEstimator):
         return _labels.add_to(text, self.classes_) if self._model.classifier else text
 
 
+# What to do with too many sparse numbers for a relevance vector machine.
+_FEWER = (
+    "Reduce the features (TruncatedSVD of scikit-learn), give the values of a kernel (kernel='precomputed'), or use a "
+    "support vector machine (SVC, SVR), which takes sparse rows"
+)
+
+
 class _Precisions:
     """Says why a fitted model has no `alpha_`; one that has holds it itself."""
 
@@ -307,6 +330,11 @@ class RelevanceVectorMachine(KernelMachine):
     @property
     def _callable(self) -> bool:
         return self.basis != "given" and callable(self.kernel)
+
+    def _for_core(self, rows: Any) -> Float:
+        """Give the core dense rows: zeros are filled in."""
+        advice = "Predict fewer rows at a time" if self.__sklearn_is_fitted__() else _FEWER
+        return _sparse.filled(rows, type(self).__name__, advice)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "inference" in state:

@@ -30,6 +30,9 @@ __all__ = [
     "save",
 ]
 
+# Starts of the rows, columns and values of a CSR matrix, and its number of columns.
+Csr = tuple[NDArray[int64], NDArray[int64], NDArray[float64], int]
+
 __version__: str
 
 def kernels() -> list[tuple[str, list[str]]]: ...
@@ -62,7 +65,7 @@ def fit_more(
 ) -> tuple[Model, str]: ...
 def fit_svm(
     settings: str,
-    x: NDArray[float64],
+    x: NDArray[float64] | Csr,
     target: NDArray[float64] | NDArray[int64],
     weights: NDArray[float64] | None = None,
     callback: Callable[[dict[str, Any]], bool] | None = None,
@@ -145,16 +148,16 @@ class Model:
     @property
     def targets(self) -> list[str]: ...
     def predict_outputs(
-        self, x: NDArray[float64], threads: int, variance: str | None = None
+        self, x: NDArray[float64] | Csr, threads: int, variance: str | None = None
     ) -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]: ...
-    def predict_output_means(self, x: NDArray[float64], threads: int) -> NDArray[float64]: ...
+    def predict_output_means(self, x: NDArray[float64] | Csr, threads: int) -> NDArray[float64]: ...
     @property
     def variance_ratios(self) -> NDArray[float64]: ...
     def with_external_kernel(
         self, relevance: Sequence[int], n_features: int, centres: NDArray[float64] | None = None
     ) -> Model: ...
     def predict(
-        self, x: NDArray[float64], threads: int, variance: str | None = None
+        self, x: NDArray[float64] | Csr, threads: int, variance: str | None = None
     ) -> tuple[NDArray[float64], NDArray[float64], float]: ...
     def predict_covariance(
         self, x: NDArray[float64], threads: int, memory_limit: int | None = None
@@ -183,44 +186,51 @@ class Model:
     @property
     def kept_rows(self) -> tuple[int, bool]: ...
     def predict_interval(
-        self, x: NDArray[float64], level: float, threads: int, variance: str, known: NDArray[float64] | None = None
+        self,
+        x: NDArray[float64] | Csr,
+        level: float,
+        threads: int,
+        variance: str,
+        known: NDArray[float64] | None = None,
     ) -> tuple[NDArray[float64], NDArray[float64]]: ...
     def log_density(
-        self, x: NDArray[float64], t: NDArray[float64], threads: int, variance: str
+        self, x: NDArray[float64] | Csr, t: NDArray[float64], threads: int, variance: str
     ) -> NDArray[float64]: ...
     def predict_quantiles(
         self,
-        x: NDArray[float64],
+        x: NDArray[float64] | Csr,
         q: Sequence[float],
         threads: int,
         variance: str,
         known: NDArray[float64] | None = None,
     ) -> NDArray[float64]: ...
     def predict_counts(
-        self, x: NDArray[float64], threads: int, exposure: NDArray[float64] | None = None
+        self, x: NDArray[float64] | Csr, threads: int, exposure: NDArray[float64] | None = None
     ) -> tuple[NDArray[float64], NDArray[float64]]: ...
-    def predict_mean(self, x: NDArray[float64], threads: int) -> NDArray[float64]: ...
+    def predict_mean(self, x: NDArray[float64] | Csr, threads: int) -> NDArray[float64]: ...
     def probability(
-        self, x: NDArray[float64], threads: int, moderated: bool, log: bool, prior: Sequence[float] | None = None
+        self, x: NDArray[float64] | Csr, threads: int, moderated: bool, log: bool, prior: Sequence[float] | None = None
     ) -> NDArray[float64]: ...
     def decide(
         self,
-        x: NDArray[float64],
+        x: NDArray[float64] | Csr,
         threads: int,
         prior: Sequence[float] | None = None,
         costs: NDArray[float64] | None = None,
         reject: float | None = None,
         reject_cost: float | None = None,
     ) -> tuple[NDArray[int64], NDArray[float64], NDArray[float64], NDArray[bool_], NDArray[float64] | None]: ...
-    def decision(self, x: NDArray[float64], threads: int) -> NDArray[float64]: ...
+    def decision(self, x: NDArray[float64] | Csr, threads: int) -> NDArray[float64]: ...
     def vote(self, f: NDArray[float64]) -> NDArray[int64]: ...
-    def log_odds(self, x: NDArray[float64], threads: int, moderated: bool) -> NDArray[float64]: ...
+    def log_odds(self, x: NDArray[float64] | Csr, threads: int, moderated: bool) -> NDArray[float64]: ...
     @property
     def basis(self) -> str: ...
     @property
     def kernel(self) -> str | None: ...
     @property
     def centres(self) -> NDArray[float64] | None: ...
+    @property
+    def sparse_centres(self) -> tuple[NDArray[float64], NDArray[int64], NDArray[int64], int] | None: ...
     @property
     def scaling(self) -> tuple[NDArray[float64], NDArray[float64]] | None: ...
     @property

@@ -11,7 +11,7 @@ from sklearn.datasets import load_svmlight_file
 
 
 def read_svmlight(path: str | os.PathLike[str], n_features: int | None = None) -> tuple[Any, NDArray[np.float64]]:
-    """Read a table in LIBSVM's svmlight format.
+    r"""Read a table in LIBSVM's svmlight format.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def read_svmlight(path: str | os.PathLike[str], n_features: int | None = None) -
     >>> from relvec import read_svmlight
     >>> path = os.path.join(tempfile.mkdtemp(), "two.svm")
     >>> with open(path, "w") as file:
-    ...     _ = file.write("1 1:0.5 3:2\\n-1 2:1\\n")
+    ...     _ = file.write("1 1:0.5 3:2\n-1 2:1\n")
     >>> X, y = read_svmlight(path)
     >>> X.toarray()
     array([[0.5, 0. , 2. ],

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -188,9 +189,10 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows; with ``kernel="precomputed"`` the square kernel matrix, with
-            ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; of sparse rows zeros are filled in, up to 10^8 numbers. With
+            ``kernel="precomputed"`` the square kernel matrix, with ``basis="given"`` the design matrix. A
+            C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,)
             Classes: numbers, words or booleans, at least two of them.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -203,7 +205,10 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             The estimator itself.
         """
         earlier = self._forget()
-        rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        self._refuse_sparse_values(X)
+        rules: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": not issparse(X), "ensure_min_samples": 2}
+        rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", **rules)
+        rows = self._for_core(rows)
         check_classification_targets(labels)
         weights = self._weights(sample_weight, len(rows))
         classes, numbers = _checks.class_numbers(labels, weights)

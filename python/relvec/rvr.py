@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import RegressorMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
@@ -203,9 +204,10 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Training rows; with ``kernel="precomputed"`` the square kernel matrix, with
-            ``basis="given"`` the design matrix. A C-contiguous array of float64 is read in place.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows; of sparse rows zeros are filled in, up to 10^8 numbers. With
+            ``kernel="precomputed"`` the square kernel matrix, with ``basis="given"`` the design matrix. A
+            C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets; of several outputs, which share their relevance vectors, one in each column.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -226,9 +228,10 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         earlier = self._forget()
         if np.isscalar(y) or getattr(y, "ndim", 1) == 0:
             y = column_or_1d(y)
-        rows, t = validate_data(
-            self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2, multi_output=True
-        )
+        self._refuse_sparse_values(X)
+        rules: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": not issparse(X), "ensure_min_samples": 2}
+        rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, multi_output=True, **rules)
+        rows = self._for_core(rows)
         if t.ndim == 2 and t.shape[1] == 1:
             t = column_or_1d(t, warn=not self._several_outputs)
         likelihood = _settings.regression(self)
@@ -280,7 +283,9 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             raise ValueError(
                 "a model with categories or means of missing cells takes more rows by the command: relvec fit --add-to"
             )
-        rows, t = validate_data(self, X, y, reset=False, dtype=np.float64, order="C", y_numeric=True)
+        rules: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": not issparse(X)}
+        rows, t = validate_data(self, X, y, reset=False, dtype=np.float64, order="C", y_numeric=True, **rules)
+        rows = self._for_core(rows)
         settings, _ = self._settings(_settings.regression(self), False)
         own = _checks.known("noise_variance", noise_variance, len(rows))
         target = np.ascontiguousarray(t, dtype=np.float64)

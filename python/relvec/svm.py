@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _checks, _core, _labels, _settings, _warnings
+from . import _checks, _core, _labels, _settings, _sparse, _warnings
 from ._base import Float, Kernel, KernelMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._errors import in_words_of_python
@@ -28,7 +29,7 @@ class SupportVectorMachine(KernelMachine):
 
     def _fit(
         self,
-        X: Float,
+        X: Any,
         target: NDArray[Any],
         weights: Float | None,
         own: dict[str, Any],
@@ -38,8 +39,9 @@ class SupportVectorMachine(KernelMachine):
     ) -> None:
         """Fit to validated rows; `own`: settings that are no parameters by themselves, `computed`: values that are."""
         settings = _settings.svm(self, own, n_jobs=threads(self.n_jobs), **computed)
-        design = X
+        design = _sparse.rows(X)
         if callable(self.kernel):
+            X = _sparse.filled(X, "a kernel function", 'Use kernel="precomputed" with its values')
             design = self._kernel_values(X, X)
         elif self._precomputed and X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -67,9 +69,10 @@ class SupportVectorMachine(KernelMachine):
         owner = model.vector_classes
         order = np.lexsort((model.relevance, owner))
         self.support_ = model.relevance[order].astype(np.int32)
-        centres = model.centres
+        centres = _sparse.centres(model)
         self.support_vectors_ = np.empty((0, 0)) if centres is None else centres[order]
-        self.dual_coef_ = weights[:, order]
+        # As in scikit-learn: sparse if the vectors are.
+        self.dual_coef_ = sparse.csr_matrix(weights[:, order]) if sparse.issparse(centres) else weights[:, order]
         self.n_support_ = np.bincount(owner, minlength=max(model.n_classes, 1)).astype(np.int32)
         self.fit_status_ = int(model.status != "converged")
         if model.kernel is not None:
@@ -79,9 +82,17 @@ class SupportVectorMachine(KernelMachine):
                 self.gamma_ = np.array(gamma) if isinstance(gamma, list) else gamma
 
     @property
-    def coef_(self) -> Float:
+    def coef_(self) -> Any:
         """Weights of the features; linear kernel only."""
         return self._coefficients(getattr(self, "support_vectors_", np.empty((0, 0))))
+
+    def _validated(self, X: ArrayLike, y: ArrayLike, **rules: Any) -> tuple[Any, NDArray[Any]]:
+        """Rows and targets, checked; sparse rows as a CSR matrix, of which the core checks the numbers."""
+        self._refuse_sparse_values(X)
+        finite = not sparse.issparse(X)
+        rules |= {"accept_sparse": "csr", "ensure_all_finite": finite, "ensure_min_samples": 2}
+        rows, targets = validate_data(self, X, y, dtype=np.float64, order="C", **rules)
+        return rows, targets
 
     def _weights(self, sample_weight: ArrayLike | None, rows: int) -> Float | None:
         """Weights [N], checked; rows of negative weight are left out, as LIBSVM does it."""
@@ -127,7 +138,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows; with ``kernel="precomputed"`` the square kernel matrix.
         y : array-like of shape (n_samples,)
             Targets.
@@ -141,9 +152,9 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
             The estimator itself.
         """
         self._forget()
-        rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, ensure_min_samples=2)
+        rows, t = self._validated(X, y, y_numeric=True)
         target = np.ascontiguousarray(t, dtype=np.float64)
-        weights = self._weights(sample_weight, len(rows))
+        weights = self._weights(sample_weight, len(target))
         self._fit(rows, target, weights, {"formulation": self._formulation()}, target_names(y))
         return self
 
@@ -159,7 +170,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which only
             the columns `support_` are read.
 
@@ -187,7 +198,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows; with ``kernel="precomputed"`` the square kernel matrix.
         y : array-like of shape (n_samples,)
             Classes: numbers, words or booleans, at least two of them.
@@ -201,9 +212,9 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             The estimator itself.
         """
         self._forget()
-        rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", ensure_min_samples=2)
+        rows, labels = self._validated(X, y)
         check_classification_targets(labels)
-        weights = self._weights(sample_weight, len(rows))
+        weights = self._weights(sample_weight, len(labels))
         classes, numbers = _checks.class_numbers(labels, weights)
         _checks.warn_of_classes(type(self).__name__, len(classes), len(labels))
         factors = _checks.class_weights(self.class_weight, classes.tolist())
@@ -241,7 +252,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which only
             the columns `support_` are read.
 
@@ -280,7 +291,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which only
             the columns `support_` are read.
 
@@ -303,12 +314,12 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
             raise AttributeError("predict_proba is not available when probability=False")
         return True
 
-    def _rows_with_probabilities(self, X: ArrayLike) -> Float:
+    def _rows_with_probabilities(self, X: ArrayLike) -> Any:
         """What the model reads of new rows, if it was fitted with probabilities."""
         check_is_fitted(self)
         if len(self._model.sigmoids) == 0:
             name = type(self).__name__
-            text = "probabilities are not available when fitted with probability=False"
+            text = "predict_proba is not available when fitted with probability=False"
             raise NotFittedError(f"{text}: fit this {name} again, now that probability=True")
         return self._rows(X)
 
@@ -325,7 +336,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which
             only the columns `support_` are read.
         prior : dict or array-like of shape (n_classes,), default=None
@@ -361,7 +372,7 @@ class SupportVectorClassifier(ClassifierMixin, SupportVectorMachine):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
             Rows; with ``kernel="precomputed"`` the kernel between them and all training rows, of which only
             the columns `support_` are read.
         prior : dict or array-like of shape (n_classes,), default=None
@@ -434,12 +445,12 @@ class SVC(SupportVectorClassifier):
     support_ : ndarray of shape (n_support,)
         Training rows (0-based) that are support vectors, those of the first class before those of the second;
         of equal rows the first.
-    support_vectors_ : ndarray of shape (n_support, n_features)
-        The support vectors; empty with a precomputed kernel.
+    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
+        The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (n_classes,), dtype=int32
         How many there are of each class.
-    dual_coef_ : ndarray of shape (n_functions, n_support)
-        Weights of the support vectors, of two classes positive for the second.
+    dual_coef_ : ndarray or CSR matrix of shape (n_functions, n_support)
+        Weights of the support vectors, of two classes positive for the second; sparse as they are.
     coef_ : ndarray of shape (n_functions, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (n_functions,)
@@ -464,7 +475,9 @@ class SVC(SupportVectorClassifier):
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ.
+    Features are taken as they are: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
+    not filled up with zeros; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Single precision is
+    read, and results are of double precision.
 
     References
     ----------
@@ -542,12 +555,12 @@ class NuSVC(SupportVectorClassifier):
     support_ : ndarray of shape (n_support,)
         Training rows (0-based) that are support vectors, those of the first class before those of the second;
         of equal rows the first.
-    support_vectors_ : ndarray of shape (n_support, n_features)
-        The support vectors; empty with a precomputed kernel.
+    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
+        The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (n_classes,), dtype=int32
         How many there are of each class.
-    dual_coef_ : ndarray of shape (n_functions, n_support)
-        Weights of the support vectors, of two classes positive for the second.
+    dual_coef_ : ndarray or CSR matrix of shape (n_functions, n_support)
+        Weights of the support vectors, of two classes positive for the second; sparse as they are.
     coef_ : ndarray of shape (n_functions, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (n_functions,)
@@ -571,7 +584,9 @@ class NuSVC(SupportVectorClassifier):
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ.
+    Features are taken as they are: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
+    not filled up with zeros; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Single precision is
+    read, and results are of double precision.
 
     References
     ----------
@@ -634,12 +649,12 @@ class SVR(SupportVectorRegressor):
     ----------
     support_ : ndarray of shape (n_support,)
         Training rows (0-based) that are support vectors; of equal rows the first.
-    support_vectors_ : ndarray of shape (n_support, n_features)
-        The support vectors; empty with a precomputed kernel.
+    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
+        The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (1,), dtype=int32
         How many there are.
-    dual_coef_ : ndarray of shape (1, n_support)
-        Weights of the support vectors.
+    dual_coef_ : ndarray or CSR matrix of shape (1, n_support)
+        Weights of the support vectors; sparse as they are.
     coef_ : ndarray of shape (1, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (1,)
@@ -666,7 +681,9 @@ class SVR(SupportVectorRegressor):
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ.
+    Features are taken as they are: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
+    not filled up with zeros; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Single precision is
+    read, and results are of double precision.
 
     References
     ----------
@@ -722,12 +739,12 @@ class NuSVR(SupportVectorRegressor):
     ----------
     support_ : ndarray of shape (n_support,)
         Training rows (0-based) that are support vectors; of equal rows the first.
-    support_vectors_ : ndarray of shape (n_support, n_features)
-        The support vectors; empty with a precomputed kernel.
+    support_vectors_ : ndarray or CSR matrix of shape (n_support, n_features)
+        The support vectors, sparse after a fit to sparse rows; empty with a precomputed kernel.
     n_support_ : ndarray of shape (1,), dtype=int32
         How many there are.
-    dual_coef_ : ndarray of shape (1, n_support)
-        Weights of the support vectors.
+    dual_coef_ : ndarray or CSR matrix of shape (1, n_support)
+        Weights of the support vectors; sparse as they are.
     coef_ : ndarray of shape (1, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (1,)
@@ -753,7 +770,9 @@ class NuSVR(SupportVectorRegressor):
 
     Notes
     -----
-    Features are taken as they are: put a StandardScaler in front if their units differ.
+    Features are taken as they are: put a StandardScaler in front if their units differ. Sparse matrices of scipy are
+    not filled up with zeros; scale them by MaxAbsScaler or ``StandardScaler(with_mean=False)``. Single precision is
+    read, and results are of double precision.
 
     References
     ----------

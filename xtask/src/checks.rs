@@ -24,6 +24,7 @@ pub const FURTHER: &[Part] = &[
     ("slow", "tests of half a minute and more", slow),
     ("browser", "the site in Chromium, on a wide screen and on a phone", browser),
     ("recipes", "recipes of the documentation that need large programs: a web service, Spark, MLflow", python::check_recipes),
+    ("sklearn-svm", "scikit-learn's own tests of support vector machines, with those of this package", python::check_sklearn_svm),
     ("package", "what is published: crates, wheel and source distribution, their pages, the workflows", package::check),
     ("engines", "fits on Dask, Spark and Ray, which it installs; Spark needs Java 17 or later", python::check_engines),
 ];

@@ -28,6 +28,7 @@ const FUZZ: &str = "fuzz [SECONDS]";
 const PEERS: &str = "bench peers [--quick | --again] [--data FOLDER] [--list] [CASE ...]";
 const CLASSES: &str = "bench classes [--data FOLDER] [--limit SECONDS] [--sets SET ...]";
 const SVM: &str = "bench svm [--data FOLDER] [--rows N] [--sets SET ...]";
+const SPARSE: &str = "bench sparse [--rows N] [--rounds N]";
 const UNCERTAINTY: &str = "bench uncertainty --data FOLDER [--seeds N] [--sets SET ...]";
 const CALIBRATION: &str = "bench calibration --data FOLDER [--splits N] [--sets SET ...]";
 const DEFAULTS: &str =
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         ["bench", "peers", rest @ ..] => Some(peers::bench(rest)),
         ["bench", "classes", rest @ ..] => Some(peers::bench_classes(rest)),
         ["bench", "svm", rest @ ..] => Some(python::bench_svm(rest)),
+        ["bench", "sparse", rest @ ..] => Some(python::bench_sparse(rest)),
         ["bench", "uncertainty", rest @ ..] => Some(python::bench_uncertainty(rest)),
         ["bench", "calibration", rest @ ..] => Some(python::bench_calibration(rest)),
         ["bench", "defaults", rest @ ..] => Some(python::bench_defaults(rest)),
@@ -71,6 +73,9 @@ fn main() -> ExitCode {
         println!("    {PEERS}\n           times of fits, also of other packages that are installed; writes docs/benchmarks.md");
         println!("    {CLASSES}\n           more than two classes, compared with fastrvm; writes docs/classes.md");
         println!("    {SVM}\n           support vector machines, compared with LIBSVM; writes docs/svm.md");
+        println!(
+            "    {SPARSE}\n           support vector machines on sparse rows, compared with scikit-learn; writes docs/sparse.md"
+        );
         println!("    {UNCERTAINTY}\n           reliability of error bars; writes docs/uncertainty.md");
         println!("    {CALIBRATION}\n           calibration of class probabilities; writes docs/calibration.md");
         println!(

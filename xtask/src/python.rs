@@ -33,6 +33,12 @@ pub fn check_slow() -> Result {
     pytest("slow")
 }
 
+/// scikit-learn's own tests, with the support vector machines of this package in place of its own.
+pub fn check_sklearn_svm() -> Result {
+    install()?;
+    VENV.python(&["python/tests/sklearn_svm.py"])
+}
+
 /// Tests with or without a mark, in a process for each processor: most have small problems, which leave the others idle.
 fn pytest(marks: &str) -> Result {
     let processes = std::thread::available_parallelism().map_or(1, usize::from).to_string();
@@ -70,6 +76,11 @@ pub fn bench_scale(arguments: &[&str]) -> Result {
 /// Support vector machines beside LIBSVM.
 pub fn bench_svm(arguments: &[&str]) -> Result {
     bench_released("python/benchmarks/libsvm.py", arguments)
+}
+
+/// Support vector machines on sparse rows beside scikit-learn.
+pub fn bench_sparse(arguments: &[&str]) -> Result {
+    bench_released("python/benchmarks/sparse_rows.py", arguments)
 }
 
 /// Exported models: agreement with relvec, and sizes on processors.

@@ -126,6 +126,9 @@ fn kinds() -> Vec<(String, Model)> {
             add(&format!("{name} {}", rule.name()), machine.fit(x.view(), &three, &mut silent).unwrap().0);
         }
     }
+    let kernel: Kernel = Rbf { gamma: vec![0.5, 2.0].into() }.into();
+    let svm = Svm { kernel, threads: Some(1), ..Svm::default() };
+    add("sparse", svm.fit_sparse(&SparseRows::from_dense(x.view()), &three, &mut silent).unwrap().0);
     all
 }
 
@@ -151,6 +154,9 @@ fn ask_all(model: &Model) -> std::result::Result<(), String> {
     let x = Array2::from_shape_fn((12, d), |(i, k)| if i < 8 { extremes[i] } else { wave(17 * i + k) });
     let ordinary = x.slice(s![8.., ..]);
     for x in [x.view(), ordinary] {
+        if let Ok(found) = model.basis_values(&SparseRows::from_dense(x)) {
+            numbers("basis_values", found.iter().filter(|v| v.is_nan()))?;
+        }
         let on_basis = model.on_basis();
         let asked = if matches!(model.expansion.basis, FittedBasis::External { .. }) { &on_basis } else { model };
         ask(asked, x)?;

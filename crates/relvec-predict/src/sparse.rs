@@ -207,6 +207,11 @@ impl SparseRows {
         out
     }
 
+    /// The share of numbers that are not zero, from 0 to 1.
+    pub fn share(&self) -> f64 {
+        self.values.len() as f64 / (self.nrows() as f64 * self.ncols() as f64).max(1.0)
+    }
+
     /// Where each row begins, and the end of the last, [N + 1].
     pub fn starts(&self) -> &[usize] {
         &self.starts

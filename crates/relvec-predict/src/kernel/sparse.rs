@@ -4,9 +4,9 @@
 //! nothing. Of squares and of absolute values the sum is that of each row by itself, corrected by the features that both rows
 //! have: the only ones that pairs of rows are compared in.
 
-use super::Kernel;
 use super::distance::{TOLERANCE, lost};
 use super::form::Form;
+use super::{Gamma, Kernel};
 use crate::error::{Error, Result};
 use crate::sparse::{SparseRow, SparseRows};
 
@@ -16,9 +16,12 @@ pub struct SparseCentres {
     kernel: Kernel,
     rows: SparseRows,
     term: Term,
-    /// Scales of features, `[D]`: square roots of gamma; of absolute values gamma.
-    scale: Vec<f64>,
-    /// The entries by features, scaled: where those of each begin, [D + 1]; their rows, ascending; their values.
+    /// Scale of all features, or of each: square roots of gamma; of absolute values gamma.
+    scale: f64,
+    scales: Vec<f64>,
+    /// The entries by features, scaled: the features that there are, ascending, `[F]`; where the entries of each begin, [F + 1];
+    /// their rows, ascending; their values. No list is as long as there are features, which a damaged file may claim any number of.
+    features: Vec<u32>,
     starts: Vec<usize>,
     places: Vec<u32>,
     values: Vec<f64>,
@@ -87,14 +90,20 @@ impl SparseCentres {
     /// A kernel that is no function of a sum over features.
     pub fn new(kernel: &Kernel, rows: SparseRows) -> Result<SparseCentres> {
         let term = Term::of(kernel)?;
-        let factor = |d: usize| kernel.gamma().map_or(1.0, |gamma| gamma.at(d));
-        let scale = (0..rows.ncols()).map(|d| if term == Term::Absolute { factor(d) } else { factor(d).sqrt() }).collect();
+        let of_term = |gamma: f64| if term == Term::Absolute { gamma } else { gamma.sqrt() };
+        let (scale, scales) = match kernel.gamma() {
+            Some(Gamma::PerFeature(each)) => (f64::NAN, each.iter().map(|gamma| of_term(*gamma)).collect()),
+            Some(gamma) => (of_term(gamma.at(0)), vec![]),
+            None => (1.0, vec![]),
+        };
         let centres = SparseCentres {
             kernel: kernel.clone(),
             longest: rows.iter().map(|row| row.columns.len()).max().unwrap_or(0),
             rows,
             term,
             scale,
+            scales,
+            features: vec![],
             starts: vec![],
             places: vec![],
             values: vec![],
@@ -106,26 +115,34 @@ impl SparseCentres {
 
     /// Sorts the entries by features, and makes the sums.
     fn with_entries(mut self) -> SparseCentres {
-        let mut starts = vec![0; self.rows.ncols() + 1];
-        self.rows.columns().iter().for_each(|column| starts[*column as usize + 1] += 1);
-        for d in 1..starts.len() {
-            starts[d] += starts[d - 1];
+        self.features = self.rows.columns().to_vec();
+        self.features.sort_unstable();
+        self.features.dedup();
+        let mut starts = vec![0; self.features.len() + 1];
+        let at = |column: usize| self.features.binary_search(&(column as u32)).expect("every column is listed");
+        let slots: Vec<usize> = self.rows.columns().iter().map(|column| at(*column as usize)).collect();
+        slots.iter().for_each(|slot| starts[slot + 1] += 1);
+        for k in 1..starts.len() {
+            starts[k] += starts[k - 1];
         }
-        let mut next = starts.clone();
+        let (mut next, mut slots) = (starts.clone(), slots.into_iter());
         self.places = vec![0; self.rows.columns().len()];
         self.values = vec![0.0; self.places.len()];
         for (i, row) in self.rows.iter().enumerate() {
-            for (column, value) in row.iter() {
-                let place = &mut next[column];
-                self.places[*place] = i as u32;
-                self.values[*place] = value * self.scale[column];
-                *place += 1;
+            for ((column, value), slot) in row.iter().zip(&mut slots) {
+                self.places[next[slot]] = i as u32;
+                self.values[next[slot]] = value * self.scale(column);
+                next[slot] += 1;
             }
         }
         self.starts = starts;
         self.sums = self.rows.iter().map(|row| self.alone(row)).collect();
         self.largest = self.sums.iter().fold(0.0f64, |l, v| if *v > l || v.is_nan() { *v } else { l });
         self
+    }
+
+    fn scale(&self, column: usize) -> f64 {
+        self.scales.get(column).copied().unwrap_or(self.scale)
     }
 
     /// Some of the rows.
@@ -144,7 +161,7 @@ impl SparseCentres {
     }
 
     fn alone(&self, row: SparseRow) -> f64 {
-        row.iter().map(|(column, value)| self.term.alone(value * self.scale[column])).sum()
+        row.iter().map(|(column, value)| self.term.alone(value * self.scale(column))).sum()
     }
 
     /// k(x, x) of each row, `[m]`.
@@ -160,7 +177,8 @@ impl SparseCentres {
         room.clear();
         room.resize(self.sums.len(), 0.0);
         for (column, value) in a.iter() {
-            let (value, range) = (value * self.scale[column], self.starts[column]..self.starts[column + 1]);
+            let Ok(slot) = self.features.binary_search(&(column as u32)) else { continue };
+            let (value, range) = (value * self.scale(column), self.starts[slot]..self.starts[slot + 1]);
             for (place, b) in self.places[range.clone()].iter().zip(&self.values[range]) {
                 room[*place as usize] += self.term.shared(value, *b);
             }
@@ -193,7 +211,7 @@ impl SparseCentres {
     /// The sum over features from the differences themselves.
     fn exact(&self, a: SparseRow, b: SparseRow) -> f64 {
         let mut sum = 0.0;
-        a.merge(b, |column, a, b| sum += self.term.alone((a - b) * self.scale[column]));
+        a.merge(b, |column, a, b| sum += self.term.alone((a - b) * self.scale(column)));
         sum
     }
 }

@@ -32,6 +32,7 @@ mod robust;
 mod rows;
 mod scales;
 mod softmax;
+mod sparse;
 mod statistics;
 mod support;
 mod svm;
