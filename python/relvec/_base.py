@@ -193,10 +193,6 @@ class KernelMachine(Exports, Pages, BaseEstimator):
             return self._kernel_values(
                 _sparse.filled(rows, "a kernel function", "Predict fewer rows at a time"), centres
             )
-        return self._for_core(rows)
-
-    def _for_core(self, rows: Any) -> Any:
-        """What the core takes of validated rows."""
         return _sparse.rows(rows)
 
     def _adopt(self, model: _core.Model) -> None:
@@ -291,8 +287,8 @@ class KernelMachine(Exports, Pages, BaseEstimator):
 
 # What to do with too many sparse numbers for a relevance vector machine.
 _FEWER = (
-    "Reduce the features (TruncatedSVD of scikit-learn), give the values of a kernel (kernel='precomputed'), or use a "
-    "support vector machine (SVC, SVR), which takes sparse rows"
+    "Take weight_prior='ard' with gamma='scale', 'auto' or a number, which need no dense rows; or reduce the features "
+    "(TruncatedSVD of scikit-learn); or use a support vector machine (SVC, SVR)"
 )
 
 
@@ -314,6 +310,8 @@ class RelevanceVectorMachine(KernelMachine):
     landmarks: str | ArrayLike
     fit_intercept: bool
     search: str | dict[str, Any] | None
+    gamma: Any
+    weight_prior: str
     memory_limit: int | None
     random_state: Any
     kernel_: str
@@ -331,10 +329,15 @@ class RelevanceVectorMachine(KernelMachine):
     def _callable(self) -> bool:
         return self.basis != "given" and callable(self.kernel)
 
-    def _for_core(self, rows: Any) -> Float:
-        """Give the core dense rows: zeros are filled in."""
-        advice = "Predict fewer rows at a time" if self.__sklearn_is_fitted__() else _FEWER
-        return _sparse.filled(rows, type(self).__name__, advice)
+    def _for_fit(self, rows: Any) -> Any:
+        """Rows to learn from: dense, zeros filled in; sparse if they are too many, where a fit can take them."""
+        known = _table.KERNELS.get(self.kernel, []) if isinstance(self.kernel, str) else []
+        learned = "gamma" in known and isinstance(self.gamma, str) and self.gamma.startswith("evidence")
+        named = isinstance(self.kernel, str) and self.kernel in _table.KERNELS and isinstance(self.landmarks, str)
+        takes = named and not learned and self.basis == "kernel" and self.weight_prior == "ard"
+        if _sparse.is_too_large(rows) and takes and not getattr(self, "keep_statistics", False):
+            return rows
+        return _sparse.filled(rows, type(self).__name__, _FEWER)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "inference" in state:
@@ -360,14 +363,19 @@ class RelevanceVectorMachine(KernelMachine):
     ) -> None:
         """Fit to validated rows, on from an `earlier` model if there is one; sets the fitted attributes."""
         # Checked before any work is done on the data.
-        external = self._precomputed or self._callable
+        sparse = issparse(X)
+        if sparse and earlier is not None:
+            raise ValueError(
+                "warm_start needs dense rows, and these are too many to fill in zeros: use warm_start=False"
+            )
+        external = self._precomputed or self._callable or sparse
         settings, seed = self._settings(
             likelihood, external or self.basis == "given", self._start(earlier, X.shape[1], target)
         )
         landmarks = _checks.landmarks(self, X.shape[1])
 
-        used = np.arange(len(X)) if weights is None else np.flatnonzero(weights > 0)
-        design, dictionary, centres = X, used, None
+        used = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+        design, dictionary, centres, kernel = X, used, None, ""
         if self._precomputed:
             # The whole matrix is there: a rule has nothing to spare.
             rule = "all" if isinstance(self.dictionary, str) else self.dictionary
@@ -382,6 +390,14 @@ class RelevanceVectorMachine(KernelMachine):
                 dictionary = np.sort(np.unique(landmarks, axis=0, return_index=True)[1])
                 centres, landmarks = landmarks[dictionary], None
             design = self._kernel_values(X, centres)
+        elif sparse:
+            _sparse.check_finite(X)
+            dictionary = _draw(_sparse.distinct(X, used), self.dictionary, seed)
+            (asked,) = _settings.kernel(self).values()
+            rows, points = _sparse.parts(X), _sparse.parts(X[dictionary])
+            with in_words_of_python():
+                spread, jobs = _sparse.variance(X, weights), threads(self.n_jobs)
+                kernel, design = _core.sparse_kernel(_settings.as_json(asked), rows, points, spread, jobs)
         watch = self._observer()
         with in_words_of_python():
             model, report = _core.fit(settings, design, target, weights, watch, landmarks, noise_variance, exposure)
@@ -390,6 +406,8 @@ class RelevanceVectorMachine(KernelMachine):
             model = model.with_external_kernel(
                 dictionary[kept].tolist(), X.shape[1], None if centres is None else np.ascontiguousarray(centres[kept])
             )
+        if sparse:
+            model = model.with_sparse_kernel(kernel, _sparse.parts(X[model.relevance]))
         self._end(model, report, names, classes)
 
     @property
@@ -416,7 +434,7 @@ class RelevanceVectorMachine(KernelMachine):
                 "warm_start: the centres of the earlier model are learned, and are no training rows to continue from: "
                 "fit it with centres='fixed', or use warm_start=False"
             )
-        if earlier.basis == "external" or not isinstance(self.landmarks, str):
+        if earlier.basis == "external" or earlier.sparse_centres is not None or not isinstance(self.landmarks, str):
             raise ValueError(
                 "warm_start needs a kernel that relvec computes, and training rows as candidates: use warm_start=False "
                 "with callable and precomputed kernels and with given landmarks"
@@ -470,7 +488,7 @@ class RelevanceVectorMachine(KernelMachine):
         """Set the fitted attributes that both estimators have."""
         super()._take(model, report)
         self.relevance_ = model.relevance
-        centres = model.centres
+        centres = _sparse.centres(model)
         self.relevance_vectors_ = np.empty((0, 0)) if centres is None else centres
         self.dual_coef_ = model.weights
         members = model.members

@@ -28,6 +28,7 @@ __all__ = [
     "merge",
     "names",
     "save",
+    "sparse_kernel",
 ]
 
 # Starts of the rows, columns and values of a CSR matrix, and its number of columns.
@@ -70,6 +71,7 @@ def fit_svm(
     weights: NDArray[float64] | None = None,
     callback: Callable[[dict[str, Any]], bool] | None = None,
 ) -> tuple[Model, str]: ...
+def sparse_kernel(kernel: str, x: Csr, centres: Csr, variance: float, threads: int) -> tuple[str, NDArray[float64]]: ...
 def learn_kernel(
     settings: str,
     x: NDArray[float64],
@@ -156,16 +158,19 @@ class Model:
     def with_external_kernel(
         self, relevance: Sequence[int], n_features: int, centres: NDArray[float64] | None = None
     ) -> Model: ...
+    def with_sparse_kernel(self, kernel: str, centres: Csr) -> Model: ...
     def predict(
         self, x: NDArray[float64] | Csr, threads: int, variance: str | None = None
     ) -> tuple[NDArray[float64], NDArray[float64], float]: ...
     def predict_covariance(
-        self, x: NDArray[float64], threads: int, memory_limit: int | None = None
+        self, x: NDArray[float64] | Csr, threads: int, memory_limit: int | None = None
     ) -> tuple[NDArray[float64], NDArray[float64]]: ...
-    def draws(self, x: NDArray[float64], count: int, seed: int, noise: bool, threads: int) -> NDArray[float64]: ...
+    def draws(
+        self, x: NDArray[float64] | Csr, count: int, seed: int, noise: bool, threads: int
+    ) -> NDArray[float64]: ...
     def leave_one_out(
         self,
-        x: NDArray[float64],
+        x: NDArray[float64] | Csr,
         target: NDArray[float64] | NDArray[int64],
         weights: NDArray[float64] | None,
         threads: int,
@@ -174,7 +179,7 @@ class Model:
     ) -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]: ...
     def leave_one_out_classes(
         self,
-        x: NDArray[float64],
+        x: NDArray[float64] | Csr,
         target: NDArray[int64],
         weights: NDArray[float64] | None,
         threads: int,

@@ -38,6 +38,35 @@ def centres(model: _core.Model) -> Any:
     return sparse.csr_matrix((values, columns, starts), shape=(len(starts) - 1, features))
 
 
+def count(rows: Any) -> int:
+    """Count what `rows` returned."""
+    return len(rows[0]) - 1 if isinstance(rows, tuple) else len(rows)
+
+
+def is_too_large(X: Any) -> bool:
+    """Whether sparse rows have more numbers than are filled up with zeros."""
+    return bool(sparse.issparse(X) and X.shape[0] * X.shape[1] > MOST_FILLED)
+
+
+def distinct(X: Any, used: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of a CSR matrix among the `used` that are all different, each by the first of its kind."""
+    X = X.copy()
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    kinds: dict[tuple[bytes, bytes], int] = {}
+    for row in used.tolist():
+        own = slice(X.indptr[row], X.indptr[row + 1])
+        kinds.setdefault((X.indices[own].tobytes(), X.data[own].tobytes()), row)
+    return np.array(list(kinds.values()), dtype=np.int64)
+
+
+def variance(X: Any, weights: NDArray[np.float64] | None) -> float:
+    """Give the variance of all numbers of a CSR matrix by the weights of its rows, as ``gamma="scale"`` needs it."""
+    own = np.ones(X.shape[0]) if weights is None else weights
+    each = np.repeat(own, np.diff(X.indptr)) / (own.sum() * X.shape[1])
+    return float(each @ X.data**2 - (each @ X.data) ** 2)
+
+
 def filled(X: Any, name: str, instead: str) -> NDArray[np.float64]:
     """Fill up sparse rows with zeros where only dense rows will do, and check them.
 
@@ -54,7 +83,7 @@ def filled(X: Any, name: str, instead: str) -> NDArray[np.float64]:
         dense: NDArray[np.float64] = X
         return dense
     numbers = X.shape[0] * X.shape[1]
-    if numbers > MOST_FILLED:
+    if is_too_large(X):
         raise ValueError(
             f"X is sparse, of shape {X.shape}: {name} needs dense rows, and at most {MOST_FILLED} numbers are filled "
             f"up with zeros (found {numbers}). {instead}"

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from . import _checks, _core, _labels
+from . import _checks, _core, _labels, _sparse
 from ._base import Float, Kernel, RelevanceVectorMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._progress import Callback
@@ -41,7 +41,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, rows of
         `landmarks` if these are given, and numbers of moved centres if ``centres="learned"`` has moved
         them.
-    relevance_vectors_ : ndarray of shape (n_relevance, n_features)
+    relevance_vectors_ : ndarray or CSR matrix of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
     dual_coef_ : ndarray of shape (n_functions, n_relevance)
         Weights, in the order of `relevance_vectors_`: of one function for two classes; of one for each
@@ -190,7 +190,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows; of sparse rows zeros are filled in, up to 10^8 numbers. With
+            Training rows; of sparse rows zeros are filled in up to 10^8 numbers. With
             ``kernel="precomputed"`` the square kernel matrix, with ``basis="given"`` the design matrix. A
             C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,)
@@ -208,9 +208,9 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         self._refuse_sparse_values(X)
         rules: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": not issparse(X), "ensure_min_samples": 2}
         rows, labels = validate_data(self, X, y, dtype=np.float64, order="C", **rules)
-        rows = self._for_core(rows)
+        rows = self._for_fit(rows)
         check_classification_targets(labels)
-        weights = self._weights(sample_weight, len(rows))
+        weights = self._weights(sample_weight, len(labels))
         classes, numbers = _checks.class_numbers(labels, weights)
         _checks.warn_of_classes(type(self).__name__, len(classes), len(labels))
         self._fit(
@@ -384,7 +384,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
         if not np.all(np.isin(labels, self.classes_)):
             raise ValueError(f"y has classes that the model does not know: expected {self.classes_.tolist()}")
         numbers = np.searchsorted(self.classes_, labels).astype(np.int64)
-        weights = _checks.sample_weights(sample_weight, len(rows))
+        weights = _checks.sample_weights(sample_weight, _sparse.count(rows))
         return np.exp(self._model.leave_one_out_classes(rows, numbers, weights, threads(self.n_jobs)))
 
     def predict_log_proba(self, X: ArrayLike, moderated: bool = True, prior: Any = None) -> Float:

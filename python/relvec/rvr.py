@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d, validate_data
 
-from . import _checks, _core, _settings
+from . import _checks, _core, _settings, _sparse
 from ._base import Float, Kernel, RelevanceVectorMachine, target_names
 from ._errors import in_words_of_python
 from ._progress import Callback
@@ -39,7 +39,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         Training rows (0-based) that are relevance vectors; columns of `X` if ``basis="given"``, rows of
         `landmarks` if these are given, and numbers of moved centres if ``centres="learned"`` has moved
         them.
-    relevance_vectors_ : ndarray of shape (n_relevance, n_features)
+    relevance_vectors_ : ndarray or CSR matrix of shape (n_relevance, n_features)
         The relevance vectors; empty with a precomputed kernel or ``basis="given"``.
     centres_ : ndarray of shape (n_centres,)
         All basis functions of the model, numbered as in `relevance_`: the relevance vectors, and under a process prior
@@ -205,7 +205,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows; of sparse rows zeros are filled in, up to 10^8 numbers. With
+            Training rows; of sparse rows zeros are filled in up to 10^8 numbers. With
             ``kernel="precomputed"`` the square kernel matrix, with ``basis="given"`` the design matrix. A
             C-contiguous array of float64 is read in place.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
@@ -231,18 +231,18 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         self._refuse_sparse_values(X)
         rules: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": not issparse(X), "ensure_min_samples": 2}
         rows, t = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, multi_output=True, **rules)
-        rows = self._for_core(rows)
+        rows = self._for_fit(rows)
         if t.ndim == 2 and t.shape[1] == 1:
             t = column_or_1d(t, warn=not self._several_outputs)
         likelihood = _settings.regression(self)
         self._fit(
             rows,
             np.ascontiguousarray(t, dtype=np.float64),
-            self._weights(sample_weight, len(rows)),
+            self._weights(sample_weight, len(t)),
             likelihood,
             target_names(y),
-            noise_variance=_checks.known("noise_variance", noise_variance, len(rows)),
-            exposure=_checks.known("exposure", exposure, len(rows)),
+            noise_variance=_checks.known("noise_variance", noise_variance, len(t)),
+            exposure=_checks.known("exposure", exposure, len(t)),
             earlier=earlier,
         )
         return self
@@ -285,7 +285,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             )
         rules: dict[str, Any] = {"accept_sparse": "csr", "ensure_all_finite": not issparse(X)}
         rows, t = validate_data(self, X, y, reset=False, dtype=np.float64, order="C", y_numeric=True, **rules)
-        rows = self._for_core(rows)
+        rows = _sparse.filled(rows, "partial_fit", "Add fewer rows at a time")
         settings, _ = self._settings(_settings.regression(self), False)
         own = _checks.known("noise_variance", noise_variance, len(rows))
         target = np.ascontiguousarray(t, dtype=np.float64)
@@ -462,7 +462,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         noise: Float
         if self._model.likelihood == "poisson" and not return_cov:
             rows = self._rows(X)
-            over = _checks.known("exposure", exposure, len(rows))
+            over = _checks.known("exposure", exposure, _sparse.count(rows))
             mean, model_variance = self._model.predict_counts(rows, threads(self.n_jobs), over)
             noise = mean
         elif return_std or return_parts or return_cov or rule == "healed":
@@ -647,8 +647,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         """New rows, the variance in use, and what is known of each row, of which a model has a use for one at most."""
         rule = self._rule(variance, noise_variance, exposure)
         rows = self._rows(X)
-        noise = _checks.known("noise_variance", noise_variance, len(rows))
-        return rows, rule, _checks.known("exposure", exposure, len(rows)) if noise is None else noise
+        noise = _checks.known("noise_variance", noise_variance, _sparse.count(rows))
+        return rows, rule, _checks.known("exposure", exposure, _sparse.count(rows)) if noise is None else noise
 
     def _rule(self, variance: str | None, noise_variance: ArrayLike | None, exposure: ArrayLike | None) -> str:
         """The variance in use; checks that the model can use what is known of each row."""
@@ -668,7 +668,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         each = [one.predict_covariance(rows, threads(self.n_jobs), self.memory_limit)[1] for one in models]
         cov = np.stack(each, axis=-1) if len(each) > 1 else each[0]
         if noise is not None:
-            cov[np.diag_indices(len(rows))] += noise
+            cov[np.diag_indices(_sparse.count(rows))] += noise
         return cov
 
     def _noise(self, shape: tuple[int, ...], noise_variance: ArrayLike | None, learned: Float) -> Float:
@@ -751,15 +751,15 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             Log predictive density of the targets (of counts the log of their probability), in nats.
         """
         rows = self._rows(X)
-        weights = _checks.sample_weights(sample_weight, len(rows))
+        weights = _checks.sample_weights(sample_weight, _sparse.count(rows))
         if self.n_outputs_ == 1:
             columns = [column_or_1d(y)]
         else:
             columns = list(check_array(y, dtype=np.float64).T)
             if len(columns) != self.n_outputs_:
                 raise ValueError(f"y has {len(columns)} columns: expected {self.n_outputs_}, one for each output")
-        noise = _checks.known("noise_variance", noise_variance, len(rows))
-        over = _checks.known("exposure", exposure, len(rows))
+        noise = _checks.known("noise_variance", noise_variance, _sparse.count(rows))
+        over = _checks.known("exposure", exposure, _sparse.count(rows))
         each = [
             self._model.output(k).leave_one_out(
                 rows, np.ascontiguousarray(t, dtype=np.float64), weights, threads(self.n_jobs), noise, over

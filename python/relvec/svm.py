@@ -86,6 +86,11 @@ class SupportVectorMachine(KernelMachine):
         """Weights of the features; linear kernel only."""
         return self._coefficients(getattr(self, "support_vectors_", np.empty((0, 0))))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse &= self.kernel != "linear_spline"
+        return tags
+
     def _validated(self, X: ArrayLike, y: ArrayLike, **rules: Any) -> tuple[Any, NDArray[Any]]:
         """Rows and targets, checked; sparse rows as a CSR matrix, of which the core checks the numbers."""
         self._refuse_sparse_values(X)

@@ -17,7 +17,7 @@ use crate::model::Model;
 use crate::{exception, guarded, name_here};
 
 /// Starts of the rows, columns and values of a CSR matrix, and its number of columns.
-type Csr<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>, usize);
+pub(crate) type Csr<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, f64>, usize);
 
 /// Rows as the caller has them: an array, or the parts of a sparse matrix.
 #[derive(FromPyObject)]

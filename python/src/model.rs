@@ -4,16 +4,18 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, CowArray, Ix2, s};
 use numpy::{PyArray1, PyArray2, PyArray3, PyReadonlyArray1, PyReadonlyArray2, ToPyArray};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyString, PyType};
-use relvec::{Decision, Error, FittedBasis, FittedModel, Interrupt, Label, Moderation, Prediction, Targets, Variance};
+use relvec::{
+    DataScale, Decision, Error, FittedBasis, FittedModel, Interrupt, Kernel, Label, Moderation, Prediction, Targets, Variance,
+};
 use relvec_cli::{Evaluation, Truth};
 use relvec_export::{COptions, CPrecision, OnnxOptions, OnnxPrecision};
 
-use crate::fit::{Input, Matrix, Rows, Target};
+use crate::fit::{Csr, Input, Matrix, Target, sparse};
 use crate::listen::listening;
 use crate::{exception, guarded, pool};
 
@@ -368,6 +370,12 @@ impl Model {
         Model::new((*self.model).clone().with_external_kernel(&relevance, n_features, centres.as_ref()))
     }
 
+    /// This model of values of basis functions with the `kernel` that they are of, in JSON, at sparse centres.
+    fn with_sparse_kernel(&self, kernel: &str, centres: Csr<'_>) -> PyResult<Model> {
+        let model = (*self.model).clone().with_sparse_kernel(&kernel_of(kernel)?, &sparse(&centres)?);
+        model.map(Model::new).map_err(exception)
+    }
+
     /// Mean, model variance and noise variance at rows (or at values of the basis functions, for an external kernel).
     #[pyo3(signature = (x, threads, variance=None))]
     fn predict<'py>(&self, py: Python<'py>, x: Matrix<'py>, threads: usize, variance: Option<&str>) -> PyResult<Moments<'py>> {
@@ -383,12 +391,15 @@ impl Model {
     fn predict_covariance<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         threads: usize,
         memory_limit: Option<u64>,
     ) -> PyResult<Joint<'py>> {
-        let rows = Rows::new(&x);
-        let predict = move |model: &relvec::Model, _: &Interrupt| of_rows(model).predict_covariance(rows.view(), memory_limit);
+        let input = x.input()?;
+        let predict = move |model: &relvec::Model, _: &Interrupt| {
+            let (model, rows) = read(model, &input)?;
+            model.predict_covariance(rows.view(), memory_limit)
+        };
         let (mean, covariance) = self.predicted(py, threads, predict)?;
         Ok((mean.to_pyarray(py), covariance.to_pyarray(py)))
     }
@@ -397,14 +408,17 @@ impl Model {
     fn draws<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         count: usize,
         seed: u64,
         noise: bool,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let rows = Rows::new(&x);
-        let predict = move |model: &relvec::Model, _: &Interrupt| of_rows(model).draws(count, seed, noise)?.at(rows.view());
+        let input = x.input()?;
+        let predict = move |model: &relvec::Model, _: &Interrupt| {
+            let (model, rows) = read(model, &input)?;
+            model.draws(count, seed, noise)?.at(rows.view())
+        };
         Ok(self.predicted(py, threads, predict)?.to_pyarray(py))
     }
 
@@ -414,21 +428,22 @@ impl Model {
     fn leave_one_out<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         target: Target<'py>,
         weights: Option<PyReadonlyArray1<'py, f64>>,
         threads: usize,
         noise_variance: Option<PyReadonlyArray1<'py, f64>>,
         exposure: Option<PyReadonlyArray1<'py, f64>>,
     ) -> PyResult<LeftOut<'py>> {
-        let (rows, values) = (Rows::new(&x), target.values()?);
+        let (input, values) = (x.input()?, target.values()?);
         let [weights, noise, exposure] = [weights, noise_variance, exposure].map(|v| v.map(|v| v.as_array().to_owned()));
         let (own_noise, own_exposure) = (noise.clone(), exposure.clone());
         let found = self.predicted(py, threads, move |model, _| {
             let targets: Targets = values.targets(weights.as_ref());
             let targets = own_noise.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
             let targets = own_exposure.as_ref().map_or(targets, |e| targets.with_exposure(e.view()));
-            of_rows(model).leave_one_out(rows.view(), &targets)
+            let (model, rows) = read(model, &input)?;
+            model.leave_one_out(rows.view(), &targets)
         })?;
         let own = found.prediction.ok_or_else(|| PyValueError::new_err("rows of several classes have no values"))?;
         let (mean, variance) = match self.model.is_of_counts() {
@@ -453,15 +468,16 @@ impl Model {
     fn leave_one_out_classes<'py>(
         &self,
         py: Python<'py>,
-        x: PyReadonlyArray2<'py, f64>,
+        x: Matrix<'py>,
         target: Target<'py>,
         weights: Option<PyReadonlyArray1<'py, f64>>,
         threads: usize,
     ) -> PyResult<Bound<'py, PyArray2<f64>>> {
-        let (rows, values) = (Rows::new(&x), target.values()?);
+        let (input, values) = (x.input()?, target.values()?);
         let weights = weights.map(|w| w.as_array().to_owned());
         let found = self.predicted(py, threads, move |model, _| {
-            of_rows(model).leave_one_out(rows.view(), &values.targets(weights.as_ref()))
+            let (model, rows) = read(model, &input)?;
+            model.leave_one_out(rows.view(), &values.targets(weights.as_ref()))
         })?;
         let log = found.log_probability.ok_or_else(|| PyValueError::new_err("a model of regression has no classes"))?;
         Ok(log.to_pyarray(py))
@@ -954,6 +970,39 @@ fn of_rows(model: &relvec::Model) -> Cow<'_, relvec::Model> {
         FittedBasis::External { .. } => Cow::Owned(model.on_basis()),
         _ => Cow::Borrowed(model),
     }
+}
+
+/// A kernel from its JSON.
+fn kernel_of(json: &str) -> PyResult<Kernel> {
+    serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("kernel: {e}")))
+}
+
+/// The kernel with every parameter a number, in JSON, and its values between sparse rows and centres, [N, M]; `variance`: that of all
+/// numbers of the rows.
+#[pyfunction]
+pub(crate) fn sparse_kernel<'py>(
+    py: Python<'py>,
+    kernel: &str,
+    x: Csr<'py>,
+    centres: Csr<'py>,
+    variance: f64,
+    threads: usize,
+) -> PyResult<(String, Bound<'py, PyArray2<f64>>)> {
+    let (x, centres) = (sparse(&x)?, sparse(&centres)?);
+    let kernel = kernel_of(kernel)?.resolve(&DataScale { features: x.ncols(), variance }).map_err(exception)?;
+    let pool = pool(threads)?;
+    let values = py.detach(|| guarded(|| pool.install(|| kernel.sparse_values(&x, &centres))))?.map_err(exception)?;
+    let json = serde_json::to_string(&kernel).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    Ok((json, values.to_pyarray(py)))
+}
+
+/// The model and what it reads of rows: of sparse rows the values of its basis functions, or all numbers.
+fn read<'m>(model: &'m relvec::Model, input: &'m Input) -> relvec::Result<(Cow<'m, relvec::Model>, CowArray<'m, f64, Ix2>)> {
+    Ok(match (input, &model.expansion.basis) {
+        (Input::Dense(x), _) => (of_rows(model), x.view().into()),
+        (Input::Sparse(x), FittedBasis::Sparse { .. }) => (Cow::Owned(model.on_basis()), model.basis_values(x)?.into()),
+        (Input::Sparse(x), _) => (of_rows(model), x.to_dense().into()),
+    })
 }
 
 /// An error of a block of rows, in terms of the table that the block starts at row `start` of.

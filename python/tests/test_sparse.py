@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR, load, read_svmlight
+from relvec import RVC, RVR, SVC, SVR, NuSVC, NuSVR, _sparse, load, read_svmlight
 from scipy import sparse
 from sklearn import svm
 from sklearn.datasets import dump_svmlight_file
@@ -186,11 +186,55 @@ def test_relevance_vector_machines_fill_in_zeros(make):
     dense, made = make().fit(X, y), make().fit(sparse.csc_matrix(X), y)
     np.testing.assert_array_equal(made.relevance_vectors_, dense.relevance_vectors_)
     np.testing.assert_array_equal(made.predict(sparse.csr_matrix(X)), dense.predict(X))
+
+
+@pytest.mark.parametrize("machine", [RVR, RVC])
+def test_too_many_numbers_are_not_filled_in(machine):
+    _, classes, t = table()
+    y = t if machine is RVR else classes
     wide = sparse.csr_matrix((80, 2_000_000))
-    with pytest.raises(
-        ValueError, match=r"needs dense rows, and at most 100000000 numbers .*found 160000000.*TruncatedSVD"
+    found = r"needs dense rows, and at most 100000000 numbers .*found 160000000.*weight_prior='ard'.*TruncatedSVD"
+    for settings in (
+        {},
+        {"weight_prior": "ard"},
+        {"gamma": 0.1},
+        {"weight_prior": "ard", "kernel": "auto", "gamma": 0.1},
     ):
-        make().fit(wide, y)
+        with pytest.raises(ValueError, match=found):
+            machine(**settings).fit(wide, y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian", "matern32"])
+@pytest.mark.parametrize("multi_class", ["auto", "one_vs_rest", None])
+def test_given_kernels_need_no_dense_rows(monkeypatch, tmp_path, kernel, multi_class):
+    X, classes, t = table(n=120, seed=8)
+    X[7] = X[2]
+    made = sparse.csr_matrix(X)
+    weights = np.random.default_rng(0).integers(0, 3, 120).astype(float)
+    settings = {"weight_prior": "ard", "kernel": kernel, "gamma": "scale", "sparsity": 0.0}
+    own, y = (RVR(**settings), t) if multi_class is None else (RVC(multi_class=multi_class, **settings), classes)
+    dense = pickle.loads(pickle.dumps(own)).fit(X, y, weights)
+    monkeypatch.setattr(_sparse, "MOST_FILLED", 100)
+    own.fit(made, y, weights)
+    assert sparse.issparse(own.relevance_vectors_)
+    np.testing.assert_array_equal(own.relevance_vectors_.toarray(), X[own.relevance_])
+    if kernel != "linear":
+        assert own.gamma_ == pytest.approx(dense.gamma_, rel=1e-12)
+    assert own.log_evidence_ == pytest.approx(dense.log_evidence_, abs=1.0)
+    own.save(tmp_path / "m.json")
+    for model in (own, load(tmp_path / "m.json")):
+        if multi_class is None:
+            for a, b in zip(model.predict(made, return_std=True), model.predict(X, return_std=True), strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-9)
+            np.testing.assert_allclose(model.sample_y(made[:5]), model.sample_y(X[:5]), rtol=1e-7)
+            np.testing.assert_allclose(model.predict_interval(made)[0], model.predict_interval(X)[0], rtol=1e-9)
+            np.testing.assert_allclose(model.leave_one_out(made, y, weights)[0], model.leave_one_out(X, y, weights)[0])
+            np.testing.assert_allclose(model.predict(made), dense.predict(X), atol=0.1)
+        else:
+            np.testing.assert_allclose(model.predict_proba(made), model.predict_proba(X), atol=1e-10)
+            assert np.mean(model.predict(made) == dense.predict(X)) > 0.9
+    with pytest.raises(ValueError, match="warm_start needs dense rows"):
+        own.set_params(warm_start=True).fit(made, y)
 
 
 def test_svmlight_tables_are_those_of_scikit_learn(tmp_path):

@@ -4,6 +4,9 @@
 //! nothing. Of squares and of absolute values the sum is that of each row by itself, corrected by the features that both rows
 //! have: the only ones that pairs of rows are compared in.
 
+use ndarray::{Array2, Axis};
+use rayon::prelude::*;
+
 use super::distance::{TOLERANCE, lost};
 use super::form::Form;
 use super::{Gamma, Kernel};
@@ -80,6 +83,23 @@ impl Kernel {
     #[doc(hidden)]
     pub fn check_sparse(&self) -> Result<()> {
         Term::of(self).map(|_| ())
+    }
+
+    /// k(a_i, b_j) of sparse rows, [n, m]; `a` is [n, D], `b` is [m, D]. The kernel is resolved.
+    ///
+    /// # Errors
+    /// The linear spline.
+    ///
+    /// # Panics
+    /// If the rows have different numbers of columns.
+    pub fn sparse_values(&self, a: &SparseRows, b: &SparseRows) -> Result<Array2<f64>> {
+        assert_eq!(a.ncols(), b.ncols(), "kernel values: a and b have different numbers of features");
+        let centres = SparseCentres::new(self, b.clone())?;
+        let mut out = Array2::zeros((a.nrows(), b.nrows()));
+        out.axis_iter_mut(Axis(0)).into_par_iter().enumerate().for_each_init(Vec::new, |room, (i, out)| {
+            centres.fill(a.row(i), None, room, out.into_slice().expect("fresh arrays are contiguous"));
+        });
+        Ok(out)
     }
 }
 

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{FittedBasis, Model, Moderation, Posterior, beyond, check_log_probability};
 use crate::error::{Error, Result};
+use crate::kernel::Kernel;
 use crate::likelihood::{Likelihood, moderate, normalise};
 use crate::linalg;
 use crate::multi_class::MultiClass;
+use crate::sparse::SparseRows;
 
 /// Numbers that the covariances of a tile of rows may take, and most rows of one.
 const TILE_NUMBERS: usize = 1 << 20;
@@ -143,6 +145,28 @@ impl Model {
         self.n_features = n_features;
         self.expansion.basis = FittedBasis::External { centres: centres.cloned() };
         self
+    }
+
+    /// This model of values of basis functions with the `kernel` that they are of, at sparse `centres`, [M, D].
+    ///
+    /// # Errors
+    /// Another number of centres than relevance vectors, or of features than the model's; the linear spline.
+    pub fn with_sparse_kernel(mut self, kernel: &Kernel, centres: &SparseRows) -> Result<Model> {
+        kernel.check_sparse()?;
+        if (centres.nrows(), centres.ncols()) != (self.relevance.len(), self.n_features) {
+            let expected = format!("[{}, {}]", self.relevance.len(), self.n_features);
+            let found = format!("[{}, {}]", centres.nrows(), centres.ncols());
+            return Err(Error::Shape { what: "sparse centres", expected, found });
+        }
+        if let Some(committee) = &mut self.committee {
+            for member in &mut committee.members {
+                let place = |row: &usize| self.relevance.iter().position(|r| r == row).expect("the model lists it");
+                let places: Vec<usize> = member.relevance.iter().map(place).collect();
+                *member = member.clone().with_sparse_kernel(kernel, &centres.select(&places))?;
+            }
+        }
+        self.expansion.basis = FittedBasis::Sparse { kernel: kernel.clone(), centres: centres.clone() };
+        Ok(self)
     }
 
     pub(super) fn as_external(&self) -> Model {
