@@ -246,7 +246,7 @@ class RVC(ClassifierMixin, RelevanceVectorMachine):
             self.class_prior_ = model.class_frequencies
 
     @property
-    def coef_(self) -> Float:
+    def coef_(self) -> Any:
         """Weights of the features; linear kernel only."""
         return self._coefficients(getattr(self, "relevance_vectors_", np.empty((0, 0))))
 

@@ -340,10 +340,10 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         self.variance_factor_ = model.variance_factor
 
     @property
-    def coef_(self) -> Float:
+    def coef_(self) -> Any:
         """Weights of the features; linear kernel only."""
         check_is_fitted(self)
-        centres = self._model.centres
+        centres = _sparse.centres(self._model)
         weights = self._coefficients(np.empty((0, 0)) if centres is None else centres)
         return weights if self.n_outputs_ > 1 else weights[0]
 

@@ -455,8 +455,8 @@ class SVC(SupportVectorClassifier):
     n_support_ : ndarray of shape (n_classes,), dtype=int32
         How many there are of each class.
     dual_coef_ : ndarray or CSR matrix of shape (n_functions, n_support)
-        Weights of the support vectors, of two classes positive for the second; sparse as they are.
-    coef_ : ndarray of shape (n_functions, n_features)
+        Weights of the support vectors, of two classes positive for the second; sparse if the vectors are.
+    coef_ : ndarray or CSR matrix of shape (n_functions, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (n_functions,)
         Constants of the functions.
@@ -565,8 +565,8 @@ class NuSVC(SupportVectorClassifier):
     n_support_ : ndarray of shape (n_classes,), dtype=int32
         How many there are of each class.
     dual_coef_ : ndarray or CSR matrix of shape (n_functions, n_support)
-        Weights of the support vectors, of two classes positive for the second; sparse as they are.
-    coef_ : ndarray of shape (n_functions, n_features)
+        Weights of the support vectors, of two classes positive for the second; sparse if the vectors are.
+    coef_ : ndarray or CSR matrix of shape (n_functions, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (n_functions,)
         Constants of the functions.
@@ -659,8 +659,8 @@ class SVR(SupportVectorRegressor):
     n_support_ : ndarray of shape (1,), dtype=int32
         How many there are.
     dual_coef_ : ndarray or CSR matrix of shape (1, n_support)
-        Weights of the support vectors; sparse as they are.
-    coef_ : ndarray of shape (1, n_features)
+        Weights of the support vectors; sparse if the vectors are.
+    coef_ : ndarray or CSR matrix of shape (1, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (1,)
         Constants of the functions.
@@ -749,8 +749,8 @@ class NuSVR(SupportVectorRegressor):
     n_support_ : ndarray of shape (1,), dtype=int32
         How many there are.
     dual_coef_ : ndarray or CSR matrix of shape (1, n_support)
-        Weights of the support vectors; sparse as they are.
-    coef_ : ndarray of shape (1, n_features)
+        Weights of the support vectors; sparse if the vectors are.
+    coef_ : ndarray or CSR matrix of shape (1, n_features)
         Weights of the features; linear kernel only.
     intercept_ : ndarray of shape (1,)
         Constants of the functions.
