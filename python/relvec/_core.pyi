@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 # Starts of the rows, columns and values of a CSR matrix, and its number of columns.
-Csr = tuple[NDArray[int64], NDArray[int64], NDArray[float64], int]
+_Csr = tuple[NDArray[int64], NDArray[int64], NDArray[float64], int]
 
 __version__: str
 
@@ -66,12 +66,12 @@ def fit_more(
 ) -> tuple[Model, str]: ...
 def fit_svm(
     settings: str,
-    x: NDArray[float64] | Csr,
+    x: NDArray[float64] | _Csr,
     target: NDArray[float64] | NDArray[int64],
     weights: NDArray[float64] | None = None,
     callback: Callable[[dict[str, Any]], bool] | None = None,
 ) -> tuple[Model, str]: ...
-def sparse_kernel(kernel: str, x: Csr, centres: Csr, variance: float, threads: int) -> tuple[str, NDArray[float64]]: ...
+def sparse_kernel(kernel: str, x: _Csr, centres: _Csr, variance: float, threads: int) -> tuple[str, NDArray[float64]]: ...
 def learn_kernel(
     settings: str,
     x: NDArray[float64],
@@ -150,27 +150,27 @@ class Model:
     @property
     def targets(self) -> list[str]: ...
     def predict_outputs(
-        self, x: NDArray[float64] | Csr, threads: int, variance: str | None = None
+        self, x: NDArray[float64] | _Csr, threads: int, variance: str | None = None
     ) -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]: ...
-    def predict_output_means(self, x: NDArray[float64] | Csr, threads: int) -> NDArray[float64]: ...
+    def predict_output_means(self, x: NDArray[float64] | _Csr, threads: int) -> NDArray[float64]: ...
     @property
     def variance_ratios(self) -> NDArray[float64]: ...
     def with_external_kernel(
         self, relevance: Sequence[int], n_features: int, centres: NDArray[float64] | None = None
     ) -> Model: ...
-    def with_sparse_kernel(self, kernel: str, centres: Csr) -> Model: ...
+    def with_sparse_kernel(self, kernel: str, centres: _Csr) -> Model: ...
     def predict(
-        self, x: NDArray[float64] | Csr, threads: int, variance: str | None = None
+        self, x: NDArray[float64] | _Csr, threads: int, variance: str | None = None
     ) -> tuple[NDArray[float64], NDArray[float64], float]: ...
     def predict_covariance(
-        self, x: NDArray[float64] | Csr, threads: int, memory_limit: int | None = None
+        self, x: NDArray[float64] | _Csr, threads: int, memory_limit: int | None = None
     ) -> tuple[NDArray[float64], NDArray[float64]]: ...
     def draws(
-        self, x: NDArray[float64] | Csr, count: int, seed: int, noise: bool, threads: int
+        self, x: NDArray[float64] | _Csr, count: int, seed: int, noise: bool, threads: int
     ) -> NDArray[float64]: ...
     def leave_one_out(
         self,
-        x: NDArray[float64] | Csr,
+        x: NDArray[float64] | _Csr,
         target: NDArray[float64] | NDArray[int64],
         weights: NDArray[float64] | None,
         threads: int,
@@ -179,7 +179,7 @@ class Model:
     ) -> tuple[NDArray[float64], NDArray[float64], NDArray[float64]]: ...
     def leave_one_out_classes(
         self,
-        x: NDArray[float64] | Csr,
+        x: NDArray[float64] | _Csr,
         target: NDArray[int64],
         weights: NDArray[float64] | None,
         threads: int,
@@ -192,42 +192,42 @@ class Model:
     def kept_rows(self) -> tuple[int, bool]: ...
     def predict_interval(
         self,
-        x: NDArray[float64] | Csr,
+        x: NDArray[float64] | _Csr,
         level: float,
         threads: int,
         variance: str,
         known: NDArray[float64] | None = None,
     ) -> tuple[NDArray[float64], NDArray[float64]]: ...
     def log_density(
-        self, x: NDArray[float64] | Csr, t: NDArray[float64], threads: int, variance: str
+        self, x: NDArray[float64] | _Csr, t: NDArray[float64], threads: int, variance: str
     ) -> NDArray[float64]: ...
     def predict_quantiles(
         self,
-        x: NDArray[float64] | Csr,
+        x: NDArray[float64] | _Csr,
         q: Sequence[float],
         threads: int,
         variance: str,
         known: NDArray[float64] | None = None,
     ) -> NDArray[float64]: ...
     def predict_counts(
-        self, x: NDArray[float64] | Csr, threads: int, exposure: NDArray[float64] | None = None
+        self, x: NDArray[float64] | _Csr, threads: int, exposure: NDArray[float64] | None = None
     ) -> tuple[NDArray[float64], NDArray[float64]]: ...
-    def predict_mean(self, x: NDArray[float64] | Csr, threads: int) -> NDArray[float64]: ...
+    def predict_mean(self, x: NDArray[float64] | _Csr, threads: int) -> NDArray[float64]: ...
     def probability(
-        self, x: NDArray[float64] | Csr, threads: int, moderated: bool, log: bool, prior: Sequence[float] | None = None
+        self, x: NDArray[float64] | _Csr, threads: int, moderated: bool, log: bool, prior: Sequence[float] | None = None
     ) -> NDArray[float64]: ...
     def decide(
         self,
-        x: NDArray[float64] | Csr,
+        x: NDArray[float64] | _Csr,
         threads: int,
         prior: Sequence[float] | None = None,
         costs: NDArray[float64] | None = None,
         reject: float | None = None,
         reject_cost: float | None = None,
     ) -> tuple[NDArray[int64], NDArray[float64], NDArray[float64], NDArray[bool_], NDArray[float64] | None]: ...
-    def decision(self, x: NDArray[float64] | Csr, threads: int) -> NDArray[float64]: ...
+    def decision(self, x: NDArray[float64] | _Csr, threads: int) -> NDArray[float64]: ...
     def vote(self, f: NDArray[float64]) -> NDArray[int64]: ...
-    def log_odds(self, x: NDArray[float64] | Csr, threads: int, moderated: bool) -> NDArray[float64]: ...
+    def log_odds(self, x: NDArray[float64] | _Csr, threads: int, moderated: bool) -> NDArray[float64]: ...
     @property
     def basis(self) -> str: ...
     @property

@@ -73,7 +73,7 @@ def test_these_are_looked_at():
         for name in (
             *("RVC", "RVR", "SVC", "SVR", "NuSVC", "NuSVR", "Statistics", "compare", "load"),
             *("LearnedKernel", "ModelSummary", "learn_kernel", "InterpolationWarning", "TableEncoder"),
-            *("from_libsvm", "from_sklearn", "Survey", "landmarks"),
+            *("from_libsvm", "from_sklearn", "read_svmlight", "Survey", "landmarks"),
         )
     }
     assert {"relvec.RVR.fit", "relvec.RVR.predict", "relvec.RVR.save", "relvec.RVC.predict_proba"} <= set(METHODS)

@@ -151,7 +151,8 @@ fn vectors(model: &Model) -> String {
     let centres = match &model.expansion.basis {
         FittedBasis::Kernel { centres, .. } => Some(centres),
         FittedBasis::External { centres } => centres.as_ref(),
-        FittedBasis::Given {} => None,
+        // Of features by the thousand none says much.
+        FittedBasis::Given {} | FittedBasis::Sparse { .. } => None,
     };
     // Centres are stored after scaling.
     let value = |i: usize, d: usize| {
