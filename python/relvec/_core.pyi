@@ -71,7 +71,13 @@ def fit_svm(
     weights: NDArray[float64] | None = None,
     callback: Callable[[dict[str, Any]], bool] | None = None,
 ) -> tuple[Model, str]: ...
-def sparse_kernel(kernel: str, x: _Csr, centres: _Csr, variance: float, threads: int) -> tuple[str, NDArray[float64]]: ...
+def sparse_kernel(
+    kernel: str,
+    x: _Csr,
+    centres: _Csr,
+    variance: float,
+    threads: int,
+) -> tuple[str, NDArray[float64]]: ...
 def learn_kernel(
     settings: str,
     x: NDArray[float64],
