@@ -102,7 +102,7 @@ impl Canonical<SparseRows> {
 }
 
 impl<R> Canonical<R> {
-    /// The same table, its rows held in another way.
+    /// This table with its rows held in another way.
     pub fn map_rows<S>(self, change: impl FnOnce(R) -> S) -> Canonical<S> {
         let Canonical { rows, targets, weights, copies, given, origin, first, column_of, shared, merged } = self;
         Canonical { rows: change(rows), targets, weights, copies, given, origin, first, column_of, shared, merged }

@@ -93,7 +93,7 @@ fn machines_of(x: &Array2<f64>, same: bool) {
     let weights: Array1<f64> = (0..x.nrows()).map(|i| [1.0, 2.0, 0.0, 0.5][i % 4]).collect();
     let sparse = SparseRows::from_dense(x.view());
     let formulations: [Formulation; 4] =
-        [CSvc { c: 2.0 }.into(), NuSvc { nu: 0.2 }.into(), EpsilonSvr::default().into(), NuSvr::default().into()];
+        [CSvc { c: 2.0 }.into(), NuSvc { nu: 0.05 }.into(), EpsilonSvr::default().into(), NuSvr::default().into()];
     for kernel in ["rbf", "linear", "poly", "sigmoid", "laplacian", "matern32"] {
         for formulation in &formulations {
             let classifies = matches!(formulation, Formulation::CSvc(_) | Formulation::NuSvc(_));
