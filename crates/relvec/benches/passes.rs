@@ -41,7 +41,7 @@ mod rvm {
 
 pub use error::{Error, Result};
 use relvec_predict::internal as registry;
-use relvec_predict::internal::{error, special};
+use relvec_predict::internal::{error, sparse, special};
 
 use std::rc::Rc;
 use std::time::Instant;
