@@ -77,6 +77,11 @@ def landmarks(estimator: Any, features: int) -> NDArray[np.float64] | None:
     return rows
 
 
+def aligned(values: ArrayLike) -> NDArray[np.float64]:
+    """Numbers in order, each at a multiple of its size: arrays over the bytes of a message may begin anywhere."""
+    return np.require(values, np.float64, ["C", "A"])
+
+
 def points(name: str, given: ArrayLike) -> NDArray[np.float64]:
     """Check rows that are a parameter, such as landmarks: at least one, of finite numbers."""
     try:
@@ -109,7 +114,7 @@ def sample_weights(sample_weight: ArrayLike | None, rows: int, negative: bool = 
     if len(bad) > 0:
         expected = "finite" if negative else "zero or positive, and finite"
         raise ValueError(f"sample_weight[{bad[0]}] = {weights[bad[0]]}: weights must be {expected}")
-    return np.ascontiguousarray(weights)
+    return aligned(weights)
 
 
 def known(name: str, values: ArrayLike | None, rows: int) -> NDArray[np.float64] | None:
@@ -127,7 +132,7 @@ def known(name: str, values: ArrayLike | None, rows: int) -> NDArray[np.float64]
         raise ValueError(f"{name} has shape {numbers.shape}, expected {(rows,)}: one value per row")
     for row in np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))[:1]:
         raise ValueError(f"{name}[{row}] = {numbers[row]}: every value must be positive and finite")
-    return np.ascontiguousarray(numbers)
+    return aligned(numbers)
 
 
 def probabilities(name: str, given: ArrayLike) -> list[float]:

@@ -200,7 +200,7 @@ def learn_kernel(
     noise = _checks.known("noise_variance", noise_variance, len(rows))
     counted = _checks.known("exposure", exposure, len(rows))
     with in_words_of_python():
-        found = _core.learn_kernel(_settings.as_json(settings), rows, target, weights, noise, counted)
+        found = _core.learn_kernel(_settings.as_json(settings), _checks.aligned(rows), target, weights, noise, counted)
     return _learned(json.loads(found))
 
 
@@ -214,7 +214,7 @@ def _are_names(y: Any) -> bool:
 
 def _values(y: Any) -> Float:
     values = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    return np.ascontiguousarray(column_or_1d(values) if values.ndim == 1 or values.shape[1] == 1 else values)
+    return _checks.aligned(column_or_1d(values) if values.ndim == 1 or values.shape[1] == 1 else values)
 
 
 def _learned(found: dict[str, Any]) -> LearnedKernel:

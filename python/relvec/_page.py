@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
-from . import _core
+from . import _checks, _core, _sparse
 from ._summary import facts
 from ._text import count, listed
 from ._threads import threads
@@ -88,7 +89,7 @@ class Pages:
         check_is_fitted(self)
         given: dict[str, Any] = {}
         if X is not None and y is not None:
-            rows = self._rows(X)
+            rows = self._rows(_sparse.filled(X, "a report", "Report on fewer rows") if issparse(X) else X)
             truth = self._numbers_of(y) if self._model.classifier else self._targets_of(y)
             if len(truth) != len(rows):
                 raise ValueError(f"X has {count(len(rows), 'row')}, y has {len(truth)}: expected one value per row")
@@ -119,7 +120,7 @@ class Pages:
     def _targets_of(self, y: ArrayLike) -> NDArray[np.float64]:
         """The values of the targets, [N, K]."""
         values: NDArray[np.float64] = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        values = np.ascontiguousarray(values.reshape(len(values), -1))
+        values = _checks.aligned(values.reshape(len(values), -1))
         if values.shape[1] != self._model.n_outputs:
             expected = count(self._model.n_outputs, "column")
             raise ValueError(f"y has {count(values.shape[1], 'column')}: expected {expected}, one for each target")

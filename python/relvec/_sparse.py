@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from . import _core
+from ._checks import aligned
 
 # Most numbers of sparse rows that are filled up with zeros where only dense rows will do: 800 MB, which a fit holds a
 # few times. Ten times as many would not fit into the memory of most machines.
@@ -25,8 +26,8 @@ def parts(X: Any) -> Parts:
 
 
 def rows(X: Any) -> Any:
-    """What the core takes of validated rows: arrays as they are, of sparse rows the parts."""
-    return parts(X) if sparse.issparse(X) else X
+    """What the core takes of validated rows: aligned arrays, of sparse rows the parts."""
+    return parts(X) if sparse.issparse(X) else aligned(X)
 
 
 def centres(model: _core.Model) -> Any:
@@ -80,7 +81,7 @@ def filled(X: Any, name: str, instead: str) -> NDArray[np.float64]:
         What to do if there are too many numbers.
     """
     if not sparse.issparse(X):
-        dense: NDArray[np.float64] = X
+        dense: NDArray[np.float64] = aligned(X)
         return dense
     numbers = X.shape[0] * X.shape[1]
     if is_too_large(X):

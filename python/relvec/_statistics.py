@@ -177,7 +177,7 @@ class Statistics:
             raise ValueError(f"y[{row}] = {targets[row]}: every value must be a finite number")
         weights = _checks.sample_weights(sample_weight, len(rows))
         noise = _checks.known("noise_variance", noise_variance, len(rows))
-        self._sums.update(rows, np.ascontiguousarray(targets), weights, noise, threads(n_jobs))
+        self._sums.update(_checks.aligned(rows), _checks.aligned(targets), weights, noise, threads(n_jobs))
         self._names = names
         return self
 

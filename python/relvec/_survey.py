@@ -84,7 +84,7 @@ class Survey:
         )
         for row, column in np.argwhere(~np.isfinite(rows))[:1]:
             raise ValueError(f"X[{row}, {column}] = {rows[row, column]}: every value must be a finite number")
-        self._survey.update(rows, _checks.sample_weights(sample_weight, len(rows)))
+        self._survey.update(_checks.aligned(rows), _checks.sample_weights(sample_weight, len(rows)))
         return self
 
     def merge(self, other: Survey) -> Survey:

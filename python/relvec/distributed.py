@@ -105,8 +105,8 @@ class Arrays:
         self.feature_names = names if names and all(isinstance(name, str) for name in names) else None
         self.target_names = target_names(y)
         # The core names the part, row and column of what is no number.
-        self._x = check_array(
-            X, dtype=np.float64, order="C", ensure_all_finite=False, ensure_min_samples=0, input_name="X"
+        self._x = _checks.aligned(
+            check_array(X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=0, input_name="X")
         )
         self._y = np.asarray(y)
         if self._y.ndim != 2 or self._y.shape[1] == 1:
@@ -141,7 +141,7 @@ class Arrays:
         bytes
             The merged answers.
         """
-        targets = np.ascontiguousarray(self._y, dtype=np.float64) if self._targets is None else self._targets
+        targets = _checks.aligned(self._y) if self._targets is None else self._targets
         answers = (
             _core.answer(query, part, self._x[own], targets[own], None if self._weights is None else self._weights[own])
             for part, own in enumerate(self._parts)

@@ -237,7 +237,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         likelihood = _settings.regression(self)
         self._fit(
             rows,
-            np.ascontiguousarray(t, dtype=np.float64),
+            _checks.aligned(t),
             self._weights(sample_weight, len(t)),
             likelihood,
             target_names(y),
@@ -288,7 +288,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         rows = _sparse.filled(rows, "partial_fit", "Add fewer rows at a time")
         settings, _ = self._settings(_settings.regression(self), False)
         own = _checks.known("noise_variance", noise_variance, len(rows))
-        target = np.ascontiguousarray(t, dtype=np.float64)
+        target = _checks.aligned(t)
         weights, watch = self._weights(sample_weight, len(rows)), self._observer()
         with in_words_of_python():
             model, report = _core.fit_more(settings, self._model, rows, target, weights, watch, own)
@@ -761,9 +761,7 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
         noise = _checks.known("noise_variance", noise_variance, _sparse.count(rows))
         over = _checks.known("exposure", exposure, _sparse.count(rows))
         each = [
-            self._model.output(k).leave_one_out(
-                rows, np.ascontiguousarray(t, dtype=np.float64), weights, threads(self.n_jobs), noise, over
-            )
+            self._model.output(k).leave_one_out(rows, _checks.aligned(t), weights, threads(self.n_jobs), noise, over)
             for k, t in enumerate(columns)
         ]
         mean, variance, log_density = (

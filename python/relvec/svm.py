@@ -158,7 +158,7 @@ class SupportVectorRegressor(RegressorMixin, SupportVectorMachine):
         """
         self._forget()
         rows, t = self._validated(X, y, y_numeric=True)
-        target = np.ascontiguousarray(t, dtype=np.float64)
+        target = _checks.aligned(t)
         weights = self._weights(sample_weight, len(target))
         self._fit(rows, target, weights, {"formulation": self._formulation()}, target_names(y))
         return self

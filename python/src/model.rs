@@ -15,7 +15,7 @@ use relvec::{
 use relvec_cli::{Evaluation, Truth};
 use relvec_export::{COptions, CPrecision, OnnxOptions, OnnxPrecision};
 
-use crate::fit::{Csr, Input, Matrix, Target, sparse};
+use crate::fit::{Csr, Input, Matrix, Rows, Target, sparse};
 use crate::listen::listening;
 use crate::{exception, guarded, pool};
 

@@ -7,7 +7,8 @@ import re
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from relvec import RVC, RVR, SVC, InterpolationWarning, NuSVC, load
+from relvec import RVC, RVR, SVC, SVR, InterpolationWarning, NuSVC, Statistics, Survey, learn_kernel, load
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from support import papers, put, rvc, rvr, sinc, surface, two_classes
@@ -570,9 +571,30 @@ def test_nothing_found_with_a_learned_kernel_does_not_advise_to_learn_it():
     assert model.report_["nothing_found"] and len(model.centres_) == 0
 
 
-def test_rows_that_begin_at_any_byte_are_predicted():
+def test_numbers_that_begin_at_any_byte():
     # Arrays over the bytes of a message, as engines pass them on.
-    rows = np.frombuffer(b"0" + X.tobytes(), offset=1).reshape(X.shape)
-    assert not rows.flags.aligned
-    model = rvr(gamma=0.1).fit(X, T)
-    assert_allclose(model.predict(rows), model.predict(X), rtol=0, atol=0)
+    def moved(values):
+        found = np.frombuffer(b"0" + values.astype(float).tobytes(), offset=1).reshape(values.shape)
+        assert not found.flags.aligned
+        return found
+
+    weights, labels = np.linspace(1.0, 2.0, len(X)), np.where(np.median(T) < T, 1, 0)
+    for machine in (rvr(gamma=0.1), SVR(gamma=0.1)):
+        expected = clone(machine).fit(X, T, sample_weight=weights)
+        found = machine.fit(moved(X), moved(T), sample_weight=moved(weights))
+        assert_allclose(found.predict(moved(X)), expected.predict(X), rtol=0, atol=0)
+    for machine in (rvc(gamma=0.1), SVC(gamma=0.1)):
+        expected = clone(machine).fit(X, labels)
+        assert_allclose(
+            machine.fit(moved(X), labels).decision_function(moved(X)), expected.decision_function(X), rtol=0, atol=0
+        )
+    known = RVR(gamma=0.1).fit(moved(X), moved(T), noise_variance=moved(weights))
+    assert_allclose(known.predict(X), RVR(gamma=0.1).fit(X, T, noise_variance=weights).predict(X), rtol=0, atol=0)
+    sums = [Statistics(gamma=0.1, centres=X[:5]).update(x, t) for x, t in ((X, T), (moved(X), moved(T)))]
+    assert sums[0].to_bytes() == sums[1].to_bytes()
+    kernels = [learn_kernel(x, t) for x, t in ((X, T), (moved(X), moved(T)))]
+    assert kernels[0].gamma == kernels[1].gamma
+    surveys = [Survey().update(x) for x in (X, moved(X))]
+    assert_allclose(surveys[0].mean_, surveys[1].mean_, rtol=0, atol=0)
+    page = [clone(known).fit(X, T).report_html(x, t) for x, t in ((X, T), (moved(X), moved(T)))]
+    assert page[0] == page[1]
