@@ -102,9 +102,9 @@ plt.show()
 # sphinx_gallery_start_ignore
 means = scores.mean(axis=1)
 assert np.ptp(means[:, 0]) < 0.012 and means[:, 1].argmin() == 0, means
-assert [round(float(kernels)) for kernels in means[:, 2]] == [57, 6, 105, 455], means
+assert [round(float(kernels)) for kernels in means[:, 2]] == [57, 4, 105, 455], means
 # sphinx_gallery_end_ignore
 
 # %%
 # *The accuracies differ by about 0.01, as much as they differ from fold to fold. The default RVC has the lowest
-# log loss, with 57 kernels; one precision per weight needs only 6, the SVC 105, and the process all 455 rows.*
+# log loss, with 57 kernels; one precision per weight needs only 4, the SVC 105, and the process all 455 rows.*
