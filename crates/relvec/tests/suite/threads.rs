@@ -12,6 +12,7 @@ fn public_types_are_send_and_sync() {
     let checked = check![
         Actions,
         ActionKind,
+        Answer,
         Basis,
         Bernoulli,
         CSvc,
@@ -53,6 +54,9 @@ fn public_types_are_send_and_sync() {
         Kernel,
         KernelSearch,
         KernelTrial,
+        Query,
+        RowPlan,
+        Survey,
         ProcessTrial,
         LearnedKernel,
         KeptOutput,
@@ -124,8 +128,17 @@ fn public_types_are_send_and_sync() {
         let list = part.split_once("::").map_or("", |(_, names)| names.split(';').next().unwrap_or(""));
         list.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|n| n.starts_with(char::is_uppercase)).collect::<Vec<_>>()
     });
-    let other =
-        ["Blocks", "Observer", "SvmObserver", "Result", "FORMAT_VERSION", "MOST_THREADS", "FittedModel", "KernelGradient"];
+    let other = [
+        "Blocks",
+        "RowSource",
+        "Observer",
+        "SvmObserver",
+        "Result",
+        "FORMAT_VERSION",
+        "MOST_THREADS",
+        "FittedModel",
+        "KernelGradient",
+    ];
     for name in names.filter(|name| !other.contains(name)) {
         let known = |(checked, _): &(&str, fn())| checked.split('<').next() == Some(name);
         assert!(checked.iter().any(known), "{name} is not checked");
