@@ -27,6 +27,9 @@ use relvec_predict::internal::{error, sparse, special};
 
 pub use blocks::Blocks;
 pub use design::Basis;
+/// Arrays of rows, targets and results.
+pub use ndarray;
+
 #[doc(inline)]
 pub use error::{Error, MOST_THREADS, Result};
 #[doc(inline)]

@@ -85,7 +85,6 @@ fn what_cannot_be_learnt() {
     fails("--gamma 0", &["--gamma 0: expected a positive"]);
     fails("--centres free", &["free", "learned"]);
     fails("--kernel linear_spline --centres learned", &["centres", "linear_spline"]);
-    fails("--stream --dictionary 10 --weight-prior process --likelihood bernoulli", &["--stream", "process", "memory"]);
     fails("--checkpoint c --weight-prior process", &["--checkpoint", "process", "ard"]);
     fails("--checkpoint c --dictionary 10 --centres learned", &["--checkpoint", "memory"]);
 }

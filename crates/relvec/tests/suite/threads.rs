@@ -107,6 +107,8 @@ fn public_types_are_send_and_sync() {
         SparsityRule,
         SparsityTrial,
         Start,
+        SparseRow<'static>,
+        SparseRows,
         Statistics,
         Sequential,
         Status,

@@ -21,9 +21,8 @@ use crate::targets::Targets;
 /// let t: Array1<f64> = x.column(0).mapv(f64::sin);
 /// let parts: Vec<_> = (0..5)
 ///     .map(|p| 1000 * p..1000 * (p + 1))
-///     .map(|rows| (x.slice(s![rows.clone(), ..]), Targets::real(t.slice_move(s![rows]))))
+///     .map(|rows| (x.slice(s![rows.clone(), ..]), Targets::real(t.slice(s![rows]))))
 ///     .collect();
-/// # let t = x.column(0).mapv(f64::sin);
 /// let plan = RowPlan { sample: 1000, ..RowPlan::default() };
 /// let (model, _) = Rvm::default().fit_rows(&parts, &plan, &mut relvec::silent)?;
 /// assert_eq!(model.n_rows, 5000);
