@@ -155,14 +155,14 @@ pub fn check_browser() -> Result {
     VENV.ready()?;
     VENV.install_package("dev", "target/wheels", "[test,docs,browser]")?;
     site()?;
-    VENV.python(&["-m", "pytest", "-m", "browser"])
+    VENV.python(&["-m", "pytest", "-m", "browser", "python/tests/browser"])
 }
 
 /// Recipes of the documentation that need large programs.
 pub fn check_recipes() -> Result {
     VENV.ready()?;
     VENV.install_package("dev", "target/wheels", "[test,recipes]")?;
-    VENV.python(&["-m", "pytest", "-m", "recipes"])
+    VENV.python(&["-m", "pytest", "-m", "recipes", "--ignore", ENGINES])
 }
 
 /// Installs what is compiled for the Rust tests.
