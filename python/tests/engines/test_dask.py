@@ -114,7 +114,7 @@ def test_a_bad_cell_is_named_by_partition_and_row(table):
     own = parts(table)
     own[FATAL] = own[FATAL].assign(b=own[FATAL]["b"].where(np.arange(len(own[FATAL])) != 7))
     bad = dd.concat([dd.from_pandas(part, npartitions=1) for part in own])
-    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = NaN; every value must be a finite number"):
+    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = nan: every value must be a finite number"):
         RVR().fit(bad[FEATURES], bad["y"])
     words = bad.assign(k=bad["k"].mask(bad["b"].isna(), None))
     with pytest.raises(ValueError, match=rf"^partition {FATAL}: y\[7\] = .*every row must have a class"):

@@ -97,7 +97,7 @@ def test_files_give_the_same_bits_again(tmp_path, table):
 def test_a_bad_cell_is_named_by_block_and_row(table, blocks):
     own = filled(table)
     own[FATAL] = own[FATAL].assign(b=own[FATAL]["b"].where(np.arange(len(own[FATAL])) != 7))
-    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = NaN; every value must be a finite number"):
+    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = nan: every value must be a finite number"):
         relvec.ray.fit(ray.data.from_pandas(own), "y", features=FEATURES)
     with pytest.raises(ValueError, match=r"^partition \d: X\[0, 1\] = '\w+': expected a number"):
         relvec.ray.fit(blocks, "y", features=["a", "k"])

@@ -186,7 +186,7 @@ def test_a_bad_cell_is_named_by_partition_and_row(session, table):
     bad = np.arange(len(own[FATAL])) == 7
     own[FATAL] = own[FATAL].assign(b=own[FATAL]["b"].mask(bad), k=own[FATAL]["k"].astype(object).where(~bad, None))
     lazy = spread(session, own)
-    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = NaN; every value must be a finite number"):
+    with pytest.raises(ValueError, match=rf"^partition {FATAL}: X\[7, 1\] = nan: every value must be a finite number"):
         RelevanceVectorRegressor(featuresCol=FEATURES, labelCol="y").fit(lazy)
     with pytest.raises(ValueError, match=rf"^partition {FATAL}: y\[7\] = .*every row must have a class"):
         RelevanceVectorClassifier(featuresCol=FEATURES, labelCol="k").fit(lazy)
