@@ -7,7 +7,7 @@ feature, and the widths of the useless ones become so large that these features 
 """
 
 # %%
-# The same experiment ten times, with 200 rows each.
+# Ten draws of 200 rows each.
 
 import matplotlib.pyplot as plt
 import numpy as np

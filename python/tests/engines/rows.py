@@ -33,7 +33,7 @@ def parts(table):
 
 
 class Held(_partitions.Partitions):
-    """The same partitions in this process."""
+    """Partitions that this process holds."""
 
     def __init__(self, parts, label, weight=None):
         self.parts, self.label, self.weight = parts, label, weight
