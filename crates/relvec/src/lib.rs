@@ -12,7 +12,6 @@ mod likelihood;
 mod linalg;
 mod memory;
 mod model;
-mod mutual;
 mod quadratic;
 mod report;
 mod rvm;

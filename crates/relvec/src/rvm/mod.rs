@@ -40,8 +40,6 @@ mod data {
 
 /// Products over the rows: columns of unit norm, their Gram matrix, sums of the likelihood.
 mod gram {
-    pub(crate) mod all_sums;
-    pub(crate) mod low_rank;
     pub(crate) mod problem;
     pub(crate) mod slopes;
 }
@@ -72,12 +70,9 @@ mod search {
     pub(crate) mod in_time;
     pub(crate) mod parts;
     pub(crate) mod path;
-    pub(crate) mod pooled;
     pub(crate) mod reestimation;
-    pub(crate) mod rounds;
     pub(crate) mod run;
     pub(crate) mod running;
-    pub(crate) mod sampled;
     pub(crate) mod score;
     pub(crate) mod sequential;
     pub(crate) mod settle;

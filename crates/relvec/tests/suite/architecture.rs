@@ -15,7 +15,7 @@ const FLOORS: &[&[&str]] = &[
     &["registry"],
     &["linalg"],
     &["kernel", "targets"],
-    &["likelihood", "design", "mutual", "blocks"],
+    &["likelihood", "design", "blocks"],
     &["model", "sums"],
     &["statistics"],
     &["quadratic"],

@@ -263,10 +263,10 @@ fn limits() {
     let (model, report) = fit(&Rvm { max_iterations: 7, ..student(None) }, &d);
     assert_eq!((report.status, report.trace.len()), (Status::IterationLimit, 7));
     never_falls(&model, &report);
-    let mut calls = 0;
+    let (half, mut calls) = (fit(&student(None), &d).1.trace.len() / 2, 0);
     let mut stop = |_: &Progress| {
         calls += 1;
-        if calls == 30 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
+        if calls == half { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
     };
     let (model, report) = student(None).fit(d.x.view(), &Targets::real(d.t.view()), &mut stop).unwrap();
     assert_eq!(report.status, Status::Stopped);

@@ -480,10 +480,9 @@ fn centres_moved_by_several_classes() {
     }
 }
 
-/// Of more than 500 rows the search begins with all that models of one class against the others need, which ends
-/// no lower than to begin with nothing.
+/// The search for one model of many classes ends no lower than one that begins with nothing, whatever the threads.
 #[test]
-fn one_against_the_others_tells_where_to_begin() {
+fn many_classes_end_no_lower_than_from_nothing() {
     let fit = |n: usize, start: Start, threads: usize| {
         let (x, labels) = rings(n);
         let inference = Search { start, ..Search::default() }.into();
@@ -497,14 +496,14 @@ fn one_against_the_others_tells_where_to_begin() {
         let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
         (model.log_evidence.unwrap(), model.relevance, p)
     };
-    let (pooled, empty) = (fit(900, Start::Auto, 2), fit(900, Start::Empty, 2));
-    assert!(pooled.0 > empty.0 - 1.0, "{} and {}", pooled.0, empty.0);
-    assert_eq!(pooled, fit(900, Start::Auto, 1));
+    let (found, empty) = (fit(900, Start::Auto, 2), fit(900, Start::Empty, 2));
+    assert!(found.0 > empty.0 - 1.0, "{} and {}", found.0, empty.0);
+    assert_eq!(found, fit(900, Start::Auto, 1));
 }
 
-/// The models that tell where to begin have a share of the time, end when told, and leave room in the memory.
+/// A fit of many classes ends in time and when told, and leaves room in the memory.
 #[test]
-fn where_to_begin_is_bounded() {
+fn many_classes_are_bounded() {
     let (x, labels) = rings(900);
     let targets = Targets::classes(&labels, 8);
     let rvm = softmax(Rbf { gamma: 0.8.into() }.into());
@@ -522,9 +521,9 @@ fn where_to_begin_is_bounded() {
     assert!(matches!(told, Err(Error::Interrupted)), "{told:?}");
 }
 
-/// It goes with every other way to say what the basis functions are, and what rows count for.
+/// One model of many classes goes with every way to say what the basis functions are, and what rows count for.
 #[test]
-fn where_to_begin_under_other_settings() {
+fn many_classes_under_other_settings() {
     let (x, labels) = rings(640);
     let between = |i: usize, j: usize| (-0.8 * (&x.row(i) - &x.row(j)).mapv(|d| d * d).sum()).exp();
     let gram = Array2::from_shape_fn((640, 640), |(i, j)| between(i, j));

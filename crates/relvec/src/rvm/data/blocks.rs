@@ -45,7 +45,7 @@ impl<'a> Table<'a> {
         Ok(Table {
             rvm,
             rows: ArcArray2::zeros((0, d)),
-            blocks: Some(InBlocks { blocks, n_rows: survey.n_rows, classes, class: None }),
+            blocks: Some(InBlocks { blocks, n_rows: survey.n_rows, classes }),
             targets: vec![],
             outputs: rvm.likelihood.as_dyn().outputs(Values::Classes { labels: &[], count: classes }),
             weights: vec![],
@@ -86,14 +86,7 @@ impl<'a> Table<'a> {
             self.interrupt.check()?;
             let labels = source.same(x, targets, self.rows.ncols(), n_rows).map_err(|error| from_row(error, n_rows))?;
             n_rows += x.nrows();
-            let own: Vec<usize>;
-            let values = match source.class {
-                Some(class) => {
-                    own = labels.iter().map(|label| usize::from(*label == class)).collect();
-                    Values::Classes { labels: &own, count: 2 }
-                }
-                None => Values::Classes { labels, count: source.classes },
-            };
+            let values = Values::Classes { labels, count: source.classes };
             each(&self.part(x, values, targets.checked_weights()?)?)
         })?;
         if n_rows != source.n_rows {

@@ -6,8 +6,6 @@ use crate::rvm::settings::rvm::Rvm;
 pub(crate) const DENSE: u64 = 8;
 /// Bytes of a Phi that is little beside everything else.
 pub(crate) const LITTLE: u64 = 1 << 24;
-/// Share of the memory limit that products kept from pass to pass may take.
-pub(crate) const KEPT_SHARE: u64 = 16;
 
 pub(crate) fn sums_fit(rvm: &Rvm, columns: u64, limit: u64) -> bool {
     rvm.likelihood.as_dyn().constant_curvature() && 8 * columns * columns <= limit / 4

@@ -15,12 +15,13 @@ use crate::likelihood::NoiseModel;
 use crate::memory::{self, afford};
 use crate::model::{check_features, check_finite};
 use crate::report::{Interrupt, Repairs, SmallWeights};
-use crate::rvm::data::budget::{DENSE, KEPT_SHARE, at_once};
+use crate::rvm::data::budget::{DENSE, at_once};
 use crate::rvm::data::factors::{Factors, times};
 use crate::rvm::data::table::{Source, Table};
 use crate::rvm::data::units::{Units, deviation, first_noise, mean, middle_and_spread};
 use crate::rvm::settings::dictionary::{Centres, Landmarks};
 use crate::rvm::settings::rvm::Rvm;
+use crate::rvm::settings::search::PART;
 use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values, check_present};
@@ -311,13 +312,12 @@ impl Size {
         };
         let scheme = rvm.inference.as_dyn();
         let whole = scheme.most_columns(likelihood.constant_curvature()).is_none_or(|columns| most <= columns);
-        let p = if whole { most } else { scheme.parts(likelihood.constant_curvature()).iter().copied().max().unwrap_or(most) };
+        let p = if whole { most } else { PART };
         // Of several outputs some of the vectors are as many.
         let vectors = 16 + 12 * outputs;
         let taken = |limit: u64| {
             let block = Design::block_rows(p + 1, limit).min(rows) * (p + 1);
-            let kept = if whole { 0 } else { limit / KEPT_SHARE };
-            8 * (rows * d + p * d + vectors * n + 16 * p + 2 * block) as u64 + kept
+            8 * (rows * d + p * d + vectors * n + 16 * p + 2 * block) as u64
         };
         // Schemes that add columns end where there is no room for more; the others have all of them at once.
         let columns = (most + usize::from(rvm.bias)) as u64;

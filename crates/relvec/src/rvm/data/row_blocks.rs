@@ -19,16 +19,9 @@ pub(crate) struct InBlocks<'a> {
     pub blocks: &'a dyn Blocks,
     pub n_rows: usize,
     pub classes: usize,
-    /// The one class that is told from all others.
-    pub class: Option<usize>,
 }
 
 impl InBlocks<'_> {
-    /// The rows of this source for a binary model: one class against all others.
-    pub fn against_others(self, class: usize) -> Self {
-        InBlocks { class: Some(class), ..self }
-    }
-
     /// The labels of a block of a later pass that begins at row `from`, which is to be such as those of the first pass.
     pub fn same<'t>(&self, x: ArrayView2<f64>, targets: &Targets<'t>, features: usize, from: usize) -> Result<&'t [usize]> {
         let changed = |what: &str, found: usize, before: usize| {

@@ -8,7 +8,7 @@ use crate::canonical::Fold;
 use crate::design::Columns;
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::report::{Interrupt, Repairs};
+use crate::report::Repairs;
 use crate::rvm::data::factors::{Factors, over, times};
 use crate::rvm::data::table::{Learnt, Source, Table};
 use crate::rvm::settings::rvm::Rvm;
@@ -90,16 +90,6 @@ impl<'a> Table<'a> {
             false => self.with_centres(rvm, kernel, Array2::zeros((0, self.rows.ncols()))),
         };
         Table { noise, learnt: Some(learnt.clone()), ..table }
-    }
-
-    /// Training set of these rows for a binary model: one class against all others.
-    pub fn against_others<'b>(&self, rvm: &'b Rvm, class: usize, interrupt: Interrupt) -> Table<'b>
-    where
-        'a: 'b,
-    {
-        let targets = self.targets.iter().map(|t| if *t == class as f64 { 1.0 } else { 0.0 }).collect();
-        let blocks = self.blocks.map(|blocks| blocks.against_others(class));
-        Table { targets, blocks, outputs: 1, interrupt, ..self.with(rvm, &self.kernel(), None) }
     }
 
     /// Training set of these rows with other candidates: centres, [L, D], of a kernel, which the relevance of a model counts.

@@ -24,7 +24,7 @@ pub(crate) fn keeps_sums(table: &Table, candidates: usize) -> bool {
 }
 
 /// Whether Phi of so many candidates is so little that it is made once and kept.
-pub(crate) fn is_little(table: &Table, candidates: usize) -> bool {
+fn is_little(table: &Table, candidates: usize) -> bool {
     8 * (table.rows.nrows() * (candidates + usize::from(table.rvm.bias))) as u64 <= LITTLE
 }
 
@@ -107,13 +107,6 @@ impl<'a> Problem<'a> {
         sums.divide(&norms);
         design.set_norms(norms);
         (Problem { table, design, places, has_bias: table.rvm.bias, taken: table.taken }, sums)
-    }
-
-    /// As [`Problem::of_sums`], beside rows.
-    pub fn beside_rows(table: &'a Table<'a>, places: Vec<usize>, sums: Sums) -> (Problem<'a>, Sums) {
-        let (mut problem, sums) = Problem::of_sums(table, places, sums);
-        problem.taken += 8 * sums.gram.len() as u64;
-        (problem, sums)
     }
 
     /// N, of rows that are held or not; 0 where only their sums are known.

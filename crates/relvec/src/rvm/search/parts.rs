@@ -7,303 +7,175 @@ use rand_pcg::Pcg64;
 
 use crate::error::Result;
 use crate::report::Certificate;
-use crate::rvm::data::budget::DENSE;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::gram::all_sums::AllSums;
-use crate::rvm::gram::problem::{Problem, keeps_sums};
-use crate::rvm::search::rounds::{Anew, Rounds};
 use crate::rvm::search::run::{Aim, Warm};
-use crate::rvm::search::score::Passes;
-use crate::rvm::settings::dictionary::Landmarks;
-use crate::sums::Sums;
+use crate::rvm::search::score;
+use crate::rvm::settings::dictionary::{AUTO_LANDMARKS, Landmarks};
+use crate::rvm::settings::search::PART;
 
-/// Noise precisions at which entering candidates are ranked, over the present one: that of most excursions.
-const HELD: f64 = 3.0;
-/// The share of entering candidates that come by rank.
-const BEST: f64 = 0.5;
-/// Candidates of a part in which no way is to be left untried, at least.
-const THOROUGH: usize = 400;
-/// A part of which more than this share is in the model is crowded. Up to so many candidates are then better
-/// searched all at once.
-const CROWDED: f64 = 0.3;
-/// Share of a first part, which is small, above which it is crowded: a model may also be poor for lack of columns.
-const CROWDED_FIRST: f64 = 0.1;
-const MOST_WHOLE: u64 = 5000;
-/// Candidates of a part at most where its sums are a copy of those of all candidates: then the search in it is all that
-/// it costs, and that grows with the cube.
-const COPIED: usize = 700;
-/// Candidates in a part for each that is in the model, at least; and where the search is to go far, up to so many in all.
+/// Candidates of a part for each that is in the model, at least.
 const PER_VECTOR: usize = 4;
-const MORE_PER_VECTOR: usize = 8;
-const MOST_MORE: usize = 2000;
+/// Nats that a part must gain, for each 1,000 rows, for growing to go on.
+const LEAST_RISE: f64 = 0.05;
 
-/// The candidates of the next part, ascending, and the model to go on from.
-pub(crate) type Next = (Vec<usize>, Option<Warm>);
+/// What the search in a part is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Round {
+    /// What helps comes in.
+    Grow,
+    /// Excursions, in a part of twice the size, once growing gains little.
+    Excursion,
+    /// What helps after that comes in, until nothing does.
+    Last,
+}
 
 /// The parts of one fit.
 #[derive(Debug)]
 pub(crate) struct Parts {
     /// All candidates, ascending places.
     candidates: Vec<usize>,
-    /// Candidates of one part, what may follow, and when all are one part.
-    size: usize,
-    larger: &'static [usize],
-    pub whole: bool,
+    /// Whether they are one part.
+    whole: bool,
+    /// Whether a search in all of them makes one excursion at most.
+    brief: bool,
+    round: Round,
     /// Rounds in which unused landmarks are replaced by other rows.
     refresh: usize,
     random: Pcg64,
-    rounds: Rounds,
-    /// Whether a search begins with all columns of its part.
-    begins_anew: bool,
-    /// Whether the search in this part is a cold restart, from all of its columns.
-    anew: bool,
-    beginnings: Anew,
-    /// The best model of any part, and its log evidence.
-    best: Option<(Warm, f64)>,
+    /// Log evidence of the model of the last part.
+    reached: f64,
     passes: usize,
-    /// Whether the sums of all candidates are worth making, or were.
-    pays_all: bool,
-    scores: Passes,
     /// The largest gain that the last pass found outside its part.
     left: f64,
 }
 
 impl Parts {
-    /// The parts of a table, and the first of them. `fresh`: no model to go on from; `brief`: one excursion where all
-    /// is one part.
-    pub fn new(table: &Table, keep: &[usize], fresh: bool, brief: bool) -> (Parts, Vec<usize>) {
+    /// The parts of a table, and the first of them, with the candidates `keep`. `brief`: one excursion where all is one part.
+    pub fn new(table: &Table, keep: &[usize], brief: bool) -> (Parts, Vec<usize>) {
         let candidates = table.dictionary();
-        let scheme = table.rvm.inference.as_dyn();
-        let constant = table.rvm.likelihood.as_dyn().constant_curvature();
-        let most = scheme.most_columns(constant).unwrap_or(usize::MAX);
         // Without rows nothing can be said of candidates that are not in the sums.
-        let whole = candidates.len() <= most || table.rows.nrows() == 0;
-        let sizes = scheme.parts(constant);
-        let size = if whole { candidates.len() } else { sizes[0] };
-        let mut first = if whole { candidates.clone() } else { any(&candidates, size, table.rvm.seed) };
-        first.extend(keep);
-        first.sort_unstable();
-        first.dedup();
-        let begins_anew = fresh && scheme.begins_anew(constant);
-        let scores = if whole { Passes::default() } else { Passes::of(table, candidates.len()) };
+        let whole = candidates.len() <= Parts::most(table) || table.rows.nrows() == 0;
+        let first = if whole { candidates.clone() } else { some(&candidates, PART, table.rvm.seed) };
         let parts = Parts {
             candidates,
-            size,
-            larger: sizes.get(1..).unwrap_or(&[]),
             whole,
+            brief,
+            round: Round::Grow,
             refresh: table.rvm.refresh,
             random: Pcg64::seed_from_u64(table.rvm.seed),
-            rounds: if whole { Rounds::whole(brief) } else { Rounds::of_parts(constant) },
-            begins_anew,
-            anew: !whole && begins_anew,
-            beginnings: Anew::default(),
-            best: None,
+            reached: f64::NEG_INFINITY,
             passes: 0,
-            pays_all: false,
-            scores,
             left: 0.0,
         };
-        (parts, first)
+        (parts, united(first, keep))
+    }
+
+    /// Most candidates of one problem.
+    fn most(table: &Table) -> usize {
+        table.rvm.inference.as_dyn().most_columns(table.rvm.likelihood.as_dyn().constant_curvature()).unwrap_or(usize::MAX)
     }
 
     /// Candidates of the first part.
     pub fn first_size(table: &Table) -> usize {
-        let scheme = table.rvm.inference.as_dyn();
-        let constant = table.rvm.likelihood.as_dyn().constant_curvature();
-        match (table.dictionary_size(), scheme.most_columns(constant)) {
-            (all, Some(most)) if all > most => scheme.parts(constant)[0],
-            (all, _) => all,
-        }
+        let all = table.dictionary_size();
+        if all > Parts::most(table) { PART } else { all }
     }
 
-    /// The problem of a part, and its sums if they are kept.
-    pub fn problem<'t>(&mut self, table: &'t Table<'t>, places: Vec<usize>) -> Result<(Problem<'t>, Option<Sums>)> {
-        let known = if keeps_sums(table, places.len()) { self.sums(table, &places)? } else { None };
-        let Some(sums) = known else { return Problem::new(table, places) };
-        let (problem, sums) = Problem::beside_rows(table, places, sums);
-        table.interrupt.check()?;
-        Ok((problem, Some(sums)))
-    }
-
-    /// The sums of a part, if they are to be had without a whole pass over the rows.
-    fn sums(&mut self, table: &Table, places: &[usize]) -> Result<Option<Sums>> {
-        if self.pays_all && self.scores.all.is_none() {
-            self.scores.all = AllSums::of(table, &self.candidates)?;
-            self.pays_all = self.scores.all.is_some();
-        }
-        let of_all = self.scores.all.as_ref().and_then(|all| all.sums_of(places));
-        match of_all.or_else(|| self.scores.factor.as_ref()?.sums_of(table, places)) {
-            None => self.scores.sums_of(table, &self.candidates, places),
-            known => Ok(known),
-        }
+    /// Candidates of a part around a model of so many.
+    fn size(vectors: usize) -> usize {
+        PART.max(PER_VECTOR * vectors)
     }
 
     /// What a pass over all candidates adds to the certificate of the search in the last part.
     pub fn certify(&self, certificate: &mut Certificate, complete: bool) {
+        if self.whole {
+            return;
+        }
         if complete {
             certificate.largest_gain = certificate.largest_gain.map(|gain| gain.max(self.left));
-            certificate.reason += &format!("; {} passes over all {} candidates", self.passes, self.candidates.len());
-        } else {
-            certificate.reason += &format!("; among {} of {} candidates", self.size, self.candidates.len());
         }
-    }
-
-    /// The best model of all parts, if it is not that of the last search, which ended at that log evidence.
-    pub fn better_than(&self, log_evidence: f64) -> Option<Warm> {
-        let above = |value: f64| value - log_evidence > 1e-9 * value.abs().max(1.0);
-        self.best.as_ref().filter(|(_, value)| above(*value)).map(|(warm, _)| warm.clone())
-    }
-
-    /// The best model of the parts so far.
-    pub fn best(&self) -> Option<Warm> {
-        self.best.as_ref().map(|(warm, _)| warm.clone())
-    }
-
-    /// A larger part, if the model takes up so much of the present one that it needs more room: the next
-    /// size; or all candidates, if G of them, and what a search needs beside it, fit into memory; or, where
-    /// the choice is ours, landmarks instead of them all.
-    fn enlarged(&mut self, table: &Table, warm: &Warm) -> Option<Vec<usize>> {
-        let mut kept = warm.kept();
-        let crowded = if self.larger.is_empty() { CROWDED } else { CROWDED_FIRST };
-        if kept.len() as f64 <= crowded * self.size as f64 || self.passes > 0 {
-            return None;
-        }
-        let p = self.candidates.len() as u64;
-        let fits = 8 * p * p * (1 + DENSE) <= table.memory_limit.saturating_sub(table.taken);
-        if let Some((size, larger)) = self.larger.split_first() {
-            // Small parts are mostly all that it takes, and a search that goes on from a model takes few.
-            let many_parts = self.begins_anew && self.scores.factor.is_none();
-            self.pays_all = many_parts && AllSums::pay(table, self.candidates.len());
-            (self.size, self.larger) = (if self.pays_all { COPIED.min(*size) } else { *size }, larger);
-            kept.extend(any(&self.candidates, self.size, table.rvm.seed));
-        } else if p <= MOST_WHOLE && fits && self.begins_anew {
-            (self.whole, self.rounds) = (true, Rounds::whole(false));
-            kept.clone_from(&self.candidates);
-        } else {
-            // Beside what is in the model: the search may go on from it.
-            kept.extend(table.landmarks_instead(&self.candidates)?);
-            (self.whole, self.rounds) = (true, Rounds::whole(false));
-        }
-        kept.sort_unstable();
-        kept.dedup();
-        if self.whole {
-            self.candidates.clone_from(&kept);
-        }
-        Some(kept)
+        certificate.reason += &format!("; {} passes over all {} candidates", self.passes, self.candidates.len());
     }
 
     /// How far the search in the present part goes.
     pub fn aim(&self) -> Aim {
-        if self.anew { Aim::Rough } else { self.rounds.aim() }
+        match self.whole {
+            true if self.brief => Aim::Brief,
+            true => Aim::Thorough,
+            false if self.round == Round::Excursion => Aim::Thorough,
+            false => Aim::Rest,
+        }
     }
 
     pub fn n_candidates(&self) -> usize {
         self.candidates.len()
     }
 
-    /// The part to go on with after the search in one has converged, and the model to go on from (`None`: a cold
-    /// restart); nothing if no candidate outside it would help.
-    pub fn next(&mut self, work: &Workspace, solution: &Solution, least: f64) -> Result<Option<Next>> {
-        let warm = Warm::of(work, solution);
+    /// The part to go on with after the search in one has converged; `None` if no candidate outside it would help.
+    pub fn next(&mut self, work: &Workspace, solution: &Solution, least: f64) -> Result<Option<Vec<usize>>> {
+        let (table, model) = (work.problem.table, Warm::of(work, solution).kept());
         if self.whole {
-            // A part may have led further than all candidates at once: then that is where to go on.
-            if let Some(best) = self.better_than(solution.log_evidence) {
-                self.best = None;
-                return Ok(Some((self.candidates.clone(), Some(best))));
-            }
-            return Ok(self.refreshed(work.problem.table, &warm).map(|places| (places, Some(warm))));
+            return Ok(self.refreshed(table, model));
         }
-        let (rows, count) = (work.problem.table.rows.nrows(), work.problem.table.count);
-        let anew = std::mem::replace(&mut self.anew, false);
-        let rise = solution.log_evidence - self.best.as_ref().map_or(f64::NEG_INFINITY, |(_, value)| *value);
-        if let Some((best, _)) = self.best.as_ref().filter(|_| anew && rise <= 0.0) {
-            // Beginning anew did not pay. Another try, or from here on the best model grows, first by what
-            // this one had.
-            let (best, both) = (best.clone(), [best.kept(), warm.kept()].concat());
-            self.anew = self.beginnings.go_on(rise, self.passes, rows);
-            let size = if self.anew { self.size } else { self.size_around(best.places.len()) };
-            return Ok(Some((self.drawn(both, size), (!self.anew).then_some(best))));
+        let rise = solution.log_evidence - std::mem::replace(&mut self.reached, solution.log_evidence);
+        let size = Parts::size(model.len());
+        // Where parts would be as large landmarks of all candidates do as well.
+        if size >= AUTO_LANDMARKS
+            && let Some(landmarks) = table.landmarks_instead(&self.candidates)
+        {
+            (self.candidates, self.whole) = (united(landmarks, &model), true);
+            return Ok(Some(self.candidates.clone()));
         }
-        self.best = Some((warm.clone(), solution.log_evidence));
-        // What helps by its promise has been tried, and has not kept it.
-        if rise < least && solution.is_ample() {
-            return Ok(None);
+        if size >= self.candidates.len() {
+            self.whole = true;
+            return Ok(Some(self.candidates.clone()));
         }
-        if let Some(places) = self.enlarged(work.problem.table, &warm) {
-            self.anew = self.begins_anew && !self.whole;
-            return Ok(Some((places, (!self.begins_anew).then_some(warm))));
-        }
-        self.anew = self.beginnings.go_on(rise, self.passes, rows) && anew;
-        let gains = self.scores.gains(work, solution, &self.candidates, HELD)?;
+        let gains = score::gains(work, solution, &self.candidates)?;
         self.passes += 1;
         let inside = &work.problem.places;
-        let mut ranked: Vec<(usize, f64, f64)> = self.candidates.iter().zip(&gains).map(|(p, g)| (*p, g.0, g.1)).collect();
-        ranked.retain(|(p, ..)| inside.binary_search(p).is_err());
-        self.left = ranked.iter().map(|g| g.1).fold(0.0, f64::max);
-        let helpful = ranked.iter().filter(|g| g.1 > least).count();
-        // After those begun anew the first that does not looks as far as it can.
-        let gained = if anew { f64::INFINITY } else { rise };
-        if !self.anew && !self.rounds.go_on(gained, helpful, least, rows, count) {
-            return Ok(None);
-        }
-        let mut places = warm.kept();
-        let room = self.size_around(places.len()) - places.len();
-        // First what helps now; then a share of the room for what would help most a model of less noise, and the
-        // rest for any, since the best are often neighbours.
-        ranked.sort_by(|x, y| y.1.total_cmp(&x.1).then(x.0.cmp(&y.0)));
-        let (now, rest) = ranked.split_at_mut(helpful.min(room));
-        rest.sort_by(|x, y| y.2.total_cmp(&x.2).then(x.0.cmp(&y.0)));
-        let spare = room - now.len();
-        let (best, rest) = rest.split_at_mut(rest.len().min((BEST * spare as f64) as usize));
-        rest.shuffle(&mut self.random);
-        places.extend(now.iter().chain(best.iter()).chain(rest.iter()).take(room).map(|r| r.0));
-        places.sort_unstable();
-        places.dedup();
-        Ok(Some((places, (!self.anew).then_some(warm))))
-    }
-
-    /// Candidates of the next part if a model of so many is among them.
-    fn size_around(&self, vectors: usize) -> usize {
-        let least = match self.aim() {
-            Aim::Thorough => THOROUGH,
-            Aim::Fullest => MOST_MORE.min(MORE_PER_VECTOR * vectors),
-            _ => 0,
+        let mut outside: Vec<(usize, f64)> =
+            self.candidates.iter().copied().zip(gains).filter(|(place, _)| inside.binary_search(place).is_err()).collect();
+        self.left = outside.iter().map(|(_, gain)| *gain).fold(0.0, f64::max);
+        let enough = least.max(LEAST_RISE * (table.count / 1000.0).max(1.0));
+        let (helps, gained) = (self.left > least, rise >= enough);
+        self.round = match self.round {
+            Round::Grow if helps && gained => Round::Grow,
+            Round::Grow => Round::Excursion,
+            Round::Excursion if gained => Round::Grow,
+            Round::Excursion | Round::Last if helps && rise >= least => Round::Last,
+            Round::Excursion | Round::Last => return Ok(None),
         };
-        self.size.max(least).max(PER_VECTOR * vectors)
+        // What helps comes first; any others fill the room, since the best are often neighbours.
+        outside.shuffle(&mut self.random);
+        outside.sort_by(|x, y| y.1.total_cmp(&x.1));
+        let size = if self.round == Round::Excursion { (2 * size).min(self.candidates.len()) } else { size };
+        let others: Vec<usize> = outside.into_iter().take(size - model.len()).map(|(place, _)| place).collect();
+        Ok(Some(united(others, &model)))
     }
 
-    /// A part of `kept` and, up to that size, any others; ascending.
-    fn drawn(&mut self, mut kept: Vec<usize>, size: usize) -> Vec<usize> {
-        let room = size.saturating_sub(kept.len()).min(self.candidates.len());
-        kept.extend(self.candidates.partial_shuffle(&mut self.random, room).0.iter().copied());
-        self.candidates.sort_unstable();
-        kept.sort_unstable();
-        kept.dedup();
-        kept
-    }
-
-    /// Landmarks that the model does not use replaced by others, if a round is left.
-    fn refreshed(&mut self, table: &Table, warm: &Warm) -> Option<Vec<usize>> {
+    /// The model and other landmarks in place of those that it does not use, if a round is left.
+    fn refreshed(&mut self, table: &Table, model: Vec<usize>) -> Option<Vec<usize>> {
         self.refresh = self.refresh.checked_sub(1)?;
         // Where all rows are landmarks there are no others.
         (self.candidates.len() < table.origin.len()).then_some(())?;
-        let mut places = warm.kept();
-        places.sort_unstable();
-        let mut fresh: Vec<usize> = (0..table.origin.len()).filter(|p| places.binary_search(p).is_err()).collect();
-        let room = self.size.saturating_sub(places.len()).min(fresh.len());
-        if room == 0 {
-            return None;
-        }
+        let mut fresh: Vec<usize> = (0..table.origin.len()).filter(|place| !model.contains(place)).collect();
+        let room = self.candidates.len().saturating_sub(model.len()).min(fresh.len());
         let (drawn, _) = fresh.partial_shuffle(&mut self.random, room);
-        places.extend_from_slice(drawn);
-        places.sort_unstable();
-        Some(places)
+        (room > 0).then(|| united(drawn.to_vec(), &model))
     }
 }
 
 /// `size` of `among`, evenly at random, ascending.
-fn any(among: &[usize], size: usize, seed: u64) -> Vec<usize> {
+fn some(among: &[usize], size: usize, seed: u64) -> Vec<usize> {
     Landmarks::any(among.len(), size, seed).into_iter().map(|k| among[k]).collect()
+}
+
+/// Both, each once, ascending.
+fn united(mut some: Vec<usize>, others: &[usize]) -> Vec<usize> {
+    some.extend(others);
+    some.sort_unstable();
+    some.dedup();
+    some
 }

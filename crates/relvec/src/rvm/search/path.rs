@@ -9,6 +9,7 @@ use crate::rvm::evidence::workspace::Workspace;
 use crate::rvm::evidence::{empty, finish};
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::search::by_class::ClassSearch;
+use crate::rvm::search::in_time;
 use crate::rvm::search::parts::Parts;
 use crate::rvm::search::reestimation::Reestimation;
 use crate::rvm::search::run::{Aim, Entry, Run, Warm};
@@ -16,7 +17,6 @@ use crate::rvm::search::running::Running;
 use crate::rvm::search::sequential::OneByOne;
 use crate::rvm::search::variational::Factors;
 use crate::rvm::search::watch::Watch;
-use crate::rvm::search::{in_time, pooled, sampled};
 use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::{Hyperparameters, Start};
@@ -44,15 +44,14 @@ pub(crate) fn search(
     watch: &mut Watch,
 ) -> Result<(Model, Report)> {
     if start.is_some() {
-        return search_from(rvm, table, sums, start, None, brief, watch);
+        return search_from(rvm, table, sums, start, brief, watch);
     }
-    let hasty = sampled::hasty(rvm, table, watch, &in_sample)?;
+    let hasty = in_time::hasty(rvm, table, watch, &in_sample)?;
     if hasty.is_some() {
         // There is a model to return from now on.
         table.interrupt.arm();
     }
-    let found = sampled::start(rvm, table, watch, &in_sample)
-        .and_then(|sampled| search_from(rvm, table, sums, None, sampled.as_ref(), brief, watch));
+    let found = search_from(rvm, table, sums, None, brief, watch);
     table.interrupt.disarm();
     let hasty = hasty.map(|(model, report)| (model, Report { seconds: watch.elapsed().as_secs_f64(), ..report }));
     match (found, hasty) {
@@ -65,42 +64,32 @@ pub(crate) fn search(
     }
 }
 
-/// As [`search`], without a sample before it; `sampled`: the model of a sample to begin at, if there is one.
-pub(crate) fn search_from(
+/// [`search`] without a sample before it.
+fn search_from(
     rvm: &Rvm,
     table: &Table,
     sums: Option<Sums>,
     start: Option<&Hyperparameters>,
-    sampled: Option<&Model>,
     brief: bool,
     watch: &mut Watch,
 ) -> Result<(Model, Report)> {
     let scheme = rvm.inference.as_dyn();
-    let fresh = start.is_none() && sampled.is_none();
-    let pooled = if fresh { pooled::start(rvm, table, watch, &of_two_classes)? } else { None };
-    let keep = match (start, sampled, &pooled) {
-        (Some(start), ..) => table.places_of(start),
-        (_, Some(model), _) => table.places_of(&Hyperparameters::of(model)),
-        (.., Some((pool, _))) => pool.clone(),
-        _ => match scheme.start() {
-            Start::Given(given) => table.places_of(given),
-            Start::Auto | Start::Empty => vec![],
-        },
+    let keep = match (start, scheme.start()) {
+        (Some(given), _) | (None, Start::Given(given)) => table.places_of(given),
+        (None, Start::Auto | Start::Empty) => vec![],
     };
-    let (parts, mut places) = Parts::new(table, &keep, fresh, brief);
+    let (parts, mut places) = Parts::new(table, &keep, brief);
     let mut outer = Outer { rvm, table, parts, actions: Actions::default(), watch };
-    let (mut start, mut sampled) = (start, sampled);
-    let mut given = sums;
-    let mut from = pooled.map(|(_, warm)| warm);
+    let (mut given, mut start, mut from) = (sums, start, None);
     loop {
         // What there is to return if the time is up before this part is under way.
-        let last = from.clone().or_else(|| outer.parts.best()).filter(|_| table.height() > 0);
+        let last = from.clone().filter(|_| table.height() > 0);
         let made = match given.take() {
             Some(sums) => {
                 let (problem, sums) = Problem::of_sums(table, places, sums);
                 Ok((problem, Some(sums)))
             }
-            None => outer.parts.problem(table, places),
+            None => Problem::new(table, places),
         };
         let (problem, sums) = match made {
             Ok(made) => made,
@@ -110,9 +99,6 @@ pub(crate) fn search_from(
         if let Some(start) = start.take() {
             from = Some(Warm::at(&problem, start)?);
         }
-        if let Some(model) = sampled.take() {
-            from = Some(Warm::near(&problem, model)?);
-        }
         let mut run = match begin(&rvm.inference, &work, &Entry { from: from.take(), aim: outer.parts.aim() }) {
             Ok(run) => run,
             Err(error) => return outer.cut_short(error, last),
@@ -121,9 +107,9 @@ pub(crate) fn search_from(
         if status == Status::Converged {
             match outer.parts.next(&work, run.best(), scheme.least_gain(table.count, run.best().is_ample())) {
                 Ok(None) => {}
-                Ok(Some((next, warm))) => {
+                Ok(Some(next)) => {
                     outer.actions.add(&run.actions());
-                    (places, from) = (next, warm);
+                    (places, from) = (next, Some(Warm::of(&work, run.best())));
                     continue;
                 }
                 Err(Error::Interrupted) if outer.watch.is_late() => status = Status::TimeLimit,
@@ -131,20 +117,12 @@ pub(crate) fn search_from(
             }
         }
         table.interrupt.disarm();
-        if let Some(best) = outer.parts.better_than(run.best().log_evidence) {
-            outer.actions.add(&run.actions());
-            return outer.end_with(best, status);
-        }
         return outer.conclude(&work, &*run, status);
     }
 }
 
-pub(crate) fn in_sample(rvm: &Rvm, sample: &Table, watch: &mut Watch) -> Result<(Model, Report)> {
-    search_from(rvm, sample, None, None, None, false, watch)
-}
-
-fn of_two_classes(rvm: &Rvm, table: &Table, watch: &mut Watch) -> Result<(Model, Report)> {
-    search(rvm, table, None, None, false, watch)
+pub(super) fn in_sample(rvm: &Rvm, sample: &Table, watch: &mut Watch) -> Result<(Model, Report)> {
+    search_from(rvm, sample, None, None, false, watch)
 }
 
 /// The alternation of searches in one working set and scans for the next.
@@ -196,9 +174,7 @@ impl Outer<'_, '_, '_, '_> {
         }
         let log_evidence = run.objective(work);
         let mut certificate = run.certificate(work, matches!(status, Status::TimeLimit | Status::Stopped));
-        if !self.parts.whole {
-            self.parts.certify(&mut certificate, status == Status::Converged);
-        }
+        self.parts.certify(&mut certificate, status == Status::Converged);
         let solution = run.best();
         let log_evidence = log_evidence - work.prior.log(&solution.active);
         let mut repairs = problem.table.repairs.clone();

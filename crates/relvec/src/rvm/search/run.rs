@@ -3,7 +3,6 @@
 use std::rc::Rc;
 
 use crate::error::Result;
-use crate::model::Model;
 use crate::report::{Actions, Certificate, Status};
 use crate::rvm::data::noise::typical;
 use crate::rvm::evidence::solution::Solution;
@@ -22,24 +21,12 @@ pub(crate) struct Entry {
 /// How far a search in one part of the dictionary goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// Only to find which candidates may be of use.
-    Rough,
     /// Until no action gains any more.
     Rest,
-    /// Converges to search tolerance without final polishing, after one restart with the noise fixed low, which enlarges
-    /// the model.
-    Fuller,
-    /// Converges as `Fuller` does, with the noise fixed lower still.
-    Fullest,
-    /// Until no noise restart from the model helps either, nor a cold restart if the model is small.
+    /// Until no action gains any more after one excursion, but not to the last digits: another search follows.
+    Brief,
+    /// Until no excursion helps either.
     Thorough,
-}
-
-impl Aim {
-    /// Whether what is found is only where the next part, or round, goes on.
-    pub fn is_passing(self) -> bool {
-        matches!(self, Aim::Fuller | Aim::Fullest)
-    }
 }
 
 /// One fit under way.
@@ -77,8 +64,6 @@ pub(crate) struct Warm {
     pub beta: Vec<f64>,
     /// The mode of several classes, and what is known there.
     pub mode: Option<Rc<Solution>>,
-    /// Weights that the mode is near, if other rows have told them, `[M]`.
-    pub mean: Option<Vec<f64>>,
 }
 
 impl Warm {
@@ -87,7 +72,7 @@ impl Warm {
         let place = |j: &usize| (*j >= first).then(|| work.problem.places[*j - first]);
         let mode = solution.joint.is_some().then(|| Rc::new(solution.clone().renamed(solution.active.clone(), None)));
         let places = solution.active.iter().map(place).collect();
-        Warm { places, a: solution.a.clone(), beta: solution.beta.clone(), mode, mean: None }
+        Warm { places, a: solution.a.clone(), beta: solution.beta.clone(), mode }
     }
 
     /// At given precisions, in the user's units.
@@ -99,21 +84,7 @@ impl Warm {
         let place = |k: &usize| (active[*k] >= first).then(|| problem.places[active[*k] - first]);
         let unit = typical(&beta);
         let a = order.iter().map(|k| alpha[*k] / unit).collect();
-        Ok(Warm { places: order.iter().map(place).collect(), a, beta, mode: None, mean: None })
-    }
-
-    /// Near a model of other rows, of one output.
-    pub fn near(problem: &Problem, model: &Model) -> Result<Warm> {
-        let warm = Warm::at(problem, &Hyperparameters::of(model))?;
-        let weight = |place: &Option<usize>| {
-            let Some(place) = place else { return model.expansion.intercept[0] / problem.alpha_in(0).sqrt() };
-            let at = model.relevance.iter().position(|row| *row == problem.table.origin[*place]).expect("it is of the model");
-            let column = problem.column_of(*place).expect("a part keeps the model");
-            model.expansion.weights[[at, 0]] / problem.alpha_in(column).sqrt()
-        };
-        // Weights of two coupled classes are those of their contrast.
-        let mean = (model.expansion.weights.ncols() == 1).then(|| warm.places.iter().map(weight).collect());
-        Ok(Warm { mean, ..warm })
+        Ok(Warm { places: order.iter().map(place).collect(), a, beta, mode: None })
     }
 
     /// The active columns in the problem of `work`.

@@ -41,9 +41,6 @@ const STATIONARY: f64 = 1e-3;
 const MANY_ENTRIES: usize = 1_000_000;
 /// Copies of V and of rows of G that a round holds.
 const COPIES: u64 = 3;
-/// Noise precisions of the excursions that lead from part to part, over that of the model left.
-const FULLER: f64 = 3.0;
-const FULLEST: f64 = 6.0;
 
 /// What the search does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,14 +114,13 @@ impl Running {
         let warm = entry.from.as_ref();
         let there = warm.and_then(|warm| warm.mode.as_ref()).filter(|mode| mode.active.len() == active.len());
         let there = there.map(|mode| Solution::clone(mode).renamed(active.clone(), None));
-        let now = match (there, warm.and_then(|warm| warm.mean.as_ref())) {
-            (Some(there), _) if there.a == a => there,
-            (_, Some(mean)) => work.solve_near(&active, &a, &order.iter().map(|i| mean[*i]).collect::<Vec<_>>())?,
-            (there, None) => work.solve(&active, &a, &noise, At::Best, there.as_ref())?,
+        let now = match there {
+            Some(there) if there.a == a => there,
+            there => work.solve(&active, &a, &noise, At::Best, there.as_ref())?,
         };
         let excursions = match entry.aim {
-            Aim::Rough | Aim::Rest => 0,
-            Aim::Fuller | Aim::Fullest => settings.excursions.min(1),
+            Aim::Rest => 0,
+            Aim::Brief => settings.excursions.min(1),
             Aim::Thorough => settings.excursions,
         };
         let mut running = Running {
@@ -144,7 +140,7 @@ impl Running {
             polished: false,
             actions: Actions::default(),
         };
-        if warm.is_some() && entry.aim.is_passing() && running.can_leave(work) {
+        if warm.is_some() && entry.aim == Aim::Brief && running.can_leave(work) {
             running.leave(work)?;
         }
         Ok(running)
@@ -223,7 +219,7 @@ impl Running {
 
     /// Whether another start is left to try.
     fn may_begin_anew(&self) -> bool {
-        self.settings.start == Start::Auto && self.first.is_none() && self.aim != Aim::Rough && !self.aim.is_passing()
+        self.settings.start == Start::Auto && self.first.is_none() && self.aim != Aim::Brief
     }
 
     /// Restarts from a dense model, in rounds without a penalty per kernel.
@@ -242,7 +238,7 @@ impl Running {
 
     /// Whether the fixed point is left to try for a model that has learned nothing.
     fn may_resort(&self, work: &Workspace) -> Result<bool> {
-        let may = self.settings.start == Start::Auto && !self.resorted && self.aim == Aim::Thorough;
+        let may = self.settings.start == Start::Auto && !self.resorted && self.aim != Aim::Brief;
         Ok(may && empty::has_nothing(work, &self.now)?)
     }
 
@@ -270,11 +266,7 @@ impl Running {
 
     /// Begins an excursion from the model.
     fn leave(&mut self, work: &Workspace) -> Result<()> {
-        let factor = match self.aim {
-            Aim::Fuller => FULLER,
-            Aim::Fullest => FULLEST,
-            _ => self.settings.policy.excursion_noise,
-        };
+        let factor = self.settings.policy.excursion_noise;
         let held: Vec<Noise> = self.now.beta.iter().map(|beta| Noise::Fixed(factor * beta)).collect();
         let a: Vec<f64> = self.now.a.iter().map(|a| a / factor).collect();
         let next = work.solve(&self.now.active, &a, &held, At::Best, Some(&self.now))?;
@@ -310,7 +302,7 @@ impl Running {
     fn end(&mut self, work: &Workspace) -> Result<()> {
         (self.stage, self.excursions) = (Stage::Done, 0);
         self.take_better_start();
-        if work.curvature_moves() || self.aim.is_passing() || self.aim == Aim::Rough {
+        if work.curvature_moves() || self.aim == Aim::Brief {
             return Ok(());
         }
         if !self.polished {
@@ -357,7 +349,6 @@ impl<'p> Run<'p> for Running {
                     }
                 }
             }
-            Stage::Climb if self.aim == Aim::Rough => self.end(work)?,
             Stage::Climb => {
                 if !self.round(work)? {
                     if self.may_begin_anew() && empty::has_nothing(work, &self.now)? {

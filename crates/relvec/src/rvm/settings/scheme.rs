@@ -55,8 +55,7 @@ impl Hyperpriors {
 #[serde(rename_all = "snake_case")]
 pub enum Start {
     /// Of the scheme `search` from all basis functions, or as many as memory allows; where the curvature of the likelihood moves
-    /// from the bias, and of three classes or more in one model and more than 500 rows with what models of one class against the
-    /// others need, (M66). Of the scheme `sequential` from no basis function.
+    /// from the bias. Of the scheme `sequential` from no basis function.
     #[default]
     Auto,
     /// From no basis function at all.
@@ -81,17 +80,6 @@ pub(crate) trait SchemeSettings: Send + Sync {
     /// Most candidates that one problem may have; `None`: any number, all have to be in one.
     fn most_columns(&self, _constant_curvature: bool) -> Option<usize> {
         None
-    }
-
-    /// How many candidates of more than that make one part: first, and when that turns out to be too few.
-    fn parts(&self, _constant_curvature: bool) -> &'static [usize] {
-        &[]
-    }
-
-    /// Whether a first model is found by pruning from all columns of a part; then it is worth while to
-    /// do so in more parts than the first.
-    fn begins_anew(&self, _constant_curvature: bool) -> bool {
-        false
     }
 
     /// Where a search starts; the candidates that it names have to be in the first part.

@@ -9,10 +9,10 @@ use crate::error::{Result, require};
 /// Up to this many candidates are one problem: of more, G costs more than it saves, and a search over all
 /// of them streams long rows for the sake of few columns.
 const MOST_COLUMNS: usize = 1000;
-/// Beyond that the search works on so many at a time.
-const PARTS: [usize; 2] = [200, 800];
+/// As above, where the curvature moves with the weights.
 const MOVING_MOST: usize = 500;
-const MOVING_PARTS: [usize; 2] = [200, 500];
+/// Beyond that the search works on so many at a time, at least.
+pub(crate) const PART: usize = 400;
 /// In an ample model what is left to gain by one basis function is less than what is known of the evidence: an action has
 /// to gain so many nats for each row.
 const AMPLE_GAIN: f64 = 3e-4;
@@ -63,14 +63,6 @@ impl SchemeSettings for Search {
 
     fn most_columns(&self, constant_curvature: bool) -> Option<usize> {
         Some(if constant_curvature { MOST_COLUMNS } else { MOVING_MOST })
-    }
-
-    fn parts(&self, constant_curvature: bool) -> &'static [usize] {
-        if constant_curvature { &PARTS } else { &MOVING_PARTS }
-    }
-
-    fn begins_anew(&self, constant_curvature: bool) -> bool {
-        constant_curvature && self.start == Start::Auto
     }
 
     fn start(&self) -> &Start {
