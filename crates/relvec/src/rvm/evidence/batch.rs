@@ -193,7 +193,7 @@ impl Batch {
                 let total: f64 = (0..m).map(|i| gamma[i] * share(i, k)).sum();
                 let learnt = match rule {
                     Rule::Em => (count + 2.0 * c) / (rss + total / beta + 2.0 * d),
-                    _ => (count - total + 2.0 * c).max(1e-6 * count) / (rss + 2.0 * d),
+                    _ => noise_precision(count, total, rss, (c, d)),
                 };
                 learnt.min(cap)
             }
@@ -217,8 +217,7 @@ impl Batch {
                     if !known(i) && a == 0.0 {
                         return alpha(i);
                     }
-                    let target =
-                        (gamma[i] + 2.0 * a).max(1e-300) / (square(i) + 2.0 * self.rate(work, now.active[i])).max(1e-300);
+                    let target = weight_precision(gamma[i], square(i), (a, self.rate(work, now.active[i])));
                     alpha(i) * (target / alpha(i)).ln().clamp(-self.clip, self.clip).exp()
                 })
                 .collect(),
@@ -229,6 +228,17 @@ impl Batch {
         };
         Some((new, beta))
     }
+}
+
+/// alpha_i = gamma_i / mu_i^2, Tipping (1999), eq. 8, (M5); under the hyperprior Gamma(a, b), (gamma_i + 2 a) / (mu_i^2 + 2 b).
+fn weight_precision(gamma: f64, square: f64, (a, b): (f64, f64)) -> f64 {
+    (gamma + 2.0 * a).max(1e-300) / (square + 2.0 * b).max(1e-300)
+}
+
+/// 1 / sigma^2 = (N - sum_i gamma_i) / |t - Phi mu|^2, Tipping (1999), eq. 9, (M5); under the hyperprior Gamma(c, d),
+/// (N - sum_i gamma_i + 2 c) / (|t - Phi mu|^2 + 2 d).
+fn noise_precision(count: f64, determined: f64, residual: f64, (c, d): (f64, f64)) -> f64 {
+    (count - determined + 2.0 * c).max(1e-6 * count) / (residual + 2.0 * d)
 }
 
 /// Newton's step in log a at the best noise, (M6); `None` if the Hessian is unusable.
