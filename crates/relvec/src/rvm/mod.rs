@@ -47,7 +47,6 @@ mod gram {
 /// The posterior of the weights and the evidence at given precisions, and what changing these gains.
 mod evidence {
     pub(crate) mod batch;
-    pub(crate) mod conjugate;
     pub(crate) mod empty;
     pub(crate) mod evaluation;
     pub(crate) mod factor;
@@ -57,6 +56,7 @@ mod evidence {
     pub(crate) mod laplace;
     pub(crate) mod lbfgs;
     pub(crate) mod multinomial;
+    pub(crate) mod newton;
     pub(crate) mod sensitivity;
     pub(crate) mod solution;
     pub(crate) mod workspace;

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
 use crate::design;
@@ -12,14 +12,12 @@ use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
 use crate::rvm::data::budget::DENSE;
 use crate::rvm::evidence::fitted::fitted;
-use crate::rvm::evidence::lbfgs::Steps;
+use crate::rvm::evidence::newton::{self, Mode, Objective, Place};
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::gram::slopes::{Phi, Slopes, Want};
 use crate::sums::Sums;
 
-/// Newton steps at most; from zero it takes about ten.
-const MAX_NEWTON: usize = 100;
 /// Rows copied at a time.
 const BLOCK: usize = 1024;
 /// Columns of a model are kept for the length of Newton's method if they take at most this part of it; and of
@@ -30,135 +28,70 @@ const LITTLE_ROWS: usize = 2048;
 const KEPT_SHARE: u64 = 8;
 /// More bytes of them are never kept: fresh memory takes longer to touch than kernels take to make.
 const MOST_KEPT: u64 = 1 << 26;
-/// Halvings of one step at most: the first step towards counts of 1e14 is that long, and those of 1e18 take 60.
-const MAX_HALVINGS: usize = 80;
-/// From so many entries of Phi_A a curvature, and what the steps since tell of it, serves for more than one step, as long as each
-/// leaves less than this share of what the one before had left to gain.
-const FRUGAL_ENTRIES: usize = 20_000;
-const SLOW: f64 = 0.5;
+/// Of so few columns the Hessian costs no more than a few products with it.
+const FEW_COLUMNS: usize = 64;
 /// From so many entries of Phi looks at the rows cost more than all else.
 const MANY_ENTRIES: usize = 1_000_000;
 /// Where more than one column in so many is in the model, all of G costs less than its rows in passes of their own.
 const CROWDED: usize = 3;
-/// What is left to gain before the last step, relative to the objective. Of that a step with an earlier curvature leaves about
-/// the share that the one before did, and this much of it may be left.
-const DECREMENT: f64 = 1e-11;
-const LEFT: f64 = 5e-7;
-
-/// What a quadratic form near the mode makes of a model.
-pub(crate) struct Guess {
-    /// Of the weights, `[M]`.
-    pub mean: Vec<f64>,
-    /// Phi'BPhi, [M, M], if that is known.
-    pub gram: Option<Rc<Array2<f64>>>,
+/// The log-likelihood of one output and the log prior, by the columns of a model.
+struct Laplace<'a> {
+    problem: &'a Problem<'a>,
+    phi: Phi<'a>,
+    /// `[M]`.
+    alpha: ArrayView1<'a, f64>,
 }
 
-/// The mode of the weights at precisions `alpha`, by Newton's method (IRLS) with step halving, and
-/// the Laplace evidence there. It starts near `warm`, or at the weights of `guess` if these are better, or all there are.
-pub(crate) fn mode(
-    problem: &Problem,
-    active: &[usize],
-    alpha: &[f64],
-    guess: Option<Guess>,
-    warm: Option<&Solution>,
-) -> Result<Solution> {
+impl Objective for Laplace<'_> {
+    type Rows = Slopes;
+    type Gram = Rc<Array2<f64>>;
+
+    fn at(&self, w: Array2<f64>) -> Result<Place<Slopes>> {
+        let want = if self.is_cheap() { Want::Curvature } else { Want::Slope };
+        let rows = self.phi.slopes(self.problem, w.row(0), want)?;
+        let prior = &w * &self.alpha;
+        let value = rows.log_likelihood - 0.5 * (&prior * &w).sum();
+        Ok(Place { value, gradient: &rows.slope - &prior, w, rows })
+    }
+
+    fn times(&self, place: &Place<Slopes>, d: &Array2<f64>) -> Result<Array2<f64>> {
+        Ok(d * &self.alpha + self.phi.curvature_times(self.problem, &place.rows.row_curvature, d.row(0))?)
+    }
+
+    fn gram(&self, place: &Place<Slopes>) -> Result<Rc<Array2<f64>>> {
+        let mut gram = match self.is_cheap() {
+            true => place.rows.curvature.clone(),
+            false => self.phi.slopes(self.problem, place.w.row(0), Want::Curvature)?.curvature,
+        };
+        linalg::mirror(&mut gram);
+        Ok(Rc::new(gram))
+    }
+
+    fn factor(&self, gram: &Rc<Array2<f64>>) -> Result<Cholesky> {
+        Cholesky::of_sum(gram, self.alpha)
+    }
+
+    /// A product with the Hessian of rows that are not held is a pass over them, as the Hessian is.
+    fn is_cheap(&self) -> bool {
+        self.phi.columns() <= FEW_COLUMNS || self.phi.made_in_blocks().is_some()
+    }
+}
+
+/// The mode of the weights at precisions `alpha`, `[M]`, by Newton's method (IRLS) from near `warm`, and the Laplace evidence there.
+pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Option<&Solution>) -> Result<Solution> {
     let (phi, bytes) = phi(problem, active, warm);
-    let mut w = match (warm, &guess) {
-        (Some(warm), _) => warm.mean_for(active),
-        (None, Some(guess)) => Array1::from(guess.mean.clone()),
-        (None, None) => Array1::zeros(active.len()),
-    };
-    let alpha = ArrayView1::from(alpha);
-    let objective =
-        |slopes: &Slopes, w: &Array1<f64>| slopes.log_likelihood - 0.5 * w.iter().zip(alpha).map(|(w, a)| a * w * w).sum::<f64>();
-    let gradient_of = |slopes: &Slopes, w: &Array1<f64>| &slopes.slope - &(&alpha * w);
-    // On long tables a curvature costs as much as many slopes: one from near the mode will do on the way there.
-    let frugal = problem.n_rows() * active.len() >= FRUGAL_ENTRIES;
-    let of_guess = || guess.as_ref().and_then(|guess| guess.gram.clone());
-    let known = frugal.then(|| warm.and_then(|s| s.gram_of(active)).or_else(of_guess)).flatten();
-    let want = if known.is_some() { Want::Slope } else { Want::Curvature };
-    let mut slopes = phi.slopes(problem, w.view(), want)?;
-    let mut value = objective(&slopes, &w);
-    if let Some(guess) = guess.filter(|_| warm.is_some()) {
-        let other = Array1::from_vec(guess.mean);
-        let there = phi.slopes(problem, other.view(), want)?;
-        let value_there = objective(&there, &other);
-        if value_there > value {
-            (w, slopes, value) = (other, there, value_there);
-        }
-    }
-    let mut gram = known.unwrap_or_else(|| symmetric(&mut slopes));
-    let mut factor = Cholesky::of_sum(&gram, alpha)?;
-    let mut stale = want == Want::Slope;
-    // What the steps since then tell of the curvature.
-    let mut steps = Steps::default();
-    let (mut last, mut before) = (false, f64::INFINITY);
-    let mut gradient = gradient_of(&slopes, &w);
-    for _ in 0..MAX_NEWTON {
-        let step = Array1::from_vec(steps.newton(&gradient.to_vec(), |q| factor.solve(column(q))));
-        // Half the Newton decrement is what is left to gain; below rounding, one full step ends it.
-        let decrement = 0.5 * gradient.dot(&step);
-        let share = if before.is_finite() { decrement / before } else { 1.0 };
-        let enough = if stale { DECREMENT * (LEFT / share).min(1.0) } else { DECREMENT };
-        last = last || decrement <= enough * (1.0 + value.abs());
-        if stale && !last && decrement > SLOW * before {
-            slopes = phi.slopes(problem, w.view(), Want::Curvature)?;
-            gram = symmetric(&mut slopes);
-            factor = Cholesky::of_sum(&gram, alpha)?;
-            steps.forget();
-            (stale, before) = (false, f64::INFINITY);
-            continue;
-        }
-        before = decrement;
-        let mut length = 1.0;
-        let mut moved = false;
-        for halvings in 0..MAX_HALVINGS {
-            let trial_w = &w + &(&step * length);
-            // The first length is mostly right: what the next step, or the end, needs comes along with the value.
-            let want = match (halvings, frugal && !last) {
-                (0, false) => Want::Curvature,
-                (0, true) => Want::Slope,
-                _ => Want::Value,
-            };
-            let mut trial = phi.slopes(problem, trial_w.view(), want)?;
-            let trial_value = objective(&trial, &trial_w);
-            // Of the last step the value tells no more than rounding.
-            if last || trial_value >= value - 1e-14 * value.abs() {
-                if want == Want::Value {
-                    trial = phi.slopes(problem, trial_w.view(), Want::Curvature)?;
-                }
-                let there = gradient_of(&trial, &trial_w);
-                stale = want == Want::Slope;
-                if stale {
-                    steps.remember((&trial_w - &w).to_vec(), (&gradient - &there).to_vec());
-                }
-                (w, slopes, gradient, value, moved) = (trial_w, trial, there, trial_value, true);
-                if !stale {
-                    gram = symmetric(&mut slopes);
-                    factor = Cholesky::of_sum(&gram, alpha)?;
-                    steps.forget();
-                }
-                break;
-            }
-            length *= 0.5;
-        }
-        if last || !moved {
-            break;
-        }
-    }
-    if stale {
-        slopes = phi.slopes(problem, w.view(), Want::Curvature)?;
-        gram = symmetric(&mut slopes);
-        factor = Cholesky::of_sum(&gram, alpha)?;
-    }
-    let log_evidence = value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
-    let alpha = alpha.to_vec();
+    let objective = Laplace { problem, phi, alpha: ArrayView1::from(alpha) };
+    let start = warm.map_or_else(|| Array1::zeros(active.len()), |warm| warm.mean_for(active));
+    let near = warm.filter(|_| !objective.is_cheap()).and_then(|warm| warm.gram_of(active));
+    let Mode { place, gram, factor } = newton::mode(&objective, objective.at(start.insert_axis(Axis(0)))?, near)?;
+    let log_evidence = place.value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
     // Several solutions are alive at a time.
-    let kept = match phi {
+    let kept = match objective.phi {
         Phi::Kept(phi) if worth_keeping(problem, bytes) => Some(phi),
         _ => None,
     };
-    Ok(Solution::at_mode(active, &alpha, w.to_vec(), factor, log_evidence, Some(gram), kept))
+    let mean = place.w.into_raw_vec_and_offset().0;
+    Ok(Solution::at_mode(active, alpha, mean, factor, log_evidence, Some(gram), kept))
 }
 
 /// Phi_A for the length of Newton's method, and its bytes.
@@ -205,18 +138,6 @@ fn columns(problem: &Problem, active: &[usize], warm: Option<&Solution>) -> Rc<A
         }
     });
     Rc::new(out)
-}
-
-/// A vector as a matrix of one column.
-fn column(v: &mut [f64]) -> ArrayViewMut2<'_, f64> {
-    ArrayViewMut2::from_shape((v.len(), 1), v).expect("as many entries")
-}
-
-/// Phi'BPhi out of sums that have its lower triangle.
-fn symmetric(slopes: &mut Slopes) -> Rc<Array2<f64>> {
-    let mut gram = std::mem::take(&mut slopes.curvature);
-    linalg::mirror(&mut gram);
-    Rc::new(gram)
 }
 
 /// The likelihood near the weights of a solution.

@@ -17,30 +17,17 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::likelihood::{ClassRows, Contrasts};
 use crate::linalg::{self, Cholesky};
-use crate::rvm::evidence::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
 use crate::rvm::evidence::laplace;
+use crate::rvm::evidence::newton::{self, Objective, Place};
 use crate::rvm::evidence::solution::{ByClass, Joint, Solution};
 use crate::rvm::gram::problem::Problem;
 use crate::rvm::gram::slopes::Phi;
 
-/// Newton steps at most, and halvings of one.
-const MAX_NEWTON: usize = 100;
-const MAX_HALVINGS: usize = 40;
-/// What is left to gain before the last step, relative to the objective.
-const DECREMENT: f64 = 1e-11;
 /// Rows of a block of a pair's products.
 const BLOCK: usize = 256;
 
-/// The weights, [R, M], and what the objective is there.
-struct Place {
-    v: Array2<f64>,
-    /// Log-likelihood and log prior.
-    value: f64,
-    /// Slope of the objective, [R, M].
-    gradient: Array2<f64>,
-    /// Class probabilities of the rows, [N, K]; none of rows that are not held, of which they are made again.
-    y: Array2<f64>,
-}
+/// Class probabilities of the rows, [N, K]; none of rows that are not held, of which they are made again.
+type Probabilities = Array2<f64>;
 
 /// What an earlier model near the present one had.
 #[derive(Clone, Copy)]
@@ -94,14 +81,16 @@ fn solve(
     });
     let sweep = Sweep { problem, phi, classes: contrasts.n_classes(), contrasts, alpha: each };
     let known = warm.and_then(|s| s.joint.as_ref()).map(|j| Known { pairs: &j.pairs, places: &places });
-    let (place, pairs, factor) = sweep.newton(start, known)?;
+    let start = sweep.at(start)?;
+    let near = known.map(|known| sweep.pairs(&start, Some(known))).transpose()?;
+    let newton::Mode { place, gram: pairs, factor } = newton::mode(&sweep, start, near)?;
     let sum_log_alpha: f64 = sweep.alpha.iter().filter(|a| a.is_finite()).map(|a| a.ln()).sum();
     let log_evidence = place.value + 0.5 * sum_log_alpha - 0.5 * factor.log_det();
     let kept = match sweep.phi {
         Phi::Kept(phi) if laplace::worth_keeping(problem, bytes) => Some(phi),
         _ => None,
     };
-    let mode = Mode { v: place.v, pairs, factor, log_evidence };
+    let mode = Mode { v: place.w, pairs, factor, log_evidence };
     mode.solution(active, alpha, sweep.alpha, &sweep.contrasts, kept)
 }
 
@@ -172,52 +161,6 @@ impl Sweep<'_> {
         slope
     }
 
-    /// The mode, the products of all pairs of classes there, and the factor of the Hessian. `before` was near `start`.
-    fn newton(&self, start: Array2<f64>, before: Option<Known>) -> Result<(Place, Vec<Array2<f64>>, Cholesky)> {
-        let mut place = self.at(start)?;
-        let mut pairs = self.pairs(&place, before)?;
-        let mut factor = self.hessian(&pairs)?;
-        // Whether the factor is that of the present place.
-        let mut fresh = before.is_none();
-        let mut last = false;
-        for _ in 0..MAX_NEWTON {
-            let (mut step, products) = self.step(&place, &factor, if last { LAST_RESIDUAL } else { RESIDUAL })?;
-            let decrement = |step: &Array2<f64>| 0.5 * (&place.gradient * step).sum();
-            // Half the Newton decrement is what is left to gain; below rounding, one full step ends it.
-            if !last && decrement(&step) <= DECREMENT * (1.0 + place.value.abs()) {
-                last = true;
-                step = self.step(&place, &factor, LAST_RESIDUAL)?.0;
-            }
-            let (mut length, mut moved) = (1.0, false);
-            for _ in 0..MAX_HALVINGS {
-                let trial = self.at(&place.v + &(&step * length))?;
-                if trial.value >= place.value - 1e-14 * place.value.abs() {
-                    (place, moved, fresh) = (trial, true, false);
-                    break;
-                }
-                length *= 0.5;
-            }
-            if last || !moved {
-                break;
-            }
-            if products > MANY_PRODUCTS {
-                pairs = self.pairs(&place, None)?;
-                factor = self.hessian(&pairs)?;
-                fresh = true;
-            }
-        }
-        if !fresh {
-            pairs = self.pairs(&place, None)?;
-            factor = self.hessian(&pairs)?;
-        }
-        // With the factor of this very place the last digits cost next to nothing.
-        let polished = self.at(&place.v + &precondition(&factor, &place.gradient))?;
-        if polished.value >= place.value - 1e-14 * place.value.abs() {
-            place = polished;
-        }
-        Ok((place, pairs, factor))
-    }
-
     /// Calls `each` with sweeps over consecutive rows, all of them in the end; over rows that are held there is one.
     fn for_each_part(&self, mut each: impl FnMut(&Sweep) -> Result<()>) -> Result<()> {
         let Some(columns) = self.phi.made_in_blocks() else { return each(self) };
@@ -226,22 +169,6 @@ impl Sweep<'_> {
             let (contrasts, classes, alpha) = (self.contrasts.clone(), self.classes, self.alpha.clone());
             each(&Sweep { problem: part, phi, contrasts, classes, alpha })
         })
-    }
-
-    /// The objective and its slope at weights `v`.
-    fn at(&self, v: Array2<f64>) -> Result<Place> {
-        let prior = self.prior_times(&v);
-        let (mut log_likelihood, mut gradient, mut y) = (0.0, -&prior, Array2::zeros((0, self.classes)));
-        let held = self.phi.made_in_blocks().is_none();
-        self.for_each_part(|part| {
-            let own = part.add_rows(&v, &mut log_likelihood, &mut gradient)?;
-            if held {
-                y = own;
-            }
-            Ok(())
-        })?;
-        let value = log_likelihood - 0.5 * (&prior * &v).sum();
-        Ok(Place { v, value, gradient: self.mask(gradient), y })
     }
 
     /// Adds the log-likelihood of the rows, which are held, and its slope, [R, M]; returns the probabilities of the
@@ -276,23 +203,11 @@ impl Sweep<'_> {
     }
 
     /// The probabilities of the classes of the rows, which are held, [N, K].
-    fn probabilities<'y>(&self, place: &'y Place) -> Result<CowArray<'y, f64, Ix2>> {
-        if place.y.nrows() == self.problem.table.targets.len() {
-            return Ok(place.y.view().into());
+    fn probabilities<'y>(&self, place: &'y Place<Probabilities>) -> Result<CowArray<'y, f64, Ix2>> {
+        if place.rows.nrows() == self.problem.table.targets.len() {
+            return Ok(place.rows.view().into());
         }
-        Ok(self.add_rows(&place.v, &mut 0.0, &mut Array2::zeros(place.v.dim()))?.into())
-    }
-
-    /// Newton's step by preconditioned conjugate gradients, and the products that it took.
-    fn step(&self, place: &Place, factor: &Cholesky, residual: f64) -> Result<(Array2<f64>, usize)> {
-        conjugate::step(&place.gradient, residual, |g| precondition(factor, g), |d| self.curvature_times(place, d))
-    }
-
-    /// The Hessian of minus the objective times `d`, [R, M].
-    fn curvature_times(&self, place: &Place, d: &Array2<f64>) -> Result<Array2<f64>> {
-        let mut total = self.prior_times(d);
-        self.for_each_part(|part| part.add_curvature_times(part.probabilities(place)?.view(), d, &mut total))?;
-        Ok(self.mask(total))
+        Ok(self.add_rows(&place.w, &mut 0.0, &mut Array2::zeros(place.w.dim()))?.into())
     }
 
     /// Adds that of minus the log-likelihood of the rows, which are held, at probabilities `y`.
@@ -320,7 +235,7 @@ impl Sweep<'_> {
 
     /// Phi'c y_k y_l Phi for each pair of classes k < l, [M, M]. What `before` knows of the columns, at nearly the
     /// same probabilities, is taken from there.
-    fn pairs(&self, place: &Place, before: Option<Known>) -> Result<Vec<Array2<f64>>> {
+    fn pairs(&self, place: &Place<Probabilities>, before: Option<Known>) -> Result<Vec<Array2<f64>>> {
         let m = self.phi.columns();
         let names: Vec<(usize, usize)> = self.contrasts.pairs().collect();
         let fresh: Vec<usize> = match before {
@@ -386,9 +301,44 @@ impl Sweep<'_> {
         });
         problem.table.interrupt.check()
     }
+}
 
-    fn hessian(&self, pairs: &[Array2<f64>]) -> Result<Cholesky> {
+impl Objective for Sweep<'_> {
+    type Rows = Probabilities;
+    /// The products of all pairs of classes.
+    type Gram = Vec<Array2<f64>>;
+
+    fn at(&self, v: Array2<f64>) -> Result<Place<Probabilities>> {
+        let prior = self.prior_times(&v);
+        let (mut log_likelihood, mut gradient, mut y) = (0.0, -&prior, Array2::zeros((0, self.classes)));
+        let held = self.phi.made_in_blocks().is_none();
+        self.for_each_part(|part| {
+            let own = part.add_rows(&v, &mut log_likelihood, &mut gradient)?;
+            if held {
+                y = own;
+            }
+            Ok(())
+        })?;
+        let value = log_likelihood - 0.5 * (&prior * &v).sum();
+        Ok(Place { w: v, value, gradient: self.mask(gradient), rows: y })
+    }
+
+    fn times(&self, place: &Place<Probabilities>, d: &Array2<f64>) -> Result<Array2<f64>> {
+        let mut total = self.prior_times(d);
+        self.for_each_part(|part| part.add_curvature_times(part.probabilities(place)?.view(), d, &mut total))?;
+        Ok(self.mask(total))
+    }
+
+    fn gram(&self, place: &Place<Probabilities>) -> Result<Vec<Array2<f64>>> {
+        self.pairs(place, None)
+    }
+
+    fn factor(&self, pairs: &Vec<Array2<f64>>) -> Result<Cholesky> {
         hessian(&self.contrasts, &self.alpha, pairs)
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
     }
 }
 
@@ -408,13 +358,6 @@ fn hessian(contrasts: &Contrasts, alpha: &Array2<f64>, pairs: &[Array2<f64>]) ->
     }
     linalg::mirror(&mut h);
     Cholesky::new(h, scale)
-}
-
-/// inv(H) g, [R, M].
-fn precondition(factor: &Cholesky, g: &Array2<f64>) -> Array2<f64> {
-    let mut z = g.to_shape((g.len(), 1)).expect("a vector").to_owned();
-    factor.solve(z.view_mut());
-    z.into_shape_with_order(g.dim()).expect("as it was")
 }
 
 /// Variances of the weights, [R, M], from the inverse factor, [R M, R M].

@@ -8,11 +8,9 @@ use crate::error::Result;
 use crate::linalg::Cholesky;
 use crate::quadratic::Quadratic;
 use crate::rvm::data::noise::Noise;
-use crate::rvm::evidence::factor::Factor;
 use crate::rvm::evidence::gain::KernelPrior;
-use crate::rvm::evidence::laplace::{self, Guess};
-use crate::rvm::evidence::multinomial;
 use crate::rvm::evidence::solution::{At, Solution};
+use crate::rvm::evidence::{laplace, multinomial};
 use crate::rvm::gram::problem::Problem;
 use crate::sums::Sums;
 
@@ -70,30 +68,8 @@ impl<'p> Workspace<'p> {
         let mut solution = match &self.quadratic {
             Some(quadratic) => Solution::of(quadratic, active, a, noise, at, warm),
             None if self.problem.table.outputs > 1 => multinomial::mode(self.problem, active, a, warm),
-            None => laplace::mode(self.problem, active, a, None, warm),
+            None => laplace::mode(self.problem, active, a, warm),
         }?;
-        solution.log_evidence += self.prior.log(active);
-        Ok(solution)
-    }
-
-    /// Solves from weights of one output that other rows have given.
-    pub fn solve_near(&self, active: &[usize], a: &[f64], mean: &[f64]) -> Result<Solution> {
-        let guess = Guess { mean: mean.to_vec(), gram: None };
-        let mut solution = laplace::mode(self.problem, active, a, Some(guess), None)?;
-        solution.log_evidence += self.prior.log(active);
-        Ok(solution)
-    }
-
-    /// Solves for the model of `factor`, starting from its weights. `before` is the solution at which its quadratic form was
-    /// taken.
-    pub fn solve_after(&self, factor: &Factor, noise: &[Noise], before: &Solution) -> Result<Solution> {
-        let (active, a) = (factor.active(), factor.precisions());
-        if self.quadratic.is_some() || self.problem.table.outputs > 1 {
-            return self.solve(active, a, noise, At::Best, Some(before));
-        }
-        self.problem.table.interrupt.check()?;
-        let guess = Guess { mean: factor.means(), gram: Some(Rc::new(factor.gram())) };
-        let mut solution = laplace::mode(self.problem, active, a, Some(guess), Some(before))?;
         solution.log_evidence += self.prior.log(active);
         Ok(solution)
     }

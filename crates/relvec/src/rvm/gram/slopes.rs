@@ -40,6 +40,8 @@ pub(crate) struct Slopes {
     pub slope: Array1<f64>,
     /// Lower triangle of Phi'c B Phi, [M, M]; empty unless asked for.
     pub curvature: Array2<f64>,
+    /// c B of the rows, `[N]`; only where the slope is asked for without the curvature.
+    pub row_curvature: Vec<f64>,
 }
 
 /// What a sweep is to sum.
@@ -57,6 +59,7 @@ impl Slopes {
         self.squares += other.squares;
         self.slope += &other.slope;
         self.curvature += &other.curvature;
+        self.row_curvature.extend(&other.row_curvature);
     }
 }
 
@@ -96,7 +99,13 @@ impl Phi<'_> {
         let wide = if want == Want::Curvature { m } else { 0 };
         let mut parts: Vec<Slopes> = self.by_groups(
             problem,
-            || Slopes { log_likelihood: 0.0, squares: 0.0, slope: Array1::zeros(m), curvature: Array2::zeros((wide, wide)) },
+            || Slopes {
+                log_likelihood: 0.0,
+                squares: 0.0,
+                slope: Array1::zeros(m),
+                curvature: Array2::zeros((wide, wide)),
+                row_curvature: vec![],
+            },
             |sums, rows, phi| {
                 let c = &table.weights[rows.clone()];
                 let mut f = vec![0.0; rows.len()];
@@ -110,7 +119,9 @@ impl Phi<'_> {
                 let r: Vec<f64> = work.residual.iter().zip(c).map(|(r, c)| c * r).collect();
                 let slope = sums.slope.as_slice_mut().expect("a vector is contiguous");
                 vector::run(AddSums { w: &r, phi, out: slope });
-                if want == Want::Curvature {
+                if want == Want::Slope {
+                    sums.row_curvature.extend(work.curvature.iter().zip(c).map(|(b, c)| b * c));
+                } else {
                     let mut weighted = phi.to_owned();
                     for ((mut row, b), c) in weighted.outer_iter_mut().zip(&work.curvature).zip(c) {
                         row *= (b * c).sqrt();
@@ -124,6 +135,26 @@ impl Phi<'_> {
         let mut total = parts.pop().expect("at least one group");
         rest.iter().for_each(|part| total.add(part));
         Ok(total)
+    }
+
+    /// Phi'diag(b) Phi d, `[M]`, for `b`, `[N]`, of rows that are held, and `d`, `[M]`.
+    ///
+    /// # Errors
+    /// `Interrupted`: the sums are incomplete then.
+    pub fn curvature_times(&self, problem: &Problem, b: &[f64], d: ArrayView1<f64>) -> Result<Array1<f64>> {
+        let (d, m) = (d.to_slice().expect("weights are consecutive numbers"), self.columns());
+        let parts = self.by_groups(
+            problem,
+            || vec![0.0; m],
+            |sums, rows, phi| {
+                let mut f = vec![0.0; rows.len()];
+                vector::run(RowSums { w: d, phi, out: &mut f });
+                f.iter_mut().zip(&b[rows]).for_each(|(f, b)| *f *= b);
+                vector::run(AddSums { w: &f, phi, out: sums });
+            },
+        );
+        problem.table.interrupt.check()?;
+        Ok(parts.into_iter().map(Array1::from_vec).reduce(|total, part| total + part).expect("at least one group"))
     }
 
     /// Calls `each` with consecutive blocks of rows, in this thread. Once interrupted it passes over the rest.

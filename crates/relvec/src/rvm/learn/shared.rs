@@ -15,8 +15,8 @@ use crate::linalg::{self, Cholesky};
 use crate::report::Interrupt;
 use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
-use crate::rvm::evidence::conjugate::{self, LAST_RESIDUAL, MANY_PRODUCTS, RESIDUAL};
 use crate::rvm::evidence::lbfgs::{self, Limits, Peak};
+use crate::rvm::evidence::newton::{self, Mode, Objective, Place};
 
 /// Rows of a tile, which one thread makes and uses up.
 const TILE_ROWS: usize = 256;
@@ -24,11 +24,6 @@ const TILE_ROWS: usize = 256;
 const GROUPS: usize = 16;
 /// Rows of a Gram product at a time: between such blocks it can be interrupted.
 const GRAM_ROWS: usize = 8192;
-/// Newton steps to the mode at most, and what is left to gain when it ends, relative to the objective.
-const MAX_NEWTON: usize = 60;
-const DECREMENT: f64 = 1e-12;
-const MAX_HALVINGS: usize = 30;
-
 /// Relative precision of the bias, and the largest that kernels may share, for columns of entries about 1.
 pub(crate) const BIAS_PRECISION: f64 = 1e-2;
 const MOST_PRECISION: f64 = 1e5;
@@ -152,6 +147,46 @@ impl Posteriors {
     }
 }
 
+/// The log-likelihood of one target and the log prior of its weights.
+struct OneTarget<'c, 's> {
+    columns: &'c Columns<'s>,
+    t: &'c [f64],
+    /// `[P]`.
+    alpha: &'c Array1<f64>,
+}
+
+impl Objective for OneTarget<'_, '_> {
+    type Rows = Working;
+    type Gram = Array2<f64>;
+
+    fn at(&self, w: Array2<f64>) -> Result<Place<Working>> {
+        let (columns, prior) = (self.columns, &w * self.alpha);
+        columns.sample.interrupt.check()?;
+        let rows = columns.sample.working(self.t, &columns.phi.dot(&w.row(0)));
+        let value = rows.log_likelihood.iter().sum::<f64>() - 0.5 * (&prior * &w).sum();
+        Ok(Place { value, gradient: columns.sums(&rows.residual) - prior, w, rows })
+    }
+
+    fn times(&self, place: &Place<Working>, d: &Array2<f64>) -> Result<Array2<f64>> {
+        let mut f = self.columns.phi.dot(&d.row(0));
+        f.iter_mut().zip(&place.rows.curvature).for_each(|(f, b)| *f *= b);
+        Ok(d * self.alpha + self.columns.sums(f.as_slice().expect("f is contiguous")))
+    }
+
+    fn gram(&self, place: &Place<Working>) -> Result<Array2<f64>> {
+        let curvature = ArrayView1::from(&place.rows.curvature).to_owned();
+        weighted_gram(&self.columns.phi, &curvature, &self.columns.sample.interrupt)
+    }
+
+    fn factor(&self, gram: &Array2<f64>) -> Result<Cholesky> {
+        Cholesky::of_sum(gram, self.alpha)
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
+    }
+}
+
 impl<'s> Columns<'s> {
     /// `centres`: [m, D]. `None` if an entry is not finite.
     pub fn new(sample: &'s Sample<'s>, kernel: &'s Kernel, centres: ArrayView2<'s, f64>) -> Result<Option<Columns<'s>>> {
@@ -244,73 +279,11 @@ impl<'s> Columns<'s> {
     /// (M13), (M14).
     fn laplace(&self, alpha: &[f64], t: &[f64], near: Option<&Array1<f64>>) -> Result<Posterior> {
         let alpha: Array1<f64> = alpha.iter().copied().collect();
-        let objective = |work: &Working, w: &Array1<f64>| {
-            work.log_likelihood.iter().sum::<f64>() - 0.5 * w.iter().zip(&alpha).map(|(w, a)| a * w * w).sum::<f64>()
-        };
-        let at = |w: &Array1<f64>| {
-            let work = self.sample.working(t, &self.phi.dot(w));
-            let value = objective(&work, w);
-            (work, value)
-        };
-        let mut w = near.cloned().unwrap_or_else(|| Array1::zeros(alpha.len()));
-        let (mut work, mut value) = at(&w);
-        let factor_at = |work: &Working| {
-            let curvature = Array1::from_vec(work.curvature.clone());
-            let gram = weighted_gram(&self.phi, &curvature, &self.sample.interrupt)?;
-            Cholesky::of_sum(&gram, &alpha)
-        };
-        let solve = |factor: &Cholesky, g: &Array1<f64>| {
-            let mut z = g.clone().insert_axis(Axis(1));
-            factor.solve(z.view_mut());
-            z.remove_axis(Axis(1))
-        };
-        let gradient_at = |work: &Working, w: &Array1<f64>| self.sums(&work.residual) - &alpha * w;
-        // The Hessian costs as much as hundreds of products with it: that of the start, factorised, does for the way.
-        let mut factor = factor_at(&work)?;
-        let (mut fresh, mut last) = (true, false);
-        for _ in 0..MAX_NEWTON {
-            self.sample.interrupt.check()?;
-            let gradient = gradient_at(&work, &w);
-            let newton = |residual: f64| {
-                let times = |d: &Array1<f64>| {
-                    let mut f = self.phi.dot(d);
-                    f.iter_mut().zip(&work.curvature).for_each(|(f, b)| *f *= b);
-                    Ok(self.sums(f.as_slice().expect("f is contiguous")) + &alpha * d)
-                };
-                conjugate::step(&gradient, residual, |g| solve(&factor, g), times)
-            };
-            let (mut step, products) = newton(if last { LAST_RESIDUAL } else { RESIDUAL })?;
-            if !last && 0.5 * gradient.dot(&step) <= DECREMENT * (1.0 + value.abs()) {
-                last = true;
-                step = newton(LAST_RESIDUAL)?.0;
-            }
-            let (mut length, mut moved) = (1.0, false);
-            for _ in 0..MAX_HALVINGS {
-                let trial = &w + &(&step * length);
-                let (there, risen) = at(&trial);
-                if risen >= value - 1e-14 * value.abs() {
-                    (w, work, value, moved, fresh) = (trial, there, risen, true, false);
-                    break;
-                }
-                length *= 0.5;
-            }
-            if last || !moved {
-                break;
-            }
-            if products > MANY_PRODUCTS {
-                (factor, fresh) = (factor_at(&work)?, true);
-            }
-        }
-        if !fresh {
-            factor = factor_at(&work)?;
-        }
-        // With the factor of this very place the last digits cost next to nothing.
-        let polished = &w + &solve(&factor, &gradient_at(&work, &w));
-        let (_, risen) = at(&polished);
-        if risen >= value - 1e-14 * value.abs() {
-            (w, value) = (polished, risen);
-        }
-        let log_evidence = value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
+        let objective = OneTarget { columns: self, t, alpha: &alpha };
+        let start = near.cloned().unwrap_or_else(|| Array1::zeros(alpha.len()));
+        let Mode { place, factor, .. } = newton::mode(&objective, objective.at(start.insert_axis(Axis(0)))?, None)?;
+        let log_evidence = place.value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
+        let w = place.w.row(0).to_owned();
         Ok(Posterior { log_evidence, w, alpha, beta: 1.0, sigma: covariance(&factor) })
     }
 

@@ -55,7 +55,7 @@ impl<'p> Run<'p> for OneByOne<'p> {
             return Ok(Some(Status::Converged));
         };
         factor.apply(action);
-        match work.solve_after(&factor, &self.noise, &self.now) {
+        match work.solve(factor.active(), factor.precisions(), &self.noise, At::Best, Some(&self.now)) {
             Ok(next) if next.log_evidence > self.now.log_evidence => {
                 match action {
                     Action::Add { .. } => self.actions.added += 1,

@@ -116,16 +116,6 @@ impl<'a> Factor<'a> {
         &self.active
     }
 
-    /// Posterior means, `[M]` of one output after those of another.
-    pub fn means(&self) -> Vec<f64> {
-        self.moments().0.concat()
-    }
-
-    /// G of the model, [M, M].
-    pub fn gram(&self) -> Array2<f64> {
-        self.quadratic.dense(&self.active)
-    }
-
     /// Relative precisions, `[M]`.
     pub fn precisions(&self) -> &[f64] {
         &self.a
