@@ -1,7 +1,9 @@
 //! What can go wrong, with what was found, where, and what was expected.
 
+use crate::prelude::*;
+
 /// The result of a fallible operation of this crate.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = core::result::Result<T, Error>;
 
 /// Everything that can stop a fit, a prediction or the reading of a model.
 ///

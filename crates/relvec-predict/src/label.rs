@@ -1,6 +1,8 @@
 //! What the caller calls a class.
 
-use std::fmt;
+use core::fmt;
+
+use crate::prelude::*;
 
 use serde::{Deserialize, Serialize};
 

@@ -55,7 +55,7 @@ macro_rules! registry {
                     $($name => Ok(Self::$Variant(Default::default())),)+
                     _ => Err($crate::Error::UnknownName {
                         what: $what,
-                        found: name.to_string(),
+                        found: name.into(),
                         known: Self::NAMES,
                     }),
                 }
@@ -98,7 +98,7 @@ macro_rules! rules {
             pub fn from_name(name: &str) -> $crate::Result<Self> {
                 match name {
                     $($name => Ok(Self::$Variant),)+
-                    _ => Err($crate::Error::UnknownName { what: $what, found: name.to_string(), known: Self::NAMES }),
+                    _ => Err($crate::Error::UnknownName { what: $what, found: name.into(), known: Self::NAMES }),
                 }
             }
         }

@@ -1,11 +1,12 @@
 //! Rows of which most numbers are zero: the others alone are stored.
 
-use std::ops::Range;
+use core::ops::Range;
 
 use ndarray::{Array2, ArrayView2};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::prelude::*;
 
 /// What errors call the rows.
 const WHAT: &str = "sparse rows";

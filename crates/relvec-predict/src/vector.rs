@@ -7,6 +7,8 @@
 use ndarray::{ArrayView2, ArrayViewMut2};
 use pulp::Arch;
 
+use crate::prelude::*;
+
 /// A function of one number. Its method is always inlined, where a closure of some size might not be, and
 /// would not be compiled for the vector unit then.
 pub trait Pointwise: Copy + Send + Sync {
@@ -285,7 +287,7 @@ pub fn decay(t: f64) -> f64 {
     // Beyond, the result is 0. Comparisons, because min and max would swallow NaN.
     let t = if t < 0.0 { 0.0 } else { t };
     let t = if t > 746.0 { 746.0 } else { t };
-    let lifted = t.mul_add(-std::f64::consts::LOG2_E, ROUND);
+    let lifted = t.mul_add(-core::f64::consts::LOG2_E, ROUND);
     let n = lifted - ROUND;
     let r = n.mul_add(-LN2_LOW, n.mul_add(-LN2_HIGH, -t));
     let mut p = 2.500_009_798_431_549e-8;
@@ -309,9 +311,9 @@ pub fn decay(t: f64) -> f64 {
 /// series is rounding after eleven terms.
 #[inline(always)]
 pub fn log_1p(x: f64) -> f64 {
-    let halved = x > std::f64::consts::SQRT_2 - 1.0;
+    let halved = x > core::f64::consts::SQRT_2 - 1.0;
     let z = if halved { 0.5 * (x - 1.0) } else { x };
-    let start = if halved { std::f64::consts::LN_2 } else { 0.0 };
+    let start = if halved { core::f64::consts::LN_2 } else { 0.0 };
     let s = z / (2.0 + z);
     let square = s * s;
     let mut p = 2.0 / 21.0;
@@ -335,7 +337,7 @@ mod tests {
 
     #[test]
     fn logarithm_is_within_two_units_in_the_last_place() {
-        let tiny = [0.0, f64::from_bits(1), 1e-300, 1e-20, 1.1e-16, 1e-8, 1.0, 0.5, std::f64::consts::SQRT_2 - 1.0];
+        let tiny = [0.0, f64::from_bits(1), 1e-300, 1e-20, 1.1e-16, 1e-8, 1.0, 0.5, core::f64::consts::SQRT_2 - 1.0];
         let steps = (0..1_000_000).map(|i| 1e-6 * f64::from(i));
         let small = (0..10_000).map(|i| (-0.07 * f64::from(i)).exp());
         for x in tiny.into_iter().chain(steps).chain(small) {

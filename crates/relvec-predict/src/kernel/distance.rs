@@ -5,6 +5,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis};
 use super::vector::{Pointwise, Sweep};
 use super::{Gamma, vector};
 use crate::linalg;
+use crate::prelude::*;
 
 /// Up to this many features the differences themselves are as cheap as a product.
 const DIRECT_FEATURES: usize = 5;

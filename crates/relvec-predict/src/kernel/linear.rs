@@ -8,6 +8,7 @@ use super::form::Form;
 use super::{DataScale, Fill, KernelFunction};
 use crate::error::Result;
 use crate::linalg;
+use crate::prelude::*;
 
 /// x.x'.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@ use super::form::Form;
 use super::vector::Pointwise;
 use super::{DataScale, Fill, Gamma, KernelFunction, vector};
 use crate::error::Result;
+use crate::prelude::*;
 
 /// (1 + s) exp(-s), s = sqrt(6 d^2), d^2 = sum_d gamma_d (x_d - x'_d)^2;
 /// gamma = 1 / (2 l^2) for length scale l.

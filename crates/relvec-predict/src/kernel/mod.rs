@@ -18,6 +18,7 @@ use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::prelude::*;
 use crate::registry::{registry, rules};
 use crate::vector;
 

@@ -7,6 +7,7 @@ use super::form::Form;
 use super::inner::Products;
 use super::{DataScale, Fill, Gamma, KernelFunction, finite, vector};
 use crate::error::{Error, Result};
+use crate::prelude::*;
 
 /// (sum_d gamma_d x_d x'_d + coef0)^degree. Positive semidefinite if coef0 >= 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -8,6 +8,7 @@ use super::form::Form;
 use super::vector::Pointwise;
 use super::{DataScale, Fill, Gamma, KernelFunction, positive, vector};
 use crate::error::Result;
+use crate::prelude::*;
 
 /// (1 + d^2 / shape)^-shape, d^2 = sum_d gamma_d (x_d - x'_d)^2; the Gaussian kernel as shape grows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

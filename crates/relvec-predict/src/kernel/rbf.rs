@@ -8,6 +8,7 @@ use super::form::Form;
 use super::vector::Decay;
 use super::{DataScale, Fill, Gamma, KernelFunction, vector};
 use crate::error::Result;
+use crate::prelude::*;
 
 /// exp(-sum_d gamma_d (x_d - x'_d)^2). Tipping's width r is gamma = 1 / r^2.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use super::form::Form;
 use super::inner::Products;
 use super::{DataScale, Fill, Gamma, KernelFunction, finite, vector};
 use crate::error::Result;
+use crate::prelude::*;
 
 /// tanh(sum_d gamma_d x_d x'_d + coef0). Not positive definite, which a relevance vector machine
 /// does not ask for.

@@ -4,8 +4,9 @@
 //! nothing. Of squares and of absolute values the sum is that of each row by itself, corrected by the features that both rows
 //! have: the only ones that pairs of rows are compared in.
 
+use crate::parallel::*;
+use crate::prelude::*;
 use ndarray::{Array2, Axis};
-use rayon::prelude::*;
 
 use super::distance::{TOLERANCE, lost};
 use super::form::Form;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::prelude::*;
+
 /// P(class 1) = sigmoid(f) = 1 / (1 + exp(-f)).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -1,10 +1,11 @@
 //! Contrasts of classes: the functions that the softmax of several classes depends on.
 
-use std::cmp::Ordering;
-use std::ops::AddAssign;
+use core::cmp::Ordering;
+use core::ops::AddAssign;
 
+use crate::parallel::*;
+use crate::prelude::*;
 use ndarray::{Array1, Array2, Array3, ArrayView2, ArrayViewMut1, Axis, Zip, s};
-use rayon::prelude::*;
 
 /// Functions that stand for those of K classes: Helmert's contrasts, contrast r being the mean of classes 0..=r less
 /// class r + 1, at unit norm; or those of the classes themselves.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::prelude::*;
 
 /// t = f + noise, noise ~ N(0, `noise_variance`), or of a variance of its own in each row, see
 /// `Targets::with_noise_variance` of the crate `relvec`.

@@ -4,6 +4,7 @@ use ndarray::ArrayView1;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::prelude::*;
 
 /// t ~ Poisson(exp(f)): f is the log of the rate. With exposures e the rate is e exp(f), see
 /// `Targets::with_exposure` of the crate `relvec`.

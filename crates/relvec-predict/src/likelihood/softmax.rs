@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::prelude::*;
+
 /// P(class k) = exp(f_k) / sum_l exp(f_l).
 ///
 /// A constant added to all f_k changes nothing, so the K functions have K - 1 degrees of freedom. Inside they are
@@ -31,7 +33,7 @@ pub fn moderate(mean: &mut [f64], covariance: &[f64]) {
         // At l = i the term is 1.
         let term = |l: usize| {
             let v = difference_variance(covariance, k, i, l);
-            -(mean[i] - mean[l]) / (1.0 + std::f64::consts::PI * v / 8.0).sqrt()
+            -(mean[i] - mean[l]) / (1.0 + core::f64::consts::PI * v / 8.0).sqrt()
         };
         let terms: Vec<f64> = (0..k).map(term).collect();
         let top = terms.iter().fold(0.0f64, |m, t| m.max(*t));

@@ -5,8 +5,9 @@
 mod product;
 mod solve;
 
+use crate::parallel::*;
+use crate::prelude::*;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, s};
-use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::vector::{self, Dot};
@@ -129,9 +130,9 @@ mod tests {
     /// A triangle that is well conditioned.
     fn triangle(n: usize) -> Array2<f64> {
         Array2::from_shape_fn((n, n), |(i, j)| match i.cmp(&j) {
-            std::cmp::Ordering::Less => 0.0,
-            std::cmp::Ordering::Equal => 2.0 + (i % 3) as f64,
-            std::cmp::Ordering::Greater => ((i * 7 + j * 5) % 23) as f64 / (23.0 * n as f64) - 0.5 / n as f64,
+            core::cmp::Ordering::Less => 0.0,
+            core::cmp::Ordering::Equal => 2.0 + (i % 3) as f64,
+            core::cmp::Ordering::Greater => ((i * 7 + j * 5) % 23) as f64 / (23.0 * n as f64) - 0.5 / n as f64,
         })
     }
 
@@ -155,6 +156,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "std")]
     #[test]
     fn threads_change_no_bit() {
         let (a, r) = (Array2::from_shape_fn((300, 300), |(i, j)| ((i * 7 + j * 5) % 23) as f64 / 7.0), triangle(300));

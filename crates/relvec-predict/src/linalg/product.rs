@@ -3,7 +3,7 @@
 //! Each entry of a product is a sum of fused multiply-adds in the order of its terms, [`DEPTH`] at a time: its bits depend
 //! neither on the vector unit nor on how many rows and columns are asked for together.
 
-use std::ops::Range;
+use core::ops::Range;
 
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
 use pulp::{Arch, Simd, WithSimd};
@@ -71,9 +71,9 @@ impl Product<'_> {
             for (factors, mut out) in tiles_of_rows {
                 // Where there are fewer rows, the last stands for those that are missing.
                 let row = |r: usize| factors.row(r.min(factors.nrows() - 1)).to_slice().expect("standard layout");
-                let rows: [&[f64]; ROWS] = std::array::from_fn(|r| &row(r)[start..start + depth]);
+                let rows: [&[f64]; ROWS] = core::array::from_fn(|r| &row(r)[start..start + depth]);
                 let mut outs = out.outer_iter_mut();
-                let mut outs: [&mut [f64]; ROWS] = std::array::from_fn(|_| match outs.next() {
+                let mut outs: [&mut [f64]; ROWS] = core::array::from_fn(|_| match outs.next() {
                     Some(row) => row.into_slice().expect("rows of consecutive numbers"),
                     None => &mut [],
                 });
@@ -126,7 +126,7 @@ fn tile_at<S: Simd, const ROWS: usize, const V: usize>(
     }
     let mut whole = [0.0; TILE];
     let mut parts = whole.chunks_exact_mut(width);
-    tile::<S, ROWS, V>(simd, rows, panel, false, std::array::from_fn(|_| parts.next().expect("the largest tile")));
+    tile::<S, ROWS, V>(simd, rows, panel, false, core::array::from_fn(|_| parts.next().expect("the largest tile")));
     for (sums, out) in whole.chunks_exact(width).zip(outs.iter_mut().filter(|out| !out.is_empty())) {
         for (out, sum) in out[columns.clone()].iter_mut().zip(sums) {
             *out = if add { *out + sum } else { *sum };

@@ -6,6 +6,7 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis};
 use pulp::{Arch, Simd, WithSimd};
 
 use super::product::{TILE, VECTORS, tile};
+use crate::prelude::*;
 
 /// Solves `R x = b` in place; `r`: [M, M] lower triangular, `b`: [M, K].
 ///
@@ -57,10 +58,10 @@ impl Solve<'_> {
                 let count = ROWS.min(n - first);
                 // Where there are fewer rows, the last stands for those that are missing.
                 let row = |i: usize| r.row((first + i).min(n - 1)).to_slice().expect("standard layout");
-                let rows: [&[f64]; ROWS] = std::array::from_fn(|i| &row(i)[..first]);
+                let rows: [&[f64]; ROWS] = core::array::from_fn(|i| &row(i)[..first]);
                 let mut sums = [0.0; TILE];
                 let mut parts = sums.chunks_exact_mut(width);
-                tile::<S, ROWS, V>(simd, &rows, before, false, std::array::from_fn(|_| parts.next().expect("the largest tile")));
+                tile::<S, ROWS, V>(simd, &rows, before, false, core::array::from_fn(|_| parts.next().expect("the largest tile")));
                 for (i, sums) in sums.chunks_exact(width).take(count).enumerate() {
                     let (above, own) = own.split_at_mut(i * width);
                     let (own, r) = (&mut own[..width], &row(i)[first..=first + i]);

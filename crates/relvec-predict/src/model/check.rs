@@ -4,8 +4,8 @@
 //! Every finding names its place in the JSON, the value found and what was expected. A number may be zero where the units of
 //! the target can make it underflow.
 
-use std::collections::BTreeSet;
-use std::fmt::Display;
+use alloc::collections::BTreeSet;
+use core::fmt::Display;
 
 use super::{
     Committee, FittedBasis, KeptRows, KeptStatistics, LabelRegression, Margins, Model, Posterior, ProcessPrior, Variance,
@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::likelihood::Likelihood;
 use crate::multi_class::MultiClass;
+use crate::prelude::*;
 
 /// The kinds of machine.
 const MACHINES: [&str; 2] = ["rvm", "svm"];
@@ -417,7 +418,7 @@ impl Committee {
             let expected = format!("{}, as the model has", model.n_features);
             at.require(member.n_features == model.n_features, "n_features", member.n_features, expected)?;
             at.require(member.scaling.is_none(), "scaling", "a scaling", "none: the model scales for its members")?;
-            let same = std::mem::discriminant(&member.expansion.basis) == std::mem::discriminant(&model.expansion.basis);
+            let same = core::mem::discriminant(&member.expansion.basis) == core::mem::discriminant(&model.expansion.basis);
             let same = same && member.kernel() == model.kernel();
             at.require(same, "expansion.basis", "another kernel", "the kernel of the model")?;
             if let Some(row) = member.relevance.iter().find(|row| !listed.contains(row)) {

@@ -3,6 +3,7 @@
 
 use super::Model;
 use crate::likelihood::Contrasts;
+use crate::prelude::*;
 
 impl Model {
     /// What the functions of the posterior are to the classes of a model of several.

@@ -1,7 +1,8 @@
 //! Probabilities of classes: two, several under the softmax, or several by a committee of two-class models.
 
+use crate::parallel::*;
+use crate::prelude::*;
 use ndarray::{Array1, Array2, Array3, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{FittedBasis, Model, Moderation, Posterior, beyond, check_log_probability};
@@ -130,7 +131,7 @@ impl Model {
     /// `relevance`, one for each of the present ones; `centres`: the rows themselves, [M, D].
     pub fn with_external_kernel(mut self, relevance: &[usize], n_features: usize, centres: Option<&Array2<f64>>) -> Model {
         if let Some(committee) = &mut self.committee {
-            let members = std::mem::take(&mut committee.members);
+            let members = core::mem::take(&mut committee.members);
             committee.members = members
                 .into_iter()
                 .map(|member| {
@@ -263,7 +264,8 @@ impl Model {
         let outputs = present.len();
         let first: Vec<usize> = (0..outputs).map(|r| present[..r].iter().map(Vec::len).sum()).collect();
         let tile = (TILE_NUMBERS / (outputs * weights).max(1)).clamp(1, TILE_ROWS);
-        own.par_chunks_mut(tile).enumerate().for_each(|(k, own)| {
+        let tiles: Vec<&mut [T]> = own.chunks_mut(tile).collect();
+        tiles.into_par_iter().enumerate().for_each(|(k, own)| {
             let mut phi = Array2::zeros((own.len(), m));
             fill(k * tile, phi.view_mut());
             // Of contrast r the rows of W above its own block are zero.
@@ -340,9 +342,9 @@ fn couple_pairs(k: usize, second: impl Fn(usize) -> f64) -> Array1<f64> {
     // Pair (i, j), i < j, stands at j (j - 1) / 2 + i. Neither class of a pair is impossible.
     let least = 1e-14;
     let r = Array2::from_shape_fn((k, k), |(i, j)| match i.cmp(&j) {
-        std::cmp::Ordering::Less => 1.0 - second(j * (j - 1) / 2 + i).clamp(least, 1.0 - least),
-        std::cmp::Ordering::Equal => 0.0,
-        std::cmp::Ordering::Greater => second(i * (i - 1) / 2 + j).clamp(least, 1.0 - least),
+        core::cmp::Ordering::Less => 1.0 - second(j * (j - 1) / 2 + i).clamp(least, 1.0 - least),
+        core::cmp::Ordering::Equal => 0.0,
+        core::cmp::Ordering::Greater => second(i * (i - 1) / 2 + j).clamp(least, 1.0 - least),
     });
     let q = Array2::from_shape_fn((k, k), |(i, j)| match i == j {
         true => (0..k).filter(|l| *l != i).map(|l| r[[l, i]] * r[[l, i]]).sum(),

@@ -1,10 +1,11 @@
 //! Quantiles of counts: Poisson, of a rate whose logarithm is normal.
 
-use std::f64::consts::{FRAC_1_SQRT_2, PI};
+use core::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use libm::{erfc, lgamma};
 
 use super::log_gamma::{self, PER_DEVIATION, excess};
+use crate::prelude::*;
 
 /// Up to so many counts probabilities are sums over them, beyond by Temme's expansion, whose next term is below 1e-8 here,
 /// and half of that for 4/3 as many. The cost of a sum grows with the counts.

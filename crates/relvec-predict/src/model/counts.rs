@@ -6,6 +6,7 @@ use ndarray::{Array1, ArrayView1};
 use super::{Model, Prediction};
 use crate::error::{Error, Result};
 use crate::likelihood::{Likelihood, check_counts};
+use crate::prelude::*;
 
 /// Predicted counts, one per row: the rate is log-normal, a count of that rate Poisson, (M50).
 ///
@@ -116,7 +117,7 @@ fn log_probability(t: f64, m: f64, v: f64) -> f64 {
     let width = (to - from) / NODES as f64;
     let sum: f64 = (0..=NODES).map(|k| (value(from + width * k as f64) - top).exp()).sum();
     // The probability of what is nearly certain is not above 1 for the sake of rounding.
-    (top + (sum * width).ln() - 0.5 * (2.0 * std::f64::consts::PI * v).ln()).min(0.0)
+    (top + (sum * width).ln() - 0.5 * (2.0 * core::f64::consts::PI * v).ln()).min(0.0)
 }
 
 pub(super) fn check_exposures(exposures: Option<ArrayView1<f64>>, rows: usize) -> Result<()> {

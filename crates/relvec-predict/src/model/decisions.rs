@@ -6,6 +6,7 @@ use super::margins::largest;
 use super::{Model, Moderation};
 use crate::error::{Error, Result, require};
 use crate::likelihood::normalise;
+use crate::prelude::*;
 
 /// How far from 1 priors may sum: what is lost where they are worked out or written with ten digits.
 const PRIOR_SUM: f64 = 1e-9;

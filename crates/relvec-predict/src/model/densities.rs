@@ -1,6 +1,6 @@
 //! Log predictive densities of targets, whatever the likelihood.
 
-use std::f64::consts::PI;
+use core::f64::consts::PI;
 
 use ndarray::{Array1, ArrayView1};
 
@@ -9,6 +9,7 @@ use super::intervals::Shape;
 use super::log_gamma;
 use super::{Model, Prediction};
 use crate::error::{Error, Result};
+use crate::prelude::*;
 
 impl Model {
     /// Log predictive densities of targets `t`, `[N]`, in nats, by a `prediction` of this model: the densities of which

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::Place;
 use crate::error::{Error, Result};
+use crate::prelude::*;
 
 /// What becomes of missing cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,7 +62,7 @@ pub struct EncodedColumn {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
     /// Whether one more feature says that the cell is missing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub indicator: bool,
     /// Means of the features over the training rows whose cell is there, by weight: what a missing cell becomes. The indicator has
     /// none here.

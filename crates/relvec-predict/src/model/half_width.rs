@@ -1,12 +1,13 @@
 //! Half widths of central intervals: normal, Student's t, and the sum of a Student-t and a normal variable.
 
-use std::f64::consts::{PI, SQRT_2};
+use core::f64::consts::{PI, SQRT_2};
 
 use libm::{erf, erfc};
 
 use super::incomplete_beta::incomplete_beta;
 use super::inverse_erf::{erf_inverse, erfc_inverse};
 use super::log_gamma;
+use crate::prelude::*;
 use crate::special::lgamma_rise;
 
 /// From so many degrees of freedom on a Student's t quantile is the series in 1 / degrees about the normal one. What it

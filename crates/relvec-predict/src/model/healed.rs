@@ -4,8 +4,9 @@
 //! variance of what is not known of the weights. A basis function at the row itself, whose weight the training rows
 //! there determine if there are any, mends that: (M59).
 
+use crate::parallel::*;
+use crate::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis, s};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{FittedBasis, Model, Prediction, check_predicted};

@@ -2,6 +2,7 @@
 
 use libm::lgamma;
 
+use crate::prelude::*;
 use crate::special::lgamma_rise;
 
 /// What stands for a denominator of 0 in the continued fraction: below all terms, and its inverse is a number.

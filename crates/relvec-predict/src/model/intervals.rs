@@ -1,7 +1,8 @@
 //! Intervals and quantiles of new targets, whatever the likelihood.
 
+use crate::parallel::*;
+use crate::prelude::*;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut1, Axis};
-use rayon::prelude::*;
 
 use super::count_quantiles::CountDistribution;
 use super::counts::check_exposures;

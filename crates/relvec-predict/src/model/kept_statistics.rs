@@ -3,6 +3,8 @@
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
+use crate::prelude::*;
+
 /// Sums over the rows that a model was learnt from, at its landmarks: what
 /// `Statistics::of` of the crate `relvec` brings back to life.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,7 @@
 //! Sums over the logarithm of a gamma variable, which mix normal distributions into Student's t, and rates into counts.
 
+use crate::prelude::*;
+
 /// Nodes to a standard deviation of the logarithm, or to one unit of it if that is less. The trapezoid rule converges
 /// geometrically for what is smooth and falls on both sides: with 4 nodes its error is below rounding. With half as many
 /// it is 1e-8.

@@ -7,6 +7,7 @@ use super::classes::{couple, log_sigmoid};
 use super::{Model, Moderation};
 use crate::error::{Error, Result};
 use crate::multi_class::MultiClass;
+use crate::prelude::*;
 
 /// What is known of a support vector machine beside its expansion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -22,11 +22,12 @@ mod posterior_rule;
 mod process;
 mod stored;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::f64::consts::PI;
+use alloc::collections::{BTreeMap, BTreeSet};
+use core::f64::consts::PI;
 
+use crate::parallel::*;
+use crate::prelude::*;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, s};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -144,7 +145,7 @@ pub struct Posterior {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variance_factor: Option<f64>,
     /// Whether its curvature is the mean under itself, not that at the mode: see [`PosteriorRule`].
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub averaged: bool,
     /// Of several outputs: the noise variance of each over that of the first, `[K]`, by which the covariances of its
     /// weights (and their prior variances 1 / alpha) differ from those of the first too, (M61). Everything else here,
@@ -233,12 +234,12 @@ pub struct Model {
     pub feature_relevance: Vec<f64>,
     /// Whether the centres are no training rows: the gradient of the evidence has moved them, and `relevance` counts
     /// those it moved.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub learned_centres: bool,
     /// Whether the fit saw signs that the model interpolates its training rows, see
     /// `Report::interpolation` of the crate `relvec`: its intervals are then too narrow. Files from before they were
     /// looked for have `false`.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub interpolates: bool,
     /// The posterior; a committee (its members have theirs), a support vector machine and a classifier from regression on labels
     /// have none.
@@ -319,7 +320,7 @@ impl Prediction {
     pub fn log_odds(&self, moderation: Moderation) -> Array1<f64> {
         match moderation {
             Moderation::PlugIn => self.mean.clone(),
-            Moderation::Posterior => &self.mean / &self.model_variance.mapv(|v| (1.0 + std::f64::consts::PI * v / 8.0).sqrt()),
+            Moderation::Posterior => &self.mean / &self.model_variance.mapv(|v| (1.0 + core::f64::consts::PI * v / 8.0).sqrt()),
         }
     }
 

@@ -4,6 +4,7 @@ use ndarray::{Array2, ArrayView2, Axis};
 
 use super::{Model, Prediction, Variance, check_predicted};
 use crate::error::{Error, Result};
+use crate::prelude::*;
 
 impl Model {
     /// Whether the model is of several real outputs (and not of several classes).

@@ -4,8 +4,9 @@
 //! covariance a inv(K), and e has the covariance a (k(x, x') - k'inv(K) k'), the residual of the prior. The posterior of the
 //! weights is in [`Posterior`](super::Posterior); the residual is added to every variance here.
 
+use crate::parallel::*;
+use crate::prelude::*;
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{FittedBasis, Model};

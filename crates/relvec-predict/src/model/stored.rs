@@ -3,6 +3,8 @@
 use ndarray::Array2;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
+use crate::prelude::*;
+
 fn matrix<E: Error>(rows: &[Vec<f64>], what: &str) -> Result<Array2<f64>, E> {
     let columns = rows.first().map_or(0, Vec::len);
     if let Some(i) = rows.iter().position(|r| r.len() != columns) {
@@ -17,7 +19,7 @@ fn list_of_rows(a: &Array2<f64>) -> Vec<Vec<f64>> {
 
 /// A matrix as a list of rows.
 pub mod rows {
-    use super::{Array2, Deserialize, Deserializer, Serialize, Serializer};
+    use super::{Array2, Deserialize, Deserializer, Serialize, Serializer, Vec};
 
     /// As a list of rows.
     pub fn serialize<S: Serializer>(a: &Array2<f64>, s: S) -> Result<S::Ok, S::Error> {
@@ -56,7 +58,7 @@ enum Numbers {
 
 /// Weights [M, C]: of one function a list of numbers.
 pub(crate) mod weights {
-    use super::{Array2, Deserialize, Deserializer, Error, Numbers, Serialize, Serializer};
+    use super::{Array2, Deserialize, Deserializer, Error, Numbers, Serialize, Serializer, Vec};
 
     pub fn serialize<S: Serializer>(a: &Array2<f64>, s: S) -> Result<S::Ok, S::Error> {
         match a.ncols() {
@@ -81,7 +83,7 @@ pub(crate) mod weights {
 
 /// Intercepts `[C]`: of one function a number.
 pub(crate) mod intercept {
-    use super::{Deserialize, Deserializer, Numbers, Serialize, Serializer};
+    use super::{Deserialize, Deserializer, Numbers, Serialize, Serializer, Vec};
 
     pub fn serialize<S: Serializer>(a: &[f64], s: S) -> Result<S::Ok, S::Error> {
         match a {
