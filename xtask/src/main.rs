@@ -1,6 +1,7 @@
 //! `cargo xtask VERB`: the one list of verbs. CI calls them and nothing else.
 
 mod checks;
+mod cross;
 mod package;
 mod pages;
 mod peers;
