@@ -1,6 +1,6 @@
 """Exported models: how far they are from relvec, and what they take. Prints the tables of docs/export.md.
 
-Needs onnxruntime. Sizes on processors need avr-gcc and arm-none-eabi-gcc; a message says which is missing.
+Needs onnxruntime and m2cgen. Sizes on processors need avr-gcc and arm-none-eabi-gcc; a message says which is missing.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import tempfile
 import warnings
 from pathlib import Path
 
+import m2cgen
 import numpy as np
 import onnxruntime
-from relvec import RVC, RVR, SVC, SVR
+import sklearn.svm
+from relvec import RVC, RVR, SVC, SVR, from_sklearn
 from sklearn.datasets import load_breast_cancer, load_iris, make_friedman1
 from sklearn.preprocessing import StandardScaler
 
@@ -46,6 +48,9 @@ int main(void) {
 }
 """
 EMPTY = "int main(void) { return 0; }\n"
+# What m2cgen's code takes to be called as the headers are; without code it serves COPIES.
+COPIES = PROGRAM.replace("CALL", "for (i = 0; i < 16; i++) p[i] = x[0];")
+PLAIN = "typedef {real} model_real;\n#define MODEL_FEATURES {features}\n{code}"
 
 
 def models():
@@ -111,18 +116,60 @@ def onnx_errors(model, rows):
     return cells
 
 
+def scikit_learn_models():
+    """Name, support vector machine of scikit-learn, and the calls of its functions in code of relvec and m2cgen."""
+    friedman, t = make_friedman1(200, n_features=5, noise=1.0, random_state=0)
+    iris, kind = load_iris(return_X_y=True)
+    cancer, ill = load_breast_cancer(return_X_y=True)
+    cancer = StandardScaler().fit_transform(cancer)
+    decide, value = "model_decision(x, p);", "p[0] = score(x);"
+    return [
+        ("SVC, 3 classes", sklearn.svm.SVC(gamma=0.1).fit(iris, kind), decide, "score(x, p);"),
+        ("SVC, 2 classes", sklearn.svm.SVC().fit(cancer, ill), decide, value),
+        ("SVC, 2 classes, linear kernel", sklearn.svm.SVC(kernel="linear").fit(cancer, ill), decide, value),
+        ("SVR", sklearn.svm.SVR(C=10.0).fit(friedman, t), "model_predict(x, p);", value),
+    ]
+
+
 def compiled(command, text, header, folder):
-    """Bytes of code and tables in a whole program."""
+    """Bytes of flash (code and tables) and of memory (data, and the stack frames of main.c) of a whole program."""
     (folder / "model.h").write_text(header)
     (folder / "main.c").write_text(text)
     size = command[0].removesuffix("gcc") + "size"
-    options = ["-std=c99", "-Os", "-Wall", "-Wextra", "-Werror", "-ffunction-sections", "-fdata-sections"]
+    options = [
+        "-std=c99",
+        "-Os",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-ffunction-sections",
+        "-fdata-sections",
+        "-fstack-usage",
+    ]
     line = [*command, *options, "-Wl,--gc-sections", "-o", folder / "main", folder / "main.c", "-lm"]
     # The linker of newlib notes that there is no system to call.
-    subprocess.run(line, check=True, stderr=subprocess.DEVNULL)
+    done = subprocess.run(line, stderr=subprocess.PIPE, cwd=folder, text=True, check=False)
+    if done.returncode:
+        raise MemoryError if "region" in done.stderr else RuntimeError(done.stderr)
     told = subprocess.run([size, folder / "main"], check=True, capture_output=True, text=True).stdout.splitlines()[1]
-    code, data = (int(number) for number in told.split()[:2])
-    return code + data
+    code, data, zeros = (int(number) for number in told.split()[:3])
+    # Compilers name the file of the frames in their own ways.
+    (file,) = folder.glob("*.su")
+    frames = [line.split("\t") for line in file.read_text().splitlines()]
+    file.unlink()
+    return np.array([code + data, data + zeros + sum(int(frame[1]) for frame in frames)])
+
+
+def beyond(name, text, header, base, folder):
+    """Bytes of flash and memory of a program on a processor beyond those of another, as text."""
+    command = TARGETS[name]
+    if not shutil.which(command[0]):
+        print(f"{name}: left out, {command[0]} is not installed", file=sys.stderr)
+        return ["-", "-"]
+    try:
+        return [str(size) for size in compiled(command, text, header, folder) - compiled(command, *base, folder)]
+    except MemoryError:
+        return ["does not fit", ""]
 
 
 def sizes(model, folder):
@@ -134,19 +181,22 @@ def sizes(model, folder):
             yield [precision, "refused", *["" for _ in TARGETS]]
             continue
         told = re.search(r"Tables: (\d+) bytes", header)[1]
-        cells = []
-        for name, command in TARGETS.items():
-            if not shutil.which(command[0]):
-                print(f"{name}: left out, {command[0]} is not installed", file=sys.stderr)
-                cells.append("-")
-                continue
-            try:
-                bytes_ = compiled(command, PROGRAM.replace("CALL", call(model)), header, folder)
-            except subprocess.CalledProcessError:
-                cells.append("does not fit")
-                continue
-            cells.append(str(bytes_ - compiled(command, EMPTY, "", folder)))
-        yield [precision, told, *cells]
+        program = PROGRAM.replace("CALL", call(model))
+        yield [precision, told, *(beyond(name, program, header, (EMPTY, ""), folder)[0] for name in TARGETS)]
+
+
+def sizes_beside_m2cgen(model, own_call, its_call, folder):
+    """The program that wrote the code, and bytes of flash and memory on processors."""
+    plain, features = PLAIN.format, model.n_features_in_
+    code = plain(real="double", features=features, code=m2cgen.export_to_c(model))
+    programs = [(f"m2cgen {m2cgen.__version__}", "double", its_call, code)]
+    for precision, real in [("double", "double"), ("float", "float"), ("int16", "float")]:
+        programs.append((f"relvec, {precision}", real, own_call, from_sklearn(model).to_c(precision=precision)))
+    for by, real, called, header in programs:
+        program = PROGRAM.replace("CALL", called)
+        base = COPIES, plain(real=real, features=features, code="")
+        names = ("ATmega328P", "Cortex-M4F")
+        yield [by, *(cell for name in names for cell in beyond(name, program, header, base, folder))]
 
 
 def main():
@@ -163,6 +213,12 @@ def main():
         for name, model, _ in every:
             for cells in sizes(model, Path(folder)):
                 print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+        print("\n| model | vectors x features | code by | ATmega328P flash | RAM | Cortex-M4F flash | RAM |")
+        print("|---|---|---|---|---|---|---|")
+        for name, model, *calls in scikit_learn_models():
+            shape = f"{len(model.support_)} x {model.n_features_in_}"
+            for cells in sizes_beside_m2cgen(model, *calls, Path(folder)):
+                print(f"| {name} | {shape} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,10 @@ pub fn bench_sparse(arguments: &[&str]) -> Result {
 
 /// Exported models: agreement with relvec, and sizes on processors.
 pub fn bench_exports() -> Result {
-    bench_released("python/benchmarks/exported.py", &[])
+    VENV.ready()?;
+    VENV.install_package("release", "target/scale/wheels", "[test]")?;
+    VENV.pip(&["m2cgen==0.10.0"])?;
+    VENV.python(&["python/benchmarks/exported.py"])
 }
 
 /// Class probabilities, moderated and not, beside scikit-learn's.
