@@ -24,7 +24,7 @@ const TINY: f64 = 1e-30;
 pub(super) fn kernel<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, centres: &Array2<f64>, single: bool) -> Value<'g> {
     let gamma = gamma(kernel, centres.ncols());
     let squares = || squared_distances(graph, x, &gamma, centres, single);
-    let products = || (x * graph.table(&gamma)).matmul(graph.table(&centres.t()));
+    let products = || x.matmul(graph.table(&(centres * &gamma).t()));
     match kernel {
         Kernel::Rbf(_) => (-squares()).exp(),
         Kernel::Laplacian(_) => (-absolute_distances(graph, x, &gamma, centres)).exp(),
@@ -93,7 +93,9 @@ fn squared_distances<'g>(graph: &'g Graph, x: Value<'g>, gamma: &Array1<f64>, ce
         true => (f64::from(f32::EPSILON) / 2.0, PRODUCT_SINGLE),
         false => (f64::EPSILON / 2.0, PRODUCT_DOUBLE),
     };
-    if norms.iter().all(|norm| ROUNDINGS * eps * norm <= limit) {
+    // Of one feature the difference costs no more than a product. A program may round its one root as well: onnxruntime-web 1.30
+    // makes a factor before a product an attribute of it, in single precision.
+    if centres.ncols() > 1 && norms.iter().all(|norm| ROUNDINGS * eps * norm <= limit) {
         // |a|^2 + |b|^2 - 2 ab about the centres' mean, where the norms are small.
         let a = (x - graph.table(&middle)) * graph.table(&roots);
         return (a.matmul(graph.table(&(b * -2.0).t())) + a.square().sum_kept(1) + graph.table(&norms)).at_least(0.0);
