@@ -25,6 +25,7 @@ extensions = [
     "numpydoc",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "browser_model",
     "command_reference",
     "repository_pages",
     "shell_blocks",
@@ -64,7 +65,15 @@ warnings.simplefilter("error", relvec.InterpolationWarning)
 html_theme = "pydata_sphinx_theme"
 html_title = f"relvec {release}"
 html_show_sourcelink = False
-html_static_path = ["_static"]
+html_static_path = ["_static", "generated/browser"]
+# A page that predicts in the browser needs it: `cargo xtask vendor` downloads it. Without it the page has a note in its place.
+onnxruntime_web = Path(__file__).parents[2] / "target" / "onnxruntime-web"
+if onnxruntime_web.is_dir():
+    html_static_path.append(str(onnxruntime_web))
+    # Sphinx defines the name.
+    tags.add("onnxruntime_web")  # noqa: F821
+else:
+    print("onnxruntime-web is missing: the page how-to/browser is built without its model (cargo xtask vendor)")
 html_favicon = "_static/icon.svg"
 html_css_files = ["site.css"]
 # Pages that stand alone have no list of neighbours at the left.

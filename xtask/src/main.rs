@@ -22,6 +22,7 @@ const VERBS: &[Verb] = &[
     ("test", "everything CI checks: the parts that `cargo xtask test PART ...` runs alone", || checks::test(&[])),
     ("py", "build the Python package into target/venv and check it: style, types, tests", python::check),
     ("doc", "build the site of the documentation, Python, command and Rust (target/site), warnings denied", doc),
+    ("vendor", "download onnxruntime-web with npm, for the page of the site that predicts in a browser", python::vendor),
     ("bench", "run the benchmarks: times in Rust, memory in Python", bench),
 ];
 

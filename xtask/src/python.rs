@@ -139,6 +139,28 @@ const MADE: &[&str] =
 /// The site: one folder of static files, with the pages of rustdoc in it.
 const SITE: &str = "target/site";
 
+/// The npm package that predicts with ONNX in a browser, what the site takes of it, and the folder of static files that it is put in.
+const ONNX_IN_BROWSERS: &str = "onnxruntime-web@1.30.0";
+const PARTS_IN_BROWSERS: &[&str] = &["package/dist/ort.wasm.bundle.min.mjs", "package/dist/ort-wasm-simd-threaded.wasm"];
+const STATIC_FILES: &str = "target/onnxruntime-web";
+
+/// Downloads onnxruntime-web. The folder of static files is there only if it is complete.
+pub fn vendor() -> Result {
+    let [packed, folder] = ["target/npm", STATIC_FILES].map(|folder| root().join(folder));
+    let fail = |e: std::io::Error| format!("{}: {e}", packed.display());
+    let unpacked = packed.join("static/onnxruntime");
+    fs::create_dir_all(&unpacked).map_err(fail)?;
+    let mut npm = Command::new("npm");
+    let archive = output_of(npm.args(["pack", ONNX_IN_BROWSERS, "--silent", "--pack-destination"]).arg(&packed))?;
+    let mut tar = Command::new("tar");
+    tar.arg("-xzf").arg(packed.join(archive.trim())).arg("-C").arg(&unpacked).args(["--strip-components", "2"]);
+    output_of(tar.args(PARTS_IN_BROWSERS))?;
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(fail)?;
+    }
+    fs::rename(packed.join("static"), folder).map_err(fail)
+}
+
 /// Builds the site; warnings are errors. The pages of rustdoc are there already.
 fn site() -> Result {
     // A page made of an example that is gone would stay.
@@ -157,6 +179,11 @@ fn site() -> Result {
 pub fn check_browser() -> Result {
     VENV.ready()?;
     VENV.install_package("dev", "target/wheels", "[test,docs,browser]")?;
+    if !root().join(STATIC_FILES).is_dir()
+        && let Err(problem) = vendor()
+    {
+        eprintln!("the model in the page how-to/browser is left out, and not tested: {problem}");
+    }
     site()?;
     VENV.python(&["-m", "pytest", "-m", "browser", "python/tests/browser"])
 }
