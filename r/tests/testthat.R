@@ -1,0 +1,4 @@
+library(testthat)
+library(relvec)
+
+test_check("relvec")
