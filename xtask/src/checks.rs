@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::{Result, cargo, cross, doc, output_of, package, python, root, run, rustdoc};
+use crate::{Result, cargo, cross, doc, output_of, package, python, r, root, run, rustdoc};
 
 /// A part: its name, what it checks, and the function that does so.
 type Part = (&'static str, &'static str, fn() -> Result);
@@ -27,6 +27,7 @@ pub const FURTHER: &[Part] = &[
     ("sklearn-svm", "scikit-learn's own tests of support vector machines, with those of this package", python::check_sklearn_svm),
     ("package", "what is published: crates, wheel and source distribution, their pages, the workflows", package::check),
     ("cross", "exported C headers and predictions without the standard library, on emulated processors", cross::check),
+    ("r", "the R package, by R CMD check; needs R 4.2 or later, and is skipped where R is missing", r::check),
     ("engines", "fits on Dask, Spark and Ray, which it installs; Spark needs Java 17 or later", python::check_engines),
 ];
 

@@ -6,6 +6,7 @@ mod package;
 mod pages;
 mod peers;
 mod python;
+mod r;
 mod venv;
 
 use std::path::Path;
@@ -125,17 +126,20 @@ fn cargo(arguments: &str) -> Result {
     run(Command::new("cargo").args(arguments.split_whitespace()))
 }
 
-/// Runs a command in the root of the workspace.
+/// Runs a command in the root of the workspace, or in the folder that it names.
 fn run(command: &mut Command) -> Result {
     output_of(command.stdout(Stdio::inherit())).map(|_| ())
 }
 
-/// What a command, run in the root of the workspace, prints.
+/// What a command prints that runs in the root of the workspace, or in the folder that it names.
 fn output_of(command: &mut Command) -> Result<String> {
     let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).map(|w| w.to_string_lossy()).collect();
     let line = words.join(" ");
     eprintln!("$ {line}");
-    let output = command.current_dir(root()).stderr(Stdio::inherit()).output();
+    if command.get_current_dir().is_none() {
+        command.current_dir(root());
+    }
+    let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|e| format!("`{line}` did not start: {e}"))?;
     if !output.status.success() {
         return Err(format!("`{line}` failed ({})", output.status));

@@ -162,7 +162,9 @@ fn none_found(found: &[String]) {
 fn documents_use_no_private_words() {
     let words = [WORDS, WORDS_OF_DOCUMENTS].concat();
     let folders = [("", false), ("docs", true), ("crates", true), ("python/examples", true), ("python/tutorials", true)];
-    let documents: Vec<String> = folders.iter().flat_map(|(folder, deep)| files(folder, &["md", "rst"], *deep)).collect();
+    let folders = [&folders[..], &[("r", false), ("r/man", false), ("r/vignettes", false)]].concat();
+    let endings = ["md", "rst", "Rd", "Rmd"];
+    let documents: Vec<String> = folders.iter().flat_map(|(folder, deep)| files(folder, &endings, *deep)).collect();
     assert!(documents.len() > 15, "{documents:?}");
     let mut found: Vec<String> = documents.iter().flat_map(|name| find(name, &prose(&read(name)), &words)).collect();
     // Generated pages get their words from these.
@@ -190,7 +192,8 @@ fn python_docstrings_use_no_private_words() {
 
 #[test]
 fn doc_comments_say_what_things_are() {
-    let folders = ["crates/relvec/src", "crates/relvec-predict/src", "crates/relvec-cli/src", "python/src", "xtask/src"];
+    let folders =
+        ["crates/relvec/src", "crates/relvec-predict/src", "crates/relvec-cli/src", "python/src", "r/src/rust/src", "xtask/src"];
     let sources: Vec<String> = folders.iter().flat_map(|folder| files(folder, &["rs"], true)).collect();
     let mut found = vec![];
     for name in &sources {
