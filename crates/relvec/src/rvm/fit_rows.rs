@@ -47,8 +47,9 @@ impl Default for RowPlan {
 impl Rvm {
     /// As [`Rvm::fit`] under a process prior, on rows that answer queries. A first pass draws a sample of different rows that does not
     /// depend on how they are parted; the sample tells kernel, centres, amplitude and noise. Sums over all rows give the weights, (M72),
-    /// (M87): one or two more passes in regression, up to nine more for classes. A fit to equal parts repeats bit for bit. The
-    /// relevance of the model counts the rows part after part, or given landmarks. Equal rows are not merged.
+    /// (M87): one or two more passes in regression, up to eleven if the centres leave much of the prior, and up to nine for classes. A
+    /// fit to equal parts repeats bit for bit. The relevance of the model counts the rows part after part, or given landmarks. Equal
+    /// rows are not merged.
     ///
     /// Regression with a precision for each weight ([`WeightPrior::Ard`], or settings of the search) takes two passes: the sample tells
     /// kernel and landmarks, and [`Statistics`](crate::Statistics) of all rows the rest. If the sample holds all rows, the fit is that of

@@ -229,6 +229,36 @@ fn passes_are_few() {
     }
 }
 
+/// A function of fine structure, of which 50 given centres leave much: amplitude and noise are those of all rows, in memory and in parts,
+/// whatever rows they are measured on first.
+#[test]
+fn regression_in_parts_predicts_as_in_memory() {
+    let mut all = rows(9000, 0);
+    let bump = |j: usize| (4.0 * wave(j, 3) - 2.0, 4.0 * wave(j, 8) - 2.0, (8.0 * (wave(j, 21) - 0.5)).sinh() / 8.0);
+    for i in 0..9000 {
+        let (x, y) = (all.x[[i, 0]], all.x[[i, 1]]);
+        let value = |(a, b, c): (f64, f64, f64)| c * (-9.0 * ((x - a).powi(2) + (y - b).powi(2))).exp();
+        all.t[[i, 0]] = (0..60).map(|j| value(bump(j))).sum::<f64>() + 0.05 * (wave(i, 30) - 0.5);
+    }
+    let landmarks = Landmarks::Given(Centres(all.x.slice(s![..50, ..]).to_owned()));
+    let rvm = Rvm { landmarks, kernel: Rbf { gamma: 9.0.into() }.into(), ..Rvm::default() };
+    let (x, t) = (all.x.slice(s![6000.., ..]), all.t.slice(s![6000.., 0]));
+    let density = |model: &Model| {
+        let p = model.predict(x).unwrap();
+        let z = (&t - &p.mean) / p.std();
+        (z.mapv(|z| 0.5 * z * z) + p.std().mapv(f64::ln)).mean().unwrap()
+    };
+    let (memory, _) = rvm.fit(all.x.slice(s![..6000, ..]), &all.targets(0..6000), &mut silent).unwrap();
+    for seed in 0..3 {
+        let source = shuffled(all.parts(&[2500, 6000]).into_iter().take(2).collect(), seed);
+        let (parts, report) = Rvm { seed, ..rvm.clone() }.fit_rows(&source, &all.plan(3500), &mut silent).unwrap();
+        assert!(!report.process.unwrap().reached && source.passes.load(Ordering::Relaxed) <= 12);
+        let (found, expected) = (parts.log_evidence.unwrap(), memory.log_evidence.unwrap());
+        assert!((found - expected).abs() < 2e-3 * 6000.0, "seed {seed}: {found} and {expected}");
+        assert!((density(&parts) - density(&memory)).abs() < 0.02, "seed {seed}: {} and {}", density(&parts), density(&memory));
+    }
+}
+
 /// Classes in blocks have the prior of a process, and the probabilities of a fit in memory.
 #[test]
 fn classes_in_blocks_predict_as_in_memory() {

@@ -33,11 +33,14 @@ pub(super) struct Prior {
 }
 
 /// The amplitude over the noise, and the noise, that were found.
+#[derive(Debug)]
 pub(super) struct Peak {
     pub log_ratio: f64,
     /// `[R]`.
     pub log_noise: Vec<f64>,
     pub log_evidence: f64,
+    /// Between which the log ratio is.
+    pub bounds: (f64, f64),
     pub evaluations: usize,
 }
 
@@ -251,7 +254,10 @@ pub(super) fn climb(table: &Table, fitc: &Fitc, prior: &Prior, size: f64) -> Res
             slope[1..].iter_mut().for_each(|slope| *slope += derivative / outputs as f64);
         }
         if best.as_ref().is_none_or(|(value, _)| posterior > *value) {
-            best = Some((posterior, Peak { log_ratio: x[0], log_noise, log_evidence: found.value, evaluations: 0 }));
+            best = Some((
+                posterior,
+                Peak { log_ratio: x[0], log_noise, log_evidence: found.value, bounds: bounds[0], evaluations: 0 },
+            ));
         }
         Ok(Some((posterior, slope)))
     })?
