@@ -41,6 +41,7 @@ __all__ = [
     "distributed",
     "from_libsvm",
     "from_sklearn",
+    "kernels",
     "landmarks",
     "learn_kernel",
     "load",
@@ -68,7 +69,7 @@ def __getattr__(name: str) -> Any:
     # The command, which needs no scikit-learn, starts a second sooner without it.
     if name in _MODULES:
         return getattr(import_module(_MODULES[name], __name__), name)
-    if name in ("distributed", "presets"):
+    if name in ("distributed", "kernels", "presets"):
         return import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

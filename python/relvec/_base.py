@@ -427,7 +427,7 @@ class RelevanceVectorMachine(KernelMachine):
             raise ValueError(f"warm_start: the earlier model has {earlier.n_features} features, X has {features}")
         if earlier.kernel is not None and isinstance(self.kernel, str):
             (name,) = json.loads(earlier.kernel)
-            if name != self.kernel:
+            if name in _table.KERNELS and name != self.kernel:
                 raise ValueError(f"warm_start: the earlier model has the kernel {name!r}, kernel = {self.kernel!r}")
         if earlier.learned_centres:
             raise ValueError(
@@ -502,8 +502,9 @@ class RelevanceVectorMachine(KernelMachine):
         self.log_evidence_ = model.log_evidence
         self.n_iter_ = model.iterations
         if model.kernel is not None:
-            ((self.kernel_, parameters),) = json.loads(model.kernel).items()
-            for name, value in parameters.items():
+            ((own, parameters),) = json.loads(model.kernel).items()
+            self.kernel_ = own if own in _table.KERNELS else _core.kernel_text(model.kernel)
+            for name, value in parameters.items() if own in _table.KERNELS else []:
                 setattr(self, f"{name}_", np.array(value) if isinstance(value, list) else value)
         if len(model.feature_relevance) > 0:
             self.feature_relevance_ = model.feature_relevance

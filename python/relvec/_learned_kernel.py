@@ -219,6 +219,8 @@ def _values(y: Any) -> Float:
 
 def _learned(found: dict[str, Any]) -> LearnedKernel:
     ((name, own),) = found["kernel"].items()
+    if name not in _table.KERNELS:
+        name, own = _core.kernel_text(json.dumps(found["kernel"])), {}
     params = {key: np.array(value) if isinstance(value, list) else value for key, value in own.items()}
     amplitude, noise = (_one_or_all(found[key]) for key in ("amplitude", "noise_variance"))
     gain = found["gain"]

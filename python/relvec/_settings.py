@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _core
 from ._checks import finite, one_of, positive
-from ._table import AROUND, KERNELS, REGRESSION_PARAMETERS, SCHEMES
+from ._table import AROUND, KERNELS, REGRESSION_PARAMETERS, SCHEMES, Expressions
 
 
 def as_json(settings: dict[str, Any]) -> str:
@@ -65,7 +65,10 @@ def gamma(value: Any) -> Any:
 
 
 def kernel_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the kernel of that name, out of the given parameters of any kernel."""
+    """The settings of the kernel of that name or text, out of the given parameters of any kernel."""
+    if name not in KERNELS:
+        found: dict[str, Any] = json.loads(_core.parse_kernel(name, as_json(gamma(given["gamma"]))))
+        return found
     return {name: {own: gamma(given[own]) if own == "gamma" else given[own] for own in KERNELS[name]}}
 
 
@@ -80,8 +83,10 @@ def kernel(estimator: Any) -> dict[str, Any]:
     several = isinstance(given, list)
     if several and not given:
         raise ValueError(f"kernel = {given!r}: expected at least one kernel to choose among")
-    names = [one_of(f"kernel[{i}]", name, list(KERNELS)) for i, name in enumerate(given)] if several else [given]
-    if _is_form(scale) and not any("gamma" in KERNELS[name] for name in names):
+    written = Expressions(set()).is_satisfied_by
+    check = [(f"kernel[{i}]", name, [name] if written(name) else list(KERNELS)) for i, name in enumerate(given)]
+    names = [one_of(*one) for one in check] if several else [given]
+    if _is_form(scale) and not any("gamma" in KERNELS.get(name, ["gamma"]) for name in names):
         which = "these kernels have" if len(names) > 1 else f"the kernel {names[0]} has"
         raise ValueError(f"gamma = {scale!r}: {which} no continuous parameters that could be learned")
     values = {own: getattr(estimator, own) for own in ("gamma", "degree", "coef0", "shape")}
@@ -90,7 +95,7 @@ def kernel(estimator: Any) -> dict[str, Any]:
     degrees = estimator.degree if isinstance(estimator.degree, list) else [estimator.degree]
     if not degrees and "poly" in names:
         raise ValueError(f"degree = {degrees!r}: expected at least one degree for the kernel poly")
-    each = [(name, degree) for name in names for degree in (degrees if "degree" in KERNELS[name] else [None])]
+    each = [(name, degree) for name in names for degree in (degrees if "degree" in KERNELS.get(name, []) else [None])]
     return {"kernels": [kernel_of(name, {**values, "degree": degree}) for name, degree in each]}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _card
+from . import _card, _core
 from ._checks import few_rows_of_classes
 from ._text import (
     SHOWN,
@@ -365,6 +365,8 @@ def _kernel_text(own: dict[str, Any]) -> str:
     if own["kernel"] is None:
         return "given columns"
     text = own["kernel"]["name"]
+    if text in ("periodic", "sum"):
+        return str(_core.kernel_text(json.dumps({text: own["kernel"]["parameters"]})))
     for name, value in sorted(own["kernel"]["parameters"].items()):
         if not isinstance(value, list):
             text += f", {name} {significant(value)}"

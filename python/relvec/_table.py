@@ -87,14 +87,25 @@ ONE_OR_MORE = Number(Integral, 1, None, closed="left")
 COST = Number(Real, 0, None, closed="right")
 PER_FEATURE = "shape (n_features,)"
 
+
+class Expressions(StrOptions):
+    """Names, and kernels that are written with marks or are periodic, which the core reads."""
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        written = isinstance(val, str) and (any(mark in val for mark in "+*([") or val.startswith("periodic"))
+        return written or bool(super().is_satisfied_by(val))
+
+
 TABLE: dict[str, Parameter] = {
     "kernel": Parameter(
         """The kernel. It need not be positive definite. ``"precomputed"``: `X` is the kernel matrix,
         square in `fit`, rows against the training rows in `predict`, where only the columns
         `relevance_` are read. Of a list of names the kernel of the highest posterior is taken; ``"auto"``
         is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows,
-        (n, D) and (m, D), and returns (n, m).""",
-        [names(*KERNELS, "auto", "precomputed"), list, callable],
+        (n, D) and (m, D), and returns (n, m). Sums and products are written with ``+`` and ``*``, columns in brackets,
+        parameters in parentheses, as in ``"rbf[0] + periodic(period=12)[1] + linear"``, or made of `relvec.kernels`.
+        What they do not say is learned: `gamma`, the amplitudes of the terms, and the period from where it begins.""",
+        [Expressions(names(*KERNELS, "auto", "precomputed").options), list, callable],
         of="str",
     ),
     "gamma": Parameter(

@@ -52,10 +52,11 @@ mod _core {
     #[pymodule_export]
     use super::statistics::Statistics;
 
-    /// The kernels: name and parameters of each.
+    /// The kernels with parameters of estimators: name and parameters of each.
     #[pyfunction]
     fn kernels() -> PyResult<Vec<(&'static str, Vec<String>)>> {
-        Kernel::NAMES.iter().map(|name| Ok((*name, keys(Kernel::from_name(name).map_err(exception)?)?))).collect()
+        let named = Kernel::NAMES.iter().filter(|name| !matches!(**name, "periodic" | "sum"));
+        named.map(|name| Ok((*name, keys(Kernel::from_name(name).map_err(exception)?)?))).collect()
     }
 
     /// The inference schemes: name and settings of each.
@@ -89,6 +90,19 @@ mod _core {
     #[pyfunction]
     fn candidate_kernels() -> PyResult<String> {
         json(&Kernel::candidates(&Gamma::default()))
+    }
+
+    /// The settings of a kernel that is written as text, as JSON; `gamma`, in JSON, where the text says none.
+    #[pyfunction]
+    fn parse_kernel(text: &str, gamma: &str) -> PyResult<String> {
+        let gamma = serde_json::from_str(gamma).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        json(&Kernel::parse(text, &gamma).map_err(exception)?)
+    }
+
+    /// The text of a kernel in JSON.
+    #[pyfunction]
+    fn kernel_text(json: &str) -> PyResult<String> {
+        Ok(super::model::kernel_of(json)?.to_string())
     }
 
     /// How many of `rows` different rows are candidates by that rule, `"auto"` or `"all"`, or number.

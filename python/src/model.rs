@@ -973,7 +973,7 @@ fn of_rows(model: &relvec::Model) -> Cow<'_, relvec::Model> {
 }
 
 /// A kernel from its JSON.
-fn kernel_of(json: &str) -> PyResult<Kernel> {
+pub(crate) fn kernel_of(json: &str) -> PyResult<Kernel> {
     serde_json::from_str(json).map_err(|e| PyValueError::new_err(format!("kernel: {e}")))
 }
 

@@ -292,8 +292,11 @@ pub(crate) struct FitArgs {
     pub sparsity: Option<Sparsity>,
     /// The kernel, or several to choose from
     ///
-    /// Of several the one of the highest posterior is taken; auto tries rbf, matern52 and matern32.
-    #[arg(help_heading = KERNEL, long, value_name = "NAME[,NAME]", default_value = "rbf", value_delimiter = ',', value_parser = kernels())]
+    /// rbf, laplacian, matern32, matern52, rational_quadratic, linear, poly, sigmoid, linear_spline or periodic. Of several the one
+    /// of the highest posterior is taken; auto tries rbf, matern52 and matern32. Sums and products are written with + and *,
+    /// parameters in parentheses, features in brackets by number from 0, as in "rbf[0] + periodic(period=12)[1] + linear". What
+    /// they do not say is learned, and their features are not standardised.
+    #[arg(help_heading = KERNEL, long, value_name = "NAME[,NAME]|SUM", default_value = "rbf")]
     pub kernel: Vec<String>,
     /// Scale of the kernel [default: evidence]
     ///
@@ -770,7 +773,7 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N", default_value = "3", value_parser = at_least_two)]
     pub inner_cv: usize,
     /// The kernel of all machines
-    #[arg(long, value_name = "NAME", default_value = "rbf", value_parser = PossibleValuesParser::new(Kernel::NAMES))]
+    #[arg(long, value_name = "NAME", default_value = "rbf", value_parser = kernels())]
     pub kernel: String,
     /// Values to choose among (may be repeated): gamma, in multiples of 1 / (features x variance); c, in regression in
     /// standard deviations of the target; epsilon, in the same. A single value is taken as it is
@@ -933,6 +936,20 @@ pub(crate) enum Task {
     Classify,
 }
 
+impl FitArgs {
+    /// The kernels: an expression each, or names with commas between them.
+    pub fn kernels(&self) -> impl Iterator<Item = &str> {
+        self.kernel
+            .iter()
+            .flat_map(|text| if text.contains(['(', '[']) { vec![text.as_str()] } else { text.split(',').collect() })
+    }
+
+    /// Whether features are standardised before the fit: parts of sums and periods have the units of their columns.
+    pub fn standardizes(&self) -> bool {
+        !self.no_standardize && !self.kernels().any(|text| text.contains(['+', '*', '[']) || text.contains("periodic"))
+    }
+}
+
 impl Task {
     /// The name used in arguments and JSON.
     pub fn name(self) -> &'static str {
@@ -943,9 +960,9 @@ impl Task {
     }
 }
 
-/// What --kernel takes.
+/// What --kernel of a comparison takes.
 fn kernels() -> PossibleValuesParser {
-    PossibleValuesParser::new(Kernel::NAMES.iter().copied().chain(["auto"]))
+    PossibleValuesParser::new(Kernel::NAMES.iter().copied().filter(|name| !matches!(*name, "periodic" | "sum")))
 }
 
 /// What --variance of a fit takes.

@@ -289,7 +289,7 @@ fn in_blocks(
         roles,
         rvm: &settings.rvm,
         task: settings.task,
-        standardize: !args.no_standardize,
+        standardize: args.standardizes(),
         centres,
         checkpoint: args.checkpoint.as_deref(),
     };
@@ -404,7 +404,7 @@ impl Prepared {
         };
         let (weights, known) = (table.weights, table.known);
         let (features, encoding) = (table.features, table.encoding);
-        let scaling = (!args.no_standardize).then(|| Scaling::of(table.x.view(), weights.as_ref().and_then(|w| w.as_slice())));
+        let scaling = args.standardizes().then(|| Scaling::of(table.x.view(), weights.as_ref().and_then(|w| w.as_slice())));
         let x = scaling.as_ref().map(|s| s.apply(table.x.view())).unwrap_or(table.x);
         Ok(Prepared { x, learnt, weights, known, scaling, features, encoding, targets })
     }

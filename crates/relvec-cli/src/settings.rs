@@ -217,22 +217,24 @@ fn resolve_svm(args: &FitArgs) -> Result<SvmSettings> {
 
 /// The kernel, or several to choose among; their gamma is that of `start` unless it is given.
 fn kernels(args: &FitArgs, start: &Kernel) -> Result<(Kernel, Vec<Kernel>)> {
-    let gamma = args.gamma.as_deref().map(gamma).transpose()?.or_else(|| start.gamma().cloned());
-    let all = match args.kernel.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["auto"] => Kernel::candidates(&Gamma::default()),
+    let given = args.gamma.as_deref().map(gamma).transpose()?;
+    let gamma = given.as_ref().or(start.gamma()).cloned().unwrap_or_default();
+    let names: Vec<&str> = args.kernels().collect();
+    let all = match names.as_slice() {
+        ["auto"] => Kernel::candidates(&gamma),
         names if names.contains(&"auto") => {
             return Err(usage(format!("--kernel {}: auto stands for a list of its own", names.join(","))));
         }
-        names => names.iter().map(|name| Kernel::from_name(name)).collect::<Result<_, _>>().map_err(|e| usage(e.to_string()))?,
+        names => names
+            .iter()
+            .map(|name| Kernel::parse(name, &gamma))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|e| usage(as_typed(args, e.to_string())))?,
     };
-    if let Some(given) = &args.gamma
-        && all.iter().all(|kernel| kernel.gamma().is_none())
-    {
-        let names = args.kernel.join(",");
-        return Err(usage(format!("--gamma {given}: the kernel {names} has no gamma, nor other parameters to learn")));
+    if given.is_some() && all.iter().all(|kernel| kernel.gamma().is_none() && kernel.as_sum().is_none()) {
+        let (names, gamma) = (args.kernel.join(","), args.gamma.as_deref().unwrap_or_default());
+        return Err(usage(format!("--gamma {gamma}: the kernel {names} has no gamma, nor other parameters to learn")));
     }
-    let with = |kernel: &Kernel| gamma.as_ref().map_or_else(|| kernel.clone(), |gamma| kernel.with_gamma(gamma.clone()));
-    let all: Vec<Kernel> = all.iter().map(with).collect();
     if all.len() > 1
         && let Some(setting) = args.set.iter().find(|s| s.trim_start().starts_with("kernel."))
     {

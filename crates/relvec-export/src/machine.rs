@@ -95,6 +95,10 @@ impl<'a> Machine<'a> {
         }
         let basis = match &model.expansion.basis {
             FittedBasis::External { .. } => return Err(Error::ExternalKernel { format }),
+            FittedBasis::Kernel { kernel: Kernel::Periodic(_) | Kernel::Sum(_), .. } => {
+                let found = "a model with a periodic kernel or a sum of kernels".to_string();
+                return Err(Error::Unsupported { format, found, instead: "predict with relvec, or fit with another kernel" });
+            }
             FittedBasis::Kernel { kernel, centres } => Basis::Kernel { kernel, centres },
             FittedBasis::Sparse { .. } => {
                 let found = "a model that was fitted to sparse rows".to_string();

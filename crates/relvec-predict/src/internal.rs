@@ -36,8 +36,8 @@ pub mod kernel {
     pub use crate::kernel::inner::Products;
     pub use crate::kernel::sparse::SparseCentres;
     pub use crate::kernel::{
-        DataScale, Fill, Form, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly,
-        RationalQuadratic, Rbf, Sigmoid, matern32, matern52,
+        DataScale, Factor, Fill, Form, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Periodic,
+        Poly, RationalQuadratic, Rbf, Sigmoid, Sum, Term, matern32, matern52,
     };
 }
 

@@ -58,8 +58,8 @@ pub mod internal;
 
 pub use error::{Error, Result};
 pub use kernel::{
-    DataScale, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly, RationalQuadratic, Rbf,
-    Sigmoid,
+    DataScale, Factor, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Periodic, Poly,
+    RationalQuadratic, Rbf, Sigmoid, Sum, Term,
 };
 pub use label::Label;
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};

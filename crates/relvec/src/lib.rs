@@ -33,8 +33,8 @@ pub use ndarray;
 pub use error::{Error, MOST_THREADS, Result};
 #[doc(inline)]
 pub use kernel::{
-    DataScale, Gamma, GammaRule, Kernel, KernelGradient, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly,
-    RationalQuadratic, Rbf, Sigmoid,
+    DataScale, Factor, Gamma, GammaRule, Kernel, KernelGradient, Laplacian, Linear, LinearSpline, Matern32, Matern52, Periodic,
+    Poly, RationalQuadratic, Rbf, Sigmoid, Sum, Term,
 };
 #[doc(inline)]
 pub use likelihood::{Bernoulli, Gaussian, Likelihood, Poisson, Softmax, StudentT};

@@ -12,6 +12,7 @@ ORDER = [
     "plot_sum_of_kernels",
     "plot_evidence",
     "plot_gap",
+    "plot_forecast",
     "plot_reliable_intervals",
     "plot_feature_relevance",
     "plot_spectra",

@@ -1,7 +1,7 @@
 //! The summary as lines for people.
 
-use relvec::{Model, Status, Validation};
-use serde_json::Value;
+use relvec::{Kernel, Model, Status, Validation};
+use serde_json::{Value, json};
 
 use super::{ClassWeights, KernelSummary, ProcessSummary, Summary};
 use crate::args::Task;
@@ -244,6 +244,10 @@ impl KernelSummary {
     /// `one_width`: whether the widths of the features, where each has its own, are the same in units of their spread.
     fn to_text(&self, one_width: bool) -> String {
         let Value::Object(parameters) = &self.parameters else { return self.name.to_string() };
+        if let ("periodic" | "sum", Ok(kernel)) = (self.name, serde_json::from_value::<Kernel>(json!({ self.name: parameters })))
+        {
+            return kernel.to_string();
+        }
         let one = |(name, value): (&String, &Value)| match value {
             Value::Number(n) => format!(", {name} {}", n.as_f64().map_or(n.to_string(), |v| significant(v, DIGITS))),
             Value::Array(values) if name == "gamma" && one_width => match values.first().and_then(Value::as_f64) {

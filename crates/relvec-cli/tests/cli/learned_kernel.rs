@@ -139,3 +139,27 @@ fn the_least_memory_that_an_error_names_is_enough_to_learn_the_kernel() {
     assert_eq!(run.code, 1);
     folder.ok(&format!("{line}={}", needed(&run.stderr)));
 }
+
+/// Features stay in the units of the table, so that the period does, and predictions need no scaling.
+#[test]
+fn sums_of_kernels_on_features_are_learned_and_predicted() {
+    let row = |i: usize| {
+        let (year, other) = (2000.0 + i as f64 / 12.0, (i * i % 17) as f64);
+        [other, year, 0.3 * (year - 2000.0) + (std::f64::consts::TAU * year).sin() + 0.01 * other]
+    };
+    let rows: Vec<[f64; 3]> = (0..96).map(row).collect();
+    let folder = Folder::with("d.csv", text(NAMES, &rows[..72])).add("new.csv", text(NAMES, &rows[72..]));
+    let kernel = "rbf[0,1]+periodic(period=1.01)[1]*rbf(gamma=0.001)[1]+linear";
+    let run = folder.ok(&format!("fit d.csv --target y --kernel {kernel} -o m.json"));
+    assert!(run.stderr.contains("*periodic(") && !run.stderr.contains("standardise"), "{}", run.stderr);
+    let fitted = model(&folder, "m.json");
+    assert!(fitted.scaling.is_none());
+    let learned = relvec::Kernel::parse(&self::kernel(&fitted).to_string(), &relvec::Gamma::default()).unwrap();
+    assert_eq!(learned, *self::kernel(&fitted));
+    let scores = folder.ok("score m.json new.csv --format json").json();
+    assert!(scores["rmse"].as_f64().unwrap() < 0.2, "{scores}");
+    folder.fails(1, "fit d.csv --target y --kernel rbf[2]+linear -o m.json", &["columns = 2", "columns from 0 to 1"]);
+    folder.fails(2, "fit d.csv --target y --kernel rbf+gauss -o m.json", &["rbf+gauss", "`gauss`", "periodic"]);
+    folder.ok("fit d.csv --target y --machine svm --kernel rbf+linear -o s.json");
+    folder.fails(1, "export m.json -o m.h", &["a periodic kernel or a sum of kernels"]);
+}

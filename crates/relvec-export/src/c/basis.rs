@@ -152,6 +152,7 @@ fn sum(kernel: &Kernel) -> (&'static str, &'static str) {
             ("0", "t = z[d] - c; s += {gamma} * t * t;")
         }
         Kernel::Laplacian(_) => ("0", "t = z[d] - c; s += {gamma} * fabs$(t);"),
+        Kernel::Periodic(_) | Kernel::Sum(_) => unreachable!("no machine has this kernel"),
         Kernel::Linear(_) => ("0", "s += z[d] * c;"),
         Kernel::Poly(_) | Kernel::Sigmoid(_) => ("0", "s += {gamma} * z[d] * c;"),
         // m = min(z, c), M = max(z, c): 1 + m (M + m (3 M - m) / 6).
@@ -182,6 +183,7 @@ fn value(w: &Writer, part: Part, kernel: &Kernel) -> String {
         t = exp$(-{shape} * t);",
             shape = w.number(own.shape)
         ),
+        Kernel::Periodic(_) | Kernel::Sum(_) => unreachable!("no machine has this kernel"),
         Kernel::Linear(_) | Kernel::LinearSpline(_) => "t = s;".into(),
         Kernel::Sigmoid(own) => format!("t = tanh$(s + {});", w.number(own.coef0)),
         Kernel::Poly(own) => {

@@ -41,6 +41,7 @@ pub(super) fn kernel<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, centre
         Kernel::Poly(poly) => power(products() + poly.coef0, poly),
         Kernel::Sigmoid(sigmoid) => (products() + sigmoid.coef0).tanh(),
         Kernel::LinearSpline(_) => linear_spline(graph, x, centres),
+        Kernel::Periodic(_) | Kernel::Sum(_) => unreachable!("no machine has this kernel"),
     }
 }
 
@@ -48,6 +49,7 @@ pub(super) fn kernel<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, centre
 pub(super) fn diagonal<'g>(graph: &'g Graph, x: Value<'g>, kernel: &Kernel, features: usize) -> Option<Value<'g>> {
     match kernel {
         Kernel::Rbf(_) | Kernel::Laplacian(_) | Kernel::Matern32(_) | Kernel::Matern52(_) | Kernel::RationalQuadratic(_) => None,
+        Kernel::Periodic(_) | Kernel::Sum(_) => unreachable!("no machine has this kernel"),
         Kernel::Linear(_) => Some(x.square().sum_kept(1)),
         Kernel::Poly(poly) => {
             let squares = (x.square() * graph.table(&gamma(kernel, features))).sum_kept(1);

@@ -1,6 +1,7 @@
 //! Kernels k(x, x'), (M19): one file each, one line of registration.
 
 pub(crate) mod distance;
+mod expression;
 mod form;
 pub(crate) mod inner;
 mod laplacian;
@@ -8,11 +9,13 @@ mod linear;
 mod linear_spline;
 pub mod matern32;
 pub mod matern52;
+mod periodic;
 mod poly;
 mod rational_quadratic;
 mod rbf;
 mod sigmoid;
 pub(crate) mod sparse;
+mod sum;
 
 use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis};
 use serde::{Deserialize, Serialize};
@@ -29,10 +32,12 @@ pub use linear::Linear;
 pub use linear_spline::LinearSpline;
 pub use matern32::Matern32;
 pub use matern52::Matern52;
+pub use periodic::Periodic;
 pub use poly::Poly;
 pub use rational_quadratic::RationalQuadratic;
 pub use rbf::Rbf;
 pub use sigmoid::Sigmoid;
+pub use sum::{Factor, Sum, Term};
 
 registry! {
     /// A kernel with its parameters; [`Kernel::NAMES`] lists them.
@@ -55,6 +60,10 @@ registry! {
         Sigmoid = "sigmoid",
         /// Piecewise cubic, of unbounded range.
         LinearSpline = "linear_spline",
+        /// exp(-4 sum_d gamma_d sin^2(pi (x_d - x'_d) / period)).
+        Periodic = "periodic",
+        /// Sum of products of kernels on chosen columns, each product with an amplitude.
+        Sum = "sum",
     }
 }
 
@@ -86,7 +95,7 @@ pub(crate) trait KernelFunction: Send + Sync {
 
     /// Names and values of the positive, continuous parameters, gamma first.
     fn parameters(&self) -> Vec<(String, f64)> {
-        self.form().gamma().map_or(vec![], Gamma::parameters)
+        self.gamma().map_or(vec![], Gamma::parameters)
     }
 
     /// Replaces the values of `parameters`.
@@ -98,6 +107,11 @@ pub(crate) trait KernelFunction: Send + Sync {
 
     /// The sum p over features that k is a function of.
     fn form(&self) -> Form<'_>;
+
+    /// gamma, if there is one.
+    fn gamma(&self) -> Option<&Gamma> {
+        self.form().gamma()
+    }
 
     /// gamma, if there is one.
     fn gamma_mut(&mut self) -> Option<&mut Gamma> {
@@ -172,6 +186,7 @@ impl Kernel {
                 true
             }
             Kernel::Linear(_) | Kernel::Poly(_) | Kernel::Sigmoid(_) | Kernel::LinearSpline(_) => false,
+            Kernel::Periodic(_) | Kernel::Sum(_) => false,
         }
     }
 
@@ -209,6 +224,7 @@ impl Kernel {
     #[doc(hidden)]
     pub fn learnt_rule(&self) -> Option<GammaRule> {
         match self.gamma() {
+            _ if self.as_sum().is_some() => self.as_sum().filter(Sum::learns).map(|_| GammaRule::EvidenceOne),
             Some(Gamma::Rule(GammaRule::Evidence)) if !self.is_covariance() => None,
             Some(Gamma::Rule(rule)) if rule.is_learnt() => Some(*rule),
             _ => None,
@@ -226,7 +242,7 @@ impl Kernel {
 
     /// gamma, if there is one.
     pub fn gamma(&self) -> Option<&Gamma> {
-        self.form().gamma()
+        self.as_dyn().gamma()
     }
 
     /// The power, if it is a polynomial.

@@ -4,40 +4,10 @@ use ndarray::{Array1, Array2, ArrayView2, ArrayViewMut2, Axis, s};
 
 use relvec_predict::internal::kernel::feature_major;
 
-use super::slope::slope;
-use super::weighted::{weighted_absolutes, weighted_products, weighted_squares};
-use super::{Form, Gamma, Kernel, vector};
+use super::slope::{per_parameter, slope};
+use super::weighted::weighted_absolutes;
+use super::{Form, Kernel, vector};
 use crate::linalg;
-
-/// Derivatives of a kernel in its parameters.
-pub trait KernelGradient {
-    /// sum_ij w_ij dk(a_i, b_j)/dlog theta for each of [`Kernel::parameters`], to the last digit, (M20); `a`: [n, D], `b`: [m, D],
-    /// `w`: [n, m]. The kernel is resolved.
-    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64>;
-}
-
-impl KernelGradient for Kernel {
-    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
-        let mut s = w.to_owned();
-        let rest = slope(self, a, b, s.view_mut());
-        let mut all = match self.form() {
-            Form::Squares(gamma) => per_parameter(gamma, weighted_squares(a, b, s.view(), gamma)),
-            Form::Absolutes(gamma) => per_parameter(gamma, weighted_absolutes(a, b, s.view(), gamma)),
-            Form::Products(Some(gamma)) => per_parameter(gamma, weighted_products(a, b, s.view(), gamma)),
-            Form::Products(None) | Form::Other => vec![],
-        };
-        all.extend(rest);
-        all
-    }
-}
-
-/// Sums a gradient per feature into one per parameter.
-fn per_parameter(gamma: &Gamma, per_feature: Vec<f64>) -> Vec<f64> {
-    match gamma {
-        Gamma::PerFeature(_) => per_feature,
-        _ => vec![per_feature.iter().sum()],
-    }
-}
 
 /// Gradient in the parameters, summed over blocks of rows a at fixed centres b, and in the centres, (M35): by matrix
 /// products, which lose digits where kernels are far narrower than the rows are spread, but not so many that an
@@ -234,6 +204,7 @@ impl<'a> SymmetricSums<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::KernelGradient as _;
 
     fn rows(n: usize, features: usize, seed: u64) -> Array2<f64> {
         let mut state = seed;

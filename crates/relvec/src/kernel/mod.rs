@@ -5,11 +5,11 @@ mod slope;
 mod weighted;
 
 pub use relvec_predict::internal::kernel::{
-    DataScale, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly, RationalQuadratic, Rbf,
-    Sigmoid,
+    DataScale, Factor, Gamma, GammaRule, Kernel, Laplacian, Linear, LinearSpline, Matern32, Matern52, Periodic, Poly,
+    RationalQuadratic, Rbf, Sigmoid, Sum, Term,
 };
 pub(crate) use relvec_predict::internal::kernel::{Fill, Form, SparseCentres};
 pub(crate) use relvec_predict::internal::vector;
 
-pub use self::gradient::KernelGradient;
 pub(crate) use self::gradient::{GradientSums, SymmetricSums};
+pub use self::slope::KernelGradient;

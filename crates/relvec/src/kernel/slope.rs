@@ -1,15 +1,39 @@
-//! Derivatives of kernel values in the sum over features that they are a function of, and in the logarithms of parameters beside
-//! gamma, (M20).
+//! Derivatives of kernel values in the sum over features that they are a function of, and in the logarithms of parameters, (M20).
+
+use std::f64::consts::PI;
 
 use ndarray::{Array2, ArrayView2, ArrayViewMut2};
 use relvec_predict::internal::kernel::{Products, matern32, matern52, squared_distances};
 
 use super::vector::{self, Pointwise};
-use super::{Gamma, Kernel, RationalQuadratic};
+use super::weighted::{weighted_absolutes, weighted_products, weighted_squares};
+use super::{Form, Gamma, Kernel, Periodic, RationalQuadratic, Sum};
+
+/// Derivatives of a kernel in its parameters.
+pub trait KernelGradient {
+    /// sum_ij w_ij dk(a_i, b_j)/dlog theta for each of [`Kernel::parameters`], to the last digit, (M20); `a`: [n, D], `b`: [m, D],
+    /// `w`: [n, m]. The kernel is resolved.
+    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64>;
+}
+
+impl KernelGradient for Kernel {
+    fn gradient(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+        let mut s = w.to_owned();
+        let rest = slope(self, a, b, s.view_mut());
+        let mut all = match self.form() {
+            Form::Squares(gamma) => per_parameter(gamma, weighted_squares(a, b, s.view(), gamma)),
+            Form::Absolutes(gamma) => per_parameter(gamma, weighted_absolutes(a, b, s.view(), gamma)),
+            Form::Products(Some(gamma)) => per_parameter(gamma, weighted_products(a, b, s.view(), gamma)),
+            Form::Products(None) | Form::Other => vec![],
+        };
+        all.extend(rest);
+        all
+    }
+}
 
 /// Replaces each entry of `w`, [n, m], by w_ij dk(a_i, b_j)/dp, p the sum of [`Kernel::form`]; returns sum_ij w_ij dk/dlog theta for
-/// each of the parameters behind gamma. `a`: [n, D], `b`: [m, D]; the kernel is resolved. A kernel that no parameter changes
-/// leaves `w` as it is, which is right for x.x'.
+/// each of the parameters behind gamma, of periodic kernels and sums for all of them. `a`: [n, D], `b`: [m, D]; the kernel is
+/// resolved. A kernel that no parameter changes leaves `w` as it is, which is right for x.x'.
 pub(super) fn slope(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>, mut w: ArrayViewMut2<f64>) -> Vec<f64> {
     match kernel {
         Kernel::Rbf(_) | Kernel::Laplacian(_) => {
@@ -42,6 +66,8 @@ pub(super) fn slope(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>, mut
             w.zip_mut_with(&p, |w, p| *w /= (p + own.coef0).cosh().powi(2));
             of_coef0(own.coef0, w.view())
         }
+        Kernel::Periodic(own) => of_periodic(own, a, b, w.view()),
+        Kernel::Sum(own) => of_sum(own, a, b, w.view()),
         Kernel::Linear(_) | Kernel::LinearSpline(_) => vec![],
     }
 }
@@ -75,6 +101,48 @@ fn of_rational_quadratic(own: &RationalQuadratic, a: ArrayView2<f64>, b: ArrayVi
     shape
 }
 
+/// With s_d = 4 sin^2(pi r_d / p), r = a - b: dk/dlog gamma_d = -k gamma_d s_d,
+/// dk/dlog p = k sum_d gamma_d 4 pi r_d / p sin(2 pi r_d / p). Every gamma, then the period.
+fn of_periodic(own: &Periodic, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+    let mut k = Array2::zeros(w.dim());
+    Kernel::from(own.clone()).block(a, b, k.view_mut());
+    k *= &w;
+    let (mut by_gamma, mut by_period) = (vec![0.0; a.ncols()], 0.0);
+    for ((i, j), k) in k.indexed_iter() {
+        for (d, by_gamma) in by_gamma.iter_mut().enumerate() {
+            let (gamma, angle) = (own.gamma.at(d), PI * (a[[i, d]] - b[[j, d]]) / own.period);
+            let (sin, cos) = angle.sin_cos();
+            *by_gamma -= 4.0 * k * gamma * sin * sin;
+            by_period += 8.0 * k * gamma * angle * sin * cos;
+        }
+    }
+    let mut all = per_parameter(&own.gamma, by_gamma);
+    all.push(by_period);
+    all
+}
+
+/// Of each term the amplitude and the parameters of its factors: the other factors are weights.
+fn of_sum(own: &Sum, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
+    let mut all = vec![];
+    for term in &own.terms {
+        let inputs: Vec<_> = term.factors.iter().map(|factor| (&factor.kernel, factor.inputs(a), factor.inputs(b))).collect();
+        let weights = |but: Option<usize>| {
+            let mut product = &w * term.amplitude.expect("the kernel is resolved");
+            for (kernel, a, b) in inputs.iter().enumerate().filter(|(f, _)| Some(*f) != but).map(|(_, inputs)| inputs) {
+                let mut k = Array2::zeros(w.dim());
+                kernel.block(a.view(), b.view(), k.view_mut());
+                product *= &k;
+            }
+            product
+        };
+        all.push(weights(None).sum());
+        for (f, (kernel, a, b)) in inputs.iter().enumerate() {
+            all.extend(kernel.gradient(a.view(), b.view(), weights(Some(f)).view()));
+        }
+    }
+    all
+}
+
 /// sum_d gamma_d a_id b_jd, [n, m].
 fn products(a: ArrayView2<f64>, b: ArrayView2<f64>, gamma: &Gamma) -> Array2<f64> {
     let mut p = Array2::zeros((a.nrows(), b.nrows()));
@@ -85,4 +153,12 @@ fn products(a: ArrayView2<f64>, b: ArrayView2<f64>, gamma: &Gamma) -> Array2<f64
 /// The derivative in log coef0, which is a parameter where it is positive; `slopes`: w_ij dk/dp, [n, m].
 fn of_coef0(coef0: f64, slopes: ArrayView2<f64>) -> Vec<f64> {
     if coef0 > 0.0 { vec![coef0 * slopes.sum()] } else { vec![] }
+}
+
+/// Sums a gradient per feature into one per parameter.
+pub(super) fn per_parameter(gamma: &Gamma, per_feature: Vec<f64>) -> Vec<f64> {
+    match gamma {
+        Gamma::PerFeature(_) => per_feature,
+        _ => vec![per_feature.iter().sum()],
+    }
 }

@@ -101,6 +101,7 @@ mod learn {
     pub(crate) mod many;
     pub(crate) mod many_labels;
     pub(crate) mod moved;
+    pub(crate) mod parameters;
     pub(crate) mod pivots;
     pub(crate) mod process;
     pub(crate) mod query;

@@ -2,8 +2,8 @@
 
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use relvec::{
-    DataScale, Error, Gamma, GammaRule, Kernel, KernelGradient, Laplacian, Linear, LinearSpline, Matern32, Matern52, Poly,
-    RationalQuadratic, Rbf, Sigmoid,
+    DataScale, Error, Factor, Gamma, GammaRule, Kernel, KernelGradient, Laplacian, Linear, LinearSpline, Matern32, Matern52,
+    Periodic, Poly, RationalQuadratic, Rbf, Sigmoid, Sum, Term,
 };
 
 /// Each registered name with a kernel for D features, `gamma` as given. A new kernel adds a line here.
@@ -19,6 +19,13 @@ fn sample(name: &str, gamma: impl Into<Gamma>) -> Kernel {
         "poly" => Poly { gamma, coef0: 0.5, degree: 3 }.into(),
         "sigmoid" => Sigmoid { gamma, coef0: -0.3 }.into(),
         "linear_spline" => LinearSpline {}.into(),
+        "periodic" => Periodic { gamma, period: 1.3, fixed: false }.into(),
+        "sum" => {
+            let product = vec![Factor::new(Periodic { gamma: gamma.clone(), period: 2.7, fixed: true }), Factor::new(Linear {})];
+            let rbf = vec![Factor::new(Rbf { gamma })];
+            Sum { terms: vec![Term { amplitude: Some(1.4), factors: rbf }, Term { amplitude: Some(0.3), factors: product }] }
+                .into()
+        }
         _ => panic!("kernel `{name}` is registered, but the tests have no sample of it"),
     }
 }
@@ -48,6 +55,14 @@ fn formula(kernel: &Kernel, x: ArrayView1<f64>, z: ArrayView1<f64>) -> f64 {
         Kernel::Linear(_) => sum(&|d| x[d] * z[d]),
         Kernel::Poly(k) => (inner(&k.gamma) + k.coef0).powi(k.degree as i32),
         Kernel::Sigmoid(k) => (inner(&k.gamma) + k.coef0).tanh(),
+        Kernel::Periodic(k) => {
+            let turn = |d: usize| (std::f64::consts::PI * (x[d] - z[d]) / k.period).sin();
+            (-4.0 * sum(&|d| at(&k.gamma, d) * turn(d).powi(2))).exp()
+        }
+        Kernel::Sum(k) => {
+            let term = |term: &Term| -> f64 { term.factors.iter().map(|factor| formula(&factor.kernel, x, z)).product() };
+            k.terms.iter().map(|own| own.amplitude.unwrap() * term(own)).sum()
+        }
         Kernel::LinearSpline(_) => (0..x.len())
             .map(|d| {
                 let (x, z, m) = (x[d], z[d], x[d].min(z[d]));
@@ -303,7 +318,7 @@ fn wrong_parameters_are_refused() {
         }
     };
     let data = DataScale { features: 3, variance: 1.0 };
-    for name in Kernel::NAMES.iter().filter(|n| !n.starts_with("linear")) {
+    for name in Kernel::NAMES.iter().filter(|n| !n.starts_with("linear") && **n != "sum") {
         for (value, text) in [(0.0, "0"), (-1.0, "-1"), (f64::NAN, "NaN"), (f64::INFINITY, "inf")] {
             refused(&sample(name, value), None, "gamma", text);
             refused(&sample(name, value), Some(&data), "gamma", text);
@@ -338,8 +353,10 @@ fn scale_and_auto_are_resolved_as_scikit_learn_does() {
     let data = DataScale { features: 2, variance: 0.5 };
     for name in Kernel::NAMES {
         let default = Kernel::from_name(name).unwrap().resolve(&data).unwrap();
-        if let Some((parameter, value)) = default.parameters().first() {
-            assert_eq!((parameter.as_str(), *value), ("gamma", 1.0), "{name}");
+        if let Some((parameter, value)) = default.parameters().iter().find(|(name, _)| name.ends_with("gamma")) {
+            // 1 / (D var(X)); of points on circles 1 / D.
+            let expected = if *name == "periodic" { 0.5 } else { 1.0 };
+            assert_eq!((parameter.trim_start_matches("terms[0].factors[0]."), *value), ("gamma", expected), "{name}");
         }
         // Numbers stay as they are.
         let kernel = sample(name, vec![0.3, 0.4]);

@@ -174,8 +174,9 @@ fn some_hyperparameters() -> Hyperparameters {
 
 #[test]
 fn gradients_equal_finite_differences() {
-    let step: f64 = 1e-3;
     for name in Kernel::NAMES {
+        // Far from each other, rows change their phase the more with a period.
+        let step: f64 = if *name == "periodic" { 1e-4 } else { 1e-3 };
         for likelihood in likelihoods() {
             let mut data = data(3, 50, 2);
             data.x += 2.0;

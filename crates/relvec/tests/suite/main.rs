@@ -15,6 +15,7 @@ mod golden;
 mod growth;
 mod interpolation;
 mod intervals;
+mod kernel_sums;
 mod kernels;
 mod known_noise;
 mod labels;

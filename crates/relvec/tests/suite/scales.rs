@@ -166,7 +166,8 @@ fn every_kernel_with_parameters_is_learnt() {
     let data = two_matter(5, 60, 3);
     for name in Kernel::NAMES {
         let plain = Kernel::from_name(name).unwrap();
-        if plain.gamma().is_none() || !plain.is_covariance() {
+        // Periodic kernels are learned as sums, in kernel_sums.rs.
+        if plain.gamma().is_none() || !plain.is_covariance() || *name == "periodic" {
             continue;
         }
         for likelihood in [Likelihood::from(Gaussian::default()), Bernoulli::default().into()] {

@@ -83,7 +83,8 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, table: &Table) -> Result<(Learnt, Ke
     let lesson = Lesson { rows: &rows, more, known_noise: surrogate.known_noise, bias: rvm.bias, interrupt: &table.interrupt };
     let (mut tried, mut all_learnt): (Vec<KernelTrial>, Vec<Learnt>) = (vec![], vec![]);
     for kernel in rvm.to_try() {
-        let own = if kernel.learnt_rule().is_some() { kernel.clone() } else { kernel.resolve(&table.data_scale())? };
+        let scale = table.data_scale();
+        let own = if kernel.learnt_rule().is_some() { kernel.prepared(&scale)? } else { kernel.resolve(&scale)? };
         let own = if one_width { own.with_one_width() } else { own };
         let frame = Frame::new(&own, &moments, table.rows.view())?;
         let mut learnt = match &labels {

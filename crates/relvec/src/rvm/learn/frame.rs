@@ -21,13 +21,13 @@ pub(in crate::rvm) struct Moments {
 
 /// The units in which a kernel sees the features.
 pub(in crate::rvm) struct Frame<'a> {
-    moments: &'a Moments,
+    pub moments: &'a Moments,
     /// Features with an effect, ascending.
     pub live: Vec<usize>,
     /// Subtracted from and divided into a feature, `[D]`.
     origin: Vec<f64>,
     unit: Vec<f64>,
-    /// The power of a unit in gamma; 0: the kernel has none to learn, and sees features as they are.
+    /// The power of a unit in gamma; 0: the kernel sees features as they are, since it has none to learn, or is a sum.
     power: i32,
 }
 
@@ -53,7 +53,8 @@ impl Moments {
 
 /// Shares of the features in what moves the kernel of `model`, `[D]`, (M37), which sum to 1; empty unless gammas are per feature.
 pub(in crate::rvm) fn feature_relevance(table: &Table, model: &Model) -> Vec<f64> {
-    let Some((kernel, Gamma::PerFeature(gammas))) = model.kernel().and_then(|kernel| Some((kernel, kernel.gamma()?))) else {
+    let Some((kernel, Gamma::PerFeature(gammas))) = model.kernel().and_then(|kernel| Some((kernel, kernel.form().gamma()?)))
+    else {
         return vec![];
     };
     let moments = Moments::new(table.rows.view(), &table.sample_weights());
@@ -73,8 +74,9 @@ impl<'a> Frame<'a> {
         let products = matches!(kernel.form(), Form::Products(_));
         let spread = if products { &moments.size } else { &moments.deviation };
         let live: Vec<usize> = (0..spread.len()).filter(|d| spread[*d] > 0.0).collect();
+        let is_sum = kernel.as_sum().is_some();
         let power = match kernel.form() {
-            _ if kernel.learnt_rule().is_none() => 0,
+            _ if kernel.learnt_rule().is_none() || is_sum => 0,
             Form::Absolutes(_) => 1,
             _ => 2,
         };
@@ -82,7 +84,8 @@ impl<'a> Frame<'a> {
             0 => (vec![0.0; spread.len()], vec![1.0; spread.len()]),
             _ => (if products { vec![0.0; spread.len()] } else { moments.mean.clone() }, spread.clone()),
         };
-        if !live.iter().all(|d| unit[*d].is_normal() && unit[*d].powi(power).is_normal()) {
+        let (units, most) = if is_sum { (spread, 2) } else { (&unit, power) };
+        if !live.iter().all(|d| units[*d].is_normal() && units[*d].powi(most).is_normal()) {
             let error = Error::Overflow { what: "gamma for features of that spread, or its inverse,".into() };
             return Err(name_largest(error, rows));
         }

@@ -3,11 +3,12 @@
 //! Length scales have the log-normal prior of Hvarfner et al. (2024), whose median grows with the root of the number of
 //! features. Nothing is chosen by sparse fits, whose evidence is highest where they interpolate.
 
-use ndarray::{Array2, ArrayView1, Axis};
+use ndarray::{Array2, Axis};
 
 use super::dense::{self, Evidence};
 use super::fitc_kernel;
 use super::frame::Frame;
+use super::parameters::{AMPLITUDE, NOISE, Parameters, mean_diagonal};
 use super::rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
@@ -25,12 +26,6 @@ pub(super) const TOLERANCE: f64 = 1e-4;
 const LEAST_TOLERANCE: f64 = 0.05;
 /// Largest change of a logarithm in one step.
 pub(super) const STEP: f64 = 2.0;
-/// Between these are the logs of the amplitude, of gamma (features of unit variance), and of the noise (targets of unit variance);
-/// other parameters are within this factor of where they began, in logs.
-pub(super) const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
-pub(super) const GAMMA: (f64, f64) = (-18.0, 6.0);
-pub(super) const NOISE: (f64, f64) = (-14.0, 2.0);
-pub(super) const OTHERS: f64 = 4.0;
 /// Noise to begin with, of targets of unit variance; the amplitude begins at 1.
 const FIRST_NOISE: f64 = 0.1;
 /// From where the gradient has led, each feature in turn is tried at these gammas if they are so many times its own, on so many
@@ -75,8 +70,6 @@ const MARGIN: f64 = 1.0;
 const MARGIN_PER_FEATURE: f64 = 0.3;
 /// Nats by which a process must be above a constant with noise.
 pub(super) const STRUCTURE: f64 = 0.5;
-/// Standard deviation of the logs of parameters other than gamma, about where they began.
-pub(super) const OTHERS_SD: f64 = 2.0;
 /// A kernel is floored here for a sparse search: sum_d gamma_d (x_d - x'_d)^2 of two rows is at least this in the mean.
 /// Columns of wider ones are next to constant, and the search would leave out all of them.
 const LEAST_DISTANCE: f64 = 0.02;
@@ -271,7 +264,7 @@ struct Hill<'a> {
     rows: &'a DistinctRows,
     /// Centres of FITC, [M, D]; `None` for a dense process.
     centres: Option<Array2<f64>>,
-    kernel: Kernel,
+    learned: Parameters,
     start: Vec<f64>,
     bounds: Vec<(f64, f64)>,
     priors: Vec<Option<(f64, f64)>>,
@@ -293,21 +286,18 @@ impl<'a> Hill<'a> {
         priors: &Priors,
         per_feature: bool,
     ) -> Hill<'a> {
-        let (gamma, prior) = gamma_prior(kernel, frame.live.len().max(1), priors.length_sd);
-        let learns = kernel.learnt_rule().is_some();
-        let kernel = frame.kernel(kernel, gamma, per_feature);
-        let own: Vec<f64> = if learns { kernel.parameters().iter().map(|(_, v)| v.ln()).collect() } else { vec![] };
-        let gammas = kernel.gamma().map_or(0, |gamma| gamma.parameters().len()).min(own.len());
-        // The amplitude is that of a kernel that is 1 where rows are equal.
-        let size = mean_diagonal(&kernel, &rows.x).max(f64::MIN_POSITIVE).ln();
-        let mut start = vec![-size];
-        let mut bounds = vec![(AMPLITUDE.0 - size, AMPLITUDE.1 - size)];
+        let learned = Parameters::of(kernel, frame, rows, priors.length_sd, per_feature, priors.amplitude);
+        // The amplitude is that of a kernel that is 1 where rows are equal; where the terms have theirs, it is 1.
+        let size = mean_diagonal(&learned.kernel, &rows.x).max(f64::MIN_POSITIVE).ln();
+        let (mut start, mut bounds) = (vec![-size], vec![(AMPLITUDE.0 - size, AMPLITUDE.1 - size)]);
         let mut all_priors = vec![priors.amplitude.map(|(mean, sd)| (mean - size, sd))];
-        for (k, own) in own.iter().enumerate() {
-            let is_gamma = k < gammas;
-            start.push(*own);
-            bounds.push(if is_gamma { GAMMA } else { (own - OTHERS, own + OTHERS) });
-            all_priors.push(Some(if is_gamma { prior } else { (*own, OTHERS_SD) }));
+        if learned.with_amplitude {
+            (start[0], bounds[0], all_priors[0]) = (0.0, (0.0, 0.0), None);
+        }
+        for part in &learned.list {
+            start.push(part.start);
+            bounds.push(part.bounds);
+            all_priors.push(part.prior);
         }
         if lesson.known_noise.is_none() {
             start.push(FIRST_NOISE.ln());
@@ -319,12 +309,12 @@ impl<'a> Hill<'a> {
             lesson,
             rows,
             centres: None,
-            kernel,
+            gammas: learned.gammas(),
+            parameters: learned.list.len(),
+            learned,
             start,
             bounds,
             priors: all_priors,
-            gammas,
-            parameters: own.len(),
             per_feature,
             evaluations,
             patience: PATIENCE,
@@ -342,8 +332,7 @@ impl<'a> Hill<'a> {
     }
 
     fn at(&self, x: &[f64]) -> (Kernel, Hyper) {
-        let values: Vec<f64> = x[1..=self.parameters].iter().map(|v| v.exp()).collect();
-        let kernel = if values.is_empty() { self.kernel.clone() } else { self.kernel.with_parameters(&values) };
+        let kernel = self.learned.at(&x[1..=self.parameters]);
         // Of known noise that is smaller than any that is learnt the matrix might have no factor.
         let log_noise = self.lesson.known_noise.map_or_else(|| x[self.parameters + 1], |known| known.max(NOISE.0));
         (kernel, Hyper { log_amplitude: x[0], log_noise })
@@ -400,10 +389,10 @@ impl<'a> Hill<'a> {
                 return Ok(None);
             }
             evaluations += 1;
-            let (kernel, hyper) = self.at(x);
-            let Some(evidence) = self.evidence(&kernel, hyper)? else { return Ok(None) };
+            let (own, mut hyper) = self.at(x);
+            let Some(evidence) = self.evidence(&own, hyper)? else { return Ok(None) };
             let mut slope = vec![evidence.by_amplitude];
-            slope.extend(evidence.by_parameters);
+            slope.extend(self.learned.slopes(&evidence.by_parameters));
             slope.extend(self.lesson.known_noise.is_none().then_some(evidence.by_noise));
             for ((slope, x), prior) in slope.iter_mut().zip(x).zip(&self.priors) {
                 *slope += prior.map_or(0.0, |prior| log_normal(*x, prior).1);
@@ -412,6 +401,8 @@ impl<'a> Hill<'a> {
             if best.as_ref().is_none_or(|best| log_posterior > best.log_posterior) {
                 let log_evidence = evidence.value;
                 let (x, per_feature) = (x.to_vec(), self.per_feature);
+                let kernel;
+                (kernel, hyper.log_amplitude) = self.learned.shares(own, hyper.log_amplitude);
                 best = Some(Peak { kernel, hyper, x, log_evidence, log_posterior, per_feature, evaluations: 0 });
             }
             Ok(Some((log_posterior, slope)))
@@ -449,33 +440,6 @@ impl<'a> Hill<'a> {
         }
         Ok(best.1)
     }
-}
-
-/// Where gamma begins, in units of the features' spread, and the mean and standard deviation of its log.
-///
-/// gamma = 1 / (2 l^2) for squared differences, 1 / l for absolute ones; products are of the size of the number of features.
-pub(super) fn gamma_prior(kernel: &Kernel, features: usize, length_sd: f64) -> (f64, (f64, f64)) {
-    let d = features as f64;
-    let root2 = 2f64.sqrt();
-    match kernel.form() {
-        Form::Absolutes(_) => (1.0 / d, (-root2 - d.ln(), length_sd)),
-        Form::Products(_) => (1.0 / d, (-d.ln(), 2.0 * length_sd)),
-        Form::Squares(_) | Form::Other => (0.5 / d, (-2.0 * root2 - d.ln() - 2f64.ln(), 2.0 * length_sd)),
-    }
-}
-
-/// Mean of k(x, x) over rows `x`, [n, D].
-pub(super) fn mean_diagonal(kernel: &Kernel, x: &Array2<f64>) -> f64 {
-    if kernel.is_local() {
-        return 1.0;
-    }
-    let mut own = Array2::zeros((1, 1));
-    let of_row = |row: ArrayView1<f64>| {
-        let row = row.insert_axis(Axis(0));
-        kernel.block(row, row, own.view_mut());
-        own[[0, 0]].abs()
-    };
-    x.outer_iter().map(of_row).sum::<f64>() / x.nrows().max(1) as f64
 }
 
 /// A kernel in the units of the frame that is no wider than a sparse search can use.

@@ -2,8 +2,9 @@
 //! (M82).
 
 use super::frame::Frame;
-use super::kernel::{GAMMA, OTHERS, OTHERS_SD, STEP, STRUCTURE, gamma_prior, log_normal, mean_diagonal};
+use super::kernel::{STEP, STRUCTURE, log_normal};
 use super::label_rows::Labels;
+use super::parameters::{Parameters, mean_diagonal};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::report::Interrupt;
@@ -32,25 +33,23 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
     let labels = labels.with_inputs(frame.inside(labels.rows.x.view()));
     let rule = kernel.learnt_rule();
     let features = frame.live.len();
-    let (gamma, prior) = gamma_prior(kernel, features.max(1), LENGTH_SD);
-    let kernel = frame.kernel(kernel, gamma, false);
-    let own: Vec<f64> = if rule.is_some() { kernel.parameters().iter().map(|(_, v)| v.ln()).collect() } else { vec![] };
-    let gammas = kernel.gamma().map_or(0, |gamma| gamma.parameters().len()).min(own.len());
+    let learned = Parameters::of(kernel, frame, &labels.rows, LENGTH_SD, false, None);
+    let count = learned.list.len();
     let (mut start, mut bounds, mut priors) = (vec![], vec![], vec![]);
-    for (k, own) in own.iter().enumerate() {
-        start.push(*own);
-        bounds.push(if k < gammas { GAMMA } else { (own - OTHERS, own + OTHERS) });
-        priors.push(if k < gammas { prior } else { (*own, OTHERS_SD) });
+    for part in &learned.list {
+        start.push(part.start);
+        bounds.push(part.bounds);
+        priors.push(part.prior);
     }
     // The ratio is that of a kernel that is 1 where rows are equal.
-    let size = mean_diagonal(&kernel, &labels.rows.x).max(f64::MIN_POSITIVE).ln();
+    let size = mean_diagonal(&learned.kernel, &labels.rows.x).max(f64::MIN_POSITIVE).ln();
     start.push(FIRST_RATIO - size);
     bounds.push((RATIO_BOUNDS.0 - size, RATIO_BOUNDS.1 - size));
-    priors.push((RATIO.0 - size, RATIO.1));
-    let at = |x: &[f64]| -> (Kernel, f64) {
-        let values: Vec<f64> = x[..own.len()].iter().map(|v| v.exp()).collect();
-        (if values.is_empty() { kernel.clone() } else { kernel.with_parameters(&values) }, x[own.len()])
-    };
+    priors.push(Some((RATIO.0 - size, RATIO.1)));
+    if learned.with_amplitude {
+        // It is in the terms, of which each has the prior of a ratio.
+        (start[count], bounds[count], priors[count]) = (FIRST_RATIO, (FIRST_RATIO, FIRST_RATIO), None);
+    }
     let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * labels.rows.count, patience: 2, step: STEP };
     let (mut best, mut evaluations): (Option<Learnt>, usize) = (None, 0);
     lbfgs::maximise(&start, &bounds, limits, |x| {
@@ -62,23 +61,24 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
             return Ok(None);
         }
         evaluations += 1;
-        let (kernel, log_ratio) = at(x);
+        let (kernel, log_ratio) = (learned.at(&x[..count]), x[count]);
         let Some(score) = labels.score(&kernel, log_ratio) else { return Ok(None) };
-        let slopes = labels.slopes(&score, &kernel, log_ratio, !own.is_empty());
-        let mut slope = slopes.by_parameters;
+        let slopes = labels.slopes(&score, &kernel, log_ratio, count > 0);
+        let mut slope = learned.slopes(&slopes.by_parameters);
         slope.push(slopes.by_ratio);
         let mut log_posterior = score.value;
         for ((slope, x), prior) in slope.iter_mut().zip(x).zip(&priors) {
-            let (log, derivative) = log_normal(*x, *prior);
+            let (log, derivative) = prior.map_or((0.0, 0.0), |prior| log_normal(*x, prior));
             log_posterior += log;
             *slope += derivative;
         }
         if best.as_ref().is_none_or(|best| log_posterior > best.log_posterior) {
             let gain = if features == 0 && rule.is_some() { f64::NEG_INFINITY } else { log_posterior - labels.null };
+            let (kernel, log_amplitude) = learned.shares(kernel, log_ratio);
             best = Some(Learnt {
                 for_search: kernel.clone(),
                 kernel,
-                hyper: Hyper { log_amplitude: log_ratio, log_noise: 0.0 },
+                hyper: Hyper { log_amplitude, log_noise: 0.0 },
                 log_evidence: score.value,
                 log_posterior,
                 gain,

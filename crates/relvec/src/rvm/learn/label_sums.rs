@@ -3,10 +3,11 @@
 use ndarray::{Array2, ArrayView2, Axis, concatenate, s};
 
 use super::all_rows::AllRows;
-use super::kernel::{log_normal, mean_diagonal};
+use super::kernel::log_normal;
 use super::label_kernel::{RATIO, RATIO_BOUNDS};
 use super::label_rows::Labels;
 use super::link;
+use super::parameters::mean_diagonal;
 use super::pivots::{Pivots, Points};
 use super::query::sums::{At, PartSums};
 use crate::error::{Error, Result};

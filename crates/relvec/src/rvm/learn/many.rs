@@ -11,8 +11,8 @@ use ndarray::{Array2, Axis, concatenate, s};
 
 use super::all_rows::AllRows;
 use super::fitc::{Fitc, Weights};
-use super::kernel::NOISE;
 use super::label_model;
+use super::parameters::NOISE;
 use super::pivots::{Pivots, Points};
 use super::process::{Found, Peak, climb};
 use super::query::sums::{At, PartSums};

@@ -7,7 +7,8 @@ use ndarray::{Array2, Axis, concatenate, s};
 
 use super::choice;
 use super::fitc::{Fitc, Weights};
-use super::kernel::{AMPLITUDE, EVALUATIONS, NOISE, Priors, STEP, TOLERANCE, log_normal};
+use super::kernel::{EVALUATIONS, Priors, STEP, TOLERANCE, log_normal};
+use super::parameters::{AMPLITUDE, NOISE};
 use super::pivots::{Pivots, Points};
 use super::rows::{DistinctRows, MOST_ROWS};
 use crate::design::Columns;

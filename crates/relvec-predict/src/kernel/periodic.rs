@@ -1,0 +1,94 @@
+//! Periodic kernel: the Gaussian kernel of points on circles.
+
+use core::f64::consts::TAU;
+
+use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis};
+use serde::{Deserialize, Serialize};
+
+use super::distance::Distances;
+use super::form::Form;
+use super::vector::Decay;
+use super::{DataScale, Fill, Gamma, KernelFunction, positive};
+use crate::error::Result;
+use crate::prelude::*;
+
+/// exp(-4 sum_d gamma_d sin^2(pi (x_d - x'_d) / period)): the Gaussian kernel of the points (cos, sin)(2 pi x_d / period), one on a
+/// circle for each feature (MacKay 1998). gamma = 1 / (2 l^2) for the length scale l of scikit-learn's `ExpSineSquared`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Periodic {
+    /// Inverse squared width on the circle, > 0. The rules `scale` and `auto` give 1 / D.
+    pub gamma: Gamma,
+    /// The period of every feature, > 0, in its unit; where gamma is learned, it is learned from here.
+    pub period: f64,
+    /// Whether the period stays as it is.
+    pub fixed: bool,
+}
+
+impl Default for Periodic {
+    fn default() -> Self {
+        Periodic { gamma: Gamma::default(), period: 1.0, fixed: false }
+    }
+}
+
+impl Periodic {
+    /// Points on circles, [n, 2D]; x: [n, D].
+    fn circles(&self, x: ArrayView2<f64>) -> Array2<f64> {
+        let mut points = Array2::zeros((x.nrows(), 2 * x.ncols()));
+        for (mut pair, x) in points.axis_chunks_iter_mut(Axis(1), 2).zip(x.columns()) {
+            for (mut point, x) in pair.outer_iter_mut().zip(x) {
+                // The remainder is exact, where a large multiple of 2 pi is not.
+                let (sin, cos) = (TAU * ((x % self.period) / self.period)).sin_cos();
+                (point[0], point[1]) = (cos, sin);
+            }
+        }
+        points
+    }
+}
+
+impl KernelFunction for Periodic {
+    fn check(&self) -> Result<()> {
+        self.gamma.check("periodic")?;
+        positive("kernel.periodic.period", self.period)
+    }
+
+    fn resolve(&mut self, data: &DataScale) -> Result<()> {
+        // A circle has the same extent whatever the data are.
+        self.gamma.resolve("periodic", &DataScale { variance: 1.0, ..*data })
+    }
+
+    fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
+        self.at(b)(a, out);
+    }
+
+    fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
+        let gamma = match &self.gamma {
+            Gamma::PerFeature(v) => v.iter().flat_map(|v| [*v, *v]).collect::<Vec<_>>().into(),
+            gamma => gamma.clone(),
+        };
+        let distances = Distances::new(self.circles(b).view(), &gamma);
+        Box::new(move |a, out| distances.squared(self.circles(a).view(), out, Decay))
+    }
+
+    fn parameters(&self) -> Vec<(String, f64)> {
+        let mut all = self.gamma.parameters();
+        all.push(("period".into(), self.period));
+        all
+    }
+
+    fn set_parameters(&mut self, values: &[f64]) {
+        self.period = self.gamma.set(values)[0];
+    }
+
+    fn form(&self) -> Form<'_> {
+        Form::Other
+    }
+
+    fn gamma(&self) -> Option<&Gamma> {
+        Some(&self.gamma)
+    }
+
+    fn gamma_mut(&mut self) -> Option<&mut Gamma> {
+        Some(&mut self.gamma)
+    }
+}

@@ -1,0 +1,201 @@
+//! The logarithms that are learned of a kernel: of one kernel its parameters, of a sum those of all factors, the amplitudes of the
+//! terms and periods.
+//!
+//! A kernel of one factor sees features in units of their spread, [`Frame`]. A sum sees them as they are, and has the units in its
+//! parameters: gamma_c of column c is g / s_c^2, where g is learned and s_c is the standard deviation.
+
+use ndarray::{Array2, ArrayView1, Axis};
+
+use super::frame::Frame;
+use super::rows::DistinctRows;
+use crate::kernel::{Form, Gamma, GammaRule, Kernel, Sum};
+
+/// Between these are the logs of the amplitude, of gamma (features of unit variance), and of the noise (targets of unit variance);
+/// other parameters are within this factor of where they began, in logs.
+pub(super) const AMPLITUDE: (f64, f64) = (-6.0, 8.0);
+pub(super) const GAMMA: (f64, f64) = (-18.0, 6.0);
+pub(super) const NOISE: (f64, f64) = (-14.0, 2.0);
+pub(super) const OTHERS: f64 = 4.0;
+/// Standard deviation of the logs of parameters other than gamma, about where they began.
+pub(super) const OTHERS_SD: f64 = 2.0;
+/// What a column without spread is divided by, in its own size: no difference of rows that is due to rounding counts.
+const DEAD: f64 = 1e7;
+/// The phase at the end of the rows moves by a turn at most from where a period begins, with a standard deviation of half of that:
+/// there the evidence has its next peaks.
+const TURNS: (f64, f64) = (1.0, 0.5);
+
+/// One logarithm x: parameters of the kernel at some places are exp(rate x + offset).
+#[derive(Clone)]
+pub(super) struct Parameter {
+    pub start: f64,
+    pub bounds: (f64, f64),
+    /// Mean and standard deviation.
+    pub prior: Option<(f64, f64)>,
+    pub is_gamma: bool,
+    rate: f64,
+    /// Places and offsets.
+    slots: Vec<(usize, f64)>,
+}
+
+/// A kernel at the start, every parameter a number, and what is learned of it, gammas first.
+#[derive(Clone)]
+pub(super) struct Parameters {
+    pub kernel: Kernel,
+    pub list: Vec<Parameter>,
+    /// Whether each term has an amplitude that is learned, so that that of the process is in them.
+    pub with_amplitude: bool,
+}
+
+impl Parameters {
+    /// Of a kernel for `rows` in the units of the frame. `amplitude`: mean and standard deviation of the logs of amplitudes, if they
+    /// have a prior.
+    pub fn of(
+        kernel: &Kernel,
+        frame: &Frame,
+        rows: &DistinctRows,
+        length_sd: f64,
+        per_feature: bool,
+        amplitude: Option<(f64, f64)>,
+    ) -> Parameters {
+        let learns = kernel.learnt_rule().is_some();
+        if let Some(sum) = kernel.as_sum().filter(|_| learns) {
+            return Parameters::of_sum(sum, frame, rows, length_sd, amplitude);
+        }
+        let (gamma, prior) = gamma_prior(kernel, frame.live.len().max(1), length_sd);
+        let kernel = frame.kernel(kernel, gamma, per_feature);
+        let own = if learns { kernel.parameters() } else { vec![] };
+        let gammas = kernel.gamma().map_or(0, |gamma| gamma.parameters().len());
+        let part = |(k, (_, v)): (usize, (String, f64))| Parameter::new(v.ln(), (k < gammas).then_some(prior), vec![(k, 0.0)]);
+        let list = own.into_iter().enumerate().map(part).collect();
+        Parameters { kernel, list, with_amplitude: false }
+    }
+
+    fn of_sum(mut sum: Sum, frame: &Frame, rows: &DistinctRows, length_sd: f64, amplitude: Option<(f64, f64)>) -> Parameters {
+        let terms = sum.terms.len() as f64;
+        let with_amplitude = sum.terms.iter().all(|term| term.amplitude.is_none());
+        let all: Vec<usize> = (0..rows.x.ncols()).collect();
+        let (mut list, mut slot) = (vec![], 0);
+        let moments = frame.moments;
+        let spread = |c: usize| if moments.deviation[c] > 0.0 { moments.deviation[c] } else { DEAD * moments.size[c].max(1.0) };
+        for term in &mut sum.terms {
+            let (first, mut size) = (slot, 1.0);
+            slot += 1;
+            for factor in &mut term.factors {
+                let columns = factor.columns.as_ref().unwrap_or(&all);
+                let units: Vec<(f64, f64)> = columns.iter().map(|c| (moments.mean[*c], spread(*c))).collect();
+                let live = columns.iter().filter(|c| frame.live.contains(c)).count();
+                let (gamma, prior) = gamma_prior(&factor.kernel, live.max(1), length_sd);
+                let power = match factor.kernel.form() {
+                    Form::Squares(_) => 2.0,
+                    Form::Absolutes(_) => 1.0,
+                    _ => 0.0,
+                };
+                if matches!(factor.kernel.form(), Form::Products(_)) && factor.units.is_empty() {
+                    factor.units.clone_from(&units);
+                }
+                if let Some(Gamma::Rule(rule)) = factor.kernel.gamma().filter(|gamma| matches!(gamma, Gamma::Rule(_))) {
+                    let each: Vec<(usize, f64)> = (slot..).zip(units.iter().map(|(_, scale)| -power * scale.ln())).collect();
+                    let ties = if *rule == GammaRule::EvidenceArd { 1 } else { each.len() };
+                    list.extend(each.chunks(ties).map(|slots| Parameter::new(gamma.ln(), Some(prior), slots.to_vec())));
+                    let gammas: Vec<f64> = each.iter().map(|(_, offset)| gamma * offset.exp()).collect();
+                    factor.kernel = factor.kernel.with_gamma(if columns.len() == 1 { gammas[0].into() } else { gammas.into() });
+                    let others = factor.kernel.parameters().into_iter().enumerate().skip(each.len());
+                    list.extend(others.filter_map(|(k, (_, v))| match &factor.kernel {
+                        Kernel::Periodic(own) if own.fixed => None,
+                        Kernel::Periodic(own) => Some(Parameter::of_period(own.period, extent(&rows.x, columns), slot + k)),
+                        _ => Some(Parameter::new(v.ln(), None, vec![(slot + k, 0.0)])),
+                    }));
+                }
+                slot += factor.kernel.parameters().len();
+                size *= mean_diagonal(&factor.kernel, &factor.inputs(rows.x.view()));
+            }
+            if term.amplitude.is_none() {
+                let (size, share) = (size.max(f64::MIN_POSITIVE).ln(), terms.ln());
+                term.amplitude = Some((-size - share).exp());
+                let prior = amplitude.map(|(mean, sd)| (mean - size - share, sd));
+                let bounds = (NOISE.0 - size, AMPLITUDE.1 - size);
+                list.push(Parameter { bounds, prior, ..Parameter::new(-size - share, None, vec![(first, 0.0)]) });
+            }
+        }
+        list.sort_by_key(|part| !part.is_gamma);
+        Parameters { kernel: sum.into(), list, with_amplitude }
+    }
+
+    /// How many are gammas.
+    pub fn gammas(&self) -> usize {
+        self.list.iter().filter(|part| part.is_gamma).count()
+    }
+
+    /// The kernel with other logarithms, `x`: one for each part.
+    pub fn at(&self, x: &[f64]) -> Kernel {
+        if self.list.is_empty() {
+            return self.kernel.clone();
+        }
+        let mut values: Vec<f64> = self.kernel.parameters().into_iter().map(|(_, v)| v).collect();
+        for (part, x) in self.list.iter().zip(x) {
+            part.slots.iter().for_each(|(slot, offset)| values[*slot] = (part.rate * x + offset).exp());
+        }
+        self.kernel.with_parameters(&values)
+    }
+
+    /// The kernel with amplitudes that sum to 1, if all are learned, and the log amplitude of the process, that was `log_amplitude`.
+    pub fn shares(&self, mut kernel: Kernel, log_amplitude: f64) -> (Kernel, f64) {
+        let Some(Kernel::Sum(sum)) = self.with_amplitude.then_some(&mut kernel) else { return (kernel, log_amplitude) };
+        let total: f64 = sum.terms.iter().filter_map(|term| term.amplitude).sum();
+        sum.terms.iter_mut().for_each(|term| term.amplitude = term.amplitude.map(|own| own / total));
+        (kernel, log_amplitude + total.ln())
+    }
+
+    /// Derivatives by each part, from those by the logs of the kernel's parameters.
+    pub fn slopes(&self, by_parameters: &[f64]) -> Vec<f64> {
+        let of = |part: &Parameter| part.rate * part.slots.iter().map(|(slot, _)| by_parameters[*slot]).sum::<f64>();
+        self.list.iter().map(of).collect()
+    }
+}
+
+impl Parameter {
+    fn new(start: f64, gamma: Option<(f64, f64)>, slots: Vec<(usize, f64)>) -> Parameter {
+        let bounds = if gamma.is_some() { GAMMA } else { (start - OTHERS, start + OTHERS) };
+        let prior = Some(gamma.unwrap_or((start, OTHERS_SD)));
+        Parameter { start, bounds, prior, is_gamma: gamma.is_some(), rate: 1.0, slots }
+    }
+
+    /// x is the turns by which a period moves the phase at the end of `extent`.
+    fn of_period(period: f64, extent: f64, slot: usize) -> Parameter {
+        let own = Parameter::new(0.0, None, vec![(slot, period.ln())]);
+        Parameter { bounds: (-TURNS.0, TURNS.0), prior: Some((0.0, TURNS.1)), rate: period / extent.max(period), ..own }
+    }
+}
+
+/// Where gamma begins, in units of the features' spread, and the mean and standard deviation of its log.
+///
+/// gamma = 1 / (2 l^2) for squared differences, 1 / l for absolute ones; products are of the size of the number of features.
+pub(super) fn gamma_prior(kernel: &Kernel, features: usize, length_sd: f64) -> (f64, (f64, f64)) {
+    let d = features as f64;
+    let root2 = 2f64.sqrt();
+    match kernel.form() {
+        Form::Absolutes(_) => (1.0 / d, (-root2 - d.ln(), length_sd)),
+        Form::Products(_) => (1.0 / d, (-d.ln(), 2.0 * length_sd)),
+        Form::Squares(_) | Form::Other => (0.5 / d, (-2.0 * root2 - d.ln() - 2f64.ln(), 2.0 * length_sd)),
+    }
+}
+
+/// Mean of k(x, x) over rows `x`, [n, D].
+pub(super) fn mean_diagonal(kernel: &Kernel, x: &Array2<f64>) -> f64 {
+    if kernel.is_local() {
+        return 1.0;
+    }
+    let mut own = Array2::zeros((1, 1));
+    let of_row = |row: ArrayView1<f64>| {
+        let row = row.insert_axis(Axis(0));
+        kernel.block(row, row, own.view_mut());
+        own[[0, 0]].abs()
+    };
+    x.outer_iter().map(of_row).sum::<f64>() / x.nrows().max(1) as f64
+}
+
+/// The largest extent of some columns of `x`, [n, D].
+fn extent(x: &Array2<f64>, columns: &[usize]) -> f64 {
+    let of = |c: &usize| x.column(*c).iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (v.min(low), v.max(high)));
+    columns.iter().map(of).map(|(low, high)| high - low).fold(0.0, f64::max)
+}

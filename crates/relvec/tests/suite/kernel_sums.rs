@@ -1,0 +1,220 @@
+//! Sums and products of kernels: their values, what is learned of them, and how they are written.
+
+use ndarray::{Array, Array1, Array2, Axis, Dimension, s};
+use relvec::*;
+
+fn close<D: Dimension>(got: &Array<f64, D>, expected: &Array<f64, D>, tolerance: f64) {
+    let flat = |a: &Array<f64, D>| a.iter().copied().collect::<Vec<_>>();
+    crate::support::close("values", &flat(got), &flat(expected), tolerance);
+}
+
+fn parse(text: &str) -> Kernel {
+    Kernel::parse(text, &Gamma::default()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// With gamma, amplitudes and periods to be learned.
+fn learned(text: &str) -> Kernel {
+    Kernel::parse(text, &Gamma::Rule(GammaRule::Evidence)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn gram(kernel: &Kernel, x: &Array2<f64>) -> Array2<f64> {
+    let mut out = Array2::zeros((x.nrows(), x.nrows()));
+    kernel.block(x.view(), x.view(), out.view_mut());
+    out
+}
+
+/// Numbers without order from 0 to 1.
+fn wave(i: usize, k: usize) -> f64 {
+    (0.618_033_988_75 * (i * (k + 1) + 11 * k + 1) as f64 + 0.37 * (i as f64).sin()).fract().abs()
+}
+
+/// Nearly normal, of unit variance.
+fn noise(n: usize, seed: usize) -> Array1<f64> {
+    (0..n).map(|i| (0..12).map(|k| wave(i + 7919 * seed, 17 + 6 * k)).sum::<f64>() - 6.0).collect()
+}
+
+/// A trend with a season of period 1, over `years` years of 24 rows.
+fn season(years: usize, seed: usize) -> (Array2<f64>, Array1<f64>) {
+    let n = 24 * years;
+    let x = Array2::from_shape_fn((n, 1), |(i, _)| 1990.0 + i as f64 / 24.0);
+    let angle = std::f64::consts::TAU;
+    let wave = x.column(0).mapv(|x| 0.4 * (x - 1990.0) + (angle * x).sin() + 0.5 * (2.0 * angle * x + 1.0).cos());
+    (x, 340.0 + wave + 0.2 * noise(n, seed))
+}
+
+fn fit(kernel: &Kernel, x: &Array2<f64>, t: &Array1<f64>) -> (Model, Report) {
+    let rvm = Rvm { kernel: kernel.clone(), ..Rvm::default() };
+    rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap()
+}
+
+#[test]
+fn a_sum_is_the_sum_and_a_product_the_product_of_matrices_on_columns() {
+    let x = Array2::from_shape_fn((20, 3), |(i, k)| 3.0 * wave(i, k) - 1.0);
+    let some = |columns: &[usize]| x.select(Axis(1), columns);
+    let (rbf, periodic) = (parse("rbf(gamma=[0.5, 2.0])"), parse("periodic(gamma=0.7, period=0.8)"));
+    let (linear, matern) = (parse("linear"), parse("matern32(gamma=0.3)"));
+    let sum = parse(
+        "0.3*rbf(gamma=[0.5, 2.0])[2,0] + 2*periodic(gamma=0.7, period=0.8)[1]*linear(units=[[0.5, 2.0], [0.0, 1.0]])[0,1] + matern32(gamma=0.3)",
+    );
+    let sum = sum.resolve(&DataScale { features: 3, variance: 1.0 }).unwrap();
+    let mut z = some(&[0, 1]);
+    z.column_mut(0).mapv_inplace(|v| (v - 0.5) / 2.0);
+    let product = gram(&periodic, &some(&[1])) * gram(&linear, &z);
+    let expected = 0.3 * gram(&rbf, &some(&[2, 0])) + 2.0 * product + gram(&matern, &x);
+    close(&gram(&sum, &x), &expected, 1e-14);
+    let diagonal = gram(&sum, &x).diag().to_owned();
+    close(&sum.diagonal(x.view()), &diagonal, 1e-14);
+}
+
+/// By finite differences of the sum of weighted values, on columns of their own, for every parameter.
+#[test]
+fn gradients_of_sums_on_columns_equal_differences() {
+    let x = Array2::from_shape_fn((15, 3), |(i, k)| 3.0 * wave(i, k) - 1.0);
+    let w = Array2::from_shape_fn((15, 15), |(i, j)| wave(i + 20 * j, 5) - 0.5);
+    let text = "0.3*rbf(gamma=[0.5, 2.0])[2,0] + 2*periodic(gamma=0.7, period=0.8)[1]*rational_quadratic(gamma=0.4, shape=1.5) \
+                + 0.1*poly(gamma=0.3, coef0=0.4, degree=2)[1,2] + 0.7*laplacian(gamma=0.2)*linear[0]";
+    let kernel = parse(text);
+    let parameters = kernel.parameters();
+    assert_eq!(parameters.len(), 4 + 2 + 2 + 2 + 2 + 1);
+    let values: Vec<f64> = parameters.iter().map(|(_, v)| *v).collect();
+    assert_eq!(kernel.with_parameters(&values), kernel);
+    let gradient = kernel.gradient(x.view(), x.view(), w.view());
+    for (p, got) in gradient.iter().enumerate() {
+        let at = |h: f64| {
+            let moved: Vec<f64> = values.iter().enumerate().map(|(k, v)| if k == p { v * h.exp() } else { *v }).collect();
+            (gram(&kernel.with_parameters(&moved), &x) * &w).sum()
+        };
+        let expected = (8.0 * (at(1e-4) - at(-1e-4)) - (at(2e-4) - at(-2e-4))) / 12e-4;
+        assert!((got - expected).abs() < 1e-8 * (1.0 + expected.abs()), "{}: {got}, not {expected}", parameters[p].0);
+    }
+}
+
+#[test]
+fn one_term_is_the_plain_kernel() {
+    assert_eq!(parse(" rbf "), Rbf::default().into());
+    assert_eq!(parse("matern52(gamma=0.5)"), Matern52 { gamma: 0.5.into() }.into());
+    let (x, t) = season(3, 1);
+    for text in ["rbf(gamma=0.6)", "matern32(gamma=2.0)", "linear"] {
+        let plain = parse(text);
+        let term = Term { amplitude: Some(1.0), factors: vec![Factor { columns: Some(vec![0]), ..Factor::new(plain.clone()) }] };
+        let sum: Kernel = Sum { terms: vec![term] }.into();
+        let (one, other) = (fit(&plain, &x, &t).0, fit(&sum, &x, &t).0);
+        let evidence = [&one, &other].map(|model| model.log_evidence.unwrap());
+        assert!((evidence[0] - evidence[1]).abs() < 1e-12 * evidence[0].abs(), "{text}: {evidence:?}");
+        let [one, other] = [one, other].map(|model| model.predict_mean(x.view()).unwrap());
+        close(&one, &other, 1e-12);
+    }
+}
+
+#[test]
+fn all_parameters_are_learned_and_neither_units_nor_order_matter() {
+    let (x, t) = season(6, 2);
+    let (model, report) = fit(&learned("rbf + periodic(period=1.04) + linear"), &x, &t);
+    let Some(Kernel::Sum(sum)) = model.kernel() else { panic!("{:?}", model.kernel()) };
+    let total: f64 = sum.terms.iter().map(|term| term.amplitude.unwrap()).sum();
+    assert!((total - 1.0).abs() < 1e-12);
+    let Kernel::Periodic(own) = &sum.terms[1].factors[0].kernel else { panic!("{sum:?}") };
+    assert!((own.period - 1.0).abs() < 2e-3, "{own:?}");
+    assert_eq!(sum.terms[2].factors[0].units.len(), 1, "a linear term is about the mean");
+    let trial = &report.kernel_search.unwrap().tried[0];
+    assert!(trial.process.gain > 50.0 && trial.evaluations > 3, "{trial:?}");
+
+    let (other, _) = fit(&learned("linear + rbf + periodic(period=1.04)"), &x, &t);
+    let (scaled, _) = fit(&learned("rbf + periodic(period=379.6) + linear"), &(&x * 365.0), &t);
+    let new = x.mapv(|x| x + 0.37);
+    let expected = model.predict_mean(new.view()).unwrap();
+    close(&other.predict_mean(new.view()).unwrap(), &expected, 1e-4);
+    close(&scaled.predict_mean((&new * 365.0).view()).unwrap(), &expected, 1e-4);
+}
+
+#[test]
+fn given_numbers_stay() {
+    let (x, t) = season(4, 3);
+    let kernel = learned("3.0*rbf(gamma=0.2) + 1.0*periodic(period=1.02, fixed=true)");
+    let (model, _) = fit(&kernel, &x, &t);
+    let values = model.kernel().unwrap().parameters();
+    let of = |name: &str| values.iter().find(|(own, _)| own == name).unwrap_or_else(|| panic!("{values:?}")).1;
+    assert_eq!([of("terms[0].amplitude"), of("terms[1].amplitude")], [3.0, 1.0]);
+    assert_eq!([of("terms[0].factors[0].gamma"), of("terms[1].factors[0].period")], [0.2, 1.02]);
+}
+
+#[test]
+fn a_model_with_a_sum_is_kept_in_its_file() {
+    let (x, t) = season(4, 4);
+    let (model, _) = fit(&learned("rbf + periodic + linear*rbf[0]"), &x, &t);
+    let again = Model::from_json(&model.to_json().unwrap()).unwrap();
+    assert_eq!(again.predict_mean(x.view()).unwrap(), model.predict_mean(x.view()).unwrap());
+    let kernel = model.kernel().unwrap();
+    assert_eq!(parse(&kernel.to_string()), *kernel, "{kernel}");
+}
+
+#[test]
+fn classes_are_learned_with_sums() {
+    let (x, t) = season(6, 5);
+    let high = (&t - 340.0 - &x.column(0).mapv(|x| 0.4 * (x - 1990.0))).mapv(|v| v > 0.0);
+    let labels: Vec<usize> = high.iter().map(|v| usize::from(*v)).collect();
+    let rvm =
+        |text: &str| Rvm { kernel: learned(text), likelihood: Likelihood::from_name("bernoulli").unwrap(), ..Rvm::default() };
+    let error_of = |text: &str| {
+        let some = s![..96, ..];
+        let targets = Targets::classes(&labels[..96], 2);
+        let (model, _) = rvm(text).fit(x.slice(some), &targets, &mut silent).unwrap();
+        let found = model.predict_class(x.slice(s![96.., ..])).unwrap();
+        found.iter().zip(&labels[96..]).filter(|(found, label)| found != label).count()
+    };
+    let (sum, plain) = (error_of("rbf + periodic"), error_of("rbf"));
+    assert!(sum <= 6 && plain >= 12, "{sum} and {plain} of 48 rows are wrong");
+}
+
+/// Rows beyond the last year: five draws, one more year than was seen.
+#[test]
+fn a_season_with_a_trend_is_continued_with_reliable_intervals() {
+    let (mut gains, mut inside, mut count) = (vec![], 0, 0);
+    for draw in 0..5 {
+        let (x, t) = season(7, 10 + draw);
+        let (first, rest) = (s![..144, ..], s![144.., ..]);
+        let nlpd = |text: &str, inside: &mut usize| {
+            let (model, _) = fit(&learned(text), &x.slice(first).to_owned(), &t.slice(s![..144]).to_owned());
+            let found = model.predict(x.slice(rest)).unwrap();
+            let mut sum = 0.0;
+            for ((mean, variance), t) in found.mean.iter().zip(&found.variance()).zip(t.slice(s![144..])) {
+                let gap = t - mean;
+                *inside += usize::from(gap.abs() < 1.96 * variance.sqrt());
+                sum += 0.5 * ((std::f64::consts::TAU * variance).ln() + gap * gap / variance);
+            }
+            sum / 24.0
+        };
+        gains.push(nlpd("rbf", &mut 0) - nlpd("rbf + periodic + linear", &mut inside));
+        count += 24;
+    }
+    assert!(gains.iter().all(|gain| *gain > 1.0), "{gains:?}");
+    assert!((0.90..=0.98).contains(&(inside as f64 / count as f64)), "{inside} of {count}");
+}
+
+#[test]
+fn what_is_not_understood_is_named() {
+    let text = |text: &str| Kernel::parse(text, &Gamma::default()).map(|kernel| kernel.to_string());
+    assert_eq!(text("rbf[3, 1] + 2*linear").unwrap(), "rbf(gamma=\"scale\")[3,1] + 2*linear");
+    for (given, expected) in [
+        ("rbf + gauss", "with `gauss`: expected a number or one of rbf,"),
+        ("rbf + ", "expected a number or one of"),
+        ("rbf[height]", "with `height`: expected the number of a column, from 0"),
+        ("rbf(gamma)", "with `gamma`: expected a parameter and its value"),
+        ("rbf(gama=1)", "unknown field `gama`"),
+        ("rbf[0][1]", "with `[1]`: expected name(parameter=value, ...)"),
+        ("2*3*rbf", "with `3`: expected one number in a product"),
+        ("2 + rbf", "at least one"),
+        ("rbf + sum", "with `sum`"),
+        ("rbf + sigmoid", "sigmoid: expected no sum, and a covariance at all rows"),
+        ("rbf[0,0] + linear", "[0, 0]: expected at least one column, each one once"),
+        ("-1*rbf + linear", "terms[0].amplitude = -1: expected a positive, finite number"),
+        ("periodic(period=0)", "kernel.periodic.period = 0: expected a positive, finite number"),
+    ] {
+        let error = Kernel::parse(given, &Gamma::default()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{given}: {error}");
+    }
+    let (x, t) = season(2, 1);
+    let wide = Rvm { kernel: learned("rbf + linear[1]"), ..Rvm::default() };
+    let error = wide.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap_err().to_string();
+    assert!(error.contains("terms[1].factors[0].columns = 1: expected columns from 0 to 0"), "{error}");
+}

@@ -1,0 +1,69 @@
+"""Kernels as objects, of which ``+`` and ``*`` make sums and products.
+
+>>> from relvec.kernels import RBF, Linear, Periodic
+>>> 0.5 * RBF(gamma=0.1, columns=[0]) + Periodic(period=12) * Linear(columns=[1])
+0.5*rbf(gamma=0.1)[0] + periodic(period=12)*linear[1]
+
+A kernel is the text that the parameter ``kernel`` of `RVR`, `RVC` and `learn_kernel` takes, so that
+``Kernel("poly(degree=2)")`` is one of the others. What is not given is learned; numbers are weights of terms.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["RBF", "Kernel", "Linear", "Matern32", "Matern52", "Periodic"]
+
+
+class Kernel(str):
+    """A kernel, as text."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def __add__(self, other: Any) -> Kernel:
+        """Return the sum; each term has an amplitude, which is learned unless a number is given."""
+        return Kernel(f"{self} + {other}") if isinstance(other, str) else NotImplemented
+
+    def __mul__(self, other: Any) -> Kernel:
+        """Return the product with a kernel or a number, term by term."""
+        if isinstance(other, str):
+            return Kernel(" + ".join(f"{one}*{another}" for one in self.split(" + ") for another in other.split(" + ")))
+        return Kernel(" + ".join(f"{float(other)}*{one}" for one in self.split(" + ")))
+
+    __rmul__ = __mul__
+
+
+def _kernel(name: str, columns: Sequence[int] | None, **parameters: Any) -> Kernel:
+    given = [f"{key}={json.dumps(np.asarray(v).tolist())}" for key, v in parameters.items() if v is not None]
+    listed = "" if columns is None else json.dumps([int(column) for column in columns], separators=(",", ":"))
+    return Kernel(name + (f"({', '.join(given)})" if given else "") + listed)
+
+
+def RBF(gamma: Any = None, *, columns: Sequence[int] | None = None) -> Kernel:
+    """Return exp(-gamma r^2), r the distance."""
+    return _kernel("rbf", columns, gamma=gamma)
+
+
+def Matern32(gamma: Any = None, *, columns: Sequence[int] | None = None) -> Kernel:
+    """Return the Matern kernel of once differentiable functions."""
+    return _kernel("matern32", columns, gamma=gamma)
+
+
+def Matern52(gamma: Any = None, *, columns: Sequence[int] | None = None) -> Kernel:
+    """Return the Matern kernel of twice differentiable functions."""
+    return _kernel("matern52", columns, gamma=gamma)
+
+
+def Linear(*, columns: Sequence[int] | None = None) -> Kernel:
+    """Return the product of the columns; in a learned sum about their means, in units of their standard deviations."""
+    return _kernel("linear", columns)
+
+
+def Periodic(period: float, gamma: Any = None, *, fixed: bool = False, columns: Sequence[int] | None = None) -> Kernel:
+    """Return exp(-4 gamma sin^2(pi r / period)); unless `fixed`, the period is learned from there where gamma is."""
+    return _kernel("periodic", columns, gamma=gamma, period=period, fixed=fixed or None)

@@ -1,0 +1,90 @@
+"""Sums and products of kernels in estimators: text and objects."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from relvec import RVC, RVR, SVC, learn_kernel
+from relvec.kernels import RBF, Kernel, Linear, Matern32, Matern52, Periodic
+from sklearn.base import clone
+
+
+def season(seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([np.arange(96) / 12.0, rng.standard_normal(96)])
+    return X, 0.5 * X[:, 0] + np.sin(2.0 * np.pi * X[:, 0]) + 0.1 * rng.standard_normal(96)
+
+
+SUM = RBF(columns=[0]) + Periodic(1.0, columns=[0]) * RBF(gamma=0.01) + Linear(columns=[0])
+
+
+def test_objects_are_the_text():
+    assert SUM == "rbf[0] + periodic(period=1.0)[0]*rbf(gamma=0.01) + linear[0]"
+    assert 2 * RBF() + Linear() == "2.0*rbf + linear"
+    assert (RBF() + Linear()) * Matern32() == "rbf*matern32 + linear*matern32"
+    assert 0.5 * (RBF() + Linear()) == "0.5*rbf + 0.5*linear"
+    assert Matern52(np.array([1, 2.5]), columns=np.array([0, 2])) == "matern52(gamma=[1.0, 2.5])[0,2]"
+    assert Periodic(12, fixed=True) == "periodic(period=12, fixed=true)"
+    assert isinstance(RBF() + "poly(degree=2)", Kernel) and repr(RBF()) == "rbf"
+    with pytest.raises(TypeError):
+        RBF() + 1.0
+
+
+def test_text_and_objects_fit_the_same_model():
+    X, y = season()
+    one, other = RVR(SUM).fit(X, y), RVR(str(SUM)).fit(X, y)
+    assert_array_equal(one.predict(X), other.predict(X))
+    assert one.kernel_ == other.kernel_ and one.kernel_.count("[0]") == 3
+    assert "periodic(" in str(one.summary())
+
+
+def test_estimators_with_sums_are_cloned_and_pickled():
+    X, y = season()
+    model = clone(RVR(SUM)).set_params(kernel=SUM + Matern32(columns=[1])).fit(X, y)
+    assert clone(model).get_params()["kernel"] == SUM + Matern32(columns=[1])
+    again = pickle.loads(pickle.dumps(model))
+    assert_array_equal(again.predict(X), model.predict(X))
+    assert again.kernel == model.kernel and isinstance(again.kernel, Kernel)
+
+
+def test_a_learned_sum_is_used_again():
+    X, y = season()
+    learned = learn_kernel(X, y, kernel="rbf[0] + periodic(period=1.0)[0] + linear[0]")
+    assert learned.gamma is None and learned.kernel_params == {} and learned.gain > 30.0
+    model = RVR(learned.kernel, **learned.kernel_params).fit(X, y)
+    assert abs(model.noise_variance_ / 0.01 - 1.0) < 0.6
+    assert model.kernel_ == learned.kernel
+
+
+def test_classes_and_lists():
+    X, y = season()
+    labels = np.where(np.sin(2.0 * np.pi * X[:, 0]) > 0.0, "up", "down")
+    model = RVC("rbf[0] + periodic(period=1.0)[0]").fit(X[:72], labels[:72])
+    assert model.score(X[72:], labels[72:]) > 0.85
+    chosen = RVR(["rbf", "rbf[0] + periodic(period=1.0)[0] + linear[0]"]).fit(X, y)
+    assert chosen.kernel_.count(" + ") == 2
+    assert json.loads(json.dumps(chosen.report_["kernel_search"]))["chosen"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        ("rbf + gauss", "with `gauss`: expected a number or one of rbf"),
+        ("rbf[2] + linear", r"factors\[0\].columns = 2: expected columns from 0 to 1"),
+        ("periodic(period=-1)", "kernel.periodic.period = -1: expected a positive"),
+        ("gauss", "must be a str among"),
+    ],
+)
+def test_what_is_not_understood_is_named(kernel, message):
+    with pytest.raises(ValueError, match=message):
+        RVR(kernel).fit(*season())
+
+
+def test_where_sums_are_refused():
+    X, y = season()
+    with pytest.raises(ValueError, match="must be a str among"):
+        SVC(kernel=SUM).fit(X, y > 2.0)
+    with pytest.raises(ValueError, match="a periodic kernel or a sum of kernels"):
+        RVR(SUM).fit(X, y).to_c()
