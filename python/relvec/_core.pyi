@@ -20,6 +20,7 @@ __all__ = [
     "fit_rows",
     "fit_svm",
     "inference_schemes",
+    "kernel_text",
     "kernels",
     "kind_of_text",
     "landmarks",
@@ -27,6 +28,7 @@ __all__ = [
     "main",
     "merge",
     "names",
+    "parse_kernel",
     "save",
     "sparse_kernel",
 ]
