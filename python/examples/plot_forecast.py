@@ -49,9 +49,11 @@ assert inside["rbf + periodic + linear"] >= 22, inside
 # sphinx_gallery_end_ignore
 
 # %%
-# What was learned: the parts with their numbers.
+# What was learned: each term with its amplitude, its parameters, and the mean and standard deviation that a linear term
+# starts from.
 
-print(models["rbf + periodic + linear"].kernel_)
+for term in models["rbf + periodic + linear"].kernel_.split(" + "):
+    print(term)
 
 # %%
 # *Two years ahead the sum of kernels is off by 0.5 (the noise is 0.4), and its 95 % intervals hold at least 22 of the

@@ -157,7 +157,7 @@ fn sums_of_kernels_on_features_are_learned_and_predicted() {
     let learned = relvec::Kernel::parse(&self::kernel(&fitted).to_string(), &relvec::Gamma::default()).unwrap();
     assert_eq!(learned, *self::kernel(&fitted));
     let scores = folder.ok("score m.json new.csv --format json").json();
-    assert!(scores["rmse"].as_f64().unwrap() < 0.2, "{scores}");
+    assert!(scores["measures"]["rmse"].as_f64().unwrap() < 0.2, "{scores}");
     folder.fails(1, "fit d.csv --target y --kernel rbf[2]+linear -o m.json", &["columns = 2", "columns from 0 to 1"]);
     folder.fails(2, "fit d.csv --target y --kernel rbf+gauss -o m.json", &["rbf+gauss", "`gauss`", "periodic"]);
     folder.ok("fit d.csv --target y --machine svm --kernel rbf+linear -o s.json");

@@ -114,7 +114,7 @@ impl<'a> GradientSums<'a> {
             }
             Form::Other => (Array1::ones(features), Array1::zeros(features), self.cross),
         };
-        let mut all = self.kernel.gamma().map_or(vec![], |gamma| per_parameter(gamma, (per_feature * &scales).to_vec()));
+        let mut all = self.kernel.form().gamma().map_or(vec![], |gamma| per_parameter(gamma, (per_feature * &scales).to_vec()));
         all.extend(self.rest);
         (all, centres * &scales)
     }
@@ -195,7 +195,7 @@ impl<'a> SymmetricSums<'a> {
         if let Some(scales) = scales {
             per_feature.iter_mut().zip(scales).for_each(|(sum, scale)| *sum *= scale);
         }
-        let mut all = self.kernel.gamma().map_or(vec![], |gamma| per_parameter(gamma, per_feature));
+        let mut all = self.kernel.form().gamma().map_or(vec![], |gamma| per_parameter(gamma, per_feature));
         all.extend(rest);
         all
     }
