@@ -137,6 +137,7 @@ mod tests {
             named("rational_quadratic").with_gamma(0.9.into()),
             named("laplacian").with_gamma(gamma.into()),
             named("poly").with_gamma(0.6.into()),
+            Kernel::parse("0.7*rbf(gamma=0.8)[1] + 0.4*periodic(gamma=0.5, period=1.3)[0]*linear", &Default::default()).unwrap(),
         ]
     }
 
