@@ -330,7 +330,7 @@ fn evidence_targets_on_demand() {
 /// By parts, as more than 1,000 candidates are searched: one row more, beside the first, that counts for nothing.
 #[test]
 fn evidence_targets_by_parts() {
-    reach_the_targets(15.0, |rvm, x, t| {
+    reach_the_targets(10.0, |rvm, x, t| {
         let mut more = x.to_owned();
         more.push_row(x.row(0)).unwrap();
         more[[1000, 0]] += 1e-6;

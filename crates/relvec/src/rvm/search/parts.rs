@@ -7,6 +7,7 @@ use rand_pcg::Pcg64;
 
 use crate::error::Result;
 use crate::report::Certificate;
+use crate::rvm::data::noise::Noise;
 use crate::rvm::data::table::Table;
 use crate::rvm::evidence::solution::Solution;
 use crate::rvm::evidence::workspace::Workspace;
@@ -140,12 +141,14 @@ impl Parts {
         self.left = outside.iter().map(|(_, gain)| *gain).fold(0.0, f64::max);
         let enough = least.max(LEAST_RISE * (table.count / 1000.0).max(1.0));
         let (helps, gained) = (self.left > least, rise >= enough);
+        // Excursions hold the noise low: where none is learnt there are none.
+        let excursions = work.problem.constant_curvature() && table.noise.iter().any(Noise::is_learnt);
         self.round = match self.round {
             Round::Grow if helps && gained => Round::Grow,
-            Round::Grow => Round::Excursion,
+            Round::Grow if excursions => Round::Excursion,
             Round::Excursion if gained => Round::Grow,
-            Round::Excursion | Round::Last if helps && rise >= least => Round::Last,
-            Round::Excursion | Round::Last => return Ok(None),
+            _ if helps && rise >= least => Round::Last,
+            _ => return Ok(None),
         };
         // What helps comes first; any others fill the room, since the best are often neighbours.
         outside.shuffle(&mut self.random);

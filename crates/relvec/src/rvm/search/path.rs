@@ -22,6 +22,9 @@ use crate::rvm::settings::rvm::Rvm;
 use crate::rvm::settings::scheme::{Hyperparameters, Start};
 use crate::sums::Sums;
 
+/// A log evidence of a part that is lower by a larger share has fallen.
+const ROUNDING: f64 = 1e-9;
+
 /// Begins a fit, or goes on with it in another part of the dictionary.
 fn begin<'p>(inference: &Inference, work: &Workspace<'p>, entry: &Entry) -> Result<Box<dyn Run<'p> + 'p>> {
     Ok(match inference {
@@ -81,6 +84,8 @@ fn search_from(
     let (parts, mut places) = Parts::new(table, &keep, brief);
     let mut outer = Outer { rvm, table, parts, actions: Actions::default(), watch };
     let (mut given, mut start, mut from) = (sums, start, None);
+    // The best model of the parts before, and its log evidence: sums in another part round otherwise.
+    let mut best: Option<(Warm, f64)> = None;
     loop {
         // What there is to return if the time is up before this part is under way.
         let last = from.clone().filter(|_| table.height() > 0);
@@ -104,20 +109,34 @@ fn search_from(
             Err(error) => return outer.cut_short(error, last),
         };
         let mut status = outer.watch.drive(&mut *run, &work)?;
+        let reached = run.best().log_evidence;
+        let falls = best.as_ref().is_some_and(|(_, before)| before - reached > ROUNDING * before.abs().max(1.0));
         if status == Status::Converged {
             match outer.parts.next(&work, run.best(), scheme.least_gain(table.count, run.best().is_ample())) {
                 Ok(None) => {}
-                Ok(Some(next)) => {
-                    outer.actions.add(&run.actions());
-                    (places, from) = (next, Some(Warm::of(&work, run.best())));
-                    continue;
-                }
+                Ok(Some(next)) => match outer.watch.spent() {
+                    Some(spent) => status = spent,
+                    None => {
+                        outer.actions.add(&run.actions());
+                        (places, from) = (next, Some(Warm::of(&work, run.best())));
+                        if !falls {
+                            best = from.clone().map(|warm| (warm, reached));
+                        }
+                        continue;
+                    }
+                },
                 Err(Error::Interrupted) if outer.watch.is_late() => status = Status::TimeLimit,
                 Err(error) => return Err(error),
             }
         }
         table.interrupt.disarm();
-        return outer.conclude(&work, &*run, status);
+        return match best.filter(|_| falls) {
+            Some((best, _)) => {
+                outer.actions.add(&run.actions());
+                outer.end_with(best, status)
+            }
+            None => outer.conclude(&work, &*run, status),
+        };
     }
 }
 

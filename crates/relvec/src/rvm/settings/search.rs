@@ -12,7 +12,7 @@ const MOST_COLUMNS: usize = 1000;
 /// As above, where the curvature moves with the weights.
 const MOVING_MOST: usize = 500;
 /// Beyond that the search works on so many at a time, at least.
-pub(crate) const PART: usize = 400;
+pub(crate) const PART: usize = 200;
 /// In an ample model what is left to gain by one basis function is less than what is known of the evidence: an action has
 /// to gain so many nats for each row.
 const AMPLE_GAIN: f64 = 3e-4;
