@@ -227,7 +227,7 @@ pub(crate) fn fit(
         let targets = values.targets(weights.as_ref());
         let targets = noise_variance.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
         let targets = exposure.as_ref().map_or(targets, |e| targets.with_exposure(e.view()));
-        rvm.fit_interruptible(rows.view(), &targets, observer, interrupt)
+        rvm.fit_with(rows.view(), &targets, observer, interrupt)
     })
 }
 
@@ -252,7 +252,7 @@ pub(crate) fn fit_more(
     learn(py, callback, move |observer: &mut Observer, interrupt| {
         let targets = values.targets(weights.as_ref());
         let targets = noise_variance.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
-        rvm.fit_more_interruptible(&earlier, rows.view(), &targets, observer, interrupt)
+        rvm.fit_more_with(&earlier, rows.view(), &targets, observer, interrupt)
     })
 }
 
@@ -276,8 +276,8 @@ pub(crate) fn fit_svm(
     learn(py, callback, move |observer: &mut SvmObserver, interrupt| {
         let targets = values.targets(weights.as_ref());
         match &input {
-            Input::Dense(rows) => svm.fit_interruptible(rows.view(), &targets, observer, interrupt),
-            Input::Sparse(rows) => svm.fit_sparse_interruptible(rows, &targets, observer, interrupt),
+            Input::Dense(rows) => svm.fit_with(rows.view(), &targets, observer, interrupt),
+            Input::Sparse(rows) => svm.fit_sparse_with(rows, &targets, observer, interrupt),
         }
     })
 }
@@ -305,7 +305,7 @@ pub(crate) fn learn_kernel(
         let targets = values.targets(weights.as_ref());
         let targets = noise_variance.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
         let targets = exposure.as_ref().map_or(targets, |e| targets.with_exposure(e.view()));
-        guarded(|| rvm.learn_kernel_interruptible(rows.view(), &targets, &switch))
+        guarded(|| rvm.learn_kernel_with(rows.view(), &targets, &switch))
     };
     let learned = listening(py, &interrupt, work)??.map_err(exception)?;
     serde_json::to_string(&learned).map_err(|e| PyValueError::new_err(e.to_string()))
@@ -319,9 +319,7 @@ pub(crate) fn fit_statistics(
     callback: Option<Py<PyAny>>,
 ) -> PyResult<(Model, String)> {
     let rvm: Rvm = parameters(settings)?;
-    learn(py, callback, move |observer: &mut Observer, interrupt| {
-        rvm.fit_statistics_interruptible(&statistics, observer, interrupt)
-    })
+    learn(py, callback, move |observer: &mut Observer, interrupt| rvm.fit_statistics_with(&statistics, observer, interrupt))
 }
 
 /// Runs a fit while this thread listens for Ctrl-C.

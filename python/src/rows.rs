@@ -97,7 +97,7 @@ pub(crate) fn fit_rows(
     let source = std::sync::Arc::new(Asked { map_reduce, raised: Mutex::default() });
     let own = std::sync::Arc::clone(&source);
     let fitted = learn(py, callback, move |observer: &mut Observer, interrupt: &Interrupt| {
-        rvm.fit_rows_interruptible(&*own, &plan, observer, interrupt)
+        rvm.fit_rows_with(&*own, &plan, observer, interrupt)
     });
     match source.raised.lock().unwrap_or_else(|e| e.into_inner()).take() {
         Some(error) => Err(error),

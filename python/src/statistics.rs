@@ -91,7 +91,7 @@ impl Statistics {
             let targets = Targets::real(t.view());
             let targets = weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
             let targets = noise_variance.as_ref().map_or(targets, |v| targets.with_noise_variance(v.view()));
-            let done = guarded(|| pool.install(|| part.update_interruptible(x, &targets, &switch)))?;
+            let done = guarded(|| pool.install(|| part.update_with(x, &targets, &switch)))?;
             PyResult::Ok(done.map(|()| part))
         };
         let part = listening(py, &interrupt, work)??.map_err(exception)?;

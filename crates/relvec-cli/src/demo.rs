@@ -152,7 +152,7 @@ fn mixture() -> Result<MixtureResult> {
 
 fn train(gamma: f64, task: Task, x: &Array2<f64>, targets: &Targets) -> Result<Model> {
     let rvm = Rvm { kernel: Kernel::Rbf(Rbf { gamma: gamma.into() }), likelihood: likelihood(task), ..Rvm::tipping2001() };
-    let (model, _) = rvm.fit(x.view(), targets, &mut relvec::silent)?;
+    let (model, _) = rvm.fit(x.view(), targets)?;
     Ok(model)
 }
 

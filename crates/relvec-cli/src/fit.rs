@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
-    Centres, Dictionary, Encoding, Error, KernelTrial, Landmarks, Likelihood, Missing, Model, Probabilities, Progress, Report,
-    Rvm, Scaling, SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
+    Centres, Dictionary, Encoding, Error, Interrupt, KernelTrial, Landmarks, Likelihood, Missing, Model, Probabilities, Progress,
+    Report, Rvm, Scaling, SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
@@ -171,10 +171,12 @@ fn grown(args: &FitArgs, path: &Path, model: &Model, settings: &Settings, rows: 
     let mut rvm = settings.rvm.clone();
     rvm.kernel = model.kernel().cloned().unwrap_or(rvm.kernel);
     let mut reporter = Reporter::of(&rvm.inference);
-    let fitted = rvm.fit_more(model, x.view(), &targets, &mut |p: &Progress| reporter.observe(p)).map_err(|e| match e {
-        Error::Statistics(why) => anyhow!("model `{}`: {why} (--keep-statistics)", path.display()),
-        other => other.into(),
-    })?;
+    let fitted = rvm
+        .fit_more_with(model, x.view(), &targets, &mut |p: &Progress| reporter.observe(p), &Interrupt::default())
+        .map_err(|e| match e {
+            Error::Statistics(why) => anyhow!("model `{}`: {why} (--keep-statistics)", path.display()),
+            other => other.into(),
+        })?;
     drop(reporter);
     say!("note: {} added to {}", count(x.nrows(), "row"), model.n_rows);
     let (grown, report) = fitted;
@@ -223,7 +225,8 @@ fn svm(args: &FitArgs, settings: &SvmSettings, rows: TrainingRows) -> Result<Fit
         return Err(usage(format!("--task {}: a setting or --formulation is for the other task", task.name())));
     };
     let mut reporter = Reporter::new();
-    let (model, report) = svm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &SvmProgress| reporter.observe(p))?;
+    let (model, report) =
+        svm.fit_with(prepared.x.view(), &prepared.targets(), &mut |p: &SvmProgress| reporter.observe(p), &Interrupt::default())?;
     drop(reporter);
     terminal::hold();
     report.small_weights.iter().for_each(warn_of_small_weights);
@@ -344,7 +347,8 @@ fn in_memory(
         rvm = rvm.starting_from(model).map_err(|e: Error| usage(said(e).to_string()))?;
     }
     let mut reporter = Reporter::of(&rvm.inference);
-    let fitted = rvm.fit(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p));
+    let fitted =
+        rvm.fit_with(prepared.x.view(), &prepared.targets(), &mut |p: &Progress| reporter.observe(p), &Interrupt::default());
     drop(reporter);
     let (model, report) = fitted.map_err(|e| match e {
         // The library knows the values, not where they came from.

@@ -45,7 +45,7 @@ fn kinds() -> Vec<(String, Model)> {
     let (x, t) = (rows(), values());
     let rvm = || Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), threads: Some(1), ..Rvm::tipping2001() };
     let real = Targets::real(t.view());
-    let fit = |rvm: Rvm, targets: &Targets| rvm.fit(x.view(), targets, &mut silent).unwrap().0;
+    let fit = |rvm: Rvm, targets: &Targets| rvm.fit(x.view(), targets).unwrap().0;
     let mut all: Vec<(String, Model)> = Kernel::NAMES
         .iter()
         .map(|name| (format!("kernel {name}"), fit(Rvm { kernel: Kernel::from_name(name).unwrap(), ..rvm() }, &real)))
@@ -89,7 +89,7 @@ fn kinds() -> Vec<(String, Model)> {
     add("known noise", fit(rvm(), &known));
     add("learned centres", fit(Rvm { centres: CentreRule::Learned, ..rvm() }, &real));
     let phi = Array2::from_shape_fn((ROWS, 5), |(i, j)| (x[[i, 0]] * (j as f64 + 1.0)).cos());
-    add("given", Rvm { basis: Basis::Given, ..rvm() }.fit(phi.view(), &real, &mut silent).unwrap().0);
+    add("given", Rvm { basis: Basis::Given, ..rvm() }.fit(phi.view(), &real).unwrap().0);
     let plain = fit(rvm(), &real);
     let relevance = plain.relevance.clone();
     add("external", plain.with_external_kernel(&relevance, 2, None));
@@ -114,21 +114,21 @@ fn kinds() -> Vec<(String, Model)> {
         let svm = Svm { kernel, formulation, threads: Some(1), probability: name.ends_with("svc"), ..Svm::default() };
         let svm = |multi_class| Svm { multi_class, ..svm.clone() };
         if !name.ends_with("svc") {
-            add(name, svm(MultiClass::Auto).fit(x.view(), &real, &mut silent).unwrap().0);
+            add(name, svm(MultiClass::Auto).fit(x.view(), &real).unwrap().0);
             continue;
         }
-        add(name, svm(MultiClass::Auto).fit(x.view(), &two, &mut silent).unwrap().0);
+        add(name, svm(MultiClass::Auto).fit(x.view(), &two).unwrap().0);
         for rule in [MultiClass::OneVsOne, MultiClass::OneVsRest] {
             let mut machine = svm(rule);
             if let Formulation::NuSvc(own) = &mut machine.formulation {
                 own.nu = 0.2;
             }
-            add(&format!("{name} {}", rule.name()), machine.fit(x.view(), &three, &mut silent).unwrap().0);
+            add(&format!("{name} {}", rule.name()), machine.fit(x.view(), &three).unwrap().0);
         }
     }
     let kernel: Kernel = Rbf { gamma: vec![0.5, 2.0].into() }.into();
     let svm = Svm { kernel, threads: Some(1), ..Svm::default() };
-    add("sparse", svm.fit_sparse(&SparseRows::from_dense(x.view()), &three, &mut silent).unwrap().0);
+    add("sparse", svm.fit_sparse(&SparseRows::from_dense(x.view()), &three).unwrap().0);
     all
 }
 
@@ -539,7 +539,7 @@ fn changed_statistics_are_refused_or_fit() {
             let own = sums.clone();
             let _ = sums.merge(&own);
             let rvm = Rvm { max_iterations: 5, threads: Some(1), ..Rvm::tipping2001() };
-            let Ok((model, _)) = rvm.fit_statistics(&own, &mut silent) else { return Ok(()) };
+            let Ok((model, _)) = rvm.fit_statistics(&own) else { return Ok(()) };
             match model.predict(x.view()) {
                 Ok(found) => numbers("mean", found.mean.iter().chain(&found.model_variance)),
                 Err(_) => Ok(()),

@@ -6,7 +6,7 @@ use divan::{Bencher, black_box};
 use ndarray::{Array1, Array2, Axis};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
-use relvec::{Bernoulli, Inference, Model, Moderation, Rbf, Rvm, Targets, silent};
+use relvec::{Bernoulli, Inference, Model, Moderation, Rbf, Rvm, Targets};
 
 fn main() {
     divan::main();
@@ -43,7 +43,7 @@ fn regression(bencher: Bencher, name: &str, inference: &str) {
     let data = data(name, 1000);
     let inference = Inference::from_name(inference).expect("a known scheme");
     let rvm = Rvm { kernel: Rbf { gamma: data.gamma.into() }.into(), inference, ..Rvm::tipping2001() };
-    bencher.bench_local(|| rvm.fit(data.x.view(), &Targets::real(data.t.view()), &mut silent).expect("a model"));
+    bencher.bench_local(|| rvm.fit(data.x.view(), &Targets::real(data.t.view())).expect("a model"));
 }
 
 #[divan::bench(args = SETS, sample_count = 5)]
@@ -62,14 +62,14 @@ fn classification(bencher: Bencher, rows: usize) {
     let labels: Vec<usize> = data.t.iter().map(|t| usize::from(*t > 0.0)).collect();
     let rvm =
         Rvm { kernel: Rbf { gamma: data.gamma.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
-    bencher.bench_local(|| rvm.fit(data.x.view(), &Targets::classes(&labels, 2), &mut silent).expect("a model"));
+    bencher.bench_local(|| rvm.fit(data.x.view(), &Targets::classes(&labels, 2)).expect("a model"));
 }
 
 /// A model of the surface and 100,000 rows to predict.
 fn trained() -> (Model, Array2<f64>) {
     let small = data("surface", 300);
     let rvm = Rvm { kernel: Rbf { gamma: small.gamma.into() }.into(), ..Rvm::tipping2001() };
-    let (model, _) = rvm.fit(small.x.view(), &Targets::real(small.t.view()), &mut silent).expect("a model");
+    let (model, _) = rvm.fit(small.x.view(), &Targets::real(small.t.view())).expect("a model");
     (model, data("surface", 100_000).x)
 }
 
@@ -84,7 +84,7 @@ fn predict_probability_100_000(bencher: Bencher) {
     let small = data("surface", 300);
     let labels: Vec<usize> = small.t.iter().map(|t| usize::from(*t > 0.0)).collect();
     let rvm = Rvm { kernel: Rbf { gamma: 2.0.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
-    let (model, _) = rvm.fit(small.x.view(), &Targets::classes(&labels, 2), &mut silent).expect("a model");
+    let (model, _) = rvm.fit(small.x.view(), &Targets::classes(&labels, 2)).expect("a model");
     let rows = data("surface", 100_000).x;
     bencher.bench_local(|| model.predict_probability(rows.view(), Moderation::Posterior).expect("probabilities"));
 }

@@ -5,7 +5,7 @@
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
-use relvec::{Bernoulli, Moderation, Rbf, Rvm, Targets, silent};
+use relvec::{Bernoulli, Moderation, Rbf, Rvm, Targets};
 
 /// `n` points, the classes in turn; means as in Ripley (1996), variance 0.03.
 fn mixture(n: usize, random: &mut rand_pcg::Pcg64) -> (Array2<f64>, Vec<usize>) {
@@ -24,7 +24,7 @@ fn main() -> relvec::Result<()> {
     let (fresh, truth) = mixture(10_000, &mut random);
 
     let rvm = Rvm { kernel: Rbf { gamma: 4.0.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
-    let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent)?;
+    let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, 2))?;
     let p = model.predict_probability(fresh.view(), Moderation::Posterior)?;
     let wrong = p.column(1).iter().zip(&truth).filter(|(p, t)| (**p > 0.5) != (**t == 1)).count();
     println!("{} relevance vectors, log evidence {:.2}", model.relevance.len(), model.log_evidence.unwrap());

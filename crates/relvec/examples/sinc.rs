@@ -5,7 +5,7 @@
 use ndarray::Array2;
 use rand::SeedableRng;
 use rand_distr::{Distribution, StandardNormal};
-use relvec::{LinearSpline, Rvm, Targets, silent};
+use relvec::{LinearSpline, Rvm, Targets};
 
 fn main() -> relvec::Result<()> {
     let mut random = rand_pcg::Pcg64::seed_from_u64(1);
@@ -17,7 +17,7 @@ fn main() -> relvec::Result<()> {
 
     // No width, no C, no epsilon: the linear spline has no parameter, the noise is learnt.
     let rvm = Rvm { kernel: LinearSpline::default().into(), ..Rvm::tipping2001() };
-    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent)?;
+    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()))?;
     println!("{} of 100 rows are relevant: {:?}", model.relevance.len(), model.relevance);
     println!("log evidence {:.2}, {}", model.log_evidence.unwrap(), report.certificate.reason);
     println!("noise {:.3} (the truth is 0.2)", model.noise_std().unwrap_or(0.0));

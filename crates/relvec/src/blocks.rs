@@ -33,7 +33,7 @@ use crate::targets::Targets;
 ///     landmarks: Landmarks::Given(Centres(centres)),
 ///     ..Rvm::default()
 /// };
-/// let (model, _) = rvm.fit_blocks(&Simulated, &mut relvec::silent)?;
+/// let (model, _) = rvm.fit_blocks(&Simulated)?;
 /// assert_eq!(model.n_rows, 10_000);
 /// let probability = model.predict_probability(Array2::from_elem((1, 1), 0.5).view(), Moderation::default())?;
 /// assert!(probability[[0, 0]] > 0.9);

@@ -33,7 +33,7 @@ const BLOCK_MEMORY: u64 = 1 << 28;
 /// all.update(x.slice(s![..400, ..]), &Targets::real(t.slice(s![..400])))?;
 /// rest.update(x.slice(s![400.., ..]), &Targets::real(t.slice(s![400..])))?;
 /// all.merge(&rest)?;
-/// let (model, _) = Rvm::default().fit_statistics(&all, &mut relvec::silent)?;
+/// let (model, _) = Rvm::default().fit_statistics(&all)?;
 /// assert_eq!(model.n_rows, 1000);
 /// assert!((model.predict(x.view())?.mean[500] - t[500]).abs() < 0.01);
 /// # Ok::<(), relvec::Error>(())
@@ -105,14 +105,14 @@ impl Statistics {
     /// Shapes that do not fit, values that are not finite, classes instead of real targets, negative weights, targets
     /// whose squares leave the range of the numbers.
     pub fn update(&mut self, x: ArrayView2<f64>, targets: &Targets) -> Result<()> {
-        self.update_interruptible(x, targets, &Interrupt::default())
+        self.update_with(x, targets, &Interrupt::default())
     }
 
-    /// As [`Statistics::update`]; another thread may end it by `interrupt`.
+    /// [`Statistics::update`], which another thread may end by `interrupt`.
     ///
     /// # Errors
     /// As [`Statistics::update`]; and [`Error::Interrupted`].
-    pub fn update_interruptible(&mut self, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<()> {
+    pub fn update_with(&mut self, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<()> {
         let (n, d) = x.dim();
         if d != self.centres.ncols() {
             let expected = format!("{} columns, as the centres have", self.centres.ncols());

@@ -8,7 +8,7 @@ use anyhow::Result;
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
     CSvc, Dictionary, EpsilonSvr, Gamma, GammaRule, Inference, Kernel, Model, Moderation, Prediction, Rvm, Scaling, Status, Svm,
-    Targets, Variational, silent,
+    Targets, Variational,
 };
 
 use super::grid::Point;
@@ -173,10 +173,10 @@ impl Workshop {
         };
         let kernel = self.kernel.with_gamma(gamma);
         let (model, status) = if row == Row::Svm {
-            let (model, report) = self.svm(kernel, point, data, probability).fit(x, &data.targets(), &mut silent)?;
+            let (model, report) = self.svm(kernel, point, data, probability).fit(x, &data.targets())?;
             (model, report.status)
         } else {
-            let (model, report) = self.rvm(kernel, row, data).fit(x, &data.targets(), &mut silent)?;
+            let (model, report) = self.rvm(kernel, row, data).fit(x, &data.targets())?;
             (model, report.status)
         };
         let model = Model { scaling, ..model };

@@ -7,7 +7,7 @@ use anyhow::{Result, anyhow};
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
 use relvec::{
     Bernoulli, CSvc, EpsilonSvr, Gamma, GammaRule, Inference, Kernel, Model, MultiClass, Rbf, Rvm, Scaling, Svm, Targets,
-    Variational, silent,
+    Variational,
 };
 
 use super::work::side_by_side;
@@ -131,8 +131,8 @@ impl Machine {
             None => Targets::real(set.t.view()),
         };
         let mut model = match &self.kind {
-            Kind::Rvm(rvm) => rvm.fit(x, &targets, &mut silent)?.0,
-            Kind::Svm(svm) => svm.fit(x, &targets, &mut silent)?.0,
+            Kind::Rvm(rvm) => rvm.fit(x, &targets)?.0,
+            Kind::Svm(svm) => svm.fit(x, &targets)?.0,
         };
         model.scaling = scaling;
         Ok(model)

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use ndarray::{Array1, Array2};
-use relvec::{Gaussian, Inference, LinearSpline, Model, Report, Rvm, Targets, Variational, silent};
+use relvec::{Gaussian, Inference, LinearSpline, Model, Report, Rvm, Targets, Variational};
 
 use super::Bench;
 use super::outcome::{Aim, Outcome, Row};
@@ -25,7 +25,7 @@ pub(super) fn hundred(bench: &Bench) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let clean = Sinc::with_noise(ROWS, 0.0, 0);
     let fixed = Rvm { likelihood: Gaussian { noise_variance: Some(SMALL_NOISE * SMALL_NOISE) }.into(), ..machine(None) };
-    let (exact, _) = fixed.fit(clean.x.view(), &Targets::real(clean.t.view()), &mut silent)?;
+    let (exact, _) = fixed.fit(clean.x.view(), &Targets::real(clean.t.view()))?;
     let (grid, truth) = grid();
     let worst = (exact.predict_mean(grid.view())? - &truth).iter().fold(0.0f64, |worst, e| worst.max(e.abs()));
     let note = "linear spline, no width; noise fixed at 0.01, as in the paper";
@@ -36,7 +36,7 @@ pub(super) fn hundred(bench: &Bench) -> Result<Outcome> {
     let n = bench.repeats(100, 10);
     let fits = bench.repeat("noise 0.2", n, |k| {
         let sample = Sinc::draw(ROWS, bench.seed(k));
-        let (model, _) = machine(None).fit(sample.x.view(), &Targets::real(sample.t.view()), &mut silent)?;
+        let (model, _) = machine(None).fit(sample.x.view(), &Targets::real(sample.t.view()))?;
         let drawn = (&sample.t - &sample.x.column(0).mapv(Sinc::truth)).mapv(|e| e * e).mean().unwrap_or(0.0).sqrt();
         Ok((model, sample, drawn))
     })?;
@@ -71,7 +71,7 @@ pub(super) fn fifty(bench: &Bench) -> Result<Outcome> {
         [("RVM", None, [0.0494, 6.9, 0.0943]), ("RVM, variational", Some(Variational::default()), [0.0494, 7.4, 0.0950])];
     for (name, scheme, [error, kernels, noise]) in schemes {
         let rvm = machine(scheme);
-        let fit = |sample: &Sinc| rvm.fit(sample.x.view(), &Targets::real(sample.t.view()), &mut silent);
+        let fit = |sample: &Sinc| rvm.fit(sample.x.view(), &Targets::real(sample.t.view()));
         let found = bench.repeat(name, bench.repeats(25, 5), |k| {
             let (model, _) = fit(&Sinc::with_noise(FEW_ROWS, FEW_ROWS_NOISE, bench.seed(k)))?;
             Ok([rmse(&model)?, vectors(&model).len() as f64, model.noise_std().unwrap_or(f64::NAN)])

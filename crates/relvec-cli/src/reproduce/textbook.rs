@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result};
 use ndarray::{Array1, Array2, Axis, array};
-use relvec::{CSvc, EpsilonSvr, Formulation, Kernel, Linear, Model, MultiClass, Rvm, Svm, Targets, silent};
+use relvec::{CSvc, EpsilonSvr, Formulation, Kernel, Linear, Model, MultiClass, Rvm, Svm, Targets};
 
 use super::Bench;
 use super::classes::Drawn;
@@ -138,7 +138,7 @@ fn line(bench: &Bench, outcome: &mut Outcome) -> Result<()> {
     let train = Set::values(x, t);
     let svr = fit(rbf(SINE_WIDTH), EpsilonSvr { c: 1.0, epsilon: SINE_TUBE }.into(), &train, MultiClass::Auto)?;
     let rvm = Rvm { kernel: rbf(SINE_WIDTH), threads: Some(1), ..Rvm::tipping2001() };
-    let (rvm, _) = rvm.fit(train.x.view(), &Targets::real(train.t.view()), &mut silent)?;
+    let (rvm, _) = rvm.fit(train.x.view(), &Targets::real(train.t.view()))?;
     let grid = Array1::linspace(-1.0, 1.0, SINE_POINTS);
     let truth = grid.mapv(|x| (std::f64::consts::PI * x).sin());
     let rows: Array2<f64> = grid.clone().insert_axis(Axis(1));
@@ -178,6 +178,6 @@ fn fit(kernel: Kernel, formulation: Formulation, set: &Set, multi_class: MultiCl
     let svm = Svm { kernel, formulation, multi_class, tolerance: CLOSE, threads: Some(1), ..Svm::default() };
     let labels = set.labels();
     let targets = if set.classes > 0 { Targets::classes(&labels, set.classes) } else { Targets::real(set.t.view()) };
-    let (model, _) = svm.fit(set.x.view(), &targets, &mut silent).context("support vector machine")?;
+    let (model, _) = svm.fit(set.x.view(), &targets).context("support vector machine")?;
     Ok(model)
 }

@@ -1,7 +1,7 @@
 //! Classes from a table in blocks: the rows are copied once to where they can be read as often as the fit asks for them.
 
 use anyhow::Result;
-use relvec::{Centres, Landmarks, Model, Progress, Report, Rvm, Scaling, Status};
+use relvec::{Centres, Interrupt, Landmarks, Model, Progress, Report, Rvm, Scaling, Status};
 
 use super::source::Source;
 use super::spill::{Spill, Spilled};
@@ -41,7 +41,8 @@ pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str
     let landmarks = Landmarks::Given(Centres(centres));
     let rvm = Rvm { kernel, kernels: vec![], landmarks, time_limit: clock.left(), ..own };
     let mut reporter = Reporter::of(&rvm.inference);
-    let (mut model, mut report) = rvm.fit_blocks(&spilled, &mut |progress: &Progress| reporter.observe(progress))?;
+    let (mut model, mut report) =
+        rvm.fit_blocks_with(&spilled, &mut |progress: &Progress| reporter.observe(progress), &Interrupt::default())?;
     drop(reporter);
     if !survey.whole {
         (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
@@ -65,7 +66,8 @@ fn by_regression(
     let landmarks = given(job, scaling.as_ref()).map_or_else(|| job.rvm.landmarks.clone(), Landmarks::Given);
     let rvm = Rvm { landmarks, time_limit: clock.left(), ..job.rvm.clone() };
     let mut reporter = Reporter::of(&rvm.inference);
-    let (mut model, mut report) = rvm.fit_blocks(&spilled, &mut |progress: &Progress| reporter.observe(progress))?;
+    let (mut model, mut report) =
+        rvm.fit_blocks_with(&spilled, &mut |progress: &Progress| reporter.observe(progress), &Interrupt::default())?;
     drop(reporter);
     if let Some(search) = &report.kernel_search {
         let rows = search.rows.max(search.more_rows);

@@ -20,8 +20,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow};
 use ndarray::{Array2, ArrayView1, ArrayView2, s};
 use relvec::{
-    Centres, Dictionary, DictionaryRule, Error, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics, Status,
-    Targets,
+    Centres, Dictionary, DictionaryRule, Error, Interrupt, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics,
+    Status, Targets,
 };
 use serde_json::json;
 
@@ -225,7 +225,7 @@ fn fit_features(job: &Job, source: Source, clock: Clock) -> Result<Outcome> {
     let mut reporter = Reporter::of(&job.rvm.inference);
     let observer = &mut |progress: &Progress| reporter.observe(progress);
     let rvm = Rvm { time_limit: clock.left(), ..job.rvm.clone() };
-    let (mut model, mut report) = rvm.fit_statistics(&statistics, observer)?;
+    let (mut model, mut report) = rvm.fit_statistics_with(&statistics, observer, &Interrupt::default())?;
     if !whole || done < plan.rows {
         (model.status, report.status) = (Status::TimeLimit, Status::TimeLimit);
         report.certificate.reason = cut_short(job, done, whole.then_some(plan.rows));

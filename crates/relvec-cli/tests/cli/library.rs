@@ -3,7 +3,7 @@
 use std::fs;
 
 use ndarray::{Array1, Array2, s};
-use relvec::{Bernoulli, FittedBasis, Kernel, Label, Likelihood, Model, Rbf, Rvm, Targets, silent};
+use relvec::{Bernoulli, FittedBasis, Kernel, Label, Likelihood, Model, Rbf, Rvm, Targets};
 use serde_json::Value;
 
 use super::support::{Folder, golden, regression_table};
@@ -50,7 +50,7 @@ fn the_command_and_the_library_write_the_same_model() {
         let likelihood = if classes { Likelihood::Bernoulli(Bernoulli::default()) } else { Rvm::default().likelihood };
         let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
         let rvm = Rvm { kernel, likelihood, ..Rvm::tipping2001() };
-        let (mut model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+        let (mut model, _) = rvm.fit(x.view(), &targets).unwrap();
         model.features = features;
         model.target = Some("t".into());
         if classes {

@@ -1,7 +1,7 @@
 //! Support vector machines on the command line.
 
 use ndarray::Array2;
-use relvec::{CSvc, Label, Model, Scaling, Svm, Targets, silent};
+use relvec::{CSvc, Label, Model, Scaling, Svm, Targets};
 use serde_json::json;
 
 use super::support::{Folder, regression_table};
@@ -67,7 +67,7 @@ fn the_command_and_the_library_write_the_same_machine() {
         probability: true,
         ..Svm::default()
     };
-    let (mut model, _) = svm.fit(scaling.apply(x.view()).view(), &Targets::classes(&labels, 3), &mut silent).unwrap();
+    let (mut model, _) = svm.fit(scaling.apply(x.view()).view(), &Targets::classes(&labels, 3)).unwrap();
     model.features = vec!["a".into(), "b".into()];
     model.target = Some("kind".into());
     model.classes = ["x", "y", "z"].map(|n| Label::Text(n.into())).to_vec();

@@ -24,22 +24,21 @@ use crate::targets::{MultiClass, Targets, check_present};
 impl Rvm {
     /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: a design matrix [N, P]), and `targets`.
     ///
-    /// The observer is called after each iteration, on a thread of the fit's own pool, and may
-    /// end the fit; a valid model results.
-    ///
     /// # Errors
     /// Parameters out of range, shapes that do not fit, values that are not finite, too few rows,
     /// targets that do not suit the likelihood, too little memory. Not converging is no error: see
     /// [`Report::status`].
-    pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets, observer: &mut Observer) -> Result<(Model, Report)> {
-        self.fit_interruptible(x, targets, observer, &Interrupt::default())
+    pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<(Model, Report)> {
+        self.fit_with(x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// As [`Rvm::fit`]; another thread may end it by `interrupt`, also in the middle of an iteration.
+    /// [`Rvm::fit`] under control: `observer` is called after each iteration, on a thread of the fit's own pool,
+    /// and may end the fit; a valid model results.
+    /// Another thread may end it by `interrupt`, which is an error.
     ///
     /// # Errors
     /// As [`Rvm::fit`]; and [`Error::Interrupted`](crate::Error::Interrupted).
-    pub fn fit_interruptible(
+    pub fn fit_with(
         &self,
         x: ArrayView2<f64>,
         targets: &Targets,
@@ -53,7 +52,7 @@ impl Rvm {
         };
         let rule = self.multi_class_rule();
         if rule == MultiClass::Joint {
-            return self.joint().fit_interruptible(x, targets, observer, interrupt);
+            return self.joint().fit_with(x, targets, observer, interrupt);
         }
         if self.validates() {
             let reason = "cross-validation is not available where several models vote; multi_class = joint has it";
@@ -192,15 +191,17 @@ impl Rvm {
     /// As [`Rvm::fit`] and [`Rvm::fit_rows`]; with precisions another likelihood than Bernoulli or softmax, the scheme `variational`,
     /// models of two classes that vote, weights of classes with precisions of their own, and whatever needs rows beside the sums over
     /// them; rows that change between passes.
-    pub fn fit_blocks(&self, blocks: &dyn Blocks, observer: &mut Observer) -> Result<(Model, Report)> {
-        self.fit_blocks_interruptible(blocks, observer, &Interrupt::default())
+    pub fn fit_blocks(&self, blocks: &dyn Blocks) -> Result<(Model, Report)> {
+        self.fit_blocks_with(blocks, &mut silent, &Interrupt::default())
     }
 
-    /// As [`Rvm::fit_blocks`]; another thread may end it by `interrupt`.
+    /// [`Rvm::fit_blocks`] under control: `observer` is called after each iteration, on a thread of the fit's own pool,
+    /// and may end the fit; a valid model results.
+    /// Another thread may end it by `interrupt`, which is an error.
     ///
     /// # Errors
     /// As [`Rvm::fit_blocks`]; and [`Error::Interrupted`](crate::Error::Interrupted).
-    pub fn fit_blocks_interruptible(
+    pub fn fit_blocks_with(
         &self,
         blocks: &dyn Blocks,
         observer: &mut Observer,

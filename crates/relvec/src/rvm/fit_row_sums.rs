@@ -40,7 +40,7 @@ impl Rvm {
             "0: the landmarks of rows that are not held are settled once",
         )?;
         let kernel = match self.learns_kernel() {
-            true => self.learn_kernel_interruptible(surveyed.x.view(), &surveyed.targets(), interrupt)?.search_kernel,
+            true => self.learn_kernel_with(surveyed.x.view(), &surveyed.targets(), interrupt)?.search_kernel,
             false => self.kernel.resolve(&surveyed.data_scale())?,
         };
         let (centres, places) = match &self.landmarks {
@@ -58,7 +58,7 @@ impl Rvm {
             }
         };
         let statistics = self.pool()?.install(|| pass.statistics(&kernel, centres))?;
-        let (mut model, report) = self.fit_statistics_interruptible(&statistics, observer, interrupt)?;
+        let (mut model, report) = self.fit_statistics_with(&statistics, observer, interrupt)?;
         model.relevance.iter_mut().for_each(|k| *k = places[*k]);
         model.statistics = self.keep_statistics.then(|| statistics.kept(places));
         Ok((model, report))

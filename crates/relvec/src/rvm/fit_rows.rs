@@ -8,7 +8,7 @@ use crate::blocks::Blocks;
 use crate::error::{Error, Result, require};
 use crate::likelihood::Likelihood;
 use crate::model::Model;
-use crate::report::{Interrupt, Observer, Report};
+use crate::report::{Interrupt, Observer, Report, silent};
 use crate::rvm::compose::interpolation::judged;
 use crate::rvm::data::table::Table;
 use crate::rvm::fit::for_learning;
@@ -58,15 +58,17 @@ impl Rvm {
     /// # Errors
     /// As [`Rvm::fit`]; if the sample does not hold all rows, whatever has no process prior or needs the rows themselves; errors of the
     /// source; parts that are missing, are there twice, or change between passes.
-    pub fn fit_rows(&self, rows: &dyn RowSource, plan: &RowPlan, observer: &mut Observer) -> Result<(Model, Report)> {
-        self.fit_rows_interruptible(rows, plan, observer, &Interrupt::default())
+    pub fn fit_rows(&self, rows: &dyn RowSource, plan: &RowPlan) -> Result<(Model, Report)> {
+        self.fit_rows_with(rows, plan, &mut silent, &Interrupt::default())
     }
 
-    /// As [`Rvm::fit_rows`]; another thread may end it by `interrupt`, between passes.
+    /// [`Rvm::fit_rows`] under control: `observer` is called after each iteration, on a thread of the fit's own pool,
+    /// and may end the fit; a valid model results.
+    /// Another thread may end it by `interrupt`, which is an error.
     ///
     /// # Errors
     /// As [`Rvm::fit_rows`]; and [`Error::Interrupted`].
-    pub fn fit_rows_interruptible(
+    pub fn fit_rows_with(
         &self,
         rows: &dyn RowSource,
         plan: &RowPlan,
@@ -94,7 +96,7 @@ impl Rvm {
             _ => self,
         };
         let (mut model, mut report) = if surveyed.is_whole() {
-            own.fit_interruptible(surveyed.x.view(), &surveyed.targets(), observer, interrupt)?
+            own.fit_with(surveyed.x.view(), &surveyed.targets(), observer, interrupt)?
         } else if own.has_precisions_in_parts() {
             let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::default() };
             let pass = Pass::new(rows, units, Some(surveyed.parts.clone()));
@@ -140,7 +142,7 @@ impl Rvm {
         let room = usize::try_from(self.memory_allowed() / 2 / bytes).unwrap_or(SAMPLE);
         let plan = RowPlan { classes, standardize: false, sample: SAMPLE.min(room).max(2) };
         let interrupt = interrupt.for_one_fit(self.deadline(start));
-        self.fit_rows_interruptible(&InPasses { blocks, interrupt: interrupt.clone() }, &plan, observer, &interrupt)
+        self.fit_rows_with(&InPasses { blocks, interrupt: interrupt.clone() }, &plan, observer, &interrupt)
     }
 
     /// As [`Rvm::fit`] under a process prior, for rows that are read in blocks. Kernel, centres, amplitude and noise are

@@ -8,7 +8,7 @@ use ndarray::ArrayView2;
 use crate::design::Basis;
 use crate::error::{Error, Result, require};
 use crate::model::{FittedBasis, Model, Variance};
-use crate::report::{Interrupt, Observer, Report};
+use crate::report::{Interrupt, Observer, Report, silent};
 use crate::rvm::compose::interpolation::judged;
 use crate::rvm::compose::one;
 use crate::rvm::data::table::Table;
@@ -28,15 +28,17 @@ impl Rvm {
     ///
     /// # Errors
     /// Parameters out of range, another likelihood than Gaussian, fewer than 2 rows, too little memory.
-    pub fn fit_statistics(&self, statistics: &Statistics, observer: &mut Observer) -> Result<(Model, Report)> {
-        self.fit_statistics_interruptible(statistics, observer, &Interrupt::default())
+    pub fn fit_statistics(&self, statistics: &Statistics) -> Result<(Model, Report)> {
+        self.fit_statistics_with(statistics, &mut silent, &Interrupt::default())
     }
 
-    /// As [`Rvm::fit_statistics`]; another thread may end it by `interrupt`.
+    /// [`Rvm::fit_statistics`] under control: `observer` is called after each iteration, on a thread of the fit's own pool,
+    /// and may end the fit; a valid model results.
+    /// Another thread may end it by `interrupt`, which is an error.
     ///
     /// # Errors
     /// As [`Rvm::fit_statistics`]; and [`Error::Interrupted`].
-    pub fn fit_statistics_interruptible(
+    pub fn fit_statistics_with(
         &self,
         statistics: &Statistics,
         observer: &mut Observer,
@@ -79,21 +81,17 @@ impl Rvm {
     ///
     /// # Errors
     /// A model without statistics, or with another kernel; rows of other features; as [`Rvm::fit_statistics`].
-    pub fn fit_more(
-        &self,
-        model: &Model,
-        x: ArrayView2<f64>,
-        targets: &Targets,
-        observer: &mut Observer,
-    ) -> Result<(Model, Report)> {
-        self.fit_more_interruptible(model, x, targets, observer, &Interrupt::default())
+    pub fn fit_more(&self, model: &Model, x: ArrayView2<f64>, targets: &Targets) -> Result<(Model, Report)> {
+        self.fit_more_with(model, x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// As [`Rvm::fit_more`]; another thread may end it by `interrupt`.
+    /// [`Rvm::fit_more`] under control: `observer` is called after each iteration, on a thread of the fit's own pool,
+    /// and may end the fit; a valid model results.
+    /// Another thread may end it by `interrupt`, which is an error.
     ///
     /// # Errors
     /// As [`Rvm::fit_more`]; and [`Error::Interrupted`].
-    pub fn fit_more_interruptible(
+    pub fn fit_more_with(
         &self,
         model: &Model,
         x: ArrayView2<f64>,
@@ -111,7 +109,7 @@ impl Rvm {
         }
         let scaled = model.scaling.as_ref().map(|scaling| scaling.apply(x));
         let rows = scaled.as_ref().map_or(x, |scaled| scaled.view());
-        self.pool()?.install(|| sums.update_interruptible(rows, targets, interrupt))?;
+        self.pool()?.install(|| sums.update_with(rows, targets, interrupt))?;
         let place = |row: &usize| landmarks.iter().position(|own| own == row).ok_or_else(missing);
         let relevance = model.relevance.iter().map(place).collect::<Result<_>>()?;
         let start = Hyperparameters { relevance, ..Hyperparameters::of(model) };

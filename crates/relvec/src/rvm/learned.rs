@@ -71,19 +71,14 @@ impl Rvm {
     /// [`Error::Parameter`] for a kernel that is the covariance of no process (sigmoid; a linear spline at negative features) and for [`Basis::Given`]; parameters out
     /// of range, shapes that do not fit, values that are not finite, too few rows, too little memory.
     pub fn learn_kernel(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<LearnedKernel> {
-        self.learn_kernel_interruptible(x, targets, &Interrupt::default())
+        self.learn_kernel_with(x, targets, &Interrupt::default())
     }
 
-    /// As [`Rvm::learn_kernel`]; another thread may end it by `interrupt`.
+    /// [`Rvm::learn_kernel`], which another thread may end by `interrupt`.
     ///
     /// # Errors
     /// As [`Rvm::learn_kernel`]; and [`Error::Interrupted`].
-    pub fn learn_kernel_interruptible(
-        &self,
-        x: ArrayView2<f64>,
-        targets: &Targets,
-        interrupt: &Interrupt,
-    ) -> Result<LearnedKernel> {
+    pub fn learn_kernel_with(&self, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<LearnedKernel> {
         self.check()?;
         let expected = "kernel: of given columns there is no kernel to learn";
         require(self.basis == Basis::Kernel, || "basis".into(), "given", expected)?;

@@ -23,7 +23,7 @@ use crate::design::{self, Basis};
 use crate::error::{Error, Result, require, require_threads};
 use crate::kernel::{Gamma, Kernel, SparseCentres};
 use crate::model::{Expansion, FittedBasis, Margins, Model, Variance, check_features, check_finite, check_sparse};
-use crate::report::{Interrupt, SmallWeights, Status};
+use crate::report::{Interrupt, SmallWeights, Status, silent};
 use crate::sparse::SparseRows;
 use crate::targets::{MultiClass, Targets, Values, check_present};
 
@@ -62,7 +62,7 @@ pub enum ClassWeights {
 /// // Three points in the plane: the widest margin lies half way, at x = 1.
 /// let x = array![[0.0, 0.0], [0.0, 1.0], [2.0, 0.5]];
 /// let svm = Svm { kernel: Linear::default().into(), formulation: CSvc { c: f64::INFINITY }.into(), ..Svm::default() };
-/// let (model, _) = svm.fit(x.view(), &Targets::classes(&[0, 0, 1], 2), &mut relvec::silent)?;
+/// let (model, _) = svm.fit(x.view(), &Targets::classes(&[0, 0, 1], 2))?;
 /// let f = model.decision_function(array![[0.0, 7.0], [1.0, 7.0], [2.0, 7.0]].view())?;
 /// assert!((f[[0, 0]] + 1.0).abs() < 1e-3 && f[[1, 0]].abs() < 1e-3 && (f[[2, 0]] - 1.0).abs() < 1e-3);
 /// # Ok::<(), relvec::Error>(())
@@ -265,20 +265,19 @@ impl Svm {
 
     /// Learns from rows `x`, [N, D] (with [`Basis::Given`]: kernel values between all rows, [N, N]), and `targets`.
     ///
-    /// The observer is called many times and may end the fit; a valid machine results.
-    ///
     /// # Errors
     /// Parameters out of range, shapes that do not fit, values that are not finite, too few rows, targets that do not
     /// suit the formulation; [`Error::Inseparable`]. Not converging is no error: see [`SvmReport::status`].
-    pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets, observer: &mut SvmObserver) -> Result<(Model, SvmReport)> {
-        self.fit_interruptible(x, targets, observer, &Interrupt::default())
+    pub fn fit(&self, x: ArrayView2<f64>, targets: &Targets) -> Result<(Model, SvmReport)> {
+        self.fit_with(x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// As [`Svm::fit`]; another thread may end it by `interrupt`.
+    /// [`Svm::fit`] under control: `observer` is called many times and may end the fit; a valid machine results.
+    /// Another thread may end it by `interrupt`, which is an error.
     ///
     /// # Errors
     /// As [`Svm::fit`]; and [`Error::Interrupted`].
-    pub fn fit_interruptible(
+    pub fn fit_with(
         &self,
         x: ArrayView2<f64>,
         targets: &Targets,
@@ -294,22 +293,23 @@ impl Svm {
     /// use relvec::{SparseRows, Svm, Targets, ndarray::array};
     ///
     /// let x = SparseRows::from_dense(array![[0.0, 2.0, 0.0], [0.0, 1.0, 0.0], [3.0, 0.0, 0.0], [2.0, 0.0, 0.5]].view());
-    /// let (model, _) = Svm::default().fit_sparse(&x, &Targets::classes(&[0, 0, 1, 1], 2), &mut relvec::silent)?;
+    /// let (model, _) = Svm::default().fit_sparse(&x, &Targets::classes(&[0, 0, 1, 1], 2))?;
     /// assert_eq!(model.on_basis().predict_class(model.basis_values(&x)?.view())?, [0, 0, 1, 1]);
     /// # Ok::<(), relvec::Error>(())
     /// ```
     ///
     /// # Errors
     /// As [`Svm::fit`]; the kernel `linear_spline`, and [`Basis::Given`].
-    pub fn fit_sparse(&self, x: &SparseRows, targets: &Targets, observer: &mut SvmObserver) -> Result<(Model, SvmReport)> {
-        self.fit_sparse_interruptible(x, targets, observer, &Interrupt::default())
+    pub fn fit_sparse(&self, x: &SparseRows, targets: &Targets) -> Result<(Model, SvmReport)> {
+        self.fit_sparse_with(x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// As [`Svm::fit_sparse`]; another thread may end it by `interrupt`.
+    /// [`Svm::fit_sparse`] under control: `observer` is called many times and may end the fit; a valid machine results.
+    /// Another thread may end it by `interrupt`, which is an error.
     ///
     /// # Errors
     /// As [`Svm::fit_sparse`]; and [`Error::Interrupted`].
-    pub fn fit_sparse_interruptible(
+    pub fn fit_sparse_with(
         &self,
         x: &SparseRows,
         targets: &Targets,

@@ -62,7 +62,7 @@ fn the_precision_is_the_mean_under_itself() {
     ];
     for (rvm, targets, exposure) in cases {
         let name = format!("{}, {}", rvm.likelihood.name(), rvm.inference.name());
-        let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+        let (model, report) = rvm.fit(x.view(), &targets).unwrap();
         let found = model.predict(x.view()).unwrap();
         let curvature = |f: f64, v: f64| match rvm.likelihood {
             Likelihood::Poisson(_) => (f + 0.5 * v).exp(),
@@ -79,7 +79,7 @@ fn the_precision_is_the_mean_under_itself() {
         check_inverse(&name, &(phi.t().dot(&weighted) + Array2::from_diag(&precisions(&model))), &model);
 
         let laplace = Rvm { posterior: PosteriorRule::Laplace, ..rvm };
-        let (other, other_report) = laplace.fit(x.view(), &targets, &mut silent).unwrap();
+        let (other, other_report) = laplace.fit(x.view(), &targets).unwrap();
         assert_eq!((&model.expansion, &model.alpha, model.log_evidence), (&other.expansion, &other.alpha, other.log_evidence));
         assert_eq!(report.trace.len(), other_report.trace.len());
         assert!(model.posterior.as_ref().unwrap().averaged && !other.posterior.as_ref().unwrap().averaged);
@@ -96,7 +96,7 @@ fn several_classes() {
     for class_precisions in [ClassPrecisions::Shared, ClassPrecisions::PerClass] {
         let name = class_precisions.name();
         let rvm = Rvm { class_precisions, ..of(Softmax::default()) };
-        let (model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+        let (model, _) = rvm.fit(x.view(), &targets).unwrap();
         let functions = model.predict_functions(x.view()).unwrap();
         let moderated = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
         let phi = columns(&model, &x, &x);
@@ -136,13 +136,13 @@ fn several_classes() {
             let p = model.predict_log_probability(x.view(), Moderation::Posterior).unwrap();
             -labels.iter().zip(p.outer_iter()).map(|(k, p): (&usize, ArrayView1<f64>)| p[*k]).sum::<f64>() / 120.0
         };
-        let (laplace, _) = Rvm { posterior: PosteriorRule::Laplace, ..rvm.clone() }.fit(x.view(), &targets, &mut silent).unwrap();
+        let (laplace, _) = Rvm { posterior: PosteriorRule::Laplace, ..rvm.clone() }.fit(x.view(), &targets).unwrap();
         assert!(loss(&model) < 0.7 * loss(&laplace), "{name}: {} and {}", loss(&model), loss(&laplace));
 
         // The file says how its posterior was made; and threads change no bit.
         let again = Model::from_json(&model.to_json().unwrap()).unwrap();
         assert_eq!(again, model);
-        let (threads, _) = Rvm { threads: Some(1), ..rvm }.fit(x.view(), &targets, &mut silent).unwrap();
+        let (threads, _) = Rvm { threads: Some(1), ..rvm }.fit(x.view(), &targets).unwrap();
         assert_eq!(threads, model);
     }
 }
@@ -154,7 +154,7 @@ fn two_classes_under_the_softmax() {
     let two: Vec<usize> = labels.iter().map(|k| (*k).min(1)).collect();
     let targets = Targets::classes(&two, 2).with_weights(c.view());
     let one = of(Bernoulli::default());
-    let (model, _) = one.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, _) = one.fit(x.view(), &targets).unwrap();
     let at = Hyperparameters::of(&model);
     let twice = Hyperparameters {
         alpha: at.alpha.iter().map(|a| 2.0 * a).collect(),
@@ -188,21 +188,21 @@ fn without_a_choice() {
         (auto(of(Poisson::default())), &real, PosteriorRule::Laplace),
     ];
     for (rvm, targets, expected) in cases {
-        let (model, _) = rvm.fit(x.view(), targets, &mut silent).unwrap();
+        let (model, _) = rvm.fit(x.view(), targets).unwrap();
         assert_eq!(model.posterior_rule(), expected);
-        let (asked, _) = Rvm { posterior: expected, ..rvm.clone() }.fit(x.view(), targets, &mut silent).unwrap();
+        let (asked, _) = Rvm { posterior: expected, ..rvm.clone() }.fit(x.view(), targets).unwrap();
         assert_eq!(model, asked, "{}", rvm.likelihood.name());
     }
     let mut stop = |_: &Progress| std::ops::ControlFlow::Break(());
-    let (stopped, _) = softmax.fit(x.view(), &three, &mut stop).unwrap();
+    let (stopped, _) = softmax.fit_with(x.view(), &three, &mut stop, &Interrupt::default()).unwrap();
     assert_eq!((stopped.status, stopped.posterior_rule()), (Status::Stopped, PosteriorRule::Laplace));
     let late = Rvm { time_limit: Some(1e-9), ..softmax.clone() };
-    let (late, _) = late.fit(x.view(), &three, &mut silent).unwrap();
+    let (late, _) = late.fit(x.view(), &three).unwrap();
     assert_eq!((late.status, late.posterior_rule()), (Status::TimeLimit, PosteriorRule::Laplace));
     let evaluated = softmax.evaluate(x.view(), &three, &Hyperparameters::of(&stopped)).unwrap().model;
     assert_eq!(evaluated.posterior_rule(), PosteriorRule::Laplace);
     let scheme = Rvm { inference: Variational::default().into(), ..bernoulli };
-    assert!(scheme.fit(x.view(), &pair, &mut silent).is_ok());
+    assert!(scheme.fit(x.view(), &pair).is_ok());
 }
 
 /// It settles however sure the rows are, and however little the prior holds; and with nothing in the model.
@@ -265,16 +265,16 @@ fn committees_have_it_and_the_variational_scheme_refuses() {
     let (x, labels, _) = clouds(60, 3.0);
     let targets = Targets::classes(&labels, 3);
     let rvm = Rvm { multi_class: MultiClass::OneVsRest, ..of(Bernoulli::default()) };
-    let (model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, _) = rvm.fit(x.view(), &targets).unwrap();
     assert!(model.committee.unwrap().members.iter().all(|m| m.posterior.as_ref().unwrap().averaged));
     let rvm = Rvm { inference: Variational::default().into(), ..rvm };
-    let error = rvm.fit(x.view(), &targets, &mut silent).unwrap_err().to_string();
+    let error = rvm.fit(x.view(), &targets).unwrap_err().to_string();
     assert!(error.contains("posterior") && error.contains("of its own"), "{error}");
     // With Gaussian noise both are exact.
     let t = x.column(0).to_owned();
     let fit = |posterior| {
         let rvm = Rvm { posterior, ..of(Gaussian::default()) };
-        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0
+        rvm.fit(x.view(), &Targets::real(t.view())).unwrap().0
     };
     assert_eq!(fit(AVERAGED), fit(PosteriorRule::Laplace));
 }
@@ -290,7 +290,7 @@ fn steep_counts_have_a_mean_curvature() {
         let counts = x.column(0).mapv(|v: f64| (steep * (2.0 * v).sin()).exp().round());
         let gamma = random.random_range(0.3..10.0);
         let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), bias: seed % 2 == 0, ..of(Poisson::default()) };
-        let fit = |rvm: &Rvm| rvm.fit(x.view(), &Targets::real(counts.view()), &mut silent).unwrap().0;
+        let fit = |rvm: &Rvm| rvm.fit(x.view(), &Targets::real(counts.view())).unwrap().0;
         let model = fit(&rvm);
         assert_eq!(model.posterior_rule(), PosteriorRule::Averaged);
         let expected = model.predict(x.view()).unwrap().counts(None).unwrap().mean.sum();

@@ -103,7 +103,7 @@ fn close(a: f64, b: f64, tolerance: f64) {
 /// Searches may end in different optima.
 #[track_caller]
 fn as_good_as_in_memory(rvm: &Rvm, cut: &Cut, model: &Model) {
-    let (memory, _) = rvm.fit(cut.x.view(), &cut.targets(), &mut silent).unwrap();
+    let (memory, _) = rvm.fit(cut.x.view(), &cut.targets()).unwrap();
     let (found, expected) = (model.log_evidence.unwrap(), memory.log_evidence.unwrap());
     assert!(found > expected - 10.0, "{} rows: {found}, in memory {expected}", cut.labels.len());
 }
@@ -119,7 +119,7 @@ fn the_model_of_all_rows_in_memory() {
             let weight = |i: usize| if i < 100 { 0.0 } else { 0.5 * (i % 4) as f64 };
             cut.weights = weighted.then(|| Array1::from_shape_fn(n, weight));
             let rvm = machine(&cut, landmarks);
-            let (model, report) = rvm.fit_blocks(&cut, &mut silent).unwrap();
+            let (model, report) = rvm.fit_blocks(&cut).unwrap();
             assert_eq!(report.status, Status::Converged, "{n}");
             assert_eq!(report.candidates, landmarks);
             same_as_in_memory(&rvm, &cut, &model, 1e-9);
@@ -133,7 +133,7 @@ fn several_classes_in_blocks() {
     for (n, size, landmarks) in [(600, 250, 15), (6000, 1100, 15)] {
         let cut = table(n, 3, size);
         let rvm = machine(&cut, landmarks);
-        let (model, report) = rvm.fit_blocks(&cut, &mut silent).unwrap();
+        let (model, report) = rvm.fit_blocks(&cut).unwrap();
         assert_eq!((report.status, model.n_classes()), (Status::Converged, Some(3)));
         // By default the posterior of several classes is averaged: of an evaluation it has to be asked for.
         let averaged = Rvm { posterior: PosteriorRule::Averaged, ..rvm.clone() };
@@ -159,7 +159,7 @@ fn every_option_in_blocks() {
         Rvm { multi_class: MultiClass::Joint, likelihood: Softmax::default().into(), ..plain.clone() },
         Rvm { kernel: Matern32 { gamma: 1.5.into() }.into(), ..plain.clone() },
     ] {
-        let (model, _) = rvm.fit_blocks(&cut, &mut silent).unwrap();
+        let (model, _) = rvm.fit_blocks(&cut).unwrap();
         same_as_in_memory(&rvm, &cut, &model, 1e-8);
         let probability = model.predict_probability(cut.x.view(), Moderation::default()).unwrap();
         let right = cut.labels.iter().enumerate().filter(|(n, k)| probability[[*n, **k]] > 0.5).count();
@@ -173,7 +173,7 @@ fn schemes_for_several_classes_in_blocks() {
     let plain = Rvm { posterior: PosteriorRule::Laplace, ..machine(&cut, 8) };
     for inference in [Inference::MacKay(MacKay::default()), Inference::Em(Em::default())] {
         let rvm = Rvm { inference, max_iterations: 15, ..plain.clone() };
-        let (model, _) = rvm.fit_blocks(&cut, &mut silent).unwrap();
+        let (model, _) = rvm.fit_blocks(&cut).unwrap();
         same_as_in_memory(&rvm, &cut, &model, 1e-8);
     }
 }
@@ -184,7 +184,7 @@ fn the_same_bits_for_any_threads() {
         let cut = table(5000, classes, 700);
         let fit = |threads: usize| {
             let rvm = Rvm { threads: Some(threads), ..machine(&cut, 12) };
-            rvm.fit_blocks(&cut, &mut silent).unwrap().0.to_json().unwrap()
+            rvm.fit_blocks(&cut).unwrap().0.to_json().unwrap()
         };
         assert_eq!(fit(1), fit(3));
     }
@@ -197,7 +197,7 @@ fn equal_landmarks_are_one() {
     let Landmarks::Given(Centres(centres)) = &rvm.landmarks else { panic!("given above") };
     let twice = ndarray::concatenate![Axis(0), *centres, *centres, ndarray::arr2(&[[1e3, 1e3]])];
     rvm.landmarks = Landmarks::Given(Centres(twice));
-    let (model, report) = rvm.fit_blocks(&cut, &mut silent).unwrap();
+    let (model, report) = rvm.fit_blocks(&cut).unwrap();
     assert_eq!((report.candidates, report.repairs.zero_columns), (7, 1));
     assert!(model.relevance.iter().all(|k| *k < 6), "{:?}", model.relevance);
 }
@@ -206,15 +206,15 @@ fn equal_landmarks_are_one() {
 fn a_fit_that_is_ended() {
     let cut = table(3000, 2, 400);
     let rvm = machine(&cut, 20);
-    let (model, report) = rvm.fit_blocks(&cut, &mut |_| ControlFlow::Break(())).unwrap();
+    let (model, report) = rvm.fit_blocks_with(&cut, &mut |_| ControlFlow::Break(()), &Interrupt::default()).unwrap();
     assert_eq!((model.status, report.status), (Status::Stopped, Status::Stopped));
     let limited = Rvm { time_limit: Some(1e-6), ..rvm.clone() };
-    let (model, report) = limited.fit_blocks(&cut, &mut silent).unwrap();
+    let (model, report) = limited.fit_blocks(&cut).unwrap();
     assert_eq!((model.status, report.status), (Status::TimeLimit, Status::TimeLimit));
     assert!(model.log_evidence.unwrap().is_finite());
     let interrupt = Interrupt::default();
     interrupt.raise();
-    let error = rvm.fit_blocks_interruptible(&cut, &mut silent, &interrupt).unwrap_err();
+    let error = rvm.fit_blocks_with(&cut, &mut silent, &interrupt).unwrap_err();
     assert_eq!(error, Error::Interrupted);
 }
 
@@ -223,7 +223,7 @@ fn rows_that_change_between_passes() {
     for from in [1, 2, 7] {
         for classes in [2, 3] {
             let cut = Cut { shrinks: Some(from), ..table(700, classes, 150) };
-            let error = machine(&cut, 10).fit_blocks(&cut, &mut silent).unwrap_err();
+            let error = machine(&cut, 10).fit_blocks(&cut).unwrap_err();
             assert_eq!(error.to_string(), "a pass over the rows found 699; there were 700 before");
         }
     }
@@ -242,7 +242,7 @@ impl Blocks for Short {
 
 #[test]
 fn a_label_that_is_missing_in_a_later_pass() {
-    let error = machine(&table(50, 2, 50), 5).fit_blocks(&Short(AtomicUsize::new(0)), &mut silent).unwrap_err();
+    let error = machine(&table(50, 2, 50), 5).fit_blocks(&Short(AtomicUsize::new(0))).unwrap_err();
     assert_eq!(error.to_string(), "targets: expected 50, one per row, found 49");
 }
 
@@ -266,7 +266,7 @@ fn blocks_that_are_bad_in_a_later_pass() {
         let mut then = good();
         change(&mut then);
         let rvm = machine(&good(), 10);
-        rvm.fit_blocks(&Later { first: good(), then }, &mut silent).unwrap_err().to_string()
+        rvm.fit_blocks(&Later { first: good(), then }).unwrap_err().to_string()
     };
     for (error, part) in [
         (with(&|cut| cut.x[[444, 0]] = f64::NAN), "row 444, column 0 is NaN"),
@@ -282,7 +282,7 @@ fn blocks_that_are_bad_in_a_later_pass() {
 #[test]
 fn bad_rows_are_found_in_the_first_pass() {
     let says = |cut: &Cut, part: &str| {
-        let error = machine(&table(700, 2, 100), 10).fit_blocks(cut, &mut silent).unwrap_err().to_string();
+        let error = machine(&table(700, 2, 100), 10).fit_blocks(cut).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
         assert_eq!(cut.passes.load(Ordering::Relaxed), 1);
     };
@@ -335,13 +335,13 @@ fn blocks_that_do_not_go_together() {
         (vec![(x(2), 2), (x(2), 3)], "3 classes in a block, and 2 in those before it"),
         (vec![(x(3), 2)], "landmarks: expected at least 1, of 3 features, found 10 of 2 features"),
     ] {
-        let error = rvm.fit_blocks(&Odd(blocks), &mut silent).unwrap_err().to_string();
+        let error = rvm.fit_blocks(&Odd(blocks)).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
     }
     // A block without rows is none.
     let blocks = Odd(vec![(x(2).slice(s![..0, ..]).to_owned(), 2), (x(2), 2), (x(2).slice(s![..0, ..]).to_owned(), 2)]);
-    assert_eq!(rvm.fit_blocks(&blocks, &mut silent).unwrap().0.n_rows, 20);
-    let error = rvm.fit_blocks(&Values, &mut silent).unwrap_err().to_string();
+    assert_eq!(rvm.fit_blocks(&blocks).unwrap().0.n_rows, 20);
+    let error = rvm.fit_blocks(&Values).unwrap_err().to_string();
     assert!(error.contains("found real targets"), "{error}");
 }
 
@@ -360,7 +360,7 @@ fn what_needs_the_rows_is_refused() {
         (Rvm { kernel: Rbf::default().into(), ..plain.clone() }, "kernel.rbf.gamma"),
         (size, "landmarks"),
     ] {
-        let error = rvm.fit_blocks(&cut, &mut silent).unwrap_err();
+        let error = rvm.fit_blocks(&cut).unwrap_err();
         let Error::Parameter { name: found, .. } = &error else { panic!("{error}") };
         assert_eq!(found, name, "{error}");
     }
@@ -370,7 +370,7 @@ fn what_needs_the_rows_is_refused() {
 #[test]
 fn too_little_memory_names_what_is_enough() {
     let cut = table(5000, 2, 1000);
-    let with = |limit: u64| Rvm { memory_limit: Some(limit), ..machine(&cut, 40) }.fit_blocks(&cut, &mut silent);
+    let with = |limit: u64| Rvm { memory_limit: Some(limit), ..machine(&cut, 40) }.fit_blocks(&cut);
     let Err(Error::Memory { needed, limit, .. }) = with(50_000) else { panic!("50 KB") };
     assert_eq!(limit, 50_000);
     assert_eq!(with(needed).unwrap().1.status, Status::Converged);

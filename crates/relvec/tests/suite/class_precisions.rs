@@ -158,10 +158,10 @@ fn the_search_goes_on_from_shared_precisions() {
     let targets = Targets::classes(&labels, 3);
     for inference in [Inference::Search(Search::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())] {
         let rvm = Rvm { inference, max_iterations: 1000, ..by_class(Rbf { gamma: 0.7.into() }.into()) };
-        let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+        let (model, report) = rvm.fit(x.view(), &targets).unwrap();
         let name = rvm.inference.name();
         let all = Rvm { class_precisions: ClassPrecisions::Shared, ..rvm.clone() };
-        let (one, of_all) = all.fit(x.view(), &targets, &mut silent).unwrap();
+        let (one, of_all) = all.fit(x.view(), &targets).unwrap();
         let (evidence, before) = (model.log_evidence.unwrap(), one.log_evidence.unwrap());
         println!("{name}: {before} {} -> {evidence} {}, {:?}", one.relevance.len(), model.relevance.len(), report.certificate);
         assert!(report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence - 1e-8), "{name}");
@@ -190,7 +190,7 @@ fn the_search_goes_on_from_shared_precisions() {
         let wrong = p.outer_iter().zip(&labels).filter(|(row, label)| top(*row) != **label).count();
         assert!(wrong < 30, "{name}: {wrong} errors of 150");
         assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
-        let (with_two, _) = Rvm { threads: Some(2), ..rvm }.fit(x.view(), &targets, &mut silent).unwrap();
+        let (with_two, _) = Rvm { threads: Some(2), ..rvm }.fit(x.view(), &targets).unwrap();
         assert_eq!(with_two, model);
     }
 }
@@ -201,7 +201,7 @@ fn at_rest_single_actions_gain_little() {
     let (x, labels) = ring(90);
     let targets = Targets::classes(&labels, 3);
     let rvm = by_class(Rbf { gamma: 0.5.into() }.into());
-    let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = rvm.fit(x.view(), &targets).unwrap();
     assert_eq!(report.status, Status::Converged, "{:?}", report.certificate);
     let there = rvm.evaluate(x.view(), &targets, &Hyperparameters::of(&model)).unwrap();
     let adds = there.actions.iter().filter(|a| a.kind == ActionKind::Add).map(|a| a.gain).fold(0.0, f64::max);
@@ -246,7 +246,7 @@ fn of_two_classes_nothing_is_gained() {
         let p = |e: &Evaluation| flat(&e.model.predict_probability(case.test.view(), moderation).unwrap());
         close("p", &p(&own), &p(&one), 1e-9);
     }
-    let fit = |rvm: Rvm| case.with_targets(|x, t| rvm.fit(x, t, &mut silent).unwrap().0);
+    let fit = |rvm: Rvm| case.with_targets(|x, t| rvm.fit(x, t).unwrap().0);
     let (own, one) = (fit(by_class(case.kernel())), fit(logistic()));
     let gain = own.log_evidence.unwrap() - one.log_evidence.unwrap();
     assert!((-1e-6..0.1).contains(&gain), "{gain}");
@@ -259,7 +259,7 @@ fn it_ends_when_told_and_is_validated() {
     let (x, labels) = ring(90);
     let targets = Targets::classes(&labels, 3);
     let rvm = Rvm { cv: Some(3), ..by_class(Rbf { gamma: 0.5.into() }.into()) };
-    let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = rvm.fit(x.view(), &targets).unwrap();
     assert!(!model.class_alpha.is_empty());
     let validation = report.validation.unwrap();
     assert_eq!(validation.folds, 3);
@@ -270,17 +270,17 @@ fn it_ends_when_told_and_is_validated() {
             calls += 1;
             if calls >= limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let (model, report) = plain.fit(x.view(), &targets, &mut stop).unwrap();
+        let (model, report) = plain.fit_with(x.view(), &targets, &mut stop, &Interrupt::default()).unwrap();
         assert_eq!((report.status, report.iterations), (Status::Stopped, limit));
         assert!(!model.class_alpha.is_empty());
         assert!(model.predict_probability(x.view(), Moderation::Posterior).unwrap().iter().all(|p| p.is_finite()));
     }
     let hurried = Rvm { time_limit: Some(1e-9), ..plain.clone() };
-    let (model, report) = hurried.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = hurried.fit(x.view(), &targets).unwrap();
     assert_eq!((report.status, model.n_classes()), (Status::TimeLimit, Some(3)));
     // A search from it begins at shared precisions, and ends no lower.
-    let (full, _) = plain.fit(x.view(), &targets, &mut silent).unwrap();
-    let (further, _) = plain.starting_from(&full).unwrap().fit(x.view(), &targets, &mut silent).unwrap();
+    let (full, _) = plain.fit(x.view(), &targets).unwrap();
+    let (further, _) = plain.starting_from(&full).unwrap().fit(x.view(), &targets).unwrap();
     assert!(further.log_evidence.unwrap() > full.log_evidence.unwrap() - 1.0);
 }
 
@@ -294,7 +294,7 @@ fn little_data() {
         (Array2::from_shape_fn((8, 1), |(i, _)| i as f64), (0..8).collect()),
     ] {
         let count = labels.iter().max().unwrap() + 1;
-        let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, count), &mut silent).unwrap();
+        let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, count)).unwrap();
         let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
         assert!(p.iter().all(|p| p.is_finite()) && p.sum_axis(Axis(1)).iter().all(|s| (s - 1.0).abs() < 1e-12));
     }
@@ -303,7 +303,7 @@ fn little_data() {
 #[test]
 fn what_does_not_suit_is_refused() {
     let (x, labels) = ring(30);
-    let message = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap_err().to_string();
+    let message = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap_err().to_string();
     let rvm = || by_class(Rbf { gamma: 0.5.into() }.into());
     let bernoulli = || Rvm { likelihood: Bernoulli::default().into(), ..rvm() };
     let hyperpriors = Hyperpriors { a: 0.1, ..Hyperpriors::default() };
@@ -321,7 +321,7 @@ fn what_does_not_suit_is_refused() {
     let found = rvm().evaluate(x.view(), &Targets::classes(&labels, 3), &at).unwrap_err().to_string();
     assert!(found.contains("class_alpha = 1 rows: expected none, or 2 rows"), "{found}");
     // A file that somebody has changed.
-    let (model, _) = rvm().fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap();
+    let (model, _) = rvm().fit(x.view(), &Targets::classes(&labels, 3)).unwrap();
     let mut broken = model.clone();
     broken.class_alpha.pop();
     let found = Model::from_json(&broken.to_json().unwrap()).unwrap_err().to_string();

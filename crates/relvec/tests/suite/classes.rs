@@ -44,7 +44,7 @@ fn as_good_as_from_nothing() {
     let targets = Targets::classes(&labels, 2);
     let fit = |start: Start| {
         let inference = Search { start, ..Search::default() }.into();
-        Rvm { inference, ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit")
+        Rvm { inference, ..rvm() }.fit(x.view(), &targets).expect("a fit")
     };
     let (bounded, report) = fit(Start::Auto);
     let (empty, _) = fit(Start::Empty);
@@ -64,7 +64,7 @@ fn batches_with_the_curvature_held_are_as_good_as_single_actions() {
     let fit = |batch: usize| {
         let inference = Search { policy: Policy { batch, ..Policy::default() }, ..Search::default() }.into();
         let kernel = Rbf { gamma: 2.0.into() }.into();
-        Rvm { kernel, inference, dictionary: Dictionary::Size(80), ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit")
+        Rvm { kernel, inference, dictionary: Dictionary::Size(80), ..rvm() }.fit(x.view(), &targets).expect("a fit")
     };
     let ((held, report), (single, _)) = (fit(20), fit(1));
     assert!(report.status == Status::Converged && rises(&report));
@@ -78,7 +78,7 @@ fn batches_with_the_curvature_held_are_as_good_as_single_actions() {
 fn threads_do_not_change_a_bit() {
     let (x, labels) = classes(ROWS, 2);
     let targets = Targets::classes(&labels, 2);
-    let fit = |threads| Rvm { threads: Some(threads), ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit").0;
+    let fit = |threads| Rvm { threads: Some(threads), ..rvm() }.fit(x.view(), &targets).expect("a fit").0;
     assert!(fit(1).to_json().expect("JSON") == fit(2).to_json().expect("JSON"), "another model with another number of threads");
 }
 
@@ -90,7 +90,7 @@ fn weights_count_rows_and_memory_is_bounded() {
     let weighted = Targets::classes(&labels, 2).with_weights(ArrayView1::from(&weights));
     let twice = ndarray::concatenate![ndarray::Axis(0), x, x];
     let both = [labels.clone(), labels.clone()].concat();
-    let fit = |rvm: Rvm, x: &Array2<f64>, t: &Targets| rvm.fit(x.view(), t, &mut silent).expect("a fit").0;
+    let fit = |rvm: Rvm, x: &Array2<f64>, t: &Targets| rvm.fit(x.view(), t).expect("a fit").0;
     let a = fit(rvm(), &x, &weighted);
     let b = fit(rvm(), &twice, &Targets::classes(&both, 2));
     crate::support::close("log evidence", &[a.log_evidence.unwrap()], &[b.log_evidence.unwrap()], 1e-9);
@@ -113,7 +113,7 @@ fn one_sided_and_random_classes() {
     let noise: Vec<usize> = (0..ROWS).map(|_| usize::from(random.random::<bool>())).collect();
     for labels in [one_sided, noise] {
         let share = labels.iter().sum::<usize>() as f64 / ROWS as f64;
-        let (model, report) = rvm().fit(x.view(), &Targets::classes(&labels, 2), &mut silent).expect("a fit");
+        let (model, report) = rvm().fit(x.view(), &Targets::classes(&labels, 2)).expect("a fit");
         assert!(rises(&report) && report.status == Status::Converged, "{:?}", report.status);
         let p = model.predict_probability(x.view(), Moderation::default()).expect("probabilities");
         let mean = p.column(1).mean().expect("rows");
@@ -127,10 +127,10 @@ fn ends_when_asked() {
     let (x, labels) = classes(ROWS, 6);
     let targets = Targets::classes(&labels, 2);
     let mut third = |p: &Progress| if p.iteration == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    let (model, report) = rvm().fit(x.view(), &targets, &mut third).expect("a fit");
+    let (model, report) = rvm().fit_with(x.view(), &targets, &mut third, &Interrupt::default()).expect("a fit");
     assert_eq!(report.status, Status::Stopped);
     assert!(model.log_evidence.unwrap().is_finite());
-    let (_, report) = Rvm { time_limit: Some(1e-3), ..rvm() }.fit(x.view(), &targets, &mut silent).expect("a fit");
+    let (_, report) = Rvm { time_limit: Some(1e-3), ..rvm() }.fit(x.view(), &targets).expect("a fit");
     assert_eq!(report.status, Status::TimeLimit);
     let interrupt = Interrupt::default();
     let mut raise = |p: &Progress| {
@@ -139,7 +139,7 @@ fn ends_when_asked() {
         }
         ControlFlow::Continue(())
     };
-    let ended = rvm().fit_interruptible(x.view(), &targets, &mut raise, &interrupt);
+    let ended = rvm().fit_with(x.view(), &targets, &mut raise, &interrupt);
     assert!(matches!(ended, Err(Error::Interrupted)), "not interrupted");
 }
 
@@ -154,9 +154,9 @@ fn kernels_that_only_together_are_of_use() {
     let line: Kernel = Poly { degree: 1, gamma: 1.0.into(), coef0: 1.0 }.into();
     for kernel in [0.003, 0.02, 0.08].map(|gamma| Kernel::from(Rbf { gamma: gamma.into() })).into_iter().chain([line]) {
         let own = Rvm { kernel, likelihood: Likelihood::Bernoulli(Bernoulli::default()), ..Rvm::tipping2001() };
-        let (model, report) = own.fit(x.view(), &targets, &mut silent).unwrap();
+        let (model, report) = own.fit(x.view(), &targets).unwrap();
         let mackay = Rvm { inference: MacKay::default().into(), ..own };
-        let (other, _) = mackay.fit(x.view(), &targets, &mut silent).unwrap();
+        let (other, _) = mackay.fit(x.view(), &targets).unwrap();
         assert_eq!(report.status, Status::Converged);
         let (found, reference) = (model.log_evidence.unwrap(), other.log_evidence.unwrap());
         assert!(!model.relevance.is_empty() && found > reference - 1.0, "{found} {reference}");
@@ -170,5 +170,5 @@ fn kernels_that_only_together_are_of_use() {
         likelihood: Likelihood::Bernoulli(Bernoulli::default()),
         ..Rvm::tipping2001()
     };
-    assert!(own.fit(noise.view(), &targets, &mut silent).unwrap().0.relevance.len() <= 2);
+    assert!(own.fit(noise.view(), &targets).unwrap().0.relevance.len() <= 2);
 }

@@ -31,7 +31,7 @@ fn poisson() -> Rvm {
 }
 
 fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>) -> (Model, Report) {
-    rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap()
+    rvm.fit(x.view(), &Targets::real(t.view())).unwrap()
 }
 
 /// The rate is found from counts of it, the evidence is far above that of a constant, and the truth is within its band.
@@ -119,7 +119,7 @@ fn gradients_equal_finite_differences() {
 fn exposures() {
     let d = data(4, 300, true);
     let targets = Targets::real(d.t.view()).with_exposure(d.e.view());
-    let (model, _) = poisson().fit(d.x.view(), &targets, &mut silent).unwrap();
+    let (model, _) = poisson().fit(d.x.view(), &targets).unwrap();
     let prediction = model.predict(d.x.view()).unwrap();
     let off = (&prediction.mean - &d.x.column(0).mapv(log_rate)).mapv(|v| v * v).mean().unwrap().sqrt();
     assert!(off < 0.12, "{off}");
@@ -151,7 +151,7 @@ fn a_common_exposure_shifts_the_log_rate() {
     let e = Array1::from_elem(100, 4.0);
     let (plain, _) = fit(&poisson(), &d.x, &d.t);
     let targets = Targets::real(d.t.view()).with_exposure(e.view());
-    let (over, _) = poisson().fit(d.x.view(), &targets, &mut silent).unwrap();
+    let (over, _) = poisson().fit(d.x.view(), &targets).unwrap();
     let (one, other) = (plain.predict(d.x.view()).unwrap(), over.predict(d.x.view()).unwrap());
     let (one, other) = (one.counts(None).unwrap(), other.counts(Some(e.view())).unwrap());
     let ratio = &other.mean / &one.mean;
@@ -187,9 +187,9 @@ fn weights_are_repetitions() {
     let (x, t, e) =
         (concatenate![Axis(0), d.x, d.x], concatenate![Axis(0), d.t, d.t], concatenate![Axis(0), d.e, d.e].to_owned());
     let two = Array1::from_elem(60, 2.0);
-    let twice = poisson().fit(x.view(), &Targets::real(t.view()).with_exposure(e.view()), &mut silent).unwrap().0;
+    let twice = poisson().fit(x.view(), &Targets::real(t.view()).with_exposure(e.view())).unwrap().0;
     let targets = Targets::real(d.t.view()).with_exposure(d.e.view()).with_weights(two.view());
-    let weighted = poisson().fit(d.x.view(), &targets, &mut silent).unwrap().0;
+    let weighted = poisson().fit(d.x.view(), &targets).unwrap().0;
     assert_eq!((twice.log_evidence, twice.expansion), (weighted.log_evidence, weighted.expansion));
 }
 
@@ -230,20 +230,20 @@ fn regimes() {
     let d = data(9, 150, true);
     let targets = Targets::real(d.t.view()).with_exposure(d.e.view());
     let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into(), ..poisson() };
-    let (model, report) = learnt.fit(d.x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = learnt.fit(d.x.view(), &targets).unwrap();
     let trial = &report.kernel_search.unwrap().tried[0];
     assert!(trial.process.gain > 0.5, "{trial:?}");
     let rates = model.predict_mean(d.x.view()).unwrap() - d.x.column(0).mapv(log_rate);
     let off = rates.mapv(|v| v * v).mean().unwrap().sqrt();
     assert!(off < 0.25, "{off}");
     let moved = Rvm { centres: CentreRule::Learned, dictionary: Dictionary::Size(20), ..poisson() };
-    assert!(moved.fit(d.x.view(), &targets, &mut silent).unwrap().1.centre_search.is_some());
+    assert!(moved.fit(d.x.view(), &targets).unwrap().1.centre_search.is_some());
 }
 
 #[test]
 fn what_is_refused() {
     let d = data(10, 20, true);
-    let error = |targets: Targets| poisson().fit(d.x.view(), &targets, &mut silent).unwrap_err().to_string();
+    let error = |targets: Targets| poisson().fit(d.x.view(), &targets).unwrap_err().to_string();
     for (bad, says) in [
         (-1.0, "row 5 has the target -1; counts are whole"),
         (2.5, "row 5 has the target 2.5"),
@@ -265,14 +265,14 @@ fn what_is_refused() {
     let short = d.e.slice(s![..19]);
     assert!(error(Targets::real(d.t.view()).with_exposure(short)).contains("exposure: expected 20, one per row, found 19"));
     assert!(error(Targets::real(d.t.view()).with_noise_variance(d.e.view())).contains("for the gaussian likelihood"));
-    let gaussian = Rvm::tipping2001().fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view()), &mut silent);
+    let gaussian = Rvm::tipping2001().fit(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view()));
     assert!(gaussian.unwrap_err().to_string().contains("for the poisson likelihood"));
     let variational = Rvm { inference: Inference::from_name("variational").unwrap(), ..poisson() };
     assert!(matches!(variational.check(), Err(Error::Parameter { name, .. }) if name == "inference"));
     let mut sums = Statistics::new(&poisson().kernel, d.x.slice(s![..5, ..])).unwrap();
     assert!(sums.update(d.x.view(), &Targets::real(d.t.view()).with_exposure(d.e.view())).is_err());
     sums.update(d.x.view(), &Targets::real(d.t.view())).unwrap();
-    assert!(matches!(poisson().fit_statistics(&sums, &mut silent), Err(Error::Parameter { name, .. }) if name == "likelihood"));
+    assert!(matches!(poisson().fit_statistics(&sums), Err(Error::Parameter { name, .. }) if name == "likelihood"));
     let (model, _) = fit(&poisson(), &d.x, &d.t);
     let prediction = model.predict(d.x.view()).unwrap();
     assert!(prediction.counts(Some(short)).is_err());
@@ -290,7 +290,7 @@ fn counts_and_evidence_do_not_depend_on_the_unit_of_the_exposure() {
         let of = |c: f64| {
             let e = &d.e * c;
             let targets = Targets::real(d.t.view()).with_exposure(e.view());
-            let (model, _) = rvm.fit(d.x.view(), &targets, &mut silent).unwrap();
+            let (model, _) = rvm.fit(d.x.view(), &targets).unwrap();
             let prediction = model.predict(d.x.view()).unwrap();
             let counts = prediction.counts(Some(e.view())).unwrap();
             let logs = prediction.count_log_probability(d.t.view(), Some(e.view())).unwrap();
@@ -315,7 +315,7 @@ fn exposures_of_one_change_nothing() {
     let (d, ones) = (data(12, 60, false), Array1::ones(60));
     let (plain, _) = fit(&poisson(), &d.x, &d.t);
     let targets = Targets::real(d.t.view()).with_exposure(ones.view());
-    assert_eq!(poisson().fit(d.x.view(), &targets, &mut silent).unwrap().0, plain);
+    assert_eq!(poisson().fit(d.x.view(), &targets).unwrap().0, plain);
 }
 
 /// One large count among zeros, of which the log rate is known from above only: Laplace's Gaussian would expect up to

@@ -24,7 +24,7 @@ fn svm() -> Svm {
 
 fn two(sizes: [usize; 2], seed: u64) -> (Model, Array2<f64>, Vec<usize>) {
     let (x, labels) = clouds(&sizes, seed);
-    let (model, _) = rvm(MultiClass::Auto).fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+    let (model, _) = rvm(MultiClass::Auto).fit(x.view(), &Targets::classes(&labels, 2)).unwrap();
     (model, x, labels)
 }
 
@@ -33,9 +33,9 @@ fn classifiers() -> Vec<(&'static str, Model, Array2<f64>)> {
     let (model, x, _) = two([60, 20], 1);
     let (three, labels) = clouds(&[50, 30, 10], 2);
     let of_three = Targets::classes(&labels, 3);
-    let by = |rule| rvm(rule).fit(three.view(), &of_three, &mut silent).unwrap().0;
-    let (svc, _) = svm().fit(three.view(), &of_three, &mut silent).unwrap();
-    let (svc_two, _) = svm().fit(x.view(), &Targets::classes(&[vec![0; 60], vec![1; 20]].concat(), 2), &mut silent).unwrap();
+    let by = |rule| rvm(rule).fit(three.view(), &of_three).unwrap().0;
+    let (svc, _) = svm().fit(three.view(), &of_three).unwrap();
+    let (svc_two, _) = svm().fit(x.view(), &Targets::classes(&[vec![0; 60], vec![1; 20]].concat(), 2)).unwrap();
     vec![
         ("two classes", model, x.clone()),
         ("joint", by(MultiClass::Joint), three.clone()),
@@ -141,7 +141,7 @@ fn frequencies_count_weights() {
     let turned_labels: Vec<usize> = backwards.iter().map(|n| labels[*n]).collect();
     let targets = Targets::classes(&labels, 3).with_weights(weights.view());
     let turned_targets = Targets::classes(&turned_labels, 3).with_weights(own.view());
-    let by = |rule, x: &Array2<f64>, t: &Targets| rvm(rule).fit(x.view(), t, &mut silent).unwrap().0;
+    let by = |rule, x: &Array2<f64>, t: &Targets| rvm(rule).fit(x.view(), t).unwrap().0;
     for rule in [MultiClass::Joint, MultiClass::OneVsRest, MultiClass::OneVsOne] {
         let (one, other) = (by(rule, &x, &targets), by(rule, &turned, &turned_targets));
         assert_eq!(one.class_frequencies, other.class_frequencies);
@@ -149,14 +149,14 @@ fn frequencies_count_weights() {
     }
     // Weights of classes are no part of a support vector machine's probabilities, and so none of its priors.
     let heavy = Svm { class_weights: ClassWeights::Given(vec![1.0, 5.0, 1.0]), ..svm() };
-    let (model, _) = heavy.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, _) = heavy.fit(x.view(), &targets).unwrap();
     assert!(model.class_frequencies.iter().zip(&shares).all(|(a, b)| (a - b).abs() < 1e-15));
     // Rows of weight 0 do not count, and no share vanishes beside the largest weights that there are.
     let mut extreme = Array1::from_elem(45, 2f64.powi(53));
     extreme.iter_mut().take(20).for_each(|w| *w = 0.0);
     extreme[0] = 1e-300;
     let targets = Targets::classes(&labels, 3).with_weights(extreme.view());
-    let (model, _) = svm().fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, _) = svm().fit(x.view(), &targets).unwrap();
     assert!(model.class_frequencies[0] > 0.0 && (model.class_frequencies[1] - 0.6).abs() < 1e-12);
 }
 
@@ -272,11 +272,11 @@ fn what_is_no_decision_is_refused() {
     let plain = Decision::default();
     assert!(model.decide(array![[1.0]].view(), &plain).unwrap_err().to_string().contains("expected 2 columns"));
     let real: Array1<f64> = labels.iter().map(|k| *k as f64).collect();
-    let (values, _) = Rvm::tipping2001().fit(x.view(), &Targets::real(real.view()), &mut silent).unwrap();
+    let (values, _) = Rvm::tipping2001().fit(x.view(), &Targets::real(real.view())).unwrap();
     assert!(values.class_frequencies.is_empty() && !values.to_json().unwrap().contains("class_frequencies"));
     assert!(matches!(values.decide(x.view(), &plain), Err(Error::Targets(_))));
     assert!(matches!(values.shift_prior(Array2::zeros((1, 2)), &[0.5, 0.5]), Err(Error::Targets(_))));
-    let (machine, _) = Svm { probability: false, ..svm() }.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+    let (machine, _) = Svm { probability: false, ..svm() }.fit(x.view(), &Targets::classes(&labels, 2)).unwrap();
     assert_eq!(machine.decide(x.view(), &plain), Err(Error::NoProbability));
 }
 

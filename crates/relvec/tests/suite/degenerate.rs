@@ -31,7 +31,7 @@ fn classifier() -> Rvm {
 /// Fits and checks that all is finite and goes through a file.
 #[track_caller]
 fn fit(rvm: &Rvm, x: &Array2<f64>, targets: &Targets) -> (Model, Report) {
-    let (model, report) = rvm.fit(x.view(), targets, &mut silent).unwrap_or_else(|e| panic!("{rvm:?}: {e}"));
+    let (model, report) = rvm.fit(x.view(), targets).unwrap_or_else(|e| panic!("{rvm:?}: {e}"));
     assert!(model.log_evidence.unwrap().is_finite(), "{rvm:?}");
     assert!(model.alpha.iter().chain(&model.intercept_alpha).all(|a| a.is_finite() && *a > 0.0), "{rvm:?}: {:?}", model.alpha);
     assert!(report.trace.iter().all(|p| p.log_evidence.is_finite()), "{rvm:?}");
@@ -75,7 +75,7 @@ fn bad_tables_are_refused() {
     let x = uniform(1, 6, 2);
     let t = noise(1, 6);
     let labels = alternating(6);
-    let error = |rvm: &Rvm, x: &Array2<f64>, targets: Targets| rvm.fit(x.view(), &targets, &mut silent).unwrap_err();
+    let error = |rvm: &Rvm, x: &Array2<f64>, targets: Targets| rvm.fit(x.view(), &targets).unwrap_err();
     let regression = Rvm::tipping2001();
     let of_t = || Targets::real(t.view());
     let of_labels = || Targets::classes(&labels, 2);
@@ -324,12 +324,12 @@ fn dictionaries_larger_than_the_table() {
         }
         for bad in [Array2::zeros((0, 2)), Array2::zeros((3, 1)), Array2::zeros((3, 3))] {
             let rvm = Rvm { landmarks: Landmarks::Given(Centres(bad)), ..base.clone() };
-            let error = rvm.fit(x.view(), &targets, &mut silent).unwrap_err();
+            let error = rvm.fit(x.view(), &targets).unwrap_err();
             assert!(matches!(error, Error::Shape { what: "landmarks", .. }), "{error}");
         }
         centres[[7, 1]] = f64::NAN;
         let rvm = Rvm { landmarks: Landmarks::Given(Centres(centres.clone())), ..base };
-        let error = rvm.fit(x.view(), &targets, &mut silent).unwrap_err();
+        let error = rvm.fit(x.view(), &targets).unwrap_err();
         assert!(matches!(error, Error::NotFinite { what: "landmarks", row: 7, column: 1, .. }), "{error}");
     }
 }
@@ -345,12 +345,12 @@ fn out_of_range_is_said() {
         for rvm in schemes(&base) {
             let regression = rvm.likelihood.name() == "gaussian";
             let targets = if regression { Targets::real(t.view()) } else { Targets::classes(&labels, 2) };
-            let error = rvm.fit(large.view(), &targets, &mut silent).unwrap_err();
+            let error = rvm.fit(large.view(), &targets).unwrap_err();
             assert!(matches!(error, Error::Overflow { .. }), "{}: {error}", rvm.inference.name());
         }
     }
     for rvm in schemes(&Rvm::tipping2001()) {
-        let error = rvm.fit(x.view(), &Targets::real((&t * 1e200).view()), &mut silent).unwrap_err();
+        let error = rvm.fit(x.view(), &Targets::real((&t * 1e200).view())).unwrap_err();
         assert!(matches!(error, Error::Overflow { .. }), "{}: {error}", rvm.inference.name());
     }
     let (plain, _) = fit(&Rvm::tipping2001(), &x, &Targets::real(t.view()));
@@ -370,8 +370,8 @@ fn features_in_any_unit_fit_alike_or_are_refused_by_name() {
     for name in ["rbf", "matern32", "matern52", "rational_quadratic", "linear", "poly", "sigmoid"] {
         let rvm = Rvm { kernel: Kernel::from_name(name).unwrap(), ..Rvm::tipping2001() };
         let svm = Svm { kernel: Kernel::from_name(name).unwrap(), formulation: EpsilonSvr::default().into(), ..Svm::default() };
-        let learnt = |x: &Array2<f64>| rvm.fit(x.view(), &targets, &mut silent)?.0.predict_mean(x.view());
-        let supported = |x: &Array2<f64>| svm.fit(x.view(), &targets, &mut silent)?.0.predict_mean(x.view());
+        let learnt = |x: &Array2<f64>| rvm.fit(x.view(), &targets)?.0.predict_mean(x.view());
+        let supported = |x: &Array2<f64>| svm.fit(x.view(), &targets)?.0.predict_mean(x.view());
         let one = [learnt(&x).unwrap(), supported(&x).unwrap()];
         for exponent in exponents {
             let rows = &x * 10f64.powi(exponent);

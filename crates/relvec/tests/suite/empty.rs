@@ -50,13 +50,13 @@ fn nearly_constant_kernels_find_the_structure() {
             let x = &x + offset;
             let name = format!("{n} rows, {} at {offset}", kernel.name());
             let rvm = Rvm { kernel, ..Rvm::tipping2001() };
-            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
             let found = correlation(&model.predict_mean(x.view()).unwrap(), &f);
             assert!(!report.nothing_found && found > 0.9, "{name}: {found}");
             let several = n == 80 && (offset == 10.0 || offset == 0.0);
             for (labels, count) in [(&labels, 2), (&kinds, 3)].into_iter().take(1 + usize::from(several)) {
                 let classes = Rvm { likelihood: Bernoulli::default().into(), ..rvm.clone() };
-                let (model, report) = classes.fit(x.view(), &Targets::classes(labels, count), &mut silent).unwrap();
+                let (model, report) = classes.fit(x.view(), &Targets::classes(labels, count)).unwrap();
                 let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
                 let best = |row: ndarray::ArrayView1<f64>| (0..count).fold(0, |b, k| if row[k] > row[b] { k } else { b });
                 let wrong = p.outer_iter().zip(labels.iter()).filter(|(row, l)| best(row.view()) != **l).count();
@@ -77,7 +77,7 @@ fn the_better_of_two_schemes_is_kept() {
         let x = &x + offset;
         let fit = |inference: Inference| {
             let rvm = Rvm { kernel: kernel.clone(), inference, ..Rvm::tipping2001() };
-            rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0.log_evidence.unwrap()
+            rvm.fit(x.view(), &Targets::real(t.view())).unwrap().0.log_evidence.unwrap()
         };
         let (searched, mackay) = (fit(Search::default().into()), fit(MacKay::default().into()));
         assert!(searched > mackay - 0.5, "{} {offset}: {searched} {mackay}", kernel.name());
@@ -96,7 +96,7 @@ fn student_t_noise_finds_the_signal_beside_outliers() {
         (0..4).for_each(|i| missing[7 * i] = -9999.0);
         for (name, t) in [("wild", wild), ("sentinels", missing)] {
             let rvm = Rvm { likelihood: StudentT::default().into(), kernel: rbf(1.0), ..Rvm::tipping2001() };
-            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
             let found = model.predict_mean(x.view()).unwrap();
             let rms = (&found - &f).mapv(|r| r * r).mean().unwrap().sqrt();
             assert!(!report.nothing_found && rms < 0.15, "{n} rows, {name}: {rms}");
@@ -126,7 +126,7 @@ fn finds_the_rates(sizes: &[f64]) {
         });
         for bias in [true, false] {
             let rvm = Rvm { likelihood: Poisson::default().into(), kernel: rbf(0.3), bias, ..Rvm::tipping2001() };
-            let (model, report) = rvm.fit(x.view(), &Targets::real(counts.view()), &mut silent).unwrap();
+            let (model, report) = rvm.fit(x.view(), &Targets::real(counts.view())).unwrap();
             let logs = model.predict_mean(x.view()).unwrap();
             let worst = logs.iter().zip(&counts).map(|(f, c)| (f - c.ln()).abs()).fold(0.0f64, f64::max);
             assert!(!report.nothing_found && worst < if size < 1e6 { 0.3 } else { 5e-2 }, "{size:e} {bias}: {worst}");
@@ -147,7 +147,7 @@ fn no_width_leads_to_a_wrong_model_in_silence() {
                 "gaussian" => Targets::real(t.view()),
                 _ => Targets::classes(&labels, 2),
             };
-            let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+            let (model, report) = rvm.fit(x.view(), &targets).unwrap();
             let found = if report.nothing_found { 1.0 } else { correlation(&model.predict_mean(x.view()).unwrap(), &f) };
             assert!(found > 0.8, "gamma 1e-{exponent}, {:?}: {found} {}", rvm.likelihood, model.relevance.len());
         }
@@ -161,27 +161,27 @@ fn a_report_says_that_nothing_was_found() {
     let wide = Rvm { kernel: rbf(1e-17), ..Rvm::tipping2001() };
     for scheme in ["search", "mackay", "em"] {
         let rvm = Rvm { inference: Inference::from_name(scheme).unwrap(), ..wide.clone() };
-        let (_, report) = rvm.fit(x.view(), &Targets::real(f.view()), &mut silent).unwrap();
+        let (_, report) = rvm.fit(x.view(), &Targets::real(f.view())).unwrap();
         assert!(report.nothing_found, "{scheme}");
     }
     let labels: Vec<usize> = noise.iter().map(|v| usize::from(*v > 0.0)).collect();
     let classes = Rvm { likelihood: Bernoulli::default().into(), multi_class: MultiClass::OneVsRest, ..wide.clone() };
-    let (_, report) = classes.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+    let (_, report) = classes.fit(x.view(), &Targets::classes(&labels, 2)).unwrap();
     assert!(report.nothing_found);
     let kinds: Vec<usize> = (0..150).map(|i| i % 3).collect();
     for multi_class in [MultiClass::OneVsRest, MultiClass::Joint] {
         let classes = Rvm { multi_class, ..classes.clone() };
-        let (_, report) = classes.fit(x.view(), &Targets::classes(&kinds, 3), &mut silent).unwrap();
+        let (_, report) = classes.fit(x.view(), &Targets::classes(&kinds, 3)).unwrap();
         assert!(report.nothing_found, "{multi_class:?}");
     }
     // A constant target is no matter of the kernel, and a model that was stopped says nothing.
-    let (_, report) = wide.fit(x.view(), &Targets::real(Array1::ones(150).view()), &mut silent).unwrap();
+    let (_, report) = wide.fit(x.view(), &Targets::real(Array1::ones(150).view())).unwrap();
     assert!(report.repairs.constant_target && !report.nothing_found);
     let mut stop = |_: &Progress| std::ops::ControlFlow::Break(());
-    let (_, report) = wide.fit(x.view(), &Targets::real(f.view()), &mut stop).unwrap();
+    let (_, report) = wide.fit_with(x.view(), &Targets::real(f.view()), &mut stop, &Interrupt::default()).unwrap();
     assert!(report.status == Status::Stopped && !report.nothing_found);
     // Neither does one that has found something.
-    let (_, report) = Rvm { kernel: rbf(1.0), ..wide }.fit(x.view(), &Targets::real(f.view()), &mut silent).unwrap();
+    let (_, report) = Rvm { kernel: rbf(1.0), ..wide }.fit(x.view(), &Targets::real(f.view())).unwrap();
     assert!(!report.nothing_found);
 }
 
@@ -196,13 +196,13 @@ fn limits_hold_for_the_other_scheme() {
         calls += 1;
         std::ops::ControlFlow::Continue(())
     };
-    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut counting).unwrap();
+    let (model, report) = rvm.fit_with(x.view(), &Targets::real(t.view()), &mut counting, &Interrupt::default()).unwrap();
     assert_eq!((calls, report.trace.len()), (report.iterations, report.iterations));
     assert!(report.trace.windows(2).all(|pair| pair[1].log_evidence >= pair[0].log_evidence));
     assert!(!model.relevance.is_empty());
     for most in (1..report.iterations.min(60)).step_by(2) {
         let limited = Rvm { max_iterations: most, ..rvm.clone() };
-        let (_, report) = limited.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let (_, report) = limited.fit(x.view(), &Targets::real(t.view())).unwrap();
         // The search alone may have come to its end with the last of them.
         assert_eq!(report.iterations, most);
         assert!(report.status == Status::IterationLimit || report.nothing_found, "{most}: {:?}", report.status);
@@ -211,7 +211,7 @@ fn limits_hold_for_the_other_scheme() {
             left -= 1;
             if left == 0 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
         };
-        let (_, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut stop).unwrap();
+        let (_, report) = rvm.fit_with(x.view(), &Targets::real(t.view()), &mut stop, &Interrupt::default()).unwrap();
         assert_eq!(report.iterations, most);
         assert!(report.status == Status::Stopped || report.nothing_found, "{most}: {:?}", report.status);
     }
@@ -248,9 +248,9 @@ fn no_model_is_empty_where_the_fixed_point_finds_more() {
                 t.iter().map(|t| (1..count).filter(|k| *t > sorted[k * n / count]).count()).collect()
             };
             let (model, _) = match case / 12 {
-                0 => rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap(),
+                0 => rvm.fit(x.view(), &Targets::real(t.view())).unwrap(),
                 k => Rvm { likelihood: Bernoulli::default().into(), ..rvm }
-                    .fit(x.view(), &Targets::classes(&kind(k + 1), k + 1), &mut silent)
+                    .fit(x.view(), &Targets::classes(&kind(k + 1), k + 1))
                     .unwrap(),
             };
             (model.relevance.len(), model.log_evidence.unwrap())

@@ -40,7 +40,7 @@ fn argmax(p: &Array2<f64>) -> Vec<usize> {
 }
 
 fn validated(rvm: &Rvm, x: &Array2<f64>, targets: Targets) -> (Model, Validation) {
-    let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap_or_else(|e| panic!("{rvm:?}: {e}"));
+    let (model, report) = rvm.fit(x.view(), &targets).unwrap_or_else(|e| panic!("{rvm:?}: {e}"));
     (model, report.validation.expect("there were folds"))
 }
 
@@ -50,7 +50,7 @@ fn validated(rvm: &Rvm, x: &Array2<f64>, targets: Targets) -> (Model, Validation
 fn probabilities_of_repeated_rows_agree_with_classes() {
     let (x, labels) = levels();
     let svm = Svm { probability: true, ..Svm::default() };
-    let (model, report) = svm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+    let (model, report) = svm.fit(x.view(), &Targets::classes(&labels, 2)).unwrap();
     let p = model.predict_probability(x.view(), Moderation::PlugIn).unwrap();
     let loss = -labels.iter().enumerate().map(|(n, k)| p[[n, *k]].ln()).sum::<f64>() / 1000.0;
     assert!(loss < 0.58, "{loss}");
@@ -178,7 +178,7 @@ fn platt_does_not_depend_on_order_or_on_weights_for_copies() {
                     ..Svm::default()
                 };
                 let targets = Targets::classes(&labels, count).with_weights(weights.view());
-                svm.fit(x.view(), &targets, &mut silent).unwrap().0.margins.unwrap().sigmoids
+                svm.fit(x.view(), &targets).unwrap().0.margins.unwrap().sigmoids
             });
             all.collect::<Vec<_>>()
         };
@@ -206,7 +206,7 @@ fn other_weights_are_not_divided() {
     let targets = Targets::real(t.view()).with_weights(weights.view());
     let (_, second) = validated(&rvm, &x, targets);
     assert_eq!((first.rows, &first.scores), (n, &second.scores));
-    let error = Rvm { cv: Some(n + 1), ..rvm }.fit(x.view(), &targets, &mut silent).unwrap_err().to_string();
+    let error = Rvm { cv: Some(n + 1), ..rvm }.fit(x.view(), &targets).unwrap_err().to_string();
     assert_eq!(error, format!("cv = {}: expected at most as many folds as there are rows (there are {n})", n + 1));
 }
 
@@ -222,7 +222,7 @@ fn probabilities_of_few_rows_agree_with_classes() {
         });
         for formulation in [CSvc::default().into(), CSvc { c: 1e-6 }.into(), CSvc { c: f64::INFINITY }.into()] {
             let svm = Svm { formulation, probability: true, ..Svm::default() };
-            let (model, report) = svm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+            let (model, report) = svm.fit(x.view(), &Targets::classes(&labels, 2)).unwrap();
             let grid = Array2::from_shape_fn((50, 2), |(i, d)| if d == 0 { (i % 7) as f64 - 3.1 } else { (i / 7) as f64 - 3.2 });
             for rows in [&x, &grid] {
                 let p = model.predict_probability(rows.view(), Moderation::PlugIn).unwrap();
@@ -242,14 +242,14 @@ fn nu_that_all_rows_allow_has_probabilities() {
     let x = Array2::from_shape_fn((16, 2), |(i, _)| 2.0 * labels[i] as f64 + random.random_range(-1.5..1.5));
     for nu in [0.7, 0.75] {
         let svm = Svm { formulation: NuSvc { nu }.into(), probability: true, ..Svm::default() };
-        let (model, _) = svm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+        let (model, _) = svm.fit(x.view(), &Targets::classes(&labels, 2)).unwrap();
         let p = model.predict_probability(x.view(), Moderation::PlugIn).unwrap();
         let classes = model.predict_class(x.view()).unwrap();
         let agree = argmax(&p).iter().zip(&classes).filter(|(a, b)| a == b).count();
         assert!(agree >= 13, "{nu}: {agree} of 16");
     }
     let svm = Svm { formulation: NuSvc { nu: 0.76 }.into(), probability: true, ..Svm::default() };
-    let error = svm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap_err().to_string();
+    let error = svm.fit(x.view(), &Targets::classes(&labels, 2)).unwrap_err().to_string();
     assert!(error.contains("(0, 0.75]"), "{error}");
 }
 
@@ -262,7 +262,7 @@ fn probabilities_of_noise_are_not_inverted() {
         let x = Array2::from_shape_simple_fn((40, 2), || random.random_range(-1.0..1.0));
         let labels: Vec<usize> = (0..40).map(|_| random.random_range(0..2)).collect();
         let svm = Svm { kernel: rbf(5.0), probability: true, ..Svm::default() };
-        let (model, report) = svm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+        let (model, report) = svm.fit(x.view(), &Targets::classes(&labels, 2)).unwrap();
         let [a, _] = model.margins.as_ref().unwrap().sigmoids[0];
         let frequencies = report.functions[0].probabilities == Some(Probabilities::ClassFrequencies);
         assert!(a < 0.0 || a == 0.0 && frequencies, "{seed}: {a}");
@@ -287,11 +287,11 @@ fn few_rows_have_few_folds() {
     let x = Array2::from_shape_fn((4, 1), |(i, _)| i as f64);
     let own = Rvm { likelihood: Bernoulli::default().into(), ..chosen.clone() };
     assert_eq!(validated(&own, &x, Targets::classes(&[0, 0, 1, 1], 2)).1.folds, 2);
-    let error = own.fit(x.view(), &Targets::classes(&[0, 1, 1, 1], 2), &mut silent).unwrap_err().to_string();
+    let error = own.fit(x.view(), &Targets::classes(&[0, 1, 1, 1], 2)).unwrap_err().to_string();
     let expected = "expected a number: cross-validation needs at least 2 rows of each class (class 0 has 1)";
     assert_eq!(error, format!("sparsity = \"cv\": {expected}"));
     let voting = Rvm { multi_class: MultiClass::OneVsRest, ..own };
-    let error = voting.fit(x.view(), &Targets::classes(&[0, 1, 2, 2], 3), &mut silent).unwrap_err().to_string();
+    let error = voting.fit(x.view(), &Targets::classes(&[0, 1, 2, 2], 3)).unwrap_err().to_string();
     assert!(error.starts_with("sparsity = ") && !error.contains("fold"), "{error}");
 }
 
@@ -320,13 +320,13 @@ fn weights_that_count_as_few_rows_are_reported() {
         let (real, classes) = (Targets::real(t.view()), Targets::classes(&labels, 3));
         for (rvm, targets) in [(Rvm::tipping2001(), real), (classifier(), classes), (voting, classes)] {
             let targets = targets.with_weights(weights.view());
-            check(rvm.fit(x.view(), &targets, &mut silent).unwrap().1.repairs.small_weights);
+            check(rvm.fit(x.view(), &targets).unwrap().1.repairs.small_weights);
         }
         let mut sums = Statistics::new(&rbf(1.0), x.view()).unwrap();
         sums.update(x.view(), &Targets::real(t.view()).with_weights(weights.view())).unwrap();
-        check(Rvm::tipping2001().fit_statistics(&sums, &mut silent).unwrap().1.repairs.small_weights);
+        check(Rvm::tipping2001().fit_statistics(&sums).unwrap().1.repairs.small_weights);
         let targets = Targets::classes(&two, 2).with_weights(weights.view());
-        check(Svm::default().fit(x.view(), &targets, &mut silent).unwrap().1.small_weights);
+        check(Svm::default().fit(x.view(), &targets).unwrap().1.small_weights);
     }
 }
 
@@ -338,7 +338,7 @@ fn weights_of_a_pair_of_classes_may_be_small() {
     let weights = Array1::from_shape_fn(30, |i| if i % 3 == 0 { 1000.0 } else { 1e-4 });
     for multi_class in [MultiClass::OneVsOne, MultiClass::OneVsRest] {
         let targets = Targets::classes(&labels, 3).with_weights(weights.view());
-        let (_, report) = Rvm { multi_class, ..classifier() }.fit(x.view(), &targets, &mut silent).unwrap();
+        let (_, report) = Rvm { multi_class, ..classifier() }.fit(x.view(), &targets).unwrap();
         assert_eq!(report.repairs.small_weights, None);
     }
 }
@@ -353,10 +353,7 @@ fn weights_beyond_whole_numbers_are_refused() {
         let mut weights = Array1::ones(20);
         weights[3] = bad;
         let targets = Targets::real(t.view()).with_weights(weights.view());
-        let errors = [
-            Rvm::tipping2001().fit(x.view(), &targets, &mut silent).unwrap_err(),
-            svr.fit(x.view(), &targets, &mut silent).unwrap_err(),
-        ];
+        let errors = [Rvm::tipping2001().fit(x.view(), &targets).unwrap_err(), svr.fit(x.view(), &targets).unwrap_err()];
         for error in errors {
             let expected = "a weight counts as so many equal rows: expected a number from 0 to 2^53";
             assert_eq!(error.to_string(), format!("sample weight of row 3 is {bad:?}; {expected}"));
@@ -365,6 +362,6 @@ fn weights_beyond_whole_numbers_are_refused() {
     let mut weights = Array1::ones(20);
     weights[3] = 9e15;
     let targets = Targets::real(t.view()).with_weights(weights.view());
-    let (model, _) = svr.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, _) = svr.fit(x.view(), &targets).unwrap();
     assert!((model.predict_mean(x.view()).unwrap()[3] - t[3]).abs() < 0.11);
 }

@@ -172,7 +172,7 @@ fn check_trace(case: &crate::support::Case, key: &str) {
         };
         Rvm { inference, likelihood, max_iterations: steps, ..settings(case) }
     };
-    let fit = |steps| case.with_targets(|x, t| inference(steps).fit(x, t, &mut silent)).unwrap();
+    let fit = |steps| case.with_targets(|x, t| inference(steps).fit(x, t)).unwrap();
     let name = format!("{} {key}", case.name);
     let spline = case.name.contains("spline");
     let (_, report) = fit(expected.len());
@@ -251,7 +251,7 @@ fn sequential_traces() {
                 _ => {}
             }
             active.sort_unstable();
-            let (model, report) = case.with_targets(|x, t| rvm(k + 1).fit(x, t, &mut silent)).unwrap();
+            let (model, report) = case.with_targets(|x, t| rvm(k + 1).fit(x, t)).unwrap();
             let bias = model.intercept_alpha.map(|_| 0);
             let got: Vec<usize> = bias.into_iter().chain(model.relevance.iter().map(|j| j + 1)).collect();
             assert_eq!(got, active, "{name} after action {k}: {action}");
@@ -305,7 +305,7 @@ fn reach_the_targets(most: f64, fit: impl Fn(&Rvm, ArrayView2<f64>, ArrayView1<f
 
 #[test]
 fn evidence_targets() {
-    reach_the_targets(5.0, |rvm, x, t| rvm.fit(x, &Targets::real(t), &mut silent).unwrap());
+    reach_the_targets(5.0, |rvm, x, t| rvm.fit(x, &Targets::real(t)).unwrap());
 }
 
 /// From sums over the rows, all of which are centres.
@@ -314,7 +314,7 @@ fn evidence_targets_from_statistics() {
     reach_the_targets(10.0, |rvm, x, t| {
         let mut statistics = Statistics::new(&rvm.kernel, x).unwrap();
         statistics.update(x, &Targets::real(t)).unwrap();
-        rvm.fit_statistics(&statistics, &mut silent).unwrap()
+        rvm.fit_statistics(&statistics).unwrap()
     });
 }
 
@@ -323,7 +323,7 @@ fn evidence_targets_from_statistics() {
 fn evidence_targets_on_demand() {
     reach_the_targets(10.0, |rvm, x, t| {
         let memory_limit = Some(4 * 8 * 1000 * 1000);
-        Rvm { memory_limit, ..rvm.clone() }.fit(x, &Targets::real(t), &mut silent).unwrap()
+        Rvm { memory_limit, ..rvm.clone() }.fit(x, &Targets::real(t)).unwrap()
     });
 }
 
@@ -340,7 +340,7 @@ fn evidence_targets_by_parts() {
         weights[1000] = 1e-12;
         let dictionary = Dictionary::Rule(DictionaryRule::All);
         let targets = Targets::real(targets.view()).with_weights(weights.view());
-        let (model, report) = Rvm { dictionary, ..rvm.clone() }.fit(more.view(), &targets, &mut silent).unwrap();
+        let (model, report) = Rvm { dictionary, ..rvm.clone() }.fit(more.view(), &targets).unwrap();
         let reason = &report.certificate.reason;
         assert!(reason.contains("passes over all 1001 candidates"), "{reason}");
         (model, report)

@@ -45,8 +45,8 @@ fn added_rows_are_rows() {
             let targets = Targets::real(t.view()).with_weights(c.view());
             let targets = if known { targets.with_noise_variance(v.view()) } else { targets };
             let (next, report) = match &model {
-                None => rvm().fit(own.view(), &targets, &mut silent),
-                Some(model) => rvm().fit_more(model, own.view(), &targets, &mut silent),
+                None => rvm().fit(own.view(), &targets),
+                Some(model) => rvm().fit_more(model, own.view(), &targets),
             }
             .unwrap();
             assert_eq!(report.status, Status::Converged);
@@ -79,7 +79,7 @@ fn added_rows_are_rows() {
         let at = Hyperparameters { relevance, ..Hyperparameters::of(&grown) };
         let evidence = given.evaluate(x.view(), &targets, &at).unwrap().log_evidence;
         assert!(largest_difference([grown.log_evidence.unwrap()], [evidence]) < 1e-9);
-        let (once, _) = given.fit(x.view(), &targets, &mut silent).unwrap();
+        let (once, _) = given.fit(x.view(), &targets).unwrap();
         let (found, expected) = (grown.log_evidence.unwrap(), once.log_evidence.unwrap());
         assert!(found > expected - 3.0, "{found} {expected}");
     }
@@ -91,16 +91,15 @@ fn files_and_scaling() {
     let (x, t) = data(2, 400);
     let raw = &x * 100.0 + 7.0;
     let scaling = Scaling { mean: vec![7.0, 7.0], scale: vec![100.0, 100.0] };
-    let fit = |rows: std::ops::Range<usize>| {
-        rvm().fit(x.slice(s![rows.clone(), ..]), &Targets::real(t.slice(s![rows])), &mut silent).unwrap().0
-    };
+    let fit =
+        |rows: std::ops::Range<usize>| rvm().fit(x.slice(s![rows.clone(), ..]), &Targets::real(t.slice(s![rows]))).unwrap().0;
     let named = Model { scaling: Some(scaling), features: vec!["a".into(), "b".into()], target: Some("t".into()), ..fit(0..200) };
     let again = Model::from_json(&named.to_json().unwrap()).unwrap();
     assert_eq!(again, named);
     let rest = (raw.slice(s![200.., ..]), t.slice(s![200..]));
     for inference in [Search::default().into(), Inference::Em(Em::default()), Inference::Variational(Variational::default())] {
         let own = Rvm { inference, ..rvm() };
-        let (grown, _) = own.fit_more(&again, rest.0, &Targets::real(rest.1), &mut silent).unwrap();
+        let (grown, _) = own.fit_more(&again, rest.0, &Targets::real(rest.1)).unwrap();
         assert_eq!((&grown.features, &grown.target, &grown.scaling), (&named.features, &named.target, &named.scaling));
         let error = (&grown.predict(raw.view()).unwrap().mean - &t).mapv(|e| e * e).mean().unwrap().sqrt();
         assert!(error < 0.13, "{}: {error}", own.inference.name());
@@ -119,13 +118,13 @@ fn a_search_begins_at_a_model() {
     let (x, t) = data(3, 400);
     let plain = Rvm { dictionary: Dictionary::default(), keep_statistics: false, ..rvm() };
     let half = Targets::real(t.slice(s![..200]));
-    let (model, report) = plain.fit(x.slice(s![..200, ..]), &half, &mut silent).unwrap();
+    let (model, report) = plain.fit(x.slice(s![..200, ..]), &half).unwrap();
     let warm = plain.starting_from(&model).unwrap();
-    let (same, again) = warm.fit(x.slice(s![..200, ..]), &half, &mut silent).unwrap();
+    let (same, again) = warm.fit(x.slice(s![..200, ..]), &half).unwrap();
     assert!(same.log_evidence.unwrap() > model.log_evidence.unwrap() - 1e-6);
     assert!(again.trace[0].active < 50 && report.trace[0].active > 150, "it does not begin from all columns");
-    let (more, _) = warm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
-    let (anew, _) = plain.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (more, _) = warm.fit(x.view(), &Targets::real(t.view())).unwrap();
+    let (anew, _) = plain.fit(x.view(), &Targets::real(t.view())).unwrap();
     assert!((more.log_evidence.unwrap() - anew.log_evidence.unwrap()).abs() < 10.0);
 }
 
@@ -133,22 +132,21 @@ fn a_search_begins_at_a_model() {
 fn what_is_refused() {
     let (x, t) = data(4, 120);
     let targets = Targets::real(t.view());
-    let (model, _) = rvm().fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, _) = rvm().fit(x.view(), &targets).unwrap();
     let without = Model { statistics: None, ..model.clone() };
-    let more = |rvm: &Rvm, model: &Model, x: &Array2<f64>| {
-        rvm.fit_more(model, x.view(), &targets, &mut silent).map(|_| ()).unwrap_err().to_string()
-    };
+    let more =
+        |rvm: &Rvm, model: &Model, x: &Array2<f64>| rvm.fit_more(model, x.view(), &targets).map(|_| ()).unwrap_err().to_string();
     let matern = Rvm { kernel: Matern32::default().into(), ..rvm() };
     assert!(more(&rvm(), &without, &x).contains("keep_statistics"));
     assert!(more(&matern, &model, &x).contains("matern32, and that of the model is rbf"));
     let wide = concatenate![Axis(1), x, x];
     assert!(more(&rvm(), &model, &wide).contains("2 columns"));
-    let known = rvm().fit_more(&model, x.view(), &targets.with_noise_variance(t.view()), &mut silent);
+    let known = rvm().fit_more(&model, x.view(), &targets.with_noise_variance(t.view()));
     assert!(known.unwrap_err().to_string().contains("noise variance"));
     for (folds, name) in [(Rvm { cv: Some(3), ..rvm() }, "cv"), (Rvm { calibrate: true, ..rvm() }, "calibrate")] {
         assert!(more(&folds, &model, &x).contains(name));
     }
-    let fit = |rvm: Rvm| rvm.fit(x.view(), &targets, &mut silent).map(|_| ()).unwrap_err().to_string();
+    let fit = |rvm: Rvm| rvm.fit(x.view(), &targets).map(|_| ()).unwrap_err().to_string();
     for bad in [
         Rvm { dictionary: Dictionary::default(), ..rvm() },
         Rvm { basis: Basis::Given, dictionary: Dictionary::default(), ..rvm() },
@@ -170,8 +168,8 @@ fn what_is_refused() {
     let process = Rvm { weight_prior: WeightPrior::Process, ..Rvm::default() };
     let labels: Vec<usize> = (0..120).map(|i| usize::from(t[i] > t.sum() / 120.0)).collect();
     let classes = Rvm { likelihood: Bernoulli::default().into(), ..process.clone() };
-    let real = process.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0;
-    let of_labels = classes.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap().0;
+    let real = process.fit(x.view(), &Targets::real(t.view())).unwrap().0;
+    let of_labels = classes.fit(x.view(), &Targets::classes(&labels, 2)).unwrap().0;
     for (rvm, model) in [(process, real), (classes, of_labels)] {
         let found = start(rvm, &model);
         assert!(found.contains("weight_prior = process: expected ard in the fit to go on from"), "{found}");

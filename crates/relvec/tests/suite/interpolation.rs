@@ -18,7 +18,7 @@ fn papers(gamma: f64) -> Rvm {
 }
 
 fn fit(rvm: &Rvm, x: &Array2<f64>, targets: &Targets) -> (Model, Report) {
-    let (model, report) = rvm.fit(x.view(), targets, &mut silent).unwrap();
+    let (model, report) = rvm.fit(x.view(), targets).unwrap();
     assert_eq!(model.interpolates, report.interpolation.is_some());
     let read = Model::from_json(&model.to_json().unwrap()).unwrap();
     assert_eq!(read.interpolates, model.interpolates);

@@ -40,7 +40,7 @@ fn student(noise_degrees: f64) -> Likelihood {
 }
 
 fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>) -> Model {
-    rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0
+    rvm.fit(x.view(), &Targets::real(t.view())).unwrap().0
 }
 
 /// Checks that of `drawn`, [N, S], the shares of LEVELS are below the quantiles [N, Q], up to chance; of whole numbers at
@@ -124,7 +124,7 @@ fn quantiles_of_counts_have_their_shares_of_draws() {
     let draw = |(f, days): (&f64, &f64)| rand_distr::Poisson::new(days * f.exp()).unwrap().sample(&mut random);
     let t: Array1<f64> = log_rate.iter().zip(&days).map(draw).collect();
     let targets = Targets::real(t.view()).with_exposure(days.view());
-    let (model, _) = rvm(Poisson::default().into()).fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, _) = rvm(Poisson::default().into()).fit(x.view(), &targets).unwrap();
     let over = array![1.0, 0.01, 300.0];
     let quantiles = model.predict_quantiles(new().view(), &LEVELS, Variance::Posterior, Some(over.view())).unwrap().remove(0);
     assert!(quantiles.iter().all(|count| *count >= 0.0 && count.fract() == 0.0));
@@ -153,7 +153,7 @@ fn quantiles_of_several_outputs_and_of_known_noise_are_normal() {
     let q = [0.025, 0.9];
     let (x, t) = data(40, 1, normal);
     let both = stack![Axis(1), t, 100.0 * &t + 3.0 * x.column(0).to_owned()];
-    let (model, _) = rvm(Gaussian::default().into()).fit(x.view(), &Targets::outputs(both.view()), &mut silent).unwrap();
+    let (model, _) = rvm(Gaussian::default().into()).fit(x.view(), &Targets::outputs(both.view())).unwrap();
     let found = model.predict_quantiles(new().view(), &q, Variance::Posterior, None).unwrap();
     assert_eq!(found.len(), 2);
     for (k, found) in found.iter().enumerate() {
@@ -163,9 +163,8 @@ fn quantiles_of_several_outputs_and_of_known_noise_are_normal() {
         }
     }
     let own = Array1::from_elem(40, 0.04);
-    let (model, _) = rvm(Gaussian::default().into())
-        .fit(x.view(), &Targets::real(t.view()).with_noise_variance(own.view()), &mut silent)
-        .unwrap();
+    let (model, _) =
+        rvm(Gaussian::default().into()).fit(x.view(), &Targets::real(t.view()).with_noise_variance(own.view())).unwrap();
     let prediction = model.predict(new().view()).unwrap();
     let noise = array![0.01, 4.0, 1e-9];
     let of_function = model.quantiles(&prediction, &q, None).unwrap();
@@ -225,7 +224,7 @@ fn quantiles_reject_probabilities_and_models_without_them() {
     assert!(error.contains("fitted with that of each row"), "{error}");
     assert_eq!(model.quantiles(&prediction, &[], None).unwrap().dim(), (3, 0));
     let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 2.0)).collect();
-    let classes = rvm(Bernoulli::default().into()).fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap().0;
+    let classes = rvm(Bernoulli::default().into()).fit(x.view(), &Targets::classes(&labels, 2)).unwrap().0;
     let error = classes.predict_interval(new().view(), 0.9, Variance::Posterior, None).unwrap_err().to_string();
     assert!(error.contains("none of regression"), "{error}");
     // Of levels whose digits are at their ends.

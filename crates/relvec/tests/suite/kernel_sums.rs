@@ -44,7 +44,7 @@ fn season(years: usize, seed: usize) -> (Array2<f64>, Array1<f64>) {
 
 fn fit(kernel: &Kernel, x: &Array2<f64>, t: &Array1<f64>) -> (Model, Report) {
     let rvm = Rvm { kernel: kernel.clone(), ..Rvm::default() };
-    rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap()
+    rvm.fit(x.view(), &Targets::real(t.view())).unwrap()
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn classes_are_learned_with_sums() {
     let error_of = |text: &str| {
         let some = s![..96, ..];
         let targets = Targets::classes(&labels[..96], 2);
-        let (model, _) = rvm(text).fit(x.slice(some), &targets, &mut silent).unwrap();
+        let (model, _) = rvm(text).fit(x.slice(some), &targets).unwrap();
         let found = model.predict_class(x.slice(s![96.., ..])).unwrap();
         found.iter().zip(&labels[96..]).filter(|(found, label)| found != label).count()
     };
@@ -215,6 +215,6 @@ fn what_is_not_understood_is_named() {
     }
     let (x, t) = season(2, 1);
     let wide = Rvm { kernel: learned("rbf + linear[1]"), ..Rvm::default() };
-    let error = wide.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap_err().to_string();
+    let error = wide.fit(x.view(), &Targets::real(t.view())).unwrap_err().to_string();
     assert!(error.contains("terms[1].factors[0].columns = 1: expected columns from 0 to 0"), "{error}");
 }

@@ -130,8 +130,8 @@ fn equal_variances_are_noise_that_is_held() {
         let own = Rvm { inference, ..rvm() };
         let held = Rvm { likelihood: Gaussian { noise_variance: Some(0.09) }.into(), ..own.clone() };
         let targets = Targets::real(d.t.view()).with_weights(d.c.view());
-        let (one, report) = own.fit(d.x.view(), &targets.with_noise_variance(v.view()), &mut silent).unwrap();
-        let (other, _) = held.fit(d.x.view(), &targets, &mut silent).unwrap();
+        let (one, report) = own.fit(d.x.view(), &targets.with_noise_variance(v.view())).unwrap();
+        let (other, _) = held.fit(d.x.view(), &targets).unwrap();
         let name = own.inference.name();
         let (a, b) = (one.log_evidence.unwrap(), other.log_evidence.unwrap());
         assert!((a - b).abs() < 1e-10 * b.abs(), "{name}: {a} {b}");
@@ -160,12 +160,12 @@ fn rows_of_little_noise_count_for_more() {
         let own = Rvm { inference, max_iterations: 300, ..rvm() };
         let name = own.inference.name();
         let targets = Targets::real(d.t.view()).with_noise_variance(d.v.view());
-        let (model, report) = own.fit(d.x.view(), &targets, &mut silent).unwrap();
+        let (model, report) = own.fit(d.x.view(), &targets).unwrap();
         for pair in report.trace.windows(2) {
             assert!(pair[1].log_evidence >= pair[0].log_evidence - 1e-8 * pair[0].log_evidence.abs(), "{name}");
         }
         assert_eq!(Model::from_json(&model.to_json().unwrap()).unwrap(), model);
-        let (alike, _) = own.fit(d.x.view(), &Targets::real(d.t.view()), &mut silent).unwrap();
+        let (alike, _) = own.fit(d.x.view(), &Targets::real(d.t.view())).unwrap();
         let quiet: Vec<usize> = (0..300).filter(|i| d.v[*i] < 0.01).collect();
         let error = |model: &Model| {
             let mean = model.predict_mean(d.x.view()).unwrap();
@@ -186,9 +186,9 @@ fn weights_and_variances() {
     let twice: Vec<usize> = (0..50).chain(0..10).collect();
     let double = Array1::from_shape_fn(50, |i| if i < 10 { 2.0 } else { 1.0 });
     let targets = Targets::real(d.t.view());
-    let weighted = rvm().fit(d.x.view(), &targets.with_noise_variance(d.v.view()).with_weights(double.view()), &mut silent);
+    let weighted = rvm().fit(d.x.view(), &targets.with_noise_variance(d.v.view()).with_weights(double.view()));
     let (x, t, v) = (d.x.select(Axis(0), &twice), d.t.select(Axis(0), &twice), d.v.select(Axis(0), &twice));
-    let repeated = rvm().fit(x.view(), &Targets::real(t.view()).with_noise_variance(v.view()), &mut silent);
+    let repeated = rvm().fit(x.view(), &Targets::real(t.view()).with_noise_variance(v.view()));
     let (weighted, (repeated, report)) = (weighted.unwrap().0, repeated.unwrap());
     assert_eq!(report.repairs.merged_rows, 10);
     close("weights", &weighted.alpha, &repeated.alpha, 1e-12);
@@ -208,10 +208,10 @@ fn weights_and_variances() {
 fn order_does_not_matter_and_unlike_noise_is_not_merged() {
     let d = data(7, 60);
     let targets = Targets::real(d.t.view()).with_noise_variance(d.v.view());
-    let (one, _) = rvm().fit(d.x.view(), &targets, &mut silent).unwrap();
+    let (one, _) = rvm().fit(d.x.view(), &targets).unwrap();
     let back: Vec<usize> = (0..60).rev().collect();
     let (x, t, v) = (d.x.select(Axis(0), &back), d.t.select(Axis(0), &back), d.v.select(Axis(0), &back));
-    let (other, _) = rvm().fit(x.view(), &Targets::real(t.view()).with_noise_variance(v.view()), &mut silent).unwrap();
+    let (other, _) = rvm().fit(x.view(), &Targets::real(t.view()).with_noise_variance(v.view())).unwrap();
     assert_eq!(one.log_evidence, other.log_evidence);
     let mean = |model: &Model| model.predict_mean(d.x.view()).unwrap().to_vec();
     close("means", &mean(&one), &mean(&other), 1e-13);
@@ -219,7 +219,7 @@ fn order_does_not_matter_and_unlike_noise_is_not_merged() {
     let x = concatenate![Axis(0), d.x, d.x.slice(s![..5, ..])];
     let t = concatenate![Axis(0), d.t, d.t.slice(s![..5])];
     let v = concatenate![Axis(0), d.v, d.v.slice(s![..5]).mapv(|v| 3.0 * v)];
-    let (_, report) = rvm().fit(x.view(), &Targets::real(t.view()).with_noise_variance(v.view()), &mut silent).unwrap();
+    let (_, report) = rvm().fit(x.view(), &Targets::real(t.view()).with_noise_variance(v.view())).unwrap();
     assert_eq!(report.repairs.merged_rows, 0);
     assert_eq!(report.candidates, 60);
 }
@@ -230,7 +230,7 @@ fn units() {
     let d = data(8, 80);
     let fit = |t: &Array1<f64>, v: &Array1<f64>, bias: bool| {
         let own = Rvm { bias, ..rvm() };
-        let (model, _) = own.fit(d.x.view(), &Targets::real(t.view()).with_noise_variance(v.view()), &mut silent).unwrap();
+        let (model, _) = own.fit(d.x.view(), &Targets::real(t.view()).with_noise_variance(v.view())).unwrap();
         (model.predict(d.x.view()).unwrap(), model.log_evidence.unwrap())
     };
     for bias in [true, false] {
@@ -251,7 +251,7 @@ fn every_regime_agrees() {
     let targets = |from: usize, to: usize| {
         Targets::real(d.t.slice(s![from..to])).with_noise_variance(d.v.slice(s![from..to])).with_weights(d.c.slice(s![from..to]))
     };
-    let (table, _) = own.fit(d.x.view(), &targets(0, 400), &mut silent).unwrap();
+    let (table, _) = own.fit(d.x.view(), &targets(0, 400)).unwrap();
     let mut sums = Statistics::new(&own.kernel, centres.view()).unwrap();
     let mut rest = sums.clone();
     sums.update(d.x.slice(s![..150, ..]), &targets(0, 150)).unwrap();
@@ -259,7 +259,7 @@ fn every_regime_agrees() {
     sums.merge(&rest).unwrap();
     let sums = Statistics::from_bytes(&sums.to_bytes()).unwrap();
     assert!((sums.weight() - d.c.sum()).abs() < 1e-9);
-    let (summed, _) = rvm().fit_statistics(&sums, &mut silent).unwrap();
+    let (summed, _) = rvm().fit_statistics(&sums).unwrap();
     let (a, b) = (table.log_evidence.unwrap(), summed.log_evidence.unwrap());
     assert!((a - b).abs() < 1e-8 * a.abs(), "{a} {b}");
     assert_eq!(table.relevance, summed.relevance);
@@ -272,22 +272,22 @@ fn every_regime_agrees() {
     let centres = x.slice(s![395.., ..]).to_owned();
     let targets_of = Targets::real(t.view()).with_noise_variance(v.view());
     let own_centres = Rvm { landmarks: Landmarks::Given(Centres(centres.clone())), ..rvm() };
-    let (rows, _) = own_centres.fit(x.view(), &targets_of, &mut silent).unwrap();
+    let (rows, _) = own_centres.fit(x.view(), &targets_of).unwrap();
     let mut sums = Statistics::new(&own.kernel, centres.view()).unwrap();
     sums.update(x.view(), &targets_of).unwrap();
-    let (summed, _) = rvm().fit_statistics(&sums, &mut silent).unwrap();
+    let (summed, _) = rvm().fit_statistics(&sums).unwrap();
     assert_eq!(rows.relevance, summed.relevance);
     assert!(rows.relevance.iter().any(|k| *k >= 5), "{:?}", rows.relevance);
 
     // On so little memory G is not kept.
     let small = Rvm { memory_limit: Some(900_000), ..own.clone() };
-    let (on_demand, _) = small.fit(d.x.view(), &targets(0, 400), &mut silent).unwrap();
+    let (on_demand, _) = small.fit(d.x.view(), &targets(0, 400)).unwrap();
     assert!((on_demand.log_evidence.unwrap() - a).abs() < 1e-8 * a.abs());
 
     let big = data(10, 1500);
     let targets = Targets::real(big.t.view()).with_noise_variance(big.v.view());
     let all = Rvm { dictionary: Dictionary::Rule(DictionaryRule::All), ..rvm() };
-    let (parts, report) = all.fit(big.x.view(), &targets, &mut silent).unwrap();
+    let (parts, report) = all.fit(big.x.view(), &targets).unwrap();
     assert!(report.certificate.reason.contains("passes over all 1500 candidates"), "{}", report.certificate.reason);
     let start = Start::Given(Hyperparameters {
         relevance: parts.relevance.clone(),
@@ -309,17 +309,17 @@ fn kernels_are_learnt_with_known_noise() {
     let d = data(11, 200);
     let targets = Targets::real(d.t.view()).with_noise_variance(d.v.view());
     let learnt = Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::Evidence) }.into(), ..Rvm::tipping2001() };
-    let (model, report) = learnt.fit(d.x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = learnt.fit(d.x.view(), &targets).unwrap();
     let search = report.kernel_search.unwrap();
     let trial = &search.tried[search.chosen];
     // The noise is what it is known to be: that of a typical row, in the geometric mean.
     let typical = d.v.mapv(f64::ln).mean().unwrap().exp();
     let process = trial.process.clone();
     assert!((process.noise_variance[0] / typical - 1.0).abs() < 1e-9 && process.gain > 0.5, "{process:?}");
-    let (plain, _) = Rvm::tipping2001().fit(d.x.view(), &targets, &mut silent).unwrap();
+    let (plain, _) = Rvm::tipping2001().fit(d.x.view(), &targets).unwrap();
     assert!(model.log_evidence.unwrap() >= plain.log_evidence.unwrap() - 0.1);
     let moved = Rvm { centres: CentreRule::Learned, dictionary: Dictionary::Size(20), ..rvm() };
-    let (_, report) = moved.fit(d.x.view(), &targets, &mut silent).unwrap();
+    let (_, report) = moved.fit(d.x.view(), &targets).unwrap();
     assert!(report.centre_search.is_some());
 }
 
@@ -328,7 +328,7 @@ fn what_is_refused() {
     let d = data(12, 30);
     let fit = |rvm: &Rvm, v: &[f64]| {
         let v = Array1::from(v.to_vec());
-        rvm.fit(d.x.view(), &Targets::real(d.t.view()).with_noise_variance(v.view()), &mut silent).map(|_| ()).unwrap_err()
+        rvm.fit(d.x.view(), &Targets::real(d.t.view()).with_noise_variance(v.view())).map(|_| ()).unwrap_err()
     };
     for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let mut v = vec![0.1; 30];
@@ -352,12 +352,12 @@ fn what_is_refused() {
     ] {
         for multi_class in [MultiClass::Auto, MultiClass::OneVsRest] {
             let own = Rvm { likelihood: likelihood.clone(), multi_class, ..rvm() };
-            let refused = own.fit(d.x.view(), &targets.with_noise_variance(v.view()), &mut silent);
+            let refused = own.fit(d.x.view(), &targets.with_noise_variance(v.view()));
             assert!(refused.is_err(), "{} {multi_class:?}", likelihood.name());
         }
     }
     let svm = Svm { formulation: EpsilonSvr::default().into(), ..Svm::default() };
-    let refused = svm.fit(d.x.view(), &Targets::real(d.t.view()).with_noise_variance(v.view()), &mut silent);
+    let refused = svm.fit(d.x.view(), &Targets::real(d.t.view()).with_noise_variance(v.view()));
     assert!(refused.unwrap_err().to_string().contains("support vector machine"));
 
     let mut sums = Statistics::new(&rvm().kernel, d.x.slice(s![..5, ..])).unwrap();
@@ -367,7 +367,7 @@ fn what_is_refused() {
     let mut other = Statistics::new(&rvm().kernel, d.x.slice(s![..5, ..])).unwrap();
     other.update(d.x.view(), &known).unwrap();
     assert!(matches!(sums.merge(&other), Err(Error::Statistics(_))));
-    assert!(matches!(held.fit_statistics(&other, &mut silent), Err(Error::Statistics(_))));
+    assert!(matches!(held.fit_statistics(&other), Err(Error::Statistics(_))));
 }
 
 /// A constant target is a constant, within what its noise allows.
@@ -376,7 +376,7 @@ fn a_constant_target() {
     let d = data(13, 30);
     let t = Array1::from_elem(30, 7.0);
     let targets = Targets::real(t.view()).with_noise_variance(d.v.view());
-    let (model, _) = rvm().fit(d.x.view(), &targets, &mut silent).unwrap();
+    let (model, _) = rvm().fit(d.x.view(), &targets).unwrap();
     assert!(model.predict_mean(d.x.view()).unwrap().iter().all(|m| (m - 7.0).abs() < 1e-3));
 }
 
@@ -391,7 +391,7 @@ fn noise_that_is_too_small_to_be_reached_is_reported() {
         let v = Array1::from_elem(30, sigma * sigma);
         let fixed = Rvm { likelihood: Gaussian { noise_variance: Some(sigma * sigma) }.into(), ..rvm() };
         for (rvm, targets) in [(fixed, Targets::real(t.view())), (rvm(), Targets::real(t.view()).with_noise_variance(v.view()))] {
-            let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+            let (model, report) = rvm.fit(x.view(), &targets).unwrap();
             let left = &t - &model.predict_mean(x.view()).unwrap();
             let times = (left.mapv(|r| r * r).sum() / 30.0).sqrt() / sigma;
             match report.repairs.residual_over_noise {

@@ -53,7 +53,7 @@ fn process(kernel: Kernel) -> Rvm {
 }
 
 fn fit(rvm: &Rvm, x: &Array2<f64>, labels: &[usize], count: usize) -> (Model, Report) {
-    rvm.fit(x.view(), &Targets::classes(labels, count), &mut silent).unwrap()
+    rvm.fit(x.view(), &Targets::classes(labels, count)).unwrap()
 }
 
 fn probability(model: &Model, x: &Array2<f64>) -> Array2<f64> {
@@ -185,7 +185,7 @@ fn weights_are_repetitions() {
         let repeated: Vec<usize> = (0..80).flat_map(|i| vec![i; 1 + i % 3]).collect();
         let weights: Array1<f64> = (0..80).map(|i| (1 + i % 3) as f64).collect();
         let targets = Targets::classes(&labels, count).with_weights(weights.view());
-        let (one, _) = process(learnt()).fit(x.view(), &targets, &mut silent).unwrap();
+        let (one, _) = process(learnt()).fit(x.view(), &targets).unwrap();
         let of_repeated: Vec<usize> = repeated.iter().map(|i| labels[*i]).collect();
         let (other, _) = fit(&process(learnt()), &x.select(Axis(0), &repeated), &of_repeated, count);
         assert!(!one.relevance.is_empty());
@@ -194,7 +194,7 @@ fn weights_are_repetitions() {
         let mut weights = weights;
         weights[7] = 0.0;
         let targets = Targets::classes(&labels, count).with_weights(weights.view());
-        let (one, _) = process(learnt()).fit(x.view(), &targets, &mut silent).unwrap();
+        let (one, _) = process(learnt()).fit(x.view(), &targets).unwrap();
         let kept: Vec<usize> = repeated.iter().copied().filter(|i| *i != 7).collect();
         let of_kept: Vec<usize> = kept.iter().map(|i| labels[*i]).collect();
         let (other, _) = fit(&process(learnt()), &x.select(Axis(0), &kept), &of_kept, count);
@@ -255,7 +255,7 @@ fn noise_has_the_frequencies_of_its_classes() {
     let labels: Vec<usize> = (0..40).map(|i| usize::from(wave(i, 41) > 0.5)).collect();
     let weights: Array1<f64> = labels.iter().map(|k| if *k == 0 { 0.5 } else { 1.5 }).collect();
     let targets = Targets::classes(&labels, 2).with_weights(weights.view());
-    let (model, report) = process(learnt()).fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = process(learnt()).fit(x.view(), &targets).unwrap();
     let second = weights.iter().zip(&labels).filter(|(_, k)| **k == 1).map(|(w, _)| w).sum::<f64>() / weights.sum();
     is_constant(&model, &report, &[1.0 - second, second]);
 }
@@ -414,7 +414,7 @@ fn limits_and_interrupts_end_it() {
     assert!(log_loss(&small, &x, &labels) > log_loss(&model, &x, &labels));
     let interrupt = Interrupt::default();
     interrupt.raise();
-    let error = process(learnt()).fit_interruptible(x.view(), &targets, &mut silent, &interrupt).unwrap_err();
+    let error = process(learnt()).fit_with(x.view(), &targets, &mut silent, &interrupt).unwrap_err();
     assert_eq!(error, Error::Interrupted);
     // An observer is told of the one model, and cannot end what is done.
     let mut told = 0;
@@ -424,7 +424,8 @@ fn limits_and_interrupts_end_it() {
         ControlFlow::Break(())
     };
     let small = x.slice(s![..50, ..]);
-    let (_, report) = process(learnt()).fit(small, &Targets::classes(&labels[..50], 3), &mut observer).unwrap();
+    let (_, report) =
+        process(learnt()).fit_with(small, &Targets::classes(&labels[..50], 3), &mut observer, &Interrupt::default()).unwrap();
     assert_eq!((report.status, report.iterations, report.trace.len(), told), (Status::Converged, 1, 1, 1));
 }
 
@@ -532,11 +533,8 @@ fn what_labels_cannot_have_is_refused_by_name() {
     let x = inputs(40, 1);
     let labels = classes(&x, 3);
     let rvm = process(rbf(1.0));
-    let refused = |rvm: &Rvm, x: &Array2<f64>, labels: &[usize], with: &str| match rvm.fit(
-        x.view(),
-        &Targets::classes(labels, 3),
-        &mut silent,
-    ) {
+    let refused = |rvm: &Rvm, x: &Array2<f64>, labels: &[usize], with: &str| match rvm.fit(x.view(), &Targets::classes(labels, 3))
+    {
         Err(Error::Parameter { name, found, expected }) => {
             assert_eq!((name.as_str(), found.as_str()), ("weight_prior", "process"));
             assert!(expected.starts_with(&format!("ard; process cannot be combined with {with}")), "{expected}");

@@ -97,7 +97,7 @@ fn label(rvm: &Rvm) -> String {
 #[test]
 fn the_evidence_never_falls_and_models_round_trip() {
     every_kernel_likelihood_and_scheme(|rvm, data, targets| {
-        let (model, report) = rvm.fit(data.x.view(), targets, &mut silent).unwrap_or_else(|e| panic!("{}: {e}", label(rvm)));
+        let (model, report) = rvm.fit(data.x.view(), targets).unwrap_or_else(|e| panic!("{}: {e}", label(rvm)));
         for (k, pair) in report.trace.windows(2).enumerate() {
             let (before, after) = (pair[0].log_evidence, pair[1].log_evidence);
             assert!(after >= before - 1e-6 - 1e-9 * before.abs(), "{}: {before} to {after} in step {k}", label(rvm));
@@ -122,7 +122,7 @@ fn the_evidence_of_large_models_never_falls() {
     let t: Array1<f64> = x.outer_iter().map(|r| (1..30).map(|k| bump(r, f64::from(k))).sum::<f64>()).collect();
     let fit = |inference: Inference| {
         let rvm = Rvm { kernel: Rbf { gamma: 12.0.into() }.into(), inference, ..Rvm::tipping2001() };
-        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).expect("a fit")
+        rvm.fit(x.view(), &Targets::real(t.view())).expect("a fit")
     };
     let (model, report) = fit(Search::default().into());
     let (other, _) = fit(MacKay::default().into());
@@ -144,7 +144,7 @@ fn threads_do_not_change_a_bit() {
                 max_iterations: 8,
                 ..Rvm::tipping2001()
             };
-            let fit = |threads| rvm(threads).fit(data.x.view(), &data.targets(&likelihood), &mut silent).unwrap().0;
+            let fit = |threads| rvm(threads).fit(data.x.view(), &data.targets(&likelihood)).unwrap().0;
             let (one, two) = (fit(1).to_json().unwrap(), fit(2).to_json().unwrap());
             assert!(one == two, "{}", label(&rvm(1)));
         }
@@ -275,7 +275,7 @@ fn stored_and_on_demand_agree() {
         let digits = if likelihood.name() == "student_t" { 1e-7 } else { 1e-9 };
         close("S", &made.sparsity_in_model, &stored.sparsity_in_model, digits);
         close("Q", &made.quality_in_model, &stored.quality_in_model, digits);
-        let fit = |memory| rvm(Some(memory)).fit(data.x.view(), &targets, &mut silent).unwrap().0.log_evidence.unwrap();
+        let fit = |memory| rvm(Some(memory)).fit(data.x.view(), &targets).unwrap().0.log_evidence.unwrap();
         let (one, other) = (fit(1 << 30), fit(2_000_000));
         assert!((one - other).abs() < 10.0, "{one} {other}");
     }
@@ -299,7 +299,7 @@ fn the_memory_that_is_named_is_enough() {
                     let (inference, likelihood) = (Inference::from_name(name).unwrap(), likelihood.clone());
                     let kernel = Rbf { gamma: 1.0.into() }.into();
                     let own = Rvm { kernel, inference, likelihood, dictionary, max_iterations: 2, ..Rvm::tipping2001() };
-                    Rvm { memory_limit: Some(memory), ..own }.fit(data.x.view(), targets, &mut silent).map(|_| ())
+                    Rvm { memory_limit: Some(memory), ..own }.fit(data.x.view(), targets).map(|_| ())
                 };
                 let Err(error @ Error::Memory { needed, .. }) = fit(1) else { panic!("{name}: a byte") };
                 let read = error.to_string();
@@ -323,7 +323,7 @@ fn memory_is_bounded() {
     let targets = Targets::real(data.t.view());
     let fit = |name: &str, memory: u64| {
         let inference = Inference::from_name(name).unwrap();
-        Rvm { inference, memory_limit: Some(memory), ..Rvm::tipping2001() }.fit(data.x.view(), &targets, &mut silent)
+        Rvm { inference, memory_limit: Some(memory), ..Rvm::tipping2001() }.fit(data.x.view(), &targets)
     };
     assert!(matches!(fit("mackay", 5_000_000), Err(Error::Memory { needed, limit: 5_000_000, .. }) if needed > 5_000_000));
     assert!(matches!(fit("search", 10_000), Err(Error::Memory { .. })));
@@ -347,9 +347,9 @@ fn order_does_not_matter() {
         let [t, counts] = [&data.t, &data.counts].map(|all| all.select(Axis(0), &order));
         let [labels, kinds] = [&data.labels, &data.kinds].map(|all| order.iter().map(|i| all[*i]).collect::<Vec<_>>());
         let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::tipping2001() };
-        let (one, _) = rvm.fit(data.x.view(), &data.targets(&likelihood), &mut silent).unwrap();
+        let (one, _) = rvm.fit(data.x.view(), &data.targets(&likelihood)).unwrap();
         let other = Data { x: x.clone(), t, counts, labels, kinds };
-        let (two, _) = rvm.fit(x.view(), &other.targets(&likelihood), &mut silent).unwrap();
+        let (two, _) = rvm.fit(x.view(), &other.targets(&likelihood)).unwrap();
         assert_eq!(one.log_evidence, two.log_evidence);
         let mut mapped: Vec<usize> = two.relevance.iter().map(|k| order[*k]).collect();
         mapped.sort_unstable();
@@ -371,10 +371,10 @@ fn weights_count_rows() {
             labels: [data.labels.clone(), data.labels.clone()].concat(),
             kinds: [data.kinds.clone(), data.kinds.clone()].concat(),
         };
-        let (one, report) = rvm.fit(twice.x.view(), &twice.targets(&likelihood), &mut silent).unwrap();
+        let (one, report) = rvm.fit(twice.x.view(), &twice.targets(&likelihood)).unwrap();
         assert_eq!(report.repairs.merged_rows, 60);
         let two = Array1::from_elem(60, 2.0);
-        let (other, _) = rvm.fit(data.x.view(), &data.targets(&likelihood).with_weights(two.view()), &mut silent).unwrap();
+        let (other, _) = rvm.fit(data.x.view(), &data.targets(&likelihood).with_weights(two.view())).unwrap();
         assert_eq!(
             (one.log_evidence.unwrap(), &one.relevance, &one.alpha),
             (other.log_evidence.unwrap(), &other.relevance, &other.alpha)
@@ -386,8 +386,8 @@ fn weights_count_rows() {
         let mut spoilt = twice;
         spoilt.t.slice_mut(s![60..]).fill(1e3);
         let weighted = spoilt.targets(&likelihood).with_weights(weights.view());
-        let (dropped, _) = rvm.fit(spoilt.x.view(), &weighted, &mut silent).unwrap();
-        let (plain, _) = rvm.fit(data.x.view(), &data.targets(&likelihood), &mut silent).unwrap();
+        let (dropped, _) = rvm.fit(spoilt.x.view(), &weighted).unwrap();
+        let (plain, _) = rvm.fit(data.x.view(), &data.targets(&likelihood)).unwrap();
         assert_eq!((plain.log_evidence.unwrap(), &plain.relevance), (dropped.log_evidence.unwrap(), &dropped.relevance));
     }
 }
@@ -397,7 +397,7 @@ fn weights_count_rows() {
 fn the_mean_needs_no_variance() {
     let new = data(12, 1500, 2).x + 2.0;
     every_kernel_likelihood_and_scheme(|rvm, data, targets| {
-        let model = Rvm { max_iterations: 5, ..rvm.clone() }.fit(data.x.view(), targets, &mut silent).unwrap().0;
+        let model = Rvm { max_iterations: 5, ..rvm.clone() }.fit(data.x.view(), targets).unwrap().0;
         if model.outputs() > 1 {
             assert!(model.predict_mean(new.view()).unwrap_err().to_string().contains("several classes"));
             return;
@@ -405,7 +405,7 @@ fn the_mean_needs_no_variance() {
         assert_eq!(model.predict_mean(new.view()).unwrap(), model.predict(new.view()).unwrap().mean, "{}", label(rvm));
     });
     let data = data(13, 40, 2);
-    let (model, _) = Rvm::tipping2001().fit(data.x.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+    let (model, _) = Rvm::tipping2001().fit(data.x.view(), &Targets::real(data.t.view())).unwrap();
     assert_eq!(model.predict_mean(Array2::zeros((0, 2)).view()).unwrap().len(), 0);
     for bad in [Array2::zeros((2, 1)), Array2::from_elem((2, 2), f64::NAN)] {
         let (mean, both) = (model.predict_mean(bad.view()).unwrap_err(), model.predict(bad.view()).unwrap_err());
@@ -418,7 +418,7 @@ fn the_mean_needs_no_variance() {
 fn units_do_not_matter() {
     let data = data(8, 80, 2);
     let rvm = Rvm { kernel: Rbf { gamma: 0.7.into() }.into(), ..Rvm::tipping2001() };
-    let fit = |rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>| rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0;
+    let fit = |rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>| rvm.fit(x.view(), &Targets::real(t.view())).unwrap().0;
     let plain = fit(&rvm, &data.x, &data.t);
     let expected = plain.predict(data.x.view()).unwrap();
     for factor in [1e-150, 1e-6, 1e6, 1e9, 1e150] {
@@ -453,7 +453,7 @@ fn units_do_not_matter() {
 fn variance_follows_from_the_precisions() {
     let data = data(9, 70, 2);
     let rvm = Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::tipping2001() };
-    let (model, _) = rvm.fit(data.x.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+    let (model, _) = rvm.fit(data.x.view(), &Targets::real(data.t.view())).unwrap();
     let beta = 1.0 / model.noise_variance().unwrap();
     let centres = data.x.select(Axis(0), &model.relevance);
     let mut phi = Array2::ones((70, centres.nrows() + 1));
@@ -504,7 +504,7 @@ fn the_certificate_holds() {
     for likelihood in likelihoods() {
         let rvm = Rvm { likelihood: likelihood.clone(), ..Rvm::tipping2001() };
         let targets = data.targets(&likelihood);
-        let (model, report) = rvm.fit(data.x.view(), &targets, &mut silent).unwrap();
+        let (model, report) = rvm.fit(data.x.view(), &targets).unwrap();
         assert_eq!(report.status, Status::Converged, "{}", report.certificate.reason);
         // Of several classes gains are estimates, and the search ends when a dozen of them have proved wrong.
         assert!(likelihood.name() == "softmax" || report.certificate.largest_gain.unwrap() < 1e-3, "{:?}", report.certificate);
@@ -524,7 +524,7 @@ fn the_certificate_holds() {
             }),
             ..rvm
         };
-        let (further, _) = again.fit(data.x.view(), &targets, &mut silent).unwrap();
+        let (further, _) = again.fit(data.x.view(), &targets).unwrap();
         let gained = further.log_evidence.unwrap() - model.log_evidence.unwrap();
         assert!((-1e-6..1.0).contains(&gained), "{}: going on gained {gained}", likelihood.name());
     }
@@ -544,7 +544,7 @@ fn futile_actions_end_the_search() {
         let x = Array2::from_shape_simple_fn((400, 20), || -> f64 { StandardNormal.sample(&mut random) });
         let mut normal = || -> f64 { StandardNormal.sample(&mut random) };
         let labels: Vec<usize> = x.outer_iter().map(|r| usize::from(r[0] + r[1] * r[2] + 0.5 * normal() > 0.0)).collect();
-        let (_, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).expect("a fit");
+        let (_, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2)).expect("a fit");
         assert_eq!(report.status, Status::Converged);
         let trace: Vec<f64> = report.trace.iter().map(|t| t.log_evidence).collect();
         assert!(trace.windows(2).all(|w| w[1] >= w[0]), "seed {seed}: the trace falls");

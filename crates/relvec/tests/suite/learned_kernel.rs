@@ -39,7 +39,7 @@ fn a_fit_learns_the_same_kernel() {
         let kernel: Kernel = Matern52 { gamma: Gamma::Rule(rule) }.into();
         let rvm = Rvm { kernel, weight_prior: WeightPrior::Ard, variance: Some(Variance::Posterior), ..Rvm::default() };
         let learned = learn(&rvm, &x, &t);
-        let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
         assert_eq!(model.kernel(), Some(&learned.search_kernel), "{rule:?}");
         let search = report.kernel_search.unwrap();
         let trial = &search.tried[search.chosen];
@@ -189,26 +189,26 @@ fn a_linear_spline_at_negative_features_is_refused_by_name_where_kernels_are_lea
     let lists = [vec![&rbf, &spline], vec![&spline, &rbf], vec![&spline]];
     for (kernels, prior) in lists.iter().flat_map(|list| [WeightPrior::Auto, WeightPrior::Ard].map(|prior| (list, prior))) {
         let own = rvm(kernels, prior);
-        let fit = own.fit(x.view(), &Targets::real(t.view()), &mut silent).map(|_| ());
+        let fit = own.fit(x.view(), &Targets::real(t.view())).map(|_| ());
         for refused in [fit, own.learn_kernel(x.view(), &Targets::real(t.view())).map(|_| ())] {
             let text = refused.unwrap_err().to_string();
             assert!(text.contains("linear_spline") && text.contains("features >= 0") && text.contains("column 0"), "{text}");
         }
         let shifted = &x + 2.0;
-        let (model, report) = own.fit(shifted.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let (model, report) = own.fit(shifted.view(), &Targets::real(t.view())).unwrap();
         assert_eq!(report.kernel_search.unwrap().tried.len(), kernels.len());
         assert!(model.predict_mean(shifted.view()).unwrap().iter().all(|v| v.is_finite()));
     }
     // Given alone nothing is learned of it, and weights with precisions need no covariance. A sigmoid is never one.
     let alone = Rvm { kernel: spline.clone(), ..Rvm::default() };
-    assert!(alone.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0.process.is_none());
+    assert!(alone.fit(x.view(), &Targets::real(t.view())).unwrap().0.process.is_none());
     let beside = rvm(&[&sigmoid, &spline], WeightPrior::Auto).check().unwrap_err().to_string();
     assert!(beside.starts_with("kernels = sigmoid: "), "{beside}");
     let with = |rule| Rvm { kernel: sigmoid.with_gamma(Gamma::Rule(rule)), ..Rvm::default() };
     let error = with(GammaRule::EvidenceOne).check().unwrap_err().to_string();
     assert!(error.starts_with("kernel.sigmoid.gamma = evidence-one: ") && error.contains("scale"), "{error}");
     // Without a rule of its own it is that of the scale.
-    let fit = |rule| with(rule).fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0;
+    let fit = |rule| with(rule).fit(x.view(), &Targets::real(t.view())).unwrap().0;
     assert_eq!(fit(GammaRule::Evidence), fit(GammaRule::Scale));
 }
 
@@ -218,6 +218,6 @@ fn an_interrupt_ends_it() {
     let t = targets(&x);
     let interrupt = Interrupt::default();
     interrupt.raise();
-    let found = Rvm::default().learn_kernel_interruptible(x.view(), &Targets::real(t.view()), &interrupt);
+    let found = Rvm::default().learn_kernel_with(x.view(), &Targets::real(t.view()), &interrupt);
     assert_eq!(found, Err(Error::Interrupted));
 }

@@ -176,7 +176,7 @@ fn the_mean_follows_from_precisions_noise_and_targets() {
                         }
                         _ => {}
                     }
-                    let (model, _) = rvm.fit(rows.x.view(), &of, &mut silent).unwrap_or_else(|e| panic!("{name}: {e}"));
+                    let (model, _) = rvm.fit(rows.x.view(), &of).unwrap_or_else(|e| panic!("{name}: {e}"));
                     check(&name, &model, &rows);
                 }
             }
@@ -198,7 +198,7 @@ fn a_pruned_bias_leaves_the_mean_of_the_targets_to_the_weights() {
             let rvm = Rvm { kernel: kernel.clone(), variance: Some(variance), ..Rvm::tipping2001() };
             let c = Array1::from_shape_fn(n, |i| if weighted { 0.5 + (i % 2) as f64 } else { 1.0 });
             let targets = Targets::real(line.view()).with_weights(c.view());
-            let (model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+            let (model, _) = rvm.fit(x.view(), &targets).unwrap();
             pruned += usize::from(model.intercept_alpha.is_none());
             let name = format!("{n} rows, gamma {gamma}, noise {noise}, {variance:?}");
             let rows = Rows { x: &x, t: line.clone().insert_axis(Axis(1)), c: c.clone(), known_noise: false };

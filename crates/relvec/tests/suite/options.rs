@@ -34,7 +34,7 @@ impl Data {
     }
 
     fn fit(&self, rvm: &Rvm) -> (Model, Report) {
-        rvm.fit(self.x.view(), &self.targets(&rvm.likelihood), &mut silent).unwrap_or_else(|e| panic!("{rvm:?}: {e}"))
+        rvm.fit(self.x.view(), &self.targets(&rvm.likelihood)).unwrap_or_else(|e| panic!("{rvm:?}: {e}"))
     }
 }
 
@@ -128,7 +128,7 @@ fn search_starts_where_told() {
         let targets = data.targets(&likelihood);
         let fit = |at| {
             let start = Search { start: Start::Given(at), ..Search::default() };
-            Rvm { likelihood: likelihood.clone(), ..search(start) }.fit(data.x.view(), &targets, &mut silent)
+            Rvm { likelihood: likelihood.clone(), ..search(start) }.fit(data.x.view(), &targets)
         };
         let (first, _) = data.fit(&Rvm { likelihood: likelihood.clone(), max_iterations: 3, ..Rvm::tipping2001() });
         let at = hyper(&first);
@@ -244,7 +244,7 @@ fn without_bias() {
     let at = Hyperparameters { intercept_alpha: Some(1.0), noise_variance: Some(1.0), ..Hyperparameters::default() };
     let start = Search { start: Start::Given(at), ..Search::default() };
     let no_bias = Rvm { bias: false, ..search(start) };
-    assert_eq!(refused(no_bias.fit(data.x.view(), &Targets::real(data.t.view()), &mut silent)), "intercept_alpha");
+    assert_eq!(refused(no_bias.fit(data.x.view(), &Targets::real(data.t.view()))), "intercept_alpha");
 }
 
 /// The kernel's columns handed over as a design matrix give the same model.
@@ -268,7 +268,7 @@ fn a_given_design_equals_the_kernel() {
         let targets = data.targets(&likelihood);
         let own = Rvm { kernel: kernel.clone(), likelihood: likelihood.clone(), ..Rvm::tipping2001() };
         let given = Rvm { basis: Basis::Given, ..own.clone() };
-        let (fitted, _) = own.fit(data.x.view(), &targets, &mut silent).unwrap();
+        let (fitted, _) = own.fit(data.x.view(), &targets).unwrap();
         let at = hyper(&fitted);
         let one = own.evaluate(data.x.view(), &targets, &at).unwrap();
         let two = given.evaluate(phi(data.x.view()).view(), &targets, &at).unwrap();
@@ -276,7 +276,7 @@ fn a_given_design_equals_the_kernel() {
         let (p, q) = (one.model.predict(fresh.view()).unwrap(), two.model.predict(phi(fresh.view()).view()).unwrap());
         close("mean", &q.mean.to_vec(), &p.mean.to_vec(), 1e-9);
         close("variance", &q.model_variance.to_vec(), &p.model_variance.to_vec(), 1e-8);
-        let (learnt, _) = given.fit(phi(data.x.view()).view(), &targets, &mut silent).unwrap();
+        let (learnt, _) = given.fit(phi(data.x.view()).view(), &targets).unwrap();
         assert_eq!(learnt.relevance, fitted.relevance);
         close("evidence", &[learnt.log_evidence.unwrap()], &[fitted.log_evidence.unwrap()], 1e-9);
         let (p, q) = (fitted.predict(fresh.view()).unwrap(), learnt.predict(phi(fresh.view()).view()).unwrap());
@@ -301,7 +301,7 @@ fn a_fit_may_end_early() {
                 assert_eq!((p.iteration, p.noise_std.is_some()), (calls, likelihood.name() == "gaussian"));
                 if calls == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             };
-            let stopped = rvm.fit(data.x.view(), &targets, &mut stop).unwrap();
+            let stopped = rvm.fit_with(data.x.view(), &targets, &mut stop, &Interrupt::default()).unwrap();
             let limited = data.fit(&Rvm { max_iterations: 3, ..rvm.clone() });
             let timed = data.fit(&Rvm { time_limit: Some(1e-9), ..rvm.clone() });
             let ends = [(stopped, Status::Stopped, 2), (limited, Status::IterationLimit, 3), (timed, Status::TimeLimit, 1)];
@@ -324,7 +324,7 @@ fn the_seed_decides() {
     let t = x.column(0).mapv(|x: f64| x.sin() + 0.1 * Distribution::<f64>::sample(&StandardNormal, &mut random));
     let fit = |seed, threads| {
         let rvm = Rvm { seed, threads: Some(threads), max_iterations: 2, ..Rvm::tipping2001() };
-        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0
+        rvm.fit(x.view(), &Targets::real(t.view())).unwrap().0
     };
     let one = fit(1, 2);
     assert_eq!(one, fit(1, 1));
@@ -368,7 +368,7 @@ fn weights_pull() {
     data.t[7] += 2.0;
     let fit = |weights: Array1<f64>| {
         let targets = Targets::real(data.t.view()).with_weights(weights.view());
-        Rvm::tipping2001().fit(data.x.view(), &targets, &mut silent).unwrap().0
+        Rvm::tipping2001().fit(data.x.view(), &targets).unwrap().0
     };
     let mut heavy = Array1::ones(40);
     heavy[7] = 1e4;
@@ -413,7 +413,7 @@ fn scaling() {
     for column in scaled.axis_iter(Axis(1)) {
         assert!(column.sum().abs() < 1e-9 && (column.mapv(|v| v * v).sum() / 50.0 - 1.0).abs() < 1e-9);
     }
-    let (mut model, _) = Rvm::tipping2001().fit(scaled.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+    let (mut model, _) = Rvm::tipping2001().fit(scaled.view(), &Targets::real(data.t.view())).unwrap();
     let expected = model.predict(scaled.view()).unwrap();
     model.scaling = Some(scaling);
     assert_eq!(model.predict(data.x.view()).unwrap(), expected);
@@ -555,7 +555,7 @@ fn a_dictionary_of_some_rows() {
         }
     }
     let x = data.x.view();
-    let refuse = |rvm: Rvm| refused(rvm.fit(x, &Targets::real(data.t.view()), &mut silent));
+    let refuse = |rvm: Rvm| refused(rvm.fit(x, &Targets::real(data.t.view())));
     assert_eq!(refuse(Rvm { dictionary: 0.into(), ..Rvm::tipping2001() }), "dictionary");
     assert_eq!(refuse(Rvm { dictionary: 3.into(), basis: Basis::Given, ..Rvm::tipping2001() }), "dictionary");
 }
@@ -580,7 +580,7 @@ fn an_interrupt_ends_a_fit_without_a_model() {
                     ControlFlow::Continue(())
                 };
                 let targets = data.targets(&likelihood);
-                let ended = rvm.fit_interruptible(data.x.view(), &targets, &mut observer, &interrupt);
+                let ended = rvm.fit_with(data.x.view(), &targets, &mut observer, &interrupt);
                 assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
                 assert_eq!(seen, at, "nothing is told after the interrupt");
             }
@@ -596,8 +596,7 @@ fn an_external_kernel() {
     let (own, _) = data.fit(&Rvm { kernel: kernel.clone(), ..Rvm::tipping2001() });
     let mut values = Array2::zeros((40, 40));
     kernel.block(data.x.view(), data.x.view(), values.view_mut());
-    let (given, _) =
-        Rvm { basis: Basis::Given, ..Rvm::tipping2001() }.fit(values.view(), &Targets::real(data.t.view()), &mut silent).unwrap();
+    let (given, _) = Rvm { basis: Basis::Given, ..Rvm::tipping2001() }.fit(values.view(), &Targets::real(data.t.view())).unwrap();
     for centres in [None, Some(data.x.select(Axis(0), &given.relevance))] {
         let mut model = given.clone();
         model.n_features = if centres.is_some() { 2 } else { 40 };

@@ -35,7 +35,7 @@ fn rvm() -> Rvm {
 }
 
 fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array2<f64>) -> (Model, Report) {
-    rvm.fit(x.view(), &Targets::outputs(t.view()), &mut silent).unwrap()
+    rvm.fit(x.view(), &Targets::outputs(t.view())).unwrap()
 }
 
 /// log N(t | 0, C) for symmetric positive C, and inv(C) applied to columns, by elimination.
@@ -98,7 +98,7 @@ fn the_evidence_is_the_sum_of_the_outputs() {
     ] {
         let targets = Targets::outputs(t.view()).with_weights(c.view());
         let targets = known.map_or(targets, |v| targets.with_noise_variance(v.view()));
-        let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+        let (model, report) = rvm.fit(x.view(), &targets).unwrap();
         assert_eq!(report.status, Status::Converged, "{name}");
         assert!(report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence), "{name}");
         let rows: Vec<usize> = (0..80).flat_map(|n| vec![n; c[n] as usize]).collect();
@@ -205,7 +205,7 @@ fn gains_and_gradients_are_true() {
 fn one_output_and_equal_ones() {
     let (x, t) = data(3, 100);
     let first = t.column(0);
-    let (one, _) = rvm().fit(x.view(), &Targets::real(first), &mut silent).unwrap();
+    let (one, _) = rvm().fit(x.view(), &Targets::real(first)).unwrap();
     let (same, _) = fit(&rvm(), &x, &first.to_owned().insert_axis(Axis(1)));
     assert_eq!(same, one);
     assert!(!one.has_several_outputs());
@@ -439,9 +439,7 @@ fn rows_left_out_and_healed_variances() {
 #[test]
 fn what_several_outputs_cannot_have() {
     let (x, mut t) = data(10, 30);
-    let refused = |rvm: Rvm, t: &Array2<f64>| {
-        rvm.fit(x.view(), &Targets::outputs(t.view()), &mut silent).map(|_| ()).unwrap_err().to_string()
-    };
+    let refused = |rvm: Rvm, t: &Array2<f64>| rvm.fit(x.view(), &Targets::outputs(t.view())).map(|_| ()).unwrap_err().to_string();
     let priors = Hyperpriors { a: 1e-3, ..Hyperpriors::default() };
     for (rvm, expected) in [
         (Rvm { inference: Variational::default().into(), ..rvm() }, "inference"),
@@ -459,7 +457,7 @@ fn what_several_outputs_cannot_have() {
     let found = refused(rvm(), &t);
     assert!(found.contains('4') && found.contains('2'), "{found}");
     t[[4, 2]] = 0.0;
-    let found = Svm::default().fit(x.view(), &Targets::outputs(t.view()), &mut silent).map(|_| ()).unwrap_err().to_string();
+    let found = Svm::default().fit(x.view(), &Targets::outputs(t.view())).map(|_| ()).unwrap_err().to_string();
     assert!(found.contains("real targets") || found.contains("outputs"), "{found}");
     let at = Hyperparameters { noise_variance: Some(1.0), ..Hyperparameters::default() };
     let found = rvm().evaluate(x.view(), &Targets::outputs(t.view()), &at).map(|_| ()).unwrap_err().to_string();

@@ -95,5 +95,5 @@ fn statistics_load_as_they_were_written() {
     let statistics = Statistics::from_bytes(&bytes).unwrap();
     assert_eq!((statistics.n_rows(), statistics.weight()), (24, 24.0));
     assert_eq!(statistics.to_bytes(), bytes);
-    Rvm::tipping2001().fit_statistics(&statistics, &mut silent).unwrap();
+    Rvm::tipping2001().fit_statistics(&statistics).unwrap();
 }

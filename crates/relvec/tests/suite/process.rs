@@ -31,7 +31,7 @@ fn process(kernel: Kernel) -> Rvm {
 }
 
 fn fit(rvm: &Rvm, x: &Array2<f64>, t: &Array1<f64>) -> (Model, Report) {
-    rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap()
+    rvm.fit(x.view(), &Targets::real(t.view())).unwrap()
 }
 
 fn block(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>) -> Array2<f64> {
@@ -186,7 +186,7 @@ fn weights_equal_repetition() {
     let weights: Array1<f64> = (0..30).map(|i| 1.0 + (i % 3) as f64).collect();
     let repeated: Vec<usize> = (0..30).flat_map(|i| vec![i; 1 + i % 3]).collect();
     let rvm = process(rbf(0.8));
-    let (one, _) = rvm.fit(x.view(), &Targets::real(t.view()).with_weights(weights.view()), &mut silent).unwrap();
+    let (one, _) = rvm.fit(x.view(), &Targets::real(t.view()).with_weights(weights.view())).unwrap();
     let (x2, t2) = (x.select(Axis(0), &repeated), t.select(Axis(0), &repeated));
     let (other, _) = fit(&rvm, &x2, &t2);
     let new = inputs(9, 2);
@@ -251,7 +251,7 @@ fn several_outputs_share_the_prior() {
     let x = inputs(50, 2);
     let t = Array2::from_shape_fn((50, 2), |(i, k)| if k == 0 { (2.0 * x[[i, 0]]).sin() } else { 1e3 * x[[i, 1]].cos() });
     let t = t + Array2::from_shape_fn((50, 2), |(i, k)| if k == 0 { 0.1 } else { 300.0 } * (wave(i, 40 + k) - 0.5));
-    let (model, _) = process(rbf(0.7)).fit(x.view(), &Targets::outputs(t.view()), &mut silent).unwrap();
+    let (model, _) = process(rbf(0.7)).fit(x.view(), &Targets::outputs(t.view())).unwrap();
     let new = inputs(8, 2);
     let all = model.predict_outputs(new.view()).unwrap();
     for (k, found) in all.iter().enumerate() {
@@ -266,7 +266,7 @@ fn several_outputs_share_the_prior() {
     }
     // A constant beside it.
     let constant = Array2::from_shape_fn((50, 2), |(i, k)| if k == 0 { t[[i, 0]] } else { 3.0 });
-    let (model, _) = process(rbf(0.7)).fit(x.view(), &Targets::outputs(constant.view()), &mut silent).unwrap();
+    let (model, _) = process(rbf(0.7)).fit(x.view(), &Targets::outputs(constant.view())).unwrap();
     let found = model.predict_outputs(new.view()).unwrap();
     assert!(found[1].mean.iter().all(|m| (m - 3.0).abs() < 1e-6) && found[1].variance().iter().all(|v| *v < 1e-9));
 }
@@ -277,12 +277,12 @@ fn known_noise_of_each_row_is_used() {
     let noise: Array1<f64> = (0..60).map(|i| if i % 2 == 0 { 0.01 } else { 1.0 }).collect();
     let t: Array1<f64> = (0..60).map(|i| (2.0 * x[[i, 0]]).sin() + 3.0 * noise[i].sqrt() * (wave(i, 3) - 0.5)).collect();
     let rvm = process(rbf(0.8));
-    let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()).with_noise_variance(noise.view()), &mut silent).unwrap();
+    let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()).with_noise_variance(noise.view())).unwrap();
     assert_eq!(model.noise_variance(), Some(0.0));
     // The same as equal noise s2 and weights s2 / noise, with noise held at that.
     let fixed = Rvm { likelihood: Gaussian { noise_variance: Some(0.25) }.into(), ..rvm };
     let weights = noise.mapv(|v| 0.25 / v);
-    let (other, _) = fixed.fit(x.view(), &Targets::real(t.view()).with_weights(weights.view()), &mut silent).unwrap();
+    let (other, _) = fixed.fit(x.view(), &Targets::real(t.view()).with_weights(weights.view())).unwrap();
     assert_eq!(other.noise_variance(), Some(0.25));
     let new = inputs(20, 1);
     let held = Model { process: other.process.clone(), ..other };
@@ -532,7 +532,7 @@ fn what_has_no_process_is_refused_by_name() {
     let x = inputs(20, 1);
     let t = targets(&x, 0.2);
     let rvm = process(rbf(1.0));
-    let refused = |rvm: &Rvm, with: &str| match rvm.fit(x.view(), &Targets::real(t.view()), &mut silent) {
+    let refused = |rvm: &Rvm, with: &str| match rvm.fit(x.view(), &Targets::real(t.view())) {
         Err(Error::Parameter { name, found, expected }) => {
             assert_eq!((name.as_str(), found.as_str()), ("weight_prior", "process"));
             assert!(expected.starts_with(&format!("ard; process cannot be combined with {with}")), "{expected}");
@@ -556,7 +556,7 @@ fn what_has_no_process_is_refused_by_name() {
     }
     let mut sums = Statistics::new(&rbf(1.0), x.slice(s![..5, ..])).unwrap();
     sums.update(x.view(), &Targets::real(t.view())).unwrap();
-    let error = rvm.fit_statistics(&sums, &mut silent).unwrap_err();
+    let error = rvm.fit_statistics(&sums).unwrap_err();
     assert!(matches!(error, Error::Parameter { name, .. } if name == "weight_prior"));
     let (model, _) = fit(&rvm, &x, &t);
     let named = |error: Error, expected: &str| assert!(matches!(error, Error::Parameter { name, .. } if name == expected));
@@ -586,7 +586,7 @@ fn rows_left_out_are_those_of_the_process_of_the_others() {
     ];
     for (targets, weights, known, bias) in cases {
         let rvm = Rvm { residual: Some(1.0), bias, ..process(rbf(1.0)) };
-        let model = rvm.fit(x.view(), &targets, &mut silent).unwrap().0;
+        let model = rvm.fit(x.view(), &targets).unwrap().0;
         let (kernel, points) = centres(&model);
         let prior = model.process.as_ref().unwrap();
         let (kz, kxz) = (block(kernel, points.view(), points.view()), block(kernel, x.view(), points.view()));
@@ -697,7 +697,7 @@ fn large_tables_have_given_landmarks_several_outputs_and_limits() {
     let t = Array2::from_shape_fn((3100, 2), |(n, k)| if k == 0 { one[n] } else { -2.0 * one[n] + x[[n, 0]] });
     let given = Landmarks::Given(Centres(inputs(60, 2)));
     let rvm = Rvm { kernel: rbf(1.0), landmarks: given, residual: Some(1e-9), ..Rvm::default() };
-    let (model, report) = rvm.fit(x.view(), &Targets::outputs(t.view()), &mut silent).unwrap();
+    let (model, report) = rvm.fit(x.view(), &Targets::outputs(t.view())).unwrap();
     assert_eq!(model.relevance, (0..60).collect::<Vec<_>>());
     assert!(!report.process.unwrap().reached);
     for (k, found) in model.predict_outputs(x.view()).unwrap().iter().enumerate() {
@@ -747,7 +747,7 @@ fn rows_in_blocks_give_the_model_of_rows_in_memory() {
         let rvm = Rvm { kernel, dictionary: 50.into(), ..Rvm::default() };
         let all = Targets::outputs(t.view()).with_weights(weights.view());
         let all = noise.as_ref().map_or(all, |noise| all.with_noise_variance(noise.view()));
-        let (expected, report) = rvm.fit(x.view(), &all, &mut silent).unwrap();
+        let (expected, report) = rvm.fit(x.view(), &all).unwrap();
         assert!(report.process.is_some());
         for size in [101, 3300] {
             let blocks = InBlocks { x: &x, t: t.clone(), noise: noise.clone(), weights: weights.clone(), size };
@@ -772,7 +772,7 @@ fn rows_in_blocks_tell_more_than_their_sample() {
     let some = s![..500, ..];
     let blocks = InBlocks { x: &x, t: t.clone().insert_axis(Axis(1)), noise: None, weights: Array1::ones(12_000), size: 4000 };
     let few = Targets::real(t.slice(s![..500]));
-    let (alone, _) = Rvm::default().fit(x.slice(some), &few, &mut silent).unwrap();
+    let (alone, _) = Rvm::default().fit(x.slice(some), &few).unwrap();
     let (model, report) = Rvm::default().fit_blocks_with_sample(x.slice(some), &few, &blocks, &mut silent).unwrap();
     let new = Array2::from_shape_fn((500, 2), |(i, k)| 3.8 * wave(i + 50_000, k) - 1.9);
     let truth = targets(&new, 0.0);

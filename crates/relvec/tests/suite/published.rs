@@ -20,7 +20,7 @@ fn sinc_without_noise() {
         likelihood: Gaussian { noise_variance: Some(1e-4) }.into(),
         ..Rvm::tipping2001()
     };
-    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
     let grid = Array2::from_shape_fn((1001, 1), |(i, _)| -10.0 + 20.0 * i as f64 / 1000.0);
     let mean = model.predict(grid.view()).unwrap().mean;
     let worst = mean.iter().zip(grid.column(0)).map(|(y, x)| (y - sinc(*x)).abs()).fold(0.0, f64::max);
@@ -41,7 +41,7 @@ fn sinc_with_noise() {
         let noise: Array1<f64> = (0..100).map(|_| 0.2 * Distribution::<f64>::sample(&StandardNormal, &mut random)).collect();
         let t = x.column(0).mapv(sinc) + &noise;
         let rvm = Rvm { kernel: LinearSpline::default().into(), ..Rvm::tipping2001() };
-        let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let (model, _) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
         let (got, drawn) = (model.noise_std().unwrap(), (noise.dot(&noise) / 100.0).sqrt());
         println!("noisy sinc {seed}: {} vectors, noise {got:.3}, drawn {drawn:.3}", model.relevance.len());
         assert!(model.relevance.len() <= 12, "draw {seed}: {} relevance vectors", model.relevance.len());
@@ -68,9 +68,9 @@ fn wide_kernels() {
                 });
                 let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), ..Rvm::tipping2001() };
                 let targets = Targets::real(t.view());
-                let (model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+                let (model, _) = rvm.fit(x.view(), &targets).unwrap();
                 let mackay = Rvm { inference: Inference::from_name("mackay").unwrap(), ..rvm };
-                let (other, _) = mackay.fit(x.view(), &targets, &mut silent).unwrap();
+                let (other, _) = mackay.fit(x.view(), &targets).unwrap();
                 assert!(
                     model.log_evidence.unwrap() >= other.log_evidence.unwrap() - 0.5,
                     "gamma {gamma}, draw {seed}: {} against mackay's {}",

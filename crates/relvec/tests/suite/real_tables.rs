@@ -14,7 +14,7 @@ fn classify(train: &str, test: &str, gamma: f64, standardise: bool) -> (usize, u
     let (x, xs) = if standardise { (scaling.apply(x.view()), scaling.apply(xs.view())) } else { (x, xs) };
     let labels: Vec<usize> = t.iter().map(|t| *t as usize).collect();
     let rvm = Rvm { kernel: Rbf { gamma: gamma.into() }.into(), likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
-    let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+    let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2)).unwrap();
     assert_eq!(report.status, Status::Converged);
     let p = model.predict_probability(xs.view(), Moderation::Posterior).unwrap();
     let errors = p.column(1).iter().zip(&ts).filter(|(p, t)| (**p > 0.5) != (**t > 0.5)).count();
@@ -60,7 +60,7 @@ fn classes_of_the_paper() {
         let kernel = Rbf { gamma: gamma.into() }.into();
         let rvm = Rvm { kernel, inference, likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
         let labels: Vec<usize> = t.iter().map(|t| *t as usize).collect();
-        let (model, report) = rvm.fit(scale(&x).view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+        let (model, report) = rvm.fit(scale(&x).view(), &Targets::classes(&labels, 2)).unwrap();
         assert_eq!(report.status, Status::Converged);
         let p = model.predict_probability(scale(&z).view(), Moderation::Posterior).unwrap();
         let wrong = p.column(1).iter().zip(&u).filter(|(p, u)| (**p > 0.5) != (**u > 0.5)).count();

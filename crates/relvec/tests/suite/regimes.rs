@@ -37,7 +37,7 @@ impl Data {
 
     fn fit(&self, rvm: &Rvm) -> (Model, Report) {
         let targets = self.targets(&rvm.likelihood);
-        rvm.fit(self.x.view(), &targets, &mut silent).unwrap_or_else(|e| panic!("{}: {e}", rvm.likelihood.name()))
+        rvm.fit(self.x.view(), &targets).unwrap_or_else(|e| panic!("{}: {e}", rvm.likelihood.name()))
     }
 
     fn select(&self, order: &[usize]) -> Data {
@@ -150,7 +150,7 @@ fn parts_end_within_fifteen_nats_of_the_whole() {
     by_parts(&rvm, &model, &report, 1100);
     let mut statistics = Statistics::new(&rvm.kernel, data.x.view()).unwrap();
     statistics.update(data.x.view(), &targets).unwrap();
-    let (whole, report) = rvm.fit_statistics(&statistics, &mut silent).unwrap();
+    let (whole, report) = rvm.fit_statistics(&statistics).unwrap();
     at_rest(&rvm, &whole, &report);
     assert!(!report.certificate.reason.contains("candidates"), "one problem: {}", report.certificate.reason);
     assert!(
@@ -178,7 +178,7 @@ fn few_kernels_of_many_rows_find_their_places() {
         sound(&model, &report);
         let mut statistics = Statistics::new(&rvm.kernel, data.x.view()).unwrap();
         statistics.update(data.x.view(), &Targets::real(data.t.view())).unwrap();
-        let (whole, report) = rvm.fit_statistics(&statistics, &mut silent).unwrap();
+        let (whole, report) = rvm.fit_statistics(&statistics).unwrap();
         sound(&whole, &report);
         let (found, expected) = (model.log_evidence.unwrap(), whole.log_evidence.unwrap());
         assert!(found > expected - 5.0, "{found} of {expected}");
@@ -227,7 +227,7 @@ fn parts_do_not_depend_on_the_order_of_rows() {
     assert_eq!((report.candidates, report.repairs.merged_rows), (1010, 337));
     let c = Array1::from_shape_fn(1010, |i| if i % 3 == 0 { 2.0 } else { 1.0 });
     let targets = Targets::real(data.t.view()).with_weights(c.view());
-    let (weighted, report) = all(0.1).fit(data.x.view(), &targets, &mut silent).unwrap();
+    let (weighted, report) = all(0.1).fit(data.x.view(), &targets).unwrap();
     sound(&weighted, &report);
     assert_eq!((weighted.log_evidence, &weighted.relevance), (double.log_evidence, &double.relevance));
     assert_eq!((&weighted.alpha, &weighted.expansion), (&double.alpha, &double.expansion));
@@ -248,7 +248,7 @@ fn parts_may_end_early() {
         assert!(limited.certificate.reason.contains("all 1010 candidates"), "{}", limited.certificate.reason);
         assert_eq!(limited.trace.last().map(|p| p.log_evidence), Some(report.trace[at - 1].log_evidence));
         let mut stop = |p: &Progress| if p.iteration == at { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        let (stopped, ended) = rvm.fit(data.x.view(), &targets, &mut stop).unwrap();
+        let (stopped, ended) = rvm.fit_with(data.x.view(), &targets, &mut stop, &Interrupt::default()).unwrap();
         sound(&stopped, &ended);
         assert_eq!((ended.status, &stopped.relevance), (Status::Stopped, &model.relevance));
         let interrupt = Interrupt::default();
@@ -258,7 +258,7 @@ fn parts_may_end_early() {
             }
             ControlFlow::Continue(())
         };
-        let ended = rvm.fit_interruptible(data.x.view(), &targets, &mut raise, &interrupt);
+        let ended = rvm.fit_with(data.x.view(), &targets, &mut raise, &interrupt);
         assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
         assert!(model.log_evidence.unwrap() <= whole.log_evidence.unwrap() + 1e-6);
     }
@@ -295,7 +295,7 @@ fn time_limits_end_with_a_model() {
                 ControlFlow::Continue(())
             };
             let rvm = Rvm { time_limit: Some(limit), ..rvm.clone() };
-            let (model, report) = rvm.fit(data.x.view(), &targets, &mut late).unwrap();
+            let (model, report) = rvm.fit_with(data.x.view(), &targets, &mut late, &Interrupt::default()).unwrap();
             sound(&model, &report);
             assert_eq!(report.iterations, seen, "nothing is told after the end");
             assert!(report.status == Status::TimeLimit || seen < at, "{:?} after {seen} of {at}", report.status);
@@ -450,7 +450,7 @@ fn refreshed_landmarks_are_no_worse() {
             };
             let targets = data.targets(&likelihood).with_weights(c.view());
             let fit = |refresh| {
-                let (model, report) = rvm(refresh).fit(data.x.view(), &targets, &mut silent).unwrap();
+                let (model, report) = rvm(refresh).fit(data.x.view(), &targets).unwrap();
                 sound(&model, &report);
                 assert_eq!((report.status, report.candidates), (Status::Converged, 60));
                 assert!(model.relevance.iter().all(|k| c[*k] > 0.0), "rows of weight 0 are no candidates");
@@ -497,15 +497,15 @@ fn wide_kernels_on_many_rows_keep_their_noise() {
 fn nothing_to_learn() {
     let x = uniform(13, 1300, 2, 1.0);
     let t = Array1::from_elem(1300, 7.0);
-    let (model, report) = all(1.0).fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (model, report) = all(1.0).fit(x.view(), &Targets::real(t.view())).unwrap();
     sound(&model, &report);
     assert!(model.relevance.is_empty() && report.repairs.constant_target && report.status == Status::Converged);
     let noise = uniform(14, 1300, 1, 1.0).column(0).to_owned();
     let same = concatenate![Axis(0), x.slice(s![..1, ..])].broadcast((1300, 2)).unwrap().to_owned();
-    let (model, report) = all(1.0).fit(same.view(), &Targets::real(noise.view()), &mut silent).unwrap();
+    let (model, report) = all(1.0).fit(same.view(), &Targets::real(noise.view())).unwrap();
     sound(&model, &report);
     assert_eq!((report.status, report.candidates), (Status::Converged, 1));
-    let (model, report) = all(1.0).fit(x.view(), &Targets::real(noise.view()), &mut silent).unwrap();
+    let (model, report) = all(1.0).fit(x.view(), &Targets::real(noise.view())).unwrap();
     at_rest(&all(1.0), &model, &report);
     assert!(model.relevance.len() < 10, "{} vectors for noise", model.relevance.len());
 }

@@ -54,7 +54,7 @@ fn gaussian() -> Rvm {
 }
 
 fn fit(rvm: &Rvm, d: &Data) -> (Model, Report) {
-    rvm.fit(d.x.view(), &Targets::real(d.t.view()), &mut silent).unwrap()
+    rvm.fit(d.x.view(), &Targets::real(d.t.view())).unwrap()
 }
 
 fn error(model: &Model, d: &Data) -> f64 {
@@ -213,7 +213,7 @@ fn weights_order_and_units() {
     let rvm = student(Some(4.0));
     let (plain, report) = fit(&rvm, &d);
     let two = Array1::from_elem(100, 2.0);
-    let weighted = rvm.fit(d.x.view(), &Targets::real(d.t.view()).with_weights(two.view()), &mut silent).unwrap().0;
+    let weighted = rvm.fit(d.x.view(), &Targets::real(d.t.view()).with_weights(two.view())).unwrap().0;
     let double = Data { x: concatenate![Axis(0), d.x, d.x], t: concatenate![Axis(0), d.t, d.t], out: vec![] };
     let (twice, of_both) = fit(&rvm, &double);
     assert_eq!((twice.log_evidence, twice.expansion), (weighted.log_evidence, weighted.expansion));
@@ -246,7 +246,7 @@ fn other_ways() {
     assert!(error(&model, &d) < 0.08, "{}", error(&model, &d));
     let phi = Array2::from_shape_fn((150, 8), |(i, j)| d.x[[i, 0]].powi(j as i32) / 3f64.powi(j as i32));
     let given = Rvm { basis: Basis::Given, ..student(None) };
-    let (model, _) = given.fit(phi.view(), &Targets::real(d.t.view()), &mut silent).unwrap();
+    let (model, _) = given.fit(phi.view(), &Targets::real(d.t.view())).unwrap();
     let off = &model.predict_mean(phi.view()).unwrap() - &d.x.column(0).mapv(truth);
     assert!(off.mapv(|v| v * v).mean().unwrap().sqrt() < 0.1);
     let big = spoilt(10, 1300, 0.1);
@@ -268,7 +268,8 @@ fn limits() {
         calls += 1;
         if calls == half { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
     };
-    let (model, report) = student(None).fit(d.x.view(), &Targets::real(d.t.view()), &mut stop).unwrap();
+    let (model, report) =
+        student(None).fit_with(d.x.view(), &Targets::real(d.t.view()), &mut stop, &Interrupt::default()).unwrap();
     assert_eq!(report.status, Status::Stopped);
     never_falls(&model, &report);
     let (model, report) = fit(&Rvm { time_limit: Some(1e-3), ..student(None) }, &d);
@@ -301,7 +302,7 @@ fn what_is_refused() {
             ("noise_variance", StudentT { noise_degrees: None, noise_variance: Some(bad) }),
         ] {
             let rvm = Rvm { likelihood: likelihood.into(), ..student(None) };
-            match rvm.fit(d.x.view(), &Targets::real(d.t.view()), &mut silent) {
+            match rvm.fit(d.x.view(), &Targets::real(d.t.view())) {
                 Err(Error::Parameter { name: found, .. }) => assert_eq!(found, format!("likelihood.student_t.{name}")),
                 other => panic!("{other:?}"),
             }
@@ -313,14 +314,12 @@ fn what_is_refused() {
     assert!(matches!(moved.check(), Err(Error::Parameter { name, .. }) if name == "centres"));
     let mut sums = Statistics::new(&student(None).kernel, d.x.slice(s![..5, ..])).unwrap();
     sums.update(d.x.view(), &Targets::real(d.t.view())).unwrap();
-    assert!(
-        matches!(student(None).fit_statistics(&sums, &mut silent), Err(Error::Parameter { name, .. }) if name == "likelihood")
-    );
+    assert!(matches!(student(None).fit_statistics(&sums), Err(Error::Parameter { name, .. }) if name == "likelihood"));
     let v = Array1::from_elem(30, 0.1);
-    let known = student(None).fit(d.x.view(), &Targets::real(d.t.view()).with_noise_variance(v.view()), &mut silent);
+    let known = student(None).fit(d.x.view(), &Targets::real(d.t.view()).with_noise_variance(v.view()));
     assert!(known.unwrap_err().to_string().contains("gaussian likelihood"));
     let labels: Vec<usize> = (0..30).map(|i| i % 2).collect();
-    assert!(student(None).fit(d.x.view(), &Targets::classes(&labels, 2), &mut silent).is_err());
+    assert!(student(None).fit(d.x.view(), &Targets::classes(&labels, 2)).is_err());
 }
 
 /// The model of an evaluation predicts with Student's tails, as the fitted one does.

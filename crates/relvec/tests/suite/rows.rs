@@ -142,7 +142,7 @@ fn models_do_not_depend_on_parts() {
         // Of regression and of classes one table learns the kernel.
         let rvm = if [0, 3].contains(&number) { all.learning() } else { all.rvm() };
         let plan = all.plan(1200);
-        let fit = |source: &dyn RowSource| rvm.fit_rows(source, &plan, &mut silent).unwrap().0;
+        let fit = |source: &dyn RowSource| rvm.fit_rows(source, &plan).unwrap().0;
         let ends = [0, 400, 400, 401, 1700, 2900];
         let first = fit(&shuffled(all.parts(&ends), 1));
         for seed in [2, 3] {
@@ -161,8 +161,8 @@ fn models_do_not_depend_on_parts() {
 fn parts_give_the_fit_of_one_machine() {
     for all in tables() {
         let rvm = all.rvm();
-        let (one, _) = rvm.fit_rows(&all.parts(&[]), &all.plan(1200), &mut silent).unwrap();
-        let (many, _) = rvm.fit_rows(&all.parts(&[100, 1000, 2500]), &all.plan(1200), &mut silent).unwrap();
+        let (one, _) = rvm.fit_rows(&all.parts(&[]), &all.plan(1200)).unwrap();
+        let (many, _) = rvm.fit_rows(&all.parts(&[100, 1000, 2500]), &all.plan(1200)).unwrap();
         close(&many, &one);
         let probability = |model: &Model| model.predict_probability(all.x.view(), Moderation::default()).unwrap();
         if all.classes > 0 {
@@ -177,14 +177,14 @@ fn precisions_come_from_statistics_of_all_parts() {
     let all = rows(3000, 0);
     let rvm = Rvm { weight_prior: WeightPrior::Ard, keep_statistics: true, dictionary: 40.into(), ..Rvm::default() };
     let source = shuffled(all.parts(&[500, 500, 2000]), 0);
-    let (model, _) = rvm.fit_rows(&source, &all.plan(900), &mut silent).unwrap();
+    let (model, _) = rvm.fit_rows(&source, &all.plan(900)).unwrap();
     assert_eq!(source.passes.load(Ordering::Relaxed), 2);
     let kept = model.statistics.as_ref().unwrap();
     assert_eq!(kept.centres, all.x.select(Axis(0), &kept.landmarks));
     let mut statistics = Statistics::new(model.kernel().unwrap(), kept.centres.view()).unwrap();
     statistics.update(all.x.view(), &all.targets(0..3000)).unwrap();
     let own = Rvm { kernel: model.kernel().unwrap().clone(), ..rvm.clone() };
-    let (expected, _) = own.fit_statistics(&statistics, &mut silent).unwrap();
+    let (expected, _) = own.fit_statistics(&statistics).unwrap();
     let (found, expected) = (model.log_evidence.unwrap(), expected.log_evidence.unwrap());
     // The sums agree to rounding; searches from them end within their tolerance.
     let gram = statistics.gram();
@@ -194,12 +194,12 @@ fn precisions_come_from_statistics_of_all_parts() {
     let FittedBasis::Kernel { centres, .. } = &model.expansion.basis else { panic!("{:?}", model.expansion.basis) };
     assert_eq!(*centres, all.x.select(Axis(0), &model.relevance));
     // The same bits in any order of merging, and standardised features.
-    let again = rvm.fit_rows(&shuffled(all.parts(&[500, 500, 2000]), 5), &all.plan(900), &mut silent).unwrap().0;
+    let again = rvm.fit_rows(&shuffled(all.parts(&[500, 500, 2000]), 5), &all.plan(900)).unwrap().0;
     assert_eq!(again.to_json().unwrap(), model.to_json().unwrap());
     let plan = RowPlan { standardize: true, ..all.plan(900) };
     let given = Landmarks::Given(Centres(all.x.slice(s![..30, ..]).to_owned()));
     let rvm = Rvm { landmarks: given, kernel: Rbf { gamma: Gamma::Rule(GammaRule::Scale) }.into(), ..rvm };
-    let (model, _) = rvm.fit_rows(&all.parts(&[10]), &plan, &mut silent).unwrap();
+    let (model, _) = rvm.fit_rows(&all.parts(&[10]), &plan).unwrap();
     assert!(model.relevance.iter().all(|k| *k < 30) && model.scaling.is_some());
     let left = (&model.predict(all.x.view()).unwrap().mean - &all.t.column(0)).mapv(|d| d * d).mean().unwrap();
     assert!(left < 0.1, "{left}");
@@ -211,8 +211,8 @@ fn few_rows_are_fitted_in_memory() {
     for classes in [0, 3] {
         let all = rows(400, classes);
         for rvm in [all.rvm(), Rvm { cv: Some(3), ..all.rvm() }, Rvm { weight_prior: WeightPrior::Ard, ..all.rvm() }] {
-            let (expected, _) = rvm.fit(all.x.view(), &all.targets(0..400), &mut silent).unwrap();
-            let (found, report) = rvm.fit_rows(&all.parts(&[150]), &all.plan(400), &mut silent).unwrap();
+            let (expected, _) = rvm.fit(all.x.view(), &all.targets(0..400)).unwrap();
+            let (found, report) = rvm.fit_rows(&all.parts(&[150]), &all.plan(400)).unwrap();
             assert_eq!(found.to_json().unwrap(), expected.to_json().unwrap());
             assert_eq!(report.repairs.left_out_rows, 0);
         }
@@ -223,7 +223,7 @@ fn few_rows_are_fitted_in_memory() {
 fn passes_are_few() {
     for (all, most) in [(rows(4000, 0), 4), (rows(4000, 2), 10), (rows(4000, 5), 10)] {
         let source = shuffled(all.parts(&[1000, 2000]), 0);
-        all.learning().fit_rows(&source, &all.plan(3500), &mut silent).unwrap();
+        all.learning().fit_rows(&source, &all.plan(3500)).unwrap();
         let passes = source.passes.load(Ordering::Relaxed);
         assert!(passes <= most, "{passes} passes of {} classes", all.classes);
     }
@@ -248,10 +248,10 @@ fn regression_in_parts_predicts_as_in_memory() {
         let z = (&t - &p.mean) / p.std();
         (z.mapv(|z| 0.5 * z * z) + p.std().mapv(f64::ln)).mean().unwrap()
     };
-    let (memory, _) = rvm.fit(all.x.slice(s![..6000, ..]), &all.targets(0..6000), &mut silent).unwrap();
+    let (memory, _) = rvm.fit(all.x.slice(s![..6000, ..]), &all.targets(0..6000)).unwrap();
     for seed in 0..3 {
         let source = shuffled(all.parts(&[2500, 6000]).into_iter().take(2).collect(), seed);
-        let (parts, report) = Rvm { seed, ..rvm.clone() }.fit_rows(&source, &all.plan(3500), &mut silent).unwrap();
+        let (parts, report) = Rvm { seed, ..rvm.clone() }.fit_rows(&source, &all.plan(3500)).unwrap();
         assert!(!report.process.unwrap().reached && source.passes.load(Ordering::Relaxed) <= 12);
         let (found, expected) = (parts.log_evidence.unwrap(), memory.log_evidence.unwrap());
         assert!((found - expected).abs() < 2e-3 * 6000.0, "seed {seed}: {found} and {expected}");
@@ -268,12 +268,12 @@ fn classes_in_blocks_predict_as_in_memory() {
         let p = model.predict_probability(new.x.slice(s![6000.., ..]), Moderation::default()).unwrap();
         -p.outer_iter().zip(&new.labels[6000..]).map(|(p, k)| p[*k].ln()).sum::<f64>() / 3000.0
     };
-    let (expected, _) = rvm.fit(all.x.view(), &all.targets(0..6000), &mut silent).unwrap();
-    let (found, report) = rvm.fit_rows(&all.parts(&[2000]), &all.plan(5000), &mut silent).unwrap();
+    let (expected, _) = rvm.fit(all.x.view(), &all.targets(0..6000)).unwrap();
+    let (found, report) = rvm.fit_rows(&all.parts(&[2000]), &all.plan(5000)).unwrap();
     assert!(report.process.unwrap().reached && found.labels.is_some());
     assert!((loss(&found) - loss(&expected)).abs() < 0.005, "{} and {}", loss(&found), loss(&expected));
     // The sample is all rows of the blocks.
-    let (blocks, _) = rvm.fit_blocks(&all, &mut silent).unwrap();
+    let (blocks, _) = rvm.fit_blocks(&all).unwrap();
     assert_eq!(blocks.to_json().unwrap(), expected.to_json().unwrap());
     let (x, few) = (all.x.slice(s![..4000, ..]), all.targets(0..4000));
     let (with_sample, _) = rvm.fit_blocks_with_sample(x, &few, &all, &mut silent).unwrap();
@@ -291,7 +291,7 @@ fn rare_classes_are_in_the_sample() {
         all.labels[1000 + i] = 2;
         all.x.row_mut(1000 + i).assign(&(Array1::from_elem(2, 6.0 + 0.01 * i as f64)));
     }
-    let (model, _) = all.learning().fit_rows(&all.parts(&[1000, 1004, 2000]), &all.plan(300), &mut silent).unwrap();
+    let (model, _) = all.learning().fit_rows(&all.parts(&[1000, 1004, 2000]), &all.plan(300)).unwrap();
     let corner = Array2::from_elem((1, 2), 6.0);
     let p = model.predict_probability(corner.view(), Moderation::default()).unwrap();
     // A hundred times as probable as elsewhere.
@@ -307,7 +307,7 @@ fn features_are_standardised_by_all_rows() {
     let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), ..Rvm::default() };
     let plan = RowPlan { standardize: true, ..all.plan(1000) };
     for rvm in [Rvm { landmarks: given, ..rvm.clone() }, rvm] {
-        let (model, _) = rvm.fit_rows(&all.parts(&[100, 900]), &plan, &mut silent).unwrap();
+        let (model, _) = rvm.fit_rows(&all.parts(&[100, 900]), &plan).unwrap();
         let (found, expected) = (model.scaling.clone().unwrap(), Scaling::of(all.x.view(), None));
         assert!(
             (found.scale[1] / expected.scale[1] - 1.0).abs() < 1e-10 && (found.mean[1] / expected.mean[1] - 1.0).abs() < 1e-12
@@ -330,7 +330,7 @@ fn bytes_that_are_damaged_or_foreign_are_refused() {
     }
     let keep = Keep(std::sync::Mutex::default(), rows(1500, 0));
     let rvm = Rvm { dictionary: 5.into(), ..keep.1.rvm() };
-    rvm.fit_rows(&keep, &keep.1.plan(40), &mut silent).unwrap();
+    rvm.fit_rows(&keep, &keep.1.plan(40)).unwrap();
     let kept = keep.0.into_inner().unwrap();
     assert!(kept.len() >= 2);
     for (query, answer) in &kept {
@@ -368,7 +368,7 @@ fn bytes_that_are_damaged_or_foreign_are_refused() {
 fn errors_name_parts_and_rows() {
     let all = rows(900, 0);
     let fails = |all: &All, rvm: &Rvm, plan: &RowPlan, fragment: &str| {
-        let error = rvm.fit_rows(&all.parts(&[300, 600]), plan, &mut silent).unwrap_err().to_string();
+        let error = rvm.fit_rows(&all.parts(&[300, 600]), plan).unwrap_err().to_string();
         assert!(error.contains(fragment), "{error}");
     };
     let (rvm, plan) = (all.rvm(), all.plan(200));
@@ -402,10 +402,10 @@ fn errors_name_parts_and_rows() {
     // Parts of different widths.
     let (left, wide) = (rows(300, 0), Array2::zeros((300, 3)));
     let parts = vec![(left.x.view(), left.targets(0..300)), (wide.view(), left.targets(0..300))];
-    let error = rvm.fit_rows(&parts, &plan, &mut silent).unwrap_err().to_string();
+    let error = rvm.fit_rows(&parts, &plan).unwrap_err().to_string();
     assert!(error.contains("3 features") && error.contains("2"), "{error}");
     let none: Vec<(ArrayView2<f64>, Targets)> = vec![];
-    assert!(matches!(rvm.fit_rows(&none, &plan, &mut silent), Err(Error::TooFewRows { .. })));
+    assert!(matches!(rvm.fit_rows(&none, &plan), Err(Error::TooFewRows { .. })));
 }
 
 /// Rows of the second pass differ from those of the first.
@@ -423,7 +423,7 @@ fn rows_that_change_between_passes_are_found() {
     let fails = |then: All, ends: &'static [usize], fragment: &str| {
         let source = Changing(rows(1200, 0), then, AtomicUsize::new(0), ends);
         let rvm = source.0.rvm();
-        let error = rvm.fit_rows(&source, &source.0.plan(200), &mut silent).unwrap_err().to_string();
+        let error = rvm.fit_rows(&source, &source.0.plan(200)).unwrap_err().to_string();
         assert!(error.contains(fragment), "{error}");
     };
     let mut other = rows(1200, 0);
@@ -446,7 +446,7 @@ fn rows_that_change_between_passes_are_found() {
         }
     }
     let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), dictionary: 20.into(), ..Rvm::default() };
-    let error = rvm.fit_blocks(&Twice(AtomicUsize::new(0)), &mut silent).unwrap_err().to_string();
+    let error = rvm.fit_blocks(&Twice(AtomicUsize::new(0))).unwrap_err().to_string();
     assert!(error.contains("21999 rows, and there were 22000"), "{error}");
 }
 

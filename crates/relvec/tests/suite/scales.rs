@@ -37,7 +37,7 @@ impl Data {
             Likelihood::Gaussian(_) => Targets::real(self.t.view()),
             _ => Targets::classes(&self.labels, 2),
         };
-        rvm.fit(self.x.view(), &targets, &mut silent).unwrap_or_else(|e| panic!("{rvm:?}: {e}"))
+        rvm.fit(self.x.view(), &targets).unwrap_or_else(|e| panic!("{rvm:?}: {e}"))
     }
 
     /// Root mean square errors, of the targets and of the function behind them.
@@ -208,7 +208,7 @@ fn the_kernel_of_highest_evidence_is_chosen() {
     let kernels = vec![Linear {}.into(), poly(2), poly(5), rbf(GammaRule::Evidence)];
     let fit = |kernels: Vec<Kernel>| {
         let rvm = Rvm { kernels, ..rvm(rbf(GammaRule::Scale)) };
-        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap()
+        rvm.fit(x.view(), &Targets::real(t.view())).unwrap()
     };
     let (model, report) = fit(kernels.clone());
     let search = report.kernel_search.unwrap();
@@ -267,7 +267,7 @@ fn units_and_order_do_not_count() {
     let data = two_matter(7, 120, 3);
     let fit = |x: &Array2<f64>, t: &Array1<f64>, threads| {
         let rvm = Rvm { threads, ..rvm(rbf(GammaRule::EvidenceArd)) };
-        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0
+        rvm.fit(x.view(), &Targets::real(t.view())).unwrap().0
     };
     let model = fit(&data.x, &data.t, None);
     let order: Vec<usize> = (0..120).map(|i| (i * 77) % 120).collect();
@@ -288,9 +288,9 @@ fn weights_are_rows() {
     let rows: Vec<usize> = (0..60).flat_map(|i| vec![i; i % 3]).collect();
     let rvm = rvm(rbf(GammaRule::EvidenceArd));
     let weighted = Targets::real(data.t.view()).with_weights(weights.view());
-    let (weighted, _) = rvm.fit(data.x.view(), &weighted, &mut silent).unwrap();
+    let (weighted, _) = rvm.fit(data.x.view(), &weighted).unwrap();
     let t = data.t.select(Axis(0), &rows);
-    let (repeated, _) = rvm.fit(data.x.select(Axis(0), &rows).view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (repeated, _) = rvm.fit(data.x.select(Axis(0), &rows).view(), &Targets::real(t.view())).unwrap();
     assert_eq!(gammas(&weighted), gammas(&repeated));
     assert_eq!(weighted.log_evidence, repeated.log_evidence);
 }
@@ -325,14 +325,14 @@ fn limits_and_interrupts_hold() {
     assert!(model.log_evidence.unwrap().is_finite() && trial(&report).evaluations < 10, "{report:?}");
     let interrupt = Interrupt::default();
     interrupt.raise();
-    let error = ard.fit_interruptible(data.x.view(), &targets, &mut |_| ControlFlow::Continue(()), &interrupt);
+    let error = ard.fit_with(data.x.view(), &targets, &mut |_| ControlFlow::Continue(()), &interrupt);
     assert_eq!(error.unwrap_err(), Error::Interrupted);
     // Little memory: fewer rows; hardly any: an error that says for what.
     let small = Rvm { memory_limit: Some(8 << 20), dictionary: Dictionary::Size(50), ..ard.clone() };
     let (model, report) = data.fit(&small);
     let search = report.kernel_search.unwrap();
     assert!(search.rows < 1000 && model.log_evidence.unwrap().is_finite(), "{search:?}");
-    let error = Rvm { memory_limit: Some(400 << 10), ..small }.fit(data.x.view(), &targets, &mut silent).unwrap_err();
+    let error = Rvm { memory_limit: Some(400 << 10), ..small }.fit(data.x.view(), &targets).unwrap_err();
     assert!(matches!(error, Error::Memory { .. }), "{error}");
 }
 
@@ -485,9 +485,8 @@ fn what_cannot_be_learnt_is_refused() {
 #[test]
 fn relevance_of_features_knows_no_units() {
     let data = two_matter(15, 100, 3);
-    let relevance = |kernel: Kernel, x: &Array2<f64>| {
-        rvm(kernel).fit(x.view(), &Targets::real(data.t.view()), &mut silent).unwrap().0.feature_relevance
-    };
+    let relevance =
+        |kernel: Kernel, x: &Array2<f64>| rvm(kernel).fit(x.view(), &Targets::real(data.t.view())).unwrap().0.feature_relevance;
     let variance = |d: usize| data.x.column(d).var(0.0);
     let gamma = [0.4, 2.0, 1e-9];
     let expected: Vec<f64> = (0..3).map(|d| gamma[d] * variance(d)).collect();

@@ -122,9 +122,7 @@ fn two_classes_are_the_logistic_model() {
         for inference in
             [Inference::Search(Search::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())]
         {
-            let fit = |rvm: Rvm| {
-                case.with_targets(|x, t| Rvm { inference: inference.clone(), ..rvm }.fit(x, t, &mut silent).unwrap().0)
-            };
+            let fit = |rvm: Rvm| case.with_targets(|x, t| Rvm { inference: inference.clone(), ..rvm }.fit(x, t).unwrap().0);
             let [soft, logistic] = both(case.kernel()).map(fit);
             close(name, &[soft.log_evidence.unwrap()], &[logistic.log_evidence.unwrap()], 1e-6);
             assert_eq!(soft.relevance, logistic.relevance, "{name} {}", inference.name());
@@ -173,7 +171,7 @@ fn fits_of_three_classes() {
     let (x, labels) = clusters(160);
     for inference in [Inference::Search(Search::default()), Inference::MacKay(MacKay::default()), Inference::Em(Em::default())] {
         let rvm = Rvm { inference, max_iterations: 200, ..softmax(Rbf { gamma: 0.7.into() }.into()) };
-        let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap();
+        let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap();
         let name = model.inference.clone().unwrap();
         assert_eq!(model.n_classes(), Some(3));
         assert!(report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence - 1e-9), "{name}");
@@ -211,7 +209,7 @@ fn rule(multi_class: MultiClass) -> Rvm {
 #[test]
 fn the_likelihood_of_two_classes_stands_for_any_number() {
     let (x, labels) = clusters(80);
-    let fit = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap().0;
+    let fit = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap().0;
     let joint = fit(rule(MultiClass::Joint));
     assert_eq!(joint, fit(rule(MultiClass::Auto)));
     assert_eq!(joint, fit(softmax(Rbf { gamma: 0.7.into() }.into())));
@@ -229,7 +227,7 @@ fn committees_are_their_members() {
     let targets = Targets::classes(&labels, 3).with_weights(weights.view());
     let pairs = [(0, 1), (0, 2), (1, 2)];
     for multi_class in [MultiClass::OneVsRest, MultiClass::OneVsOne] {
-        let (model, report) = rule(multi_class).fit(x.view(), &targets, &mut silent).unwrap();
+        let (model, report) = rule(multi_class).fit(x.view(), &targets).unwrap();
         let committee = model.committee.as_ref().unwrap();
         assert_eq!((committee.rule, committee.members.len(), model.n_classes()), (multi_class, 3, Some(3)));
         assert_eq!(report.members.len(), 3);
@@ -244,7 +242,7 @@ fn committees_are_their_members() {
             let own: Vec<usize> = used.iter().map(|n| usize::from(labels[*n] == second)).collect();
             let weights = weights.select(Axis(0), &used);
             let two = Targets::classes(&own, 2).with_weights(weights.view());
-            let by_hand = rule(MultiClass::Auto).fit(x.select(Axis(0), &used).view(), &two, &mut silent).unwrap().0;
+            let by_hand = rule(MultiClass::Auto).fit(x.select(Axis(0), &used).view(), &two).unwrap().0;
             assert_eq!(member.expansion, by_hand.expansion);
             assert_eq!(member.relevance, by_hand.relevance.iter().map(|row| used[*row]).collect::<Vec<_>>());
             // The model of all has its centres and weights.
@@ -303,7 +301,7 @@ fn members_share_the_kernel() {
     let (x, labels) = clusters(90);
     let fit = |multi_class| {
         let rvm = Rvm { kernel: Rbf::default().into(), ..rule(multi_class) };
-        rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap().0
+        rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap().0
     };
     let joint = fit(MultiClass::Joint);
     for multi_class in [MultiClass::OneVsRest, MultiClass::OneVsOne] {
@@ -323,21 +321,20 @@ fn committees_end_when_told() {
         calls += 1;
         if calls > 2 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
     };
-    let (model, report) = rule(MultiClass::OneVsRest).fit(x.view(), &targets, &mut once).unwrap();
+    let (model, report) = rule(MultiClass::OneVsRest).fit_with(x.view(), &targets, &mut once, &Interrupt::default()).unwrap();
     assert_eq!(report.status, Status::Stopped);
     assert_eq!(calls, 3, "the observer is asked no more");
     assert!(model.predict_probability(x.view(), Moderation::Posterior).unwrap().iter().all(|p| p.is_finite()));
     let hurried = Rvm { time_limit: Some(1e-9), ..rule(MultiClass::OneVsOne) };
-    let (model, report) = hurried.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = hurried.fit(x.view(), &targets).unwrap();
     assert_eq!((report.status, model.n_classes()), (Status::TimeLimit, Some(3)));
 }
 
 #[test]
 fn bad_classes_are_refused() {
     let (x, labels) = clusters(24);
-    let message = |rvm: Rvm, labels: &[usize], count: usize| {
-        rvm.fit(x.view(), &Targets::classes(labels, count), &mut silent).unwrap_err().to_string()
-    };
+    let message =
+        |rvm: Rvm, labels: &[usize], count: usize| rvm.fit(x.view(), &Targets::classes(labels, count)).unwrap_err().to_string();
     for multi_class in [MultiClass::Joint, MultiClass::OneVsRest, MultiClass::OneVsOne] {
         assert!(message(rule(multi_class), &labels, 4).contains("of class 3 of 4"), "{multi_class:?}");
         let mut wrong = labels.clone();
@@ -356,7 +353,7 @@ fn bad_classes_are_refused() {
     let rvm = Rvm { inference: Variational::default().into(), ..rule(MultiClass::Joint) };
     assert!(message(rvm, &labels, 3).contains("one_vs_rest"));
     let t = x.column(0).to_owned();
-    let real = soft.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap_err().to_string();
+    let real = soft.fit(x.view(), &Targets::real(t.view())).unwrap_err().to_string();
     assert!(real.contains("needs class labels"), "{real}");
 }
 
@@ -365,7 +362,7 @@ fn bad_classes_are_refused() {
 fn the_scheme_of_two_classes_takes_them_one_by_one() {
     let (x, labels) = clusters(60);
     let rvm = Rvm { inference: Variational::default().into(), max_iterations: 30, ..rule(MultiClass::Auto) };
-    let model = rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap().0;
+    let model = rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap().0;
     assert_eq!(model.committee.unwrap().rule, MultiClass::OneVsRest);
 }
 
@@ -376,7 +373,7 @@ fn a_class_for_each_row() {
     let x = Array2::from_shape_fn((n, 2), |(i, d)| ((i * (7 + 4 * d)) % n) as f64);
     let labels: Vec<usize> = (0..n).collect();
     let rvm = Rvm { max_iterations: 5, ..rule(MultiClass::Joint) };
-    let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, n), &mut silent).unwrap();
+    let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, n)).unwrap();
     // Moderation looks at all pairs of classes, many thousands for each row.
     for (rows, moderation) in [(n, Moderation::PlugIn), (30, Moderation::Posterior)] {
         let p = model.predict_probability(x.slice(s![..rows, ..]), moderation).unwrap();
@@ -388,7 +385,7 @@ fn a_class_for_each_row() {
 #[test]
 fn damaged_files_of_several_classes() {
     let (x, labels) = clusters(60);
-    let fit = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap().0;
+    let fit = |rvm: Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap().0;
     let (joint, rest) = (fit(rule(MultiClass::Joint)), fit(rule(MultiClass::OneVsRest)));
     let refused = |model: &Model| Model::from_json(&model.to_json().unwrap()).unwrap_err().to_string();
     let mut broken = joint.clone();
@@ -420,7 +417,7 @@ fn kernels_learnt_from_several_classes() {
     let mut x = Array2::from_shape_simple_fn((150, 5), || random.random_range(-1.5..1.5));
     x.slice_mut(s![.., ..2]).assign(&plane);
     let ard = |multi_class| Rvm { kernel: Rbf { gamma: Gamma::Rule(GammaRule::EvidenceArd) }.into(), ..rule(multi_class) };
-    let fit = |rvm: &Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap();
+    let fit = |rvm: &Rvm| rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap();
     for multi_class in [MultiClass::Joint, MultiClass::OneVsRest, MultiClass::OneVsOne] {
         let (model, report) = fit(&ard(multi_class));
         let search = report.kernel_search.expect("a kernel was learnt");
@@ -436,7 +433,7 @@ fn kernels_learnt_from_several_classes() {
         assert_eq!(again, model);
         if multi_class != MultiClass::Joint {
             let moved = Rvm { centres: CentreRule::Learned, dictionary: 40.into(), ..rule(multi_class) };
-            let refused = moved.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap_err().to_string();
+            let refused = moved.fit(x.view(), &Targets::classes(&labels, 3)).unwrap_err().to_string();
             assert!(refused.contains("centres") && refused.contains("multi_class = joint"), "{refused}");
         }
     }
@@ -457,8 +454,7 @@ fn centres_moved_by_several_classes() {
             let kernel = Rbf { gamma: 2.0.into() }.into();
             Rvm { kernel, class_precisions, centres, dictionary: 5.into(), ..rule(MultiClass::Joint) }
         };
-        let fit =
-            |rvm: &Rvm, x: &Array2<f64>, labels: &[usize]| rvm.fit(x.view(), &Targets::classes(labels, 3), &mut silent).unwrap();
+        let fit = |rvm: &Rvm, x: &Array2<f64>, labels: &[usize]| rvm.fit(x.view(), &Targets::classes(labels, 3)).unwrap();
         let (fixed, _) = fit(&rvm(CentreRule::Fixed), &x, &labels);
         let (moved, report) = fit(&rvm(CentreRule::Learned), &x, &labels);
         let search = report.centre_search.expect("centres were moved");
@@ -487,7 +483,7 @@ fn many_classes_end_no_lower_than_from_nothing() {
         let (x, labels) = rings(n);
         let inference = Search { start, ..Search::default() }.into();
         let rvm = Rvm { inference, threads: Some(threads), ..softmax(Rbf { gamma: 0.8.into() }.into()) };
-        let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 8), &mut silent).unwrap();
+        let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 8)).unwrap();
         assert_eq!(report.status, Status::Converged, "{:?}", report.certificate);
         assert!(report.trace.windows(2).all(|w| w[1].log_evidence >= w[0].log_evidence - 1e-9));
         // It is the evidence of the model that there is.
@@ -507,7 +503,7 @@ fn many_classes_are_bounded() {
     let (x, labels) = rings(900);
     let targets = Targets::classes(&labels, 8);
     let rvm = softmax(Rbf { gamma: 0.8.into() }.into());
-    let fit = |rvm: Rvm| rvm.fit(x.view(), &targets, &mut silent).unwrap();
+    let fit = |rvm: Rvm| rvm.fit(x.view(), &targets).unwrap();
     let (model, report) = fit(Rvm { time_limit: Some(1e-3), ..rvm.clone() });
     assert_eq!(report.status, Status::TimeLimit);
     // Candidates are not scored once more.
@@ -517,7 +513,7 @@ fn many_classes_are_bounded() {
     assert!(8 * (7 * model.relevance.len()).pow(2) < 6_000_000, "{} relevance vectors", model.relevance.len());
     let interrupt = Interrupt::default();
     interrupt.raise();
-    let told = rvm.fit_interruptible(x.view(), &targets, &mut silent, &interrupt);
+    let told = rvm.fit_with(x.view(), &targets, &mut silent, &interrupt);
     assert!(matches!(told, Err(Error::Interrupted)), "{told:?}");
 }
 
@@ -545,7 +541,7 @@ fn many_classes_under_other_settings() {
     for (name, rvm, x, targets) in cases {
         let fit = |start: Start| {
             let inference = Search { start, ..Search::default() }.into();
-            let (model, report) = Rvm { inference, ..rvm.clone() }.fit(x.view(), &targets, &mut silent).unwrap();
+            let (model, report) = Rvm { inference, ..rvm.clone() }.fit(x.view(), &targets).unwrap();
             assert_eq!(report.status, Status::Converged, "{name}: {:?}", report.certificate);
             let p = model.predict_probability(x.view(), Moderation::Posterior).unwrap();
             assert!(p.iter().all(|p| (0.0..=1.0).contains(p)), "{name}");
@@ -568,7 +564,7 @@ fn memory_is_bounded() {
     let labels: Vec<usize> = corners.iter().enumerate().map(|(i, k)| 4 * k + (i / 4) % 4).collect();
     let fit = |inference: Inference, memory: u64| {
         let rvm = Rvm { inference, memory_limit: Some(memory), ..softmax(Rbf { gamma: 3.0.into() }.into()) };
-        rvm.fit(x.view(), &Targets::classes(&labels, 12), &mut silent)
+        rvm.fit(x.view(), &Targets::classes(&labels, 12))
     };
     // 241 weights of 11 contrasts: 56 MB a matrix.
     let refused = fit(MacKay::default().into(), 200_000_000).unwrap_err();
@@ -610,7 +606,7 @@ fn basis_functions_made_by_blocks() {
     // From one model to the next, where some columns are known already.
     let growing = Search { start: Start::Empty, ..Search::default() };
     for inference in [Inference::Search(growing), Inference::MacKay(MacKay::default())] {
-        let fit = |limit| Rvm { inference: inference.clone(), ..rvm(limit) }.fit(x.view(), &targets, &mut silent).unwrap().0;
+        let fit = |limit| Rvm { inference: inference.clone(), ..rvm(limit) }.fit(x.view(), &targets).unwrap().0;
         let [whole, blocks] = limits.map(fit);
         assert_eq!(blocks.relevance, whole.relevance);
         close("L", &[blocks.log_evidence.unwrap()], &[whole.log_evidence.unwrap()], 1e-10);

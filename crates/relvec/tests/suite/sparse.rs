@@ -49,7 +49,7 @@ fn expansion(kernel: &Kernel, x: ArrayView2<f64>) -> Model {
     let labels: Vec<usize> = (0..x.nrows()).map(|i| i % 2).collect();
     let two = SparseRows::from_dense(x);
     let svm = Svm { kernel: Linear::default().into(), max_iterations: Some(1), ..Svm::default() };
-    let (mut model, _) = svm.fit_sparse(&two, &Targets::classes(&labels, 2), &mut silent).unwrap();
+    let (mut model, _) = svm.fit_sparse(&two, &Targets::classes(&labels, 2)).unwrap();
     model.expansion.basis = FittedBasis::Sparse { kernel: kernel.clone(), centres: two };
     model.relevance = (0..x.nrows()).collect();
     model.expansion.weights = Array2::ones((x.nrows(), 1));
@@ -106,8 +106,8 @@ fn machines_of(x: &Array2<f64>, same: bool) {
             };
             let targets = if classifies { Targets::classes(&labels, 3) } else { Targets::real(t.view()) };
             let targets = targets.with_weights(weights.view());
-            let (dense, _) = svm.fit(x.view(), &targets, &mut silent).unwrap();
-            let (own, _) = svm.fit_sparse(&sparse, &targets, &mut silent).unwrap();
+            let (dense, _) = svm.fit(x.view(), &targets).unwrap();
+            let (own, _) = svm.fit_sparse(&sparse, &targets).unwrap();
             let what = format!("{kernel} {formulation:?}");
             assert_eq!((own.n_features, own.n_rows), (dense.n_features, dense.n_rows));
             if same {
@@ -131,8 +131,7 @@ fn machines_of(x: &Array2<f64>, same: bool) {
             let again = Model::from_json(&own.to_json().unwrap()).unwrap();
             assert_eq!(again, own, "{what}");
             for threads in [1, 3] {
-                let (other, _) =
-                    Svm { threads: Some(threads), ..svm.clone() }.fit_sparse(&sparse, &targets, &mut silent).unwrap();
+                let (other, _) = Svm { threads: Some(threads), ..svm.clone() }.fit_sparse(&sparse, &targets).unwrap();
                 assert_eq!(other, own, "{what}, {threads} threads");
             }
         }
@@ -148,7 +147,7 @@ fn files_of_sparse_models_leave_out_zeros() {
     let columns: Vec<u32> = (0..40 * n).map(|_| random.random_range(0..features as u32)).collect();
     let x = SparseRows::new(starts, columns, vec![1.0; 40 * n], features).unwrap();
     let labels: Vec<usize> = (0..n).map(|i| i % 2).collect();
-    let (model, _) = Svm::default().fit_sparse(&x, &Targets::classes(&labels, 2), &mut silent).unwrap();
+    let (model, _) = Svm::default().fit_sparse(&x, &Targets::classes(&labels, 2)).unwrap();
     let text = model.to_json().unwrap();
     assert!(text.len() < 15 * 40 * n + 30 * n, "{} bytes", text.len());
     let again = Model::from_json(&text).unwrap();
@@ -161,7 +160,7 @@ fn damaged_sparse_centres_are_refused_with_their_place() {
     let x = rows(20, 6, 0.4, 7);
     let labels: Vec<usize> = (0..20).map(|i| i % 2).collect();
     let svm = Svm { kernel: Rbf { gamma: 0.5.into() }.into(), ..Svm::default() };
-    let (model, _) = svm.fit_sparse(&SparseRows::from_dense(x.view()), &Targets::classes(&labels, 2), &mut silent).unwrap();
+    let (model, _) = svm.fit_sparse(&SparseRows::from_dense(x.view()), &Targets::classes(&labels, 2)).unwrap();
     let FittedBasis::Sparse { centres, kernel } = &model.expansion.basis else { panic!("sparse rows") };
     let broken = |kernel: Kernel, centres: SparseRows| {
         let mut model = model.clone();
@@ -185,7 +184,7 @@ fn sparse_fits_refuse_what_they_cannot_take() {
     let x = SparseRows::from_dense(rows(20, 6, 0.4, 7).view());
     let labels: Vec<usize> = (0..20).map(|i| i % 2).collect();
     let targets = Targets::classes(&labels, 2);
-    let refused = |svm: Svm, x: &SparseRows| svm.fit_sparse(x, &targets, &mut silent).unwrap_err().to_string();
+    let refused = |svm: Svm, x: &SparseRows| svm.fit_sparse(x, &targets).unwrap_err().to_string();
     let spline = refused(Svm { kernel: LinearSpline::default().into(), ..Svm::default() }, &x);
     assert!(spline.starts_with("kernel = linear_spline: expected another kernel for sparse rows"), "{spline}");
     let given = refused(Svm { basis: Basis::Given, ..Svm::default() }, &x);
@@ -202,7 +201,7 @@ fn sparse_fits_refuse_what_they_cannot_take() {
         dense[[2, 4]] = value;
         assert_eq!(refused(Svm::default(), &SparseRows::from_dense(dense.view())), message);
     }
-    let (model, _) = Svm::default().fit_sparse(&x, &targets, &mut silent).unwrap();
+    let (model, _) = Svm::default().fit_sparse(&x, &targets).unwrap();
     let message = model.basis_values(&SparseRows::empty(5)).unwrap_err().to_string();
     assert_eq!(message, "rows to predict: expected 6 columns, found 5 columns");
     let few = SparseRows::from_dense(Array2::zeros((3, 6)).view());

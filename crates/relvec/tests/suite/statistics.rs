@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use relvec::{
     Bernoulli, Centres, Dictionary, Error, Gamma, Gaussian, Kernel, Landmarks, Linear, Matern32, Poly, Rbf, Rvm, Statistics,
-    Targets, silent,
+    Targets,
 };
 
 /// Rows, targets far from zero, weights.
@@ -97,10 +97,10 @@ fn the_same_fit_as_from_rows() {
             let rvm = Rvm { kernel: kernel.clone(), landmarks, bias, likelihood, ..Rvm::tipping2001() };
             let targets = Targets::real(t.view());
             let targets = if weighted { targets.with_weights(c.view()) } else { targets };
-            let (direct, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+            let (direct, _) = rvm.fit(x.view(), &targets).unwrap();
             let mut statistics = Statistics::new(&kernel, centres.view()).unwrap();
             statistics.update(x.view(), &targets).unwrap();
-            let (summed, report) = rvm.fit_statistics(&statistics, &mut silent).unwrap();
+            let (summed, report) = rvm.fit_statistics(&statistics).unwrap();
             assert_eq!(report.candidates, 60);
             let name = format!("{} bias {bias} noise {noise_variance:?}", kernel.name());
             let size = direct.log_evidence.unwrap().abs().max(1.0);
@@ -181,11 +181,11 @@ fn bad_input_is_named_and_changes_nothing() {
     assert!(Statistics::new(&kernel, x.slice(s![..0, ..])).is_err());
     // Fits that statistics cannot serve.
     let none = Statistics::new(&kernel, x.view()).unwrap();
-    assert!(matches!(Rvm::tipping2001().fit_statistics(&none, &mut silent), Err(Error::TooFewRows { .. })));
+    assert!(matches!(Rvm::tipping2001().fit_statistics(&none), Err(Error::TooFewRows { .. })));
     let classes = Rvm { likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
-    assert!(classes.fit_statistics(&statistics, &mut silent).unwrap_err().to_string().contains("gaussian"));
+    assert!(classes.fit_statistics(&statistics).unwrap_err().to_string().contains("gaussian"));
     let small = Rvm { memory_limit: Some(100), ..Rvm::tipping2001() };
-    assert!(matches!(small.fit_statistics(&statistics, &mut silent), Err(Error::Memory { .. })));
+    assert!(matches!(small.fit_statistics(&statistics), Err(Error::Memory { .. })));
 }
 
 #[test]
@@ -198,14 +198,14 @@ fn constant_targets_and_far_centres() {
     let flat = Array1::from_elem(200, 7.5);
     let mut constant = statistics.clone();
     constant.update(x.view(), &Targets::real(flat.view())).unwrap();
-    let (model, report) = Rvm::tipping2001().fit_statistics(&constant, &mut silent).unwrap();
+    let (model, report) = Rvm::tipping2001().fit_statistics(&constant).unwrap();
     assert!(report.repairs.constant_target);
     assert!((model.predict(x.view()).unwrap().mean[3] - 7.5).abs() < 1e-6);
     statistics.update(x.view(), &Targets::real(t.view())).unwrap();
-    let (model, _) = Rvm::tipping2001().fit_statistics(&statistics, &mut silent).unwrap();
+    let (model, _) = Rvm::tipping2001().fit_statistics(&statistics).unwrap();
     assert!(!model.relevance.contains(&2), "{:?}", model.relevance);
     let far = Landmarks::Given(Centres(centres));
     let rvm = Rvm { kernel: kernels().remove(0), landmarks: far, dictionary: Dictionary::from(5), ..Rvm::tipping2001() };
-    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
     assert!(!model.relevance.contains(&2) && report.repairs.zero_columns == 1, "{:?}", model.relevance);
 }

@@ -47,7 +47,7 @@ fn gram(svm: &Svm, x: &Array2<f64>) -> Array2<f64> {
 }
 
 fn fit(svm: &Svm, x: &Array2<f64>, targets: Targets) -> (Model, SvmReport) {
-    svm.fit(x.view(), &targets, &mut silent).unwrap_or_else(|e| panic!("{svm:?}: {e}"))
+    svm.fit(x.view(), &targets).unwrap_or_else(|e| panic!("{svm:?}: {e}"))
 }
 
 /// s_i a_i of each row, `[N]`.
@@ -262,7 +262,7 @@ fn exclusive_or() {
     assert_eq!(report.status, Status::Converged);
     assert_eq!(model.predict_class(x.view()).unwrap(), labels);
     let line = Svm { kernel: Linear::default().into(), ..svc(HARD, 1.0) };
-    let error = line.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap_err();
+    let error = line.fit(x.view(), &Targets::classes(&labels, 2)).unwrap_err();
     assert!(matches!(error, Error::Inseparable { .. }), "{error}");
     assert!(error.to_string().contains("classes 0 and 1 cannot be separated"), "{error}");
 }
@@ -280,13 +280,13 @@ fn hard_margins() {
     assert!((least - 1.0).abs() < 1e-6, "{least}");
     for kernel in [Kernel::from(Linear::default()), Poly { degree: 2, ..Poly::default() }.into()] {
         let svm = Svm { kernel, ..svc(HARD, 1.0) };
-        let error = svm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap_err();
+        let error = svm.fit(x.view(), &Targets::classes(&labels, 2)).unwrap_err();
         assert!(matches!(error, Error::Inseparable { .. }), "{error}");
     }
     // The same row in both classes.
     let twice = concatenate![Axis(0), x, x.slice(ndarray::s![..1, ..])];
     let both: Vec<usize> = labels.iter().copied().chain([1 - labels[0]]).collect();
-    let error = hard.fit(twice.view(), &Targets::classes(&both, 2), &mut silent).unwrap_err();
+    let error = hard.fit(twice.view(), &Targets::classes(&both, 2)).unwrap_err();
     assert!(matches!(error, Error::Inseparable { .. }), "{error}");
 }
 
@@ -401,7 +401,7 @@ fn limits_leave_a_machine() {
         assert!(p.function == (0, 1) && p.gap > 0.0);
         if calls == 3 { std::ops::ControlFlow::Break(()) } else { std::ops::ControlFlow::Continue(()) }
     };
-    let stopped = hard.fit(x.view(), &targets, &mut stop).unwrap().1;
+    let stopped = hard.fit_with(x.view(), &targets, &mut stop, &Interrupt::default()).unwrap().1;
     assert_eq!((stopped.status, calls), (Status::Stopped, 3));
     for (svm, status) in [
         (Svm { max_iterations: Some(100), ..hard.clone() }, Status::IterationLimit),
@@ -411,14 +411,14 @@ fn limits_leave_a_machine() {
     ] {
         let rows = if status == Status::Singular { 200 } else { 2000 };
         let (some, own) = (x.slice(ndarray::s![..rows, ..]), &labels[..rows]);
-        let (model, report) = svm.fit(some, &Targets::classes(own, 2), &mut silent).unwrap();
+        let (model, report) = svm.fit(some, &Targets::classes(own, 2)).unwrap();
         assert_eq!((report.status, model.status), (status, status));
         assert!(report.iterations <= svm.max_iterations.unwrap_or(usize::MAX));
         assert_eq!(model.predict_class(x.view()).unwrap().len(), 2000);
     }
     let interrupt = Interrupt::default();
     interrupt.raise();
-    assert_eq!(hard.fit_interruptible(x.view(), &targets, &mut silent, &interrupt).unwrap_err(), Error::Interrupted);
+    assert_eq!(hard.fit_with(x.view(), &targets, &mut silent, &interrupt).unwrap_err(), Error::Interrupted);
 }
 
 /// Costs and features that pairs of multipliers alone would take more than 10 million steps for, whatever the formulation:
@@ -485,7 +485,7 @@ fn a_tube_that_no_row_may_leave() {
     let twice = concatenate(Axis(0), &[x.view(), x.view()]).unwrap();
     let apart = concatenate(Axis(0), &[t.view(), (&t + 0.5).view()]).unwrap();
     for (svm, x, t) in [(Svm { kernel: Linear::default().into(), ..hard.clone() }, &x, &t), (hard, &twice, &apart)] {
-        let error = svm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap_err().to_string();
+        let error = svm.fit(x.view(), &Targets::real(t.view())).unwrap_err().to_string();
         assert!(error.contains("epsilon_svr.c = inf") && error.contains("a larger epsilon than 0.1"), "{error}");
     }
 }
@@ -518,7 +518,7 @@ fn bad_input_is_refused() {
     let classes = Targets::classes(&labels, 2);
     let real = Targets::real(t.view());
     let refused = |svm: Svm, x: &Array2<f64>, targets: Targets, expected: &[&str]| {
-        let error = svm.fit(x.view(), &targets, &mut silent).unwrap_err().to_string();
+        let error = svm.fit(x.view(), &targets).unwrap_err().to_string();
         assert!(expected.iter().all(|part| error.contains(part)), "{error}, expected {expected:?}");
     };
     let with = |formulation: Formulation| Svm { formulation, ..Svm::default() };
@@ -546,7 +546,7 @@ fn bad_input_is_refused() {
         Targets::classes(&uneven, 2),
         &["nu_svc.nu = 0.6", "(0, 0.5]", "classes 0 and 1"],
     );
-    assert!(with(NuSvc { nu: 0.5 }.into()).fit(x.view(), &Targets::classes(&uneven, 2), &mut silent).is_ok());
+    assert!(with(NuSvc { nu: 0.5 }.into()).fit(x.view(), &Targets::classes(&uneven, 2)).is_ok());
     refused(Svm { tolerance: 0.0, ..Svm::default() }, &x, classes, &["tolerance"]);
     refused(Svm { cache_size: -1.0, ..Svm::default() }, &x, classes, &["cache_size"]);
     refused(Svm { max_iterations: Some(0), ..Svm::default() }, &x, classes, &["max_iterations"]);

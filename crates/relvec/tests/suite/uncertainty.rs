@@ -71,7 +71,7 @@ fn augmented(model: &Model, rows: &Array2<f64>, t: &Array1<f64>, x: &Array2<f64>
 fn healing_is_inference_with_one_more_basis_function() {
     let (x, t) = gap(60);
     for bias in [true, false] {
-        let (model, _) = Rvm { bias, ..healed() }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let (model, _) = Rvm { bias, ..healed() }.fit(x.view(), &Targets::real(t.view())).unwrap();
         let new = Array2::from_shape_fn((40, 1), |(i, _)| -12.0 + 0.7 * i as f64);
         let found = model.predict(new.view()).unwrap();
         let plain = model.predict_with(new.view(), Variance::Posterior).unwrap();
@@ -87,7 +87,7 @@ fn healing_is_inference_with_one_more_basis_function() {
 #[test]
 fn a_healed_variance_grows_to_that_of_the_target() {
     let (x, t) = gap(80);
-    let (model, _) = healed().fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (model, _) = healed().fit(x.view(), &Targets::real(t.view())).unwrap();
     let spread = t.var(0.0);
     let at = |x: f64| model.predict(Array2::from_elem((1, 1), x).view()).unwrap();
     close("far away", &[at(1e3).variance()[0]], &[spread], 1e-9);
@@ -105,7 +105,7 @@ fn a_healed_variance_grows_to_that_of_the_target() {
 #[test]
 fn a_sample_of_the_rows_stands_for_all() {
     let (x, t) = gap(400);
-    let fit = |keep_rows| Rvm { keep_rows, ..healed() }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0;
+    let fit = |keep_rows| Rvm { keep_rows, ..healed() }.fit(x.view(), &Targets::real(t.view())).unwrap().0;
     let (all, some) = (fit(None), fit(Some(200)));
     assert_eq!(all.kept_rows.as_ref().map(|k| (k.rows.nrows(), k.complete)), Some((400, true)));
     assert_eq!(some.kept_rows.as_ref().map(|k| (k.rows.nrows(), k.complete)), Some((200, false)));
@@ -123,7 +123,7 @@ fn a_sample_of_the_rows_stands_for_all() {
     }
     // Rows that are kept do not change what the posterior says.
     let kept = Rvm { variance: Some(Variance::Posterior), keep_rows: Some(50), ..healed() };
-    let (kept, _) = kept.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (kept, _) = kept.fit(x.view(), &Targets::real(t.view())).unwrap();
     assert_eq!(kept.predict(new.view()).unwrap(), plain);
     assert!(kept.predict_with(new.view(), Variance::Healed).is_ok());
     // Rows together, and rows left out, are the posterior's affair, whatever the variance of the model.
@@ -137,9 +137,9 @@ fn weights_are_repetitions_for_the_healed_variance() {
     let (x, t) = gap(50);
     let c = Array1::from_shape_fn(50, |i| 1.0 + (i % 3) as f64);
     let twice: Vec<usize> = (0..50).flat_map(|i| vec![i; c[i] as usize]).collect();
-    let (weighted, _) = healed().fit(x.view(), &Targets::real(t.view()).with_weights(c.view()), &mut silent).unwrap();
+    let (weighted, _) = healed().fit(x.view(), &Targets::real(t.view()).with_weights(c.view())).unwrap();
     let (rows, targets) = (x.select(Axis(0), &twice), t.select(Axis(0), &twice));
-    let (repeated, _) = healed().fit(rows.view(), &Targets::real(targets.view()), &mut silent).unwrap();
+    let (repeated, _) = healed().fit(rows.view(), &Targets::real(targets.view())).unwrap();
     let new = Array2::from_shape_fn((30, 1), |(i, _)| -12.0 + i as f64);
     let (a, b) = (weighted.predict(new.view()).unwrap(), repeated.predict(new.view()).unwrap());
     for i in 0..30 {
@@ -154,7 +154,7 @@ fn draws_have_the_joint_covariance() {
     let rvm = Rvm { kernel: Rbf { gamma: 0.5.into() }.into(), ..Rvm::tipping2001() };
     for (calibrate, bias) in [(false, true), (true, false)] {
         let rvm = Rvm { calibrate, bias, ..rvm.clone() };
-        let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let (model, _) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
         let new = Array2::from_shape_fn((6, 1), |(i, _)| -9.0 + 3.0 * i as f64);
         let (mean, covariance) = model.predict_covariance(new.view(), None).unwrap();
         let found = model.predict(new.view()).unwrap();
@@ -196,7 +196,7 @@ fn draws_have_the_predicted_covariance_under_every_noise() {
         (Rvm { likelihood: student(7.0), kernel: kernel(), ..Rvm::tipping2001() }, true),
         (Rvm { likelihood: student(1e12), kernel: kernel(), ..Rvm::tipping2001() }, true),
     ] {
-        let (model, _) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let (model, _) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
         let (mean, covariance) = model.predict_covariance(new.view(), None).unwrap();
         let found = model.predict(new.view()).unwrap();
         let std = if heavy { found.deviation() } else { found.std() };
@@ -211,7 +211,7 @@ fn draws_have_the_predicted_covariance_under_every_noise() {
         }
     }
     let wild = Rvm { likelihood: student(2.0), kernel: kernel(), ..Rvm::tipping2001() };
-    let (model, _) = wild.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (model, _) = wild.fit(x.view(), &Targets::real(t.view())).unwrap();
     let error = model.predict_covariance(new.view(), None).unwrap_err().to_string();
     assert!(error.contains("2 degrees of freedom is infinite"), "{error}");
 }
@@ -225,7 +225,7 @@ fn what_cannot_be_is_refused() {
     };
     let kernel = || Rbf { gamma: 0.5.into() }.into();
     let plain = Rvm { kernel: kernel(), ..Rvm::tipping2001() };
-    let (model, _) = plain.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (model, _) = plain.fit(x.view(), &Targets::real(t.view())).unwrap();
     assert_eq!(name(model.predict_with(x.view(), Variance::Healed).map(drop)), "variance");
     assert_eq!(name(Rvm { keep_rows: Some(0), ..plain.clone() }.check()), "keep_rows");
     let classes = Rvm { likelihood: Bernoulli::default().into(), ..plain.clone() };
@@ -237,14 +237,14 @@ fn what_cannot_be_is_refused() {
         other => panic!("{other:?}"),
     }
     let labels: Vec<usize> = t.iter().map(|t| usize::from(*t > 0.0)).collect();
-    let (classifier, _) = classes.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+    let (classifier, _) = classes.fit(x.view(), &Targets::classes(&labels, 2)).unwrap();
     assert!(matches!(classifier.draws(1, 0, true), Err(Error::Targets(_))));
     assert!(matches!(classifier.predict_covariance(x.view(), None), Err(Error::Targets(_))));
     let mut sums = Statistics::new(&kernel(), x.view()).unwrap();
     sums.update(x.view(), &Targets::real(t.view())).unwrap();
-    assert_eq!(name(healed().fit_statistics(&sums, &mut silent).map(drop)), "variance");
+    assert_eq!(name(healed().fit_statistics(&sums).map(drop)), "variance");
     // A file whose rows do not fit.
-    let (mut model, _) = healed().fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (mut model, _) = healed().fit(x.view(), &Targets::real(t.view())).unwrap();
     model.kept_rows.as_mut().unwrap().residuals.pop();
     assert!(matches!(Model::from_json(&model.to_json().unwrap()), Err(Error::ModelFile(_))));
 }

@@ -51,7 +51,7 @@ fn each_kernel_gains_what_it_must() {
         let mut vectors = vec![];
         for sparsity in [0.0, 1.0, 4.0, 1e6] {
             let own = Rvm { sparsity: sparsity.into(), ..rvm.clone() };
-            let (model, report) = own.fit(x.view(), &targets, &mut silent).unwrap();
+            let (model, report) = own.fit(x.view(), &targets).unwrap();
             assert_eq!(report.status, Status::Converged);
             report.trace.windows(2).for_each(|p| assert!(p[1].log_evidence >= p[0].log_evidence - 1e-6));
             // What is reported is the evidence itself, and what is maximised that less the price.
@@ -79,7 +79,7 @@ fn a_large_dictionary_weighs_kernels_as_well() {
     let (x, t, _) = data(2, 1500, 1.0);
     let fit = |sparsity: f64| {
         let rvm = Rvm { sparsity: sparsity.into(), ..rbf(2.0) };
-        rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap()
+        rvm.fit(x.view(), &Targets::real(t.view())).unwrap()
     };
     let ((plain, _), (sparse, report)) = (fit(0.0), fit(3.0));
     assert!(report.candidates == 1500 && sparse.relevance.len() < plain.relevance.len());
@@ -90,9 +90,9 @@ fn a_large_dictionary_weighs_kernels_as_well() {
 fn cross_validation_tells_what_new_rows_are_like() {
     let (x, t, labels) = data(3, 300, 1.0);
     let (new, new_t, new_labels) = data(4, 2000, 1.0);
-    let (model, report) = Rvm { cv: Some(5), ..rbf(1.0) }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (model, report) = Rvm { cv: Some(5), ..rbf(1.0) }.fit(x.view(), &Targets::real(t.view())).unwrap();
     // The fit to all rows is that without cross-validation.
-    assert_eq!(model, rbf(1.0).fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().0);
+    assert_eq!(model, rbf(1.0).fit(x.view(), &Targets::real(t.view())).unwrap().0);
     let validation = report.validation.unwrap();
     assert_eq!((validation.folds, validation.rows, validation.shared_landmarks), (5, 300, false));
     let found = model.predict(new.view()).unwrap();
@@ -104,7 +104,7 @@ fn cross_validation_tells_what_new_rows_are_like() {
     assert!((0.85..1.0).contains(&scores.coverage.unwrap()) && scores.error_rate.is_none());
 
     let targets = Targets::classes(&labels, 2);
-    let (model, report) = Rvm { cv: Some(10), ..classifier(1.0) }.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = Rvm { cv: Some(10), ..classifier(1.0) }.fit(x.view(), &targets).unwrap();
     let scores = report.validation.unwrap().scores;
     let logs = model.predict_log_probability(new.view(), Moderation::Posterior).unwrap();
     let loss = -new_labels.iter().enumerate().map(|(n, k)| logs[[n, *k]]).sum::<f64>() / 2000.0;
@@ -112,7 +112,7 @@ fn cross_validation_tells_what_new_rows_are_like() {
     assert!(scores.error_rate.unwrap() < 0.3 && scores.rmse.is_none());
     // Several classes at once.
     let kinds: Vec<usize> = t.iter().map(|t| if *t > 0.7 { 2 } else { usize::from(*t > -0.4) }).collect();
-    let (_, report) = Rvm { cv: Some(3), ..classifier(1.0) }.fit(x.view(), &Targets::classes(&kinds, 3), &mut silent).unwrap();
+    let (_, report) = Rvm { cv: Some(3), ..classifier(1.0) }.fit(x.view(), &Targets::classes(&kinds, 3)).unwrap();
     assert!(report.validation.unwrap().scores.error_rate.unwrap() < 0.5);
 }
 
@@ -120,10 +120,10 @@ fn cross_validation_tells_what_new_rows_are_like() {
 fn one_pass_over_landmarks_serves_all_folds() {
     let (x, t, _) = data(5, 600, 1.0);
     let rvm = Rvm { cv: Some(4), dictionary: 60.into(), ..rbf(1.0) };
-    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
     let validation = report.validation.unwrap();
     assert!(validation.shared_landmarks);
-    let (plain, _) = Rvm { cv: None, ..rvm }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (plain, _) = Rvm { cv: None, ..rvm }.fit(x.view(), &Targets::real(t.view())).unwrap();
     close("sums of folds add up", &[model.log_evidence.unwrap()], &[plain.log_evidence.unwrap()], 1e-8);
     assert_eq!(model.relevance, plain.relevance);
     assert!((0.28..0.36).contains(&validation.scores.rmse.unwrap()), "{validation:?}");
@@ -134,7 +134,7 @@ fn on_noise_next_to_nothing_is_kept() {
     let (mut plain, mut chosen) = (0, 0);
     for seed in 0..6 {
         let (x, t, _) = data(10 + seed, 120, 0.0);
-        let fit = |sparsity| Rvm { sparsity, ..rbf(5.0) }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let fit = |sparsity| Rvm { sparsity, ..rbf(5.0) }.fit(x.view(), &Targets::real(t.view())).unwrap();
         plain += fit(0.0.into()).0.relevance.len();
         let (model, report) = fit(Sparsity::Rule(SparsityRule::Cv));
         let validation = report.validation.unwrap();
@@ -151,7 +151,7 @@ fn calibrated_variances_cover() {
     // Many narrow kernels on few rows: the evidence alone is too sure.
     let (x, t, _) = data(6, 200, 1.0);
     let (new, new_t, _) = data(7, 3000, 1.0);
-    let fit = |calibrate| Rvm { calibrate, ..rbf(20.0) }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let fit = |calibrate| Rvm { calibrate, ..rbf(20.0) }.fit(x.view(), &Targets::real(t.view())).unwrap();
     let ((plain, _), (model, report)) = (fit(false), fit(true));
     let validation = report.validation.unwrap();
     let factor = validation.variance_factor.unwrap();
@@ -181,7 +181,7 @@ fn left_out_rows_are_refits_with_the_precisions_held() {
         let rvm = Rvm { landmarks: landmarks.clone(), ..rvm };
         let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
         let targets = targets.with_weights(c.view());
-        let (model, _) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+        let (model, _) = rvm.fit(x.view(), &targets).unwrap();
         let found = model.leave_one_out(x.view(), &targets).unwrap();
         let left = found.prediction.as_ref().unwrap();
         let mut worst = 0.0f64;
@@ -224,7 +224,7 @@ fn other_likelihoods_leave_rows_out() {
 
     let pair = Targets::classes(&two, 2).with_weights(c.view());
     let (soft, logistic) = (of(Softmax::default().into()), of(Bernoulli::default().into()));
-    let at = hyper(&logistic.fit(x.view(), &pair, &mut silent).unwrap().0);
+    let at = hyper(&logistic.fit(x.view(), &pair).unwrap().0);
     let twice = Hyperparameters {
         alpha: at.alpha.iter().map(|a| 2.0 * a).collect(),
         intercept_alpha: at.intercept_alpha.map(|a| 2.0 * a),
@@ -250,7 +250,7 @@ fn other_likelihoods_leave_rows_out() {
     ];
     for (rvm, targets) in cases {
         let name = rvm.likelihood.name();
-        let (model, _) = rvm.fit(x.view(), &targets.with_weights(c.view()), &mut silent).unwrap();
+        let (model, _) = rvm.fit(x.view(), &targets.with_weights(c.view())).unwrap();
         let found = model.leave_one_out(x.view(), &targets.with_weights(c.view())).unwrap();
         let seen = |model: &Model, n: usize| -> f64 {
             let row = x.select(Axis(0), &[n]);
@@ -300,7 +300,7 @@ fn other_likelihoods_leave_rows_out() {
     let noise = Array1::from_shape_fn(80, |n| 0.02 + 0.1 * (n % 5) as f64);
     let known = Targets::real(t.view()).with_noise_variance(noise.view());
     let rvm = Rvm { landmarks: landmarks.clone(), ..rbf(0.5) };
-    let (model, _) = rvm.fit(x.view(), &known, &mut silent).unwrap();
+    let (model, _) = rvm.fit(x.view(), &known).unwrap();
     let found = model.leave_one_out(x.view(), &known).unwrap();
     for n in [0, 7, 33, 79] {
         let rest: Vec<usize> = (0..80).filter(|m| *m != n).collect();
@@ -348,18 +348,18 @@ fn ending_early_leaves_a_model() {
     let (x, t, _) = data(9, 200, 1.0);
     let targets = Targets::real(t.view());
     let rvm = Rvm { sparsity: Sparsity::Rule(SparsityRule::Cv), calibrate: true, ..rbf(5.0) };
-    let (_, whole) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
-    let first = rbf(5.0).fit(x.view(), &targets, &mut silent).unwrap().1.iterations;
+    let (_, whole) = rvm.fit(x.view(), &targets).unwrap();
+    let first = rbf(5.0).fit(x.view(), &targets).unwrap().1.iterations;
     // Within the folds: what there is is the first model.
     let mut calls = 0;
     let mut stop = |_: &Progress| {
         calls += 1;
         if calls > first + 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
-    let (model, report) = rvm.fit(x.view(), &targets, &mut stop).unwrap();
+    let (model, report) = rvm.fit_with(x.view(), &targets, &mut stop, &Interrupt::default()).unwrap();
     assert_eq!((report.status, model.status, report.validation), (Status::Stopped, Status::Stopped, None));
     assert!(whole.validation.is_some());
-    let (model, report) = Rvm { time_limit: Some(1e-6), ..rvm }.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = Rvm { time_limit: Some(1e-6), ..rvm }.fit(x.view(), &targets).unwrap();
     assert_eq!((report.status, report.validation), (Status::TimeLimit, None));
     assert!(model.predict(x.view()).is_ok());
 }
@@ -380,19 +380,19 @@ fn what_cannot_be_is_refused() {
     }
     assert_eq!("cv".parse::<Sparsity>().unwrap(), Sparsity::Rule(SparsityRule::Cv));
     assert_eq!(refused(Rvm { cv: Some(1), ..rbf(1.0) }.check()), "cv");
-    assert_eq!(refused(Rvm { cv: Some(41), ..rbf(1.0) }.fit(x.view(), &real, &mut silent)), "cv");
+    assert_eq!(refused(Rvm { cv: Some(41), ..rbf(1.0) }.fit(x.view(), &real)), "cv");
     let fewer = labels.iter().filter(|k| **k == 0).count().min(labels.iter().filter(|k| **k == 1).count());
-    assert_eq!(refused(Rvm { cv: Some(fewer + 1), ..classifier(1.0) }.fit(x.view(), &classes, &mut silent)), "cv");
+    assert_eq!(refused(Rvm { cv: Some(fewer + 1), ..classifier(1.0) }.fit(x.view(), &classes)), "cv");
     assert_eq!(refused(Rvm { calibrate: true, ..classifier(1.0) }.check()), "calibrate");
     assert_eq!(refused(Rvm { cv: Some(5), centres: CentreRule::Learned, ..rbf(1.0) }.check()), "centres");
     let kinds: Vec<usize> = (0..40).map(|n| n % 3).collect();
     let committee = Rvm { cv: Some(3), multi_class: MultiClass::OneVsRest, ..classifier(1.0) };
-    assert_eq!(refused(committee.fit(x.view(), &Targets::classes(&kinds, 3), &mut silent)), "cv");
+    assert_eq!(refused(committee.fit(x.view(), &Targets::classes(&kinds, 3))), "cv");
     let mut sums = Statistics::new(&rbf(1.0).kernel, x.view()).unwrap();
     sums.update(x.view(), &real).unwrap();
     // By the parameter that asks for the cross-validation.
-    assert_eq!(refused(Rvm { calibrate: true, ..rbf(1.0) }.fit_statistics(&sums, &mut silent)), "calibrate");
-    assert_eq!(refused(Rvm { calibrate: true, cv: Some(3), ..rbf(1.0) }.fit_statistics(&sums, &mut silent)), "cv");
+    assert_eq!(refused(Rvm { calibrate: true, ..rbf(1.0) }.fit_statistics(&sums)), "calibrate");
+    assert_eq!(refused(Rvm { calibrate: true, cv: Some(3), ..rbf(1.0) }.fit_statistics(&sums)), "cv");
 }
 
 /// Rows left out are scored with the noise that is known of them: where it is the same for all, as with a noise
@@ -404,9 +404,9 @@ fn known_noise_is_known_of_rows_left_out() {
     for dictionary in [Dictionary::default(), 60.into()] {
         let own = Rvm { cv: Some(4), dictionary, ..rbf(1.0) };
         let given = Rvm { likelihood: Gaussian { noise_variance: Some(0.09) }.into(), ..own.clone() };
-        let (_, expected) = given.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+        let (_, expected) = given.fit(x.view(), &Targets::real(t.view())).unwrap();
         let known = Targets::real(t.view()).with_noise_variance(v.view());
-        let (_, report) = own.fit(x.view(), &known, &mut silent).unwrap();
+        let (_, report) = own.fit(x.view(), &known).unwrap();
         let scores = |report: &Report| {
             let own = report.validation.as_ref().unwrap().scores.clone();
             [own.rmse, own.mae, own.nlpd, own.coverage].map(Option::unwrap)
@@ -422,11 +422,11 @@ fn known_noise_is_known_of_rows_left_out() {
         + v.mapv(|v| v.sqrt() * Distribution::<f64>::sample(&StandardNormal, &mut random));
     let known = Targets::real(t.view()).with_noise_variance(v.view());
     let own = Rvm { sparsity: Sparsity::Rule(SparsityRule::Cv), ..rbf(1.0) };
-    let found = own.fit(x.view(), &known, &mut silent).unwrap().1.validation.unwrap().scores;
-    let alike = own.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap().1.validation.unwrap().scores;
+    let found = own.fit(x.view(), &known).unwrap().1.validation.unwrap().scores;
+    let alike = own.fit(x.view(), &Targets::real(t.view())).unwrap().1.validation.unwrap().scores;
     assert!(found.nlpd.unwrap() < alike.nlpd.unwrap() - 0.3, "{found:?} {alike:?}");
     assert!((0.85..0.99).contains(&found.coverage.unwrap()), "{found:?}");
-    assert_eq!(refused(Rvm { calibrate: true, ..own }.fit(x.view(), &known, &mut silent)), "calibrate");
+    assert_eq!(refused(Rvm { calibrate: true, ..own }.fit(x.view(), &known)), "calibrate");
 }
 
 /// Under Student-t noise rows left out are scored by its density, which outliers do not spoil.
@@ -438,7 +438,7 @@ fn counts_are_scored_by_their_probability() {
     let counts = Array1::from_shape_fn(30, |n| (exposure[n] * (1.0 + t[n]).exp()).round());
     let some = Targets::real(counts.view()).with_exposure(exposure.view());
     let own = Rvm { cv: Some(30), likelihood: Poisson::default().into(), ..rbf(0.7) };
-    let scores = own.fit(x.view(), &some, &mut silent).unwrap().1.validation.unwrap().scores;
+    let scores = own.fit(x.view(), &some).unwrap().1.validation.unwrap().scores;
     // With a fold for each row there is one way to part them.
     let (mut loss, mut square) = (0.0, 0.0);
     for n in 0..30 {
@@ -446,7 +446,7 @@ fn counts_are_scored_by_their_probability() {
         let (c, e) = (counts.select(Axis(0), &rest), exposure.select(Axis(0), &rest));
         let plain = Rvm { cv: None, ..own.clone() };
         let targets = Targets::real(c.view()).with_exposure(e.view());
-        let (model, _) = plain.fit(x.select(Axis(0), &rest).view(), &targets, &mut silent).unwrap();
+        let (model, _) = plain.fit(x.select(Axis(0), &rest).view(), &targets).unwrap();
         let found = model.predict(x.select(Axis(0), &[n]).view()).unwrap();
         let (t, e) = (counts.select(Axis(0), &[n]), exposure.select(Axis(0), &[n]));
         loss -= found.count_log_probability(t.view(), Some(e.view())).unwrap()[0] / 30.0;
@@ -456,7 +456,7 @@ fn counts_are_scored_by_their_probability() {
     close("RMSE", &[scores.rmse.unwrap()], &[square.sqrt()], 1e-6);
     assert!(scores.coverage.is_none());
     let whole = Rvm { cv: Some(5), sparsity: Sparsity::Rule(SparsityRule::Cv), ..own };
-    let (model, report) = whole.fit(x.view(), &some, &mut silent).unwrap();
+    let (model, report) = whole.fit(x.view(), &some).unwrap();
     assert!(report.validation.unwrap().tried.len() > 1 && model.relevance.len() < 30);
 }
 
@@ -467,9 +467,9 @@ fn student_t_noise_is_scored_by_its_density() {
     let targets = Targets::real(t.view());
     for dictionary in [Dictionary::default(), 50.into()] {
         let own = Rvm { cv: Some(3), dictionary, likelihood: StudentT::default().into(), ..rbf(1.0) };
-        let robust = own.fit(x.view(), &targets, &mut silent).unwrap().1.validation.unwrap();
+        let robust = own.fit(x.view(), &targets).unwrap().1.validation.unwrap();
         let plain = Rvm { likelihood: Gaussian::default().into(), ..own };
-        let plain = plain.fit(x.view(), &targets, &mut silent).unwrap().1.validation.unwrap();
+        let plain = plain.fit(x.view(), &targets).unwrap().1.validation.unwrap();
         assert!(!robust.shared_landmarks, "what rows count for differs from fold to fold");
         let (robust, plain) = (robust.scores, plain.scores);
         assert!(robust.nlpd.unwrap() < plain.nlpd.unwrap() - 0.5, "{robust:?} {plain:?}");

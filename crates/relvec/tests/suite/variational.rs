@@ -37,7 +37,7 @@ fn golden_traces() {
                 continue;
             }
             let bounds = floats(&record["elbo"]);
-            let fit = |steps: usize| case.with_targets(|x, t| rvm(&case, scheme(record), steps).fit(x, t, &mut silent)).unwrap();
+            let fit = |steps: usize| case.with_targets(|x, t| rvm(&case, scheme(record), steps).fit(x, t)).unwrap();
             let (model, report) = fit(bounds.len());
             let trace: Vec<f64> = report.trace.iter().map(|p| p.log_evidence).collect();
             close(&format!("{name} {key} bound"), &trace, &bounds, 1e-11);
@@ -124,10 +124,10 @@ fn the_bound_never_falls() {
         ] {
             let rvm = Rvm { max_iterations: 150, ..rvm };
             let t = t.mapv(|v| scale * v + 3.0);
-            never_falls(&rvm.fit(x, &Targets::real(t.view()), &mut silent).unwrap().1);
+            never_falls(&rvm.fit(x, &Targets::real(t.view())).unwrap().1);
             let labels = labels(&t.mapv(|v| v - 3.0));
             let classes = Rvm { likelihood: Bernoulli::default().into(), ..rvm };
-            never_falls(&classes.fit(x, &Targets::classes(&labels, 2), &mut silent).unwrap().1);
+            never_falls(&classes.fit(x, &Targets::classes(&labels, 2)).unwrap().1);
         }
     }
 }
@@ -144,7 +144,7 @@ fn narrow_hyperpriors_fix_the_precisions() {
         let rvm = Rvm { inference, max_iterations: 200, ..variational() };
         for likelihood in [Gaussian { noise_variance: Some(0.04) }, Gaussian::default()] {
             let rvm = Rvm { likelihood: likelihood.into(), ..rvm.clone() };
-            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
             never_falls(&report);
             let at = Hyperparameters {
                 relevance: model.relevance.clone(),
@@ -161,7 +161,7 @@ fn narrow_hyperpriors_fix_the_precisions() {
         for prune in [false, true] {
             let inference = Inference::Variational(Variational { hyperpriors, prune, ..Variational::default() });
             let rvm = Rvm { inference, likelihood: Bernoulli::default().into(), ..rvm.clone() };
-            let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2), &mut silent).unwrap();
+            let (model, report) = rvm.fit(x.view(), &Targets::classes(&labels, 2)).unwrap();
             assert!((-30.0 * 2f64.ln()..0.0).contains(&model.log_evidence.unwrap()), "{size}: {:?}", model.log_evidence);
             if !prune {
                 never_falls(&report);
@@ -179,7 +179,7 @@ fn factors_agree_at_rest() {
     let hyperpriors = Hyperpriors { a: 0.02, b: 0.3, c: 0.5, d: 20.0 };
     let inference = Inference::Variational(Variational { hyperpriors, tolerance: 1e-12, ..Variational::default() });
     let rvm = Rvm { inference, max_iterations: 20_000, ..variational() };
-    let (model, report) = rvm.fit(x.view(), &targets, &mut silent).unwrap();
+    let (model, report) = rvm.fit(x.view(), &targets).unwrap();
     assert_eq!(report.status, Status::Converged);
     let at = Hyperparameters {
         relevance: model.relevance.clone(),
@@ -213,10 +213,10 @@ fn time_ends_a_fit_between_iterations() {
     // So few landmarks that none are left out, however little time there is.
     let rvm = Rvm { likelihood: Bernoulli::default().into(), dictionary: 100.into(), ..variational() };
     for limit in [0.15, 0.2, 0.25, 0.3] {
-        let (model, report) = Rvm { time_limit: Some(limit), ..rvm.clone() }.fit(x.view(), &targets, &mut silent).unwrap();
+        let (model, report) = Rvm { time_limit: Some(limit), ..rvm.clone() }.fit(x.view(), &targets).unwrap();
         assert_eq!(report.status, Status::TimeLimit);
         let counted = Rvm { max_iterations: report.iterations, ..rvm.clone() };
-        let (same, _) = counted.fit(x.view(), &targets, &mut silent).unwrap();
+        let (same, _) = counted.fit(x.view(), &targets).unwrap();
         assert_eq!(model.log_evidence.unwrap(), same.log_evidence.unwrap());
         assert_eq!(model.expansion, same.expansion);
     }
@@ -230,13 +230,13 @@ fn weights_are_repetitions() {
         (ndarray::concatenate![Axis(0), x, x.slice(s![..10, ..])], ndarray::concatenate![Axis(0), t, t.slice(s![..10])]);
     let weights = Array1::from_shape_fn(30, |i| if i < 10 { 2.0 } else { 1.0 });
     let rvm = Rvm { max_iterations: 60, ..variational() };
-    let (a, _) = rvm.fit(x.view(), &Targets::real(t.view()).with_weights(weights.view()), &mut silent).unwrap();
-    let (b, _) = rvm.fit(repeated.0.view(), &Targets::real(repeated.1.view()), &mut silent).unwrap();
+    let (a, _) = rvm.fit(x.view(), &Targets::real(t.view()).with_weights(weights.view())).unwrap();
+    let (b, _) = rvm.fit(repeated.0.view(), &Targets::real(repeated.1.view())).unwrap();
     close("bound", &[a.log_evidence.unwrap()], &[b.log_evidence.unwrap()], 1e-12);
     let classes = Rvm { likelihood: Bernoulli::default().into(), ..rvm };
     let (l, m) = (labels(&t), labels(&repeated.1));
-    let (a, _) = classes.fit(x.view(), &Targets::classes(&l, 2).with_weights(weights.view()), &mut silent).unwrap();
-    let (b, _) = classes.fit(repeated.0.view(), &Targets::classes(&m, 2), &mut silent).unwrap();
+    let (a, _) = classes.fit(x.view(), &Targets::classes(&l, 2).with_weights(weights.view())).unwrap();
+    let (b, _) = classes.fit(repeated.0.view(), &Targets::classes(&m, 2)).unwrap();
     close("bound of classes", &[a.log_evidence.unwrap()], &[b.log_evidence.unwrap()], 1e-12);
 }
 
@@ -251,8 +251,8 @@ fn pruning_keeps_the_bound() {
             let targets = if classes { Targets::classes(&labels, 2) } else { Targets::real(t.view()) };
             let pruning = |prune| Inference::Variational(Variational { prune, tolerance: 1e-4, ..Variational::default() });
             let rvm = |prune| Rvm { likelihood: likelihood.clone(), inference: pruning(prune), ..variational() };
-            let (full, _) = rvm(false).fit(x.view(), &targets, &mut silent).unwrap();
-            let (model, report) = rvm(true).fit(x.view(), &targets, &mut silent).unwrap();
+            let (full, _) = rvm(false).fit(x.view(), &targets).unwrap();
+            let (model, report) = rvm(true).fit(x.view(), &targets).unwrap();
             assert_eq!(report.status, Status::Converged);
             assert_eq!(full.relevance.len(), 60);
             for (k, pair) in report.trace.windows(2).enumerate() {
@@ -287,7 +287,7 @@ fn hyperpriors_must_be_proper() {
             _ => &mut hyperpriors.d,
         } = value;
         let inference = Inference::Variational(Variational { hyperpriors, ..Variational::default() });
-        let error = Rvm { inference, ..variational() }.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap_err();
+        let error = Rvm { inference, ..variational() }.fit(x.view(), &Targets::real(t.view())).unwrap_err();
         let text = error.to_string();
         assert!(text.contains(&format!("hyperpriors.{name}")) && text.contains("positive"), "{text}");
     }
@@ -315,7 +315,7 @@ fn vectors_in_use_of_a_committee() {
     for prune in [false, true] {
         let inference = Inference::Variational(Variational { prune, tolerance: 1e-3, ..Variational::default() });
         let rvm = Rvm { inference, likelihood: Bernoulli::default().into(), ..variational() };
-        let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, 3), &mut silent).unwrap();
+        let (model, _) = rvm.fit(x.view(), &Targets::classes(&labels, 3)).unwrap();
         let members = &model.committee.as_ref().expect("one against the rest").members;
         let each: Vec<usize> = members.iter().map(|member| member.in_use().by_data).collect();
         let determined = |row: &usize| {
@@ -334,11 +334,11 @@ fn vectors_in_use_of_a_committee() {
 fn degenerate_tables() {
     let (x, _) = problem(2, 20);
     let flat = Array1::from_elem(20, 3.0);
-    let (model, _) = variational().fit(x.view(), &Targets::real(flat.view()), &mut silent).unwrap();
+    let (model, _) = variational().fit(x.view(), &Targets::real(flat.view())).unwrap();
     assert!((model.predict(x.view()).unwrap().mean - 3.0).iter().all(|d| d.abs() < 1e-6));
     let same = Array2::from_elem((20, 2), 1.0);
     let t = Array1::from_shape_fn(20, |i| (i % 3) as f64);
-    let (model, _) = variational().fit(same.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (model, _) = variational().fit(same.view(), &Targets::real(t.view())).unwrap();
     assert!(model.predict(same.view()).unwrap().mean.iter().all(|m| (m - 0.95).abs() < 0.05));
 }
 
@@ -362,7 +362,7 @@ fn sinc_of_the_paper() {
             let t = x.column(0).mapv(sinc) + 0.1 * drawn;
             let kernel = LinearSpline::default().into();
             let rvm = Rvm { kernel, inference: inference.clone(), threads: Some(1), ..Rvm::tipping2001() };
-            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+            let (model, report) = rvm.fit(x.view(), &Targets::real(t.view())).unwrap();
             assert_eq!(report.status, Status::Converged);
             let mean = model.predict(grid.view()).unwrap().mean;
             error += (&mean - &truth).mapv(|d| d * d).mean().unwrap().sqrt() / 25.0;
@@ -387,7 +387,7 @@ fn sinc_of_the_paper() {
 #[test]
 fn the_report_has_the_distributions_of_the_precisions() {
     let (x, t) = problem(3, 50);
-    let (model, report) = variational().fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (model, report) = variational().fit(x.view(), &Targets::real(t.view())).unwrap();
     let q = report.precisions.unwrap();
     assert_eq!((q.shape, &q.mean), (0.5 + 1e-6, &model.alpha));
     let skip = usize::from(model.intercept_alpha.is_some());
@@ -403,9 +403,9 @@ fn the_report_has_the_distributions_of_the_precisions() {
     assert_eq!(model.predict(x.view()).unwrap().noise_degrees, Some(2.0 * shape));
     assert!((shape - 25.0 - 1e-6).abs() < 1e-9 && (rate / shape / model.noise_variance().unwrap() - 1.0).abs() < 1e-12);
     let fixed = Rvm { likelihood: Gaussian { noise_variance: Some(0.04) }.into(), ..variational() };
-    let (_, report) = fixed.fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (_, report) = fixed.fit(x.view(), &Targets::real(t.view())).unwrap();
     assert_eq!(report.precisions.unwrap().noise, None);
-    let (_, report) = Rvm::tipping2001().fit(x.view(), &Targets::real(t.view()), &mut silent).unwrap();
+    let (_, report) = Rvm::tipping2001().fit(x.view(), &Targets::real(t.view())).unwrap();
     assert_eq!(report.precisions, None);
 }
 
@@ -427,7 +427,7 @@ fn rows_apart_by_rounding_fit_as_equal_rows_do() {
     let bernoulli = Rvm { likelihood: Bernoulli::default().into(), ..gaussian.clone() };
     for (rvm, targets) in [(&gaussian, Targets::real(t.view())), (&bernoulli, Targets::classes(&labels, 2))] {
         let fit = |x: &Array2<f64>| {
-            let model = rvm.fit(x.view(), &targets, &mut silent).unwrap().0;
+            let model = rvm.fit(x.view(), &targets).unwrap().0;
             (model.relevance.len(), model.predict_mean(half.view()).unwrap())
         };
         let (size, expected) = fit(&equal);

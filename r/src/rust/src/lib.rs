@@ -111,7 +111,7 @@ fn fit(
         };
         let weights = weights.into_option().map(Array1::from);
         let targets = weights.as_ref().map_or(targets, |w| targets.with_weights(w.view()));
-        let (model, report) = rvm.fit_interruptible(x.view(), &targets, &mut relvec::silent, interrupt)?;
+        let (model, report) = rvm.fit_with(x.view(), &targets, &mut relvec::silent, interrupt)?;
         let label = |name: String| if logical { Label::Boolean(name == "TRUE") } else { Label::Text(name) };
         let classes = classes.into_iter().map(label).collect();
         let model = Model { features, target: Some(target), classes, ..model };

@@ -71,7 +71,7 @@ pub(crate) fn with_kept_statistics(
     let l = centres.nrows() as u64;
     afford(&format!("the statistics of {l} landmarks"), 8 * 4 * (l + 1) * (l + 1), memory::allowed(rvm.memory_limit))?;
     let mut sums = Statistics::new(&kernel, centres.view())?;
-    sums.update_interruptible(x, targets, &table.interrupt)?;
+    sums.update_with(x, targets, &table.interrupt)?;
     let landmarks = places.iter().map(|place| table.origin[*place]).collect();
     Ok(Model { statistics: Some(sums.kept(landmarks)), ..model })
 }

@@ -512,7 +512,7 @@ mod tests {
             let table = Table::new(&rvm, x.view(), &targets.with_weights(c.view()), &Interrupt::default()).unwrap();
             let folds = Folds::new(&table, Some(4)).unwrap();
             let own = Rvm { cv: Some(4), ..rvm.clone() };
-            let fitted = own.fit(x.view(), &targets.with_weights(c.view()), &mut crate::silent).unwrap();
+            let fitted = own.fit(x.view(), &targets.with_weights(c.view())).unwrap();
             let scores = fitted.1.validation.unwrap().scores;
             let real = table.real_targets();
             let (mut square, mut loss) = (0.0, 0.0);
@@ -530,7 +530,7 @@ mod tests {
                     outside.landmarks = crate::Landmarks::Given(crate::Centres(table.rows.select(Axis(0), &chosen)));
                     outside.dictionary = Rvm::default().dictionary;
                 }
-                let (model, _) = outside.fit(pick(&rest).view(), &targets.with_weights(c.view()), &mut crate::silent).unwrap();
+                let (model, _) = outside.fit(pick(&rest).view(), &targets.with_weights(c.view())).unwrap();
                 let held = pick(fold);
                 for (i, (n, weight)) in fold.iter().enumerate() {
                     let row = held.select(Axis(0), &[i]);

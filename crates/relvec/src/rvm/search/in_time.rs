@@ -225,7 +225,7 @@ mod tests {
             let rvm = Rvm { inference, dictionary, time_limit: Some(1e-9), ..rvm };
             let (x, labels) = (x.slice(ndarray::s![..n, ..]), &labels[..n]);
             let classes = labels.iter().max().unwrap() + 1;
-            let (model, report) = rvm.fit(x, &Targets::classes(labels, classes), &mut silent).unwrap();
+            let (model, report) = rvm.fit(x, &Targets::classes(labels, classes)).unwrap();
             let rows = if classes == 3 { rows + 1 } else { rows };
             assert_eq!((model.n_rows, report.repairs.left_out_rows), (rows, n - rows), "{name}");
             let most = ((HASTY_STEP * HASTY_SECONDS.0 / LEAST_SAMPLE as f64).sqrt() as usize / (classes - 1)).min(columns);

@@ -33,7 +33,7 @@ const AUTO_NATS: f64 = 1.0;
 ///
 /// let x = Array2::from_shape_fn((50, 1), |(i, _)| -10.0 + 0.4 * i as f64);
 /// let t: Array1<f64> = x.column(0).mapv(|x| if x == 0.0 { 1.0 } else { x.sin() / x });
-/// let (model, report) = Rvm::default().fit(x.view(), &Targets::real(t.view()), &mut relvec::silent)?;
+/// let (model, report) = Rvm::default().fit(x.view(), &Targets::real(t.view()))?;
 /// let prediction = model.predict(x.view())?;
 /// assert!((prediction.mean[25] - t[25]).abs() < 0.05);
 /// # Ok::<(), relvec::Error>(())

@@ -186,7 +186,7 @@ impl Part<'_> {
                 }
                 let Content::Statistics(statistics) = &mut self.content else { unreachable!("statistics were begun") };
                 let scaled = scaling.as_ref().map(|scaling| scaling.apply(x));
-                statistics.update_interruptible(scaled.as_ref().map_or(x, |x| x.view()), targets, interrupt)?;
+                statistics.update_with(scaled.as_ref().map_or(x, |x| x.view()), targets, interrupt)?;
                 sum
             }
         };

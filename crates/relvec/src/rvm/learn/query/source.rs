@@ -24,7 +24,7 @@ use crate::targets::Targets;
 ///     .map(|rows| (x.slice(s![rows.clone(), ..]), Targets::real(t.slice(s![rows]))))
 ///     .collect();
 /// let plan = RowPlan { sample: 1000, ..RowPlan::default() };
-/// let (model, _) = Rvm::default().fit_rows(&parts, &plan, &mut relvec::silent)?;
+/// let (model, _) = Rvm::default().fit_rows(&parts, &plan)?;
 /// assert_eq!(model.n_rows, 5000);
 /// # Ok::<(), relvec::Error>(())
 /// ```
