@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use ndarray::{Array1, Array2, ArrayView1, Axis};
 use relvec::{
     Centres, Dictionary, Encoding, Error, Interrupt, KernelTrial, Landmarks, Likelihood, Missing, Model, Probabilities, Progress,
-    Report, Rvm, Scaling, SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
+    Repairs, Report, Rvm, Scaling, SmallWeights, Status, SvmProgress, SvmReport, Targets, Validation, Variance,
 };
 
 use crate::args::{FitArgs, MachineKind, Task};
@@ -602,8 +602,15 @@ fn nothing_found(model: &Model, learnt: bool) -> String {
 /// What the user should know of the data and of how the fit ended; it waits for the first line of the result.
 fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     terminal::hold();
-    let rvm = &settings.rvm;
-    let repairs = &report.repairs;
+    warn_of_data(model, &report.repairs, settings.rvm.time_limit);
+    warn_of_end(model, report, &settings.rvm, streamed);
+    note_candidates(model, report, settings, streamed);
+    note_kernels(report, &settings.rvm);
+    note_repairs(&report.repairs);
+}
+
+/// Warns of rows, features and targets that a fit can use only in part.
+fn warn_of_data(model: &Model, repairs: &Repairs, time_limit: Option<f64>) {
     if !repairs.constant_features.is_empty() {
         let names: Vec<&str> =
             repairs.constant_features.iter().filter_map(|i| model.features.get(*i)).map(String::as_str).collect();
@@ -614,7 +621,7 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
     if repairs.constant_target {
         say!("warning: the target is constant, and so is the model; check --target");
     }
-    if let Some(limit) = rvm.time_limit
+    if let Some(limit) = time_limit
         && repairs.left_out_rows > 0
     {
         say!(
@@ -627,6 +634,11 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
             repairs.constant_outputs.iter().filter_map(|k| model.targets.get(*k)).map(String::as_str).collect();
         say!("warning: constant targets are predicted by their constant: {}; leave them out", list(&names, NAMES_SHOWN));
     }
+}
+
+/// Warns of a fit that ended early, or in a model that may be useless.
+fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
+    let repairs = &report.repairs;
     if let Some(times) = repairs.residual_over_noise {
         say!(
             "warning: the given noise is too small to be reached: residuals are {} times it, and predicted standard deviations \
@@ -667,6 +679,11 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
             say!("warning: not converged: {why}; the model is the best so far. --time-limit allows more");
         }
     }
+}
+
+/// Says how many centres and candidates there are where others would be possible.
+fn note_candidates(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
+    let (rvm, repairs) = (&settings.rvm, &report.repairs);
     if let (Some(process), Some(prior)) = (&report.process, &model.process)
         && !process.reached
         && process.centres > 0
@@ -694,6 +711,10 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
         }
         _ => {}
     }
+}
+
+/// Says what became of the kernels and of moved centres.
+fn note_kernels(report: &Report, rvm: &Rvm) {
     if rvm.kernel.cannot_learn() {
         say!(
             "note: the kernel {} is the covariance of no process, so its gamma is not learned but 1 / (features x variance) \
@@ -714,6 +735,10 @@ fn warn(model: &Model, report: &Report, settings: &Settings, streamed: bool) {
             significant(search.learned_log_evidence, 7)
         );
     }
+}
+
+/// Says what was left out without any effect.
+fn note_repairs(repairs: &Repairs) {
     if repairs.merged_rows > 0 {
         say!("note: {} merged with their equals, which changes no result", count(repairs.merged_rows, "duplicate row"));
     }

@@ -112,6 +112,13 @@ pub struct Certificate {
     pub reason: String,
 }
 
+impl Certificate {
+    /// Of a fit that scores no candidates.
+    pub(crate) fn of_reason(reason: &str) -> Certificate {
+        Certificate { largest_gain: None, largest_gradient: 0.0, reason: reason.into() }
+    }
+}
+
 /// Rows of positive weight count as fewer than this share of their number: nothing can be learnt of a few rows' worth of
 /// likelihood. Weights that are scaled to sum to 1 are below it from 11 rows on; sampling weights, whose mean is about 1,
 /// are far above it.
@@ -463,6 +470,29 @@ pub struct Report {
 }
 
 impl Report {
+    /// A fit of so many seconds, of which its end is known and nothing else yet.
+    pub(crate) fn of_end(status: Status, trace: Vec<TracePoint>, certificate: Certificate, seconds: f64) -> Report {
+        Report {
+            status,
+            iterations: trace.len(),
+            trace,
+            candidates: 0,
+            certificate,
+            repairs: Repairs::default(),
+            nothing_found: false,
+            interpolation: None,
+            actions: Actions::default(),
+            kernel_search: None,
+            centre_search: None,
+            process: None,
+            row_weights: vec![],
+            precisions: None,
+            validation: None,
+            seconds,
+            members: vec![],
+        }
+    }
+
     /// What an observer has seen last.
     pub(crate) fn last_progress(&self) -> Option<Progress> {
         self.trace.last().map(|point| Progress {

@@ -231,15 +231,19 @@ fn fit_features(job: &Job, source: Source, clock: Clock) -> Result<Outcome> {
         report.certificate.reason = cut_short(job, done, whole.then_some(plan.rows));
     }
     report.seconds = clock.seconds();
-    model.relevance = model.relevance.iter().map(|k| plan.landmarks[*k]).collect();
-    report.repairs.constant_features = plan.constant;
-    if job.rvm.keep_statistics {
-        model.statistics = Some(statistics.kept(plan.landmarks));
+    report.repairs.constant_features.clone_from(&plan.constant);
+    (model.n_rows, model.features) = (done, features);
+    Ok(Outcome::Fitted(Box::new((in_terms_of_the_table(model, plan, job.rvm.keep_statistics.then_some(&statistics)), report))))
+}
+
+/// A model of sums in terms of the rows and features of the table that they are of, with the sums that it is to keep.
+fn in_terms_of_the_table(model: Model, plan: Plan, kept: Option<&Statistics>) -> Model {
+    Model {
+        relevance: model.relevance.iter().map(|k| plan.landmarks[*k]).collect(),
+        statistics: kept.map(|statistics| statistics.kept(plan.landmarks)),
+        scaling: plan.scaling,
+        ..model
     }
-    model.n_rows = done;
-    model.scaling = plan.scaling;
-    model.features = features;
-    Ok(Outcome::Fitted(Box::new((model, report))))
 }
 
 /// What to know of a model of the first `done` rows; `all`: how many there are, if that was found.

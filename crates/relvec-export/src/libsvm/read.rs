@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use ndarray::Array2;
-use relvec_predict::{
-    Expansion, FittedBasis, Gamma, Kernel, Label, Linear, Margins, Model, MultiClass, Poly, Rbf, Sigmoid, Status, Variance,
-};
+use relvec_predict::{Expansion, FittedBasis, Gamma, Kernel, Label, Linear, Margins, Model, MultiClass, Poly, Rbf, Sigmoid};
 
 use super::{FORMAT, FORMULATIONS, places};
 use crate::error::{Error, Result};
@@ -64,45 +62,14 @@ pub fn from_libsvm(text: &str, features: Option<usize>) -> Result<Model> {
     let labels: Vec<i64> = if classifies { header.numbers("label", classes)? } else { vec![] };
     let d = centres.ncols();
     let expansion = Expansion { basis: FittedBasis::Kernel { kernel, centres }, weights, intercept };
-    let model = model(d, vectors, labels.into_iter().map(Label::Integer).collect(), expansion, margins);
+    let model = Model {
+        classes: labels.into_iter().map(Label::Integer).collect(),
+        relevance: (0..vectors).collect(),
+        margins: Some(margins),
+        ..Model::of_expansion("svm", expansion, d, vectors.max(1))
+    };
     // The checks of model files are those of models, too.
     Ok(Model::from_json(&model.to_json()?)?)
-}
-
-fn model(n_features: usize, vectors: usize, classes: Vec<Label>, expansion: Expansion, margins: Margins) -> Model {
-    Model {
-        machine: "svm".into(),
-        likelihood: None,
-        inference: None,
-        features: vec![],
-        target: None,
-        targets: vec![],
-        classes,
-        class_frequencies: vec![],
-        scaling: None,
-        encoding: None,
-        n_features,
-        n_rows: vectors.max(1),
-        relevance: (0..vectors).collect(),
-        expansion,
-        alpha: vec![],
-        intercept_alpha: None,
-        class_alpha: vec![],
-        feature_relevance: vec![],
-        learned_centres: false,
-        interpolates: false,
-        posterior: None,
-        log_evidence: None,
-        status: Status::Converged,
-        iterations: 0,
-        committee: None,
-        margins: Some(margins),
-        variance: Variance::default(),
-        process: None,
-        labels: None,
-        kept_rows: None,
-        statistics: None,
-    }
 }
 
 /// What a classifier has beside its functions.

@@ -382,6 +382,44 @@ pub enum Moderation {
 }
 
 impl Model {
+    /// A `machine` ("rvm" or "svm") that is an expansion in `n_features` features, learnt from `n_rows` rows, and nothing else yet: it
+    /// has no names, no scaling, no posterior and no relevance vectors.
+    pub fn of_expansion(machine: &str, expansion: Expansion, n_features: usize, n_rows: usize) -> Model {
+        Model {
+            machine: machine.into(),
+            likelihood: None,
+            inference: None,
+            features: vec![],
+            encoding: None,
+            target: None,
+            targets: vec![],
+            classes: vec![],
+            class_frequencies: vec![],
+            scaling: None,
+            n_features,
+            n_rows,
+            relevance: vec![],
+            expansion,
+            alpha: vec![],
+            intercept_alpha: None,
+            class_alpha: vec![],
+            feature_relevance: vec![],
+            learned_centres: false,
+            interpolates: false,
+            posterior: None,
+            log_evidence: None,
+            status: Status::Converged,
+            iterations: 0,
+            committee: None,
+            margins: None,
+            variance: Variance::default(),
+            process: None,
+            labels: None,
+            kept_rows: None,
+            statistics: None,
+        }
+    }
+
     /// Mean and variance at the rows of `x`, [N, D] (or [N, P] columns of a given design matrix, of
     /// which only those in the model are read).
     ///

@@ -22,7 +22,7 @@ use crate::canonical::{Canonical, Copies, all_but};
 use crate::design::{self, Basis};
 use crate::error::{Error, Result, require, require_threads};
 use crate::kernel::{Gamma, Kernel, SparseCentres};
-use crate::model::{Expansion, FittedBasis, Margins, Model, Variance, check_features, check_finite, check_sparse};
+use crate::model::{Expansion, FittedBasis, Margins, Model, check_features, check_finite, check_sparse};
 use crate::report::{Interrupt, SmallWeights, Status, silent};
 use crate::sparse::SparseRows;
 use crate::targets::{MultiClass, Targets, Values, check_present};
@@ -547,31 +547,11 @@ impl Svm {
             }
             Points::Given(_) => FittedBasis::Given {},
         };
+        let expansion = Expansion { basis, weights, intercept };
         Ok(Model {
-            machine: "svm".into(),
-            likelihood: None,
-            inference: None,
-            features: vec![],
-            target: None,
-            targets: vec![],
-            classes: vec![],
-            class_frequencies: vec![],
-            scaling: None,
-            n_features,
-            n_rows,
             relevance: vectors.iter().map(|p| table.origin[*p]).collect(),
-            expansion: Expansion { basis, weights, intercept },
-            alpha: vec![],
-            intercept_alpha: None,
-            class_alpha: vec![],
-            feature_relevance: vec![],
-            learned_centres: false,
-            interpolates: false,
-            posterior: None,
-            log_evidence: None,
             status: report.status,
             iterations: report.iterations,
-            committee: None,
             margins: Some(Margins {
                 formulation: self.formulation.name().into(),
                 classes,
@@ -581,12 +561,7 @@ impl Svm {
                 bounded: bounded.len(),
                 sigmoids: functions.iter().filter_map(|f| f.sigmoid).collect(),
             }),
-            variance: Variance::Posterior,
-            process: None,
-            labels: None,
-            kept_rows: None,
-            statistics: None,
-            encoding: None,
+            ..Model::of_expansion("svm", expansion, n_features, n_rows)
         })
     }
 }

@@ -51,6 +51,10 @@ const MOST_DEPENDENCIES: usize = 10;
 const FITS_ONLY: &[&str] =
     &["relvec", "faer", "gemm", "statrs", "sysinfo", "rand", "rand_distr", "rand_pcg", "smallvec", "relvec-cli"];
 
+/// Most lines of a function, and most places where it branches.
+const MOST_LINES: usize = 80;
+const MOST_BRANCHES: usize = 25;
+
 /// What the core does not do: touch files, print, keep global state.
 const NEVER: &[&str] =
     &["std::fs", "std::path", "std::io", "println!", "eprintln!", "print!(", "dbg!", "LazyLock", "thread_local!"];
@@ -415,6 +419,50 @@ fn libraries_stay_behind_one_file() {
     }
     for (file, code) in sources("relvec-cli") {
         assert!(!code.contains("kuva::") || file == "figures.rs", "{file} names `kuva::`: only figures.rs may");
+    }
+}
+
+/// Name, lines and branches of each function: from its head to the brace that closes it.
+fn functions(code: &str) -> Vec<(String, usize, usize)> {
+    let lines: Vec<&str> = code.lines().collect();
+    let head = |line: &str| {
+        let text = line.trim_start();
+        let (before, rest) = text.split_once("fn ")?;
+        let words = before
+            .split_whitespace()
+            .all(|word| word.starts_with("pub") || ["const", "super)", "crate)"].contains(&word) || word.starts_with("crate::"));
+        (words && !line.ends_with(['}', ';']))
+            .then(|| (line.len() - text.len(), rest.split(['(', '<']).next().unwrap_or(rest).to_string()))
+    };
+    let branches = |line: &&str| ["if ", "=> ", "for ", "while "].iter().map(|word| line.matches(word).count()).sum::<usize>();
+    let of = |(first, line): (usize, &&str)| {
+        let (indent, name) = head(line)?;
+        let end = format!("{}}}", " ".repeat(indent));
+        let length = lines[first..].iter().position(|line| *line == end)?;
+        let body: Vec<&str> = lines[first..=first + length].to_vec();
+        let code = body.iter().filter(|line| !line.trim_start().starts_with("//"));
+        Some((name, body.len(), code.map(branches).sum()))
+    };
+    lines.iter().enumerate().filter_map(of).collect()
+}
+
+#[test]
+fn functions_are_read_at_one_sight() {
+    let long = format!("pub(in crate::rvm) fn long<T>(t: T) {{\n{}}}\n", "    if t {}\n".repeat(3));
+    assert_eq!(functions(&long), [("long".to_string(), 5, 3)]);
+    for name in ["relvec", "relvec-predict", "relvec-cli", "relvec-export"] {
+        let mut seen = 0;
+        for (file, code) in sources(name).into_iter().filter(|(file, _)| !file.ends_with("tests.rs")) {
+            for (function, lines, branches) in functions(without_tests(&code)) {
+                seen += 1;
+                assert!(lines <= MOST_LINES, "{name}/{file}: `{function}` has {lines} lines, {MOST_LINES} at most");
+                assert!(
+                    branches <= MOST_BRANCHES,
+                    "{name}/{file}: `{function}` branches {branches} times, {MOST_BRANCHES} at most"
+                );
+            }
+        }
+        assert!(seen > 30, "{name}: {seen} functions");
     }
 }
 

@@ -170,23 +170,14 @@ fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Insta
     repairs.constant_features = reports[0].repairs.constant_features.iter().copied().filter(all).collect();
     let first = reports.iter().find(|r| r.status == status).map_or("", |r| r.certificate.reason.as_str());
     let reason = format!("{} models of two classes; the first that says why: {first}", reports.len());
+    let certificate = Certificate { largest_gain, largest_gradient, reason };
     Report {
-        status,
         iterations,
-        trace: vec![],
-        interpolation: None,
         nothing_found: reports.iter().all(|report| report.nothing_found),
         candidates,
-        certificate: Certificate { largest_gain, largest_gradient, reason },
         repairs,
         actions,
-        seconds: start.elapsed().as_secs_f64(),
         members: reports,
-        kernel_search: None,
-        centre_search: None,
-        process: None,
-        row_weights: vec![],
-        precisions: None,
-        validation: None,
+        ..Report::of_end(status, vec![], certificate, start.elapsed().as_secs_f64())
     }
 }

@@ -30,20 +30,7 @@ impl<'a> Table<'a> {
     pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<Table<'a>> {
         let n = x.nrows();
         let likelihood = rvm.likelihood.as_dyn();
-        let y = checked_targets(rvm, x, targets)?;
-        // Numbers of each row: one, or one for each of several real outputs.
-        let each = y.len() / n.max(1);
-        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
-        if let Some(given) = targets.given.as_ref().filter(|given| !likelihood.uses(given)) {
-            return Err(Error::Targets(format!("{} per row is given: that is for {}", given.name(), given.serves())));
-        }
-        let known = targets.checked_given()?;
-        let canonical = Canonical::new(x, &y, &weights, known.as_deref());
-        let used = weights.iter().filter(|w| **w > 0.0).count();
-        if used < 2 {
-            return Err(Error::TooFewRows { found: used, least: 2 });
-        }
-        refuse_one_class(targets, &canonical.targets)?;
+        let Checked { canonical, each, used } = Checked::of(rvm, x, targets)?;
         let mut repairs = Repairs { merged_rows: canonical.merged, ..Repairs::default() };
         repairs.constant_features =
             (0..x.ncols()).filter(|d| canonical.rows.column(*d).iter().all(|v| *v == canonical.rows[[0, *d]])).collect();
@@ -71,6 +58,10 @@ impl<'a> Table<'a> {
         let size = Size { n, dim: canonical.rows.dim(), different: canonical.origin.len(), outputs };
         let (taken, least) = size.afford(rvm, bias_only, memory_limit)?;
         let rows = canonical.rows;
+        // Beside others a constant output is held only where the bias takes it up.
+        let held = |same: bool| same && (rvm.bias || all_constant);
+        let noise = units.iter().zip(&constant).map(|(units, same)| first_noise(rvm, units, held(*same), typical));
+        let noise = noise.collect::<Result<_>>()?;
         let (source, origin, candidate_of) = match rvm.basis {
             Basis::Given => (Source::Given, (0..x.ncols()).collect(), (0..x.ncols()).map(Some).collect()),
             Basis::Kernel => {
@@ -95,15 +86,7 @@ impl<'a> Table<'a> {
             copies: Arc::new(canonical.copies),
             least_factor: factors.as_ref().map_or(1.0, Factors::least),
             factors,
-            noise: {
-                // Beside others a constant output is held only where the bias takes it up.
-                let held = |same: bool| same && (rvm.bias || all_constant);
-                units
-                    .iter()
-                    .zip(&constant)
-                    .map(|(units, same)| first_noise(rvm, units, held(*same), typical))
-                    .collect::<Result<_>>()?
-            },
+            noise,
             units,
             bias_only,
             log_rate,
@@ -179,6 +162,34 @@ impl<'a> Table<'a> {
             interrupt: interrupt.clone(),
         };
         Ok((table, sums))
+    }
+}
+
+/// The rows and targets of a fit, found to be in order and put into one.
+struct Checked {
+    canonical: Canonical,
+    /// Numbers of each row: one, or one for each of several real outputs.
+    each: usize,
+    /// Rows of positive weight.
+    used: usize,
+}
+
+impl Checked {
+    fn of(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets) -> Result<Checked> {
+        let n = x.nrows();
+        let y = checked_targets(rvm, x, targets)?;
+        let weights = targets.checked_weights()?.unwrap_or_else(|| vec![1.0; n]);
+        if let Some(given) = targets.given.as_ref().filter(|given| !rvm.likelihood.as_dyn().uses(given)) {
+            return Err(Error::Targets(format!("{} per row is given: that is for {}", given.name(), given.serves())));
+        }
+        let known = targets.checked_given()?;
+        let canonical = Canonical::new(x, &y, &weights, known.as_deref());
+        let used = weights.iter().filter(|w| **w > 0.0).count();
+        if used < 2 {
+            return Err(Error::TooFewRows { found: used, least: 2 });
+        }
+        refuse_one_class(targets, &canonical.targets)?;
+        Ok(Checked { canonical, each: y.len() / n.max(1), used })
     }
 }
 

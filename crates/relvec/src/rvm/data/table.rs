@@ -12,6 +12,7 @@ use ndarray::{ArcArray2, Array2};
 use crate::canonical::{Copies, all_variance};
 use crate::design::Design;
 use crate::kernel::{DataScale, Kernel};
+use crate::model::{Expansion, Model};
 use crate::report::{Interrupt, Repairs};
 use crate::rvm::data::factors::{Factors, over};
 use crate::rvm::data::noise::Noise;
@@ -158,6 +159,15 @@ impl<'a> Table<'a> {
     /// What the log evidence has beside that of the weighted rows.
     pub fn log_constant(&self) -> f64 {
         self.units.len() as f64 * self.factors.as_ref().map_or(0.0, Factors::constant)
+    }
+
+    /// A model of these rows that is an expansion and has nothing else yet.
+    pub fn model_of(&self, expansion: Expansion) -> Model {
+        Model {
+            likelihood: Some(self.rvm.likelihood.clone()),
+            inference: Some(self.rvm.inference.name().into()),
+            ..Model::of_expansion("rvm", expansion, self.rows.ncols(), self.n_rows)
+        }
     }
 
     /// Sum of the sample weights of some rows, and what their log evidence has beside that of the weighted rows.

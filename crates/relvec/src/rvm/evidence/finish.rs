@@ -7,7 +7,7 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, ArrayViewMut2, Axis, conca
 use crate::error::{Error, Result};
 use crate::likelihood::NoiseModel;
 use crate::linalg;
-use crate::model::{Averaging as _, Expansion, FittedBasis, Learnt, Model, Posterior, PosteriorRule, Variance};
+use crate::model::{Averaging as _, Expansion, FittedBasis, Learnt, Model, Posterior, PosteriorRule};
 use crate::quadratic::takes_up_mean;
 use crate::report::{PrecisionPosterior, Status};
 use crate::rvm::data::noise::Noise;
@@ -110,42 +110,21 @@ pub(crate) fn model(
     if let Some(bad) = numbers.chain(std::iter::once(&log_evidence)).find(|v| !v.is_finite()) {
         return Err(Error::Overflow { what: format!("a number of the trained model ({bad}) in the target's units") });
     }
+    let expansion = Expansion {
+        basis,
+        intercept: if has_intercept { weights.row(0).to_vec() } else { vec![problem.table.log_rate; weights.ncols()] },
+        weights: weights.slice(s![skip.., ..]).to_owned(),
+    };
     let mut model = Model {
-        machine: "rvm".into(),
-        likelihood: Some(problem.table.rvm.likelihood.clone()),
-        inference: Some(problem.table.rvm.inference.name().into()),
-        features: Vec::new(),
-        target: None,
-        targets: vec![],
-        classes: Vec::new(),
-        class_frequencies: Vec::new(),
-        scaling: None,
-        n_features: problem.table.rows.ncols(),
-        n_rows: problem.table.n_rows,
         relevance,
-        expansion: Expansion {
-            basis,
-            intercept: if has_intercept { weights.row(0).to_vec() } else { vec![problem.table.log_rate; weights.ncols()] },
-            weights: weights.slice(s![skip.., ..]).to_owned(),
-        },
         alpha: alpha[skip..].to_vec(),
         intercept_alpha: has_intercept.then(|| alpha[0]),
         class_alpha,
-        feature_relevance: vec![],
-        learned_centres: false,
-        interpolates: false,
         posterior: Some(posterior),
         log_evidence: Some(log_evidence),
         status,
         iterations,
-        committee: None,
-        margins: None,
-        variance: Variance::Posterior,
-        process: None,
-        labels: None,
-        kept_rows: None,
-        statistics: None,
-        encoding: None,
+        ..problem.table.model_of(expansion)
     };
     match problem.table.rvm.posterior {
         PosteriorRule::Averaged if !problem.constant_curvature() => average_curvature(problem, &ordered, &mut model)?,

@@ -62,13 +62,7 @@ pub(crate) fn maximise_with(
     let Some((mut value, mut g)) = f(&x)? else { return Ok(None) };
     let mut best = vec![value];
     'climb: loop {
-        // A variable at its bound with the slope outwards stays.
-        let free: Vec<bool> = x
-            .iter()
-            .zip(bounds)
-            .zip(&g)
-            .map(|((x, (low, high)), g)| !(*x <= *low && *g < 0.0 || *x >= *high && *g > 0.0))
-            .collect();
+        let free = free(&x, &g, bounds);
         let only_free =
             |v: Vec<f64>| -> Vec<f64> { v.into_iter().zip(&free).map(|(v, free)| if *free { v } else { 0.0 }).collect() };
         let slope = only_free(g.clone());
@@ -131,6 +125,13 @@ pub(crate) fn maximise_with(
         }
     }
     Ok(Some(Peak { x, evaluations }))
+}
+
+/// Which variables may move: one at its bound with the slope outwards stays.
+fn free(x: &[f64], slope: &[f64], bounds: &[(f64, f64)]) -> Vec<bool> {
+    let stays =
+        |((x, slope), (low, high)): ((&f64, &f64), &(f64, f64))| *x <= *low && *slope < 0.0 || *x >= *high && *slope > 0.0;
+    x.iter().zip(slope).zip(bounds).map(|place| !stays(place)).collect()
 }
 
 /// The last steps, and by how much the gradient fell along each: what they tell of the curvature.

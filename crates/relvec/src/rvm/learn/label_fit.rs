@@ -88,23 +88,12 @@ impl Rvm {
             _ => "the probabilities of the centres are those of all rows to within the divergence asked for",
         };
         let report = Report {
-            status,
-            iterations: trace.len(),
-            trace,
             candidates: table.dictionary_size(),
-            certificate: Certificate { largest_gain: None, largest_gradient: 0.0, reason: reason.into() },
             repairs: Repairs { left_out_rows: all - rows, ..repairs },
-            interpolation: None,
             nothing_found: model.relevance.is_empty(),
             actions: Actions { added: model.relevance.len(), ..Actions::default() },
-            kernel_search: None,
-            centre_search: None,
             process: Some(process),
-            row_weights: vec![],
-            precisions: None,
-            validation: None,
-            seconds: watch.elapsed().as_secs_f64(),
-            members: vec![],
+            ..Report::of_end(status, trace, Certificate::of_reason(reason), watch.elapsed().as_secs_f64())
         };
         Ok((model, report))
     }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
 use crate::linalg;
-use crate::model::{Expansion, FittedBasis, LabelRegression, Model, Variance};
+use crate::model::{Expansion, FittedBasis, LabelRegression, Model};
 use crate::report::Status;
 use crate::rvm::data::table::Table;
 use crate::rvm::settings::rvm::Rvm;
@@ -157,12 +157,12 @@ impl Found {
         let expansion = Expansion { basis: FittedBasis::Kernel { kernel: kernel.clone(), centres }, weights, intercept };
         Ok(Model {
             relevance,
-            expansion,
             log_evidence: Some(log_probability),
             status,
             iterations,
             labels: Some(LabelRegression { ratio, divergence }),
-            ..bare(table, kernel)
+            intercept_alpha: Some(0.0),
+            ..table.model_of(expansion)
         })
     }
 }
@@ -170,37 +170,6 @@ impl Found {
 /// A model for the rows of a table that has nothing in it yet, of a machine without precisions.
 pub(super) fn bare(table: &Table, kernel: &Kernel) -> Model {
     let basis = FittedBasis::Kernel { kernel: kernel.clone(), centres: Array2::zeros((0, table.rows.ncols())) };
-    Model {
-        machine: "rvm".into(),
-        likelihood: Some(table.rvm.likelihood.clone()),
-        inference: Some(table.rvm.inference.name().into()),
-        features: vec![],
-        target: None,
-        targets: vec![],
-        classes: vec![],
-        class_frequencies: vec![],
-        scaling: None,
-        n_features: table.rows.ncols(),
-        n_rows: table.n_rows,
-        relevance: vec![],
-        expansion: Expansion { basis, weights: Array2::zeros((0, 1)), intercept: vec![0.0] },
-        alpha: vec![],
-        intercept_alpha: Some(0.0),
-        class_alpha: vec![],
-        feature_relevance: vec![],
-        learned_centres: false,
-        interpolates: false,
-        posterior: None,
-        log_evidence: None,
-        status: Status::Converged,
-        iterations: 0,
-        committee: None,
-        margins: None,
-        variance: Variance::Posterior,
-        process: None,
-        labels: None,
-        kept_rows: None,
-        statistics: None,
-        encoding: None,
-    }
+    let nothing = Expansion { basis, weights: Array2::zeros((0, 1)), intercept: vec![0.0] };
+    Model { intercept_alpha: Some(0.0), ..table.model_of(nothing) }
 }

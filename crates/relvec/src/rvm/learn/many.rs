@@ -129,18 +129,11 @@ impl Rvm {
         let left_out_rows = if in_time { table.repairs.left_out_rows } else { n - sample.len() };
         let trace = std::mem::take(&mut watch.trace);
         let report = Report {
-            status,
-            iterations: trace.len(),
-            trace,
             candidates: places.len(),
-            certificate: Certificate { largest_gain: None, largest_gradient: 0.0, reason: reason.into() },
             repairs: Repairs { left_out_rows, noise_capped: capped, ..table.repairs.clone() },
             // Where time has ended the choice of centres nobody knows.
             nothing_found: model.relevance.is_empty() && !table.repairs.constant_target && status == Status::Converged,
-            interpolation: None,
             actions: Actions { added: model.relevance.len(), ..Actions::default() },
-            kernel_search: None,
-            centre_search: None,
             process: Some(ProcessFit {
                 centres: model.relevance.len(),
                 searched: 0,
@@ -149,11 +142,7 @@ impl Rvm {
                 evaluations: peak.evaluations,
                 seconds: begin.elapsed().as_secs_f64(),
             }),
-            row_weights: vec![],
-            precisions: None,
-            validation: None,
-            seconds: watch.elapsed().as_secs_f64(),
-            members: vec![],
+            ..Report::of_end(status, trace, Certificate::of_reason(reason), watch.elapsed().as_secs_f64())
         };
         Ok((model, report))
     }

@@ -204,23 +204,12 @@ impl Outer<'_, '_, '_, '_> {
         let model = finish::model(run.form().unwrap_or(work), solution, log_evidence, status, trace.len())?;
         repairs.residual_over_noise = residual_over_noise(problem, solution, &model)?;
         let report = Report {
-            status,
-            iterations: trace.len(),
-            trace,
             candidates: self.parts.n_candidates(),
-            certificate,
             repairs,
             nothing_found,
-            interpolation: None,
             actions: self.actions,
-            kernel_search: None,
-            centre_search: None,
-            process: None,
-            row_weights: vec![],
             precisions: finish::precisions(self.rvm, problem.table, &model),
-            validation: None,
-            seconds: self.watch.elapsed().as_secs_f64(),
-            members: vec![],
+            ..Report::of_end(status, trace, certificate, self.watch.elapsed().as_secs_f64())
         };
         Ok((model, report))
     }
