@@ -153,9 +153,8 @@ def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: i
     """Fit an estimator to rows that somebody else holds.
 
     A first pass takes moments and a sample of the rows. The sample tells the kernel, the centres, the amplitude and
-    the noise. Sums over all rows give the weights: one or two more passes in regression, up to about ten more for
-    classes, and for a regression whose centres leave much of the prior. A table of no more different rows than the
-    sample is fitted in memory, as by ``estimator.fit``.
+    the noise. Sums over all rows give the weights: one to three more passes in regression, and up to about ten more
+    for classes. A table of no more different rows than the sample is fitted in memory, as by ``estimator.fit``.
 
     Regression with ``weight_prior="ard"`` takes two passes, the second for `relvec.Statistics` of all rows.
 

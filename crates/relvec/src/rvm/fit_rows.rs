@@ -47,9 +47,8 @@ impl Default for RowPlan {
 impl Rvm {
     /// As [`Rvm::fit`] under a process prior, on rows that answer queries. A first pass draws a sample of different rows that does not
     /// depend on how they are parted; the sample tells kernel, centres, amplitude and noise. Sums over all rows give the weights, (M72),
-    /// (M87): one or two more passes in regression, up to eleven if the centres leave much of the prior, and up to nine for classes. A
-    /// fit to equal parts repeats bit for bit. The relevance of the model counts the rows part after part, or given landmarks. Equal
-    /// rows are not merged.
+    /// (M87): at most three more passes in regression, and up to nine for classes. A fit to equal parts repeats bit for bit. The relevance
+    /// of the model counts the rows part after part, or given landmarks. Equal rows are not merged.
     ///
     /// Regression with a precision for each weight ([`WeightPrior::Ard`], or settings of the search) takes two passes: the sample tells
     /// kernel and landmarks, and [`Statistics`](crate::Statistics) of all rows the rest. If the sample holds all rows, the fit is that of
@@ -147,7 +146,7 @@ impl Rvm {
 
     /// As [`Rvm::fit`] under a process prior, for rows that are read in blocks. Kernel, centres, amplitude and noise are
     /// those of a sample: rows `x`, [S, D], and their `targets`, drawn at random from all. A pass over the blocks sums what the
-    /// weights depend on, (M72), (M87); another one follows where rounding needs it, and for classes. Memory grows with the sample, a
+    /// weights depend on, (M72), (M87); others follow if the centres leave much of the prior, where rounding needs it, and for classes. Memory grows with the sample, a
     /// block and the centres. The relevance of the model counts the rows of the sample, or given landmarks. Equal rows are not merged.
     ///
     /// # Errors

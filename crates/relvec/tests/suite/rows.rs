@@ -252,7 +252,7 @@ fn regression_in_parts_predicts_as_in_memory() {
     for seed in 0..3 {
         let source = shuffled(all.parts(&[2500, 6000]).into_iter().take(2).collect(), seed);
         let (parts, report) = Rvm { seed, ..rvm.clone() }.fit_rows(&source, &all.plan(3500)).unwrap();
-        assert!(!report.process.unwrap().reached && source.passes.load(Ordering::Relaxed) <= 12);
+        assert!(!report.process.unwrap().reached && source.passes.load(Ordering::Relaxed) <= 4);
         let (found, expected) = (parts.log_evidence.unwrap(), memory.log_evidence.unwrap());
         assert!((found - expected).abs() < 2e-3 * 6000.0, "seed {seed}: {found} and {expected}");
         assert!((density(&parts) - density(&memory)).abs() < 0.02, "seed {seed}: {} and {}", density(&parts), density(&memory));
@@ -352,7 +352,7 @@ fn bytes_that_are_damaged_or_foreign_are_refused() {
             }
             refuses(&[bytes.as_slice(), b"x"].concat());
         }
-        let version = String::from_utf8_lossy(&a[..16]).replace('1', "2").into_bytes();
+        let version = String::from_utf8_lossy(&a[..16]).replace('2', "1").into_bytes();
         let error = Answer::from_bytes(&[&version, &a[16..]].concat()).unwrap_err().to_string();
         assert!(error.contains("another version"), "{error}");
     }

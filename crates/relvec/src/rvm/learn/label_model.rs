@@ -64,7 +64,7 @@ impl Regression<'_> {
         let mut pivots = Pivots::new(kernel, points.x.view())?;
         // What the centres have to carry, [points, C].
         let mut left = linalg::times(self.scores.view(), w.t());
-        let most = rvm.most_centres(table, points.x.nrows());
+        let most = rvm.most_centres(table, points.x.nrows(), 1);
         let divergence = loop {
             let divergence = link::divergence(labels, probabilities.view(), left.slice(s![..labels.rows.len(), ..]));
             if table.interrupt.is_raised_by_hand() {

@@ -9,7 +9,8 @@ use super::label_rows::Labels;
 use super::link;
 use super::parameters::mean_diagonal;
 use super::pivots::{Pivots, Points};
-use super::query::sums::{At, PartSums};
+use super::query::sums::{At, RatioSums};
+use super::rows::Totals;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
@@ -123,7 +124,7 @@ pub(super) fn regression<'a>(
     loop {
         let enough = |pivots: &Pivots| log_ratio.exp() * pivots.mean_residual(&labels.rows.weights) <= RESIDUAL;
         pivots.complete(&[], &among, among.len(), enough, interrupt)?;
-        let Some(PartSums { gram, right, totals, .. }) = sums_at(&pivots, rows, points, kernel, interrupt)? else {
+        let Some((RatioSums { gram, right, .. }, totals)) = sums_at(&pivots, rows, points, kernel, interrupt)? else {
             return Ok(None);
         };
         let features = pivots.features();
@@ -145,12 +146,13 @@ pub(super) fn sums_at(
     points: &Points,
     kernel: &Kernel,
     interrupt: &Interrupt,
-) -> Result<Option<PartSums>> {
+) -> Result<Option<(RatioSums, Totals)>> {
     let (centres, lower) = (points.x.select(Axis(0), pivots.centres()), pivots.factor());
-    let at = At { kernel: kernel.clone(), centres, lower, bias: true, ratio: 0.0, mean: None };
-    let Some(mut sums) = rows.sums(&at, interrupt)? else { return Ok(None) };
+    let at = At { kernel: kernel.clone(), centres, lower, bias: true, ratios: vec![0.0], mean: None };
+    let Some(sums) = rows.sums(&at, interrupt)? else { return Ok(None) };
+    let (mut sums, totals) = sums.single();
     linalg::mirror(&mut sums.gram);
-    Ok(Some(sums))
+    Ok(Some((sums, totals)))
 }
 
 #[cfg(test)]
@@ -175,7 +177,7 @@ mod tests {
     fn many<'a>(labels: &'a Labels, rows: &AllRows, points: &'a Points, kernel: &'a Kernel, interrupt: &Interrupt) -> Many<'a> {
         let mut pivots = Pivots::new(kernel, points.x.view()).unwrap();
         pivots.complete(&[], &(60..120).collect::<Vec<_>>(), 60, |_| false, interrupt).unwrap();
-        let PartSums { gram, right, .. } = sums_at(&pivots, rows, points, kernel, interrupt).unwrap().unwrap();
+        let (RatioSums { gram, right, .. }, _) = sums_at(&pivots, rows, points, kernel, interrupt).unwrap().unwrap();
         let features = pivots.features();
         Many::new(labels, kernel, features.slice(s![.., ..points.first]), gram, right)
     }

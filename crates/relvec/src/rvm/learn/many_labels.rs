@@ -10,7 +10,7 @@ use super::label_rows::Labels;
 use super::label_sums::{self, Point};
 use super::many;
 use super::pivots::{Pivots, Points};
-use super::query::sums::PartSums;
+use super::query::sums::RatioSums;
 use super::rows::MOST_ROWS;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
@@ -38,7 +38,7 @@ impl Rvm {
         }
         let (n, kernel) = (table.rows.nrows(), &learnt.kernel);
         let labels = Labels::of(table, &Landmarks::any(n, MOST_ROWS, self.seed.wrapping_add(2)));
-        let drawn = self.drawn(table, labels.rows.len());
+        let drawn = self.drawn(table, labels.rows.len(), 1);
         let points = Points { x: concatenate![Axis(0), labels.rows.x, many::at(table, &drawn)], first: labels.rows.len() };
         let interrupt = &table.interrupt;
         let found = label_sums::regression(&labels, rows, &points, kernel, learnt.hyper.log_amplitude, interrupt)?;
@@ -52,7 +52,7 @@ impl Rvm {
         let value = value * count / labels.rows.count;
         let weights = |pivots: &Pivots| {
             let sums = label_sums::sums_at(pivots, rows, &points, kernel, interrupt)?;
-            let PartSums { mut gram, mut right, .. } = sums.ok_or(Error::Interrupted)?;
+            let (RatioSums { mut gram, mut right, .. }, _) = sums.ok_or(Error::Interrupted)?;
             gram.diag_mut().slice_mut(s![1..]).mapv_inplace(|v| v + (-log_ratio).exp());
             Cholesky::new(gram, 0.0)?.solve(right.view_mut());
             Ok(right)

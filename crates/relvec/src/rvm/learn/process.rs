@@ -113,7 +113,7 @@ impl Rvm {
             let candidates = model.relevance.iter().filter_map(|row| table.candidate_of.get(*row).copied().flatten());
             let first: Vec<usize> = candidates.map(|candidate| points.first + candidate).collect();
             let among: Vec<usize> = (points.first..points.x.nrows()).collect();
-            let most = self.most_centres(table, points.x.nrows());
+            let most = self.most_centres(table, points.x.nrows(), 1);
             pivots.complete(&first, &among, most, |pivots| left(pivots) <= self.most_residual(), &table.interrupt)?;
         }
         // Without structure there is no process, and nothing left of it.
@@ -172,11 +172,13 @@ impl Rvm {
         Ok(of(&choice::by_process(&given, table)?.0))
     }
 
-    /// Centres that there is room for, 1 at least, of so many points: the features as they grow and once more, and four triangles.
-    pub(super) fn most_centres(&self, table: &Table, points: usize) -> usize {
-        let n = points as f64;
+    /// Centres that there is room for, 1 at least, of so many points: the features as they grow and once more, four triangles, and the
+    /// sums at further ratios than one.
+    pub(super) fn most_centres(&self, table: &Table, points: usize, ratios: usize) -> usize {
+        let (n, squares) = (points as f64, 7.0 + ratios as f64);
         let numbers = table.memory_limit.saturating_sub(table.taken) as f64 / 8.0;
-        let room = ((16.0 * n * n + 32.0 * numbers).sqrt() - 4.0 * n) / 16.0;
+        // 4 n m + squares m^2 = numbers.
+        let room = ((16.0 * n * n + 4.0 * squares * numbers).sqrt() - 4.0 * n) / (2.0 * squares);
         self.dictionary.size(points).min(room as usize).max(1)
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::statistics::Statistics;
 
 /// First bytes, the version included.
-const MAGIC: &[u8] = b"relvec answer 1\n";
+const MAGIC: &[u8] = b"relvec answer 2\n";
 
 /// What parts of the rows answer to a [`Query`](super::Query).
 ///
@@ -213,6 +213,7 @@ mod tests {
     use rand_pcg::Pcg64;
 
     use super::*;
+    use crate::rvm::learn::query::sums::RatioSums;
     use crate::rvm::learn::rows::Totals;
 
     const QUERY: &[u8] = b"of one query";
@@ -221,13 +222,13 @@ mod tests {
     fn answer(part: u64, values: &[f64]) -> Answer {
         let totals = Totals { scatter: vec![0.0; ENTRIES], ..Totals::default() };
         let (gram, right) = (Array2::zeros((0, 0)), Array2::zeros((1, ENTRIES)));
-        let sums = PartSums { gram, right, squares: Array1::from_vec(values.to_vec()), log_det: 0.0, totals };
-        Answer::of_part(QUERY, (part, 1, part), Content::Sums(sums))
+        let sums = RatioSums { gram, right, squares: Array1::from_vec(values.to_vec()), log_det: 0.0 };
+        Answer::of_part(QUERY, (part, 1, part), Content::Sums(PartSums { at_ratios: vec![sums], totals }))
     }
 
     fn squares(answer: Answer) -> Array1<f64> {
         match answer.finish(QUERY, None).unwrap().0 {
-            Content::Sums(sums) => sums.squares,
+            Content::Sums(sums) => sums.single().0.squares,
             other => panic!("{other:?}"),
         }
     }

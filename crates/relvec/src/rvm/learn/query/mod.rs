@@ -35,7 +35,7 @@ use crate::statistics::Statistics;
 use crate::targets::Targets;
 
 /// First bytes, the version included.
-const MAGIC: &[u8] = b"relvec query 1\n";
+const MAGIC: &[u8] = b"relvec query 2\n";
 
 /// What a fit asks of rows that it does not hold, see [`RowSource`].
 #[derive(Debug, Clone)]
@@ -111,6 +111,7 @@ impl Query {
                 let outputs = units.classes.unwrap_or(units.scale.len());
                 let good = known == at.kernel
                     && units.mean.len() == units.scale.len()
+                    && !at.ratios.is_empty()
                     && at.mean.as_ref().is_none_or(|mean| mean.ncols() == outputs);
                 if !good {
                     return Err(Error::Rows("this query of relvec contradicts itself".into()));

@@ -1,6 +1,6 @@
 //! Sums over rows for the weights under a process prior, (M72), and for regression on labels, (M87).
 
-use ndarray::{Array1, Array2, ArrayView2, Axis, s};
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use rayon::prelude::*;
 
 use super::bytes::{Reader, Words};
@@ -24,15 +24,24 @@ pub(in crate::rvm) struct At {
     pub lower: Array2<f64>,
     /// Whether F has a column of ones, the first.
     pub bias: bool,
-    /// Amplitude over noise of the residual of the prior at a row, which adds to the noise of its target; 0 leaves it out.
-    pub ratio: f64,
+    /// Ratios of amplitude to noise, `[J]`, at each of which there are sums: the residual of the prior at a row times a ratio adds to the
+    /// noise of its target. A ratio of 0 leaves the residual out.
+    pub ratios: Vec<f64>,
     /// Means m, [P, R], of which the sums of what they leave, F' inv(Lambda) (t - F m), are wanted alone.
     pub mean: Option<Array2<f64>>,
 }
 
-/// What adds up over rows; of a query with means the second sum alone.
+/// What adds up over rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::rvm) struct PartSums {
+    /// At each ratio, `[J]`.
+    pub at_ratios: Vec<RatioSums>,
+    pub totals: Totals,
+}
+
+/// Sums at one ratio; of a query with means the second sum alone.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::rvm) struct RatioSums {
     /// F' inv(Lambda) F, [P, P], the lower triangle.
     pub gram: Array2<f64>,
     /// F' inv(Lambda) t, [P, R].
@@ -41,7 +50,6 @@ pub(in crate::rvm) struct PartSums {
     pub squares: Array1<f64>,
     /// log|Lambda|.
     pub log_det: f64,
-    pub totals: Totals,
 }
 
 impl At {
@@ -50,8 +58,8 @@ impl At {
         usize::from(self.bias) + self.centres.nrows()
     }
 
-    /// F, [n, P], and lambda, `[n]`, of rows `x`, [n, D], whose noise is over `weights`, `[n]`.
-    fn features(&self, x: ArrayView2<f64>, weights: &[f64]) -> (Array2<f64>, Vec<f64>) {
+    /// F, [n, P], of rows `x`, [n, D], and what the prior leaves at each, `[n]`.
+    fn features(&self, x: ArrayView2<f64>) -> (Array2<f64>, Vec<f64>) {
         let (first, fill) = (usize::from(self.bias), self.kernel.at(self.centres.view()));
         let mut f = Array2::ones((x.nrows(), self.columns()));
         f.axis_chunks_iter_mut(Axis(0), TILE_ROWS)
@@ -60,14 +68,12 @@ impl At {
             .for_each(|(mut f, x)| fill(x, f.slice_mut(s![.., first..])));
         linalg::solve_lower(self.lower.view(), f.slice_mut(s![.., first..]).reversed_axes());
         let diagonal = self.kernel.diagonal(x);
-        let lambda = f.outer_iter().zip(&diagonal).zip(weights).map(|((f, diagonal), c)| {
+        let left = |(f, diagonal): (ArrayView1<f64>, &f64)| {
             let phi = f.slice(s![first..]);
-            // Times 0 even infinity would be no number.
-            let residual = if self.ratio > 0.0 { self.ratio * (diagonal - phi.dot(&phi)).max(0.0) } else { 0.0 };
-            residual + 1.0 / c
-        });
-        let lambda = lambda.collect();
-        (f, lambda)
+            (diagonal - phi.dot(&phi)).max(0.0)
+        };
+        let residual = f.outer_iter().zip(&diagonal).map(left).collect();
+        (f, residual)
     }
 }
 
@@ -77,9 +83,10 @@ impl PartSums {
         let p = at.columns();
         // Without a Gram matrix where the sums of what means leave are wanted alone.
         let width = if at.mean.is_some() { 0 } else { p };
-        let totals = Totals { scatter: vec![0.0; outputs], ..Totals::default() };
         let (gram, right) = (Array2::zeros((width, width)), Array2::zeros((p, outputs)));
-        PartSums { gram, right, squares: Array1::zeros(outputs), log_det: 0.0, totals }
+        let sums = RatioSums { gram, right, squares: Array1::zeros(outputs), log_det: 0.0 };
+        let totals = Totals { scatter: vec![0.0; outputs], ..Totals::default() };
+        PartSums { at_ratios: vec![sums; at.ratios.len()], totals }
     }
 
     /// Adds rows, on the threads of the pool that it is called in.
@@ -96,7 +103,7 @@ impl PartSums {
             self.add_block(at, rows.x.slice(s![some.clone(), ..]), rows.t.slice(s![some, ..]), weights);
         }
         self.totals.add(&rows.totals());
-        if !(self.log_det.is_finite() && self.right.iter().all(|v| v.is_finite())) {
+        if !self.at_ratios.iter().all(|sums| sums.log_det.is_finite() && sums.right.iter().all(|v| v.is_finite())) {
             let what = format!("a sum over values of the kernel ({}) of rows and centres", at.kernel.name());
             return Err(Error::Overflow { what });
         }
@@ -104,22 +111,35 @@ impl PartSums {
     }
 
     fn add_block(&mut self, at: &At, x: ArrayView2<f64>, t: ArrayView2<f64>, weights: &[f64]) {
-        let (mut f, lambda) = at.features(x, weights);
-        if let Some(mean) = &at.mean {
-            let mut left = t.to_owned();
-            linalg::product(true, -1.0, f.view(), mean.view(), left.view_mut());
-            left /= &Array1::from_vec(lambda).insert_axis(Axis(1));
-            linalg::product(true, 1.0, f.t(), left.view(), self.right.view_mut());
-            return;
+        let (mut f, residual) = at.features(x);
+        // F is scaled in place, from one ratio to the next.
+        let mut before = Array2::ones((x.nrows(), 1));
+        for (sums, ratio) in self.at_ratios.iter_mut().zip(&at.ratios) {
+            // Times 0 even infinity would be no number.
+            let more = |residual: f64| if *ratio > 0.0 { ratio * residual } else { 0.0 };
+            let lambda: Array1<f64> = residual.iter().zip(weights).map(|(residual, c)| more(*residual) + 1.0 / c).collect();
+            if let Some(mean) = &at.mean {
+                let mut left = t.to_owned();
+                linalg::product(true, -1.0, f.view(), mean.view(), left.view_mut());
+                left /= &lambda.insert_axis(Axis(1));
+                linalg::product(true, 1.0, f.t(), left.view(), sums.right.view_mut());
+                continue;
+            }
+            sums.log_det += lambda.iter().map(|v| v.ln()).sum::<f64>();
+            let roots = lambda.mapv(|v| 1.0 / v.sqrt()).insert_axis(Axis(1));
+            f *= &(&roots / &before);
+            let t = &t * &roots;
+            linalg::add_gram(f.view(), sums.gram.view_mut());
+            linalg::product(true, 1.0, f.t(), t.view(), sums.right.view_mut());
+            sums.squares += &t.mapv(|v| v * v).sum_axis(Axis(0));
+            before = roots;
         }
-        self.log_det += lambda.iter().map(|v| v.ln()).sum::<f64>();
-        let roots: Array1<f64> = lambda.iter().map(|v| 1.0 / v.sqrt()).collect();
-        let roots = roots.insert_axis(Axis(1));
-        f *= &roots;
-        let t = &t * &roots;
-        linalg::add_gram(f.view(), self.gram.view_mut());
-        linalg::product(true, 1.0, f.t(), t.view(), self.right.view_mut());
-        self.squares += &t.mapv(|v| v * v).sum_axis(Axis(0));
+    }
+
+    /// Those at the only ratio.
+    pub fn single(mut self) -> (RatioSums, Totals) {
+        assert_eq!(self.at_ratios.len(), 1, "one ratio was asked for");
+        (self.at_ratios.remove(0), self.totals)
     }
 
     /// Adds the sums over other rows.
@@ -127,37 +147,52 @@ impl PartSums {
     /// # Errors
     /// Other shapes.
     pub fn add(&mut self, other: &PartSums) -> Result<()> {
-        if self.right.dim() != other.right.dim() || self.gram.dim() != other.gram.dim() {
-            let (a, b) = (self.right.dim(), other.right.dim());
+        let shapes = |sums: &PartSums| sums.at_ratios.iter().map(|s| (s.right.dim(), s.gram.dim())).collect::<Vec<_>>();
+        let (a, b) = (shapes(self), shapes(other));
+        if a != b {
             return Err(Error::Rows(format!("sums of {a:?} numbers cannot be added to sums of {b:?}")));
         }
-        self.gram += &other.gram;
-        self.right += &other.right;
-        self.squares += &other.squares;
-        self.log_det += other.log_det;
+        for (own, other) in self.at_ratios.iter_mut().zip(&other.at_ratios) {
+            own.gram += &other.gram;
+            own.right += &other.right;
+            own.squares += &other.squares;
+            own.log_det += other.log_det;
+        }
         self.totals.add(&other.totals);
         Ok(())
     }
 
     pub(super) fn write(&self, out: &mut Words) {
-        let (p, outputs) = self.right.dim();
-        out.counts([p, outputs, self.gram.nrows(), self.totals.inputs].map(|count| count as u64));
-        out.numbers(&[self.log_det, self.totals.count, self.totals.log_constant]);
+        let (p, outputs) = self.at_ratios[0].right.dim();
+        let counts = [self.at_ratios.len(), p, outputs, self.at_ratios[0].gram.nrows(), self.totals.inputs];
+        out.counts(counts.map(|count| count as u64));
+        out.numbers(&[self.totals.count, self.totals.log_constant]);
         out.numbers(&self.totals.scatter);
-        out.numbers(&self.squares);
-        out.numbers(&self.right);
-        out.triangle(self.gram.view());
+        for sums in &self.at_ratios {
+            out.number(sums.log_det);
+            out.numbers(&sums.squares);
+            out.numbers(&sums.right);
+            out.triangle(sums.gram.view());
+        }
     }
 
     pub(super) fn read(from: &mut Reader) -> Result<PartSums> {
+        let ratios = from.size()?;
+        if ratios == 0 {
+            return Err(Error::Rows("an answer of relvec has sums at no ratio".into()));
+        }
         let (p, outputs, width) = (from.size()?, from.size()?, from.size()?);
         let inputs = from.count()? as usize;
-        let (log_det, count, log_constant) = (from.number()?, from.number()?, from.number()?);
+        let (count, log_constant) = (from.number()?, from.number()?);
         let scatter = from.finite(outputs)?;
-        let squares = Array1::from_vec(from.finite(outputs)?);
-        let right = from.matrix(p, outputs)?;
-        let gram = from.triangle(width)?;
-        Ok(PartSums { gram, right, squares, log_det, totals: Totals { inputs, count, scatter, log_constant } })
+        let mut at_ratios = vec![];
+        for _ in 0..ratios {
+            let log_det = from.number()?;
+            let squares = Array1::from_vec(from.finite(outputs)?);
+            let right = from.matrix(p, outputs)?;
+            at_ratios.push(RatioSums { gram: from.triangle(width)?, right, squares, log_det });
+        }
+        Ok(PartSums { at_ratios, totals: Totals { inputs, count, scatter, log_constant } })
     }
 }
 
@@ -165,19 +200,19 @@ impl At {
     pub(super) fn write(&self, out: &mut Words) {
         let (m, d) = self.centres.dim();
         let outputs = self.mean.as_ref().map_or(0, Array2::ncols);
-        out.counts([m, d, outputs].map(|count| count as u64));
-        out.number(self.ratio);
+        out.counts([m, d, outputs, self.ratios.len()].map(|count| count as u64));
+        out.numbers(&self.ratios);
         out.numbers(&self.centres);
         out.triangle(self.lower.view());
         out.numbers(self.mean.iter().flatten());
     }
 
     pub(super) fn read(kernel: Kernel, bias: bool, from: &mut Reader) -> Result<At> {
-        let (m, d, outputs) = (from.size()?, from.size()?, from.size()?);
-        let ratio = from.number()?;
+        let (m, d, outputs, ratios) = (from.size()?, from.size()?, from.size()?, from.size()?);
+        let ratios = from.finite(ratios)?;
         let centres = from.matrix(m, d)?;
         let lower = from.triangle(m)?;
         let mean = if outputs > 0 { Some(from.matrix(m + usize::from(bias), outputs)?) } else { None };
-        Ok(At { kernel, centres, lower, bias, ratio, mean })
+        Ok(At { kernel, centres, lower, bias, ratios, mean })
     }
 }
