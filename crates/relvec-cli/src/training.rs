@@ -159,6 +159,14 @@ pub(crate) struct Block {
     limit: u64,
 }
 
+impl Block {
+    /// `targets` of its rows, with their weights and what is known of them.
+    pub fn with_rest<'a>(&'a self, targets: Targets<'a>) -> Targets<'a> {
+        let targets = self.weights.as_ref().map_or(targets, |w| targets.with_weights(ArrayView1::from(w)));
+        self.known.as_ref().map_or(targets, |(known, values)| known.with(targets, ArrayView1::from(values)))
+    }
+}
+
 /// A table read for training.
 pub(crate) struct TrainingTable {
     /// [N, D].

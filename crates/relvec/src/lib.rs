@@ -55,8 +55,8 @@ pub use report::{
 };
 pub use rvm::{
     ActionKind, Answer, CentreRule, Centres, ColumnAction, Dictionary, DictionaryRule, Em, Evaluation, Hyperparameters,
-    Hyperpriors, Inference, Landmarks, LearnedKernel, MacKay, Policy, Query, RowPlan, RowSource, Rvm, Search, Sequential,
-    Sparsity, SparsityRule, Start, Survey, Variational, WeightPrior,
+    Hyperpriors, Inference, Landmarks, LearnedKernel, MacKay, Policy, Query, RowPlan, RowSource, Rvm, SampledRows, Search,
+    Sequential, Sparsity, SparsityRule, Start, Survey, Variational, WeightPrior,
 };
 #[doc(inline)]
 pub use sparse::{SparseRow, SparseRows};

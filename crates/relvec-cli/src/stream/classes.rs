@@ -1,7 +1,7 @@
 //! Classes from a table in blocks: the rows are copied once to where they can be read as often as the fit asks for them.
 
 use anyhow::Result;
-use relvec::{Centres, Interrupt, Landmarks, Model, Progress, Report, Rvm, Scaling, Status};
+use relvec::{Centres, Interrupt, Landmarks, Model, Progress, Report, Rvm, Status};
 
 use super::source::Source;
 use super::spill::{Spill, Spilled};
@@ -23,18 +23,17 @@ pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str
     }
     let sizes = job.sizes(&rows)?;
     let mut spill = Spill::new(&target, features.len(), job.roles.weights.is_some())?;
-    let survey = match Survey::take(rows, Some(Task::Classify), &sizes, job.rvm, clock, Some(&mut spill))? {
+    let survey = match Survey::take(job, rows, Some(Task::Classify), &sizes, clock, Some(&mut spill))? {
         Found::Rows(survey) => survey,
         Found::Classes(_) => unreachable!("the task is settled"),
     };
     source.check(job.path)?;
     survey.check()?;
-    let scaling = job.standardize.then(|| survey.moments.scaling());
-    let spilled = spill.finish(scaling.clone())?;
+    let spilled = spill.finish(survey.scaling.clone())?;
     let likelihood = if job.task.is_some() { job.rvm.likelihood.clone() } else { settings::likelihood(Task::Classify) };
     let own = Rvm { likelihood, ..job.rvm.clone() };
     if own.has_process_in_blocks() {
-        return by_regression(&Job { rvm: &own, ..*job }, &survey, spilled, scaling, features, clock);
+        return by_regression(&Job { rvm: &own, ..*job }, &survey, spilled, features, clock);
     }
     let (plan, kernel, centres) = prepare(&Job { rvm: &own, ..*job }, &survey, &sizes, clock, Some(&spilled.class_of))?;
 
@@ -55,15 +54,8 @@ pub(super) fn fit(job: &Job, source: &Source, clock: &Clock, reason: Option<&str
 }
 
 /// The fit under a process prior, by regression on labels; `features`: their names.
-fn by_regression(
-    job: &Job,
-    survey: &Survey,
-    spilled: Spilled,
-    scaling: Option<Scaling>,
-    features: Vec<String>,
-    clock: &Clock,
-) -> Result<(Model, Report)> {
-    let landmarks = given(job, scaling.as_ref()).map_or_else(|| job.rvm.landmarks.clone(), Landmarks::Given);
+fn by_regression(job: &Job, survey: &Survey, spilled: Spilled, features: Vec<String>, clock: &Clock) -> Result<(Model, Report)> {
+    let landmarks = given(job, survey.scaling.as_ref()).map_or_else(|| job.rvm.landmarks.clone(), Landmarks::Given);
     let rvm = Rvm { landmarks, time_limit: clock.left(), ..job.rvm.clone() };
     let mut reporter = Reporter::of(&rvm.inference);
     let (mut model, mut report) =
@@ -78,6 +70,6 @@ fn by_regression(
         report.certificate.reason = cut_short(job, survey.rows, None);
     }
     report.seconds = clock.seconds();
-    (model.scaling, model.features, model.classes) = (scaling, features, spilled.names);
+    (model.scaling, model.features, model.classes) = (survey.scaling.clone(), features, spilled.names);
     Ok((model, report))
 }

@@ -1,30 +1,21 @@
 //! The kernel of a fit in blocks: what asks to be learned is learned from the sample of the first pass.
 
 use anyhow::Result;
-use ndarray::Array1;
-use relvec::{Gamma, GammaRule, Kernel, Rvm, Scaling, Targets};
+use ndarray::ArrayView1;
+use relvec::{Gamma, GammaRule, Kernel, Rvm, Targets};
 
 use super::memory::Sizes;
 use super::survey::Survey;
 use super::{Clock, Job};
 use crate::live::Live;
 use crate::text::count;
-use crate::training::Known;
 
-/// The kernel, every parameter a number, for features to which `scaling` is applied. `class_of`: the class of each number of the
-/// sample's targets, if they are classes.
-pub(super) fn settle(
-    job: &Job,
-    survey: &Survey,
-    scaling: Option<&Scaling>,
-    sizes: &Sizes,
-    clock: &Clock,
-    class_of: Option<&[usize]>,
-) -> Result<Kernel> {
+/// The kernel, every parameter a number, for features as the fit sees them. `class_of`: the class of each number of the sample's
+/// targets, if they are classes.
+pub(super) fn settle(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, class_of: Option<&[usize]>) -> Result<Kernel> {
     let rvm = job.rvm;
-    let scale = survey.moments.data_scale(scaling);
     if !rvm.learns_kernel() {
-        return Ok(rvm.kernel.resolve(&scale)?);
+        return Ok(rvm.kernel.resolve(&survey.scale)?);
     }
     let all = rvm.to_try();
     let by_scale = |kernel: &Kernel, reason: &str| {
@@ -32,23 +23,14 @@ pub(super) fn settle(
             "note: {reason}, so the kernel is not learned from a sample of the rows: its gamma is 1 / (features x variance) \
              (--gamma gives another)"
         );
-        Ok(kernel.with_gamma(Gamma::Rule(GammaRule::Scale)).resolve(&scale)?)
+        Ok(kernel.with_gamma(Gamma::Rule(GammaRule::Scale)).resolve(&survey.scale)?)
     };
-    let answers = &survey.sample.answers;
-    let x = survey.scaled(scaling);
-    let weights: Array1<f64> = answers.iter().map(|answer| answer.weight).collect();
-    let numbers: Array1<f64> = answers.iter().map(|answer| answer.target).collect();
-    let noise: Array1<f64> = answers.iter().map(|answer| answer.noise).collect();
-    let (labels, classes) = class_of.map_or((vec![], 0), |class_of| labels(&numbers, class_of));
+    let x = survey.scaled();
+    let (labels, classes) = class_of.map_or((vec![], 0), |class_of| labels(survey.sample.t.column(0), class_of));
     let targets = match class_of {
         Some(_) if classes < 2 => return by_scale(&all[0], "the rows of the sample are of one class"),
-        Some(_) => Targets::classes(&labels, classes),
-        None => Targets::real(numbers.view()),
-    };
-    let targets = targets.with_weights(weights.view());
-    let targets = match job.roles.known {
-        Some((Known::Noise, _)) => targets.with_noise_variance(noise.view()),
-        _ => targets,
+        Some(_) => Targets::classes(&labels, classes).with_weights(survey.sample.weights.view()),
+        None => survey.sample.targets(),
     };
     let memory_limit = Some(sizes.limit.saturating_sub(sizes.sampled()).max(1));
     let own = Rvm { memory_limit, time_limit: clock.for_kernel(), ..rvm.clone() };
@@ -60,7 +42,7 @@ pub(super) fn settle(
 }
 
 /// The classes of the sample's numbers, those that occur counted without gaps, and how many there are.
-fn labels(numbers: &Array1<f64>, class_of: &[usize]) -> (Vec<usize>, usize) {
+fn labels(numbers: ArrayView1<f64>, class_of: &[usize]) -> (Vec<usize>, usize) {
     let classes: Vec<usize> = numbers.iter().map(|number| class_of[*number as usize]).collect();
     let mut present = classes.clone();
     present.sort_unstable();
@@ -78,6 +60,6 @@ mod tests {
     #[test]
     fn classes_that_the_sample_lacks_leave_no_gap() {
         // The first and the third text seen are class 2, the second is class 0; class 1 came later.
-        assert_eq!(labels(&array![0.0, 1.0, 2.0, 1.0], &[2, 0, 2, 1]), (vec![1, 0, 1, 0], 2));
+        assert_eq!(labels(array![0.0, 1.0, 2.0, 1.0].view(), &[2, 0, 2, 1]), (vec![1, 0, 1, 0], 2));
     }
 }

@@ -16,6 +16,9 @@ const VECTORS: f64 = 28.0;
 const MATRICES: u64 = 12;
 /// Numbers that are held of a row of the sample beside its features: its answer, and its answer as a target of a fit.
 const ANSWERS: u64 = 6;
+/// Numbers for each row of the sample beside three copies of it while the survey draws it: keys and nodes of its tree, lists and
+/// places; 22 as measured.
+const TREE: u64 = 24;
 /// Numbers for each row of the sample while the kernel is learned (those of the library's training set), and at least beside: four
 /// matrices of 125 rows. With more memory more rows are learned from.
 const LEARNING_VECTORS: u64 = 32;
@@ -74,8 +77,8 @@ impl Sizes {
 
     fn needed(&self, landmarks: usize, limit: u64) -> u64 {
         let (d, s, l) = (self.columns as u64, self.sample as u64, landmarks as u64 + 1);
-        // As they are, scaled, and twice more while landmarks are chosen.
-        let first = 4 * s * (d + 2);
+        // In the tree, as they are listed and as they are; or as they are, scaled, and twice more while landmarks are chosen.
+        let first = s * (3 * d + TREE).max(4 * (d + 2));
         let learning = if self.learns { self.sampled() / 8 + s * (d + LEARNING_VECTORS) + LEARNING } else { 0 };
         let basis = (BASIS_BYTES / (8 * l)).clamp(BASIS_ROWS.0, BASIS_ROWS.1) * l;
         let second = MATRICES * l * l + 3 * l * d + basis;

@@ -6,9 +6,7 @@ mod checkpoint;
 mod classes;
 mod kernel;
 mod memory;
-mod moments;
 mod process;
-mod sample;
 mod source;
 mod spill;
 mod survey;
@@ -18,7 +16,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use ndarray::{Array2, ArrayView1, ArrayView2, s};
+use ndarray::{Array2, ArrayView2, s};
 use relvec::{
     Centres, Dictionary, DictionaryRule, Error, Interrupt, Kernel, Landmarks, Model, Progress, Report, Rvm, Scaling, Statistics,
     Status, Targets,
@@ -180,7 +178,7 @@ fn fit_features(job: &Job, source: Source, clock: Clock) -> Result<Outcome> {
             say!("note: going on after row {} of {}", head.done, head.plan.rows);
             (head, statistics)
         }
-        None => match Survey::take(rows, job.task, &sizes, job.rvm, &clock, None)? {
+        None => match Survey::take(job, rows, job.task, &sizes, &clock, None)? {
             Found::Classes(reason) if job.checkpoint.is_some() || !settings::suits_classes(job.rvm) => {
                 return Ok(Outcome::Classes(reason));
             }
@@ -295,22 +293,20 @@ fn prepare(
     clock: &Clock,
     class_of: Option<&[usize]>,
 ) -> Result<(Plan, Kernel, Array2<f64>)> {
-    let rvm = job.rvm;
     survey.check()?;
-    let scaling = job.standardize.then(|| survey.moments.scaling());
-    let kernel = kernel::settle(job, survey, scaling.as_ref(), sizes, clock, class_of)?;
-    let (centres, landmarks) = match given(job, scaling.as_ref()) {
+    let kernel = kernel::settle(job, survey, sizes, clock, class_of)?;
+    let (centres, landmarks) = match given(job, survey.scaling.as_ref()) {
         Some(centres) => {
             let (different, places) = centres.distinct(survey.sample.x.ncols())?;
             let first = |k: usize| places.iter().position(|place| *place == k).expect("each is there once");
             let firsts = (0..different.nrows()).map(first).collect();
             (different, firsts)
         }
-        None => choose(rvm, survey, scaling.as_ref(), &kernel, sizes),
+        None => choose(job.rvm, survey, &kernel, sizes),
     };
     sizes.afford(centres.nrows(), 0)?;
-    let constant = survey.moments.constant();
-    Ok((Plan { rows: survey.rows, scaling, constant, landmarks }, kernel, centres))
+    let Survey { rows, scaling, constant, .. } = survey;
+    Ok((Plan { rows: *rows, scaling: scaling.clone(), constant: constant.clone(), landmarks }, kernel, centres))
 }
 
 /// Given landmarks in the units of the kernel.
@@ -355,8 +351,8 @@ fn check_landmarks(job: &Job, plan: &Plan, statistics: &Statistics, block_rows: 
 }
 
 /// Landmarks from the sample, and their rows in the table.
-fn choose(rvm: &Rvm, survey: &Survey, scaling: Option<&Scaling>, kernel: &Kernel, sizes: &Sizes) -> (Array2<f64>, Vec<usize>) {
-    let sample = survey.scaled(scaling);
+fn choose(rvm: &Rvm, survey: &Survey, kernel: &Kernel, sizes: &Sizes) -> (Array2<f64>, Vec<usize>) {
+    let sample = survey.scaled();
     let pick = |dictionary| rvm.landmarks.pick(sample.view(), dictionary, kernel, rvm.seed);
     let mut chosen = pick(rvm.dictionary);
     if rvm.dictionary == Dictionary::Rule(DictionaryRule::Auto) && sizes.afford(chosen.len(), 0).is_err() {
@@ -365,7 +361,7 @@ fn choose(rvm: &Rvm, survey: &Survey, scaling: Option<&Scaling>, kernel: &Kernel
         say!("note: sums over {} need more than the memory limit, and {fewer} are taken", count(chosen.len(), "candidate"));
         chosen = pick(Dictionary::Size(fewer));
     }
-    let rows = chosen.iter().map(|k| survey.sample.numbers[*k]).collect();
+    let rows = chosen.iter().map(|k| survey.number(*k)).collect();
     (sample.select(ndarray::Axis(0), &chosen), rows)
 }
 
@@ -420,10 +416,7 @@ fn sum(second: &Second, mut done: usize, mut checkpoint: Option<Checkpoint>, sta
 /// Adds one block.
 fn add(pool: &rayon::ThreadPool, statistics: &mut Statistics, x: ArrayView2<f64>, block: &Block) -> Result<()> {
     let t: ndarray::Array1<f64> = block.target.numbers().collect();
-    let targets = Targets::real(t.view());
-    let targets = block.weights.as_ref().map_or(targets, |w| targets.with_weights(ArrayView1::from(w)));
-    let targets = block.known.as_ref().map_or(targets, |(known, values)| known.with(targets, ArrayView1::from(values)));
-    pool.install(|| statistics.update(x, &targets))?;
+    pool.install(|| statistics.update(x, &block.with_rest(Targets::real(t.view()))))?;
     Ok(())
 }
 

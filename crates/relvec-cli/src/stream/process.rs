@@ -2,7 +2,7 @@
 //! second pass the weights.
 
 use anyhow::Result;
-use ndarray::{Array1, ArrayView1, ArrayView2};
+use ndarray::{Array1, ArrayView2};
 use relvec::{Blocks, Error, Landmarks, Model, Progress, Report, Rvm, Scaling, Status, Targets};
 
 use super::memory::Sizes;
@@ -10,7 +10,7 @@ use super::survey::Survey;
 use super::{Clock, Job, cut_short, given, has_given};
 use crate::progress::{Pass, Reporter};
 use crate::text::count;
-use crate::training::{Known, TrainingRows};
+use crate::training::TrainingRows;
 
 /// The rows of the first pass, read again.
 struct Rows<'a> {
@@ -24,22 +24,14 @@ struct Rows<'a> {
 /// The fit, of features so called.
 pub(super) fn fit(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, features: Vec<String>) -> Result<(Model, Report)> {
     survey.check()?;
-    let scaling = job.standardize.then(|| survey.moments.scaling());
-    let x = survey.scaled(scaling.as_ref());
-    let of = |f: fn(&super::sample::Answer) -> f64| -> Array1<f64> { survey.sample.answers.iter().map(f).collect() };
-    let (t, weights, noise) = (of(|answer| answer.target), of(|answer| answer.weight), of(|answer| answer.noise));
-    let targets = Targets::real(t.view()).with_weights(weights.view());
-    let targets = match job.roles.known {
-        Some((Known::Noise, _)) => targets.with_noise_variance(noise.view()),
-        _ => targets,
-    };
-    let landmarks = given(job, scaling.as_ref()).map_or_else(|| job.rvm.landmarks.clone(), Landmarks::Given);
+    let (scaling, x, targets) = (survey.scaling.as_ref(), survey.scaled(), survey.sample.targets());
+    let landmarks = given(job, scaling).map_or_else(|| job.rvm.landmarks.clone(), Landmarks::Given);
     let memory_limit = Some(sizes.limit.saturating_sub(sizes.sampled()).max(1));
     let rvm = Rvm { landmarks, memory_limit, time_limit: clock.left(), ..job.rvm.clone() };
-    if x.nrows() < survey.used {
+    if !survey.sample.whole {
         say!("note: kernel, centres, amplitude and noise are learned from {} of {}", x.nrows(), count(survey.rows, "row"));
     }
-    let rows = Rows { job, scaling: scaling.as_ref(), rows: survey.rows, block_rows: sizes.block_rows() };
+    let rows = Rows { job, scaling, rows: survey.rows, block_rows: sizes.block_rows() };
     let mut reporter = Reporter::of(&rvm.inference);
     let observer = &mut |progress: &Progress| reporter.observe(progress);
     let (mut model, mut report) = rvm.fit_blocks_with_sample(x.view(), &targets, &rows, observer)?;
@@ -54,13 +46,13 @@ pub(super) fn fit(job: &Job, survey: &Survey, sizes: &Sizes, clock: &Clock, feat
     }
     report.seconds = clock.seconds();
     if !has_given(job) {
-        let row = |place: &mut usize| *place = survey.sample.numbers[*place];
+        let row = |place: &mut usize| *place = survey.number(*place);
         model.relevance.iter_mut().for_each(row);
         model.process.iter_mut().flat_map(|process| &mut process.searched).for_each(row);
     }
-    report.repairs.constant_features = survey.moments.constant();
+    report.repairs.constant_features = survey.constant.clone();
     model.n_rows = survey.rows;
-    (model.scaling, model.features) = (scaling, features);
+    (model.scaling, model.features) = (scaling.cloned(), features);
     Ok((model, report))
 }
 
@@ -76,10 +68,7 @@ impl Blocks for Rows<'_> {
             let x = ArrayView2::from_shape((block.target.len(), d), &block.x).expect("D numbers a row");
             let scaled = self.scaling.map(|scaling| scaling.apply(x));
             let t: Array1<f64> = block.target.numbers().collect();
-            let targets = Targets::real(t.view());
-            let targets = block.weights.as_ref().map_or(targets, |w| targets.with_weights(ArrayView1::from(w)));
-            let targets = block.known.as_ref().map_or(targets, |(known, values)| known.with(targets, ArrayView1::from(values)));
-            each(scaled.as_ref().map_or(x, |x| x.view()), &targets)?;
+            each(scaled.as_ref().map_or(x, |x| x.view()), &block.with_rest(Targets::real(t.view())))?;
             done += block.target.len();
             pass.at(done, rows.table().share());
         }

@@ -1,14 +1,12 @@
 //! The first pass: what has to be known of all rows before any can be summed.
 
 use anyhow::{Result, bail};
-use ndarray::Array2;
-use relvec::{Error, Rvm, Scaling};
+use ndarray::{Array1, Array2, ArrayView2};
+use relvec::{DataScale, Error, SampledRows, Scaling, Targets};
 
-use super::Clock;
 use super::memory::Sizes;
-use super::moments::Moments;
-use super::sample::{Answer, Sample, SampledRows};
 use super::spill::Spill;
+use super::{Clock, Job};
 use crate::args::Task;
 use crate::progress::Pass;
 use crate::training::TrainingRows;
@@ -23,8 +21,13 @@ pub(super) struct Survey {
     pub whole: bool,
     /// Rows of positive weight.
     pub used: usize,
-    pub moments: Moments,
-    /// Some rows of positive weight.
+    /// What standardises the features, if that was asked for.
+    pub scaling: Option<Scaling>,
+    /// What `gamma = "scale"` asks for, of the features as the fit sees them.
+    pub scale: DataScale,
+    /// Features that are the same on every row of positive weight.
+    pub constant: Vec<usize>,
+    /// Some different rows of positive weight; targets of classes are their numbers in the order in which they were first seen.
     pub sample: SampledRows,
     /// Why the target is taken for real values; `None` if the arguments say so.
     pub reason: Option<&'static str>,
@@ -41,21 +44,20 @@ impl Survey {
     /// Reads all rows, or blocks of them while there is time; a sample of them is kept, and of classes all go to `spill`.
     /// Stops at the first cell that no fit could use.
     pub fn take(
+        job: &Job,
         mut rows: TrainingRows,
         task: Option<Task>,
         sizes: &Sizes,
-        rvm: &Rvm,
         clock: &Clock,
         mut spill: Option<&mut Spill>,
     ) -> Result<Found> {
         let block_rows = sizes.block_rows();
         let d = rows.features().len();
         let mut block = rows.block();
-        let (mut moments, mut sample) = (Moments::default(), Sample::new(sizes.sample, rvm.seed));
-        let (mut count, mut used, mut whole) = (0, 0, true);
+        let (mut survey, mut whole) = (relvec::Survey::new(sizes.sample, job.rvm.seed), true);
         let pass = Pass::new("first pass");
         while rows.read(&mut block, block_rows)? {
-            let targets: Vec<f64> = if let Some(spill) = &mut spill {
+            let targets: Array1<f64> = if let Some(spill) = &mut spill {
                 spill.add(&block)?.into_iter().map(|class| class as f64).collect()
             } else if block.target.has_text() {
                 if task.is_none() {
@@ -68,19 +70,9 @@ impl Survey {
             } else {
                 block.target.numbers().collect()
             };
-            let weights = block.weights.as_deref();
-            moments.add(&block.x, d, weights);
-            let known = block.known.as_ref().map(|(_, values)| values);
-            for (i, row) in block.x.chunks_exact(d).enumerate() {
-                let weight = weights.map_or(1.0, |w| w[i]);
-                if weight > 0.0 {
-                    let noise = known.map_or(1.0, |values| values[i]);
-                    sample.see(row, Answer { target: targets[i], weight, noise }, count + i);
-                    used += 1;
-                }
-            }
-            count += block.target.len();
-            pass.at(count, rows.table().share());
+            let x = ArrayView2::from_shape((block.target.len(), d), &block.x)?;
+            survey.update_with_targets(x, &block.with_rest(Targets::real(targets.view())))?;
+            pass.at(survey.n_rows(), rows.table().share());
             if clock.is_over() {
                 whole = !rows.read(&mut block, 1)?;
                 break;
@@ -94,7 +86,17 @@ impl Survey {
                 (Task::Regress, reason) => Some(reason),
             },
         };
-        Ok(Found::Rows(Box::new(Survey { rows: count, whole, used, moments, sample: sample.finish(d), reason })))
+        let standardize = job.standardize;
+        Ok(Found::Rows(Box::new(Survey {
+            rows: survey.n_rows(),
+            whole,
+            used: survey.n_used(),
+            scaling: standardize.then(|| survey.scaling()),
+            scale: survey.data_scale(standardize),
+            constant: survey.constant_features(),
+            sample: survey.sampled_rows(),
+            reason,
+        })))
     }
 
     /// # Errors
@@ -103,8 +105,13 @@ impl Survey {
         if self.used < LEAST_ROWS { Err(Error::TooFewRows { found: self.used, least: LEAST_ROWS }) } else { Ok(()) }
     }
 
-    /// The features of the sample, standardised.
-    pub fn scaled(&self, scaling: Option<&Scaling>) -> Array2<f64> {
-        scaling.map_or_else(|| self.sample.x.clone(), |s| s.apply(self.sample.x.view()))
+    /// The features of the sample, standardised if that was asked for.
+    pub fn scaled(&self) -> Array2<f64> {
+        self.scaling.as_ref().map_or_else(|| self.sample.x.clone(), |scaling| scaling.apply(self.sample.x.view()))
+    }
+
+    /// Number in the table of a row of the sample.
+    pub fn number(&self, place: usize) -> usize {
+        self.sample.places[place].1 as usize
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::ops::Range;
 #[cfg(unix)]
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
@@ -9,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use relvec::{Model, Status};
+use ndarray::{Array1, Array2, s};
+use relvec::{Model, RowPlan, Rvm, Status, Targets};
 
 use super::files::{npy, parquet};
 use super::support::{Folder, class_table, noise, regression_rows, regression_table};
@@ -50,8 +52,8 @@ fn every_format_gives_the_same_bits() {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(text(names, &rows).as_bytes()).unwrap();
     let folder = folder.add("d.csv.gz", gzip.finish().unwrap());
-    // With so little memory, a block has 11,718 rows.
-    let options = "--target 2 --stream --dictionary 40 --set memory_limit=6000000";
+    // With so little memory, a block has 19,531 rows.
+    let options = "--target 2 --stream --dictionary 40 --set memory_limit=10000000";
     folder.fit(&format!("d.csv {options} -o csv.json"));
     for (file, threads) in [("d.parquet", 1), ("d.npy", 2), ("d.csv.gz", 3)] {
         folder.fit(&format!("{file} {options} --threads {threads} -o other.json"));
@@ -74,7 +76,7 @@ fn without_settings_a_process_tells_the_weights() {
     let (held, read) = (model(&folder, "held.json"), model(&folder, "read.json"));
     assert!(held.process.is_some() && read.process.is_some() && read.n_rows == 4000);
     assert_eq!(read.process.as_ref().unwrap().searched, read.relevance);
-    let x = ndarray::Array2::from_shape_fn((50, 2), |(i, k)| 0.1 * (i + 3 * k) as f64 - 2.0);
+    let x = Array2::from_shape_fn((50, 2), |(i, k)| 0.1 * (i + 3 * k) as f64 - 2.0);
     let scaled = |model: &Model| model.predict(model.scaling.as_ref().unwrap().apply(x.view()).view()).unwrap();
     let (held, read) = (scaled(&held), scaled(&read));
     for (a, b) in held.mean.iter().zip(&read.mean) {
@@ -156,6 +158,25 @@ fn the_sample_is_drawn_by_the_seed() {
     assert!(rows.windows(2).all(|w| w[0] < w[1]) && rows[rows.len() - 1] > 1000, "{rows:?}");
 }
 
+/// Blocks and partitions of the same rows have the same sample, and so the same centres; weights are those of all rows.
+#[test]
+fn blocks_have_the_sample_of_partitions() {
+    let rows = regression_rows(21_000);
+    let folder = Folder::with("d.csv", text(NAMES, &rows));
+    folder.ok("fit d.csv --target y --dictionary 30 --stream --set seed=3 -o m.json");
+    let blocks = model(&folder, "m.json");
+    let x = Array2::from_shape_fn((rows.len(), 2), |(i, k)| rows[i][k]);
+    let t = Array1::from_shape_fn(rows.len(), |i| rows[i][2]);
+    let part = |rows: Range<usize>| (x.slice(s![rows.clone(), ..]), Targets::real(t.slice(s![rows])));
+    let parts: Vec<_> = [0..5000, 5000..5001, 5001..21_000].into_iter().map(part).collect();
+    let rvm = Rvm { dictionary: 30.into(), seed: 3, ..Rvm::default() };
+    let plan = RowPlan { standardize: true, ..RowPlan::default() };
+    let (parts, _) = rvm.fit_rows(&parts, &plan).unwrap();
+    assert_eq!((&blocks.relevance, blocks.n_rows), (&parts.relevance, parts.n_rows));
+    let (found, expected) = (blocks.log_evidence.unwrap(), parts.log_evidence.unwrap());
+    assert!((found - expected).abs() < 1e-8 * expected.abs(), "{found} instead of {expected}");
+}
+
 /// Rows of two classes named by numbers.
 fn class_rows(n: usize) -> Vec<[f64; 3]> {
     let label = |u: f64, v: f64, i: usize| f64::from(u + 0.5 * (3.0 * v).sin() + 0.3 * noise(7 * i + 2) > 0.0);
@@ -169,8 +190,8 @@ fn classes_from_every_format() {
     let folder = Folder::with("d.csv", text(names, &rows)).add("z.csv", text(names, &rows[..25]));
     parquet(&folder.path("d.parquet"), names, &rows, 7000);
     npy(&folder.path("d.npy"), &rows);
-    // With so little memory, a block has 11,718 rows.
-    let options = "--target 2 --stream --dictionary 25 --set memory_limit=6000000";
+    // With so little memory, a block has 19,531 rows.
+    let options = "--target 2 --stream --dictionary 25 --set memory_limit=10000000";
     let run = folder.fit(&format!("d.csv {options} -o csv.json"));
     assert!(run.stderr.contains("task classify, since the target `2` has exactly two distinct values"), "{}", run.stderr);
     for (file, threads) in [("d.parquet", 1), ("d.npy", 3)] {
@@ -222,7 +243,7 @@ fn names_of_classes_in_blocks() {
     };
     let three: String = plain.lines().skip(1).enumerate().map(|(i, line)| late(i, line)).collect();
     let folder = Folder::with("d.csv", &plain).add("codes.csv", codes).add("three.csv", format!("u,v,w,kind\n{three}"));
-    let limit = "--set memory_limit=4000000 --dictionary 6";
+    let limit = "--set memory_limit=6000000 --dictionary 6";
     for (file, more, names) in [
         ("d.csv", "", vec!["no", "yes"]),
         ("d.csv", "--set posterior=averaged", vec!["no", "yes"]),
@@ -251,7 +272,7 @@ fn classes_in_blocks_or_in_memory() {
     // Decided by sizes (272 bytes a row): what is too large to be at ease in memory is read in blocks.
     let folder =
         Folder::with("d.csv", class_table(300)).add("fits.csv", class_table(20_000)).add("large.csv", class_table(40_000));
-    let options = "--target kind --dictionary 5 --set memory_limit=9000000 --set max_iterations=20";
+    let options = "--target kind --dictionary 5 --set memory_limit=10500000 --set max_iterations=20";
     for task in ["", "--task classify"] {
         let run = folder.fit(&format!("large.csv {options} {task} -o m.json"));
         assert!(run.stderr.contains("read in blocks"), "{}", run.stderr);

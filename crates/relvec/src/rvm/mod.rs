@@ -121,7 +121,7 @@ mod compose {
 
 pub use self::evidence::evaluation::{ActionKind, ColumnAction, Evaluation};
 pub use self::fit_rows::RowPlan;
-pub use self::learn::query::{Answer, Query, RowSource, Survey};
+pub use self::learn::query::{Answer, Query, RowSource, SampledRows, Survey};
 pub use self::learned::LearnedKernel;
 pub use self::settings::dictionary::{Centres, Dictionary, DictionaryRule, Landmarks};
 pub use self::settings::inference::Inference;

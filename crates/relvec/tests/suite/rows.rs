@@ -465,13 +465,53 @@ fn a_survey_is_the_same_however_rows_are_parted() {
     assert_eq!((parted.n_rows(), parted.n_features(), parted.weight()), (2000, Some(2), 2000.0));
     let (a, b) = (parted.scaling(), whole.scaling());
     assert!(a.mean.iter().chain(&a.scale).zip(b.mean.iter().chain(&b.scale)).all(|(a, b)| (a - b).abs() < 1e-13));
-    assert!((parted.data_scale().variance / whole.data_scale().variance - 1.0).abs() < 1e-12);
+    assert!((parted.data_scale(false).variance / whole.data_scale(false).variance - 1.0).abs() < 1e-12);
     let mut wide = Survey::new(100, 4);
     wide.update(Array2::zeros((2, 3)).view(), None).unwrap();
     assert!(wide.merge(&whole).unwrap_err().to_string().contains("features"));
     assert!(Survey::new(100, 5).merge(&whole).unwrap_err().to_string().contains("seeds"));
     assert!(whole.update(array_with_nan().view(), None).is_err());
     assert_eq!(whole.n_rows(), 2000);
+}
+
+/// Rows that a survey has drawn come with their numbers, targets and noise; equal rows with the weights of all together.
+#[test]
+fn sampled_rows_have_their_targets() {
+    let n = 600;
+    let noise = Array1::from_shape_fn(n, |i| 0.02 + 0.05 * wave(i % 500, 41));
+    let weights = Array1::from_shape_fn(n, |i| (i % 4) as f64);
+    let mut all = All { weights: Some(weights.clone()), noise: Some(noise.clone()), ..rows(n, 0) };
+    all.x.column_mut(1).fill(3.0);
+    let equal = |i: usize, j: usize| i % 500 == j % 500;
+    for i in 500..n {
+        let (row, t) = (all.x.row(i - 500).to_owned(), all.t.row(i - 500).to_owned());
+        all.x.row_mut(i).assign(&row);
+        all.t.row_mut(i).assign(&t);
+    }
+    let mut survey = Survey::new(200, 4);
+    for range in [0..250, 250..n] {
+        survey.update_with_targets(all.x.slice(s![range.clone(), ..]), &all.targets(range)).unwrap();
+    }
+    let sampled = survey.sampled_rows();
+    assert!(!sampled.whole && sampled.classes == 0 && sampled.places.windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!((survey.n_rows(), survey.n_used(), sampled.places.len()), (600, 450, 200));
+    for (k, (part, row)) in sampled.places.iter().enumerate() {
+        let row = *row as usize;
+        let copies: Vec<usize> = (0..n).filter(|i| equal(*i, row) && weights[*i] > 0.0).collect();
+        assert_eq!((*part, row), (0, copies[0]));
+        assert_eq!((sampled.x.row(k), sampled.t.row(k)), (all.x.row(row), all.t.row(row)));
+        assert_eq!(sampled.noise.as_ref().unwrap()[k], noise[row]);
+        assert_eq!(sampled.weights[k], copies.iter().map(|i| weights[*i]).sum::<f64>());
+    }
+    assert!(sampled.targets().len() == 200 && survey.constant_features() == [1]);
+    assert_eq!(survey.data_scale(true).variance, 0.5);
+    let text = |result: Result<()>| result.unwrap_err().to_string();
+    assert!(text(survey.update(all.x.view(), None)).contains("targets"));
+    let plain = All { noise: None, ..rows(n, 0) };
+    assert!(text(survey.update_with_targets(plain.x.view(), &plain.targets(0..n))).contains("noise"));
+    let classes = rows(n, 2);
+    assert!(text(survey.update_with_targets(classes.x.view(), &classes.targets(0..n))).contains("found classes"));
+    assert_eq!(survey.sampled_rows(), sampled);
 }
 
 fn array_with_nan() -> Array2<f64> {

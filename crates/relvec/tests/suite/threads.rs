@@ -59,6 +59,7 @@ fn public_types_are_send_and_sync() {
         Query,
         RowPlan,
         Sum,
+        SampledRows,
         Survey,
         ProcessTrial,
         LearnedKernel,

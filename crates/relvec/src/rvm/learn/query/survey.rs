@@ -65,18 +65,38 @@ struct Shape {
     columns: Option<(usize, usize, bool)>,
 }
 
-/// Rows of the sample.
-pub(super) struct Drawn {
+/// The different rows that a [`Survey`] has drawn, in the order of their numbers, S of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SampledRows {
+    /// Features, [S, D].
     pub x: Array2<f64>,
-    /// Real targets, [S, R], or the classes, `[S]`.
+    /// Real targets, [S, R]; none of classes.
     pub t: Array2<f64>,
+    /// Labels, `[S]`, and the number of the classes; none, and 0, of real targets.
     pub labels: Vec<usize>,
+    /// K.
+    pub classes: usize,
+    /// Sum of the sample weights of all rows that are equal to each, `[S]`.
     pub weights: Array1<f64>,
+    /// Variance of the noise, `[S]`, if it is known.
     pub noise: Option<Array1<f64>>,
-    /// Part and row of each, ascending.
+    /// Number of the first row that is equal to each, `[S]`, ascending: the partition that has it, and the row in that. Rows of
+    /// [`Survey::update`] are of partition 0.
     pub places: Vec<(u64, u64)>,
-    /// Whether these are all rows.
+    /// Whether every row of positive weight is among these.
     pub whole: bool,
+}
+
+impl SampledRows {
+    /// The targets, with weights and noise.
+    pub fn targets(&self) -> Targets<'_> {
+        let targets = match self.classes {
+            0 => Targets::outputs(self.t.view()),
+            classes => Targets::classes(&self.labels, classes),
+        };
+        let targets = targets.with_weights(self.weights.view());
+        self.noise.as_ref().map_or(targets, |noise| targets.with_noise_variance(noise.view()))
+    }
 }
 
 impl Survey {
@@ -110,6 +130,15 @@ impl Survey {
         let weights = Targets::real(ones.view()).with_weights(weights.unwrap_or(ones.view())).checked_weights()?;
         let none = Array2::zeros((x.nrows(), 0));
         self.take((0, self.rows), x, none, &weights.expect("weights were given"), None).map(|_| ())
+    }
+
+    /// Adds rows `x`, [N, D], with real targets, and sample weights and noise variances if `targets` have them. After an error nothing
+    /// has changed.
+    ///
+    /// # Errors
+    /// As [`Survey::update`]; rows with other columns than those before: targets, or noise variances.
+    pub fn update_with_targets(&mut self, x: ArrayView2<f64>, targets: &Targets) -> Result<()> {
+        self.see(0, self.rows, x, targets).map(|_| ())
     }
 
     /// Adds rows of a part, from its row `from` on; returns their checksum.
@@ -206,7 +235,7 @@ impl Survey {
     }
 
     /// Rows of positive weight.
-    pub(super) fn used(&self) -> usize {
+    pub fn n_used(&self) -> usize {
         self.used as usize
     }
 
@@ -225,13 +254,19 @@ impl Survey {
         self.features.scaling()
     }
 
-    /// What `gamma = "scale"` asks for.
-    pub fn data_scale(&self) -> DataScale {
-        self.features.data_scale()
+    /// What `gamma = "scale"` asks for, of the features as they are or `standardized` by [`Survey::scaling`].
+    pub fn data_scale(&self, standardized: bool) -> DataScale {
+        match self.n_features() {
+            // Each has mean 0, and variance 1 unless it is the same on every row.
+            Some(features) if standardized => {
+                DataScale { features, variance: 1.0 - self.constant_features().len() as f64 / features as f64 }
+            }
+            _ => self.features.data_scale(),
+        }
     }
 
-    /// Features that are the same on every row.
-    pub(super) fn constant(&self) -> Vec<usize> {
+    /// Features that are the same on every row of positive weight, ascending.
+    pub fn constant_features(&self) -> Vec<usize> {
         self.features.constant()
     }
 
@@ -247,8 +282,9 @@ impl Survey {
         Array2::from_shape_vec((self.sample.len(), d), values).expect("D values of each row")
     }
 
-    /// The sampled rows, and of classes that are rare in the sample some rows whose weights sum to the share of their class.
-    pub(super) fn drawn(&self) -> Drawn {
+    /// The sampled rows with all that is known of them; of classes that are rare in the sample some rows whose weights sum to the share
+    /// of their class.
+    pub fn sampled_rows(&self) -> SampledRows {
         let (d, outputs, known) = self.shape.columns.unwrap_or((0, 0, false));
         let mut rows: Vec<_> = self.sample.rows().collect();
         if self.shape.classes.is_some() && !self.sample.is_whole() {
@@ -268,10 +304,11 @@ impl Survey {
         }
         rows.sort_by_key(|(_, copies)| copies.first);
         let s = rows.len();
-        Drawn {
+        SampledRows {
             x: Array2::from_shape_fn((s, d), |(n, k)| rows[n].0[k]),
             t: Array2::from_shape_fn((s, outputs), |(n, k)| rows[n].0[d + k]),
             labels: if self.shape.classes.is_some() { rows.iter().map(|row| row.0[d] as usize).collect() } else { vec![] },
+            classes: self.shape.classes.unwrap_or(0),
             weights: rows.iter().map(|row| row.1.weight).collect(),
             noise: known.then(|| rows.iter().map(|row| row.0[d + outputs]).collect()),
             places: rows.iter().map(|row| row.1.first).collect(),

@@ -1,9 +1,9 @@
 //! The first pass over rows that somebody else holds.
 
-use ndarray::{Array1, Array2};
+use ndarray::Array2;
 
 use super::answer::{Content, Seen};
-use super::survey::{Drawn, Survey};
+use super::survey::{SampledRows, Survey};
 use super::{Query, RowSource, Want};
 use crate::error::{Error, Result};
 use crate::kernel::DataScale;
@@ -14,7 +14,7 @@ use crate::targets::{Targets, absent};
 pub(in crate::rvm) struct Surveyed {
     survey: Survey,
     pub parts: Vec<Seen>,
-    drawn: Drawn,
+    drawn: SampledRows,
     /// Features of the sample, standardised if that was asked for, [S, D].
     pub x: Array2<f64>,
     pub scaling: Option<Scaling>,
@@ -29,13 +29,13 @@ impl Surveyed {
         let query = Query::new(Want::Survey { classes, most, seed });
         let (content, parts) = source.map_reduce(&query)?.finish(&query.bytes, None)?;
         let Content::Survey(survey) = content else { return Err(Error::TooFewRows { found: 0, least: 2 }) };
-        if survey.used() < 2 {
-            return Err(Error::TooFewRows { found: survey.used(), least: 2 });
+        if survey.n_used() < 2 {
+            return Err(Error::TooFewRows { found: survey.n_used(), least: 2 });
         }
         if let Some(class) = survey.class_weights().iter().position(|weight| *weight == 0.0) {
             return Err(absent(class, survey.class_weights().len()));
         }
-        let drawn = survey.drawn();
+        let drawn = survey.sampled_rows();
         let scaling = standardize.then(|| survey.scaling());
         let x = scaling.as_ref().map_or_else(|| drawn.x.clone(), |scaling| scaling.apply(drawn.x.view()));
         Ok(Surveyed { survey, parts, drawn, x, scaling })
@@ -43,13 +43,7 @@ impl Surveyed {
 
     /// Targets of the sample.
     pub fn targets(&self) -> Targets<'_> {
-        let classes = self.survey.class_weights().len();
-        let targets = match classes {
-            0 => Targets::outputs(self.drawn.t.view()),
-            _ => Targets::classes(&self.drawn.labels, classes),
-        };
-        let targets = targets.with_weights(self.drawn.weights.view());
-        self.drawn.noise.as_ref().map_or(targets, |noise: &Array1<f64>| targets.with_noise_variance(noise.view()))
+        self.drawn.targets()
     }
 
     /// Whether the sample holds all rows.
@@ -59,7 +53,7 @@ impl Surveyed {
 
     /// Rows, and how many of them have weight 0.
     pub fn rows(&self) -> (usize, usize) {
-        (self.survey.n_rows(), self.survey.n_rows() - self.survey.used())
+        (self.survey.n_rows(), self.survey.n_rows() - self.survey.n_used())
     }
 
     /// Number of each row of the sample among all rows, part after part, `[S]`.
@@ -71,17 +65,12 @@ impl Surveyed {
 
     /// Features that are the same on every row.
     pub fn constant(&self) -> Vec<usize> {
-        self.survey.constant()
+        self.survey.constant_features()
     }
 
     /// What `gamma = "scale"` asks for, of features as the fit sees them.
     pub fn data_scale(&self) -> DataScale {
-        let features = self.x.ncols();
-        match &self.scaling {
-            // Each has mean 0, and variance 1 unless it is the same on every row.
-            Some(_) => DataScale { features, variance: 1.0 - self.constant().len() as f64 / features as f64 },
-            None => self.survey.data_scale(),
-        }
+        self.survey.data_scale(self.scaling.is_some())
     }
 
     /// Shares of the classes by sample weight, `[K]`; empty for real values.
