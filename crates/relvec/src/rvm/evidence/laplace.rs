@@ -30,8 +30,6 @@ const KEPT_SHARE: u64 = 8;
 const MOST_KEPT: u64 = 1 << 26;
 /// Of so few columns the Hessian costs no more than a few products with it.
 const FEW_COLUMNS: usize = 64;
-/// From so many entries of Phi looks at the rows cost more than all else.
-const MANY_ENTRIES: usize = 1_000_000;
 /// Where more than one column in so many is in the model, all of G costs less than its rows in passes of their own.
 const CROWDED: usize = 3;
 /// The log-likelihood of one output and the log prior, by the columns of a model.
@@ -183,7 +181,7 @@ impl Near {
 pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Result<Quadratic<'p>> {
     let (p, outputs) = (problem.design.n_columns(), solution.outputs);
     let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
-    let many = problem.n_rows() * p >= MANY_ENTRIES;
+    let many = problem.has_many_entries();
     let crowded = outputs == 1 && many && CROWDED * solution.active.len() >= p && fits;
     if crowded || problem.table.blocks.is_some() {
         return whole(problem, solution);

@@ -17,6 +17,8 @@ use crate::sums::Sums;
 
 /// Rows whose likelihood one thread works out at a time.
 const WORKING_ROWS: usize = 4096;
+/// From so many entries of Phi looks at the rows cost more than all else.
+const MANY_ENTRIES: usize = 1_000_000;
 
 /// Whether G of so many candidates is worth keeping, and fits into memory.
 pub(crate) fn keeps_sums(table: &Table, candidates: usize) -> bool {
@@ -112,6 +114,11 @@ impl<'a> Problem<'a> {
     /// N, of rows that are held or not; 0 where only their sums are known.
     pub fn n_rows(&self) -> usize {
         self.table.height()
+    }
+
+    /// Whether looks at the rows cost more than all else.
+    pub fn has_many_entries(&self) -> bool {
+        self.n_rows() * self.design.n_columns() >= MANY_ENTRIES
     }
 
     /// The user's row (or landmark, or column of a given design matrix) behind a column that is no bias.

@@ -37,8 +37,6 @@ const EXCURSION: f64 = 0.05;
 const POLISH: f64 = 1e-10;
 /// The largest gradient that counts as stationary.
 const STATIONARY: f64 = 1e-3;
-/// From so many entries of Phi on, where the curvature moves, another start is made only if the first has led to nothing.
-const MANY_ENTRIES: usize = 1_000_000;
 /// Copies of V and of rows of G that a round holds.
 const COPIES: u64 = 3;
 
@@ -338,8 +336,8 @@ impl<'p> Run<'p> for Running {
                 let more = self.round(&free);
                 self.now.log_evidence += work.prior.log(&self.now.active);
                 if !more? {
-                    // Of many rows each mode takes long.
-                    let many = work.problem.n_rows() * work.problem.design.n_columns() >= MANY_ENTRIES;
+                    // Of many rows each mode takes long: another start is made only if the first has led to nothing.
+                    let many = work.problem.has_many_entries();
                     if work.curvature_moves() && !many && self.may_begin_anew() {
                         self.begin_anew(work)?;
                     } else {
