@@ -231,7 +231,7 @@ pub(crate) fn fit(
     })
 }
 
-/// As [`fit`], of a model to whose rows these are added.
+/// Fits rows that are added to those of a model.
 #[pyfunction]
 #[pyo3(signature = (settings, model, x, target, weights=None, callback=None, noise_variance=None))]
 #[expect(clippy::too_many_arguments, reason = "what a fit takes, and the model")]
@@ -256,7 +256,7 @@ pub(crate) fn fit_more(
     })
 }
 
-/// As [`fit`], of a support vector machine.
+/// Fits a support vector machine.
 #[pyfunction]
 #[pyo3(signature = (settings, x, target, weights=None, callback=None))]
 pub(crate) fn fit_svm(
@@ -311,7 +311,7 @@ pub(crate) fn learn_kernel(
     serde_json::to_string(&learned).map_err(|e| PyValueError::new_err(e.to_string()))
 }
 
-/// As [`fit`], to sums over rows.
+/// Fits sums over rows.
 pub(crate) fn fit_statistics(
     py: Python<'_>,
     settings: &str,

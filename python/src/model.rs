@@ -133,7 +133,7 @@ impl Model {
         listening(py, &interrupt, work)??.map_err(exception)
     }
 
-    /// As [`Model::predicted`], of rows that may be predicted block by block: none more once interrupted.
+    /// Predicts rows that may be predicted block by block: none more once interrupted.
     fn by_rows<T: ByRows + Send + 'static>(
         &self,
         py: Python<'_>,

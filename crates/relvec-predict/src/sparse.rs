@@ -160,7 +160,7 @@ impl SparseRows {
         self.dense_rows(0..self.nrows())
     }
 
-    /// All numbers of some rows.
+    /// Returns a range of rows with their zeros, `[N, D]`.
     pub fn dense_rows(&self, rows: Range<usize>) -> Array2<f64> {
         let mut out = Array2::zeros((rows.len(), self.features));
         for (mut to, i) in out.outer_iter_mut().zip(rows) {

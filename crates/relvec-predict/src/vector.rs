@@ -38,7 +38,7 @@ pub fn run(sweep: impl Sweep) {
     Arch::new().dispatch(Inlined(sweep));
 }
 
-/// Calls `f` with the number and the entries of each row of `out`, as consecutive numbers.
+/// Calls `f` with the index and the entries of each row of `out`, `[N, M]`, as consecutive numbers.
 pub fn each_row(mut out: ArrayViewMut2<f64>, mut f: impl FnMut(usize, &mut [f64])) {
     let mut spare = vec![];
     for (i, mut row) in out.outer_iter_mut().enumerate() {
@@ -53,7 +53,8 @@ pub fn each_row(mut out: ArrayViewMut2<f64>, mut f: impl FnMut(usize, &mut [f64]
     }
 }
 
-/// As [`each_row`], inside code for the vector unit. `f` should be a plain, short loop over the entries.
+/// Calls `f` with the index and the entries of each row of `out`, `[N, M]`, inside code for the vector unit. `f` should be a
+/// plain, short loop over the entries.
 pub fn rows(out: ArrayViewMut2<f64>, mut f: impl FnMut(usize, &mut [f64])) {
     let arch = Arch::new();
     each_row(out, |i, entries| arch.dispatch(|| f(i, entries)));
@@ -241,12 +242,12 @@ impl Sweep for Largest<'_> {
     }
 }
 
-/// Replaces each entry t of `out` by `f(t)`.
+/// Replaces each entry t of `out`, `[N, M]`, by `f(t)`.
 pub fn map(out: ArrayViewMut2<f64>, f: impl Fn(f64) -> f64) {
     rows(out, |_, row| row.iter_mut().for_each(|t| *t = f(*t)));
 }
 
-/// Replaces each entry t of `out` by `f(t, w)`, w the entry of `w` in the same place.
+/// Replaces each entry t of `out`, `[N, M]`, by `f(t, w)`, where w is the entry of `w`, `[N, M]`, at the same indices.
 pub fn map_with(out: ArrayViewMut2<f64>, w: ArrayView2<f64>, f: impl Fn(f64, f64) -> f64) {
     let w = w.as_standard_layout();
     let (w, m) = (w.as_slice().expect("standard layout"), w.ncols());

@@ -88,14 +88,15 @@ impl Ordered for SparseRows {
 }
 
 impl Canonical {
-    /// Targets `y`: one for each row, or K by rows. Rows that differ in what is `given` of them are not equal.
+    /// Brings rows `x`, `[N, D]`, into canonical order. The targets `y` are one for each row, or `[K, N]` row by row. Rows that
+    /// differ in what is `given` of them are not equal.
     pub fn new(x: ArrayView2<f64>, y: &[f64], weights: &[f64], given: Option<&[f64]>) -> Canonical {
         Canonical::of(&Dense::new(x), x.nrows(), y, weights, given, |rows| take(x, rows))
     }
 }
 
 impl Canonical<SparseRows> {
-    /// As [`Canonical::new`], of sparse rows.
+    /// Brings sparse rows into canonical order, with targets one for each row, or K by rows.
     pub fn sparse(x: &SparseRows, y: &[f64], weights: &[f64]) -> Canonical<SparseRows> {
         Canonical::of(x, x.nrows(), y, weights, None, |rows| x.select(rows))
     }
@@ -307,8 +308,8 @@ pub(crate) fn plain(v: f64) -> f64 {
     v + 0.0
 }
 
-/// Variance of all entries taken together, by weight: what `gamma = "scale"` needs. It is 0 only where all entries are the
-/// same: a variance below all numbers is the least of them, and one beyond them infinite.
+/// Returns the variance of all entries of `rows`, `[N, D]`, taken together, by weight: what `gamma = "scale"` needs. It is 0 only
+/// if all entries are equal: a variance below all numbers becomes the least of them, and one beyond them infinite.
 pub(crate) fn all_variance(rows: &ArrayView2<f64>, weights: &[f64]) -> f64 {
     let share = 1.0 / (weights.iter().sum::<f64>() * rows.ncols() as f64);
     let sum = |f: &dyn Fn(f64) -> f64| -> f64 {
@@ -326,7 +327,7 @@ pub(crate) fn all_variance(rows: &ArrayView2<f64>, weights: &[f64]) -> f64 {
     }
 }
 
-/// As [`all_variance`], of sparse rows: zeros count.
+/// Returns the variance of all entries of sparse rows taken together, by weight: zeros count.
 pub(crate) fn sparse_variance(rows: &SparseRows, weights: &[f64]) -> f64 {
     let share = 1.0 / (weights.iter().sum::<f64>() * rows.ncols() as f64);
     let sum = |f: &dyn Fn(f64) -> f64| -> f64 {

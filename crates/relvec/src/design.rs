@@ -45,7 +45,7 @@ pub(crate) fn resolve(kernel: &Kernel, rows: ArrayView2<f64>, weights: &[f64]) -
     Ok(kernel)
 }
 
-/// As [`resolve`], for sparse rows.
+/// Sets the kernel parameters that depend on the data from sparse rows, and checks that its values stay in range.
 ///
 /// # Errors
 /// As [`resolve`]; a kernel that there is none of for sparse rows.
@@ -70,7 +70,7 @@ fn check_own(kernel: &Kernel, largest: f64, own: f64) -> Result<()> {
     }
 }
 
-/// An error that a number left its range, with the largest feature of the rows.
+/// Adds the largest feature of `rows`, `[N, D]`, to an error that a number left its range.
 pub(crate) fn name_largest(error: Error, rows: ArrayView2<f64>) -> Error {
     let largest = if let Error::Overflow { .. } = error { largest(rows) } else { None };
     name_feature(error, largest)
@@ -86,7 +86,7 @@ fn name_feature(error: Error, largest: Option<(usize, usize, f64)>) -> Error {
     }
 }
 
-/// Row, column and value of the entry that is farthest from 0.
+/// Returns row, column and value of the entry of `rows`, `[N, D]`, that is farthest from 0.
 fn largest(rows: ArrayView2<f64>) -> Option<(usize, usize, f64)> {
     let mut entries = rows.indexed_iter();
     let first = entries.next()?;
@@ -153,7 +153,7 @@ impl Design {
         Ok(design)
     }
 
-    /// The columns as they are, none kept and no pass made: every norm counts as 1, until it is known in
+    /// Makes a design on `rows`, `[N, D]`, that keeps no columns and makes no pass: every norm counts as 1, until it is known in
     /// another way (from the diagonal of G, where no square leaves the range of numbers).
     pub fn unscaled(rows: ArcArray2<f64>, columns: Columns, bias: bool, memory_limit: u64, interrupt: Interrupt) -> Design {
         let basis = match &columns {
@@ -165,7 +165,7 @@ impl Design {
         Design { rows, columns, bias, norms: vec![1.0; p], scales: None, stored: None, block_rows, interrupt }
     }
 
-    /// Design with these columns and norms on other rows; its Phi is not stored.
+    /// Makes a design with these columns and norms on other rows, `[N, D]`; its Phi is not stored.
     pub fn on_rows(&self, rows: ArcArray2<f64>) -> Design {
         Design {
             rows,
@@ -392,8 +392,8 @@ impl Design {
         left
     }
 
-    /// Adds left' Phi, and below it the weighted squares of Phi if `out` has a row for them, for some rows and
-    /// columns of Phi.
+    /// Adds left' Phi to `out`, `[K, C]`, for B rows and C columns of Phi; `left` is `[B, K]`. If `out` is `[K + 1, C]`, its last
+    /// row receives the weighted squares of Phi.
     fn tile_products(
         &self,
         rows: Range<usize>,
@@ -420,7 +420,7 @@ impl Design {
         }
     }
 
-    /// Calls `each` with the first row and the entries of consecutive tiles of some columns, in this thread.
+    /// Calls `each` with the first row and the entries, `[B, C]`, of consecutive tiles of C columns, in this thread.
     fn for_each_tile(&self, rows: Range<usize>, columns: Range<usize>, mut each: impl FnMut(usize, ArrayView2<f64>)) {
         let fill: Option<Filler> = match &self.stored {
             Some(_) => None,
@@ -447,7 +447,7 @@ impl Design {
         }
     }
 
-    /// All rows of some columns, as fast as all threads can.
+    /// Returns all rows of the C columns of `maker`, `[N, C]`, made by all threads.
     fn make(&self, maker: &Maker) -> Array2<f64> {
         let mut out = Array2::zeros((self.n_rows(), maker.width));
         maker.fill_by_all(0, out.view_mut());
@@ -525,7 +525,7 @@ fn even_part(whole: usize, most: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most).max(1)).max(1)
 }
 
-/// Multiplies columns by `scales`.
+/// Multiplies the C columns of `block`, `[B, C]`, by `scales`.
 fn scale(block: ArrayViewMut2<f64>, scales: &[f64]) {
     vector::each_row(block, |_, out| vector::run(Scale { times: scales, out }));
 }
@@ -577,7 +577,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// As `fill`, by chunks of rows in all threads.
+    /// Fills `out`, `[B, C]`, with the rows from `start` on, by chunks of rows in all threads.
     fn fill_by_all(&self, start: usize, mut out: ArrayViewMut2<f64>) {
         let chunk = (CHUNK_ENTRIES / self.width.max(1)).clamp(8, 256);
         let chunks = out.axis_chunks_iter_mut(Axis(0), chunk).into_par_iter().enumerate();
@@ -594,7 +594,7 @@ struct Norm {
 }
 
 impl Norm {
-    /// Adds a tile with a column per norm, weighted by row.
+    /// Adds a tile, `[B, C]`, with a column per norm, weighted by row.
     fn add(norms: &mut [Norm], tile: ArrayView2<f64>, weights: &[f64]) {
         let mut largest = vec![0.0f64; norms.len()];
         vector::run(Largest { phi: tile, out: &mut largest });

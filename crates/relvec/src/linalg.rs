@@ -126,9 +126,9 @@ fn view_mut<'a>(a: &'a mut ArrayViewMut2<'_, f64>) -> MatMut<'a, f64> {
     unsafe { MatMut::from_raw_parts_mut(a.as_mut_ptr(), rows, columns, s0, s1) }
 }
 
-/// Calls `f` with the number and the part of each group of `width` columns of `out`, side by side if that
-/// pays. Parts depend on sizes alone, so the bits do not depend on threads; and no thread waits for another
-/// within a product, which is slow where other programs want the same cores.
+/// Calls `f` with the index and the part of each group of `width` columns of `out`, `[M, N]`, side by side if that pays. Parts
+/// depend on sizes alone, so the bits do not depend on threads; and no thread waits for another within a product, which is slow
+/// where other programs want the same cores.
 fn by_columns(mut out: ArrayViewMut2<f64>, width: usize, multiply_adds: f64, f: impl Fn(usize, ArrayViewMut2<f64>) + Sync) {
     let parts = out.axis_chunks_iter_mut(Axis(1), width.max(1));
     if multiply_adds < PARALLEL_TASKS || rayon::current_num_threads() < 2 {
@@ -152,12 +152,13 @@ pub(crate) fn product(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<
     });
 }
 
-/// As [`product`] with scale 1, in the calling thread alone: for tasks that run side by side.
+/// Computes `out = a b`, or adds that if `keep`, in the calling thread alone, for tasks that run side by side; a: `[M, K]`, b:
+/// `[K, N]`, out: `[M, N]`.
 pub(crate) fn product_alone(keep: bool, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
     multiply(if keep { Accum::Add } else { Accum::Replace }, 1.0, a, b, out);
 }
 
-/// `out = scale * a b`, or adds that, in the calling thread.
+/// Computes `out = scale * a b`, or adds that, in the calling thread; a: `[M, K]`, b: `[K, N]`, out: `[M, N]`.
 fn multiply(accum: Accum, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     let ((m, n), k) = (out.dim(), a.ncols());
     // Of the factor on the side of the rows of `out`, whose neighbours the kernels do not load together.
@@ -168,7 +169,8 @@ fn multiply(accum: Accum, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mu
     packed(matches!(accum, Accum::Add), scale, a, b, out);
 }
 
-/// `out = keep * out + scale * a b`, keep 0 or 1, in the calling thread; both factors are copied first, piece by piece.
+/// Computes `out = keep * out + scale * a b`, keep 0 or 1, in the calling thread; a: `[M, K]`, b: `[K, N]`, out: `[M, N]`. Both
+/// factors are copied first, piece by piece.
 fn packed(keep: bool, scale: f64, a: ArrayView2<f64>, b: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     let ((m, n), k) = (out.dim(), a.ncols());
     assert_eq!((a.nrows(), b.nrows(), b.ncols()), (m, k, n), "factors fit each other and the product");
@@ -249,7 +251,7 @@ pub(crate) fn lower_gram(keep: bool, a: ArrayView2<f64>, mut out: ArrayViewMut2<
     }
 }
 
-/// `out = a' a`, or adds that, as [`lower_gram`], of rows that the threads take together.
+/// Computes the lower triangle of `out = a' a`, or adds that, of rows that the threads take together; a: `[N, M]`, out: `[M, M]`.
 fn lower_gram_of(accum: Accum, a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     let m = a.ncols();
     let width = part(m);
@@ -296,7 +298,8 @@ pub(crate) fn gram_of_lower(w: ArrayView2<f64>) -> Array2<f64> {
     out
 }
 
-/// As [`gram_of_lower`], of the lower triangle: what is above it means nothing until it is mirrored.
+/// Returns the lower triangle of w' w, `[M, M]`, for a lower triangular `w`, `[M, M]`. What is above the diagonal means nothing
+/// until it is mirrored.
 fn lower_gram_of_lower(w: ArrayView2<f64>) -> Array2<f64> {
     let m = w.ncols();
     let mut out = Array2::zeros((m, m));
@@ -307,7 +310,7 @@ fn lower_gram_of_lower(w: ArrayView2<f64>) -> Array2<f64> {
     out
 }
 
-/// As [`add_gram`], in the calling thread alone.
+/// Adds the lower triangle of a' a to `out`, `[M, M]`, in the calling thread alone; a: `[N, M]`.
 pub(crate) fn add_gram_alone(a: ArrayView2<f64>, mut out: ArrayViewMut2<f64>) {
     for (accum, rows) in rows_in_turn(true, a.nrows(), FEW_ROWS) {
         let rows = a.slice(s![rows, ..]);
@@ -322,7 +325,7 @@ fn part(columns: usize) -> usize {
     columns.div_ceil(parts).next_multiple_of(STEP)
 }
 
-/// Copies the lower triangle onto the upper one, by blocks that fit into the cache.
+/// Copies the lower triangle of `a`, `[M, M]`, onto the upper one, by blocks that fit into the cache.
 pub(crate) fn mirror(a: &mut Array2<f64>) {
     const BLOCK: usize = 32;
     let n = a.nrows();
@@ -401,7 +404,7 @@ impl Cholesky {
         2.0 * self.lower.diag().iter().map(|v| v.ln()).sum::<f64>()
     }
 
-    /// inv(R), lower triangular.
+    /// Returns inv(R), lower triangular, `[M, M]`.
     pub fn inverse(&self) -> Array2<f64> {
         inverse_lower(self.lower.view())
     }

@@ -108,7 +108,7 @@ impl Statistics {
         self.update_with(x, targets, &Interrupt::default())
     }
 
-    /// [`Statistics::update`], which another thread may end by `interrupt`.
+    /// Adds rows `x`, `[N, D]`, as [`Statistics::update`] does; another thread may end it by `interrupt`.
     ///
     /// # Errors
     /// As [`Statistics::update`]; and [`Error::Interrupted`].
@@ -203,7 +203,8 @@ impl Statistics {
         Ok(())
     }
 
-    /// An error that names the target whose square, or which with those before it, leaves the range.
+    /// Returns an error that names the target of `t`, `[N]`, whose square, or whose sum of squares with those before it, leaves
+    /// the range.
     fn check_squares(&self, t: ArrayView1<f64>, used: &[usize], shifted: &[f64], c: &[f64]) -> Result<()> {
         let mut sum = self.sums.tt[0];
         for ((row, s), c) in used.iter().zip(shifted).zip(c) {

@@ -21,7 +21,7 @@ fn shortened(raw: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// As [`text`], as long as it is: sentences of our own, whose names are short already.
+/// Returns the text of our own sentences, whose names are short already, escaped and uncut.
 pub(super) fn paragraph(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for c in terminal::name(raw).chars() {

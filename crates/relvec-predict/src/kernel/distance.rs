@@ -40,6 +40,7 @@ struct Centred {
 }
 
 impl Distances {
+    /// Prepares the distances to the rows of `b`, `[M, D]`, by the widths `gamma`.
     pub fn new(b: ArrayView2<f64>, gamma: &Gamma) -> Distances {
         let features = b.ncols();
         let root = gamma.roots(features);
@@ -191,7 +192,7 @@ impl Centred {
     }
 }
 
-/// Squared lengths of rows.
+/// Returns the squared lengths, `[N]`, of rows `[N, D]`.
 fn squares(rows: &Array2<f64>) -> Vec<f64> {
     rows.outer_iter().map(|r| r.dot(&r)).collect()
 }

@@ -82,7 +82,7 @@ pub(crate) trait KernelFunction: Send + Sync {
     /// Fills `out` ([n, m]) with k(a_i, b_j), in the calling thread alone. The parameters are resolved.
     fn block(&self, a: ArrayView2<f64>, b: ArrayView2<f64>, out: ArrayViewMut2<f64>);
 
-    /// `block` for many `a` at one `b`: where something about b can be made ready once.
+    /// Returns `block` for many blocks `a`, `[N, D]`, at one `b`, `[M, D]`. A kernel may prepare something about b once.
     fn at<'a>(&'a self, b: ArrayView2<f64>) -> Fill<'a> {
         let b = b.to_owned();
         Box::new(move |a, out| self.block(a, b.view(), out))

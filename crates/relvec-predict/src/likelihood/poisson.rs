@@ -12,7 +12,7 @@ use crate::prelude::*;
 #[serde(default, deny_unknown_fields)]
 pub struct Poisson {}
 
-/// Refuses counts that are negative or not whole; infinity and NaN pass, and are refused with all other targets.
+/// Refuses counts, `[N]`, that are negative or not whole; infinity and NaN pass, and are refused with all other targets.
 pub fn check_counts(counts: ArrayView1<f64>) -> Result<()> {
     let bad = |t: &f64| t.is_finite() && !(*t >= 0.0 && t.fract() == 0.0);
     match counts.iter().enumerate().find(|(_, t)| bad(t)) {

@@ -44,7 +44,7 @@ pub fn gram(a: ArrayView2<f64>) -> Array2<f64> {
     times(a.t(), a)
 }
 
-/// Copies the lower triangle onto the upper one.
+/// Copies the lower triangle of `a`, `[M, M]`, onto the upper one.
 pub fn mirror(a: &mut Array2<f64>) {
     for i in 0..a.nrows() {
         for j in 0..i {
@@ -61,7 +61,7 @@ pub fn solve_lower(r: ArrayView2<f64>, mut b: ArrayViewMut2<f64>) {
     b.axis_chunks_iter_mut(Axis(1), PART).into_par_iter().for_each(|b| solve_lower_alone(r, b));
 }
 
-/// As [`solve_lower`], in the calling thread alone.
+/// Solves R Z = B for Z in place in the calling thread alone; `r` is lower triangular, `[M, M]`, `b` is `[M, K]`.
 pub fn solve_lower_alone(r: ArrayView2<f64>, b: ArrayViewMut2<f64>) {
     solve::solve(r, b);
 }
@@ -98,7 +98,7 @@ pub fn cholesky(a: &Array2<f64>, scale: f64) -> Result<Array2<f64>> {
     found.ok_or(Error::Singular { columns: a.nrows(), jitter: MAX_JITTER })
 }
 
-/// The factor of `a` with `more` on its diagonal, row by row.
+/// Returns the lower Cholesky factor of `a`, `[M, M]`, with `more` on its diagonal, row by row; none if a pivot is not positive.
 fn factor(a: &Array2<f64>, more: f64) -> Option<Array2<f64>> {
     let mut out = Array2::zeros(a.dim());
     for i in 0..a.nrows() {

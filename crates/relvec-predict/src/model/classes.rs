@@ -82,7 +82,8 @@ impl Model {
         Ok(self.predict_log_probability(x, moderation)?.mapv_into(f64::exp))
     }
 
-    /// The logarithms of [`Model::predict_probability`], which do not vanish.
+    /// Returns the natural logarithms of [`Model::predict_probability`], `[N, K]`, at rows `x`, `[N, D]`. They stay finite where
+    /// a probability vanishes.
     ///
     /// # Errors
     /// As [`Model::predict_probability`].
@@ -92,8 +93,8 @@ impl Model {
         self.log_probability(x, moderation)
     }
 
-    /// As [`Model::predict_log_probability`], from the values of the basis functions in the model, [N, M], without
-    /// the bias: for a kernel that the caller computes.
+    /// Returns the natural logarithms of the class probabilities, `[N, K]`, from the values of the basis functions in the model,
+    /// `[N, M]`, without the bias: for a kernel that the caller computes.
     ///
     /// # Errors
     /// A model that is no classifier; another number of columns than relevance vectors; a value that is not finite.

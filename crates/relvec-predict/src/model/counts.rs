@@ -120,6 +120,7 @@ fn log_probability(t: f64, m: f64, v: f64) -> f64 {
     (top + (sum * width).ln() - 0.5 * (2.0 * core::f64::consts::PI * v).ln()).min(0.0)
 }
 
+/// Checks exposures, `[N]`: one for each of `rows` rows, positive and finite.
 pub(super) fn check_exposures(exposures: Option<ArrayView1<f64>>, rows: usize) -> Result<()> {
     let Some(e) = exposures else { return Ok(()) };
     if e.len() != rows {

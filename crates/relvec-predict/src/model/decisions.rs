@@ -102,7 +102,7 @@ impl Model {
         self.decide_by(self.predict_log_probability(x, Moderation::Posterior)?, decision)
     }
 
-    /// As [`Model::decide`], by log probabilities, [N, K], that this model gave: by [`Model::predict_log_probability`] or
+    /// Decides by log probabilities, `[N, K]`, that this model gave: by [`Model::predict_log_probability`] or
     /// [`Model::log_probability_from_basis`].
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Model {
         }
     }
 
-    /// A column for each class; no NaN, and nothing infinitely probable.
+    /// Checks log probabilities, `[N, K]`: a column for each class, no NaN, and nothing infinitely probable.
     fn check_log(&self, log_probability: &Array2<f64>) -> Result<()> {
         self.check_classifier()?;
         let (what, classes, found) = ("log probabilities", self.n_classes().unwrap_or(0), log_probability.ncols());
@@ -196,7 +196,7 @@ fn check_costs(costs: &Array2<f64>, classes: usize) -> Result<()> {
     }
 }
 
-/// The entry of each row at its label.
+/// Returns the entry of each row of `values`, `[N, K]`, at its label: `[N]`.
 fn chosen(values: &Array2<f64>, label: &[usize]) -> Array1<f64> {
     label.iter().enumerate().map(|(n, k)| values[[n, *k]]).collect()
 }
@@ -212,7 +212,7 @@ fn reject_dearer(cost: &mut f64, reject_cost: Option<f64>) -> bool {
     }
 }
 
-/// The place of the first of the smallest numbers.
+/// Returns the index of the smallest entry of `v`, `[K]`, the first of equals.
 fn smallest(v: ArrayView1<f64>) -> usize {
     (1..v.len()).fold(0, |best, k| if v[k] < v[best] { k } else { best })
 }

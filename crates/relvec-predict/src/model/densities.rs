@@ -49,8 +49,8 @@ impl Model {
     }
 }
 
-/// Log densities of the sums of a Student-t and a normal variable: sums over nodes of the logarithm of the gamma variable that
-/// mixes normal distributions into Student's t, each as far out as its own target asks for.
+/// Returns log densities of targets `t`, `[N]`, under sums of a Student-t and a normal variable: sums over nodes of the logarithm
+/// of the gamma variable that mixes normal distributions into Student's t, each as far out as its own target asks for.
 fn student_noise(prediction: &Prediction, t: ArrayView1<f64>, degrees: f64) -> Array1<f64> {
     let (square, shape) = (prediction.noise_variance, 0.5 * degrees);
     if !(square > 0.0) {

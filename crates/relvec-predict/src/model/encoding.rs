@@ -14,8 +14,8 @@ pub enum Missing {
     Drop,
     /// The features of a missing cell are their means over the training rows.
     Mean,
-    /// As [`Missing::Mean`], and a column with missing cells among the training rows has one more feature: 1 where its cell is
-    /// missing, else 0.
+    /// A missing cell becomes the mean, and a column with missing cells among the training rows has one more feature: 1 where its
+    /// cell is missing, else 0.
     Indicator,
 }
 

@@ -57,9 +57,9 @@ pub struct KeptRows {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptOutput {
-    /// As [`KeptRows::residuals`], `[N']`.
+    /// Residuals at the kept rows, `[N']` ([`KeptRows::residuals`]).
     pub residuals: Vec<f64>,
-    /// As [`KeptRows::prior_variance`].
+    /// Prior variance of an added basis function ([`KeptRows::prior_variance`]).
     pub prior_variance: f64,
 }
 
@@ -92,7 +92,7 @@ struct Healer<'a> {
 }
 
 impl Model {
-    /// As [`Model::predict`], with the variance asked for.
+    /// Predicts mean and variance, each `[N]`, at rows `x`, `[N, D]`, with the kind of variance asked for.
     ///
     /// # Errors
     /// As [`Model::predict`]; and a healed variance of a model that keeps no rows for it, or under a process prior.
@@ -157,8 +157,8 @@ impl<'a> Healer<'a> {
         Ok(Prediction { mean, model_variance: variance, ..posterior })
     }
 
-    /// Adds to mean and variance what the basis function at each of a few (scaled) rows adds; the variance `factor`
-    /// times.
+    /// Adds to `mean` and `variance`, `[B]`, what the basis function at each of a few scaled rows `x`, `[B, D]`, adds; the
+    /// variance is multiplied by `factor`.
     fn heal(&self, x: ArrayView2<f64>, factor: f64, mut mean: ArrayViewMut1<f64>, mut variance: ArrayViewMut1<f64>) {
         let (n, bias) = (x.nrows(), usize::from(self.model.intercept_alpha.is_some()));
         if self.kept.prior_variance == 0.0 {
@@ -200,7 +200,8 @@ impl<'a> Healer<'a> {
 }
 
 impl Model {
-    /// Basis functions at rows that are scaled already, without the bias; of a kernel.
+    /// Fills `out`, `[N, M]`, with the kernel between the centres and rows `x`, `[N, D]`, that are scaled already; the bias is
+    /// left out.
     fn fill_scaled(&self, x: ArrayView2<f64>, out: ArrayViewMut2<f64>) {
         if let (FittedBasis::Kernel { kernel, centres }, false) = (&self.expansion.basis, self.relevance.is_empty()) {
             kernel.at(centres.view())(x, out);

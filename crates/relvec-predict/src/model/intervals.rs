@@ -172,7 +172,7 @@ impl Model {
         }
     }
 
-    /// Refuses noise variances of single rows unless the model was fitted with such.
+    /// Refuses noise variances of single rows, `[N]`, unless the model was fitted with such.
     pub(super) fn check_noise(&self, noise: Option<ArrayView1<f64>>, rows: usize) -> Result<()> {
         let Some(noise) = noise else { return Ok(()) };
         if self.noise_variance() != Some(0.0) {

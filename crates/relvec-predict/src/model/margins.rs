@@ -50,7 +50,7 @@ impl Margins {
         Ok(couple(rule, self.classes.unwrap_or(2), &odds.mapv(log_sigmoid)))
     }
 
-    /// The class that the functions of a row vote for; of equals the first.
+    /// Returns the class that the functions of a row, `[F]`, vote for, the first of equals.
     fn class(&self, f: ArrayView1<f64>) -> usize {
         let classes = self.classes.unwrap_or(2);
         match self.multi_class {
@@ -80,8 +80,8 @@ impl Model {
         self.finite_means(x)
     }
 
-    /// As [`Model::decision_function`], from the values of the basis functions in the model, [N, M]: for a kernel that
-    /// the caller computes.
+    /// Returns the decision function from the values of the basis functions in the model, `[N, M]`: for a kernel that the caller
+    /// computes.
     ///
     /// # Errors
     /// Another number of columns than there are weights; a value that is not finite.
@@ -119,6 +119,7 @@ impl Model {
         Ok(f.outer_iter().map(|row| margins.class(row)).collect())
     }
 
+    /// Returns the function values, `[N, F]`, at rows `x`, `[N, D]`; an error if one leaves the range of numbers.
     pub(super) fn finite_means(&self, x: ArrayView2<f64>) -> Result<Array2<f64>> {
         let f = self.means(x);
         match f.outer_iter().position(|row| row.iter().any(|v| !v.is_finite())) {
@@ -128,7 +129,7 @@ impl Model {
     }
 }
 
-/// The place of the first of the largest numbers.
+/// Returns the index of the largest entry of `v`, `[K]`, the first of equals.
 pub(super) fn largest(v: ArrayView1<f64>) -> usize {
     (1..v.len()).fold(0, |best, k| if v[k] > v[best] { k } else { best })
 }

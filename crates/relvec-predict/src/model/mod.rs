@@ -155,14 +155,14 @@ pub struct Posterior {
 }
 
 impl Posterior {
-    /// L, square.
+    /// Returns the lower triangular factor L, `[M, M]`.
     #[doc(hidden)]
     pub fn factor(&self) -> Array2<f64> {
         let m = self.factor.len();
         Array2::from_shape_fn((m, m), |(i, j)| if j <= i { self.factor[i][j] } else { 0.0 })
     }
 
-    /// inv(L), so that the covariance of the weights is half' half.
+    /// Returns inv(L), `[M, M]`, so that the covariance of the weights is half' half.
     #[doc(hidden)]
     pub fn half(&self) -> Array2<f64> {
         linalg::inverse_lower(self.factor().view())
@@ -474,6 +474,7 @@ impl Model {
         }
     }
 
+    /// Checks rows to predict, `[N, D]`: D features as the model has, finite where it uses them.
     #[doc(hidden)]
     pub fn check_rows(&self, x: ArrayView2<f64>) -> Result<()> {
         if x.ncols() != self.n_features {
@@ -832,7 +833,8 @@ impl Model {
     }
 }
 
-/// Refuses predictions that have left the range of numbers; the variance is that of the model, and of the noise.
+/// Refuses predictions that have left the range of numbers: `mean`, `[N]`, and the variance of the model, `[N]`, with that of the
+/// noise.
 pub fn check_predicted(mean: ArrayView1<f64>, variance: Option<(ArrayView1<f64>, f64)>) -> Result<()> {
     let bad = |v: ArrayView1<f64>, more: f64| v.iter().position(|v| !(v + more).is_finite());
     match bad(mean, 0.0).into_iter().chain(variance.and_then(|(v, noise)| bad(v, noise))).min() {
@@ -841,7 +843,7 @@ pub fn check_predicted(mean: ArrayView1<f64>, variance: Option<(ArrayView1<f64>,
     }
 }
 
-/// Refuses log probabilities that are no numbers.
+/// Refuses log probabilities, `[N, K]`, that are NaN.
 fn check_log_probability(log_probability: &Array2<f64>) -> Result<()> {
     match log_probability.outer_iter().position(|row| row.iter().any(|v| v.is_nan())) {
         Some(row) => Err(beyond(row)),
@@ -888,8 +890,8 @@ impl Scaling {
     }
 }
 
-/// Checks features of which a kernel takes differences: the first entry of `x` that is not finite, or too large to be
-/// subtracted from another, as an error.
+/// Checks features `x`, `[N, D]`, of which a kernel takes differences: the first entry that is not finite, or too large to be
+/// subtracted from another, is an error.
 pub fn check_features(what: &'static str, x: ArrayView2<f64>) -> Result<()> {
     check_finite(what, x, 0..x.ncols())?;
     match x.indexed_iter().find(|(_, v)| v.abs() > LARGEST_FEATURE) {
@@ -900,7 +902,7 @@ pub fn check_features(what: &'static str, x: ArrayView2<f64>) -> Result<()> {
     }
 }
 
-/// As [`check_features`], of sparse rows.
+/// Checks the features of sparse rows, of which a kernel takes differences: finite, and small enough to be subtracted.
 pub fn check_sparse(what: &'static str, x: &SparseRows) -> Result<()> {
     for (row, entries) in x.iter().enumerate() {
         for (column, value) in entries.iter() {
@@ -916,7 +918,7 @@ pub fn check_sparse(what: &'static str, x: &SparseRows) -> Result<()> {
     Ok(())
 }
 
-/// The first entry in the listed columns of `x` that is not finite, as an error.
+/// Returns the first entry in the listed columns of `x`, `[N, D]`, that is not finite, as an error.
 pub fn check_finite(what: &'static str, x: ArrayView2<f64>, columns: impl Iterator<Item = usize> + Clone) -> Result<()> {
     for (row, values) in x.outer_iter().enumerate() {
         if let Some(column) = columns.clone().find(|c| !values[*c].is_finite()) {

@@ -20,7 +20,8 @@ impl Model {
         self.predict_outputs_with(x, self.variance)
     }
 
-    /// As [`Model::predict_outputs`], with the variance asked for; a healed one is worked out for each output by itself.
+    /// Predicts each output at rows `x`, `[N, D]`, with the kind of variance asked for: a mean and a variance, `[N]`, per output.
+    /// A healed variance is computed for each output by itself.
     ///
     /// # Errors
     /// As [`Model::predict_with`].

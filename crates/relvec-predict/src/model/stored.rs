@@ -21,12 +21,12 @@ fn list_of_rows(a: &Array2<f64>) -> Vec<Vec<f64>> {
 pub mod rows {
     use super::{Array2, Deserialize, Deserializer, Serialize, Serializer, Vec};
 
-    /// As a list of rows.
+    /// Writes `a`, `[N, D]`, as a list of rows.
     pub fn serialize<S: Serializer>(a: &Array2<f64>, s: S) -> Result<S::Ok, S::Error> {
         super::list_of_rows(a).serialize(s)
     }
 
-    /// From a list of rows of equal length.
+    /// Reads an array `[N, D]` from a list of rows of equal length.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Array2<f64>, D::Error> {
         super::matrix(&Vec::<Vec<f64>>::deserialize(d)?, "centres")
     }
@@ -39,10 +39,12 @@ pub(crate) mod optional_rows {
     #[derive(Serialize, Deserialize)]
     struct Rows(#[serde(with = "super::rows")] Array2<f64>);
 
+    /// Writes `a`, `[N, D]`, as a list of rows, or nothing.
     pub fn serialize<S: Serializer>(a: &Option<Array2<f64>>, s: S) -> Result<S::Ok, S::Error> {
         a.clone().map(Rows).serialize(s)
     }
 
+    /// Reads an array `[N, D]` from a list of rows of equal length, if there is one.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Array2<f64>>, D::Error> {
         Ok(Option::<Rows>::deserialize(d)?.map(|rows| rows.0))
     }
@@ -60,6 +62,7 @@ enum Numbers {
 pub(crate) mod weights {
     use super::{Array2, Deserialize, Deserializer, Error, Numbers, Serialize, Serializer, Vec};
 
+    /// Writes weights, `[M, K]`: numbers if K is 1, otherwise a list of rows.
     pub fn serialize<S: Serializer>(a: &Array2<f64>, s: S) -> Result<S::Ok, S::Error> {
         match a.ncols() {
             1 => a.column(0).to_vec().serialize(s),
@@ -67,6 +70,7 @@ pub(crate) mod weights {
         }
     }
 
+    /// Reads weights, `[M, K]`, from numbers (K is 1) or from rows of K > 1 numbers.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Array2<f64>, D::Error> {
         let list = Vec::<Numbers>::deserialize(d)?;
         let rows: Vec<Vec<f64>> = list

@@ -29,6 +29,7 @@ pub(crate) struct GradientSums<'a> {
 }
 
 impl<'a> GradientSums<'a> {
+    /// Starts the sums at centres `b`, `[M, D]`, with zeros.
     pub fn new(kernel: &'a Kernel, b: ArrayView2<f64>) -> GradientSums<'a> {
         let (m, features) = b.dim();
         // Products know no other origin than zero.
@@ -130,6 +131,7 @@ pub(crate) struct SymmetricSums<'a> {
 }
 
 impl<'a> SymmetricSums<'a> {
+    /// Prepares the sums over pairs of rows of `x`, `[N, D]`.
     pub fn new(kernel: &'a Kernel, x: ArrayView2<'a, f64>) -> SymmetricSums<'a> {
         let (n, features) = x.dim();
         let mut centred = Array2::ones((n, features + 1));

@@ -72,7 +72,8 @@ pub(super) fn slope(kernel: &Kernel, a: ArrayView2<f64>, b: ArrayView2<f64>, mut
     }
 }
 
-/// Replaces each w_ij by `f` of it and of d^2_ij.
+/// Replaces each w_ij of `w`, `[N, M]`, by `f` of it and of the squared distance d^2_ij of rows of `a`, `[N, D]`, and `b`, `[M,
+/// D]`.
 fn of_squares(
     a: ArrayView2<f64>,
     b: ArrayView2<f64>,
@@ -86,6 +87,7 @@ fn of_squares(
     vec![]
 }
 
+/// Replaces each w_ij of `w`, `[N, M]`, by w_ij dk/dd^2_ij, and returns sum_ij w_ij dk_ij/dlog shape; a: `[N, D]`, b: `[M, D]`.
 /// With r = d^2 / shape: dk/dd^2 = -k / (1 + r), dk/dlog shape = k shape [r / (1 + r) - log(1 + r)].
 fn of_rational_quadratic(own: &RationalQuadratic, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayViewMut2<f64>) -> f64 {
     let mut d2 = Array2::zeros(w.dim());
@@ -101,8 +103,9 @@ fn of_rational_quadratic(own: &RationalQuadratic, a: ArrayView2<f64>, b: ArrayVi
     shape
 }
 
-/// With s_d = 4 sin^2(pi r_d / p), r = a - b: dk/dlog gamma_d = -k gamma_d s_d,
-/// dk/dlog p = k sum_d gamma_d 4 pi r_d / p sin(2 pi r_d / p). Every gamma, then the period.
+/// Returns the derivatives of sum_ij w_ij k(a_i, b_j), every gamma first, then the period; a: `[N, D]`, b: `[M, D]`, w: `[N, M]`.
+/// With s_d = 4 sin^2(pi r_d / p), r = a - b: dk/dlog gamma_d = -k gamma_d s_d, dk/dlog p = k sum_d gamma_d 4 pi r_d / p sin(2 pi
+/// r_d / p).
 fn of_periodic(own: &Periodic, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
     let mut k = Array2::zeros(w.dim());
     Kernel::from(own.clone()).block(a, b, k.view_mut());
@@ -121,7 +124,8 @@ fn of_periodic(own: &Periodic, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayV
     all
 }
 
-/// Of each term the amplitude and the parameters of its factors: the other factors are weights.
+/// Returns the derivatives of sum_ij w_ij k(a_i, b_j), for each term by its amplitude and by the parameters of its factors, for
+/// which the other factors are weights; a: `[N, D]`, b: `[M, D]`, w: `[N, M]`.
 fn of_sum(own: &Sum, a: ArrayView2<f64>, b: ArrayView2<f64>, w: ArrayView2<f64>) -> Vec<f64> {
     let mut all = vec![];
     for term in &own.terms {

@@ -25,7 +25,7 @@ pub(super) fn weighted_products(a: ArrayView2<f64>, b: ArrayView2<f64>, w: Array
     sums.columns().into_iter().map(|c| c.sum()).collect()
 }
 
-/// sum_ij w_ij term(scale_d (a_id - b_jd)) for each feature d.
+/// Returns sum_ij w_ij term(scale_d (a_id - b_jd)) for each feature d; a: `[N, D]`, b: `[M, D]`, w: `[N, M]`, scale: `[D]`.
 fn weighted_sums(
     a: ArrayView2<f64>,
     b: ArrayView2<f64>,

@@ -59,18 +59,20 @@ pub(crate) struct Learnt<'a, F> {
 
 /// Posteriors by the mean curvature.
 pub(crate) trait Averaging {
-    /// Replaces Laplace's posterior by that of the mean curvature; `mean_curvature` is the curvature of the log-likelihood
-    /// over the weights, under a posterior.
+    /// Replaces Laplace's posterior by that of the mean curvature; `mean_curvature` is the curvature of the log-likelihood over
+    /// the M weights, `[M, M]`, under a posterior.
     ///
     /// A wider posterior sees more curvature, which makes it narrower, the more so the surer the rows are: shorter steps
     /// settle where longer ones go to and fro.
     fn average_curvature(&mut self, mean_curvature: impl Fn(&Model, &Posterior) -> Result<Array2<f64>>) -> Result<()>;
 
-    /// Whether Laplace's posterior of counts expects more of the training rows than it should: [`PosteriorRule::Auto`].
+    /// Returns true if Laplace's posterior of counts expects more of the training rows than it should ([`PosteriorRule::Auto`]).
+    /// The columns of `rows` fill a block `[B, M]` from a given row on.
     fn expects_too_much<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&self, rows: &Learnt<F>) -> Result<bool>;
 
-    /// As [`Averaging::average_curvature`] for counts, whose mean curvature is exponential in the variance and covers more orders
-    /// of magnitude than numbers do. The mean rates b of the rows, times what these count for, are where
+    /// Averages the curvature of counts over the posterior. The columns of `rows` fill a block `[B, M]` from a given row on. The
+    /// mean curvature is exponential in the variance and covers more orders of magnitude than numbers do. The mean rates b of the
+    /// rows, times what these count for, are where
     ///
     /// log |A + Phi'B Phi| / 2 - sum b (log b - log c - f) + sum b
     ///
@@ -78,7 +80,8 @@ pub(crate) trait Averaging {
     /// products of the second derivatives, (phi_i'Sigma phi_j)^2 / 2 and 1 / b on the diagonal, in conjugate gradients.
     fn average_counts<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(&mut self, rows: &Learnt<F>) -> Result<()>;
 
-    /// The mean curvature of the log-likelihood of some rows over the weights, in the order of the posterior's factor.
+    /// Returns the mean curvature of the log-likelihood of some rows over the M weights, `[M, M]`, in the order of the
+    /// posterior's factor.
     fn mean_curvature<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
         &self,
         posterior: &Posterior,
@@ -250,7 +253,7 @@ impl Averaging for Model {
     }
 }
 
-/// Prior precisions in the units of the posterior's factor, and in its order.
+/// Returns the prior precisions of the M weights, `[M]`, in the units and the order of the posterior's factor.
 fn unit_precisions(model: &Model, posterior: &Posterior) -> Array1<f64> {
     let shared: Vec<f64> = model.intercept_alpha.iter().chain(&model.alpha).copied().collect();
     let own = |(k, places): (usize, Vec<usize>)| -> Vec<f64> {
@@ -260,7 +263,7 @@ fn unit_precisions(model: &Model, posterior: &Posterior) -> Array1<f64> {
     model.present().into_iter().enumerate().flat_map(own).collect()
 }
 
-/// Of all contrasts, or as far as the weights of classes are in the model.
+/// Returns the curvature over the weights that are in the model, `[W, W]`, from the products `[M, M]` of each pair of classes.
 fn present_curvature(model: &Model, m: usize, pairs: &[Array2<f64>]) -> Array2<f64> {
     let mut all = model.contrasts().curvature(pairs);
     linalg::mirror(&mut all);
@@ -269,7 +272,7 @@ fn present_curvature(model: &Model, m: usize, pairs: &[Array2<f64>]) -> Array2<f
 }
 
 impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
-    /// Calls `each` with rows of the columns, and the number of the first.
+    /// Calls `each` with the index of the first row and the rows, `[B, M]`, of blocks of the M columns.
     fn for_each_block(&self, columns: usize, mut each: impl FnMut(usize, ArrayView2<f64>)) -> Result<()> {
         let n = self.weights.len();
         for start in (0..n).step_by(BLOCK_ROWS) {
@@ -313,8 +316,8 @@ impl<F: Fn(usize, ArrayViewMut2<f64>) + Sync> Learnt<'_, F> {
     }
 }
 
-/// The Newton step of mean rates `b`, see [`Averaging::average_counts`]: (1 / B + K / 2) step = slope, where K has the squares of the
-/// entries of Phi Sigma Phi'.
+/// Returns the Newton step of mean rates `b`, see [`Averaging::average_counts`]: (1 / B + K / 2) step = slope, where K, `[N, N]`,
+/// has the squares of the entries of Phi Sigma Phi'; covariance: `[M, M]`.
 fn newton<F: Fn(usize, ArrayViewMut2<f64>) + Sync>(
     rows: &Learnt<F>,
     covariance: &Array2<f64>,

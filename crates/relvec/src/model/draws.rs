@@ -23,7 +23,7 @@ pub struct Draws<'a> {
     noise: Option<Pcg64>,
 }
 
-/// As [`FittedModel::draws`](super::FittedModel::draws).
+/// Draws `count` functions from the posterior of a regression model.
 pub(super) fn draws(model: &Model, count: usize, seed: u64, noise: bool) -> Result<Draws<'_>> {
     check_regression(model, "draws")?;
     let posterior = model.posterior()?;
@@ -41,7 +41,7 @@ pub(super) fn draws(model: &Model, count: usize, seed: u64, noise: bool) -> Resu
     Ok(Draws { model, weights, residual, noise: noise.then_some(random) })
 }
 
-/// As [`FittedModel::predict_covariance`](super::FittedModel::predict_covariance).
+/// Returns the mean, `[N]`, and the covariance, `[N, N]`, of the predictions at rows `x`, `[N, D]`.
 pub(super) fn predict_covariance(
     model: &Model,
     x: ArrayView2<f64>,

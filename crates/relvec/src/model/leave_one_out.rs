@@ -25,7 +25,7 @@ pub struct LeaveOneOut {
     pub log_density: Array1<f64>,
 }
 
-/// As [`FittedModel::leave_one_out`](super::FittedModel::leave_one_out).
+/// Predicts each training row of `x`, `[N, D]`, from the posterior without it.
 pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets) -> Result<LeaveOneOut> {
     targets.check_rows(x)?;
     let own = model.likelihood.as_ref().ok_or(Error::NoPosterior)?;
@@ -104,8 +104,9 @@ pub(super) fn leave_one_out(model: &Model, x: ArrayView2<f64>, targets: &Targets
     Ok(LeaveOneOut { prediction: Some(prediction), log_probability: None, log_density })
 }
 
-/// With C the covariance of the functions at a row and B = S S' its curvature (of diag(y) - y y' S = diag(sqrt y) - y
-/// sqrt(y)'), the cavity's covariance is inv(inv(C) - c B) = C + c C S inv(I - c S'C S) S'C.
+/// Predicts the class of each row of `x`, `[N, D]`, from the posterior without it. With C, `[K, K]`, the covariance of the
+/// functions at a row and B = S S' its curvature (of diag(y) - y y' S = diag(sqrt y) - y / sqrt(y)'), the cavity's covariance is
+/// inv(inv(C) - c B) = C + c C S inv(I - c S'C S) S'C.
 fn classes_left_out(model: &Model, x: ArrayView2<f64>, targets: &Targets, weights: &[f64]) -> Result<LeaveOneOut> {
     let functions = model.predict_functions(x)?;
     let classes = functions.mean.ncols();

@@ -86,7 +86,7 @@ impl<'a> ResidualDraws<'a> {
     }
 }
 
-/// Numbers row by row as a matrix of `rows` rows.
+/// Views numbers as a matrix `[R, C]`, row by row; R is `rows`.
 fn matrix(numbers: &[f64], rows: usize) -> ArrayView2<'_, f64> {
     let columns = numbers.len() / rows.max(1);
     ArrayView2::from_shape((rows, columns), numbers).expect("rows of equal length")

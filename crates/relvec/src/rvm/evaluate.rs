@@ -21,7 +21,7 @@ use crate::rvm::settings::scheme::Hyperparameters;
 use crate::targets::Targets;
 
 impl Rvm {
-    /// Evaluates a model at given precisions instead of learning them: posterior, log evidence, its
+    /// Evaluates a model of rows `x`, `[N, D]`, at given precisions instead of learning them: posterior, log evidence, its
     /// gradients, and the gain of the best action on every column.
     ///
     /// # Errors

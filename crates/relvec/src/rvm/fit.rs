@@ -32,9 +32,9 @@ impl Rvm {
         self.fit_with(x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// [`Rvm::fit`] under control: `observer` is called after each iteration, on a thread of the fit's own pool,
-    /// and may end the fit; a valid model results.
-    /// Another thread may end it by `interrupt`, which is an error.
+    /// Fits rows `x`, `[N, D]`, as [`Rvm::fit`] does, under control: `observer` is called after each iteration, on a thread of
+    /// the fit's own pool, and may end the fit; a valid model results. Another thread may end it by `interrupt`, which is an
+    /// error.
     ///
     /// # Errors
     /// As [`Rvm::fit`]; and [`Error::Interrupted`](crate::Error::Interrupted).
@@ -178,7 +178,7 @@ fn with_moved_centres(
 }
 
 impl Rvm {
-    /// As [`Rvm::fit`], for rows that are read in blocks. Memory does not grow with the rows.
+    /// Fits rows that are read in blocks. Memory does not grow with the rows.
     ///
     /// Under a process prior this is [`Rvm::fit_rows`], all blocks being one part of the rows: a few passes over them.
     ///

@@ -45,10 +45,10 @@ impl Default for RowPlan {
 }
 
 impl Rvm {
-    /// As [`Rvm::fit`] under a process prior, on rows that answer queries. A first pass draws a sample of different rows that does not
-    /// depend on how they are parted; the sample tells kernel, centres, amplitude and noise. Sums over all rows give the weights, (M72),
-    /// (M87): at most three more passes in regression, and up to nine for classes. A fit to equal parts repeats bit for bit. The relevance
-    /// of the model counts the rows part after part, or given landmarks. Equal rows are not merged.
+    /// Fits rows that answer queries, under a process prior. A first pass draws a sample of different rows that does not depend
+    /// on how they are parted; the sample tells kernel, centres, amplitude and noise. Sums over all rows give the weights, (M72),
+    /// (M87): at most three more passes in regression, and up to nine for classes. A fit to equal parts repeats bit for bit. The
+    /// relevance of the model counts the rows part after part, or given landmarks. Equal rows are not merged.
     ///
     /// Regression with a precision for each weight ([`WeightPrior::Ard`], or settings of the search) takes two passes: the sample tells
     /// kernel and landmarks, and [`Statistics`](crate::Statistics) of all rows the rest. If the sample holds all rows, the fit is that of
@@ -144,10 +144,11 @@ impl Rvm {
         self.fit_rows_with(&InPasses { blocks, interrupt: interrupt.clone() }, &plan, observer, &interrupt)
     }
 
-    /// As [`Rvm::fit`] under a process prior, for rows that are read in blocks. Kernel, centres, amplitude and noise are
-    /// those of a sample: rows `x`, [S, D], and their `targets`, drawn at random from all. A pass over the blocks sums what the
-    /// weights depend on, (M72), (M87); others follow if the centres leave much of the prior, where rounding needs it, and for classes. Memory grows with the sample, a
-    /// block and the centres. The relevance of the model counts the rows of the sample, or given landmarks. Equal rows are not merged.
+    /// Fits rows that are read in blocks, under a process prior. Kernel, centres, amplitude and noise are those of a sample: rows
+    /// `x`, `[S, D]`, and their `targets`, drawn at random from all. A pass over the blocks sums what the weights depend on,
+    /// (M72), (M87); others follow if the centres leave much of the prior, where rounding needs it, and for classes. Memory grows
+    /// with the sample, a block and the centres. The relevance of the model counts the rows of the sample, or given landmarks.
+    /// Equal rows are not merged.
     ///
     /// # Errors
     /// As [`Rvm::fit`]; another likelihood than Gaussian or one of classes, another prior than that of a process, cross-validation;
@@ -173,7 +174,7 @@ impl Rvm {
         Ok((Model { class_frequencies, ..model }, report))
     }
 
-    /// The fit to a sample of rows, and the sums over all of them that `ask` gets.
+    /// Fits a sample of rows, `[N, D]`, and uses the sums over all of them that `ask` gets.
     fn fit_sampled<'a>(
         &self,
         (x, targets): (ArrayView2<f64>, &Targets),

@@ -23,8 +23,8 @@ use crate::statistics::Statistics;
 use crate::targets::Targets;
 
 impl Rvm {
-    /// As [`Rvm::fit`] for rows of which only the sums are known. The kernel, its centres and so the
-    /// dictionary are those of the statistics; the relevance of the model counts the centres.
+    /// Fits rows of which only the sums are known. The kernel, its centres and so the dictionary are those of the statistics; the
+    /// relevance of the model counts the centres.
     ///
     /// # Errors
     /// Parameters out of range, another likelihood than Gaussian, fewer than 2 rows, too little memory.
@@ -85,9 +85,9 @@ impl Rvm {
         self.fit_more_with(model, x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// [`Rvm::fit_more`] under control: `observer` is called after each iteration, on a thread of the fit's own pool,
-    /// and may end the fit; a valid model results.
-    /// Another thread may end it by `interrupt`, which is an error.
+    /// Adds rows `x`, `[N, D]`, to a model as [`Rvm::fit_more`] does, under control: `observer` is called after each iteration,
+    /// on a thread of the fit's own pool, and may end the fit; a valid model results. Another thread may end it by `interrupt`,
+    /// which is an error.
     ///
     /// # Errors
     /// As [`Rvm::fit_more`]; and [`Error::Interrupted`].

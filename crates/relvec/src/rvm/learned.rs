@@ -74,7 +74,7 @@ impl Rvm {
         self.learn_kernel_with(x, targets, &Interrupt::default())
     }
 
-    /// [`Rvm::learn_kernel`], which another thread may end by `interrupt`.
+    /// Learns the kernel from rows `x`, `[N, D]`, as [`Rvm::learn_kernel`] does; another thread may end it by `interrupt`.
     ///
     /// # Errors
     /// As [`Rvm::learn_kernel`]; and [`Error::Interrupted`].

@@ -272,8 +272,8 @@ impl Svm {
         self.fit_with(x, targets, &mut silent, &Interrupt::default())
     }
 
-    /// [`Svm::fit`] under control: `observer` is called many times and may end the fit; a valid machine results.
-    /// Another thread may end it by `interrupt`, which is an error.
+    /// Fits rows `x`, `[N, D]`, as [`Svm::fit`] does, under control: `observer` is called many times and may end the fit; a valid
+    /// machine results. Another thread may end it by `interrupt`, which is an error.
     ///
     /// # Errors
     /// As [`Svm::fit`]; and [`Error::Interrupted`].
@@ -287,7 +287,7 @@ impl Svm {
         self.fit_input(Input::Dense(x), targets, observer, interrupt)
     }
 
-    /// As [`Svm::fit`], from sparse rows, which are never filled up with zeros; the model has sparse centres.
+    /// Fits sparse rows, which are never filled up with zeros; the model has sparse centres.
     ///
     /// ```
     /// use relvec::{SparseRows, Svm, Targets, ndarray::array};

@@ -28,6 +28,7 @@ pub(crate) enum Points {
 }
 
 impl Points {
+    /// Keeps kernel values between all rows, `[N, N]`, in standard layout.
     pub fn given(values: Array2<f64>) -> Points {
         Points::Given(values.as_standard_layout().into_owned())
     }
@@ -218,7 +219,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The kernel values themselves, where they are at hand for all columns: rows of them need not be kept.
+    /// Returns the kernel values, `[N, N]`, where they are given for all columns: rows of them need not be kept.
     fn given(&self) -> Option<&'a Array2<f64>> {
         match self.points {
             Points::Given(values) if self.columns.len() == values.nrows() => Some(values),

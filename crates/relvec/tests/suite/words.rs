@@ -154,6 +154,64 @@ fn find_beginnings(name: &str, lines: &[String]) -> Vec<String> {
     found
 }
 
+/// Whether a doc comment names the shape of an array: `[N, D]`, `[N]`. An interval and a link are none.
+fn states_a_shape(comment: &str) -> bool {
+    let is_shape = |rest: &str| {
+        let Some((inside, after)) = rest.split_once(']') else { return false };
+        let sizes: Vec<&str> = inside.split(',').map(str::trim).collect();
+        let plain = |c: char| c.is_ascii_alphanumeric() || " '+-*/()_".contains(c);
+        let is_size = |size: &&str| size.starts_with(|c: char| c.is_ascii_alphanumeric()) && size.chars().all(plain);
+        let is_short = inside.split_whitespace().all(|word| word.len() <= 2);
+        let letters = inside.contains(|c: char| c.is_ascii_alphabetic());
+        letters && !after.starts_with('(') && sizes.iter().all(is_size) && (sizes.len() > 1 || is_short)
+    };
+    comment.split('[').skip(1).any(is_shape)
+}
+
+/// Number of the functions that take or return arrays and are public or documented, without methods of implemented traits and
+/// without tests; and those of them whose doc comment states no shape or says no more than a link.
+fn find_shapeless(name: &str, text: &str) -> (usize, Vec<String>) {
+    let text = text.split("\n#[cfg(test)]\nmod").next().unwrap_or("");
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut seen, mut found, mut comment, mut of_trait) = (0, vec![], String::new(), false);
+    for (i, line) in lines.iter().enumerate() {
+        if line.starts_with("impl") {
+            of_trait = line.contains(" for ");
+        } else if *line == "}" {
+            of_trait = false;
+        }
+        let code = line.trim_start();
+        if let Some(words) = code.strip_prefix("///") {
+            comment.push_str(words);
+            continue;
+        }
+        if code.starts_with("#[") {
+            continue;
+        }
+        let comment = std::mem::take(&mut comment);
+        if comment.starts_with(" As [") {
+            found.push(format!("{name}:{}: begins with a link; write what it is", i + 1));
+        }
+        let Some((before, rest)) = code.split_once("fn ") else { continue };
+        let is_head = |word: &str| word.starts_with("pub") || ["const", "unsafe"].contains(&word) || word.ends_with(')');
+        let is_public = before.starts_with("pub");
+        if !before.split_whitespace().all(is_head) || of_trait || (comment.is_empty() && !is_public) {
+            continue;
+        }
+        let end = lines[i..].iter().position(|line| line.ends_with(['{', ';', '}'])).map_or(lines.len(), |end| i + end + 1);
+        let signature = lines[i..end].concat();
+        let signature = signature.split('{').next().unwrap_or("");
+        if ["Array1<", "Array2<", "Array3<", "ArrayView", "ArcArray"].iter().any(|array| signature.contains(array)) {
+            seen += 1;
+            let function = rest.split(['(', '<']).next().unwrap_or(rest);
+            if !states_a_shape(&comment) {
+                found.push(format!("{name}:{}: `{function}` states no shape; write one such as `[N, D]`", i + 1));
+            }
+        }
+    }
+    (seen, found)
+}
+
 fn none_found(found: &[String]) {
     assert!(found.is_empty(), "{} places:\n{}", found.len(), found.join("\n"));
 }
@@ -202,6 +260,32 @@ fn doc_comments_say_what_things_are() {
         found.extend(find_beginnings(name, &comments));
     }
     none_found(&found);
+}
+
+#[test]
+fn doc_comments_of_array_functions_state_shapes() {
+    let sources = [files("crates/relvec/src", &["rs"], true), files("crates/relvec-predict/src", &["rs"], true)].concat();
+    let sources = sources.iter().filter(|name| !name.ends_with("tests.rs"));
+    let (seen, found): (Vec<usize>, Vec<Vec<String>>) = sources.map(|name| find_shapeless(name, &read(name))).unzip();
+    none_found(&found.concat());
+    assert!(seen.iter().sum::<usize>() > 300, "{seen:?}");
+}
+
+#[test]
+fn functions_without_shapes_are_found() {
+    for shape in ["x: `[N, D]`", "of `[N]`", "[1 + M, C]", "[R M, R M]", "`[N']`"] {
+        assert!(states_a_shape(shape), "{shape}");
+    }
+    for none in ["in [0, 1]", "[`Model::predict`]", "[Model]", "[rows, all](of)", "no shape", "[N"] {
+        assert!(!states_a_shape(none), "{none}");
+    }
+    let text = "/// Rows.\nfn a(x: ArrayView2<f64>) {\n}\n/// `[N]`.\n#[inline]\npub fn b(\n    x: &Array1<f64>,\n) {\n}\n\
+                impl A for B {\n    /// Rows.\n    fn c() -> Array2<f64> {\n    }\n}\npub fn d() -> Array2<f64> {\n}\n\
+                /// As [`a`].\nfn e() {\n}\nfn f(x: &Array1<f64>) {\n}\n#[cfg(test)]\nmod tests {\npub fn g() -> Array2<f64> {\n}\n}\n";
+    let (seen, found) = find_shapeless("a.rs", text);
+    let found: Vec<&str> = found.iter().filter_map(|f| f.split(';').next()).collect();
+    assert_eq!(found, ["a.rs:2: `a` states no shape", "a.rs:15: `d` states no shape", "a.rs:18: begins with a link"]);
+    assert_eq!(seen, 3);
 }
 
 #[test]

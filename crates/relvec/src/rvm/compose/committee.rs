@@ -105,7 +105,7 @@ fn duels(rule: MultiClass, labels: &[usize], count: usize) -> Vec<Duel> {
     (1..count).flat_map(|l| (0..l).map(move |k| (k, l))).map(|(k, l)| pair(k, l)).collect()
 }
 
-/// One model of all members: the relevance vectors of any of them, and the weights of each.
+/// Joins binary models of the rows `x`, `[N, D]`, into one model, which has the relevance vectors of any and the weights of each.
 fn assemble(rvm: &Rvm, x: ArrayView2<f64>, members: Vec<Model>, status: Status, iterations: usize) -> Model {
     // The centre of each, the first time it is met.
     let mut centres: BTreeMap<usize, Vec<f64>> = BTreeMap::new();

@@ -16,7 +16,7 @@ use crate::rvm::settings::rvm::Rvm;
 use crate::statistics::Statistics;
 use crate::targets::{Targets, Values};
 
-/// The fit; `start`: when it began.
+/// Fits rows `x`, `[N, D]`; `start` is when the fit began.
 pub(crate) fn fit(
     rvm: &Rvm,
     x: ArrayView2<f64>,
@@ -30,7 +30,7 @@ pub(crate) fn fit(
     complete(rvm, &table, x, targets, fitted)
 }
 
-/// A fit with what else its model and its report are to say of the rows.
+/// Completes the model and the report of a fit to rows `x`, `[N, D]`: row weights, feature relevance, kept rows and statistics.
 pub(crate) fn complete(
     rvm: &Rvm,
     table: &Table,
@@ -44,7 +44,7 @@ pub(crate) fn complete(
     Ok((with_kept_statistics(rvm, table, x, targets, model)?, report))
 }
 
-/// With what each row counts for under Student-t noise.
+/// Adds to the report what each row of `x`, `[N, D]`, counts for under Student-t noise.
 fn with_row_weights(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets, model: &Model, report: Report) -> Result<Report> {
     match (rvm.likelihood.as_dyn().scale_mixture(), targets.values, model.noise_degrees()) {
         (Some(_), Values::Real(t), Some(_)) => {
@@ -55,7 +55,7 @@ fn with_row_weights(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets, model: &Mo
     }
 }
 
-/// The model with sums over its rows at the landmarks of its table, if it is to keep them: one more pass.
+/// Adds sums over the rows `x`, `[N, D]`, at the landmarks of the table to the model, if it is to keep them: one more pass.
 pub(crate) fn with_kept_statistics(
     rvm: &Rvm,
     table: &Table,

@@ -95,7 +95,7 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// One block of rows as a table.
+    /// Makes a table of one block of rows, `[B, D]`.
     fn part(&self, x: ArrayView2<f64>, values: Values, weights: Option<Vec<f64>>) -> Result<Table<'_>> {
         let weights = weights.unwrap_or_else(|| vec![1.0; x.nrows()]);
         Ok(Table {

@@ -27,6 +27,7 @@ use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values, check_present};
 
 impl<'a> Table<'a> {
+    /// Validates rows `x`, `[N, D]`, and their targets, and brings them into canonical order and internal units.
     pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<Table<'a>> {
         let n = x.nrows();
         let likelihood = rvm.likelihood.as_dyn();

@@ -22,7 +22,7 @@ impl Table<'_> {
         matches!(&self.source, Source::Rows { rows, .. } if rows.len() == candidates)
     }
 
-    /// The columns of candidates, and the rows that they are made of.
+    /// Returns the rows, `[N, D]`, and the columns of the listed candidates that are made of them.
     pub fn columns(&self, places: &[usize]) -> (ArcArray2<f64>, Columns) {
         match &self.source {
             Source::Given if places.len() == self.origin.len() => (self.rows.clone(), Columns::Given),

@@ -42,8 +42,8 @@ impl Factors {
         Ok(Factors { factor: exposures.to_vec(), constant: constant.collect() })
     }
 
-    /// As [`Factors::of_exposure`], of exposures over their mean by weight, so that no result depends on their unit; and
-    /// the log of a rate of one count for the mean exposure, in the user's unit. No factors where all exposures are equal.
+    /// Makes factors of exposures over their mean by weight, so that no result depends on their unit; and the log of a rate of
+    /// one count for the mean exposure, in the user's unit. No factors where all exposures are equal.
     pub fn of_exposure_in_any_unit(exposures: &[f64], counts: &[f64], weights: &[f64]) -> Result<(Option<Factors>, f64)> {
         // Relative to the largest: no unit leaves the range of numbers.
         let largest = exposures.iter().fold(0.0, |m: f64, e| m.max(*e));

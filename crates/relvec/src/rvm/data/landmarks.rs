@@ -51,7 +51,8 @@ impl Landmarks {
         rows
     }
 
-    /// Places in `rows` (rows of `x`, all different) of `size` landmarks, ascending; as good as they are once it `is_late`.
+    /// Returns indices into `rows` (different rows of `x`, `[N, D]`) of `size` landmarks, ascending; as good as they are once it
+    /// `is_late`.
     pub(crate) fn choose(
         &self,
         x: ArrayView2<f64>,
@@ -78,7 +79,7 @@ impl Landmarks {
     }
 }
 
-/// The listed rows as the kernel's distance sees them, about their mean, none beyond 1.
+/// Returns the R listed rows of `x`, `[N, D]`, as the kernel's distance sees them, about their mean, none beyond 1: `[R, D]`.
 fn scaled(x: ArrayView2<f64>, rows: &[usize], kernel: &Kernel) -> Array2<f64> {
     let mut points = x.select(Axis(0), rows);
     // The largest first, so that no mean and no square leaves the range.
@@ -96,7 +97,7 @@ fn scaled(x: ArrayView2<f64>, rows: &[usize], kernel: &Kernel) -> Array2<f64> {
     points
 }
 
-/// `size` different rows of `points` near the centres of k-means; the rows are in random order.
+/// Returns `size` different rows of `points`, `[R, D]`, near the centres of k-means; the rows are in random order.
 fn medoids(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn Fn() -> bool) -> Vec<usize> {
     let mut centres = points.select(Axis(0), &seeds(points, size, random, is_late));
     for _ in 0..ROUNDS {
@@ -127,8 +128,8 @@ fn medoids(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn 
     (0..taken.len()).filter(|k| taken[*k]).collect()
 }
 
-/// First centres of k-means: each drawn with odds of its squared distance from those before it (k-means++),
-/// so that no clump of rows goes without.
+/// Returns the first centres of k-means, rows of `points`, `[R, D]`: each drawn with odds of its squared distance from those
+/// before it (k-means++), so that no clump of rows goes without.
 fn seeds(points: &Array2<f64>, size: usize, random: &mut Pcg64, is_late: &dyn Fn() -> bool) -> Vec<usize> {
     let features = points.t().as_standard_layout().into_owned();
     let mut far = vec![f64::INFINITY; points.nrows()];

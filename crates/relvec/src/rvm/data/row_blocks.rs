@@ -22,7 +22,8 @@ pub(crate) struct InBlocks<'a> {
 }
 
 impl InBlocks<'_> {
-    /// The labels of a block of a later pass that begins at row `from`, which is to be such as those of the first pass.
+    /// Returns the labels of a block of rows, `[B, D]`, of a later pass that begins at row `from`; an error if they differ from
+    /// those of the first pass.
     pub fn same<'t>(&self, x: ArrayView2<f64>, targets: &Targets<'t>, features: usize, from: usize) -> Result<&'t [usize]> {
         let changed = |what: &str, found: usize, before: usize| {
             Err(Error::Rows(format!("a block of rows has {found} {what}; there were {before} in the pass before")))

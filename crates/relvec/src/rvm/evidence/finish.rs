@@ -176,7 +176,8 @@ fn average_curvature(problem: &Problem, solution: &Solution, model: &mut Model) 
     })
 }
 
-/// The rows of a problem, which are held, as a model of so many outputs has learnt from them.
+/// Returns the rows of a problem, which are held, as a model of so many outputs has learnt from them; its closure fills a block
+/// `[B, M]` of Phi from a row on.
 fn learnt<'a>(
     problem: &'a Problem,
     solution: &'a Solution,

@@ -48,7 +48,7 @@ pub(crate) fn maximise(
     maximise_with(start, bounds, limits, &mut Steps::default(), f)
 }
 
-/// As [`maximise`], beginning with the curvature that `steps` tell, to which its own steps are added.
+/// Climbs from `start` within `bounds`, beginning with the curvature that `steps` tell, to which its own steps are added.
 pub(crate) fn maximise_with(
     start: &[f64],
     bounds: &[(f64, f64)],

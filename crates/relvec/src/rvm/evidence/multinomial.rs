@@ -155,7 +155,7 @@ impl Sweep<'_> {
         Zip::from(&self.alpha).and(v).map_collect(|a, v| if a.is_finite() { a * v } else { 0.0 })
     }
 
-    /// Weights that are not in the model have no slope.
+    /// Sets the slope, `[R, M]`, of weights that are not in the model to 0, where R is the number of outputs.
     fn mask(&self, mut slope: Array2<f64>) -> Array2<f64> {
         slope.zip_mut_with(&self.alpha, |s, a| *s = if a.is_finite() { *s } else { 0.0 });
         slope
@@ -210,7 +210,8 @@ impl Sweep<'_> {
         Ok(self.add_rows(&place.w, &mut 0.0, &mut Array2::zeros(place.w.dim()))?.into())
     }
 
-    /// Adds that of minus the log-likelihood of the rows, which are held, at probabilities `y`.
+    /// Adds to `total`, `[R, M]`, the product of `d`, `[R, M]`, with the curvature of minus the log-likelihood of the rows, which
+    /// are held, at probabilities `y`, `[N, K]`.
     fn add_curvature_times(&self, y: ArrayView2<f64>, d: &Array2<f64>, total: &mut Array2<f64>) -> Result<()> {
         let (table, contrasts) = (self.problem.table, &self.contrasts);
         let functions = contrasts.expand(d.view());
@@ -269,7 +270,8 @@ impl Sweep<'_> {
         Ok(all.collect())
     }
 
-    /// Adds those products of the rows, which are held, at probabilities `y`; of all columns with all, or of some `left` ones.
+    /// Adds the products of pairs of classes over the rows, which are held, at probabilities `y`, `[N, K]`; of all M columns with
+    /// all, `[M, M]`, or of L `left` ones, `[L, M]`.
     fn add_pairs(
         &self,
         y: ArrayView2<f64>,

@@ -102,7 +102,8 @@ pub(crate) fn mode<O: Objective>(objective: &O, start: Place<O::Rows>, near: Opt
     Ok(Mode { place, gram, factor })
 }
 
-/// The place after a step, halved until the objective does not fall; of the `last` step its value tells no more than rounding.
+/// Returns the place after a step, `[R, M]`, halved until the objective does not fall. The value of the `last` step tells no more
+/// than rounding.
 fn ascend<O: Objective>(objective: &O, place: &Place<O::Rows>, step: &Array2<f64>, last: bool) -> Result<Option<Place<O::Rows>>> {
     let mut length = 1.0;
     for _ in 0..MAX_HALVINGS {
@@ -115,7 +116,8 @@ fn ascend<O: Objective>(objective: &O, place: &Place<O::Rows>, step: &Array2<f64
     Ok(None)
 }
 
-/// inv(H) times the gradient, and the products with H that it took; `factor` is that of an H nearby.
+/// Returns inv(H) times the gradient, `[R, M]`, and the number of products with H that it took; `factor` is the Cholesky factor
+/// of an H nearby.
 fn by_conjugate_gradients<O: Objective>(
     objective: &O,
     place: &Place<O::Rows>,

@@ -65,8 +65,8 @@ fn single(problem: &Problem, solution: &Solution) -> Sensitivity {
     Sensitivity { log_alpha, phi: slope }
 }
 
-/// With S_rs the blocks of Sigma between contrasts, h^kl = phi'S_kl phi between classes and
-/// v_k = h^kk - 2 sum_l h^kl y_l: c = B v, u = Sigma Phi'c.
+/// Returns the sensitivity of a model of K contrasts; `lower` is the factor of H, `[K M, K M]`. With S_rs the blocks of Sigma
+/// between contrasts, h^kl = phi'S_kl phi between classes and v_k = h^kk - 2 sum_l h^kl y_l: c = B v, u = Sigma Phi'c.
 fn several(problem: &Problem, solution: &Solution, lower: ArrayView2<f64>) -> Sensitivity {
     let (outputs, m) = (solution.outputs, solution.active.len());
     let (contrasts, weights) = (solution.contrasts(), &problem.table.weights);

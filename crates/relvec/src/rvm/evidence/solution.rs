@@ -149,7 +149,8 @@ impl Solution {
         })
     }
 
-    /// A solution found otherwise, where the curvature is not constant.
+    /// Makes a solution that was found otherwise, where the curvature is not constant; gram: `[M, M]`, columns: `[N, M]`, of the
+    /// M active columns.
     pub fn at_mode(
         active: &[usize],
         alpha: &[f64],
@@ -183,7 +184,7 @@ impl Solution {
         Solution { outputs, variance, joint: Some(Rc::new(joint)), jitter: self.jitter.max(jitter), ..self }
     }
 
-    /// This solution for a problem in which the columns have other numbers.
+    /// Returns this solution for a problem in which the M active columns, `[N, M]`, have other numbers.
     pub fn renamed(self, active: Vec<usize>, columns: Option<Rc<Array2<f64>>>) -> Solution {
         Solution { active, columns, ..self }
     }
@@ -232,7 +233,7 @@ impl Solution {
         places.iter().map(|p| p.map_or(0.0, |p| mean[p])).collect()
     }
 
-    /// G of columns that are all in this solution, in the order given.
+    /// Returns G, `[M, M]`, of M columns that are all in this solution, in the order given.
     pub fn gram_of(&self, active: &[usize]) -> Option<Rc<Array2<f64>>> {
         let gram = self.gram.as_ref()?;
         if active == self.active {

@@ -142,7 +142,7 @@ impl<'a> Problem<'a> {
         self.table.memory_limit.saturating_sub(self.taken)
     }
 
-    /// As [`Problem::afford`] for `bytes` of all columns that are re-estimated at once; the error names what is enough.
+    /// Checks that memory suffices for `bytes` of all columns that are re-estimated at once; the error names what is enough.
     pub fn afford_at_once(&self, what: &str, bytes: u64) -> Result<()> {
         self.afford(what, bytes).map_err(|e| match e {
             Error::Memory { what, needed, limit } => Error::Memory { what, needed: needed.max(self.table.least), limit },

@@ -91,7 +91,7 @@ impl Phi<'_> {
         }
     }
 
-    /// The sums over rows that are held.
+    /// Returns the sums at weights `w`, `[M]`, over rows that are held.
     fn slopes_of(&self, problem: &Problem, w: ArrayView1<f64>, want: Want) -> Result<Slopes> {
         let (table, m) = (problem.table, self.columns());
         let w = w.to_slice().expect("weights are consecutive numbers");
@@ -157,7 +157,7 @@ impl Phi<'_> {
         Ok(parts.into_iter().map(Array1::from_vec).reduce(|total, part| total + part).expect("at least one group"))
     }
 
-    /// Calls `each` with consecutive blocks of rows, in this thread. Once interrupted it passes over the rest.
+    /// Calls `each` with consecutive blocks of rows, `[B, M]`, in this thread. Once interrupted it passes over the rest.
     pub fn for_each_block(&self, problem: &Problem, mut each: impl FnMut(Range<usize>, ArrayView2<f64>)) {
         let (n, m) = (problem.design.n_rows(), self.columns());
         match self {
@@ -176,7 +176,7 @@ impl Phi<'_> {
         }
     }
 
-    /// The sums of groups of rows, in the order of the rows; `each` adds a block of rows. Once interrupted it
+    /// Returns the sums of groups of rows, in the order of the rows; `each` adds a block of rows, `[B, M]`. Once interrupted it
     /// passes over the rest.
     pub fn by_groups<T: Send>(
         &self,

@@ -109,8 +109,8 @@ pub(super) fn singular(columns: usize) -> Error {
     Error::Singular { columns, jitter: 0.0 }
 }
 
-/// The point, from `first` on, where the scores are farthest from what the centres carry, up to what all classes share; the first
-/// of equals, if there is one that the centres do not span.
+/// Returns the point, from `first` on, at which the scores `left`, `[N, K]`, are farthest from what the centres carry, up to what
+/// all classes share; the first of equals, if there is one that the centres do not span.
 fn farthest(pivots: &Pivots, first: usize, left: &Array2<f64>) -> Option<usize> {
     let mut best = None;
     for point in (first..left.nrows()).filter(|point| !pivots.spans(*point)) {

@@ -50,6 +50,8 @@ pub(super) struct Point {
 }
 
 impl<'a> Many<'a> {
+    /// Takes `features`, `[M, n]`, of M centres at the n rows of `labels`, to which a row of ones is added; gram:
+    /// `[1 + M, 1 + M]`, right: `[1 + M, C]`.
     pub fn new(
         labels: &'a Labels,
         kernel: &Kernel,

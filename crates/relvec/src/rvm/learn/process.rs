@@ -361,7 +361,7 @@ impl Found<'_, '_> {
     }
 }
 
-/// The rows of a lower triangle.
+/// Returns the rows of a lower triangle, `[M, M]`, each up to its diagonal.
 fn triangle(lower: &Array2<f64>) -> Vec<Vec<f64>> {
     lower.outer_iter().enumerate().map(|(i, row)| row.slice(s![..=i]).to_vec()).collect()
 }

@@ -141,7 +141,7 @@ impl<'a> Sample<'a> {
 }
 
 impl Posteriors {
-    /// Where to start from nearby.
+    /// Returns the mean weights of each target, `[M]`, from which a fit nearby can start.
     pub fn weights(self) -> Vec<Array1<f64>> {
         self.each.into_iter().map(|one| one.w).collect()
     }
@@ -252,7 +252,7 @@ impl<'s> Columns<'s> {
         Ok(Some(Posteriors { log_evidence: each.iter().map(|one| one.log_evidence).sum(), each }))
     }
 
-    /// (M7).
+    /// Returns the posterior under Gaussian noise (M7); gram: `[M, M]`, f: `[M]`, where `a` are the relative precisions.
     fn gaussian(&self, gram: &Array2<f64>, f: &Array1<f64>, t: &[f64], noise: &Noise, a: &[f64]) -> Result<Posterior> {
         let factor = Cholesky::of_sum(gram, a)?;
         let mut z = f.clone().insert_axis(Axis(1));
@@ -276,7 +276,8 @@ impl<'s> Columns<'s> {
         out
     }
 
-    /// (M13), (M14).
+    /// Returns Laplace's posterior (M13), (M14) at precisions `alpha`; Newton's method starts from the weights `near`, `[M]`, or
+    /// from 0.
     fn laplace(&self, alpha: &[f64], t: &[f64], near: Option<&Array1<f64>>) -> Result<Posterior> {
         let alpha: Array1<f64> = alpha.iter().copied().collect();
         let objective = OneTarget { columns: self, t, alpha: &alpha };
@@ -422,7 +423,7 @@ fn total(lists: impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
     lists.reduce(add).unwrap_or_default()
 }
 
-/// Phi'diag(c) Phi, symmetric.
+/// Returns Phi'diag(c) Phi, symmetric, `[M, M]`; phi: `[N, M]`, c: `[N]`.
 fn weighted_gram(phi: &Array2<f64>, c: &Array1<f64>, interrupt: &Interrupt) -> Result<Array2<f64>> {
     let mut out = Array2::zeros((phi.ncols(), phi.ncols()));
     let plain = c.iter().all(|c| *c == 1.0);
@@ -443,7 +444,7 @@ fn weighted_gram(phi: &Array2<f64>, c: &Array1<f64>, interrupt: &Interrupt) -> R
     Ok(out)
 }
 
-/// inv(R R').
+/// Returns inv(R R'), `[M, M]`.
 fn covariance(factor: &Cholesky) -> Array2<f64> {
     linalg::gram(factor.inverse().view())
 }

@@ -121,7 +121,8 @@ impl ClassSearch {
         Ok(false)
     }
 
-    /// The solution at these precisions if there is one and its evidence is at least `floor`.
+    /// Returns the solution at the precisions `alpha`, `[K, M]`, of K classes and M active columns, if there is one and its
+    /// evidence is at least `floor`.
     fn attempt(&self, work: &Workspace, active: &[usize], alpha: Array2<f64>, floor: f64) -> Result<Option<Solution>> {
         match solve(work.problem, active, alpha, &self.now) {
             Ok(next) => Ok(Some(next).filter(|next| next.log_evidence >= floor)),
@@ -237,7 +238,7 @@ impl ClassSearch {
     }
 }
 
-/// The mode without columns that no class has.
+/// Returns the mode at precisions `alpha`, `[K, M]`, without columns whose precisions are all infinite.
 fn solve(problem: &Problem, active: &[usize], alpha: Array2<f64>, warm: &Solution) -> Result<Solution> {
     let used: Vec<usize> = (0..active.len()).filter(|i| alpha.column(*i).iter().any(|a| a.is_finite())).collect();
     let active: Vec<usize> = used.iter().map(|i| active[*i]).collect();

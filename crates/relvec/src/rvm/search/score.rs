@@ -80,7 +80,7 @@ fn judge<T: Send>(
     Ok(out)
 }
 
-/// Sums of squares of the columns.
+/// Returns the sums of squares, `[M]`, of the columns of `a`, `[N, M]`.
 fn squares(a: ArrayView2<f64>) -> Vec<f64> {
     let mut out = vec![0.0; a.ncols()];
     for row in a.axis_iter(Axis(0)) {

@@ -54,7 +54,8 @@ pub enum Landmarks {
 pub struct Centres(#[serde(with = "crate::model::rows")] pub Array2<f64>);
 
 impl Centres {
-    /// The different ones, and for each given one its place among them; they must have `features` columns.
+    /// Returns the different centres, `[L, D]`, and for each given one its index among them; they must have D = `features`
+    /// columns.
     ///
     /// # Errors
     /// None, another number of columns, values that are not finite.

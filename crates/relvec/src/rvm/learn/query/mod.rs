@@ -202,7 +202,7 @@ impl Part<'_> {
 }
 
 impl RowUnits {
-    /// Rows in these units, those of weight 0 left out.
+    /// Returns rows `x`, `[N, D]`, in these units, without those of weight 0.
     fn rows(&self, at: &At, x: ArrayView2<f64>, (t, weights, noise): Checked) -> Result<DistinctRows> {
         let d = at.centres.ncols();
         if x.ncols() != d {

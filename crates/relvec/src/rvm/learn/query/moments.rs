@@ -26,7 +26,7 @@ struct Column {
 }
 
 impl Column {
-    /// Of entries of positive weight, of which there are some.
+    /// Returns the moments of entries, `[N]`, of positive weight; N is at least 1.
     fn of(entries: ArrayView1<f64>, weights: &[f64], total: f64) -> Column {
         let largest = entries.iter().fold(0.0f64, |largest, v| largest.max(v.abs()));
         let unit = if largest > 0.0 { largest } else { 1.0 };

@@ -141,7 +141,7 @@ impl Survey {
         self.see(0, self.rows, x, targets).map(|_| ())
     }
 
-    /// Adds rows of a part, from its row `from` on; returns their checksum.
+    /// Adds rows `x`, `[B, D]`, of a part, from its row `from` on; returns their checksum.
     pub(super) fn see(&mut self, part: u64, from: u64, x: ArrayView2<f64>, targets: &Targets) -> Result<u64> {
         if x.nrows() == 0 && targets.is_empty() {
             return Ok(0);
@@ -365,12 +365,12 @@ impl Survey {
     }
 }
 
-/// Values of row `n`: features, targets, and the variance of the noise if it is known.
+/// Returns the values of row `n` of N: features, `[N, D]`, targets, `[N, K]`, and the variance of the noise if it is known.
 fn values_of(x: ArrayView2<f64>, t: &Array2<f64>, noise: Option<&[f64]>, n: usize) -> Vec<f64> {
     x.row(n).iter().chain(t.row(n)).chain(noise.map(|noise| &noise[n])).copied().collect()
 }
 
-/// A checksum of rows and weights that does not depend on their order.
+/// Returns a checksum of rows, `[N, D]`, and weights that does not depend on their order.
 pub(super) fn checksum(x: ArrayView2<f64>, (t, weights, noise): &Checked) -> u64 {
     let of_row = |n: usize| hash(hash(0, values_of(x, t, noise.as_deref(), n)), [weights[n]]);
     (0..x.nrows()).fold(0, |sum, n| sum.wrapping_add(of_row(n)))
@@ -379,6 +379,8 @@ pub(super) fn checksum(x: ArrayView2<f64>, (t, weights, noise): &Checked) -> u64
 /// Targets as columns, [N, R], of `classes` the label, [N, 1]; weights, `[N]`; variances of the noise, `[N]`, if they are known.
 pub(super) type Checked = (Array2<f64>, Vec<f64>, Option<Vec<f64>>);
 
+/// Checks rows `x`, `[N, D]`, and returns their targets, `[N, K]`, weights and noise variances.
+///
 /// # Errors
 /// Shapes that do not fit, values that are not finite, weights out of range, classes where real targets are expected, and the
 /// reverse.
