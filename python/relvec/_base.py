@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _checks, _core, _labels, _settings, _sparse, _table, _warnings
+from . import _checks, _core, _labels, _settings, _sklearn_kernels, _sparse, _table, _warnings
 from ._card import folded_below
 from ._encoder import TableEncoder
 from ._errors import in_words_of_python
@@ -91,6 +91,21 @@ class KernelMachine(Exports, Pages, BaseEstimator):
     @property
     def _precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _callable(self) -> bool:
+        """Whether the kernel is a function whose values are computed in Python."""
+        return callable(self.kernel) and not _sklearn_kernels.is_one(self.kernel)
+
+    def _kernel_of_fit(self) -> Any:
+        """The parameter `kernel`, where it is a kernel of scikit-learn as text; the rows have been validated."""
+        if not _sklearn_kernels.is_one(self.kernel):
+            return self.kernel
+        return self._translated(_sklearn_kernels.translate(self.kernel, self.n_features_in_))
+
+    def _translated(self, own: _sklearn_kernels.Translated) -> str:
+        """The text of a kernel of scikit-learn, if this kind of model takes it."""
+        raise NotImplementedError
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes for pickle, copy, joblib and skops: the model as the text of its file, and the version."""
@@ -327,7 +342,21 @@ class RelevanceVectorMachine(KernelMachine):
 
     @property
     def _callable(self) -> bool:
-        return self.basis != "given" and callable(self.kernel)
+        return self.basis != "given" and super()._callable
+
+    def _translated(self, own: _sklearn_kernels.Translated, known_noise: bool = False) -> str:
+        if own.constant and not self.fit_intercept:
+            raise ValueError(
+                f"kernel = {self.kernel!r}: a ConstantKernel that is a term is the intercept, which "
+                "fit_intercept=False excludes. Use fit_intercept=True, or leave the term out"
+            )
+        learns = getattr(self, "likelihood", "") in ("gaussian", "student_t") and not known_noise
+        if own.white and not (learns and getattr(self, "noise_variance", None) is None):
+            raise ValueError(
+                f"kernel = {self.kernel!r}: a WhiteKernel is noise that the fit learns, and here there is none to be "
+                "learned. Leave the term out of the kernel"
+            )
+        return own.text()
 
     def _for_fit(self, rows: Any) -> Any:
         """Rows to learn from: dense, zeros filled in; sparse if they are too many, where a fit can take them."""
@@ -373,6 +402,8 @@ class RelevanceVectorMachine(KernelMachine):
             likelihood, external or self.basis == "given", self._start(earlier, X.shape[1], target)
         )
         landmarks = _checks.landmarks(self, X.shape[1])
+        if noise_variance is not None and self.basis != "given" and _sklearn_kernels.is_one(self.kernel):
+            self._translated(_sklearn_kernels.translate(self.kernel, X.shape[1]), known_noise=True)
 
         used = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
         design, dictionary, centres, kernel = X, used, None, ""
@@ -393,7 +424,7 @@ class RelevanceVectorMachine(KernelMachine):
         elif sparse:
             _sparse.check_finite(X)
             dictionary = _draw(_sparse.distinct(X, used), self.dictionary, seed)
-            (asked,) = _settings.kernel(self).values()
+            (asked,) = _settings.kernel(self, self.kernel).values()
             rows, points = _sparse.parts(X), _sparse.parts(X[dictionary])
             with in_words_of_python():
                 spread, jobs = _sparse.variance(X, weights), threads(self.n_jobs)

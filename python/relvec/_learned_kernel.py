@@ -191,7 +191,7 @@ def learn_kernel(
     if weights is not None and not np.any(weights > 0):
         raise ValueError("Every sample weight is zero: there is no row to learn from")
     settings = {
-        **_settings.kernel(own),
+        **_settings.kernel(own, kernel),
         "likelihood": {"bernoulli" if named else likelihood: {}},
         "threads": threads(n_jobs),
         "seed": seed_of(random_state),

@@ -72,9 +72,9 @@ def kernel_of(name: str, given: dict[str, Any]) -> dict[str, Any]:
     return {name: {own: gamma(given[own]) if own == "gamma" else given[own] for own in KERNELS[name]}}
 
 
-def kernel(estimator: Any) -> dict[str, Any]:
-    """The kernel's settings, or those of several to choose among; only the parameters that they have are looked at."""
-    given, scale = estimator.kernel, estimator.gamma
+def kernel(estimator: Any, given: Any) -> dict[str, Any]:
+    """The settings of the `given` kernel, or of several to choose among; only parameters that they have are read."""
+    scale = estimator.gamma
     if isinstance(given, str) and given == "auto":
         kernels = json.loads(_core.candidate_kernels())
         for own in (own for candidate in kernels for own in candidate.values() if "gamma" in own):
@@ -131,7 +131,7 @@ def rvm(
     if not isinstance(estimator.landmarks, str):
         del settings["landmarks"]
     if not given:
-        return as_json(settings | kernel(estimator))
+        return as_json(settings | kernel(estimator, estimator._kernel_of_fit()))
     if estimator.basis != "given":
         rounds, scale, centres = around.get("refresh", 0), estimator.gamma, estimator.centres
         asked = [("gamma", scale, _is_form(scale)), ("centres", centres, centres != "fixed")]
@@ -148,7 +148,7 @@ def rvm(
 
 def svm(estimator: Any, own: dict[str, Any], **computed: Any) -> str:
     """All settings of a support vector machine; `own`: those that are no parameters by themselves."""
-    given = callable(estimator.kernel) or estimator.kernel == "precomputed"
+    given = estimator._callable or estimator._precomputed
     steps = None if estimator.max_iter == -1 else estimator.max_iter
     settings = by_path(estimator, max_iter=steps, **computed) | {"basis": "given" if given else "kernel", **own}
-    return as_json(settings if given else settings | kernel(estimator))
+    return as_json(settings if given else settings | kernel(estimator, estimator._kernel_of_fit()))

@@ -104,7 +104,8 @@ TABLE: dict[str, Parameter] = {
         is rbf, matern52 and matern32; see ``report_["kernel_search"]``. A callable takes two arrays of rows,
         (n, D) and (m, D), and returns (n, m). Sums and products are written with ``+`` and ``*``, columns in brackets,
         parameters in parentheses, as in ``"rbf[0] + periodic(period=12)[1] + linear"``, or made of `relvec.kernels`.
-        What they do not say is learned: `gamma`, the amplitudes of the terms, and the period from where it begins.""",
+        What they do not say is learned: `gamma`, the amplitudes of the terms, and the period from where it begins.
+        A kernel of `sklearn.gaussian_process.kernels` is translated into one of relvec, its parameters as given.""",
         [Expressions(names(*KERNELS, "auto", "precomputed").options), list, callable],
         of="str",
     ),
@@ -394,7 +395,8 @@ OWN: dict[str, dict[str, Parameter]] = {
             """The kernel, positive definite (``"sigmoid"`` is not, nor ``"linear_spline"`` where a feature is negative:
             a local optimum may be found, and a warning says so).
             ``"precomputed"``: `X` is the kernel matrix, square in `fit`, rows against the training rows in
-            `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m).""",
+            `predict`. A callable takes two arrays of rows, (n, D) and (m, D), and returns (n, m). A kernel of
+            `sklearn.gaussian_process.kernels` is translated into one of relvec.""",
             [names(*KERNELS, "precomputed"), callable],
         ),
         "degree": Parameter("Power of the polynomial kernel.", [ONE_OR_MORE]),

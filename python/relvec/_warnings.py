@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from . import _sklearn_kernels
 from ._interpolation import InterpolationWarning
 from ._interpolation import text as interpolation_text
 from ._text import count
@@ -52,6 +53,12 @@ def of_rvm(estimator: Any, rows: bool) -> Found:
         text = f"the given noise is too small to be reached: residuals are {times} times it, and predicted standard"
         text += " deviations too small by about this factor. Give a larger noise_variance, or None to learn it."
         found.append((ConvergenceWarning, text))
+    if _sklearn_kernels.is_one(estimator.kernel) and estimator.basis != "given":
+        own = _sklearn_kernels.translate(estimator.kernel, estimator.n_features_in_)
+        if own.free:
+            text = f"parameters of the scikit-learn kernel stay as given, and are not optimised: {', '.join(own.free)}."
+            text += f' Use kernel="{own.text(learned=True)}" to learn them, or the bounds "fixed" to keep them.'
+            found.append((UserWarning, text))
     # A rule and given landmarks ask for all there are. There are none where nothing was found to learn.
     size, candidates = estimator.dictionary, report["candidates"]
     if not isinstance(size, str) and 0 < candidates < size and not repairs["left_out_rows"]:

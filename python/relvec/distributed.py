@@ -226,7 +226,7 @@ def fit(estimator: Estimator, rows: Any, *, standardize: bool = False, sample: i
 
 def _refuse(estimator: RelevanceVectorMachine, earlier: Any) -> None:
     """Raise ValueError for parameters that need the rows in one place."""
-    if estimator.basis == "given" or callable(estimator.kernel) or estimator._precomputed:
+    if estimator.basis == "given" or estimator._callable or estimator._precomputed:
         found = "basis = 'given'" if estimator.basis == "given" else f"kernel = {estimator.kernel!r}"
         raise ValueError(f"{found} cannot be distributed: parts of the rows need a kernel that relvec computes")
     if getattr(estimator, "class_weight", None) is not None:

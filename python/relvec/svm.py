@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from . import _checks, _core, _labels, _settings, _sparse, _warnings
+from . import _checks, _core, _labels, _settings, _sklearn_kernels, _sparse, _warnings
 from ._base import Float, Kernel, KernelMachine, target_names
 from ._decisions import Decisions, decide, prior_of
 from ._errors import in_words_of_python
@@ -40,7 +40,7 @@ class SupportVectorMachine(KernelMachine):
         """Fit to validated rows; `own`: settings that are no parameters by themselves, `computed`: values that are."""
         settings = _settings.svm(self, own, n_jobs=threads(self.n_jobs), **computed)
         design = _sparse.rows(X)
-        if callable(self.kernel):
+        if self._callable:
             X = _sparse.filled(X, "a kernel function", 'Use kernel="precomputed" with its values')
             design = self._kernel_values(X, X)
         elif self._precomputed and X.shape[0] != X.shape[1]:
@@ -51,15 +51,30 @@ class SupportVectorMachine(KernelMachine):
         watch = observer(int(self.verbose), self.callback, svm_line)
         with in_words_of_python():
             model, report = _core.fit_svm(settings, design, target, weights, watch)
-        if self._precomputed or callable(self.kernel):
+        if self._precomputed or self._callable:
             kept = model.relevance
-            centres = np.ascontiguousarray(X[kept]) if callable(self.kernel) else None
+            centres = np.ascontiguousarray(X[kept]) if self._callable else None
             model = model.with_external_kernel(kept.tolist(), X.shape[1], centres)
         features = [str(feature) for feature in getattr(self, "feature_names_in_", [])]
         self._take(model.named(features, names, classes), json.loads(report))
         if self.verbose:
             print(end_line(model.status, model.iterations, self.report_["seconds"]), flush=True)
         _warnings.issue(self, _warnings.of_svm(self), stacklevel=3)
+
+    def _translated(self, own: _sklearn_kernels.Translated) -> str:
+        # A constant changes no decision: the weights of the rows sum to zero.
+        lead = f"kernel = {self.kernel!r}:"
+        if own.white:
+            raise ValueError(f"{lead} a WhiteKernel is noise, which support vector machines lack. Leave the term out")
+        if len(own.terms) > 1 or len(own.terms[0][1]) > 1:
+            raise ValueError(
+                f"{lead} support vector machines take no sums and products of kernels. To use it as a function, pass "
+                "kernel=lambda a, b: k(a, b)"
+            )
+        if own.amplitude != 1.0:
+            cost = "epsilon of NuSVR" if type(self).__name__ == "NuSVR" else "C"
+            raise ValueError(f"{lead} an amplitude of {own.amplitude!r} has no effect but that of a factor of {cost}")
+        return own.text()
 
     def _take(self, model: _core.Model, report: dict[str, Any]) -> None:
         """Set the fitted attributes."""

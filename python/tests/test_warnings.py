@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from relvec import RVR, SVC, SVR, NuSVC, _checks, _interpolation, _warnings
+from sklearn.gaussian_process.kernels import RBF
 from support import rvr, sinc, two_classes
 
 X, T = sinc(60)
@@ -21,7 +22,14 @@ def rvm(status="converged", **own):
         status=status, relevance=np.arange(own.pop("vectors", 3)), classifier=False, likelihood="gaussian"
     )
     report = {"repairs": repairs, "nothing_found": False, "candidates": 60, **own.pop("report", {})}
-    known = {"time_limit": 2.0, "n_iter_": 30, "_scheme": "search", "dictionary": "auto", "sparsity": 0.0}
+    known = {
+        "time_limit": 2.0,
+        "n_iter_": 30,
+        "_scheme": "search",
+        "dictionary": "auto",
+        "sparsity": 0.0,
+        "kernel": "rbf",
+    }
     return SimpleNamespace(_model=model, report_=report, weight_prior="ard", gamma_=1.0, **{**known, **own})
 
 
@@ -51,6 +59,10 @@ CASES = {
     ),
     "weights": (_warnings.of_rvm(rvm(repairs=small), True), "Multiply the weights by 60"),
     "noise": (_warnings.of_rvm(rvm(repairs={"residual_over_noise": 4.0}), True), "4 times it"),
+    "kernel of scikit-learn": (
+        _warnings.of_rvm(rvm(kernel=RBF(2.0), basis="kernel", n_features_in_=1), True),
+        "not optimised: length_scale",
+    ),
     "dictionary": (_warnings.of_rvm(rvm(dictionary=100), True), 'dictionary="all"'),
     "steps": (_warnings.of_svm(svm("iteration_limit")), "max_iter=5 steps"),
     "all steps": (_warnings.of_svm(svm("iteration_limit", max_iter=-1)), "Raise tol"),
