@@ -26,6 +26,7 @@ from ._text import (
 
 # Width of the labels; characters of a line, if the terminal is no narrower: longer lines are hard to read.
 LABELS = 20
+NARROW = 80
 WIDEST = 100
 # Relevance vectors, outputs and names of features that are shown.
 ROWS_SHOWN = 20
@@ -366,7 +367,9 @@ def _kernel_text(own: dict[str, Any]) -> str:
         return "given columns"
     text = own["kernel"]["name"]
     if text in ("periodic", "sum"):
-        return str(_core.kernel_text(json.dumps({text: own["kernel"]["parameters"]})))
+        text = str(_core.kernel_text(json.dumps({text: own["kernel"]["parameters"]}), WEIGHT_DIGITS))
+        # Each term of a long sum has a line of its own.
+        return text if LABELS + len(text) <= NARROW else text.replace(" + ", "\n+ ")
     for name, value in sorted(own["kernel"]["parameters"].items()):
         if not isinstance(value, list):
             text += f", {name} {significant(value)}"
@@ -506,7 +509,11 @@ def _table(model: Any, own: dict[str, Any], width: int) -> list[str]:
 
 
 def _line(label: str, value: str, width: int) -> str:
-    return _wrapped(f"{label:<{LABELS}}{plain(value)}", width, LABELS)
+    first, *more = value.split("\n")
+    if not more:
+        return _wrapped(f"{label:<{LABELS}}{plain(value)}", width, LABELS)
+    terms = [_wrapped(plain(part), max(width - LABELS, 1), 4) for part in (first, *more)]
+    return f"{label:<{LABELS}}" + "\n".join(terms).replace("\n", "\n" + " " * LABELS)
 
 
 def _wrapped(text: str, width: int, indent: int) -> str:

@@ -99,10 +99,12 @@ mod _core {
         json(&Kernel::parse(text, &gamma).map_err(exception)?)
     }
 
-    /// The text of a kernel in JSON.
+    /// The text of a kernel in JSON, its numbers with that many significant digits.
     #[pyfunction]
-    fn kernel_text(json: &str) -> PyResult<String> {
-        Ok(super::model::kernel_of(json)?.to_string())
+    #[pyo3(signature = (json, digits=None))]
+    fn kernel_text(json: &str, digits: Option<usize>) -> PyResult<String> {
+        let kernel = super::model::kernel_of(json)?;
+        Ok(digits.map_or_else(|| kernel.to_string(), |digits| format!("{kernel:.digits$}")))
     }
 
     /// How many of `rows` different rows are candidates by that rule, `"auto"` or `"all"`, or number.

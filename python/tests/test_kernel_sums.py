@@ -40,6 +40,17 @@ def test_text_and_objects_fit_the_same_model():
     assert "periodic(" in str(one.summary())
 
 
+def test_summaries_write_sums_in_short_lines(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    X, y = season()
+    model = RVR(SUM * RBF(gamma=[0.123456789, 1.0])).fit(X, y)
+    text = str(model.summary())
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.count(" " * 20 + "+ ") == 2
+    assert "gamma=[0.1235, 1.0]" in text and "0.123456789" not in text
+    assert "0.123456789" in model.kernel_ and "0.123456789" in json.dumps(model.summary().as_dict())
+
+
 def test_estimators_with_sums_are_cloned_and_pickled():
     X, y = season()
     model = clone(RVR(SUM)).set_params(kernel=SUM + Matern32(columns=[1])).fit(X, y)

@@ -28,6 +28,19 @@ impl Lines {
         self.text.push('\n');
         self.pairs.push((name.to_string(), value.to_string()));
     }
+
+    /// Adds a sum; if it is longer than the line, each of its terms has a line of its own.
+    pub fn sum(&mut self, name: &str, value: &str) {
+        let Some(width) = self.width.filter(|width| NAMES + value.chars().count() > *width) else {
+            return self.line(name, value);
+        };
+        let terms = value.replace(" + ", "\n+ ");
+        let room = width.saturating_sub(NAMES);
+        let lines: Vec<String> = terms.lines().map(|term| terminal::wrap(&terminal::name(term), room, 4)).collect();
+        let indent = " ".repeat(NAMES);
+        self.text += &format!("{name:<NAMES$}{}\n", lines.join("\n").replace('\n', &format!("\n{indent}")));
+        self.pairs.push((name.to_string(), value.to_string()));
+    }
 }
 
 /// A column of a table.

@@ -22,6 +22,8 @@ const SAME: f64 = 1e-9;
 /// Significant digits.
 const DIGITS: usize = 3;
 const EVIDENCE_DIGITS: usize = 4;
+/// Of the numbers in a sum of kernels, which may be years.
+const KERNEL_DIGITS: usize = 4;
 /// Log evidence in nats has this many decimals at least: a difference of 0.1 nats means nothing.
 const NATS_DIGITS: usize = 7;
 
@@ -43,7 +45,7 @@ fn nats(value: f64) -> String {
 /// The seconds that something took.
 fn seconds(value: f64) -> String {
     match value {
-        _ if value < 0.01 => "less than 0.01 s".into(),
+        _ if value < 0.01 => "under 0.01 s".into(),
         _ if value < 10.0 => format!("{value:.2} s"),
         _ => format!("{} s", thousands(value.round() as usize)),
     }
@@ -87,7 +89,7 @@ impl Summary<'_> {
         if let Some(rule) = self.posterior {
             out.line("posterior", &rule.replace('_', " "));
         }
-        out.line("kernel", &self.kernel.as_ref().map_or("given columns".into(), |kernel| kernel.to_text(self.has_one_width())));
+        out.sum("kernel", &self.kernel.as_ref().map_or("given columns".into(), |kernel| kernel.to_text(self.has_one_width())));
         self.relevance_of_features(out);
         self.intervals(out);
         if let Some(validation) = self.validation {
@@ -246,7 +248,7 @@ impl KernelSummary {
         let Value::Object(parameters) = &self.parameters else { return self.name.to_string() };
         if let ("periodic" | "sum", Ok(kernel)) = (self.name, serde_json::from_value::<Kernel>(json!({ self.name: parameters })))
         {
-            return kernel.to_string();
+            return format!("{kernel:.KERNEL_DIGITS$}");
         }
         let one = |(name, value): (&String, &Value)| match value {
             Value::Number(n) => format!(", {name} {}", n.as_f64().map_or(n.to_string(), |v| significant(v, DIGITS))),

@@ -23,6 +23,26 @@ fn folder() -> Folder {
     folder
 }
 
+/// A sum whose text is longer than a line, with terms that are as well.
+const SUM: &str = "fit d.csv --target y --kernel rbf(gamma=\"evidence-ard\")*poly(degree=2)[0]*matern32(gamma=0.5)+linear+\
+                   periodic(period=12)[0]*rational_quadratic[1]*matern52(gamma=0.123456789)[1,0]+matern32[1] -o s.json";
+
+#[test]
+fn long_sums_have_a_line_for_each_term_and_short_numbers() {
+    let folder = folder();
+    let text = said(&folder, SUM, &[("COLUMNS", "80")]);
+    let place = text.lines().position(|line| line.starts_with("kernel ")).unwrap_or_else(|| panic!("{text}"));
+    let terms = text.lines().skip(place).take_while(|line| line.starts_with("kernel ") || line.starts_with(&" ".repeat(20)));
+    let terms: Vec<&str> = terms.map(|line| &line[20..]).collect();
+    assert_eq!(terms.iter().filter(|term| term.starts_with("+ ")).count(), 3, "{text}");
+    assert!(terms.concat().contains("matern52(gamma=0.1235)[1, 0]") && !terms.concat().contains("0.123456789"), "{text}");
+    // A line that is not broken reads as the kernel, and the model file has every digit.
+    let line = said(&folder, "inspect s.json", &[]);
+    assert!(line.lines().any(|line| line.starts_with("kernel ") && line.matches(" + ").count() == 3), "{line}");
+    let model = std::fs::read_to_string(folder.path("s.json")).unwrap();
+    assert!(model.contains("0.123456789"), "{model}");
+}
+
 #[test]
 fn no_line_is_wider_than_the_screen() {
     let folder = folder();
@@ -31,7 +51,9 @@ fn no_line_is_wider_than_the_screen() {
         "fit d.csv --target y --cv 3 -o n.json",
         "fit k.csv --target kind --multi-class one_vs_rest -o n.json",
         "fit c.csv --target kind --machine svm -o n.json",
+        SUM,
         "inspect d.json",
+        "inspect s.json",
         "inspect ard.json",
         "inspect c.json",
         "inspect k.json",

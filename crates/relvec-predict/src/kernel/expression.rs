@@ -92,26 +92,45 @@ fn factor(text: &str, part: &str, gamma: &Gamma) -> Result<Factor> {
     serde_json::from_value(own).map_err(|e| misread(text, part, &format!("parameters of {name}: {e}")))
 }
 
-/// The text that [`Kernel::parse`] reads as the same kernel.
+/// The text that [`Kernel::parse`] reads as the same kernel. With a precision, as in `{kernel:.4}`, numbers have that many significant
+/// digits, and there are spaces around `*` and in lists, at which a long text can be broken into lines.
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Kernel::Sum(sum) = self else { return Factor::new(self.clone()).fmt(f) };
+        let digits = f.precision();
+        let Kernel::Sum(sum) = self else { return f.write_str(&factor_text(&Factor::new(self.clone()), digits)) };
         let term = |term: &Term| {
-            let factors = term.factors.iter().map(Factor::to_string);
-            term.amplitude.iter().map(f64::to_string).chain(factors).collect::<Vec<_>>().join("*")
+            let amplitude = term.amplitude.map(|own| digits.map_or_else(|| own.to_string(), |digits| rounded(own, digits)));
+            let factors = term.factors.iter().map(|factor| factor_text(factor, digits));
+            amplitude.into_iter().chain(factors).collect::<Vec<_>>().join(if digits.is_some() { " * " } else { "*" })
         };
         f.write_str(&sum.terms.iter().map(term).collect::<Vec<_>>().join(" + "))
     }
 }
 
-impl fmt::Display for Factor {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let value = json!(self.kernel);
-        let units = (!self.units.is_empty()).then(|| format!("units={}", json!(self.units)));
-        let own = value[self.kernel.name()].as_object().into_iter().flatten().map(|(key, value)| format!("{key}={value}"));
-        let all: Vec<String> = own.chain(units).collect();
-        let parameters = if all.is_empty() { String::new() } else { format!("({})", all.join(", ")) };
-        let columns = self.columns.as_ref().map_or(Value::from(""), |columns| json!(columns));
-        write!(f, "{}{parameters}{}", self.kernel.name(), columns.as_str().map_or_else(|| columns.to_string(), str::to_string))
+fn factor_text(factor: &Factor, digits: Option<usize>) -> String {
+    let value = json!(factor.kernel);
+    let units = (!factor.units.is_empty()).then(|| format!("units={}", json_text(&json!(factor.units), digits)));
+    let own = value[factor.kernel.name()].as_object().into_iter().flatten();
+    let all: Vec<String> = own.map(|(key, value)| format!("{key}={}", json_text(value, digits))).chain(units).collect();
+    let parameters = if all.is_empty() { String::new() } else { format!("({})", all.join(", ")) };
+    let columns = factor.columns.as_ref().map_or(String::new(), |columns| json_text(&json!(columns), digits));
+    format!("{}{parameters}{columns}", factor.kernel.name())
+}
+
+/// A value as JSON, with `digits` its numbers rounded and spaces in its lists.
+fn json_text(value: &Value, digits: Option<usize>) -> String {
+    match (value, digits) {
+        (Value::Array(values), Some(_)) => {
+            format!("[{}]", values.iter().map(|value| json_text(value, digits)).collect::<Vec<_>>().join(", "))
+        }
+        (Value::Number(number), Some(digits)) if number.is_f64() => {
+            number.as_f64().map_or_else(|| number.to_string(), |value| rounded(value, digits))
+        }
+        _ => value.to_string(),
     }
+}
+
+/// The number with `digits` significant digits.
+fn rounded(value: f64, digits: usize) -> String {
+    format!("{value:.*e}", digits.saturating_sub(1)).parse().map_or_else(|_| value.to_string(), |own: f64| format!("{own:?}"))
 }

@@ -48,6 +48,18 @@ fn fit(kernel: &Kernel, x: &Array2<f64>, t: &Array1<f64>) -> (Model, Report) {
 }
 
 #[test]
+fn texts_with_a_precision_are_rounded_and_read_as_kernels() {
+    let exact =
+        parse("1234.5678*rbf(gamma=[0.123456, 1.23456e-9])*linear[0,1] + periodic(period=2016.04, units=[[1e20,0.33333]])[2]");
+    let short = "1235.0 * rbf(gamma=[0.1235, 1.235e-9]) * linear[0, 1] + periodic(";
+    let text = format!("{exact:.4}");
+    assert!(text.starts_with(short), "{text}");
+    assert!(text.contains("period=2016.0") && text.ends_with("units=[[1e20, 0.3333]])[2]"), "{text}");
+    assert_eq!(format!("{:.4}", parse(&text)), text);
+    assert_eq!(parse(&exact.to_string()), exact);
+}
+
+#[test]
 fn a_sum_is_the_sum_and_a_product_the_product_of_matrices_on_columns() {
     let x = Array2::from_shape_fn((20, 3), |(i, k)| 3.0 * wave(i, k) - 1.0);
     let some = |columns: &[usize]| x.select(Axis(1), columns);
