@@ -68,5 +68,5 @@ def nats(value: float) -> str:
 def seconds(value: float) -> str:
     """The seconds that something took."""
     if value < 0.01:
-        return "less than 0.01 s"
+        return "under 0.01 s"
     return f"{value:.2f} s" if value < 10.0 else f"{thousands(round(value))} s"

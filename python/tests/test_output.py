@@ -146,7 +146,7 @@ def test_what_is_wrong_is_printed():
     assert " ".join(f"warning: {model.report_['warnings'][0]}".split()) in " ".join(text.split())
     with pytest.warns(ConvergenceWarning):
         late = rvr(gamma=0.1, search="mackay", time_limit=1e-9).fit(X, T)
-    assert "; not converged, time limit after less than 0.01 s " in " ".join(str(late.summary()).split())
+    assert "; not converged, time limit after under 0.01 s " in " ".join(str(late.summary()).split())
     assert "Raise time_limit." in str(late.summary())
 
 
@@ -276,7 +276,7 @@ def test_a_pipeline_shows_its_steps():
 
 def test_the_end_of_a_fit_is_printed():
     assert end_line("time_limit", 1, 2.5) == "time limit after 1 iteration, 2.50 s"
-    assert end_line("converged", 12_000, 0.001) == "converged after 12,000 iterations, less than 0.01 s"
+    assert end_line("converged", 12_000, 0.001) == "converged after 12,000 iterations, under 0.01 s"
 
 
 def test_numbers_are_those_of_the_command():
