@@ -113,7 +113,7 @@ def one_line(estimator: Any) -> str:
     label = _vectors(own)[0][0]
     parts = [f"{count(own['n_vectors'], label.removesuffix('s'))} of {count(own['n_rows'], 'row')}"]
     several = [f"{n} {noun}" for n, noun in ((len(own["classes"]), "classes"), (own["n_outputs"], "outputs")) if n > 1]
-    noise = [f"noise {_noise(own)[0][1]}"] if own["noise_std"] else []
+    noise = [f"noise {_noise(own)[0][1].split(' (')[0]}"] if own["noise_std"] else []
     evidence = [f"{name} {value.split(',')[0]}" for name, value in _evidence(own)[-1:]]
     text = ", ".join([*several, *parts, *noise, *evidence, _end(own)])
     return f"{text}; {count(len(own['warnings']), 'warning')}: see summary()" if own["warnings"] else text
@@ -181,6 +181,7 @@ def facts(estimator: Any) -> dict[str, Any]:
         "kept_rows": kept,
         "kept_statistics": model.kept_statistics,
         "variance_factor": None if model.variance_factor == 1.0 else model.variance_factor,
+        "noise_share": report.get("noise_share"),
         "validation": report.get("validation"),
         "adjustments": _adjustments(report.get("repairs", report), model.features),
         "seconds": report.get("seconds"),
@@ -344,7 +345,10 @@ def _noise(own: dict[str, Any]) -> list[tuple[str, str]]:
     if own["noise_std"] is not None:
         what = "scale" if "noise_degrees" in own else "standard deviation"
         std = own["noise_std"]
-        out.append(("noise", f"{what} {significant(std)}" if std > 0.0 else "given for each row"))
+        share_of_target = (
+            f" ({significant(100.0 * own['noise_share'], 2)} % of that of the target)" if "noise_share" in own else ""
+        )
+        out.append(("noise", f"{what} {significant(std)}{share_of_target}" if std > 0.0 else "given for each row"))
     elif own.get("noise_stds"):
         stds = [significant(std) for std in own["noise_stds"]]
         if len(own["targets"]) == len(stds):

@@ -108,6 +108,8 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
           above 3,000 rows ``more_rows`` and ``more_centres``;
         - if centres were to be learned, ``centre_search``; under a process prior ``process``: centres, those of
           them that the search chose, the ``residual`` and whether it was ``reached``;
+        - ``noise_share``: the standard deviation of the noise over that of the target; for one target and Gaussian
+          noise, without sample weights;
         - with `folds`, ``validation``: scores of held-out rows, and those of each sparsity ``tried``;
         - for ``likelihood="student_t"``, ``row_weights``: how much each row counts, almost nothing if it is an outlier;
         - for ``search="variational"``, ``lower_bound`` (the same as ``log_evidence``), ``in_use`` (weights that matter:
@@ -245,6 +247,11 @@ class RVR(RegressorMixin, RelevanceVectorMachine):
             exposure=_checks.known("exposure", exposure, len(t)),
             earlier=earlier,
         )
+        # Of rows that weigh differently this is not the spread that noise is compared with.
+        noise, spread = self._model.noise_variance, np.std(t)
+        single = t.ndim == 1 and sample_weight is None and self._model.likelihood == "gaussian"
+        if single and noise and spread > 0.0:
+            self.report_["noise_share"] = float(np.sqrt(noise) / spread)
         return self
 
     @available_if(lambda self: self.keep_statistics)  # type: ignore[untyped-decorator]

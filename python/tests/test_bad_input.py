@@ -107,7 +107,7 @@ def test_bad_classes(match, target):
         ("Sample weights must be 1D array or scalar, got 2D", ONES[:, np.newaxis]),
         ("sample_weight holds something that is no number", ["a"] * 60),
         ("sample_weight holds something that is no number: complex", ONES * 1j),
-        (r"found 1 row\(s\) to train on", put(0.0 * ONES, 5, 1.0)),
+        (r"training rows of positive weight: found 1", put(0.0 * ONES, 5, 1.0)),
     ],
 )
 def test_bad_weights(match, weight):

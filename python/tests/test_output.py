@@ -48,6 +48,19 @@ def test_reports_print_in_ten_lines(name):
     assert "array(" not in repr(report)
 
 
+def test_summaries_name_the_share_of_noise():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3.0, 3.0, (100, 1))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(100)
+    model = RVR().fit(X, y)
+    share = model.noise_variance_**0.5 / y.std()
+    assert model.report_["noise_share"] == model.summary().as_dict()["noise_share"] == share
+    assert f" ({100.0 * share:.2g} % of that of the target)" in str(model.summary())
+    for others in [(X, y, np.full(100, 2.0)), (X, np.stack([y, y], axis=1)), (X, np.ones(100))]:
+        assert "noise_share" not in model.fit(*others).report_
+        assert "of that of the target" not in str(model.summary())
+
+
 def test_reports_are_dictionaries():
     report = FITS["learned"]().report_
     plain = dict(report)

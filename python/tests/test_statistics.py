@@ -192,7 +192,7 @@ def test_bad_fits():
     with pytest.raises(ValueError, match="memory limit is 10 bytes"):
         whole().fit(memory_limit=10)
     for rows in (0, 1):
-        with pytest.raises(ValueError, match=rf"found {rows} row\(s\) to train on"):
+        with pytest.raises(ValueError, match=rf"training rows of positive weight: found {rows}"):
             empty().update(X[:rows], T[:rows]).fit()
 
     def fail(record):

@@ -585,6 +585,9 @@ pub(crate) struct ScoreArgs {
     /// Sample weights are taken for 1
     #[arg(long)]
     pub leave_one_out: bool,
+    /// Column with the exposure of each count [default: 1 each]
+    #[arg(long, value_name = "NAME")]
+    pub exposure: Option<String>,
     /// Folder for figures, made if need be: ROC, precision against recall, reliability (classes)
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,

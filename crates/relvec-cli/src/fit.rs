@@ -651,6 +651,8 @@ fn warn_of_end(model: &Model, report: &Report, rvm: &Rvm, streamed: bool) {
     }
     if let Some(found) = &report.interpolation {
         say!("warning: {}", interpolation::warning(found, model, report, rvm, !streamed));
+    } else if let Some(note) = interpolation::note(model, report).filter(|_| !streamed) {
+        say!("note: {note}");
     }
     if repairs.jitter > 0.0 {
         say!(

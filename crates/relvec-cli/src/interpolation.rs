@@ -13,6 +13,19 @@ pub(crate) fn line(model: &Model) -> String {
     format!("signs of it: {what} may be {how}")
 }
 
+/// What is worth a check: a tenth to a third of the rows are relevance vectors, and no held-out rows were predicted.
+///
+/// Under a process prior the number of centres says nothing of the intervals.
+pub(crate) fn note(model: &Model, report: &Report) -> Option<String> {
+    let (vectors, rows) = (model.relevance.len(), model.n_rows);
+    let selected = model.process.is_none() && model.labels.is_none() && report.validation.is_none();
+    let (what, _) = consequence(model);
+    (selected && 10 * vectors > rows && 3 * vectors <= rows).then(|| {
+        let percent = 100.0 * vectors as f64 / rows as f64;
+        format!("{percent:.0} % of the rows are relevance vectors ({vectors} of {rows}). Add --cv 5 to check the {what}.")
+    })
+}
+
 /// The warning: signs, what follows, and what to try. `rows_at_hand`: whether the rows can be learned from once more.
 pub(crate) fn warning(found: &Interpolation, model: &Model, report: &Report, rvm: &Rvm, rows_at_hand: bool) -> String {
     let Interpolation { vectors, rows, many_vectors, least_noise, .. } = found;

@@ -204,6 +204,13 @@ pub(crate) fn width(stream: Stream) -> Option<usize> {
     Some(said.or_else(shown)?.min(WIDEST))
 }
 
+/// The sign before an error, with spaces: in ASCII if the locale has another encoding than UTF-8.
+pub(crate) fn plus_minus() -> &'static str {
+    let said = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(std::env::var_os).find(|value| !value.is_empty());
+    let utf8 = said.is_none_or(|value| value.to_string_lossy().to_lowercase().replace('-', "").ends_with("utf8"));
+    if utf8 { " ± " } else { " +/- " }
+}
+
 /// Columns for a table.
 pub(crate) fn table_width(stream: Stream) -> usize {
     width(stream).unwrap_or(USUAL)

@@ -34,7 +34,7 @@ pub enum Error {
         value: f64,
     },
     /// There are too few rows to learn from.
-    #[error("found {found} row(s) to train on (rows of weight 0 do not count); at least {least} are needed")]
+    #[error("training rows of positive weight: found {found}, expected at least {least}")]
     TooFewRows {
         /// Rows of positive weight.
         found: usize,

@@ -153,7 +153,11 @@ impl Comparison {
         let cell = |line: &Line, place: usize, column: &Column| {
             let Some(measure) = line.measure(place) else { return "-".to_string() };
             let (mean, error) = (measure.mean * column.times, measure.standard_error * column.times);
-            if column.error { with_error(mean, error) } else { significant(mean, ERROR_DIGITS) }
+            if column.error {
+                with_error(mean, error).replace(" ± ", terminal::plus_minus())
+            } else {
+                significant(mean, ERROR_DIGITS)
+            }
         };
         let row = |line: &Line| -> Vec<String> {
             let cells = self.columns().enumerate().map(|(place, column)| cell(line, place, column));
@@ -201,7 +205,7 @@ impl Comparison {
 
     /// `dropped`: columns that are not shown.
     fn notes(&self, dropped: &[String]) -> String {
-        let mut text = "Mean over folds ± its standard error. ".to_string();
+        let mut text = format!("Mean over folds{}its standard error. ", terminal::plus_minus());
         text += match self.task {
             Task::Regress => "RMSE and MAE are in units of the target; an SVM has no predictive density.",
             Task::Classify => "ECE: expected calibration error.",

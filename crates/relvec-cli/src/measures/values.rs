@@ -1,5 +1,7 @@
 //! Measures of predicted values.
 
+use libm::lgamma;
+
 use super::{Measure, measure};
 use crate::metrics;
 use crate::text::significant;
@@ -35,6 +37,26 @@ impl Values<'_> {
             // Of rows of one value that distribution has no density.
             out.push(if spread > 0.0 { own.beside(constant) } else { own });
         }
+        out.extend(self.covers());
+        out
+    }
+
+    /// The measures of counts, beside those of the rate of all of them; the exposures, `[N]`, are 1 each if there are none.
+    pub fn of_counts(&self, exposures: &[f64]) -> Vec<Measure> {
+        let n = self.truth.len() as f64;
+        let total = if exposures.is_empty() { n } else { exposures.iter().sum() };
+        let rate = self.truth.iter().sum::<f64>() / total;
+        let constant: Vec<f64> = (0..self.truth.len()).map(|i| rate * exposures.get(i).unwrap_or(&1.0)).collect();
+        let deviance = |mean: &[f64]| {
+            let one = |(t, m): (&f64, &f64)| 2.0 * (if *t > 0.0 { t * (t / m).ln() } else { 0.0 } - (t - m));
+            self.truth.iter().zip(mean).map(one).sum::<f64>() / n
+        };
+        let mut out = self.errors(&constant);
+        // Counts that are all 0 have no constant rate with a finite logarithm.
+        let mut add = |own: Measure, constant: f64| out.push(if rate > 0.0 { own.beside(constant) } else { own });
+        add(measure("deviance", "Poisson deviance", "per row", deviance(self.mean)), deviance(&constant));
+        let log = |(t, m): (&f64, &f64)| t * m.ln() - m - lgamma(t + 1.0);
+        add(self.density(), -self.truth.iter().zip(&constant).map(log).sum::<f64>() / n);
         out.extend(self.covers());
         out
     }

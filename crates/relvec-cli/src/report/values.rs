@@ -1,6 +1,5 @@
 //! The sections of a report on predicted values: measures, predictions, intervals, residuals.
 
-use libm::lgamma;
 use relvec::{Likelihood, Model};
 
 use super::evaluation::{Evaluation, Found, Output};
@@ -8,7 +7,7 @@ use super::html::{paragraph, section, table};
 use super::page::{Sections, VERDICTS, measures_table};
 use super::plot::{Mark, Plot, histogram, number, thinned};
 
-use crate::measures::{Measure, Values, coverage_is_off, measure};
+use crate::measures::{Measure, Values, coverage_is_off};
 use crate::text::{cut, share, thousands};
 
 /// Targets with figures; more have their measures.
@@ -79,32 +78,7 @@ fn note(model: &Model, output: &Output) -> &'static str {
 fn measures(own: &Output, exposures: &[f64], target: &str) -> Vec<Measure> {
     let values =
         Values { target, truth: &own.truth, mean: &own.mean, log_density: &own.log_density, coverage: own.coverage(LEVEL) };
-    if !own.model.is_of_counts() {
-        return values.measures();
-    }
-    let ones;
-    let exposures = match exposures.is_empty() {
-        true => {
-            ones = vec![1.0; own.truth.len()];
-            &ones
-        }
-        false => exposures,
-    };
-    let rate = own.truth.iter().sum::<f64>() / exposures.iter().sum::<f64>();
-    let constant: Vec<f64> = exposures.iter().map(|e| e * rate).collect();
-    let n = own.truth.len() as f64;
-    let deviance = |mean: &[f64]| {
-        let one = |(t, m): (&f64, &f64)| 2.0 * (if *t > 0.0 { t * (t / m).ln() } else { 0.0 } - (t - m));
-        own.truth.iter().zip(mean).map(one).sum::<f64>() / n
-    };
-    let mut out = values.errors(&constant);
-    let mut add = |own: Measure, constant: f64| out.push(if rate > 0.0 { own.beside(constant) } else { own });
-    // Counts that are all 0 have no constant rate with a finite logarithm.
-    add(measure("deviance", "Poisson deviance", "per row", deviance(&own.mean)), deviance(&constant));
-    let log = |(t, m): (&f64, &f64)| t * m.ln() - m - lgamma(t + 1.0);
-    add(values.density(), -own.truth.iter().zip(&constant).map(log).sum::<f64>() / n);
-    out.extend(values.covers());
-    out
+    if own.model.is_of_counts() { values.of_counts(exposures) } else { values.measures() }
 }
 
 /// What the numbers say, in a sentence or two.

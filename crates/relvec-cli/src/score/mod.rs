@@ -24,6 +24,7 @@ use crate::model_file;
 use crate::output;
 use crate::summary::task;
 use crate::text::{count, list, share, significant};
+use crate::training::Known;
 
 /// Probability of the interval whose share of rows is told.
 const LEVEL: f64 = 0.95;
@@ -33,6 +34,10 @@ const LEVEL_DIGITS: usize = 4;
 const NAMES_SHOWN: usize = 10;
 /// Points of a curve that are drawn: more cannot be seen.
 const CURVE_POINTS: usize = 1000;
+/// What the constant prediction and the densities are, below the table.
+const OF_CLASSES: &str = "Class shares: always predicting the frequencies of the classes in these rows.";
+const OF_VALUES: &str = "NLPD: mean of -ln p of the true value; beside it that of a normal distribution.";
+const OF_COUNTS: &str = "Constant rate: the mean count of these rows per exposure. NLPD: mean of -ln p.";
 
 /// The JSON object; the order of the fields is that of the keys.
 #[derive(Serialize)]
@@ -82,7 +87,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
                 return Err(anyhow!("--figures is for classifiers, and this model is of regression"));
             }
             let (rows, measures) = pool.install(|| of_values(args, &model, target))?;
-            (rows, measures, vec![])
+            (rows, measures, note_on_values(&model))
         }
         Task::Classify => {
             let classes = pool.install(|| classes(args, &model, target, decision.as_ref()))?;
@@ -90,7 +95,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
                 draw(folder, &model, &classes)?;
             }
             let measures = classes.measures(decision.as_ref());
-            (classes.truth.len(), measures, vec![classes.mistakes(&model)])
+            (classes.truth.len(), measures, vec![classes.mistakes(&model), OF_CLASSES.to_string()])
         }
     };
     drop(live);
@@ -100,7 +105,11 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     let text = match args.format {
         Format::Text => {
             let from = format!("{} on {}", args.model.display(), args.data.display());
-            let constant = if task == Task::Regress { format!("mean of `{target}`") } else { "class shares".into() };
+            let constant = match task {
+                Task::Regress if model.is_of_counts() => "constant rate".into(),
+                Task::Regress => format!("mean of `{target}`"),
+                Task::Classify => "class shares".into(),
+            };
             text::of(&format!("{from}: {}", count(rows, "row")), &constant, &measures, &sentences)
         }
         Format::Csv => to_csv(&measures)?,
@@ -115,6 +124,12 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<()> {
     }
 }
 
+/// The sentence below measures of values; none if the predictions have no distribution.
+fn note_on_values(model: &Model) -> Vec<String> {
+    let text = if model.is_of_counts() { OF_COUNTS } else { OF_VALUES };
+    model.posterior.iter().map(|_| text.to_string()).collect()
+}
+
 /// The model of the output that is asked for.
 fn one_output(model: &Model, target: Option<&str>) -> Result<Model> {
     let names = list(&model.targets, NAMES_SHOWN);
@@ -125,13 +140,11 @@ fn one_output(model: &Model, target: Option<&str>) -> Result<Model> {
 }
 
 fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Vec<Measure>)> {
-    let noisy = matches!(model.likelihood, None | Some(Likelihood::Gaussian(_) | Likelihood::StudentT(_)));
-    if !noisy {
-        bail!(
-            "the model predicts counts, which relvec score does not measure: it is for classes and for values with learned noise; \
-             relvec predict writes the expected counts"
-        );
+    let counts = model.is_of_counts();
+    if counts && args.leave_one_out {
+        bail!("--leave-one-out is for values and classes, and this model predicts counts: score it on rows that it has not seen");
     }
+    let known = Known::of(model, args.exposure.as_deref(), None)?;
     if model.noise_variance() == Some(0.0) {
         bail!(
             "the model was trained with the known noise of each row (--noise-variance), which relvec score does not know of these \
@@ -144,48 +157,56 @@ fn of_values(args: &ScoreArgs, model: &Model, target: &str) -> Result<(usize, Ve
         bail!("--student-t is for regression by --inference variational, with the noise learned");
     }
     let heavy = model.noise_degrees().filter(|_| heavy || args.student_t);
-    let (mut blocks, column) = open(args, model, target)?;
+    let (mut blocks, column, exposure) = open(args, model, target)?;
     let level = args.level.unwrap_or(LEVEL);
-    let (mut truth, mut mean, mut density) = (vec![], vec![], vec![]);
+    let (mut truth, mut mean, mut density, mut exposures) = (vec![], vec![], vec![], vec![]);
     let (mut lower, mut upper) = (vec![], vec![]);
-    let mut score = |x: ArrayView2<f64>, truth: &[f64]| -> Result<()> {
+    let mut score = |x: ArrayView2<f64>, truth: &[f64], exposures: &[f64]| -> Result<()> {
         if model.posterior.is_none() {
             mean.extend(model.predict_mean(x)?);
             return Ok(());
         }
         let own = ArrayView1::from(&truth[mean.len()..]);
+        let known = (!exposures.is_empty()).then(|| ArrayView1::from(&exposures[mean.len()..]));
         let prediction = match args.leave_one_out {
             true => model.leave_one_out(x, &Targets::real(own))?.prediction.context("values have predictions")?,
             false => model.predict(x)?,
         };
-        let (low, high) = model.interval(&prediction, level, None)?;
+        let (low, high) = model.interval(&prediction, level, known)?;
         lower.extend(low);
         upper.extend(high);
         let prediction = Prediction { noise_degrees: heavy, ..prediction };
-        density.extend(model.log_density(&prediction, own, None)?);
-        mean.extend(prediction.mean);
+        density.extend(model.log_density(&prediction, own, known)?);
+        mean.extend(if counts { prediction.counts(known)?.mean } else { prediction.mean });
         Ok(())
     };
     // Rows of equal inputs are left out with an eye on each other, wherever they stand in the table.
     let together = args.leave_one_out && model.process.is_some();
     let mut rows: Vec<f64> = vec![];
-    while let Some(batch) = blocks.next(|table| push(&mut truth, true_value(table, column)))? {
+    while let Some(batch) = blocks.next(|table| {
+        if let Some(((known, _), column)) = known.zip(exposure) {
+            exposures.push(known.read(table, column)?);
+        }
+        push(&mut truth, true_value(table, column))
+    })? {
         match together {
             true => rows.extend(batch.x),
-            false => score(batch.x, &truth)?,
+            false => score(batch.x, &truth, &exposures)?,
         }
     }
     tell_rows(&blocks, truth.len())?;
     if together {
-        score(ArrayView2::from_shape((truth.len(), model.n_features), &rows)?, &truth)?;
+        score(ArrayView2::from_shape((truth.len(), model.n_features), &rows)?, &truth, &[])?;
     }
     check_trained_on(args, model, truth.len())?;
     let coverage = (!density.is_empty()).then(|| (level, metrics::coverage(&truth, &lower, &upper)));
-    if let Some((level, covered)) = coverage {
+    // Intervals of counts have whole numbers for ends, and cover more.
+    if let Some((level, covered)) = coverage.filter(|(level, covered)| !(counts && covered > level)) {
         warn_of_coverage(covered, level, truth.len());
     }
     let values = Values { target, truth: &truth, mean: &mean, log_density: &density, coverage };
-    Ok((truth.len(), values.measures()))
+    let measures = if counts { values.of_counts(&exposures) } else { values.measures() };
+    Ok((truth.len(), measures))
 }
 
 /// Warns of intervals that cover far more or fewer rows than they should.
@@ -208,17 +229,19 @@ fn warn_of_coverage(coverage: f64, level: f64, rows: usize) {
     }
 }
 
-/// The rows, and the column of the target.
-fn open(args: &ScoreArgs, model: &Model, target: &str) -> Result<(Blocks, usize)> {
-    let wanted = [Wanted::needed(target, "--target")];
+/// The rows, and the columns of the target and of the exposures.
+fn open(args: &ScoreArgs, model: &Model, target: &str) -> Result<(Blocks, usize, Option<usize>)> {
+    let exposure = args.exposure.iter().map(|name| Wanted::needed(name, "--exposure"));
+    let wanted: Vec<Wanted> = [Wanted::needed(target, "--target")].into_iter().chain(exposure).collect();
     let (blocks, columns) = Blocks::open(&args.data, model, &wanted, 0, (&args.rules, &args.reading))?;
-    Ok((blocks, columns[0].context("the target was found")?))
+    Ok((blocks, columns[0].context("the target was found")?, columns.get(1).copied().flatten()))
 }
 
 /// Predicts the classes of all rows.
 fn classes(args: &ScoreArgs, model: &Model, target: &str, decision: Option<&Decision>) -> Result<Classes> {
     let probabilities = model.margins.as_ref().is_none_or(|margins| !margins.sigmoids.is_empty());
-    let (mut blocks, column) = open(args, model, target)?;
+    Known::of(model, args.exposure.as_deref(), None)?;
+    let (mut blocks, column, _) = open(args, model, target)?;
     let mut known = HashMap::new();
     let (mut truth, mut predicted, mut logs, mut function) = (vec![], vec![], vec![], vec![]);
     while let Some(batch) = blocks.next(|table| push(&mut truth, true_class(table, column, model, &mut known)))? {

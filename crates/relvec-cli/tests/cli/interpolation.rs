@@ -83,3 +83,18 @@ fn rows_are_called_relevance_vectors_where_weights_have_precisions_alone() {
     assert!(run.stderr.contains("no centre was selected; the model predicts a constant"), "{}", run.stderr);
     assert!(run.stderr.contains("try --likelihood student_t"), "{}", run.stderr);
 }
+
+#[test]
+fn a_tenth_to_a_third_of_the_rows_is_a_note() {
+    let folder = Folder::with("d.csv", regression_table(60, ","));
+    let few = folder.fit("d.csv --target y --weight-prior ard --gamma 0.01 -o m.json").stderr;
+    assert!(!few.contains("of the rows are relevance vectors"), "{few}");
+    let some = "d.csv --target y --weight-prior ard --gamma 0.3 --sparsity 0";
+    let text = folder.fit(&format!("{some} -o m.json")).stderr;
+    let line = text.lines().find(|line| line.ends_with("Add --cv 5 to check the intervals."));
+    assert!(
+        line.is_some_and(|line| line.starts_with("note: ") && line.contains(" % of the rows are relevance vectors (")),
+        "{text}"
+    );
+    assert!(!folder.fit(&format!("{some} --cv 5 -o m.json")).stderr.contains("of the rows are relevance vectors"));
+}

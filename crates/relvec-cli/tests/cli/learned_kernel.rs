@@ -151,7 +151,7 @@ fn sums_of_kernels_on_features_are_learned_and_predicted() {
     let folder = Folder::with("d.csv", text(NAMES, &rows[..72])).add("new.csv", text(NAMES, &rows[72..]));
     let kernel = "rbf[0,1]+periodic(period=1.01)[1]*rbf(gamma=0.001)[1]+linear";
     let run = folder.ok(&format!("fit d.csv --target y --kernel {kernel} -o m.json"));
-    assert!(run.stderr.contains("*periodic(") && !run.stderr.contains("standardise"), "{}", run.stderr);
+    assert!(run.stderr.contains(" * periodic(") && !run.stderr.contains("standardise"), "{}", run.stderr);
     let fitted = model(&folder, "m.json");
     assert!(fitted.scaling.is_none());
     let learned = relvec::Kernel::parse(&self::kernel(&fitted).to_string(), &relvec::Gamma::default()).unwrap();

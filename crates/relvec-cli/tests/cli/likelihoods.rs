@@ -48,6 +48,43 @@ fn counts() {
     assert!(!folder.ok("inspect m.json").stdout.contains("noise"));
 }
 
+/// Measures of `relvec score`, recomputed from the predictions of `relvec predict`.
+#[test]
+fn scores_of_counts_agree_with_their_predictions() {
+    let folder = Folder::with("d.csv", visits(120)).add("none.csv", "x,days,visits\n0.5,1,0\n-0.5,2,0\n");
+    folder.fit("d.csv --target visits --likelihood poisson --exposure days -o m.json");
+    let count =
+        |text: &str| -> Vec<f64> { text.lines().skip(1).map(|line| line.split(',').nth(2).unwrap().parse().unwrap()).collect() };
+    let truth = count(&visits(120));
+    let days: Vec<f64> = (0..120).map(|i| (1 + i % 5) as f64).collect();
+    let mean_deviance = |mean: &[f64]| {
+        let one = |(t, m): (&f64, &f64)| if *t > 0.0 { t * (t / m).ln() - t + m } else { *m };
+        2.0 * truth.iter().zip(mean).map(one).sum::<f64>() / 120.0
+    };
+    for (exposure, days) in [(" --exposure days", days), ("", vec![1.0; 120])] {
+        let (_, rows) = folder.ok(&format!("predict m.json d.csv{exposure}")).csv();
+        let (mean, lower, upper) = (numbers(&rows, 0), numbers(&rows, 2), numbers(&rows, 3));
+        let found = folder.ok(&format!("score m.json d.csv{exposure} --format json")).json();
+        let measured = |key: &str| found["measures"][key].as_f64().unwrap();
+        assert!((measured("deviance") - mean_deviance(&mean)).abs() < 1e-9, "{found}");
+        let covered = (0..120).filter(|i| lower[*i] <= truth[*i] && truth[*i] <= upper[*i]).count() as f64 / 120.0;
+        assert!((measured("coverage") - covered).abs() < 1e-12 && measured("negative_log_density") > 0.0, "{found}");
+        let text = folder.ok(&format!("score m.json d.csv{exposure}")).stdout;
+        let line = text.lines().find(|line| line.starts_with("Poisson deviance")).unwrap();
+        let rate = truth.iter().sum::<f64>() / days.iter().sum::<f64>();
+        let constant: f64 = line.split_whitespace().rev().nth(1).unwrap().parse().unwrap();
+        let expected = mean_deviance(&days.iter().map(|days| rate * days).collect::<Vec<_>>());
+        assert!((constant / expected - 1.0).abs() < 0.01 && text.contains("constant rate"), "{text}");
+    }
+    // Counts that are all zero have no constant rate.
+    let zero = folder.ok("score m.json none.csv --exposure days").stdout;
+    assert!(zero.lines().any(|line| line.starts_with("Poisson deviance") && line.ends_with("lower")), "{zero}");
+    folder.fails(1, "score m.json d.csv --leave-one-out", &["this model predicts counts"]);
+    folder.fails(1, "score m.json d.csv --exposure nights", &["nights"]);
+    folder.fit("d.csv --target visits --task classify -o c.json");
+    folder.fails(1, "score c.json d.csv --exposure days", &["--exposure is for models of counts"]);
+}
+
 #[test]
 fn outliers() {
     let table: String = regression_table(80, ",");

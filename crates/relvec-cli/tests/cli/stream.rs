@@ -375,7 +375,7 @@ fn bad_cells_are_found_in_the_first_pass() {
     folder.fails(1, &(fit("y.csv") + " --task regress"), &["row 1700", "column `y`", "`oops`"]);
     folder.fails(1, &fit("nan.csv"), &["row 1700", "column `y`", "`nan`, a missing value"]);
     folder.fails(1, &fit("short.csv"), &["row 1700", "2 cells"]);
-    folder.fails(1, &fit("one.csv"), &["1 row", "at least 2"]);
+    folder.fails(1, &fit("one.csv"), &["found 1", "at least 2"]);
     folder.fails(1, &fit("none.csv"), &["no rows"]);
 }
 

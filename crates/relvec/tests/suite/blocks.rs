@@ -300,8 +300,8 @@ fn bad_rows_are_found_in_the_first_pass() {
     says(&cut, "sample weight of row 655 is -1");
     let mut cut = table(700, 2, 100);
     cut.weights = Some(Array1::zeros(700));
-    says(&cut, "found 0 row(s) to train on");
-    says(&table(0, 2, 100), "found 0 row(s) to train on");
+    says(&cut, "training rows of positive weight: found 0");
+    says(&table(0, 2, 100), "training rows of positive weight: found 0");
     says(&table(700, 1, 100), "rows of two classes are needed");
 }
 

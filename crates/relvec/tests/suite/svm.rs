@@ -586,7 +586,7 @@ fn bad_input_is_refused() {
     let steep = Svm { kernel: Poly { degree: 400, gamma: 1e3.into(), coef0: 0.0 }.into(), ..Svm::default() };
     refused(steep, &x, classes, &["kernel value"]);
     let nothing = Array1::zeros(40);
-    refused(Svm::default(), &x, classes.with_weights(nothing.view()), &["0 row(s)"]);
+    refused(Svm::default(), &x, classes.with_weights(nothing.view()), &["rows of positive weight: found 0"]);
     // What a machine cannot do, it says.
     let model = fit(&svr(1.0, 0.1), &x, real).0;
     assert_eq!(model.predict(x.view()).unwrap_err(), Error::NoPosterior);
