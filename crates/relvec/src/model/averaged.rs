@@ -253,7 +253,7 @@ impl Averaging for Model {
     }
 }
 
-/// Returns the prior precisions of the M weights, `[M]`, in the units and the order of the posterior's factor.
+/// Returns the prior precisions of the W weights that are in the model, `[W]`, in the units and the order of the posterior's factor.
 fn unit_precisions(model: &Model, posterior: &Posterior) -> Array1<f64> {
     let shared: Vec<f64> = model.intercept_alpha.iter().chain(&model.alpha).copied().collect();
     let own = |(k, places): (usize, Vec<usize>)| -> Vec<f64> {

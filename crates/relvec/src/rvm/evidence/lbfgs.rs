@@ -49,6 +49,7 @@ pub(crate) fn maximise(
 }
 
 /// Climbs from `start` within `bounds`, beginning with the curvature that `steps` tell, to which its own steps are added.
+/// `f` and the result are those of [`maximise`].
 pub(crate) fn maximise_with(
     start: &[f64],
     bounds: &[(f64, f64)],
