@@ -109,6 +109,13 @@ fn the_figures_of_the_readme_are_those_of_the_benchmark() {
         assert_eq!(row[1..], found, "README.md, {learner}, beside docs/defaults.md");
     }
     assert!(defaults.contains("| 1,000 | 12 |"), "README.md says 12 tables");
+    // By how much the log loss is below that of the other learner, in per cent.
+    let lower = |classes: &str| {
+        let line = defaults.lines().find(|line| line.starts_with(&format!("| {classes} classes: mean log loss"))).expect(classes);
+        100.0 * (1.0 - cells(line)[2].parse::<f64>().expect("a ratio"))
+    };
+    let losses = [format!("{:.1} % lower", lower("two")), format!("{:.0} % lower", lower("several"))];
+    assert!(losses.iter().all(|text| readme.contains(text)), "README.md says something else than {losses:?}");
 }
 
 /// Files of the repository, but for what is built, by their paths from the root.
