@@ -283,7 +283,12 @@ fn more_ratios(seen: &[(f64, f64)], (low, high): (f64, f64), tolerance: f64) -> 
         let (left, right) = ((value - lower) / (x - a), (value - upper) / (b - x));
         // Half of the second derivative, and the slope at x.
         let (bend, slope) = ((left + right) / (b - a), (left * (b - x) - right * (x - a)) / (b - a));
-        let at = if bend > 0.0 { x + 0.5 * slope / bend } else { slope * f64::INFINITY };
+        let at = match bend > 0.0 {
+            true => x + 0.5 * slope / bend,
+            // Infinity times 0 would be no number.
+            false if slope == 0.0 => x,
+            false => slope * f64::INFINITY,
+        };
         if known[0].0 < at && at < known[known.len() - 1].0 {
             let gain = value + 0.25 * slope * slope / bend - known[best].1;
             return if gain > tolerance { vec![at] } else { vec![] };
@@ -380,6 +385,29 @@ mod tests {
             }
         }
     }
+    /// Further ratios are few, within the bounds and ascending, whatever the evidence at the first ones: flat, bent upwards, without a
+    /// Cholesky factor.
+    #[test]
+    fn further_ratios_are_few_and_within_bounds() {
+        let (none, bounds) = (f64::NEG_INFINITY, (-3.0, 9.0));
+        for values in [
+            [0.0; 4],
+            [1.0, 0.0, 1.0, 0.0],
+            [1.0, 1.0, 1.0, 2.0],
+            [0.0, 1.0, 2.0, 3.0],
+            [3.0, 2.0, 1.0, 0.0],
+            [0.0, 5.0, 3.0, none],
+            [0.0, 5.0, none, none],
+            [0.0, none, none, none],
+            [none; 4],
+        ] {
+            let seen: Vec<(f64, f64)> = LADDER.into_iter().zip(values).collect();
+            let more = more_ratios(&seen, bounds, 1e-4);
+            assert!(more.len() <= 3 && more.is_sorted(), "{values:?}: {more:?}");
+            assert!(more.iter().all(|log_ratio| bounds.0 <= *log_ratio && *log_ratio <= bounds.1), "{values:?}: {more:?}");
+        }
+    }
+
     /// From any ratio of a sample, two passes find the ratio of highest evidence of all rows, near enough; and the bound where that is
     /// beyond it.
     #[test]

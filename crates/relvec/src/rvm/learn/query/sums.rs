@@ -136,7 +136,7 @@ impl PartSums {
         }
     }
 
-    /// Those at the only ratio.
+    /// The sums of a query at one ratio, and the totals.
     pub fn single(mut self) -> (RatioSums, Totals) {
         assert_eq!(self.at_ratios.len(), 1, "one ratio was asked for");
         (self.at_ratios.remove(0), self.totals)
