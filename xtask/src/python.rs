@@ -57,11 +57,10 @@ pub fn check_engines() -> Result {
     })
 }
 
-/// Peak memory of fits, and the pieces beside numpy.
+/// Peak memory of fits, and of streaming.
 pub fn bench() -> Result {
     install()?;
     VENV.python(&["python/benchmarks/memory.py"])?;
-    VENV.python(&["python/benchmarks/micro.py"])?;
     cargo("build --release -p relvec-cli")?;
     let streaming = ["python/benchmarks/streaming.py", "target/release/relvec"];
     VENV.python(&streaming)?;

@@ -47,7 +47,7 @@ fn regression(bencher: Bencher, name: &str, inference: &str) {
 }
 
 #[divan::bench(args = SETS, sample_count = 5)]
-fn regression_1000_sequential(bencher: Bencher, name: &str) {
+fn regression_1000_search(bencher: Bencher, name: &str) {
     regression(bencher, name, "search");
 }
 

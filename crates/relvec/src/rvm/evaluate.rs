@@ -5,18 +5,18 @@ use ndarray::ArrayView2;
 use super::Rvm;
 use crate::error::Result;
 use crate::report::{Interrupt, Status};
-use crate::rvm::compose::robust;
-use crate::rvm::data::noise::{Noise, typical};
-use crate::rvm::data::table::Table;
+use crate::rvm::compose::student_t;
+use crate::rvm::data::noise::{NoisePrecision, typical};
+use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::evidence::active_factor::{Action, ActiveFactor};
+use crate::rvm::evidence::active_posterior::NoiseChoice;
+use crate::rvm::evidence::column_gain::SparsityPrior;
 use crate::rvm::evidence::evaluation::{ActionKind, ColumnAction, Evaluation, columns, gradient_log_kernel};
-use crate::rvm::evidence::factor::{Action, Factor};
-use crate::rvm::evidence::finish;
-use crate::rvm::evidence::gain::KernelPrior;
-use crate::rvm::evidence::sensitivity::Sensitivity;
-use crate::rvm::evidence::solution::At;
-use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::gram::problem::Problem;
-use crate::rvm::search::by_class;
+use crate::rvm::evidence::gradient::EvidenceGradient;
+use crate::rvm::evidence::model_assembly;
+use crate::rvm::evidence::solver::EvidenceSolver;
+use crate::rvm::gram::scaled_problem::ScaledProblem;
+use crate::rvm::search::class_precisions;
 use crate::rvm::settings::scheme::Hyperparameters;
 use crate::targets::Targets;
 
@@ -35,30 +35,30 @@ impl Rvm {
     }
 
     fn evaluate_here(&self, x: ArrayView2<f64>, targets: &Targets, at: &Hyperparameters) -> Result<Evaluation> {
-        let mut table = Table::new(self, x, targets, &Interrupt::default())?;
+        let mut training = TrainingSet::new(self, x, targets, &Interrupt::default())?;
         let mut degrees = None;
         if let Some(mixture) = self.likelihood.as_dyn().scale_mixture() {
-            let (rested, own) = robust::rested(self, &table, mixture, at)?;
-            (table, degrees) = (rested, Some(own));
+            let (rested, own) = student_t::rested(self, &training, mixture, at)?;
+            (training, degrees) = (rested, Some(own));
         }
-        let (problem, sums) = Problem::new(&table, table.dictionary())?;
-        let work = Workspace::new(&problem, sums);
+        let (problem, sums) = ScaledProblem::new(&training, training.dictionary())?;
+        let solver = EvidenceSolver::new(&problem, sums);
         let (active, alpha, beta) = problem.inner(at)?;
-        let noise: Vec<Noise> = beta.iter().map(|beta| Noise::Fixed(*beta)).collect();
+        let noise: Vec<NoisePrecision> = beta.iter().map(|beta| NoisePrecision::Fixed(*beta)).collect();
         let unit = typical(&beta);
         let a: Vec<f64> = alpha.iter().map(|x| x / unit).collect();
-        let solution = work.solve(&active, &a, &noise, At::Precision(&beta), None)?;
+        let solution = solver.solve(&active, &a, &noise, NoiseChoice::Precision(&beta), None)?;
         if self.by_class() {
-            return by_class::evaluate(&work, &solution, at);
+            return class_precisions::evaluate(&solver, &solution, at);
         }
-        let factor = Factor::new(work.quadratic(&solution)?, &solution, &noise, KernelPrior::FLAT);
+        let factor = ActiveFactor::new(solver.quadratic(&solution)?, &solution, &noise, SparsityPrior::FLAT);
         let (beta, noises) = (beta[0], noise.len() as f64);
         let m = active.len();
-        let scale = problem.table.units[0].scale;
+        let scale = problem.training.units[0].scale;
         let norm = |j: usize| problem.design.norms()[j];
         let regression = self.likelihood.as_dyn().noise() != crate::likelihood::NoiseModel::None;
 
-        let Sensitivity { log_alpha: gradient_log_alpha, phi: slope } = Sensitivity::of(&problem, &solution);
+        let EvidenceGradient { log_alpha: gradient_log_alpha, phi: slope } = EvidenceGradient::of(&problem, &solution);
         let gradient_log_kernel = gradient_log_kernel(&problem, &active, slope);
         let columns = columns(&problem);
         let spread = |f: &dyn Fn(usize) -> f64| columns.iter().map(|c| c.map_or(f64::NAN, f)).collect::<Vec<f64>>();
@@ -79,21 +79,21 @@ impl Rvm {
         };
         let unit = |k: usize| scale / norm(active[k]);
         let determined: Vec<f64> = (0..m).map(|i| solution.determined(i)).collect();
-        let log_evidence = problem.log_evidence_out(work.log_evidence(&solution));
-        let mut model = finish::model(&work, &solution, log_evidence, Status::Stopped, 0)?;
+        let log_evidence = problem.log_evidence_out(solver.log_evidence(&solution));
+        let mut model = model_assembly::model(&solver, &solution, log_evidence, Status::Stopped, 0)?;
         if let Some(posterior) = &mut model.posterior {
             posterior.noise_degrees = degrees.or(posterior.noise_degrees);
         }
         Ok(Evaluation {
             model,
             log_evidence,
-            weights: finish::weights(&problem, &solution).iter().copied().collect(),
+            weights: model_assembly::weights(&problem, &solution).iter().copied().collect(),
             variances: (0..m).map(|k| solution.variance[k] / noises / beta * unit(k) * unit(k)).collect(),
-            residual_sum: regression.then(|| solution.residuals(problem.table.count)[0] * scale * scale),
+            residual_sum: regression.then(|| solution.residuals(problem.training.count)[0] * scale * scale),
             gradient_log_alpha_fixed: (0..m).map(|i| solution.gradient(i)).collect(),
             gradient_log_alpha,
             gradient_log_noise: regression.then(|| {
-                let count = problem.table.count;
+                let count = problem.training.count;
                 0.5 * (count - beta * solution.residuals(count)[0] - determined.iter().sum::<f64>() / noises)
             }),
             well_determined: determined,
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::kernel::Rbf;
     use crate::likelihood::{Bernoulli, Gaussian, Likelihood, Softmax};
-    use crate::rvm::evidence::fitted::fitted;
+    use crate::rvm::evidence::function_values::fitted;
     use crate::rvm::settings::dictionary::{Centres, Landmarks};
     use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule};
     use crate::statistics::Statistics;
@@ -133,26 +133,26 @@ mod tests {
         residual: Option<f64>,
     }
 
-    fn judged(work: &Workspace, at: &Hyperparameters) -> Judged {
-        let problem = work.problem;
+    fn judged(solver: &EvidenceSolver, at: &Hyperparameters) -> Judged {
+        let problem = solver.problem;
         let (active, alpha, beta) = problem.inner(at).unwrap();
-        let noise: Vec<Noise> = beta.iter().map(|beta| Noise::Fixed(*beta)).collect();
+        let noise: Vec<NoisePrecision> = beta.iter().map(|beta| NoisePrecision::Fixed(*beta)).collect();
         let a: Vec<f64> = alpha.iter().map(|x| x / beta[0]).collect();
-        let solution = work.solve(&active, &a, &noise, At::Precision(&beta), None).unwrap();
-        let form = work.quadratic(&solution).expect("rows that are held");
-        let factor = Factor::new(form.clone(), &solution, &noise, KernelPrior::FLAT);
+        let solution = solver.solve(&active, &a, &noise, NoiseChoice::Precision(&beta), None).unwrap();
+        let form = solver.quadratic(&solution).expect("rows that are held");
+        let factor = ActiveFactor::new(form.clone(), &solution, &noise, SparsityPrior::FLAT);
         let columns: Vec<usize> = columns(problem).into_iter().map(|c| c.expect("every row counts")).collect();
         let residual = || {
             let r = problem.working(&fitted(problem, &solution)).residual;
-            let weights = problem.table.weights.iter().flat_map(|c| std::iter::repeat_n(c, solution.outputs));
+            let weights = problem.training.weights.iter().flat_map(|c| std::iter::repeat_n(c, solution.outputs));
             r.iter().zip(weights).map(|(r, c)| c * r * r).sum::<f64>().sqrt()
         };
         Judged {
-            log_evidence: problem.log_evidence_out(work.log_evidence(&solution)),
+            log_evidence: problem.log_evidence_out(solver.log_evidence(&solution)),
             s: columns.iter().map(|j| factor.s()[*j]).collect(),
             q: columns.iter().map(|j| factor.q(*j)).collect(),
             square: columns.iter().map(|j| form.diag[*j]).collect(),
-            residual: (!problem.table.weights.is_empty()).then(residual),
+            residual: (!problem.training.weights.is_empty()).then(residual),
         }
     }
 
@@ -247,13 +247,13 @@ mod tests {
                 };
                 let mut first = None;
                 for (name, rvm, keeps_gram, keeps_phi) in regimes {
-                    let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
-                    let (problem, sums) = Problem::new(&table, table.dictionary()).unwrap();
+                    let training = TrainingSet::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
+                    let (problem, sums) = ScaledProblem::new(&training, training.dictionary()).unwrap();
                     let name = format!("{n} rows, {name}, {likelihood:?}, known noise {known}");
                     assert_eq!(sums.is_some(), keeps_gram && constant, "{name}: G");
                     let keeps_phi = if constant { keeps_phi } else { phi <= rvm.memory_limit.unwrap() };
                     assert_eq!(problem.design.stored_bytes(), if keeps_phi { phi / 4 } else { 0 }, "{name}: Phi");
-                    let got = judged(&Workspace::new(&problem, sums), &at);
+                    let got = judged(&EvidenceSolver::new(&problem, sums), &at);
                     agree(&name, &got, first.as_ref().unwrap_or(&got));
                     first.get_or_insert(got);
                 }
@@ -261,9 +261,9 @@ mod tests {
                     let mut statistics = Statistics::new(&kernel, x.view()).unwrap();
                     statistics.update(x.view(), &targets).unwrap();
                     let rvm = rvm(ample, Landmarks::Kmedoids);
-                    let (table, sums) = Table::of_statistics(&rvm, &statistics, &Interrupt::default()).unwrap();
-                    let (problem, sums) = Problem::of_sums(&table, table.dictionary(), sums);
-                    let got = judged(&Workspace::new(&problem, Some(sums)), &at);
+                    let (training, sums) = TrainingSet::of_statistics(&rvm, &statistics, &Interrupt::default()).unwrap();
+                    let (problem, sums) = ScaledProblem::of_sums(&training, training.dictionary(), sums);
+                    let got = judged(&EvidenceSolver::new(&problem, Some(sums)), &at);
                     let name = format!("{n} rows, statistics, {likelihood:?}, known noise {known}");
                     agree(&name, &got, first.as_ref().expect("the others came first"));
                 }

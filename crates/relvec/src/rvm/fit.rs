@@ -9,14 +9,14 @@ use crate::design::Basis;
 use crate::error::{Result, require};
 use crate::model::Model;
 use crate::report::{CentreSearch, Interrupt, Observer, Report, Status, silent};
-use crate::rvm::compose::committee::{self, Classes};
+use crate::rvm::compose::binary_models::{self, Classes};
 use crate::rvm::compose::interpolation::judged;
-use crate::rvm::compose::{one, robust, rows, validation};
-use crate::rvm::data::row_blocks::Survey;
-use crate::rvm::data::table::Table;
-use crate::rvm::learn::choice::{self, Choice};
-use crate::rvm::learn::moved;
-use crate::rvm::search::watch::Watch;
+use crate::rvm::compose::{cross_validation, fixed_kernel, single_fit, student_t};
+use crate::rvm::data::row_blocks::FirstPass;
+use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::learn::kernel_choice::{self, Choice};
+use crate::rvm::learn::learned_centres;
+use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::rules::{CentreRule, WeightPrior};
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::{MultiClass, Targets, check_present};
@@ -73,13 +73,13 @@ impl Rvm {
             let interrupt = interrupt.for_one_fit(self.deadline(start));
             let settled = self.pool()?.install(|| {
                 let (joint, plain) = (own.joint(), own.joint().with_stand_in());
-                choice::choose(&joint, &Table::new(&plain, x, targets, &interrupt)?)
+                kernel_choice::choose(&joint, &TrainingSet::new(&plain, x, targets, &interrupt)?)
             })?;
             (own.kernel, kernel_search) = (settled.kernel, settled.search);
             own.kernels = vec![];
         }
         let classes = Classes { x, labels, count, weights };
-        let (model, report) = committee::fit(&own, &classes, start, observer, interrupt)?;
+        let (model, report) = binary_models::fit(&own, &classes, start, observer, interrupt)?;
         let class_frequencies = targets.class_frequencies();
         Ok(judged((Model { class_frequencies, ..model }, Report { kernel_search, ..report }), targets.unused()))
     }
@@ -95,34 +95,35 @@ fn run(
     let start = Instant::now();
     let interrupt = interrupt.for_one_fit(rvm.deadline(start));
     if !rvm.learns_basis() {
-        return rows::fit(rvm, x, targets, observer, &interrupt, start);
+        return fixed_kernel::fit(rvm, x, targets, observer, &interrupt, start);
     }
     let plain = rvm.with_stand_in();
-    let mut table = Table::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
-    let Choice { kernel, search: kernel_search, learnt } = match rvm.likelihood.as_dyn().scale_mixture() {
+    let mut training = TrainingSet::new(&plain, x, targets, &for_learning(rvm, &interrupt, start))?;
+    let Choice { kernel, search: kernel_search, learned } = match rvm.likelihood.as_dyn().scale_mixture() {
         // By rows that count for what they do in a fit with the kernel that learning begins from.
-        Some(mixture) if rvm.learns_kernel() && !table.repairs.constant_target => {
+        Some(mixture) if rvm.learns_kernel() && !training.repairs.constant_target => {
             let mut quiet = silent;
-            let (model, _) = one::learn(&plain, &table, None, None, &mut Watch::of(&plain, &mut quiet, &interrupt, start))?;
-            choice::choose(rvm, &robust::weighted(&plain, &table, mixture, &model)?)?
+            let (model, _) =
+                single_fit::learn(&plain, &training, None, None, &mut FitDriver::of(&plain, &mut quiet, &interrupt, start))?;
+            kernel_choice::choose(rvm, &student_t::weighted(&plain, &training, mixture, &model)?)?
         }
-        _ => choice::choose(rvm, &table)?,
+        _ => kernel_choice::choose(rvm, &training)?,
     };
-    table.interrupt = interrupt.clone();
+    training.interrupt = interrupt.clone();
     let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
-    let table = table.with(&own, &kernel, None).with_learnt(&own, &kernel, learnt.as_ref());
-    let (model, report) = validation::fit(&own, &table, observer, &interrupt, start)?;
-    let nothing_found = report.nothing_found || !rvm.keep_statistics && learnt.is_some_and(|learnt| !learnt.has_structure);
+    let training = training.with(&own, &kernel, None).with_learnt(&own, &kernel, learned.as_ref());
+    let (model, report) = cross_validation::fit(&own, &training, observer, &interrupt, start)?;
+    let nothing_found = report.nothing_found || !rvm.keep_statistics && learned.is_some_and(|learned| !learned.has_structure);
     let report = Report { nothing_found, ..report };
     let (model, report) = match rvm.centres {
         _ if nothing_found => (model, report),
         CentreRule::Learned if report.status != Status::Stopped => {
             let with_kernel = kernel_search.as_ref().is_some_and(|search| search.tried[search.chosen].evaluations > 0);
-            with_moved_centres(&own, &table, (model, report), with_kernel, observer, &interrupt, start)?
+            with_moved_centres(&own, &training, (model, report), with_kernel, observer, &interrupt, start)?
         }
         _ => (model, report),
     };
-    let (model, report) = rows::complete(rvm, &table, x, targets, (model, report))?;
+    let (model, report) = fixed_kernel::complete(rvm, &training, x, targets, (model, report))?;
     Ok((model, Report { kernel_search, ..report }))
 }
 
@@ -140,10 +141,10 @@ fn objective(rvm: &Rvm, model: &Model) -> f64 {
     model.log_evidence.unwrap_or(f64::NEG_INFINITY) - rvm.nats() * model.relevance.len() as f64
 }
 
-/// The better of the fit to `table` and one whose centres the gradient has moved.
+/// The better of the fit to `training` and one whose centres the gradient has moved.
 fn with_moved_centres(
     rvm: &Rvm,
-    table: &Table,
+    training: &TrainingSet,
     fixed: (Model, Report),
     with_kernel: bool,
     observer: &mut Observer,
@@ -151,7 +152,7 @@ fn with_moved_centres(
     start: Instant,
 ) -> Result<(Model, Report)> {
     let begin = Instant::now();
-    let Some(moved) = moved::learn(rvm, table, &fixed.0, with_kernel, start)? else { return Ok(fixed) };
+    let Some(moved) = learned_centres::learn(rvm, training, &fixed.0, with_kernel, start)? else { return Ok(fixed) };
     let seconds = begin.elapsed().as_secs_f64();
     let search = |learned: f64, kept: bool| {
         Some(CentreSearch {
@@ -166,8 +167,8 @@ fn with_moved_centres(
     };
     // Learnt centres have precisions.
     let own = Rvm { kernel: moved.kernel.clone(), weight_prior: WeightPrior::Ard, ..rvm.without_dictionary() };
-    let table = table.with_centres(&own, &moved.kernel, moved.centres.clone());
-    let (model, report) = one::learn(&own, &table, None, None, &mut Watch::of(&own, observer, interrupt, start))?;
+    let training = training.with_centres(&own, &moved.kernel, moved.centres.clone());
+    let (model, report) = single_fit::learn(&own, &training, None, None, &mut FitDriver::of(&own, observer, interrupt, start))?;
     let learned = objective(rvm, &model);
     if learned > objective(rvm, &fixed.0) {
         let model = Model { learned_centres: true, ..model };
@@ -215,14 +216,15 @@ impl Rvm {
         let start = Instant::now();
         let interrupt = interrupt.for_one_fit(self.deadline(start));
         self.pool()?.install(|| {
-            let survey = Survey::take(blocks, &interrupt)?;
+            let survey = FirstPass::take(blocks, &interrupt)?;
             let class_frequencies = survey.class_frequencies()?;
             let own = match class_frequencies.len() {
                 2 => self.clone(),
                 _ => self.joint(),
             };
-            let table = Table::of_blocks(&own, blocks, &survey, &interrupt)?;
-            let (model, report) = one::learn(&own, &table, None, None, &mut Watch::of(&own, observer, &interrupt, start))?;
+            let training = TrainingSet::of_blocks(&own, blocks, &survey, &interrupt)?;
+            let (model, report) =
+                single_fit::learn(&own, &training, None, None, &mut FitDriver::of(&own, observer, &interrupt, start))?;
             Ok(judged((Model { class_frequencies, ..model }, report), survey.n_rows - survey.used))
         })
     }

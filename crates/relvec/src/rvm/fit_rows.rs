@@ -10,14 +10,14 @@ use crate::likelihood::Likelihood;
 use crate::model::Model;
 use crate::report::{Interrupt, Observer, Report, silent};
 use crate::rvm::compose::interpolation::judged;
-use crate::rvm::data::table::Table;
+use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::fit::for_learning;
 use crate::rvm::learn::all_rows::AllRows;
-use crate::rvm::learn::choice::{self, Choice};
-use crate::rvm::learn::frame;
+use crate::rvm::learn::kernel_choice::{self, Choice};
 use crate::rvm::learn::query::pass::Pass;
 use crate::rvm::learn::query::{InPasses, RowSource, RowUnits, Surveyed};
-use crate::rvm::search::watch::Watch;
+use crate::rvm::learn::scaled_features;
+use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::{Centres, Landmarks};
 use crate::rvm::settings::rules::WeightPrior;
 use crate::rvm::settings::rvm::Rvm;
@@ -98,12 +98,12 @@ impl Rvm {
             own.fit_with(surveyed.x.view(), &surveyed.targets(), observer, interrupt)?
         } else if own.has_precisions_in_parts() {
             let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::default() };
-            let pass = Pass::new(rows, units, Some(surveyed.parts.clone()));
+            let pass = Pass::new(rows, units, Some(surveyed.working_sets.clone()));
             own.fit_statistics_of(&surveyed, &pass, observer, interrupt)?
         } else {
-            let ask = |table: &Table| {
-                let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::of(table, plan.classes) };
-                Pass::new(rows, units, Some(surveyed.parts.clone()))
+            let ask = |training: &TrainingSet| {
+                let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::of(training, plan.classes) };
+                Pass::new(rows, units, Some(surveyed.working_sets.clone()))
             };
             own.fit_sampled((surveyed.x.view(), &surveyed.targets()), ask, observer, interrupt, start)?
         };
@@ -168,7 +168,7 @@ impl Rvm {
         };
         let interrupt = Interrupt::default();
         let source = InPasses { blocks, interrupt: interrupt.for_one_fit(self.deadline(start)) };
-        let ask = |table: &Table| Pass::new(&source, RowUnits::of(table, classes), None);
+        let ask = |training: &TrainingSet| Pass::new(&source, RowUnits::of(training, classes), None);
         let (model, report) = self.fit_sampled((x, targets), ask, observer, &interrupt, start)?;
         let class_frequencies = targets.class_frequencies();
         Ok((Model { class_frequencies, ..model }, report))
@@ -178,7 +178,7 @@ impl Rvm {
     fn fit_sampled<'a>(
         &self,
         (x, targets): (ArrayView2<f64>, &Targets),
-        ask: impl FnOnce(&Table) -> Pass<'a> + Send,
+        ask: impl FnOnce(&TrainingSet) -> Pass<'a> + Send,
         observer: &mut Observer,
         interrupt: &Interrupt,
         start: Instant,
@@ -206,19 +206,19 @@ impl Rvm {
         let interrupt = interrupt.for_one_fit(self.deadline(start));
         self.pool()?.install(|| {
             let plain = asked.with_stand_in();
-            let mut table = Table::new(&plain, x, targets, &for_learning(&asked, &interrupt, start))?;
-            asked.has_process(&table)?;
-            let Choice { kernel, search, learnt } = choice::choose(&asked, &table)?;
-            table.interrupt = interrupt.clone();
+            let mut training = TrainingSet::new(&plain, x, targets, &for_learning(&asked, &interrupt, start))?;
+            asked.has_process(&training)?;
+            let Choice { kernel, search, learned } = kernel_choice::choose(&asked, &training)?;
+            training.interrupt = interrupt.clone();
             let own = Rvm { kernel: kernel.clone(), ..plain.clone() };
-            let table = table.with(&own, &kernel, None).with_learnt(&own, &kernel, learnt.as_ref());
-            let pass = ask(&table);
-            let (rows, watch) = (AllRows::Asked(&pass), &mut Watch::of(&own, observer, &interrupt, start));
+            let training = training.with(&own, &kernel, None).with_learnt(&own, &kernel, learned.as_ref());
+            let pass = ask(&training);
+            let (rows, driver) = (AllRows::Asked(&pass), &mut FitDriver::of(&own, observer, &interrupt, start));
             let (model, report) = match own.likelihood.is_for_classes() {
-                true => own.fit_labels_of(&table, Some(&rows), watch)?,
-                false => own.fit_by_sums(&table, &rows, watch)?,
+                true => own.fit_labels_of(&training, Some(&rows), driver)?,
+                false => own.fit_by_sums(&training, &rows, driver)?,
             };
-            let feature_relevance = frame::feature_relevance(&table, &model);
+            let feature_relevance = scaled_features::feature_relevance(&training, &model);
             let n_rows = if pass.rows() > 0 { pass.rows() } else { model.n_rows };
             Ok(judged((Model { feature_relevance, n_rows, ..model }, Report { kernel_search: search, ..report }), 0))
         })

@@ -10,9 +10,9 @@ use crate::error::{Error, Result, require};
 use crate::model::{FittedBasis, Model, Variance};
 use crate::report::{Interrupt, Observer, Report, silent};
 use crate::rvm::compose::interpolation::judged;
-use crate::rvm::compose::one;
-use crate::rvm::data::table::Table;
-use crate::rvm::search::watch::Watch;
+use crate::rvm::compose::single_fit;
+use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::inference::Inference;
 use crate::rvm::settings::rules::CentreRule;
@@ -69,8 +69,8 @@ impl Rvm {
         require(plain, || "likelihood".into(), own.likelihood.name(), expected)?;
         own.pool()?.install(|| {
             let (start, interrupt) = (Instant::now(), interrupt.for_one_fit(own.deadline(Instant::now())));
-            let (table, sums) = Table::of_statistics(&own, statistics, &interrupt)?;
-            one::learn(&own, &table, Some(sums), from, &mut Watch::of(&own, observer, &interrupt, start))
+            let (training, sums) = TrainingSet::of_statistics(&own, statistics, &interrupt)?;
+            single_fit::learn(&own, &training, Some(sums), from, &mut FitDriver::of(&own, observer, &interrupt, start))
                 .map(|fitted| judged(fitted, 0))
         })
     }

@@ -9,8 +9,8 @@ use crate::design::Basis;
 use crate::error::{Error, Result, require};
 use crate::kernel::Kernel;
 use crate::report::Interrupt;
-use crate::rvm::data::table::Table;
-use crate::rvm::learn::choice;
+use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::learn::kernel_choice;
 use crate::rvm::settings::dictionary::Dictionary;
 use crate::rvm::settings::rvm::Rvm;
 use crate::targets::Targets;
@@ -91,19 +91,19 @@ impl Rvm {
         let plain = Rvm { dictionary: Dictionary::Size(1), ..own.without_dictionary().with_stand_in() };
         self.pool()?.install(|| {
             let interrupt = interrupt.for_one_fit(self.deadline(Instant::now()));
-            let table = Table::new(&plain, x, targets, &interrupt)?;
-            own.check_covariances(&table)?;
-            let (learnt, search) = choice::by_process(&own, &table)?;
+            let training = TrainingSet::new(&plain, x, targets, &interrupt)?;
+            own.check_covariances(&training)?;
+            let (learned, search) = kernel_choice::by_process(&own, &training)?;
             let (trial, process) = (&search.tried[search.chosen], &search.tried[search.chosen].process);
             Ok(LearnedKernel {
-                kernel: learnt.kernel,
-                search_kernel: learnt.for_search,
+                kernel: learned.kernel,
+                search_kernel: learned.for_search,
                 amplitude: process.amplitude.clone(),
                 noise_variance: process.noise_variance.clone(),
                 log_evidence: trial.log_evidence,
                 gain: process.gain,
-                has_structure: learnt.has_structure,
-                per_feature: learnt.per_feature,
+                has_structure: learned.has_structure,
+                per_feature: learned.per_feature,
                 rows: search.rows,
             })
         })

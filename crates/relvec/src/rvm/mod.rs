@@ -28,68 +28,67 @@ mod data {
     pub(crate) mod budget;
     pub(crate) mod build;
     pub(crate) mod candidates;
-    pub(crate) mod factors;
-    pub(crate) mod keep;
     pub(crate) mod landmarks;
     pub(crate) mod noise;
+    pub(crate) mod retained_rows;
     pub(crate) mod row_blocks;
-    pub(crate) mod table;
+    pub(crate) mod row_factors;
+    pub(crate) mod training_set;
     pub(crate) mod units;
     pub(crate) mod variants;
 }
 
 /// Products over the rows: columns of unit norm, their Gram matrix, sums of the likelihood.
 mod gram {
-    pub(crate) mod problem;
-    pub(crate) mod slopes;
+    pub(crate) mod likelihood_sums;
+    pub(crate) mod scaled_problem;
 }
 
 /// The posterior of the weights and the evidence at given precisions, and what changing these gains.
 mod evidence {
-    pub(crate) mod batch;
+    pub(crate) mod active_factor;
+    pub(crate) mod active_posterior;
+    pub(crate) mod column_gain;
     pub(crate) mod empty;
     pub(crate) mod evaluation;
-    pub(crate) mod factor;
-    pub(crate) mod finish;
-    pub(crate) mod fitted;
-    pub(crate) mod gain;
+    pub(crate) mod function_values;
+    pub(crate) mod gradient;
     pub(crate) mod laplace;
     pub(crate) mod lbfgs;
-    pub(crate) mod multinomial;
+    pub(crate) mod model_assembly;
     pub(crate) mod newton;
-    pub(crate) mod sensitivity;
-    pub(crate) mod solution;
-    pub(crate) mod workspace;
+    pub(crate) mod precision_updates;
+    pub(crate) mod softmax_laplace;
+    pub(crate) mod solver;
 }
 
 /// Which basis functions and precisions: the loop, the schemes, and working sets of large dictionaries.
 mod search {
-    pub(crate) mod by_class;
+    pub(crate) mod candidate_scan;
+    pub(crate) mod class_precisions;
     pub(crate) mod delete;
+    pub(crate) mod driver;
+    pub(crate) mod fit_run;
+    pub(crate) mod fixed_point;
     pub(crate) mod grow;
-    pub(crate) mod in_time;
-    pub(crate) mod parts;
-    pub(crate) mod path;
-    pub(crate) mod reestimation;
-    pub(crate) mod run;
-    pub(crate) mod running;
-    pub(crate) mod score;
+    pub(crate) mod initial_model;
+    pub(crate) mod joint_updates;
+    pub(crate) mod local_search;
+    pub(crate) mod outer_loop;
     pub(crate) mod sequential;
-    pub(crate) mod settle;
-    pub(crate) mod start;
+    pub(crate) mod time_budget;
     pub(crate) mod variational;
-    pub(crate) mod watch;
+    pub(crate) mod working_sets;
 }
 
 /// What a fit learns beside precisions: the kernel, the centres, and the prior of a Gaussian process.
 mod learn {
     pub(crate) mod all_rows;
-    pub(crate) mod choice;
-    pub(crate) mod dense;
+    pub(crate) mod dictionary_evidence;
     pub(crate) mod fitc;
     pub(crate) mod fitc_kernel;
-    pub(crate) mod frame;
     pub(crate) mod kernel;
+    pub(crate) mod kernel_choice;
     pub(crate) mod label_choice;
     pub(crate) mod label_fit;
     pub(crate) mod label_kernel;
@@ -97,26 +96,27 @@ mod learn {
     pub(crate) mod label_rows;
     pub(crate) mod label_sums;
     pub(crate) mod labels;
+    pub(crate) mod labels_by_sums;
+    pub(crate) mod learned_centres;
     pub(crate) mod link;
-    pub(crate) mod many;
-    pub(crate) mod many_labels;
-    pub(crate) mod moved;
+    pub(crate) mod merged_rows;
     pub(crate) mod parameters;
-    pub(crate) mod pivots;
-    pub(crate) mod process;
+    pub(crate) mod pivoted_cholesky;
+    pub(crate) mod process_by_sums;
+    pub(crate) mod process_evidence;
+    pub(crate) mod process_prior;
     pub(crate) mod query;
-    pub(crate) mod rows;
-    pub(crate) mod shared;
+    pub(crate) mod scaled_features;
 }
 
 /// Fits that are made of fits: functions of a training set.
 mod compose {
-    pub(crate) mod committee;
+    pub(crate) mod binary_models;
+    pub(crate) mod cross_validation;
+    pub(crate) mod fixed_kernel;
     pub(crate) mod interpolation;
-    pub(crate) mod one;
-    pub(crate) mod robust;
-    pub(crate) mod rows;
-    pub(crate) mod validation;
+    pub(crate) mod single_fit;
+    pub(crate) mod student_t;
 }
 
 pub use self::evidence::evaluation::{ActionKind, ColumnAction, Evaluation};

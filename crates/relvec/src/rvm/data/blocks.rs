@@ -14,9 +14,9 @@ use crate::kernel::DataScale;
 use crate::memory::{self, afford};
 use crate::report::{Interrupt, Repairs, SmallWeights};
 use crate::rvm::data::budget::DENSE;
-use crate::rvm::data::noise::Noise;
-use crate::rvm::data::row_blocks::{InBlocks, Survey, from_row};
-use crate::rvm::data::table::{Source, Table};
+use crate::rvm::data::noise::NoisePrecision;
+use crate::rvm::data::row_blocks::{FirstPass, RowBlocks, from_row};
+use crate::rvm::data::training_set::{Source, TrainingSet};
 use crate::rvm::data::units::Units;
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
@@ -26,8 +26,8 @@ use crate::targets::Values;
 const COPIES: usize = 3;
 const VECTORS: usize = 12;
 
-impl<'a> Table<'a> {
-    pub fn of_blocks(rvm: &'a Rvm, blocks: &'a dyn Blocks, survey: &Survey, interrupt: &Interrupt) -> Result<Table<'a>> {
+impl<'a> TrainingSet<'a> {
+    pub fn of_blocks(rvm: &'a Rvm, blocks: &'a dyn Blocks, survey: &FirstPass, interrupt: &Interrupt) -> Result<TrainingSet<'a>> {
         let Landmarks::Given(centres) = &rvm.landmarks else { unreachable!("checked before any row was read") };
         let d = survey.first.len();
         let (centres, kept) = centres.distinct(d)?;
@@ -42,10 +42,10 @@ impl<'a> Table<'a> {
         let what = format!("a block of {} rows, and the sums over the rows for {l} landmarks", survey.largest);
         afford(&what, least, memory_limit)?;
         let kernel = rvm.kernel.resolve(&DataScale { features: d, variance: 1.0 })?;
-        Ok(Table {
+        Ok(TrainingSet {
             rvm,
             rows: ArcArray2::zeros((0, d)),
-            blocks: Some(InBlocks { blocks, n_rows: survey.n_rows, classes }),
+            blocks: Some(RowBlocks { blocks, n_rows: survey.n_rows, classes }),
             targets: vec![],
             outputs: rvm.likelihood.as_dyn().outputs(Values::Classes { labels: &[], count: classes }),
             weights: vec![],
@@ -56,7 +56,7 @@ impl<'a> Table<'a> {
             count: survey.weights.iter().sum(),
             known_noise: false,
             units: vec![Units { scale: 1.0, mean: 0.0 }],
-            noise: vec![Noise::Fixed(1.0)],
+            noise: vec![NoisePrecision::Fixed(1.0)],
             repairs: Repairs {
                 constant_features: survey.constant.clone(),
                 small_weights: SmallWeights::of(survey.weights.iter().sum(), survey.used),
@@ -67,7 +67,7 @@ impl<'a> Table<'a> {
             origin: (0..l).map(|k| kept.iter().position(|c| *c == k).expect("each is kept once")).collect(),
             candidate_of: kept.iter().map(|k| Some(*k)).collect(),
             source: Source::Centres { kernel, centres },
-            learnt: None,
+            learned: None,
             memory_limit,
             taken: taken(memory_limit),
             least,
@@ -79,7 +79,7 @@ impl<'a> Table<'a> {
     ///
     /// # Errors
     /// The first one of `each`, or of the blocks; other rows than in the pass before.
-    pub fn for_each_part(&self, mut each: impl FnMut(&Table) -> Result<()>) -> Result<()> {
+    pub fn for_each_part(&self, mut each: impl FnMut(&TrainingSet) -> Result<()>) -> Result<()> {
         let Some(source) = self.blocks else { return each(self) };
         let mut n_rows = 0;
         source.blocks.pass(&mut |x, targets| {
@@ -96,9 +96,9 @@ impl<'a> Table<'a> {
     }
 
     /// Makes a table of one block of rows, `[B, D]`.
-    fn part(&self, x: ArrayView2<f64>, values: Values, weights: Option<Vec<f64>>) -> Result<Table<'_>> {
+    fn part(&self, x: ArrayView2<f64>, values: Values, weights: Option<Vec<f64>>) -> Result<TrainingSet<'_>> {
         let weights = weights.unwrap_or_else(|| vec![1.0; x.nrows()]);
-        Ok(Table {
+        Ok(TrainingSet {
             rows: x.to_owned().into_shared(),
             targets: self.rvm.likelihood.as_dyn().targets(values)?,
             count: weights.iter().sum(),

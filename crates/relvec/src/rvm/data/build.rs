@@ -16,8 +16,8 @@ use crate::memory::{self, afford};
 use crate::model::{check_features, check_finite};
 use crate::report::{Interrupt, Repairs, SmallWeights};
 use crate::rvm::data::budget::{DENSE, at_once};
-use crate::rvm::data::factors::{Factors, times};
-use crate::rvm::data::table::{Source, Table};
+use crate::rvm::data::row_factors::{RowFactors, times};
+use crate::rvm::data::training_set::{Source, TrainingSet};
 use crate::rvm::data::units::{Units, deviation, first_noise, mean, middle_and_spread};
 use crate::rvm::settings::dictionary::{Centres, Landmarks};
 use crate::rvm::settings::rvm::Rvm;
@@ -26,9 +26,9 @@ use crate::statistics::Statistics;
 use crate::sums::Sums;
 use crate::targets::{Given, Targets, Values, check_present};
 
-impl<'a> Table<'a> {
+impl<'a> TrainingSet<'a> {
     /// Validates rows `x`, `[N, D]`, and their targets, and brings them into canonical order and internal units.
-    pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<Table<'a>> {
+    pub fn new(rvm: &'a Rvm, x: ArrayView2<f64>, targets: &Targets, interrupt: &Interrupt) -> Result<TrainingSet<'a>> {
         let n = x.nrows();
         let likelihood = rvm.likelihood.as_dyn();
         let Checked { canonical, each, used } = Checked::of(rvm, x, targets)?;
@@ -76,7 +76,7 @@ impl<'a> Table<'a> {
                 }
             }
         };
-        Ok(Table {
+        Ok(TrainingSet {
             rvm,
             outputs,
             rows: rows.into_shared(),
@@ -85,7 +85,7 @@ impl<'a> Table<'a> {
             count,
             weights,
             copies: Arc::new(canonical.copies),
-            least_factor: factors.as_ref().map_or(1.0, Factors::least),
+            least_factor: factors.as_ref().map_or(1.0, RowFactors::least),
             factors,
             noise,
             units,
@@ -97,7 +97,7 @@ impl<'a> Table<'a> {
             origin,
             candidate_of,
             source,
-            learnt: None,
+            learned: None,
             memory_limit,
             taken,
             least,
@@ -106,7 +106,7 @@ impl<'a> Table<'a> {
     }
 
     /// A table of which only sums over its rows are known; and the sums in the inner units.
-    pub fn of_statistics(rvm: &'a Rvm, statistics: &Statistics, interrupt: &Interrupt) -> Result<(Table<'a>, Sums)> {
+    pub fn of_statistics(rvm: &'a Rvm, statistics: &Statistics, interrupt: &Interrupt) -> Result<(TrainingSet<'a>, Sums)> {
         if rvm.likelihood.as_dyn().noise() == NoiseModel::None {
             return Err(Error::Parameter {
                 name: "likelihood".into(),
@@ -135,7 +135,7 @@ impl<'a> Table<'a> {
         let constant = moments.deviation == 0.0;
         let small_weights = SmallWeights::of(statistics.weight(), statistics.n_rows());
         let (centres, kernel) = (statistics.centres().to_owned(), statistics.kernel().clone());
-        let table = Table {
+        let training = TrainingSet {
             rvm,
             rows: ArcArray2::zeros((0, statistics.n_features())),
             blocks: None,
@@ -156,13 +156,13 @@ impl<'a> Table<'a> {
             origin: (0..l).collect(),
             candidate_of: (0..l).map(Some).collect(),
             source: Source::Centres { kernel, centres },
-            learnt: None,
+            learned: None,
             memory_limit,
             taken,
             least,
             interrupt: interrupt.clone(),
         };
-        Ok((table, sums))
+        Ok((training, sums))
     }
 }
 
@@ -241,10 +241,10 @@ fn refuse_one_class(targets: &Targets, inner: &[f64]) -> Result<()> {
 /// What is known of each row beside its target.
 #[derive(Default)]
 struct Known {
-    factors: Option<Factors>,
+    factors: Option<RowFactors>,
     /// The geometric mean of noise variances.
     typical: Option<f64>,
-    /// See [`Table::log_rate`].
+    /// See [`TrainingSet::log_rate`].
     log_rate: f64,
 }
 
@@ -253,13 +253,13 @@ impl Known {
     fn of(rvm: &Rvm, targets: &Targets, given: Option<&[f64]>, inner: &mut [f64], weights: &[f64]) -> Result<Known> {
         match (given, &targets.given) {
             (Some(variances), Some(Given::Noise(_))) => {
-                let (factors, typical) = Factors::of_noise(variances, weights)?;
+                let (factors, typical) = RowFactors::of_noise(variances, weights)?;
                 Ok(Known { factors: Some(factors), typical: Some(typical), log_rate: 0.0 })
             }
             (Some(exposures), Some(Given::Exposure(_))) => {
                 let (factors, log_rate) = match rvm.bias {
-                    true => Factors::of_exposure_in_any_unit(exposures, inner, weights)?,
-                    false => (Some(Factors::of_exposure(exposures, inner, weights)?), 0.0),
+                    true => RowFactors::of_exposure_in_any_unit(exposures, inner, weights)?,
+                    false => (Some(RowFactors::of_exposure(exposures, inner, weights)?), 0.0),
                 };
                 let own = factors.iter().flat_map(|factors| &factors.factor);
                 inner.iter_mut().zip(own).for_each(|(t, e)| *t /= e);

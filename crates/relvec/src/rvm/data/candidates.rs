@@ -4,14 +4,14 @@ use ndarray::{ArcArray2, Axis};
 
 use crate::design::Columns;
 use crate::kernel::Kernel;
-use crate::rvm::data::table::{Source, Table};
+use crate::rvm::data::training_set::{Source, TrainingSet};
 use crate::rvm::settings::dictionary::{AUTO_LANDMARKS, Dictionary, DictionaryRule, Landmarks};
 use crate::rvm::settings::scheme::Hyperparameters;
 
 /// Least sum of squares of a column of a kernel that is 1 at its centre.
 const LEAST_SQUARE: f64 = 0.5;
 
-impl Table<'_> {
+impl TrainingSet<'_> {
     /// The candidates that precisions name; what is wrong with them is said where they are used.
     pub fn places_of(&self, at: &Hyperparameters) -> Vec<usize> {
         at.relevance.iter().filter_map(|row| self.candidate_of.get(*row).copied().flatten()).collect()

@@ -245,8 +245,8 @@ mod tests {
                     assert_eq!(chosen.len(), size.min(1000));
                     assert!(chosen.windows(2).all(|w| w[0] < w[1]));
                     assert_eq!(chosen, landmarks.choose(x.view(), &rows, size, &kernel, 3, &|| false));
-                    let hasty = landmarks.choose(x.view(), &rows, size, &kernel, 3, &|| true);
-                    assert!(hasty.len() == size.min(1000) && hasty.windows(2).all(|w| w[0] < w[1]));
+                    let fallback = landmarks.choose(x.view(), &rows, size, &kernel, 3, &|| true);
+                    assert!(fallback.len() == size.min(1000) && fallback.windows(2).all(|w| w[0] < w[1]));
                 }
             }
         }

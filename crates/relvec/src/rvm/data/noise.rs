@@ -12,69 +12,69 @@ pub(crate) const LEAST_PRECISION: f64 = 1e-12;
 
 /// The noise precision beta: held, or learnt within a cap and a Gamma(c, d) hyperprior.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Noise {
+pub(crate) enum NoisePrecision {
     /// Held at this precision; 1 for likelihoods without noise.
     Fixed(f64),
     /// At its best for given relative precisions, at most `cap`.
-    Learnt { cap: f64, c: f64, d: f64 },
+    Learned { cap: f64, c: f64, d: f64 },
 }
 
 /// How the evidence depends on one basis function at the present noise.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Profile {
+pub(crate) enum NoiseProfile {
     /// The noise precision follows: beta = count / (E + extra).
     Moving { count: f64, extra: f64 },
     /// It stays. `copies`: weights that share a precision, one for each output; 1 but with several classes.
     Held { beta: f64, copies: f64 },
 }
 
-impl Noise {
+impl NoisePrecision {
     /// This noise without its hyperprior.
-    pub fn without_hyperprior(&self) -> Noise {
+    pub fn without_hyperprior(&self) -> NoisePrecision {
         match *self {
-            Noise::Fixed(beta) => Noise::Fixed(beta),
-            Noise::Learnt { cap, .. } => Noise::Learnt { cap, c: 0.0, d: 0.0 },
+            NoisePrecision::Fixed(beta) => NoisePrecision::Fixed(beta),
+            NoisePrecision::Learned { cap, .. } => NoisePrecision::Learned { cap, c: 0.0, d: 0.0 },
         }
     }
 
     /// A learnt precision no higher than `most`.
-    pub fn capped(&self, most: f64) -> Noise {
+    pub fn capped(&self, most: f64) -> NoisePrecision {
         match *self {
-            Noise::Fixed(beta) => Noise::Fixed(beta),
-            Noise::Learnt { cap, c, d } => Noise::Learnt { cap: cap.min(most), c, d },
+            NoisePrecision::Fixed(beta) => NoisePrecision::Fixed(beta),
+            NoisePrecision::Learned { cap, c, d } => NoisePrecision::Learned { cap: cap.min(most), c, d },
         }
     }
 
     /// The best precision at energy E, see (M7).
     pub fn precision(&self, energy: f64, count: f64) -> f64 {
         match *self {
-            Noise::Fixed(beta) => beta,
-            Noise::Learnt { cap, c, d } => ((count + 2.0 * c) / (energy + 2.0 * d)).min(cap),
+            NoisePrecision::Fixed(beta) => beta,
+            NoisePrecision::Learned { cap, c, d } => ((count + 2.0 * c) / (energy + 2.0 * d)).min(cap),
         }
     }
 
     /// How single basis functions are to be judged at energy E.
-    pub fn profile(&self, energy: f64, count: f64, copies: f64) -> Profile {
+    pub fn profile(&self, energy: f64, count: f64, copies: f64) -> NoiseProfile {
         match *self {
-            Noise::Fixed(beta) => Profile::Held { beta, copies },
-            Noise::Learnt { cap, c, d } if (count + 2.0 * c) / (energy + 2.0 * d) < cap => {
-                Profile::Moving { count: count + 2.0 * c, extra: 2.0 * d }
+            NoisePrecision::Fixed(beta) => NoiseProfile::Held { beta, copies },
+            NoisePrecision::Learned { cap, c, d } if (count + 2.0 * c) / (energy + 2.0 * d) < cap => {
+                NoiseProfile::Moving { count: count + 2.0 * c, extra: 2.0 * d }
             }
-            Noise::Learnt { cap, .. } => Profile::Held { beta: cap, copies },
+            NoisePrecision::Learned { cap, .. } => NoiseProfile::Held { beta: cap, copies },
         }
     }
 
     /// Log evidence (M3) at precision `beta`, plus the log hyperprior of the noise.
     pub fn log_evidence(&self, beta: f64, energy: f64, count: f64, log_det: f64, sum_log_a: f64) -> f64 {
         let prior = match *self {
-            Noise::Learnt { c, d, .. } => c * beta.ln() - d * beta,
-            Noise::Fixed(_) => 0.0,
+            NoisePrecision::Learned { c, d, .. } => c * beta.ln() - d * beta,
+            NoisePrecision::Fixed(_) => 0.0,
         };
         prior - 0.5 * (count * ((2.0 * PI).ln() - beta.ln()) + log_det - sum_log_a + beta * energy)
     }
 
     pub fn is_learnt(&self) -> bool {
-        matches!(self, Noise::Learnt { .. })
+        matches!(self, NoisePrecision::Learned { .. })
     }
 }
 

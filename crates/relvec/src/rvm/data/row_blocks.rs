@@ -15,13 +15,13 @@ use crate::targets::{Targets, Values, absent, check_labels};
 
 /// Where the rows of a table come from, and how many they are.
 #[derive(Clone, Copy)]
-pub(crate) struct InBlocks<'a> {
+pub(crate) struct RowBlocks<'a> {
     pub blocks: &'a dyn Blocks,
     pub n_rows: usize,
     pub classes: usize,
 }
 
-impl InBlocks<'_> {
+impl RowBlocks<'_> {
     /// Returns the labels of a block of rows, `[B, D]`, of a later pass that begins at row `from`; an error if they differ from
     /// those of the first pass.
     pub fn same<'t>(&self, x: ArrayView2<f64>, targets: &Targets<'t>, features: usize, from: usize) -> Result<&'t [usize]> {
@@ -44,7 +44,7 @@ impl InBlocks<'_> {
     }
 }
 
-impl fmt::Debug for InBlocks<'_> {
+impl fmt::Debug for RowBlocks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{} rows in blocks", self.n_rows)
     }
@@ -52,7 +52,7 @@ impl fmt::Debug for InBlocks<'_> {
 
 /// What has to be known of the rows before anything is learnt of them.
 #[derive(Default)]
-pub(crate) struct Survey {
+pub(crate) struct FirstPass {
     pub n_rows: usize,
     /// Rows of positive weight.
     pub used: usize,
@@ -65,9 +65,9 @@ pub(crate) struct Survey {
     pub constant: Vec<usize>,
 }
 
-impl Survey {
-    pub fn take(blocks: &dyn Blocks, interrupt: &Interrupt) -> Result<Survey> {
-        let mut survey = Survey::default();
+impl FirstPass {
+    pub fn take(blocks: &dyn Blocks, interrupt: &Interrupt) -> Result<FirstPass> {
+        let mut survey = FirstPass::default();
         blocks.pass(&mut |x, targets| {
             interrupt.check()?;
             let before = survey.n_rows;

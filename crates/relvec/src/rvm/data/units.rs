@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::likelihood::NoiseModel;
-use crate::rvm::data::noise::Noise;
+use crate::rvm::data::noise::NoisePrecision;
 use crate::rvm::settings::rvm::Rvm;
 
 /// The noise precision is at most this over var(t), under Student-t noise without outliers: a perfect fit must not divide
@@ -35,17 +35,17 @@ impl Units {
 }
 
 /// The noise at the start; `typical`: the geometric mean of noise variances that are known.
-pub(crate) fn first_noise(rvm: &Rvm, units: &Units, constant: bool, typical: Option<f64>) -> Result<Noise> {
+pub(crate) fn first_noise(rvm: &Rvm, units: &Units, constant: bool, typical: Option<f64>) -> Result<NoisePrecision> {
     let c = rvm.inference.as_dyn().hyperpriors();
     let square = units.scale * units.scale;
     let noise = match typical.map_or(rvm.likelihood.as_dyn().noise(), NoiseModel::Fixed) {
-        NoiseModel::None => Noise::Fixed(1.0),
-        NoiseModel::Fixed(variance) => Noise::Fixed(square / variance),
-        NoiseModel::Learnt if constant => Noise::Fixed(CONSTANT_NOISE),
-        NoiseModel::Learnt => Noise::Learnt { cap: NOISE_CAP, c: c.c, d: c.d / square },
+        NoiseModel::None => NoisePrecision::Fixed(1.0),
+        NoiseModel::Fixed(variance) => NoisePrecision::Fixed(square / variance),
+        NoiseModel::Learnt if constant => NoisePrecision::Fixed(CONSTANT_NOISE),
+        NoiseModel::Learnt => NoisePrecision::Learned { cap: NOISE_CAP, c: c.c, d: c.d / square },
     };
     match noise {
-        Noise::Fixed(beta) if !beta.is_normal() => {
+        NoisePrecision::Fixed(beta) if !beta.is_normal() => {
             Err(Error::Overflow { what: "the noise precision in units of the targets' variance".into() })
         }
         _ => Ok(noise),

@@ -9,17 +9,17 @@ use crate::design::Columns;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::report::Repairs;
-use crate::rvm::data::factors::{Factors, over, times};
-use crate::rvm::data::table::{Learnt, Source, Table};
+use crate::rvm::data::row_factors::{RowFactors, over, times};
+use crate::rvm::data::training_set::{Learned, Source, TrainingSet};
 use crate::rvm::settings::rvm::Rvm;
 
 /// A search leaves at least this share of a dense process's noise: of 0.25, 0.5 and 1 the best held-out density.
 const LEAST_NOISE_SHARE: f64 = 0.5;
 
-impl<'a> Table<'a> {
+impl<'a> TrainingSet<'a> {
     /// Training set of these rows, or some of them (ascending), for another machine with another kernel, whose parameters are
     /// all numbers.
-    pub fn with<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, some: Option<&[usize]>) -> Table<'b> {
+    pub fn with<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, some: Option<&[usize]>) -> TrainingSet<'b> {
         let pick = |v: &[f64]| some.map_or_else(|| v.to_vec(), |some| some.iter().map(|n| v[*n]).collect());
         let source = match &self.source {
             Source::Rows { kernel: own, rows, chosen } => {
@@ -46,7 +46,7 @@ impl<'a> Table<'a> {
         if let (Source::Rows { rows, .. }, Some(_)) = (&source, some) {
             (origin, candidate_of) = ((0..rows.len()).collect(), (0..rows.len()).map(Some).collect());
         }
-        Table {
+        TrainingSet {
             rvm,
             rows: some.map_or_else(|| self.rows.clone(), |some| self.rows.select(Axis(0), some).into_shared()),
             blocks: None,
@@ -55,7 +55,7 @@ impl<'a> Table<'a> {
             count: some.map_or(self.count, |_| over(&weights, factors.as_ref()).iter().sum()),
             weights,
             copies: if some.is_some() { Arc::default() } else { self.copies.clone() },
-            least_factor: factors.as_ref().map_or(self.least_factor, Factors::least),
+            least_factor: factors.as_ref().map_or(self.least_factor, RowFactors::least),
             factors,
             log_rate: self.log_rate,
             known_noise: self.known_noise,
@@ -67,7 +67,7 @@ impl<'a> Table<'a> {
             origin,
             candidate_of,
             source,
-            learnt: self.learnt.clone(),
+            learned: self.learned.clone(),
             memory_limit: self.memory_limit,
             taken: self.taken,
             least: self.least,
@@ -77,25 +77,25 @@ impl<'a> Table<'a> {
 
     /// Training set with what a dense process has learned: the noise no less than half of its, so that no sparse fit takes all
     /// that is left for signal; and without candidates where the features tell nothing of the targets.
-    pub fn with_learnt<'b>(self, rvm: &'b Rvm, kernel: &Kernel, learnt: Option<&Learnt>) -> Table<'b>
+    pub fn with_learnt<'b>(self, rvm: &'b Rvm, kernel: &Kernel, learned: Option<&Learned>) -> TrainingSet<'b>
     where
         'a: 'b,
     {
-        let Some(learnt) = learnt.filter(|_| !self.repairs.constant_target) else { return self };
-        let most = 1.0 / (LEAST_NOISE_SHARE * learnt.hyper.log_noise.exp());
+        let Some(learned) = learned.filter(|_| !self.repairs.constant_target) else { return self };
+        let most = 1.0 / (LEAST_NOISE_SHARE * learned.hyper.log_noise.exp());
         let noise = self.noise.iter().map(|noise| noise.capped(most)).collect();
         // Sums that are kept have a place for rows to come.
-        let table = match learnt.has_structure || rvm.keep_statistics {
+        let training = match learned.has_structure || rvm.keep_statistics {
             true => self,
             false => self.with_centres(rvm, kernel, Array2::zeros((0, self.rows.ncols()))),
         };
-        Table { noise, learnt: Some(learnt.clone()), ..table }
+        TrainingSet { noise, learned: Some(learned.clone()), ..training }
     }
 
     /// Training set of these rows with other candidates: centres, [L, D], of a kernel, which the relevance of a model counts.
-    pub fn with_centres<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, centres: Array2<f64>) -> Table<'b> {
+    pub fn with_centres<'b>(&self, rvm: &'b Rvm, kernel: &Kernel, centres: Array2<f64>) -> TrainingSet<'b> {
         let all = 0..centres.nrows();
-        Table {
+        TrainingSet {
             origin: all.clone().collect(),
             candidate_of: all.map(Some).collect(),
             source: Source::Centres { kernel: kernel.clone(), centres },
@@ -104,14 +104,14 @@ impl<'a> Table<'a> {
     }
 
     /// A table with the candidates of this one, for rows of which only sums are known; `count`: their weight.
-    pub fn of_sums<'b>(&self, rvm: &'b Rvm, places: &[usize], count: f64) -> Table<'b> {
+    pub fn of_sums<'b>(&self, rvm: &'b Rvm, places: &[usize], count: f64) -> TrainingSet<'b> {
         let source = match self.columns(places).1 {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
             Columns::Given => Source::Given,
         };
         let none = ArcArray2::zeros((0, self.rows.ncols()));
         let all = 0..places.len();
-        Table {
+        TrainingSet {
             rows: none,
             targets: vec![],
             weights: vec![],
@@ -125,15 +125,15 @@ impl<'a> Table<'a> {
     }
 
     /// Some of the rows, ascending, and the candidates among them.
-    pub fn with_rows<'b>(&self, rvm: &'b Rvm, some: &[usize]) -> Table<'b> {
+    pub fn with_rows<'b>(&self, rvm: &'b Rvm, some: &[usize]) -> TrainingSet<'b> {
         let part = self.with(rvm, &self.kernel(), Some(some));
         let left_out_rows = self.rows.nrows() - some.len();
         let repairs = Repairs { merged_rows: 0, left_out_rows, ..part.repairs.clone() };
-        let Source::Rows { rows, .. } = &self.source else { return Table { repairs, ..part } };
+        let Source::Rows { rows, .. } = &self.source else { return TrainingSet { repairs, ..part } };
         let kept: Vec<usize> = left_of(rows, some).into_iter().map(|(candidate, _)| candidate).collect();
         let repairs = Repairs { shared_columns: some.len() - kept.len(), ..repairs };
         let place = |k: &Option<usize>| k.and_then(|k| kept.binary_search(&k).ok());
-        Table {
+        TrainingSet {
             repairs,
             origin: kept.iter().map(|k| self.origin[*k]).collect(),
             candidate_of: self.candidate_of.iter().map(place).collect(),
@@ -142,7 +142,7 @@ impl<'a> Table<'a> {
     }
 
     /// The rows of all folds but one, whose copies weigh less where others are in that fold.
-    pub fn with_copies<'b>(&self, rvm: &'b Rvm, kept: &Fold) -> Table<'b> {
+    pub fn with_copies<'b>(&self, rvm: &'b Rvm, kept: &Fold) -> TrainingSet<'b> {
         let rows: Vec<usize> = kept.iter().map(|(row, _)| *row).collect();
         let mut part = self.with(rvm, &self.kernel(), Some(&rows));
         let all = self.sample_weights();
@@ -154,23 +154,23 @@ impl<'a> Table<'a> {
         let count = kept.iter().map(|(_, weight)| weight).sum();
         let n_rows = self.rows_of_weight(count);
         if self.log_rate == 0.0 || self.factors.is_none() {
-            return Table { count, n_rows, ..part };
+            return TrainingSet { count, n_rows, ..part };
         }
         // The mean exposure is that of these rows, as in a fit to them alone.
         let of = |value: &dyn Fn(usize) -> f64| -> Vec<f64> { rows.iter().map(|row| value(*row)).collect() };
         let (exposures, mut targets) = (of(&|row| self.exposure(row)), of(&|row| self.real_target(row)));
         let mut weights: Vec<f64> = kept.iter().map(|(_, weight)| *weight).collect();
-        match Factors::of_exposure_in_any_unit(&exposures, &targets, &weights) {
+        match RowFactors::of_exposure_in_any_unit(&exposures, &targets, &weights) {
             Ok((factors, log_rate)) => {
                 for (n, factor) in factors.iter().flat_map(|factors| factors.factor.iter().enumerate()) {
                     targets[n] /= factor;
                     weights[n] *= factor;
                 }
-                let least_factor = factors.as_ref().map_or(1.0, Factors::least);
-                Table { targets, weights, least_factor, factors, log_rate, count, n_rows, ..part }
+                let least_factor = factors.as_ref().map_or(1.0, RowFactors::least);
+                TrainingSet { targets, weights, least_factor, factors, log_rate, count, n_rows, ..part }
             }
             // Out of the range of numbers, where the mean of all rows is not.
-            Err(_) => Table { count, n_rows, ..part },
+            Err(_) => TrainingSet { count, n_rows, ..part },
         }
     }
 
@@ -182,8 +182,8 @@ impl<'a> Table<'a> {
     /// Some of the candidates, and some of the rows, both ascending, in so many bytes.
     ///
     /// # Errors
-    /// Those of [`Table::for_each_part`].
-    pub fn sample(&self, places: &[usize], some: &[usize], memory_limit: u64) -> Result<Table<'_>> {
+    /// Those of [`TrainingSet::for_each_part`].
+    pub fn sample(&self, places: &[usize], some: &[usize], memory_limit: u64) -> Result<TrainingSet<'_>> {
         let (rows, columns) = self.columns(places);
         let source = match columns {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
@@ -193,7 +193,7 @@ impl<'a> Table<'a> {
             Some(part) => (part.rows.clone(), part),
             None => (rows.select(Axis(0), some).into_shared(), self.with(self.rvm, &self.kernel(), Some(some))),
         };
-        Ok(Table {
+        Ok(TrainingSet {
             rows,
             origin: places.iter().map(|k| self.origin[*k]).collect(),
             candidate_of: self.candidate_of.iter().map(|k| places.binary_search(&(*k)?).ok()).collect(),
@@ -205,13 +205,13 @@ impl<'a> Table<'a> {
     }
 
     /// Training set of these rows with other factors.
-    pub fn with_factors<'b>(&self, rvm: &'b Rvm, factors: Factors) -> Table<'b> {
+    pub fn with_factors<'b>(&self, rvm: &'b Rvm, factors: RowFactors) -> TrainingSet<'b> {
         let weights = times(&self.sample_weights(), Some(&factors));
-        Table { weights, least_factor: factors.least(), factors: Some(factors), ..self.with(rvm, &self.kernel(), None) }
+        TrainingSet { weights, least_factor: factors.least(), factors: Some(factors), ..self.with(rvm, &self.kernel(), None) }
     }
 
     /// Some of the rows, ascending, as a table in memory; of one in memory itself `None`.
-    pub fn gathered(&self, some: &[usize]) -> Result<Option<Table<'_>>> {
+    pub fn gathered(&self, some: &[usize]) -> Result<Option<TrainingSet<'_>>> {
         if self.blocks.is_none() {
             return Ok(None);
         }
@@ -230,7 +230,7 @@ impl<'a> Table<'a> {
         })?;
         let count = weights.iter().sum();
         let part = self.with(self.rvm, &self.kernel(), None);
-        Ok(Some(Table { rows: rows.into_shared(), targets, weights, count, n_rows: some.len(), ..part }))
+        Ok(Some(TrainingSet { rows: rows.into_shared(), targets, weights, count, n_rows: some.len(), ..part }))
     }
 }
 

@@ -3,7 +3,7 @@
 use ndarray::{Array2, Axis, s};
 
 use crate::model::Model;
-use crate::rvm::gram::problem::Problem;
+use crate::rvm::gram::scaled_problem::ScaledProblem;
 
 /// A single action on one basis function.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,15 +75,15 @@ pub struct Evaluation {
 }
 
 /// The columns behind the user's rows, the bias first if there is one.
-pub(crate) fn columns(problem: &Problem) -> Vec<Option<usize>> {
+pub(crate) fn columns(problem: &ScaledProblem) -> Vec<Option<usize>> {
     let mut columns: Vec<Option<usize>> = if problem.has_bias { vec![Some(0)] } else { vec![] };
-    columns.extend(problem.table.candidate_of.iter().map(|c| c.and_then(|c| problem.column_of(c))));
+    columns.extend(problem.training.candidate_of.iter().map(|c| c.and_then(|c| problem.column_of(c))));
     columns
 }
 
 /// Derivatives of the log evidence in the logarithms of the kernel's parameters, from those in the entries of unit-norm
 /// columns, [N, M].
-pub(crate) fn gradient_log_kernel(problem: &Problem, active: &[usize], mut slope: Array2<f64>) -> Vec<f64> {
+pub(crate) fn gradient_log_kernel(problem: &ScaledProblem, active: &[usize], mut slope: Array2<f64>) -> Vec<f64> {
     for (k, j) in active.iter().enumerate() {
         slope.column_mut(k).map_inplace(|v| *v /= problem.design.norms()[*j]);
     }

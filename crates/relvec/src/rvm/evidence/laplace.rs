@@ -11,11 +11,11 @@ use crate::error::Result;
 use crate::linalg::{self, Cholesky};
 use crate::quadratic::Quadratic;
 use crate::rvm::data::budget::DENSE;
-use crate::rvm::evidence::fitted::fitted;
-use crate::rvm::evidence::newton::{self, Mode, Objective, Place};
-use crate::rvm::evidence::solution::Solution;
-use crate::rvm::gram::problem::Problem;
-use crate::rvm::gram::slopes::{Phi, Slopes, Want};
+use crate::rvm::evidence::active_posterior::ActivePosterior;
+use crate::rvm::evidence::function_values::fitted;
+use crate::rvm::evidence::newton::{self, Iterate, Mode, Objective};
+use crate::rvm::gram::likelihood_sums::{DerivativeOrder, LikelihoodSums, Phi};
+use crate::rvm::gram::scaled_problem::ScaledProblem;
 use crate::sums::Sums;
 
 /// Rows copied at a time.
@@ -34,32 +34,32 @@ const FEW_COLUMNS: usize = 64;
 const CROWDED: usize = 3;
 /// The log-likelihood of one output and the log prior, by the columns of a model.
 struct Laplace<'a> {
-    problem: &'a Problem<'a>,
+    problem: &'a ScaledProblem<'a>,
     phi: Phi<'a>,
     /// `[M]`.
     alpha: ArrayView1<'a, f64>,
 }
 
 impl Objective for Laplace<'_> {
-    type Rows = Slopes;
+    type Rows = LikelihoodSums;
     type Gram = Rc<Array2<f64>>;
 
-    fn at(&self, w: Array2<f64>) -> Result<Place<Slopes>> {
-        let want = if self.is_cheap() { Want::Curvature } else { Want::Slope };
+    fn at(&self, w: Array2<f64>) -> Result<Iterate<LikelihoodSums>> {
+        let want = if self.is_cheap() { DerivativeOrder::Curvature } else { DerivativeOrder::Slope };
         let rows = self.phi.slopes(self.problem, w.row(0), want)?;
         let prior = &w * &self.alpha;
         let value = rows.log_likelihood - 0.5 * (&prior * &w).sum();
-        Ok(Place { value, gradient: &rows.slope - &prior, w, rows })
+        Ok(Iterate { value, gradient: &rows.slope - &prior, w, rows })
     }
 
-    fn times(&self, place: &Place<Slopes>, d: &Array2<f64>) -> Result<Array2<f64>> {
+    fn times(&self, place: &Iterate<LikelihoodSums>, d: &Array2<f64>) -> Result<Array2<f64>> {
         Ok(d * &self.alpha + self.phi.curvature_times(self.problem, &place.rows.row_curvature, d.row(0))?)
     }
 
-    fn gram(&self, place: &Place<Slopes>) -> Result<Rc<Array2<f64>>> {
+    fn gram(&self, place: &Iterate<LikelihoodSums>) -> Result<Rc<Array2<f64>>> {
         let mut gram = match self.is_cheap() {
             true => place.rows.curvature.clone(),
-            false => self.phi.slopes(self.problem, place.w.row(0), Want::Curvature)?.curvature,
+            false => self.phi.slopes(self.problem, place.w.row(0), DerivativeOrder::Curvature)?.curvature,
         };
         linalg::mirror(&mut gram);
         Ok(Rc::new(gram))
@@ -76,7 +76,12 @@ impl Objective for Laplace<'_> {
 }
 
 /// The mode of the weights at precisions `alpha`, `[M]`, by Newton's method (IRLS) from near `warm`, and the Laplace evidence there.
-pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Option<&Solution>) -> Result<Solution> {
+pub(crate) fn mode(
+    problem: &ScaledProblem,
+    active: &[usize],
+    alpha: &[f64],
+    warm: Option<&ActivePosterior>,
+) -> Result<ActivePosterior> {
     let (phi, bytes) = phi(problem, active, warm);
     let objective = Laplace { problem, phi, alpha: ArrayView1::from(alpha) };
     let start = warm.map_or_else(|| Array1::zeros(active.len()), |warm| warm.mean_for(active));
@@ -89,13 +94,13 @@ pub(crate) fn mode(problem: &Problem, active: &[usize], alpha: &[f64], warm: Opt
         _ => None,
     };
     let mean = place.w.into_raw_vec_and_offset().0;
-    Ok(Solution::at_mode(active, alpha, mean, factor, log_evidence, Some(gram), kept))
+    Ok(ActivePosterior::at_mode(active, alpha, mean, factor, log_evidence, Some(gram), kept))
 }
 
 /// Phi_A for the length of Newton's method, and its bytes.
-pub(crate) fn phi<'a>(problem: &'a Problem<'a>, active: &'a [usize], warm: Option<&Solution>) -> (Phi<'a>, u64) {
+pub(crate) fn phi<'a>(problem: &'a ScaledProblem<'a>, active: &'a [usize], warm: Option<&ActivePosterior>) -> (Phi<'a>, u64) {
     // What is not worth keeping for later may be worth it for one Newton.
-    let (n, held) = (problem.n_rows(), problem.table.blocks.is_none());
+    let (n, held) = (problem.n_rows(), problem.training.blocks.is_none());
     let bytes = 8 * (n * active.len()) as u64;
     let phi = match held && (bytes <= (problem.room() / NEWTON_SHARE).min(MOST_KEPT) || n <= LITTLE_ROWS) {
         true => Phi::Kept(columns(problem, active, warm)),
@@ -105,13 +110,13 @@ pub(crate) fn phi<'a>(problem: &'a Problem<'a>, active: &'a [usize], warm: Optio
 }
 
 /// Whether so many bytes of Phi_A are kept for the next solve.
-pub(crate) fn worth_keeping(problem: &Problem, bytes: u64) -> bool {
+pub(crate) fn worth_keeping(problem: &ScaledProblem, bytes: u64) -> bool {
     bytes <= (problem.room() / KEPT_SHARE).min(MOST_KEPT)
 }
 
 /// Phi_A, [N, M]; columns of an earlier solution are taken from there, which is much cheaper than out of
 /// all of Phi.
-fn columns(problem: &Problem, active: &[usize], warm: Option<&Solution>) -> Rc<Array2<f64>> {
+fn columns(problem: &ScaledProblem, active: &[usize], warm: Option<&ActivePosterior>) -> Rc<Array2<f64>> {
     let Some((known, phi)) = warm.and_then(|s| s.columns.as_ref().map(|phi| (&s.active, phi))) else {
         return Rc::new(problem.design.select(active));
     };
@@ -139,7 +144,7 @@ fn columns(problem: &Problem, active: &[usize], warm: Option<&Solution>) -> Rc<A
 }
 
 /// The likelihood near the weights of a solution.
-struct Near {
+struct LocalExpansion {
     /// B, `[N]`.
     curvature: Vec<f64>,
     /// B Phi w + residual, [N, R] by rows, which Phi' makes f of.
@@ -148,20 +153,20 @@ struct Near {
     tt: f64,
 }
 
-impl Near {
-    fn new(problem: &Problem, solution: &Solution) -> Near {
+impl LocalExpansion {
+    fn new(problem: &ScaledProblem, solution: &ActivePosterior) -> LocalExpansion {
         let f = fitted(problem, solution);
-        let work = problem.working(&f);
-        let (weights, outputs) = (&problem.table.weights, solution.outputs);
-        let curvature: Vec<f64> = work.curvature.iter().zip(weights).map(|(b, c)| b * c).collect();
-        let pull = |i: usize| weights[i / outputs] * (work.curvature[i / outputs] * f[i] + work.residual[i]);
+        let solver = problem.working(&f);
+        let (weights, outputs) = (&problem.training.weights, solution.outputs);
+        let curvature: Vec<f64> = solver.curvature.iter().zip(weights).map(|(b, c)| b * c).collect();
+        let pull = |i: usize| weights[i / outputs] * (solver.curvature[i / outputs] * f[i] + solver.residual[i]);
         let pull: Vec<f64> = (0..f.len()).map(pull).collect();
         let tt = 2.0 * f.iter().zip(&pull).map(|(f, p)| f * p).sum::<f64>().abs() + weights.iter().sum::<f64>();
-        Near { curvature, pull, tt }
+        LocalExpansion { curvature, pull, tt }
     }
 
     /// Adds the rows to G, and to f of each output.
-    fn add_to(&self, problem: &Problem, sums: &mut Sums, f: &mut [Vec<f64>]) {
+    fn add_to(&self, problem: &ScaledProblem, sums: &mut Sums, f: &mut [Vec<f64>]) {
         let (zeros, outputs) = (vec![0.0; self.curvature.len()], f.len());
         problem.design.for_each_block(|rows, phi| {
             sums.accumulate(phi, &zeros[rows.clone()], &self.curvature[rows.clone()]);
@@ -177,43 +182,43 @@ impl Near {
 /// B the curvature, f = Phi'(B Phi w + residual), so that no inverse of B is ever needed.
 ///
 /// # Errors
-/// Those of [`Problem::for_each_part`].
-pub(crate) fn expand<'p>(problem: &'p Problem, solution: &Solution) -> Result<Quadratic<'p>> {
+/// Those of [`ScaledProblem::for_each_part`].
+pub(crate) fn expand<'p>(problem: &'p ScaledProblem, solution: &ActivePosterior) -> Result<Quadratic<'p>> {
     let (p, outputs) = (problem.design.n_columns(), solution.outputs);
     let fits = 8 * (p * p) as u64 * (DENSE + 2) <= problem.room();
     let many = problem.has_many_entries();
     let crowded = outputs == 1 && many && CROWDED * solution.active.len() >= p && fits;
-    if crowded || problem.table.blocks.is_some() {
+    if crowded || problem.training.blocks.is_some() {
         return whole(problem, solution);
     }
-    let near = Near::new(problem, solution);
-    let (design, tt, count) = (&problem.design, near.tt, problem.table.weight());
+    let near = LocalExpansion::new(problem, solution);
+    let (design, tt, count) = (&problem.design, near.tt, problem.training.weight());
     let pull = ArrayView2::from_shape((problem.n_rows(), outputs), &near.pull).expect("[N, R]");
     Ok(Quadratic::on_demand(design, near.curvature, pull, vec![tt], count, None, &solution.active).with_room(fits))
 }
 
 /// Quadratic form at the mode with all of G, from one pass over the rows.
-fn whole<'p>(problem: &'p Problem, solution: &Solution) -> Result<Quadratic<'p>> {
+fn whole<'p>(problem: &'p ScaledProblem, solution: &ActivePosterior) -> Result<Quadratic<'p>> {
     let p = problem.design.n_columns();
     if solution.outputs == 1 {
         let mut w = Array1::zeros(p);
         solution.active.iter().zip(&solution.mean).for_each(|(j, v)| w[*j] = *v);
         let phi = Phi::Made { problem, columns: (0..p).collect::<Vec<_>>().into() };
-        let mut slopes = phi.slopes(problem, w.view(), Want::Curvature)?;
+        let mut slopes = phi.slopes(problem, w.view(), DerivativeOrder::Curvature)?;
         linalg::mirror(&mut slopes.curvature);
         let f = slopes.curvature.dot(&w) + &slopes.slope;
-        let tt = 2.0 * f.dot(&w).abs() + problem.table.count;
-        let sums = Sums { gram: slopes.curvature, f: vec![f.to_vec()], tt: vec![tt], count: problem.table.weight() };
+        let tt = 2.0 * f.dot(&w).abs() + problem.training.count;
+        let sums = Sums { gram: slopes.curvature, f: vec![f.to_vec()], tt: vec![tt], count: problem.training.weight() };
         return Ok(Quadratic::stored(sums, None));
     }
     let (mut sums, mut f, mut tt) = (Sums::new(p, 1), vec![vec![0.0; p]; solution.outputs], 0.0);
     problem.for_each_part(|part| {
-        let near = Near::new(part, solution);
+        let near = LocalExpansion::new(part, solution);
         near.add_to(part, &mut sums, &mut f);
         tt += near.tt;
         Ok(())
     })?;
-    let sums = Sums { f, tt: vec![tt], count: problem.table.weight(), ..sums.finish() };
+    let sums = Sums { f, tt: vec![tt], count: problem.training.weight(), ..sums.finish() };
     Ok(Quadratic::stored(sums, None))
 }
 
@@ -223,10 +228,10 @@ mod tests {
     use crate::kernel::Rbf;
     use crate::likelihood::Bernoulli;
     use crate::report::Interrupt;
-    use crate::rvm::data::noise::Noise;
-    use crate::rvm::data::table::Table;
-    use crate::rvm::evidence::solution::At;
-    use crate::rvm::evidence::workspace::Workspace;
+    use crate::rvm::data::noise::NoisePrecision;
+    use crate::rvm::data::training_set::TrainingSet;
+    use crate::rvm::evidence::active_posterior::NoiseChoice;
+    use crate::rvm::evidence::solver::EvidenceSolver;
     use crate::rvm::settings::dictionary::{Dictionary, DictionaryRule};
     use crate::rvm::settings::rvm::Rvm;
     use crate::targets::Targets;
@@ -235,15 +240,15 @@ mod tests {
     const ALL: Dictionary = Dictionary::Rule(DictionaryRule::All);
 
     /// Calls `test` with a problem of two classes that overlap, of so many rows.
-    fn with_problem(n: usize, dictionary: Dictionary, test: impl Fn(&Problem)) {
+    fn with_problem(n: usize, dictionary: Dictionary, test: impl Fn(&ScaledProblem)) {
         let x = Array2::from_shape_fn((n, 2), |(i, j)| f64::sin((7 * i + 3) as f64 * (1.3 + j as f64)));
         let labels: Vec<usize> =
             x.outer_iter().enumerate().map(|(i, r)| usize::from(r[0] * r[1] + 0.1 > 0.0) ^ usize::from(i % 7 == 0)).collect();
         let kernel = Rbf { gamma: 2.0.into() }.into();
         let rvm = Rvm { kernel, dictionary, likelihood: Bernoulli::default().into(), ..Rvm::tipping2001() };
         let targets = Targets::classes(&labels, 2);
-        let table = Table::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
-        test(&Problem::new(&table, table.dictionary()).unwrap().0);
+        let training = TrainingSet::new(&rvm, x.view(), &targets, &Interrupt::default()).unwrap();
+        test(&ScaledProblem::new(&training, training.dictionary()).unwrap().0);
     }
 
     /// Rows of G made as they are asked for are those of all of G at once.
@@ -292,7 +297,8 @@ mod tests {
                 assert!((found.log_evidence - alone.log_evidence).abs() < 1e-9 * alone.log_evidence.abs());
                 let (phi, _) = phi(problem, &active, None);
                 let w = Array1::from_vec(found.mean.clone());
-                let slope = phi.slopes(problem, w.view(), Want::Slope).unwrap().slope - &w * &Array1::from_vec(alpha.clone());
+                let slope =
+                    phi.slopes(problem, w.view(), DerivativeOrder::Slope).unwrap().slope - &w * &Array1::from_vec(alpha.clone());
                 // In units of the posterior it is less than a millionth of a standard deviation.
                 let mut half = slope.insert_axis(Axis(1));
                 linalg::solve_lower(found.lower.view(), half.view_mut());
@@ -305,14 +311,14 @@ mod tests {
     #[test]
     fn reordered_without_a_look() {
         with_problem(8192, Dictionary::Size(60), |problem| {
-            let work = Workspace::new(problem, None);
-            let (active, noise) = (problem.usable(), [Noise::Fixed(1.0)]);
+            let solver = EvidenceSolver::new(problem, None);
+            let (active, noise) = (problem.usable(), [NoisePrecision::Fixed(1.0)]);
             let a: Vec<f64> = (0..active.len()).map(|i| [1e-2, 3.0, 1e-6][i % 3]).collect();
-            let there = work.solve(&active, &a, &noise, At::Best, None).unwrap();
+            let there = solver.solve(&active, &a, &noise, NoiseChoice::Best, None).unwrap();
             let order: Vec<usize> = (0..active.len()).map(|i| (7 * i + 3) % active.len()).collect();
             assert!(active.len() % 7 != 0, "{} columns", active.len());
-            let moved = work.reordered(&there, &order, &noise).unwrap();
-            let solved = work.solve(&moved.active, &moved.a, &noise, At::Best, None).unwrap();
+            let moved = solver.reordered(&there, &order, &noise).unwrap();
+            let solved = solver.solve(&moved.active, &moved.a, &noise, NoiseChoice::Best, None).unwrap();
             let pick = |of: &[f64]| order.iter().map(|i| of[*i]).collect::<Vec<f64>>();
             assert_eq!((pick(&there.a), pick(&there.mean)), (moved.a.clone(), moved.mean.clone()));
             assert!((moved.log_evidence - solved.log_evidence).abs() < 1e-9 * solved.log_evidence.abs());
@@ -329,9 +335,9 @@ mod tests {
             let active: Vec<usize> = (0..N).step_by(12).collect();
             let a = vec![1e-2; active.len()];
             let solution = mode(problem, &active, &a, None).unwrap();
-            let held = Workspace::new(problem, None).held(Rc::new(expand(problem, &solution).unwrap()));
-            let noise = [Noise::Fixed(1.0)];
-            let solve = |active: &[usize]| held.solve(active, &a[..active.len()], &noise, At::Best, None).unwrap();
+            let held = EvidenceSolver::new(problem, None).held(Rc::new(expand(problem, &solution).unwrap()));
+            let noise = [NoisePrecision::Fixed(1.0)];
+            let solve = |active: &[usize]| held.solve(active, &a[..active.len()], &noise, NoiseChoice::Best, None).unwrap();
             let kept: Vec<usize> = active.iter().copied().filter(|j| j % 36 != 0).collect();
             let (found, without) = (solve(&active).mean_for(&kept), solve(&kept).mean);
             let largest = without.iter().fold(0.0f64, |l, w| l.max(w.abs()));

@@ -31,11 +31,11 @@ pub(crate) trait Objective {
     type Gram;
 
     /// The objective at weights `w`, [R, M].
-    fn at(&self, w: Array2<f64>) -> Result<Place<Self::Rows>>;
+    fn at(&self, w: Array2<f64>) -> Result<Iterate<Self::Rows>>;
     /// Minus the Hessian of the objective times `d`, [R, M].
-    fn times(&self, place: &Place<Self::Rows>, d: &Array2<f64>) -> Result<Array2<f64>>;
+    fn times(&self, place: &Iterate<Self::Rows>, d: &Array2<f64>) -> Result<Array2<f64>>;
     /// The Hessian of minus the log-likelihood.
-    fn gram(&self, place: &Place<Self::Rows>) -> Result<Self::Gram>;
+    fn gram(&self, place: &Iterate<Self::Rows>) -> Result<Self::Gram>;
     /// Factor of minus the Hessian of the objective, [R M, R M].
     fn factor(&self, gram: &Self::Gram) -> Result<Cholesky>;
     /// Whether a new Hessian costs no more than a few products with it: then each step has its own.
@@ -44,7 +44,7 @@ pub(crate) trait Objective {
 
 /// Weights, [R, M], and the objective there.
 #[derive(Debug)]
-pub(crate) struct Place<T> {
+pub(crate) struct Iterate<T> {
     pub w: Array2<f64>,
     /// Log-likelihood and log prior.
     pub value: f64,
@@ -55,7 +55,7 @@ pub(crate) struct Place<T> {
 
 /// The mode, the Hessian there, and its factor.
 pub(crate) struct Mode<O: Objective + ?Sized> {
-    pub place: Place<O::Rows>,
+    pub place: Iterate<O::Rows>,
     pub gram: O::Gram,
     pub factor: Cholesky,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Mode<O: Objective + ?Sized> {
 ///
 /// # Errors
 /// Those of the objective; [`Singular`](crate::Error::Singular) if a Hessian has no factor.
-pub(crate) fn mode<O: Objective>(objective: &O, start: Place<O::Rows>, near: Option<O::Gram>) -> Result<Mode<O>> {
+pub(crate) fn mode<O: Objective>(objective: &O, start: Iterate<O::Rows>, near: Option<O::Gram>) -> Result<Mode<O>> {
     let (mut place, mut fresh, mut last) = (start, near.is_none(), false);
     let mut gram = near.map_or_else(|| objective.gram(&place), Ok)?;
     let mut factor = objective.factor(&gram)?;
@@ -104,7 +104,12 @@ pub(crate) fn mode<O: Objective>(objective: &O, start: Place<O::Rows>, near: Opt
 
 /// Returns the place after a step, `[R, M]`, halved until the objective does not fall. The value of the `last` step tells no more
 /// than rounding.
-fn ascend<O: Objective>(objective: &O, place: &Place<O::Rows>, step: &Array2<f64>, last: bool) -> Result<Option<Place<O::Rows>>> {
+fn ascend<O: Objective>(
+    objective: &O,
+    place: &Iterate<O::Rows>,
+    step: &Array2<f64>,
+    last: bool,
+) -> Result<Option<Iterate<O::Rows>>> {
     let mut length = 1.0;
     for _ in 0..MAX_HALVINGS {
         let trial = objective.at(&place.w + &(step * length))?;
@@ -120,7 +125,7 @@ fn ascend<O: Objective>(objective: &O, place: &Place<O::Rows>, step: &Array2<f64
 /// of an H nearby.
 fn by_conjugate_gradients<O: Objective>(
     objective: &O,
-    place: &Place<O::Rows>,
+    place: &Iterate<O::Rows>,
     factor: &Cholesky,
     residual: f64,
 ) -> Result<(Array2<f64>, usize)> {

@@ -1,8 +1,8 @@
 //! All rows of a fit, in memory or elsewhere, as sums over them see them.
 
+use super::merged_rows::DistinctRows;
 use super::query::pass::Pass;
 use super::query::sums::{At, PartSums};
-use super::rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::report::Interrupt;
 

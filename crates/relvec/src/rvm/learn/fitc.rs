@@ -19,7 +19,7 @@ use std::f64::consts::PI;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate, s};
 
-use super::rows::DistinctRows;
+use super::merged_rows::DistinctRows;
 use crate::error::{Error, Result};
 use crate::linalg::{self, Cholesky};
 
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::kernel::{Kernel, Linear, Poly, Rbf};
     use crate::report::Interrupt;
-    use crate::rvm::learn::pivots::Pivots;
+    use crate::rvm::learn::pivoted_cholesky::Pivots;
 
     const COUNT: usize = 30;
 

@@ -1,6 +1,6 @@
 //! FITC's log evidence with the exact gradient in the kernel: many rows tell the widths, at the price of few centres.
 //!
-//! f ~ N(0, a (Q + D) + v 1 1'), t ~ N(f, s2 diag(1 / c)) as in [`super::dense`], of which Q = V'V, V = inv(L) K_mn and L L' = K_mm are of M
+//! f ~ N(0, a (Q + D) + v 1 1'), t ~ N(f, s2 diag(1 / c)) as in [`super::process_evidence`], of which Q = V'V, V = inv(L) K_mn and L L' = K_mm are of M
 //! centres, and D = diag(k(x_n, x_n) - Q_nn) (Snelson & Ghahramani 2006). With Lambda = a D + s2 diag(1 / c), C = a Q + v 1 1' + Lambda,
 //! alpha_k = inv(C) t_k, G = 1/2 (sum_k alpha_k alpha_k' - R inv(C)), H = G - diag(G) and P = inv(K_mm) K_mn,
 //!
@@ -14,12 +14,12 @@ use std::f64::consts::PI;
 
 use ndarray::{Array1, Array2, ArrayView2, Axis, concatenate};
 
-use super::dense::{Evidence, cross_gradient, kernel_block};
-use super::rows::DistinctRows;
+use super::merged_rows::DistinctRows;
+use super::process_evidence::{Evidence, cross_gradient, kernel_block};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelGradient as _};
 use crate::linalg::{self, Cholesky};
-use crate::rvm::data::table::Hyper;
+use crate::rvm::data::training_set::Hyper;
 
 /// Added to the diagonal of `K_mm`, relative to it: of wide kernels the matrix has no factor without. Rounding needs M times 1e-16; what
 /// this adds to D is still at most the least noise, e^-14, at amplitude 1.
@@ -113,7 +113,7 @@ fn squares(a: &Array2<f64>) -> Array1<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rvm::learn::dense;
+    use crate::rvm::learn::process_evidence;
 
     const COUNT: usize = 30;
 
@@ -176,7 +176,7 @@ mod tests {
         let (rows, hyper) = (rows(), Hyper { log_amplitude: 0.5, log_noise: -2.0 });
         let kernel = &kernels()[0];
         let found = evidence(&rows, rows.x.view(), kernel, hyper, 1.0).unwrap().unwrap();
-        let expected = dense::evidence(&rows, kernel, hyper, 1.0, true).unwrap();
+        let expected = process_evidence::evidence(&rows, kernel, hyper, 1.0, true).unwrap();
         assert!((found.value - expected.value).abs() < 1e-3, "{} instead of {}", found.value, expected.value);
         for (found, expected) in found.by_parameters.iter().zip(&expected.by_parameters) {
             assert!((found - expected).abs() < 1e-3 * (1.0 + expected.abs()), "{found} instead of {expected}");

@@ -5,15 +5,15 @@
 
 use ndarray::{Array2, Axis};
 
-use super::dense::{self, Evidence};
 use super::fitc_kernel;
-use super::frame::Frame;
+use super::merged_rows::DistinctRows;
 use super::parameters::{AMPLITUDE, NOISE, Parameters, mean_diagonal};
-use super::rows::DistinctRows;
+use super::process_evidence::{self, Evidence};
+use super::scaled_features::Frame;
 use crate::error::{Error, Result};
 use crate::kernel::{Form, GammaRule, Kernel};
 use crate::report::Interrupt;
-use crate::rvm::data::table::{Hyper, Learnt};
+use crate::rvm::data::training_set::{Hyper, Learned};
 use crate::rvm::evidence::lbfgs::{self, Limits, Steps};
 use crate::rvm::settings::dictionary::Landmarks;
 
@@ -139,9 +139,9 @@ impl Lesson<'_> {
     ///
     /// # Errors
     /// Features whose gamma would be out of the range of numbers; an interrupt before there is anything.
-    pub fn learn(&self, kernel: &Kernel, frame: &Frame) -> Result<Learnt> {
+    pub fn learn(&self, kernel: &Kernel, frame: &Frame) -> Result<Learned> {
         let rows = self.rows.with_inputs(frame.inside(self.rows.x.view()));
-        let constant = dense::constant_evidence(&rows);
+        let constant = process_evidence::constant_evidence(&rows);
         let rule = kernel.learnt_rule();
         let features = if rule.is_some() { frame.live.len() } else { 0 };
         let priors = Priors::new(rows.count, features);
@@ -167,7 +167,7 @@ impl Lesson<'_> {
         let best = Peak { evaluations: before, ..best };
         let best = if rule.is_some() { self.go_on(kernel, frame, &priors, best)? } else { best };
         let gain = if features == 0 && rule.is_some() { f64::NEG_INFINITY } else { best.log_posterior - constant };
-        Ok(Learnt {
+        Ok(Learned {
             for_search: frame.outside(&floored(&best.kernel, frame))?,
             kernel: frame.outside(&best.kernel)?,
             hyper: best.hyper,
@@ -191,7 +191,8 @@ impl Lesson<'_> {
         let mut steps = Steps::default();
         let first = Hill { rows: &few, ..hill.clone() }.ascend(&hill.start, &mut steps)?;
         // Where the share shows nothing all rows may.
-        let Some(first) = first.filter(|first| first.log_posterior >= dense::constant_evidence(&few) + STRUCTURE) else {
+        let Some(first) = first.filter(|first| first.log_posterior >= process_evidence::constant_evidence(&few) + STRUCTURE)
+        else {
             return anew();
         };
         let (ratio, value) = (rows.len() as f64 / share as f64, hill.value(&first.x));
@@ -235,7 +236,7 @@ impl Lesson<'_> {
         let small = Hill { rows: &few, ..hill.clone() };
         // From all features at once the gradient may lead to where nothing is left but noise; one of them may lead away.
         if hill.per_feature
-            && best.log_posterior < dense::constant_evidence(rows) + STRUCTURE
+            && best.log_posterior < process_evidence::constant_evidence(rows) + STRUCTURE
             && let Some(start) = small.leap(&hill.alone())?
             && let Some(found) = hill.ascend(&start, &mut Steps::default())?
         {
@@ -367,7 +368,7 @@ impl<'a> Hill<'a> {
     fn evidence(&self, kernel: &Kernel, hyper: Hyper) -> Result<Option<Evidence>> {
         match &self.centres {
             Some(centres) => fitc_kernel::evidence(self.rows, centres.view(), kernel, hyper, self.constant()),
-            None => Ok(dense::evidence(self.rows, kernel, hyper, self.constant(), self.parameters > 0)),
+            None => Ok(process_evidence::evidence(self.rows, kernel, hyper, self.constant(), self.parameters > 0)),
         }
     }
 
@@ -413,7 +414,7 @@ impl<'a> Hill<'a> {
     /// The log posterior; minus infinity where the covariance has no Cholesky factor.
     fn value(&self, x: &[f64]) -> f64 {
         let (kernel, hyper) = self.at(x);
-        let value = dense::log_evidence(self.rows, &kernel, hyper, self.constant());
+        let value = process_evidence::log_evidence(self.rows, &kernel, hyper, self.constant());
         value.map_or(f64::NEG_INFINITY, |value| value + self.log_prior(x))
     }
 

@@ -6,16 +6,16 @@
 use ndarray::{Array2, Axis, concatenate};
 
 use super::all_rows::AllRows;
-use super::frame::{Frame, Moments};
 use super::label_kernel;
 use super::label_rows::Labels;
 use super::label_sums;
 use super::link;
-use super::pivots::Points;
-use super::rows::MOST_ROWS;
+use super::merged_rows::MOST_ROWS;
+use super::pivoted_cholesky::Points;
+use super::scaled_features::{Frame, Moments};
 use crate::error::Result;
 use crate::kernel::{GammaRule, Kernel};
-use crate::rvm::data::table::{Learnt, Table};
+use crate::rvm::data::training_set::{Learned, TrainingSet};
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
@@ -36,25 +36,27 @@ struct Judge {
 
 impl Judge {
     /// Of the rows `some` of a table, with those that are left out (ascending places).
-    fn new(table: &Table, some: &[usize], left_out: &[usize], seed: u64) -> Judge {
-        let left_out = Labels::of(table, left_out);
+    fn new(training: &TrainingSet, some: &[usize], left_out: &[usize], seed: u64) -> Judge {
+        let left_out = Labels::of(training, left_out);
         let centres: Vec<usize> = Landmarks::any(some.len(), JUDGED_CENTRES, seed).into_iter().map(|k| some[k]).collect();
-        let x = concatenate![Axis(0), left_out.rows.x, table.rows.select(Axis(0), &centres)];
+        let x = concatenate![Axis(0), left_out.rows.x, training.rows.select(Axis(0), &centres)];
         let points = Points { x, first: left_out.rows.len() };
-        Judge { left_out, all: Labels::of(table, some), points }
+        Judge { left_out, all: Labels::of(training, some), points }
     }
 
     /// Logits of left-out labels by a kernel with its best ratio, [S, C]; `None` where there is no time, or no value.
-    fn logits(&self, table: &Table, learnt: &Learnt) -> Result<Option<Array2<f64>>> {
-        let (rows, log_ratio) = (AllRows::Held(&self.all.rows), learnt.hyper.log_amplitude - learnt.hyper.log_noise);
-        let found = label_sums::regression(&self.left_out, &rows, &self.points, &learnt.kernel, log_ratio, &table.interrupt)?;
+    fn logits(&self, training: &TrainingSet, learned: &Learned) -> Result<Option<Array2<f64>>> {
+        let (rows, log_ratio) = (AllRows::Held(&self.all.rows), learned.hyper.log_amplitude - learned.hyper.log_noise);
+        let found = label_sums::regression(&self.left_out, &rows, &self.points, &learned.kernel, log_ratio, &training.interrupt)?;
         Ok(found.map(|(_, point)| point.means * point.theta))
     }
 
     /// By how much left-out labels are more probable under `other` than under `one`, log each, with their weights; none where
     /// there is no time, or no value.
-    fn gains(&self, table: &Table, one: &Learnt, other: &Learnt) -> Result<Vec<(f64, f64)>> {
-        let (Some(mut one), Some(mut other)) = (self.logits(table, one)?, self.logits(table, other)?) else { return Ok(vec![]) };
+    fn gains(&self, training: &TrainingSet, one: &Learned, other: &Learned) -> Result<Vec<(f64, f64)>> {
+        let (Some(mut one), Some(mut other)) = (self.logits(training, one)?, self.logits(training, other)?) else {
+            return Ok(vec![]);
+        };
         let [one, other] = [&mut one, &mut other].map(|logits| link::log_probabilities(&self.left_out, logits));
         let seen = self.left_out.seen.iter();
         Ok(seen.zip(one.iter().zip(&other)).map(|(seen, (one, other))| (seen.weight, other - one)).collect())
@@ -72,11 +74,11 @@ fn surely_positive(gains: &[(f64, f64)]) -> bool {
 }
 
 /// The rows of a table in two halves at random, equal rows in the same one; of each at most `most` (ascending places).
-fn halves(table: &Table, most: usize, seed: u64) -> [Vec<usize>; 2] {
-    let n = table.rows.nrows();
+fn halves(training: &TrainingSet, most: usize, seed: u64) -> [Vec<usize>; 2] {
+    let n = training.rows.nrows();
     let mut group = vec![0; n];
     for row in 1..n {
-        group[row] = group[row - 1] + usize::from(table.rows.row(row) != table.rows.row(row - 1));
+        group[row] = group[row - 1] + usize::from(training.rows.row(row) != training.rows.row(row - 1));
     }
     let groups = group[n - 1] + 1;
     let first = Landmarks::any(groups, groups / 2, seed);
@@ -88,10 +90,10 @@ fn halves(table: &Table, most: usize, seed: u64) -> [Vec<usize>; 2] {
 
 /// Bytes of the comparison: rows and their labels; features of centres at the rows left out and at the centres, with their kernel
 /// values; sums and a factor.
-fn bytes(table: &Table) -> u64 {
-    let n = table.rows.nrows();
+fn bytes(training: &TrainingSet) -> u64 {
+    let n = training.rows.nrows();
     let (left_out, centres) = (LEFT_OUT_ROWS.min(n), JUDGED_CENTRES.min(n));
-    let rows = JUDGED_ROWS.min(n) * (table.rows.ncols() + table.outputs + 1);
+    let rows = JUDGED_ROWS.min(n) * (training.rows.ncols() + training.outputs + 1);
     8 * (rows + centres * (3 * (left_out + centres) + 3 * centres)) as u64
 }
 
@@ -102,27 +104,27 @@ fn bytes(table: &Table) -> u64 {
 /// Returns the errors of [`label_kernel::learn`] and of `process`.
 pub(super) fn learn(
     rvm: &Rvm,
-    table: &Table,
+    training: &TrainingSet,
     labels: &Labels,
     kernel: &Kernel,
     moments: &Moments,
-    process: impl Fn(Option<&[usize]>) -> Result<Learnt>,
-) -> Result<Learnt> {
-    let (n, seed, interrupt) = (table.rows.nrows(), rvm.seed.wrapping_add(1), &table.interrupt);
-    let with_ratio = |learnt: Learnt, evaluations: usize| {
-        let frame = Frame::new(&learnt.kernel, moments, table.rows.view())?;
-        let found = label_kernel::learn(labels, &learnt.kernel, &frame, interrupt)?;
-        Ok(Learnt { per_feature: learnt.per_feature, evaluations: learnt.evaluations + evaluations, ..found })
+    process: impl Fn(Option<&[usize]>) -> Result<Learned>,
+) -> Result<Learned> {
+    let (n, seed, interrupt) = (training.rows.nrows(), rvm.seed.wrapping_add(1), &training.interrupt);
+    let with_ratio = |learned: Learned, evaluations: usize| {
+        let frame = Frame::new(&learned.kernel, moments, training.rows.view())?;
+        let found = label_kernel::learn(labels, &learned.kernel, &frame, interrupt)?;
+        Ok(Learned { per_feature: learned.per_feature, evaluations: learned.evaluations + evaluations, ..found })
     };
     if kernel.learnt_rule() == Some(GammaRule::EvidenceArd) {
         return with_ratio(process(None)?, 0);
     }
     let plain = kernel.with_one_width();
-    let frame = Frame::new(&plain, moments, table.rows.view())?;
+    let frame = Frame::new(&plain, moments, training.rows.view())?;
     let one_width = |labels: &Labels| label_kernel::learn(labels, &plain, &frame, interrupt);
     let one = one_width(labels)?;
     let judged = kernel.learnt_rule() == Some(GammaRule::Evidence) && labels.rows.len() >= LEAST_ROWS;
-    if !judged || interrupt.is_late() || table.taken + bytes(table) > table.memory_limit {
+    if !judged || interrupt.is_late() || training.taken + bytes(training) > training.memory_limit {
         return Ok(one);
     }
     let some = Landmarks::any(n, JUDGED_ROWS, seed);
@@ -130,12 +132,12 @@ pub(super) fn learn(
     if n > MOST_ROWS {
         let left_out: Vec<usize> = Landmarks::any(some.len(), LEFT_OUT_ROWS, rvm.seed).into_iter().map(|k| some[k]).collect();
         let found = more.insert(process(None)?);
-        gains = Judge::new(table, &some, &left_out, seed).gains(table, &one, found)?;
+        gains = Judge::new(training, &some, &left_out, seed).gains(training, &one, found)?;
     } else {
-        let [first, second] = halves(table, labels.rows.len(), seed);
+        let [first, second] = halves(training, labels.rows.len(), seed);
         for (half, rest) in [(&first, &second), (&second, &first)] {
-            let (one, more) = (one_width(&Labels::of(table, half))?, process(Some(half))?);
-            gains.extend(Judge::new(table, &some, rest, seed).gains(table, &one, &more)?);
+            let (one, more) = (one_width(&Labels::of(training, half))?, process(Some(half))?);
+            gains.extend(Judge::new(training, &some, rest, seed).gains(training, &one, &more)?);
         }
     }
     if !surely_positive(&gains) || interrupt.is_late() {

@@ -5,81 +5,81 @@ use std::time::Instant;
 use ndarray::{Array2, s};
 
 use super::all_rows::AllRows;
-use super::choice;
 use super::fitc::Fitc;
 use super::kernel::STRUCTURE;
+use super::kernel_choice;
 use super::label_model::{Found, Regression, singular};
 use super::label_rows::Labels;
 use super::labels::{Dense, Score};
-use super::pivots::{Pivots, Points};
-use super::rows::MOST_ROWS;
+use super::merged_rows::MOST_ROWS;
+use super::pivoted_cholesky::{Pivots, Points};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::model::Model;
 use crate::report::{Actions, Certificate, ProcessFit, Repairs, Report, Status};
-use crate::rvm::data::table::{Learnt, Table};
-use crate::rvm::search::watch::Watch;
+use crate::rvm::data::training_set::{Learned, TrainingSet};
+use crate::rvm::search::driver::FitDriver;
 use crate::rvm::settings::dictionary::Landmarks;
 use crate::rvm::settings::rvm::Rvm;
 
 impl Rvm {
     /// The classifier of a table by regression on the labels, under a process prior.
-    pub(in crate::rvm) fn fit_labels(&self, table: &Table, watch: &mut Watch) -> Result<(Model, Report)> {
-        self.fit_labels_of(table, None, watch)
+    pub(in crate::rvm) fn fit_labels(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
+        self.fit_labels_of(training, None, driver)
     }
 
-    /// The classifier of `rows`, of which `table` holds a sample; without them, of the table.
+    /// The classifier of `rows`, of which `training` holds a sample; without them, of the table.
     pub(in crate::rvm) fn fit_labels_of(
         &self,
-        table: &Table,
+        training: &TrainingSet,
         rows: Option<&AllRows>,
-        watch: &mut Watch,
+        driver: &mut FitDriver,
     ) -> Result<(Model, Report)> {
         let begin = Instant::now();
-        let learnt = match &table.learnt {
-            Some(learnt) => learnt.clone(),
+        let learned = match &training.learned {
+            Some(learned) => learned.clone(),
             None => {
-                let given = Rvm { kernel: table.kernel(), kernels: vec![], ..self.clone() };
-                choice::by_process(&given, table)?.0
+                let given = Rvm { kernel: training.kernel(), kernels: vec![], ..self.clone() };
+                kernel_choice::by_process(&given, training)?.0
             }
         };
-        let all = table.rows.nrows();
+        let all = training.rows.nrows();
         let whole = match rows {
-            Some(rows) => self.regress_rows(table, rows, &learnt)?,
-            None if all > MOST_ROWS => self.regress_many(table, &learnt)?,
+            Some(rows) => self.regress_rows(training, rows, &learned)?,
+            None if all > MOST_ROWS => self.regress_many(training, &learned)?,
             None => None,
         };
         let partly = rows.is_some() && whole.is_none();
         let (found, rows, repairs) = match whole {
-            Some(found) => (found, all, table.repairs.clone()),
+            Some(found) => (found, all, training.repairs.clone()),
             None => {
-                let most = if table.interrupt.is_late() { choice::ROWS } else { MOST_ROWS };
-                let rows = choice::affordable(table, most)?;
-                let sample = (rows < all).then(|| table.with_rows(self, &Landmarks::any(all, rows, self.seed)));
-                let part = sample.as_ref().unwrap_or(table);
+                let most = if training.interrupt.is_late() { kernel_choice::ROWS } else { MOST_ROWS };
+                let rows = kernel_choice::affordable(training, most)?;
+                let sample = (rows < all).then(|| training.with_rows(self, &Landmarks::any(all, rows, self.seed)));
+                let part = sample.as_ref().unwrap_or(training);
                 let labels = Labels::of(part, &(0..part.rows.nrows()).collect::<Vec<_>>());
-                let found = if learnt.has_structure { self.regress(part, &labels, &learnt)? } else { None };
-                (found.unwrap_or_else(|| Found::nothing(table)), rows, part.repairs.clone())
+                let found = if learned.has_structure { self.regress(part, &labels, &learned)? } else { None };
+                (found.unwrap_or_else(|| Found::nothing(training)), rows, part.repairs.clone())
             }
         };
         let status = match rows < all {
-            _ if partly || table.interrupt.is_late() => Status::TimeLimit,
+            _ if partly || training.interrupt.is_late() => Status::TimeLimit,
             true => Status::MemoryLimit,
             false => Status::Converged,
         };
         let (log_probability, active) = (found.log_probability, found.relevance.len() + 1);
-        watch.tell_model(log_probability, None, active);
+        driver.tell_model(log_probability, None, active);
         let process = ProcessFit {
             centres: found.relevance.len(),
             searched: 0,
             residual: found.divergence,
             reached: found.divergence <= self.most_residual(),
-            evaluations: learnt.evaluations,
+            evaluations: learned.evaluations,
             seconds: begin.elapsed().as_secs_f64(),
         };
-        let trace = std::mem::take(&mut watch.trace);
-        let model = found.model(table, &learnt.kernel, status, trace.len())?;
+        let trace = std::mem::take(&mut driver.trace);
+        let model = found.model(training, &learned.kernel, status, trace.len())?;
         let reason = match status {
             Status::TimeLimit => "time_limit ended the choice of the kernel, of rows or of centres",
             Status::MemoryLimit => "memory_limit leaves room for some of the rows only",
@@ -88,38 +88,38 @@ impl Rvm {
             _ => "the probabilities of the centres are those of all rows to within the divergence asked for",
         };
         let report = Report {
-            candidates: table.dictionary_size(),
+            candidates: training.dictionary_size(),
             repairs: Repairs { left_out_rows: all - rows, ..repairs },
             nothing_found: model.relevance.is_empty(),
             actions: Actions { added: model.relevance.len(), ..Actions::default() },
             process: Some(process),
-            ..Report::of_end(status, trace, Certificate::of_reason(reason), watch.elapsed().as_secs_f64())
+            ..Report::of_end(status, trace, Certificate::of_reason(reason), driver.elapsed().as_secs_f64())
         };
         Ok((model, report))
     }
 
     /// Link, centres and weights for the labels of a table; `None` where the frequencies of the classes are as good.
-    fn regress(&self, table: &Table, labels: &Labels, learnt: &Learnt) -> Result<Option<Found>> {
-        let log_ratio = learnt.hyper.log_amplitude;
-        let score = labels.score(&learnt.kernel, log_ratio).ok_or_else(|| singular(labels.rows.len()))?;
+    fn regress(&self, training: &TrainingSet, labels: &Labels, learned: &Learned) -> Result<Option<Found>> {
+        let log_ratio = learned.hyper.log_amplitude;
+        let score = labels.score(&learned.kernel, log_ratio).ok_or_else(|| singular(labels.rows.len()))?;
         // More rows than the kernel was learnt from may tell something where those did not, or nothing.
-        if score.value + learnt.log_posterior - learnt.log_evidence - labels.null < STRUCTURE {
+        if score.value + learned.log_posterior - learned.log_evidence - labels.null < STRUCTURE {
             return Ok(None);
         }
-        let points = Points::of(table, &labels.rows);
-        let scores = dense_at(&points, labels, &score.dense, &learnt.kernel, log_ratio);
+        let points = Points::of(training, &labels.rows);
+        let scores = dense_at(&points, labels, &score.dense, &learned.kernel, log_ratio);
         let n = labels.rows.len();
         let weights = |pivots: &Pivots| {
             let (none, features) = (vec![0.0; n], pivots.features());
             let fitc = Fitc { rows: &labels.rows, features: features.slice(s![.., ..n]), residual: &none, bias: true };
             Ok(fitc.weights(log_ratio)?.ok_or_else(|| singular(pivots.centres().len()))?.mean)
         };
-        let origin: Vec<usize> = (points.first..points.x.nrows()).map(|point| table.origin[point - points.first]).collect();
+        let origin: Vec<usize> = (points.first..points.x.nrows()).map(|point| training.origin[point - points.first]).collect();
         let Score { value, theta, means, .. } = score;
         Regression { labels, value, theta, means, points, origin, scores, log_ratio }.carried(
             self,
-            table,
-            &learnt.kernel,
+            training,
+            &learned.kernel,
             weights,
         )
     }

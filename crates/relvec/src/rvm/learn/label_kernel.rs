@@ -1,14 +1,14 @@
 //! The kernel of classes, and the ratio of amplitude and noise: those under which left-out rows have the most probable classes,
 //! (M82).
 
-use super::frame::Frame;
 use super::kernel::{STEP, STRUCTURE, log_normal};
 use super::label_rows::Labels;
 use super::parameters::{Parameters, mean_diagonal};
+use super::scaled_features::Frame;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::report::Interrupt;
-use crate::rvm::data::table::{Hyper, Learnt};
+use crate::rvm::data::training_set::{Hyper, Learned};
 use crate::rvm::evidence::lbfgs::{self, Limits};
 
 /// Calls of the score, of which about 8 are taken.
@@ -24,12 +24,12 @@ pub(super) const RATIO: (f64, f64) = (1.0, 1.5);
 const FIRST_RATIO: f64 = 2.0;
 pub(super) const RATIO_BOUNDS: (f64, f64) = (-6.0, 14.0);
 
-/// Learns the parameters of `kernel` (all continuous ones with one width; none where gamma is a number), and rho. [`Learnt`] holds the
+/// Learns the parameters of `kernel` (all continuous ones with one width; none where gamma is a number), and rho. [`Learned`] holds the
 /// ratio as an amplitude at noise 1.
 ///
 /// # Errors
 /// Features whose gamma would be out of the range of numbers; an interrupt before there is anything.
-pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: &Interrupt) -> Result<Learnt> {
+pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: &Interrupt) -> Result<Learned> {
     let labels = labels.with_inputs(frame.inside(labels.rows.x.view()));
     let rule = kernel.learnt_rule();
     let features = frame.live.len();
@@ -51,7 +51,7 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
         (start[count], bounds[count], priors[count]) = (FIRST_RATIO, (FIRST_RATIO, FIRST_RATIO), None);
     }
     let limits = Limits { evaluations: EVALUATIONS, tolerance: TOLERANCE * labels.rows.count, patience: 2, step: STEP };
-    let (mut best, mut evaluations): (Option<Learnt>, usize) = (None, 0);
+    let (mut best, mut evaluations): (Option<Learned>, usize) = (None, 0);
     lbfgs::maximise(&start, &bounds, limits, |x| {
         if interrupt.is_raised_by_hand() {
             return Err(Error::Interrupted);
@@ -75,7 +75,7 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
         if best.as_ref().is_none_or(|best| log_posterior > best.log_posterior) {
             let gain = if features == 0 && rule.is_some() { f64::NEG_INFINITY } else { log_posterior - labels.null };
             let (kernel, log_amplitude) = learned.shares(kernel, log_ratio);
-            best = Some(Learnt {
+            best = Some(Learned {
                 for_search: kernel.clone(),
                 kernel,
                 hyper: Hyper { log_amplitude, log_noise: 0.0 },
@@ -91,5 +91,5 @@ pub(super) fn learn(labels: &Labels, kernel: &Kernel, frame: &Frame, interrupt: 
     })?;
     let best = best.ok_or(Error::Singular { columns: labels.rows.len(), jitter: 0.0 })?;
     let kernel = frame.outside(&best.kernel)?;
-    Ok(Learnt { for_search: kernel.clone(), kernel, evaluations, ..best })
+    Ok(Learned { for_search: kernel.clone(), kernel, evaluations, ..best })
 }

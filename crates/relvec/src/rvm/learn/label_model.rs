@@ -5,14 +5,14 @@ use ndarray::{Array1, Array2, Axis, s};
 
 use super::label_rows::Labels;
 use super::link;
-use super::pivots::{Pivots, Points};
+use super::pivoted_cholesky::{Pivots, Points};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::likelihood::Likelihood;
 use crate::linalg;
 use crate::model::{Expansion, FittedBasis, LabelRegression, Model};
 use crate::report::Status;
-use crate::rvm::data::table::Table;
+use crate::rvm::data::training_set::TrainingSet;
 use crate::rvm::settings::rvm::Rvm;
 
 /// What label regression has found.
@@ -55,22 +55,22 @@ impl Regression<'_> {
     pub fn carried(
         self,
         rvm: &Rvm,
-        table: &Table,
+        training: &TrainingSet,
         kernel: &Kernel,
         weights: impl FnOnce(&Pivots) -> Result<Array2<f64>>,
     ) -> Result<Option<Found>> {
         let Regression { labels, points, .. } = &self;
-        let (w, probabilities) = link::matrix(labels, self.means.view(), self.theta, &table.interrupt)?;
+        let (w, probabilities) = link::matrix(labels, self.means.view(), self.theta, &training.interrupt)?;
         let mut pivots = Pivots::new(kernel, points.x.view())?;
         // What the centres have to carry, [points, C].
         let mut left = linalg::times(self.scores.view(), w.t());
-        let most = rvm.most_centres(table, points.x.nrows(), 1);
+        let most = rvm.most_centres(training, points.x.nrows(), 1);
         let divergence = loop {
             let divergence = link::divergence(labels, probabilities.view(), left.slice(s![..labels.rows.len(), ..]));
-            if table.interrupt.is_raised_by_hand() {
+            if training.interrupt.is_raised_by_hand() {
                 return Err(Error::Interrupted);
             }
-            if divergence <= rvm.most_residual() || pivots.centres().len() == most || table.interrupt.is_late() {
+            if divergence <= rvm.most_residual() || pivots.centres().len() == most || training.interrupt.is_late() {
                 break divergence;
             }
             let Some(point) = farthest(&pivots, points.first, &left) else { break divergence };
@@ -126,25 +126,29 @@ fn farthest(pivots: &Pivots, first: usize, left: &Array2<f64>) -> Option<usize> 
 
 impl Found {
     /// The frequencies of the classes of a table.
-    pub fn nothing(table: &Table) -> Found {
-        let mut shares = vec![0.0; table.outputs + 1];
-        table.targets.iter().zip(&table.weights).for_each(|(class, weight)| shares[*class as usize] += weight / table.count);
-        let of_class = |share: &f64| if *share > 0.0 { share * table.count * share.ln() } else { 0.0 };
+    pub fn nothing(training: &TrainingSet) -> Found {
+        let mut shares = vec![0.0; training.outputs + 1];
+        training
+            .targets
+            .iter()
+            .zip(&training.weights)
+            .for_each(|(class, weight)| shares[*class as usize] += weight / training.count);
+        let of_class = |share: &f64| if *share > 0.0 { share * training.count * share.ln() } else { 0.0 };
         Found {
             log_probability: shares.iter().map(of_class).sum(),
             ratio: 0.0,
             divergence: 0.0,
             relevance: vec![],
-            centres: Array2::zeros((0, table.rows.ncols())),
+            centres: Array2::zeros((0, training.rows.ncols())),
             constant: shares.iter().map(|share| share.max(f64::MIN_POSITIVE).ln()).collect(),
             weights: Array2::zeros((0, shares.len())),
         }
     }
 
     /// The model, of which two classes have one function, the log odds of the second; functions of several sum to 0.
-    pub fn model(self, table: &Table, kernel: &Kernel, status: Status, iterations: usize) -> Result<Model> {
+    pub fn model(self, training: &TrainingSet, kernel: &Kernel, status: Status, iterations: usize) -> Result<Model> {
         let Found { log_probability, ratio, divergence, relevance, centres, constant, weights } = self;
-        let two = !matches!(table.rvm.likelihood, Likelihood::Softmax(_));
+        let two = !matches!(training.rvm.likelihood, Likelihood::Softmax(_));
         let functions = |scores: &Array2<f64>| match two {
             true => (&scores.slice(s![.., 1..]) - &scores.slice(s![.., ..1])).as_standard_layout().into_owned(),
             false => scores - &(scores.sum_axis(Axis(1)) / scores.ncols() as f64).insert_axis(Axis(1)),
@@ -162,14 +166,14 @@ impl Found {
             iterations,
             labels: Some(LabelRegression { ratio, divergence }),
             intercept_alpha: Some(0.0),
-            ..table.model_of(expansion)
+            ..training.model_of(expansion)
         })
     }
 }
 
 /// A model for the rows of a table that has nothing in it yet, of a machine without precisions.
-pub(super) fn bare(table: &Table, kernel: &Kernel) -> Model {
-    let basis = FittedBasis::Kernel { kernel: kernel.clone(), centres: Array2::zeros((0, table.rows.ncols())) };
+pub(super) fn bare(training: &TrainingSet, kernel: &Kernel) -> Model {
+    let basis = FittedBasis::Kernel { kernel: kernel.clone(), centres: Array2::zeros((0, training.rows.ncols())) };
     let nothing = Expansion { basis, weights: Array2::zeros((0, 1)), intercept: vec![0.0] };
-    Model { intercept_alpha: Some(0.0), ..table.model_of(nothing) }
+    Model { intercept_alpha: Some(0.0), ..training.model_of(nothing) }
 }

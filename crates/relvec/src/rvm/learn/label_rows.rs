@@ -2,8 +2,8 @@
 
 use ndarray::{Array2, ArrayView2, Axis};
 
-use super::rows::DistinctRows;
-use crate::rvm::data::table::Table;
+use super::merged_rows::DistinctRows;
+use crate::rvm::data::training_set::TrainingSet;
 
 /// An observation: some weight of a class in a group.
 #[derive(Debug, Clone, Copy)]
@@ -43,11 +43,11 @@ impl Labels {
     }
 
     /// Of some rows of a table of classes (ascending places).
-    pub fn of(table: &Table, some: &[usize]) -> Labels {
-        let x = table.rows.select(Axis(0), some);
-        let class: Vec<usize> = some.iter().map(|n| table.targets[*n] as usize).collect();
-        let weights: Vec<f64> = some.iter().map(|n| table.weights[*n]).collect();
-        Labels::new(x.view(), &class, table.outputs + 1, &weights)
+    pub fn of(training: &TrainingSet, some: &[usize]) -> Labels {
+        let x = training.rows.select(Axis(0), some);
+        let class: Vec<usize> = some.iter().map(|n| training.targets[*n] as usize).collect();
+        let weights: Vec<f64> = some.iter().map(|n| training.weights[*n]).collect();
+        Labels::new(x.view(), &class, training.outputs + 1, &weights)
     }
 
     /// Returns a copy of the labels with other inputs, [n, D'].

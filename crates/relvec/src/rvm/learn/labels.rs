@@ -25,9 +25,9 @@
 
 use ndarray::{Array2, Axis};
 
-use super::dense::{kernel_gradient, upper_of};
 use super::label_rows::{Labels, Seen};
 use super::link;
+use super::process_evidence::{kernel_gradient, upper_of};
 use crate::kernel::Kernel;
 use crate::linalg::{self, Cholesky};
 
@@ -168,7 +168,7 @@ impl Labels {
 mod tests {
     use super::*;
     use crate::kernel::Gamma;
-    use crate::rvm::learn::dense::kernel_matrix;
+    use crate::rvm::learn::process_evidence::kernel_matrix;
 
     fn wave(i: usize, k: usize) -> f64 {
         (0.618_033_988_75 * (i * (k + 1) + 7 * k) as f64).fract()

@@ -6,8 +6,8 @@
 
 use ndarray::{Array2, ArrayView1, Axis};
 
-use super::frame::Frame;
-use super::rows::DistinctRows;
+use super::merged_rows::DistinctRows;
+use super::scaled_features::Frame;
 use crate::kernel::{Form, Gamma, GammaRule, Kernel, Sum};
 
 /// Between these are the logs of the amplitude, of gamma (features of unit variance), and of the noise (targets of unit variance);

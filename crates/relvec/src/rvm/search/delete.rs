@@ -3,11 +3,11 @@
 use ndarray::Axis;
 
 use crate::error::{Error, Result};
-use crate::rvm::data::noise::Noise;
-use crate::rvm::evidence::batch::without;
-use crate::rvm::evidence::gain::{Candidate, Seen, by_noise};
-use crate::rvm::evidence::solution::{At, Solution, covariance};
-use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::data::noise::NoisePrecision;
+use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice, covariance};
+use crate::rvm::evidence::column_gain::{ColumnFactors, Quality, by_noise};
+use crate::rvm::evidence::precision_updates::without;
+use crate::rvm::evidence::solver::EvidenceSolver;
 
 /// A deletion gains more than this: below is rounding.
 const TIE: f64 = 1e-6;
@@ -17,8 +17,8 @@ const SINGLES: usize = 3;
 /// The model without the weights that gain by leaving, on a form of constant curvature; `None` where none does.
 ///
 /// Without weight i, of d = Sigma_ii: Sigma - Sigma_:i Sigma_i: / d, mu - Sigma_:i mu_i / d, E + mu_i^2 / d, (M11).
-pub(super) fn delete(form: &Workspace, noise: &[Noise], now: &Solution) -> Result<Option<Solution>> {
-    let (m, outputs, count) = (now.active.len(), now.outputs, form.problem.table.count);
+pub(super) fn delete(form: &EvidenceSolver, noise: &[NoisePrecision], now: &ActivePosterior) -> Result<Option<ActivePosterior>> {
+    let (m, outputs, count) = (now.active.len(), now.outputs, form.problem.training.count);
     let mut sigma = covariance(&now.inverse);
     let mut mean: Vec<Vec<f64>> = (0..outputs).map(|k| now.mean[k * m..(k + 1) * m].to_vec()).collect();
     let mut energy = now.energy.clone();
@@ -28,9 +28,9 @@ pub(super) fn delete(form: &Workspace, noise: &[Noise], now: &Solution) -> Resul
         let profiles: Vec<_> = noise.iter().zip(&energy).map(|(noise, e)| noise.profile(*e, count, copies)).collect();
         let gain = |i: usize| {
             let d = sigma[[i, i]];
-            let seen = |k: usize, mean: f64| Seen { q: mean / d, energy: energy[k] + mean * mean / d };
+            let seen = |k: usize, mean: f64| Quality { q: mean / d, energy: energy[k] + mean * mean / d };
             let s = (1.0 - now.a[i] * d).max(1e-15) / d;
-            let one = Candidate { s, seen: by_noise(noise.len(), outputs, |k| mean[k][i], seen) };
+            let one = ColumnFactors { s, seen: by_noise(noise.len(), outputs, |k| mean[k][i], seen) };
             form.prior.cost(now.active[i]) - one.contribution(now.a[i], &profiles)
         };
         let gains: Vec<f64> = left.iter().map(|i| gain(*i)).collect();
@@ -55,7 +55,7 @@ pub(super) fn delete(form: &Workspace, noise: &[Noise], now: &Solution) -> Resul
     let singles = out.iter().skip(1).take(SINGLES).map(|i| vec![*i]);
     for gone in halves.chain(singles) {
         let keep: Vec<usize> = (0..m).filter(|i| !gone.contains(i)).collect();
-        match without(form, noise, now, &keep, At::Best) {
+        match without(form, noise, now, &keep, NoiseChoice::Best) {
             Ok(next) if next.log_evidence > now.log_evidence => return Ok(Some(next)),
             Ok(_) | Err(Error::Singular { .. }) => {}
             Err(error) => return Err(error),

@@ -1,23 +1,23 @@
 //! Growing: the columns of largest exact gain come, each conditional on those before it.
 
 use crate::error::Result;
-use crate::rvm::data::noise::Noise;
-use crate::rvm::evidence::factor::{Action, Factor};
-use crate::rvm::evidence::solution::{At, Solution};
-use crate::rvm::evidence::workspace::Workspace;
+use crate::rvm::data::noise::NoisePrecision;
+use crate::rvm::evidence::active_factor::{Action, ActiveFactor};
+use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
+use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::settings::policy::Policy;
 
 /// The model with up to `most` columns that each gain more than `least`, and what has come, by the quadratic form at its mode; where no
 /// column gains so much, with the one action that does. `None` where none does; columns that are `barred` are left alone.
 pub(super) fn grow(
-    work: &Workspace,
-    noise: &[Noise],
+    solver: &EvidenceSolver,
+    noise: &[NoisePrecision],
     policy: &Policy,
-    now: &Solution,
+    now: &ActivePosterior,
     (least, most): (f64, usize),
     barred: &[bool],
-) -> Result<Option<(Solution, Vec<Action>)>> {
-    let mut factor = Factor::new(work.quadratic(now)?, now, noise, work.prior);
+) -> Result<Option<(ActivePosterior, Vec<Action>)>> {
+    let mut factor = ActiveFactor::new(solver.quadratic(now)?, now, noise, solver.prior);
     let mut taken: Vec<Action> =
         factor.add_best(most, least, policy.share, barred).into_iter().map(|(action, _)| action).collect();
     if taken.is_empty() {
@@ -29,6 +29,6 @@ pub(super) fn grow(
     order.sort_by_key(|i| factor.active()[*i]);
     let active: Vec<usize> = order.iter().map(|i| factor.active()[*i]).collect();
     let a: Vec<f64> = order.iter().map(|i| factor.precisions()[*i]).collect();
-    let solution = work.solve(&active, &a, noise, At::Best, Some(now))?;
+    let solution = solver.solve(&active, &a, noise, NoiseChoice::Best, Some(now))?;
     Ok(Some((solution, taken)))
 }

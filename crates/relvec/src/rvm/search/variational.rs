@@ -5,16 +5,16 @@ use std::f64::consts::PI;
 
 use ndarray::{ArrayView1, Axis};
 
-use super::run::Run;
+use super::fit_run::FitRun;
 use crate::error::Result;
 use crate::linalg;
 use crate::quadratic::Quadratic;
 use crate::report::{Actions, Certificate, Status};
-use crate::rvm::data::noise::{LEAST_PRECISION, Noise};
-use crate::rvm::evidence::solution::{At, Solution};
-use crate::rvm::evidence::workspace::Workspace;
-use crate::rvm::gram::problem::Problem;
-use crate::rvm::search::reestimation;
+use crate::rvm::data::noise::{LEAST_PRECISION, NoisePrecision};
+use crate::rvm::evidence::active_posterior::{ActivePosterior, NoiseChoice};
+use crate::rvm::evidence::solver::EvidenceSolver;
+use crate::rvm::gram::scaled_problem::ScaledProblem;
+use crate::rvm::search::fixed_point;
 use crate::rvm::settings::scheme::Hyperpriors;
 use crate::rvm::settings::schemes::Variational;
 use crate::special::{lgamma_rise, log_rise};
@@ -27,11 +27,11 @@ const ROUNDING: f64 = 16.0 * f64::EPSILON;
 const USELESS: f64 = 0.5;
 
 /// One run: q(w), and the means of q(alpha) and q(beta) that follow from it.
-pub(crate) struct Factors<'p> {
+pub(crate) struct MeanField<'p> {
     settings: Variational,
     /// The likelihood as a quadratic form, where it is none itself.
     logistic: Option<Logistic<'p>>,
-    now: Solution,
+    now: ActivePosterior,
     next: Next<'p>,
     started: bool,
     /// What weights that have left the model add to the bound.
@@ -55,7 +55,7 @@ struct Next<'p> {
 /// Each weight that stays has a prior of its own, so that two columns for one make another model: without this, predictions
 /// from rows at distances of rounding would differ by a thousandth of the target from predictions from equal rows, which
 /// share a column.
-fn doubles(problem: &Problem, active: &[usize]) -> Vec<usize> {
+fn doubles(problem: &ScaledProblem, active: &[usize]) -> Vec<usize> {
     let Some((_, centres)) = problem.design.kernel() else { return vec![] };
     let first = usize::from(problem.has_bias);
     let largest: Vec<f64> =
@@ -75,24 +75,24 @@ fn doubles(problem: &Problem, active: &[usize]) -> Vec<usize> {
     out
 }
 
-impl<'p> Factors<'p> {
-    pub(crate) fn start(work: &Workspace<'p>, settings: &Variational) -> Result<Factors<'p>> {
-        let (mut active, mut a, beta) = reestimation::first(work, settings.initial_alpha, settings.initial_noise_variance)?;
-        let doubles = doubles(work.problem, &active);
+impl<'p> MeanField<'p> {
+    pub(crate) fn start(solver: &EvidenceSolver<'p>, settings: &Variational) -> Result<MeanField<'p>> {
+        let (mut active, mut a, beta) = fixed_point::first(solver, settings.initial_alpha, settings.initial_noise_variance)?;
+        let doubles = doubles(solver.problem, &active);
         let kept = |i: &usize| doubles.binary_search(i).is_err();
         (active, a) = (0..active.len()).filter(kept).map(|i| (active[i], a[i])).unzip();
-        let p = work.problem.design.n_columns() as u64;
-        let logistic = if work.problem.constant_curvature() {
+        let p = solver.problem.design.n_columns() as u64;
+        let logistic = if solver.problem.constant_curvature() {
             None
         } else {
-            work.problem.afford(&format!("sums over {p} basis functions"), 2 * 8 * p * p)?;
-            Some(Logistic::new(work.problem))
+            solver.problem.afford(&format!("sums over {p} basis functions"), 2 * 8 * p * p)?;
+            Some(Logistic::new(solver.problem))
         };
-        let form = logistic.as_ref().map_or(work, |l| &l.work);
-        let noise: Vec<Noise> = beta.iter().map(|beta| Noise::Fixed(*beta)).collect();
-        let now = form.solve(&active, &a, &noise, At::Precision(&beta), None)?;
-        let next = follow(work, settings, logistic.as_ref(), &now)?;
-        Ok(Factors {
+        let form = logistic.as_ref().map_or(solver, |l| &l.solver);
+        let noise: Vec<NoisePrecision> = beta.iter().map(|beta| NoisePrecision::Fixed(*beta)).collect();
+        let now = form.solve(&active, &a, &noise, NoiseChoice::Precision(&beta), None)?;
+        let next = follow(solver, settings, logistic.as_ref(), &now)?;
+        Ok(MeanField {
             settings: settings.clone(),
             logistic,
             now,
@@ -105,36 +105,36 @@ impl<'p> Factors<'p> {
     }
 
     /// q(w) of `keep`, positions in the model, at the present q(alpha) and q(beta).
-    fn posterior(&self, work: &Workspace<'p>, keep: &[usize]) -> Result<Solution> {
+    fn posterior(&self, solver: &EvidenceSolver<'p>, keep: &[usize]) -> Result<ActivePosterior> {
         let beta = self.next.beta;
-        let least = |j: usize| if j == 0 && work.problem.has_bias { 0.0 } else { LEAST_PRECISION };
+        let least = |j: usize| if j == 0 && solver.problem.has_bias { 0.0 } else { LEAST_PRECISION };
         let active: Vec<usize> = keep.iter().map(|i| self.now.active[*i]).collect();
         let a: Vec<f64> = keep.iter().map(|i| (self.next.alpha[*i] / beta).max(least(self.now.active[*i]))).collect();
-        let (noise, at) = ([Noise::Fixed(beta)], [beta]);
+        let (noise, at) = ([NoisePrecision::Fixed(beta)], [beta]);
         match &self.next.logistic {
-            Some(logistic) => logistic.work.solve(&active, &a, &noise, At::Precision(&at), None),
-            None => work.solve(&active, &a, &noise, At::Precision(&at), Some(&self.now)),
+            Some(logistic) => logistic.solver.solve(&active, &a, &noise, NoiseChoice::Precision(&at), None),
+            None => solver.solve(&active, &a, &noise, NoiseChoice::Precision(&at), Some(&self.now)),
         }
     }
 
     /// One iteration; nothing changes if it is interrupted.
-    fn update(&mut self, work: &Workspace<'p>, now: Solution) -> Result<()> {
-        let next = follow(work, &self.settings, self.next.logistic.as_ref(), &now)?;
+    fn update(&mut self, solver: &EvidenceSolver<'p>, now: ActivePosterior) -> Result<()> {
+        let next = follow(solver, &self.settings, self.next.logistic.as_ref(), &now)?;
         let before = std::mem::replace(&mut self.next, next);
         (self.logistic, self.now) = (before.logistic, now);
         Ok(())
     }
 
     /// Leaves out the weights that the data determine least, as many at once as the bound allows; false if none.
-    fn prune(&mut self, work: &Workspace<'p>) -> Result<bool> {
+    fn prune(&mut self, solver: &EvidenceSolver<'p>) -> Result<bool> {
         let mut order: Vec<usize> = (0..self.now.a.len()).filter(|i| self.now.determined(*i) < USELESS).collect();
         order.sort_by(|i, j| self.now.determined(*i).total_cmp(&self.now.determined(*j)).then(i.cmp(j)));
         let mut size = order.len();
         while size > 0 {
             let out = &order[..size];
             let keep: Vec<usize> = (0..self.now.a.len()).filter(|i| !out.contains(i)).collect();
-            let now = self.posterior(work, &keep)?;
-            let next = follow(work, &self.settings, self.next.logistic.as_ref(), &now)?;
+            let now = self.posterior(solver, &keep)?;
+            let next = follow(solver, &self.settings, self.next.logistic.as_ref(), &now)?;
             let fall = self.next.bound - next.bound - size as f64 * spare(self.settings.hyperpriors.a);
             if fall <= self.settings.tolerance {
                 self.actions.deleted += size;
@@ -149,40 +149,40 @@ impl<'p> Factors<'p> {
     }
 }
 
-impl<'p> Run<'p> for Factors<'p> {
+impl<'p> FitRun<'p> for MeanField<'p> {
     /// q(w); then q(alpha), and q(beta) or the xi of the bound on the likelihood.
-    fn step(&mut self, work: &Workspace<'p>) -> Result<Option<Status>> {
+    fn step(&mut self, solver: &EvidenceSolver<'p>) -> Result<Option<Status>> {
         if !self.started {
             self.started = true;
             return Ok(None);
         }
         let all: Vec<usize> = (0..self.now.a.len()).collect();
-        let (before, now) = (self.next.bound, self.posterior(work, &all)?);
-        self.update(work, now)?;
+        let (before, now) = (self.next.bound, self.posterior(solver, &all)?);
+        self.update(solver, now)?;
         self.actions.joint += 1;
         if self.next.bound - before > self.settings.tolerance {
             return Ok(None);
         }
-        if self.settings.prune && self.prune(work)? {
+        if self.settings.prune && self.prune(solver)? {
             return Ok(None);
         }
         self.reason = "the lower bound rose by no more than the tolerance";
         Ok(Some(Status::Converged))
     }
 
-    fn best(&self) -> &Solution {
+    fn best(&self) -> &ActivePosterior {
         &self.now
     }
 
-    fn objective(&self, work: &Workspace<'p>) -> f64 {
-        work.problem.bound_out(self.next.bound + self.gone)
+    fn objective(&self, solver: &EvidenceSolver<'p>) -> f64 {
+        solver.problem.bound_out(self.next.bound + self.gone)
     }
 
-    fn form(&self) -> Option<&Workspace<'p>> {
-        self.logistic.as_ref().map(|logistic| &logistic.work)
+    fn form(&self) -> Option<&EvidenceSolver<'p>> {
+        self.logistic.as_ref().map(|logistic| &logistic.solver)
     }
 
-    fn certificate(&self, _work: &Workspace<'p>, _late: bool) -> Certificate {
+    fn certificate(&self, _work: &EvidenceSolver<'p>, _late: bool) -> Certificate {
         let reason = if self.reason.is_empty() { "ended before the lower bound was at rest" } else { self.reason };
         // d bound / d log <alpha_i> at the q(alpha) that q(w) was made with: shape (1 - <alpha_i> / its best).
         let shape = self.settings.hyperpriors.a + 0.5;
@@ -197,10 +197,15 @@ impl<'p> Run<'p> for Factors<'p> {
 }
 
 /// q(alpha), q(beta) or xi, and the lower bound, from q(w): (M25) to (M27).
-fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Logistic<'p>>, q: &Solution) -> Result<Next<'p>> {
-    let problem = work.problem;
+fn follow<'p>(
+    solver: &EvidenceSolver<'p>,
+    settings: &Variational,
+    logistic: Option<&Logistic<'p>>,
+    q: &ActivePosterior,
+) -> Result<Next<'p>> {
+    let problem = solver.problem;
     let Hyperpriors { a, b, .. } = settings.hyperpriors;
-    let (m, count, beta) = (q.a.len(), problem.table.count, q.beta[0]);
+    let (m, count, beta) = (q.a.len(), problem.training.count, q.beta[0]);
     let shape = a + 0.5;
     let each = lgamma_rise(a, 0.5) + 0.5;
     let log_det: f64 = 2.0 * q.lower.diag().iter().map(|v| v.ln()).sum::<f64>();
@@ -220,12 +225,12 @@ fn follow<'p>(work: &Workspace<'p>, settings: &Variational, logistic: Option<&Lo
     // <|t - Phi w|^2>.
     let error = q.residuals(count)[0] + (0..m).map(|i| q.determined(i)).sum::<f64>() / beta;
     bound -= 0.5 * count * (2.0 * PI).ln();
-    let beta = match problem.table.noise[0] {
-        Noise::Fixed(beta) => {
+    let beta = match problem.training.noise[0] {
+        NoisePrecision::Fixed(beta) => {
             bound += 0.5 * (count * beta.ln() - beta * error);
             beta
         }
-        Noise::Learnt { cap, c, d } => {
+        NoisePrecision::Learned { cap, c, d } => {
             let shape = c + 0.5 * count;
             // What the rate is beyond d; at the cap that is not the best.
             let best = 0.5 * error;
@@ -250,36 +255,36 @@ const SMALL: f64 = 1e-3;
 /// The bound at one xi per row.
 pub(crate) struct Logistic<'p> {
     /// The quadratic form that the bound makes of the likelihood.
-    pub work: Workspace<'p>,
+    pub solver: EvidenceSolver<'p>,
     /// `[N]`.
     xi: Vec<f64>,
 }
 
 impl<'p> Logistic<'p> {
     /// At xi = 1 for every row.
-    pub fn new(problem: &'p Problem<'p>) -> Logistic<'p> {
+    pub fn new(problem: &'p ScaledProblem<'p>) -> Logistic<'p> {
         Logistic::at(problem, vec![1.0; problem.design.n_rows()])
     }
 
-    fn at(problem: &'p Problem<'p>, xi: Vec<f64>) -> Logistic<'p> {
-        let table = problem.table;
+    fn at(problem: &'p ScaledProblem<'p>, xi: Vec<f64>) -> Logistic<'p> {
+        let training = problem.training;
         // B = 2 lambda and B t = z / 2, so that both sums of the form are those of weighted targets.
         let curvature: Vec<f64> = xi.iter().map(|x| 2.0 * lambda(*x)).collect();
-        let targets: Vec<f64> = table.targets.iter().zip(&curvature).map(|(t, b)| (t - 0.5) / b).collect();
-        let weights: Vec<f64> = table.weights.iter().zip(&curvature).map(|(c, b)| c * b).collect();
+        let targets: Vec<f64> = training.targets.iter().zip(&curvature).map(|(t, b)| (t - 0.5) / b).collect();
+        let weights: Vec<f64> = training.weights.iter().zip(&curvature).map(|(c, b)| c * b).collect();
         let mut sums = Sums::new(problem.design.n_columns(), 1);
         problem.design.for_each_block(|rows, phi| sums.accumulate(phi, &targets[rows.clone()], &weights[rows]));
-        let sums = Sums { count: table.count, ..sums.finish() };
-        Logistic { work: Workspace::of(problem, Quadratic::stored(sums, None)), xi }
+        let sums = Sums { count: training.count, ..sums.finish() };
+        Logistic { solver: EvidenceSolver::of(problem, Quadratic::stored(sums, None)), xi }
     }
 
     /// The bound at the xi that suit the posterior `q`, and what the rows add to the lower bound there.
     ///
     /// # Errors
     /// Interrupted: then some rows were passed over.
-    pub fn updated(&self, q: &Solution) -> Result<(Logistic<'p>, f64)> {
-        let problem = self.work.problem;
-        let table = problem.table;
+    pub fn updated(&self, q: &ActivePosterior) -> Result<(Logistic<'p>, f64)> {
+        let problem = self.solver.problem;
+        let training = problem.training;
         let (mut xi, mut rows_bound) = (vec![0.0; self.xi.len()], 0.0);
         problem.design.for_each_block(|rows, phi| {
             let phi = phi.select(Axis(1), &q.active);
@@ -289,12 +294,12 @@ impl<'p> Logistic<'p> {
             let variance = spread.map_axis(Axis(0), |u| u.dot(&u));
             for (k, n) in rows.enumerate() {
                 xi[n] = (variance[k] + mean[k] * mean[k]).sqrt();
-                let z = 2.0 * table.targets[n] - 1.0;
-                rows_bound += table.weights[n] * (0.5 * (z * mean[k] - xi[n]) - (-xi[n]).exp().ln_1p());
+                let z = 2.0 * training.targets[n] - 1.0;
+                rows_bound += training.weights[n] * (0.5 * (z * mean[k] - xi[n]) - (-xi[n]).exp().ln_1p());
             }
         });
         let next = Logistic::at(problem, xi);
-        table.interrupt.check()?;
+        training.interrupt.check()?;
         Ok((next, rows_bound))
     }
 }

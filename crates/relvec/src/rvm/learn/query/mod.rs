@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{DataScale, Kernel};
 use crate::model::Scaling;
 use crate::report::Interrupt;
-use crate::rvm::learn::rows::DistinctRows;
+use crate::rvm::learn::merged_rows::DistinctRows;
 use crate::statistics::Statistics;
 use crate::targets::Targets;
 

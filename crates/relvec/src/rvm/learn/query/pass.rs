@@ -9,8 +9,8 @@ use super::sums::{At, PartSums};
 use super::{Query, RowSource, RowUnits, Want};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::rvm::data::noise::Noise;
-use crate::rvm::data::table::Table;
+use crate::rvm::data::noise::NoisePrecision;
+use crate::rvm::data::training_set::TrainingSet;
 use crate::statistics::Statistics;
 
 /// Rows that are summed over again and again, and have to stay the same.
@@ -22,7 +22,7 @@ pub(in crate::rvm) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// Over the rows of `source`, of which `table` holds a sample; `before`: the parts of an earlier pass.
+    /// Over the rows of `source`, of which `training` holds a sample; `before`: the parts of an earlier pass.
     pub fn new(source: &'a dyn RowSource, units: RowUnits, before: Option<Vec<Seen>>) -> Pass<'a> {
         Pass { source, units, before: Mutex::new(before) }
     }
@@ -53,8 +53,8 @@ impl<'a> Pass<'a> {
         let query = Query::new(want);
         let answer = self.source.map_reduce(&query)?;
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        let (content, parts) = answer.finish(&query.bytes, before.as_deref())?;
-        *before = Some(parts);
+        let (content, working_sets) = answer.finish(&query.bytes, before.as_deref())?;
+        *before = Some(working_sets);
         Ok(content)
     }
 
@@ -66,17 +66,17 @@ impl<'a> Pass<'a> {
 
 impl RowUnits {
     /// The units of a table; `classes`: K, if there are any.
-    pub fn of(table: &Table, classes: Option<usize>) -> RowUnits {
-        let units = if classes.is_some() { &[][..] } else { &table.units };
-        let typical = match table.noise.first() {
-            Some(Noise::Fixed(beta)) if table.known_noise => Some(table.units[0].scale.powi(2) / beta),
+    pub fn of(training: &TrainingSet, classes: Option<usize>) -> RowUnits {
+        let units = if classes.is_some() { &[][..] } else { &training.units };
+        let typical = match training.noise.first() {
+            Some(NoisePrecision::Fixed(beta)) if training.known_noise => Some(training.units[0].scale.powi(2) / beta),
             _ => None,
         };
         RowUnits {
             scaling: None,
             classes,
             scale: units.iter().map(|units| units.scale).collect(),
-            mean: units.iter().map(|units| if table.rvm.bias { units.mean } else { 0.0 }).collect(),
+            mean: units.iter().map(|units| if training.rvm.bias { units.mean } else { 0.0 }).collect(),
             typical_noise: typical,
         }
     }

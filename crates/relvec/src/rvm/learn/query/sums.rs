@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::linalg;
 use crate::report::Interrupt;
-use crate::rvm::learn::rows::{DistinctRows, Totals};
+use crate::rvm::learn::merged_rows::{DistinctRows, Totals};
 
 /// Rows of a block of the sums; of a tile of kernel values, which one thread makes.
 const BLOCK_ROWS: usize = 4096;

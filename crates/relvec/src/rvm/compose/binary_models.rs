@@ -1,0 +1,183 @@
+//! More than two classes by models of two: one against all others, or each pair.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
+
+use crate::error::{Error, Result};
+use crate::model::{Committee, Expansion, FittedBasis, Model};
+use crate::report::{Actions, Certificate, Interrupt, Observer, Progress, Repairs, Report, SmallWeights, Status};
+use crate::rvm::compose::fixed_kernel;
+use crate::rvm::compose::interpolation::judged;
+use crate::rvm::settings::rvm::Rvm;
+use crate::targets::{MultiClass, Targets};
+
+/// The classes that one binary model separates.
+struct BinaryTask {
+    /// The user's rows that it learns from; `None`: all.
+    rows: Option<Vec<usize>>,
+    /// 0 or 1, one per row.
+    labels: Vec<usize>,
+}
+
+/// What the members learn.
+pub(crate) struct Classes<'a> {
+    /// [N, D].
+    pub x: ArrayView2<'a, f64>,
+    pub labels: &'a [usize],
+    pub count: usize,
+    pub weights: Option<Vec<f64>>,
+}
+
+/// Fits a member for each class, or for each pair of classes.
+pub(crate) fn fit(
+    rvm: &Rvm,
+    classes: &Classes,
+    start: Instant,
+    observer: &mut Observer,
+    interrupt: &Interrupt,
+) -> Result<(Model, Report)> {
+    let (x, weights) = (classes.x, classes.weights.as_deref());
+    let pool = rvm.pool()?;
+    let duels = duels(rvm.multi_class, classes.labels, classes.count);
+    let (mut members, mut reports) = (Vec::new(), Vec::new());
+    let (mut done, mut stopped) = (0, false);
+    for (k, duel) in duels.iter().enumerate() {
+        // What time is left is for the members to come in equal parts; each has at least a first model.
+        let left = rvm.time_limit.map(|limit| ((limit - start.elapsed().as_secs_f64()) / (duels.len() - k) as f64).max(1e-3));
+        let iterations = if stopped { 1 } else { rvm.max_iterations };
+        let own = Rvm { multi_class: MultiClass::Joint, time_limit: left, max_iterations: iterations, ..rvm.clone() };
+        let mut tell = |progress: &Progress| {
+            let told = Progress { iteration: done + progress.iteration, elapsed: start.elapsed(), ..progress.clone() };
+            // The observer may end the fit once; what is left is begun all the same, so that there is a model.
+            stopped = stopped || observer(&told).is_break();
+            if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let begin = Instant::now();
+        let in_time = interrupt.for_one_fit(own.deadline(begin));
+        let mut fit = |x: ArrayView2<f64>, targets: &Targets| {
+            let fitted = pool.install(|| fixed_kernel::fit(&own, x, targets, &mut tell, &in_time, begin))?;
+            Ok::<_, Error>(judged(fitted, targets.unused()))
+        };
+        let (mut member, report) = match &duel.rows {
+            None => fit(x, &targets(&duel.labels, weights))?,
+            Some(rows) => {
+                let weights: Option<Vec<f64>> = weights.map(|w| rows.iter().map(|n| w[*n]).collect());
+                fit(x.select(Axis(0), rows).view(), &targets(&duel.labels, weights.as_deref()))?
+            }
+        };
+        if let (Some(rows), true) = (&duel.rows, rvm.picks_rows()) {
+            member.relevance.iter_mut().for_each(|row| *row = rows[*row]);
+        }
+        done += report.iterations;
+        members.push(member);
+        reports.push(report);
+    }
+    let status = reports.iter().map(|r| r.status).find(|s| *s != Status::Converged).unwrap_or(Status::Converged);
+    let model = assemble(rvm, x, members, status, done);
+    let mut report = summary(reports, status, done, start);
+    // By the rows of all classes: a pair of classes may count for little beside others.
+    let of_all = |w: &[f64]| SmallWeights::of(w.iter().sum(), w.iter().filter(|w| **w > 0.0).count());
+    report.repairs.small_weights = weights.and_then(of_all);
+    Ok((model, report))
+}
+
+fn targets<'a>(labels: &'a [usize], weights: Option<&'a [f64]>) -> Targets<'a> {
+    let targets = Targets::classes(labels, 2);
+    match weights {
+        Some(weights) => targets.with_weights(ArrayView1::from(weights)),
+        None => targets,
+    }
+}
+
+fn duels(rule: MultiClass, labels: &[usize], count: usize) -> Vec<BinaryTask> {
+    if rule != MultiClass::OneVsOne {
+        let against_all = |k: usize| BinaryTask { rows: None, labels: labels.iter().map(|l| usize::from(*l == k)).collect() };
+        return (0..count).map(against_all).collect();
+    }
+    let pair = |k: usize, l: usize| {
+        let rows: Vec<usize> = (0..labels.len()).filter(|n| labels[*n] == k || labels[*n] == l).collect();
+        let labels = rows.iter().map(|n| usize::from(labels[*n] == l)).collect();
+        BinaryTask { rows: Some(rows), labels }
+    };
+    (1..count).flat_map(|l| (0..l).map(move |k| (k, l))).map(|(k, l)| pair(k, l)).collect()
+}
+
+/// Joins binary models of the rows `x`, `[N, D]`, into one model, which has the relevance vectors of any and the weights of each.
+fn assemble(rvm: &Rvm, x: ArrayView2<f64>, members: Vec<Model>, status: Status, iterations: usize) -> Model {
+    // The centre of each, the first time it is met.
+    let mut centres: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+    for member in &members {
+        for (m, row) in member.relevance.iter().enumerate() {
+            centres.entry(*row).or_insert_with(|| match &member.expansion.basis {
+                FittedBasis::Kernel { centres, .. } => centres.row(m).to_vec(),
+                _ => vec![],
+            });
+        }
+    }
+    let relevance: Vec<usize> = centres.keys().copied().collect();
+    let mut weights = Array2::zeros((relevance.len(), members.len()));
+    for (k, member) in members.iter().enumerate() {
+        for (row, w) in member.relevance.iter().zip(member.expansion.weights.column(0)) {
+            weights[[relevance.binary_search(row).expect("all are listed"), k]] = *w;
+        }
+    }
+    let basis = match members[0].kernel() {
+        Some(kernel) => FittedBasis::Kernel {
+            kernel: kernel.clone(),
+            centres: Array2::from_shape_fn((relevance.len(), x.ncols()), |(i, d)| centres[&relevance[i]][d]),
+        },
+        None => FittedBasis::Given {},
+    };
+    let intercept = members.iter().map(|m| m.expansion.intercept[0]).collect();
+    // They learn from different rows: the mean.
+    let share = |d: usize| members.iter().map(|m| m.feature_relevance[d]).sum::<f64>() / members.len() as f64;
+    let feature_relevance = (0..members[0].feature_relevance.len()).map(share).collect();
+    Model {
+        n_rows: x.nrows(),
+        relevance,
+        expansion: Expansion { basis, weights, intercept },
+        alpha: vec![],
+        intercept_alpha: None,
+        class_alpha: vec![],
+        posterior: None,
+        log_evidence: members.iter().map(|m| m.log_evidence).sum(),
+        feature_relevance,
+        status,
+        iterations,
+        committee: Some(Committee { rule: rvm.multi_class, members: members.clone() }),
+        ..members.into_iter().next().expect("there are members")
+    }
+}
+
+fn summary(reports: Vec<Report>, status: Status, iterations: usize, start: Instant) -> Report {
+    let (mut actions, mut repairs) = (Actions::default(), Repairs::default());
+    let (mut largest_gain, mut largest_gradient, mut candidates): (Option<f64>, f64, usize) = (None, 0.0, 0);
+    for report in &reports {
+        actions.add(&report.actions);
+        repairs.jitter = repairs.jitter.max(report.repairs.jitter);
+        repairs.zero_columns = repairs.zero_columns.max(report.repairs.zero_columns);
+        repairs.merged_rows = repairs.merged_rows.max(report.repairs.merged_rows);
+        repairs.shared_columns = repairs.shared_columns.max(report.repairs.shared_columns);
+        candidates = candidates.max(report.candidates);
+        largest_gradient = largest_gradient.max(report.certificate.largest_gradient);
+        largest_gain = largest_gain.into_iter().chain(report.certificate.largest_gain).reduce(f64::max);
+    }
+    // A feature that is constant among all rows is so among some of them.
+    let all = |d: &usize| reports.iter().all(|r| r.repairs.constant_features.contains(d));
+    repairs.constant_features = reports[0].repairs.constant_features.iter().copied().filter(all).collect();
+    let first = reports.iter().find(|r| r.status == status).map_or("", |r| r.certificate.reason.as_str());
+    let reason = format!("{} models of two classes; the first that says why: {first}", reports.len());
+    let certificate = Certificate { largest_gain, largest_gradient, reason };
+    Report {
+        iterations,
+        nothing_found: reports.iter().all(|report| report.nothing_found),
+        candidates,
+        repairs,
+        actions,
+        members: reports,
+        ..Report::of_end(status, vec![], certificate, start.elapsed().as_secs_f64())
+    }
+}

@@ -1,0 +1,77 @@
+//! The fit to rows in memory whose kernel is known.
+
+use std::time::Instant;
+
+use ndarray::ArrayView2;
+
+use crate::design::Columns;
+use crate::error::Result;
+use crate::memory::{self, afford};
+use crate::model::Model;
+use crate::report::{Interrupt, Observer, Report};
+use crate::rvm::compose::{cross_validation, student_t};
+use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::learn::scaled_features;
+use crate::rvm::settings::rvm::Rvm;
+use crate::statistics::Statistics;
+use crate::targets::{Targets, Values};
+
+/// Fits rows `x`, `[N, D]`; `start` is when the fit began.
+pub(crate) fn fit(
+    rvm: &Rvm,
+    x: ArrayView2<f64>,
+    targets: &Targets,
+    observer: &mut Observer,
+    interrupt: &Interrupt,
+    start: Instant,
+) -> Result<(Model, Report)> {
+    let training = TrainingSet::new(rvm, x, targets, interrupt)?;
+    let fitted = cross_validation::fit(rvm, &training, observer, interrupt, start)?;
+    complete(rvm, &training, x, targets, fitted)
+}
+
+/// Completes the model and the report of a fit to rows `x`, `[N, D]`: row weights, feature relevance, kept rows and statistics.
+pub(crate) fn complete(
+    rvm: &Rvm,
+    training: &TrainingSet,
+    x: ArrayView2<f64>,
+    targets: &Targets,
+    (model, report): (Model, Report),
+) -> Result<(Model, Report)> {
+    let report = with_row_weights(rvm, x, targets, &model, report)?;
+    let feature_relevance = scaled_features::feature_relevance(training, &model);
+    let model = rvm.with_kept_rows(training, Model { feature_relevance, ..model }, None)?;
+    Ok((with_kept_statistics(rvm, training, x, targets, model)?, report))
+}
+
+/// Adds to the report what each row of `x`, `[N, D]`, counts for under Student-t noise.
+fn with_row_weights(rvm: &Rvm, x: ArrayView2<f64>, targets: &Targets, model: &Model, report: Report) -> Result<Report> {
+    match (rvm.likelihood.as_dyn().scale_mixture(), targets.values, model.noise_degrees()) {
+        (Some(_), Values::Real(t), Some(_)) => {
+            let row_weights = student_t::row_weights(t, model, x)?;
+            Ok(Report { row_weights, ..report })
+        }
+        _ => Ok(report),
+    }
+}
+
+/// Adds sums over the rows `x`, `[N, D]`, at the landmarks of the table to the model, if it is to keep them: one more pass.
+pub(crate) fn with_kept_statistics(
+    rvm: &Rvm,
+    training: &TrainingSet,
+    x: ArrayView2<f64>,
+    targets: &Targets,
+    model: Model,
+) -> Result<Model> {
+    if !rvm.keep_statistics {
+        return Ok(model);
+    }
+    let places = training.dictionary();
+    let (_, Columns::Kernel { kernel, centres }) = training.columns(&places) else { return Ok(model) };
+    let l = centres.nrows() as u64;
+    afford(&format!("the statistics of {l} landmarks"), 8 * 4 * (l + 1) * (l + 1), memory::allowed(rvm.memory_limit))?;
+    let mut sums = Statistics::new(&kernel, centres.view())?;
+    sums.update_with(x, targets, &training.interrupt)?;
+    let landmarks = places.iter().map(|place| training.origin[*place]).collect();
+    Ok(Model { statistics: Some(sums.kept(landmarks)), ..model })
+}

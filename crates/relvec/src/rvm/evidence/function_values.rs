@@ -1,0 +1,68 @@
+//! What a solution makes of the rows, and whether they are out of the reach of its noise.
+
+use ndarray::{Array1, ArrayView2};
+
+use crate::error::Result;
+use crate::model::Model;
+use crate::rvm::data::noise::LEAST_PRECISION;
+use crate::rvm::evidence::active_posterior::ActivePosterior;
+use crate::rvm::gram::likelihood_sums::{self, Phi};
+use crate::rvm::gram::scaled_problem::ScaledProblem;
+
+/// A precision this near its least, relatively, is held there: searches end within their tolerance of it.
+const HELD: f64 = 1e-3;
+/// Residuals so many times the noise are out of its reach: of a right model the mean square of N is 1 + sqrt(2 / N) or so.
+const FAR_RESIDUAL: f64 = 2.0;
+
+/// Phi mu at the rows, less the mean that was taken off the targets; [N, R] by rows.
+pub(crate) fn fitted(problem: &ScaledProblem, solution: &ActivePosterior) -> Array1<f64> {
+    let mut w = Array1::from_vec(solution.mean.clone());
+    let (outputs, columns) = (solution.outputs, solution.active.len());
+    let means = problem.mean_bias(&solution.active);
+    if let Some((p, means)) = &means {
+        means.iter().enumerate().for_each(|(k, mean)| w[k * columns + p] -= mean);
+    }
+    let w = w.to_shape((outputs, columns)).expect("R times M numbers");
+    let f = match &solution.columns {
+        Some(phi) => likelihood_sums::fitted(phi.view(), w.view()),
+        None => {
+            let phi = Phi::Made { problem, columns: (&solution.active[..]).into() };
+            let add = |f: &mut Vec<f64>, _, phi: ArrayView2<f64>| f.extend(likelihood_sums::fitted(phi, w.view()));
+            let mut f = phi.by_groups(problem, Vec::new, add).concat();
+            // Once interrupted it is incomplete, and never read.
+            f.resize(problem.design.n_rows() * outputs, 0.0);
+            f.into()
+        }
+    };
+    match (&means, &problem.training.units[..]) {
+        (Some(_), _) => f,
+        (None, [units]) => f - units.mean,
+        (None, units) => f.iter().zip(units.iter().cycle()).map(|(f, units)| f - units.mean).collect(),
+    }
+}
+
+/// Root of the mean squared residual of `model` over the standard deviation of noise that was given, where weights of
+/// `solution` at their least precision keep it above [`FAR_RESIDUAL`]; of rows that are held.
+pub(crate) fn residual_over_noise(problem: &ScaledProblem, solution: &ActivePosterior, model: &Model) -> Result<Option<f64>> {
+    let training = problem.training;
+    let given = problem.constant_curvature()
+        && training.rvm.likelihood.as_dyn().scale_mixture().is_none()
+        && training.noise.iter().all(|noise| !noise.is_learnt())
+        && !training.repairs.constant_target
+        && training.rows.nrows() > 0;
+    let held = |(j, a): (&usize, &f64)| !(*j == 0 && problem.has_bias) && *a <= (1.0 + HELD) * LEAST_PRECISION;
+    if !given || !solution.active.iter().zip(&solution.a).any(held) {
+        return Ok(None);
+    }
+    let (targets, weights, outputs) = (training.real_targets(), training.sample_weights(), training.units.len());
+    let mut largest = 0.0f64;
+    for (k, beta) in solution.beta.iter().enumerate() {
+        let fitted = model.output(k)?.predict_mean(training.rows.view())?;
+        let factor = |n: usize| training.factors.as_ref().map_or(1.0, |factors| factors.factor[n]);
+        let square =
+            |n: usize| weights[n] * factor(n) * ((targets[n * outputs + k] - fitted[n]) / training.units[k].scale).powi(2);
+        let sum: f64 = (0..fitted.len()).map(square).sum();
+        largest = largest.max((beta * sum / training.count).sqrt());
+    }
+    Ok((largest > FAR_RESIDUAL).then_some(largest))
+}

@@ -1,0 +1,436 @@
+//! Several classes at once: the posterior mode of the weights of all contrasts of the classes and the Laplace
+//! evidence there, (M28) to (M30).
+//!
+//! The curvature couples the contrasts. Newton's equations are solved by conjugate gradients, whose products are two
+//! sweeps over the rows; what preconditions them is the Hessian of an earlier place, where one is known. The Hessian
+//! itself is made once at the mode, for its determinant and the posterior, out of one symmetric product for each
+//! pair of classes.
+//!
+//! Where each class has precisions of its own, (M63), the K functions of the classes take the place of their contrasts:
+//! the prior no longer leaves out what the probabilities do not depend on.
+
+use std::rc::Rc;
+
+use ndarray::{Array1, Array2, ArrayView2, Axis, CowArray, Ix2, Zip, s};
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::likelihood::{ClassRows, Contrasts};
+use crate::linalg::{self, Cholesky};
+use crate::rvm::evidence::active_posterior::{ActivePosterior, ByClass, CoupledPosterior};
+use crate::rvm::evidence::laplace;
+use crate::rvm::evidence::newton::{self, Iterate, Objective};
+use crate::rvm::gram::likelihood_sums::Phi;
+use crate::rvm::gram::scaled_problem::ScaledProblem;
+
+/// Rows of a block of a pair's products.
+const BLOCK: usize = 256;
+
+/// Class probabilities of the rows, [N, K]; none of rows that are not held, of which they are made again.
+type Probabilities = Array2<f64>;
+
+/// What an earlier model near the present one had.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    /// Products of its pairs of classes.
+    pairs: &'a [Array2<f64>],
+    /// Where the present columns stand in it, `[M]`.
+    places: &'a [Option<usize>],
+}
+
+/// The rows, the columns of the model, and their precisions.
+struct SoftmaxObjective<'a> {
+    problem: &'a ScaledProblem<'a>,
+    phi: Phi<'a>,
+    contrasts: Contrasts,
+    classes: usize,
+    /// Of each weight, [R, M]; infinite: it is 0.
+    alpha: Array2<f64>,
+}
+
+/// The mode of the weights of several outputs at precisions `alpha`, `[M]`, each that of the weights of all outputs.
+pub(crate) fn mode(
+    problem: &ScaledProblem,
+    active: &[usize],
+    alpha: &[f64],
+    warm: Option<&ActivePosterior>,
+) -> Result<ActivePosterior> {
+    let outputs = problem.training.outputs;
+    let each = Array2::from_shape_fn((outputs, active.len()), |(_, i)| alpha[i]);
+    solve(problem, active, alpha, Contrasts::new(outputs + 1), each, warm)
+}
+
+/// The mode of the weights of all classes at precisions of their own, [K, M]; infinite: the weight is not in the model.
+pub(crate) fn mode_by_class(
+    problem: &ScaledProblem,
+    active: &[usize],
+    alpha: Array2<f64>,
+    warm: &ActivePosterior,
+) -> Result<ActivePosterior> {
+    let least: Vec<f64> = alpha.columns().into_iter().map(|a| a.iter().copied().fold(f64::INFINITY, f64::min)).collect();
+    solve(problem, active, &least, Contrasts::each(alpha.nrows()), alpha, Some(warm))
+}
+
+/// The mode at precisions `each`, [R, M], that `alpha`, `[M]`, stand for.
+fn solve(
+    problem: &ScaledProblem,
+    active: &[usize],
+    alpha: &[f64],
+    contrasts: Contrasts,
+    each: Array2<f64>,
+    warm: Option<&ActivePosterior>,
+) -> Result<ActivePosterior> {
+    let (outputs, m) = each.dim();
+    let (phi, bytes) = laplace::phi(problem, active, warm);
+    // Where each column was in the last model.
+    let places: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
+    let before = warm.map(|s| s.functions_for(&contrasts));
+    let start = Array2::from_shape_fn((outputs, m), |(r, i)| match (&before, places[i]) {
+        (Some(before), Some(p)) if each[[r, i]].is_finite() => before[[r, p]],
+        _ => 0.0,
+    });
+    let sweep = SoftmaxObjective { problem, phi, classes: contrasts.n_classes(), contrasts, alpha: each };
+    let known = warm.and_then(|s| s.joint.as_ref()).map(|j| Known { pairs: &j.pairs, places: &places });
+    let start = sweep.at(start)?;
+    let near = known.map(|known| sweep.pairs(&start, Some(known))).transpose()?;
+    let newton::Mode { place, gram: pairs, factor } = newton::mode(&sweep, start, near)?;
+    let sum_log_alpha: f64 = sweep.alpha.iter().filter(|a| a.is_finite()).map(|a| a.ln()).sum();
+    let log_evidence = place.value + 0.5 * sum_log_alpha - 0.5 * factor.log_det();
+    let kept = match sweep.phi {
+        Phi::Kept(phi) if laplace::worth_keeping(problem, bytes) => Some(phi),
+        _ => None,
+    };
+    let mode = Mode { v: place.w, pairs, factor, log_evidence };
+    mode.solution(active, alpha, sweep.alpha, &sweep.contrasts, kept)
+}
+
+/// The mode with its columns in the order of `order`, with all that is known of it, without reading rows.
+pub(crate) fn reordered(solution: &ActivePosterior, joint: &CoupledPosterior, order: &[usize]) -> Result<ActivePosterior> {
+    let contrasts = solution.contrasts();
+    let active: Vec<usize> = order.iter().map(|i| solution.active[*i]).collect();
+    let alpha: Vec<f64> = order.iter().map(|i| solution.a[*i]).collect();
+    let each = match &joint.by_class {
+        Some(own) => Array2::from_shape_fn((solution.outputs, order.len()), |(k, i)| own.alpha[[k, order[i]]]),
+        None => Array2::from_shape_fn((solution.outputs, order.len()), |(_, i)| alpha[i]),
+    };
+    let (m, v) = (order.len(), solution.functions_for(&contrasts));
+    let v = Array2::from_shape_fn((solution.outputs, m), |(r, i)| v[[r, order[i]]]);
+    let of_pair = |pair: &Array2<f64>| Array2::from_shape_fn((m, m), |(i, j)| pair[[order[i], order[j]]]);
+    let pairs: Vec<_> = joint.pairs.iter().map(of_pair).collect();
+    let factor = hessian(&contrasts, &each, &pairs)?;
+    Mode { v, pairs, factor, log_evidence: solution.log_evidence }.solution(&active, &alpha, each, &contrasts, None)
+}
+
+/// A mode, and what is known there.
+struct Mode {
+    /// The weights, [R, M].
+    v: Array2<f64>,
+    /// Products of the pairs of classes.
+    pairs: Vec<Array2<f64>>,
+    /// Of the Hessian.
+    factor: Cholesky,
+    log_evidence: f64,
+}
+
+impl Mode {
+    /// The solution at precisions `each`, [R, M], that `alpha`, `[M]`, stand for.
+    fn solution(
+        self,
+        active: &[usize],
+        alpha: &[f64],
+        each: Array2<f64>,
+        contrasts: &Contrasts,
+        kept: Option<Rc<Array2<f64>>>,
+    ) -> Result<ActivePosterior> {
+        let (outputs, m) = each.dim();
+        let mut variance = variances(&self.factor.inverse(), (outputs, m));
+        variance.zip_mut_with(&each, |v, a| *v = if a.is_finite() { *v } else { 0.0 });
+        let total = variance.sum_axis(Axis(0)).to_vec();
+        // One output alone, at the mean of the curvature: what judges single basis functions.
+        let mut gram = Array2::zeros((m, m));
+        self.pairs.iter().for_each(|pair| gram += pair);
+        gram *= 2.0 / (contrasts.n_classes() - 1) as f64;
+        let mean_factor = Cholesky::of_sum(&gram, alpha)?;
+        let mean = self.v.iter().copied().collect();
+        let by_class = (outputs == contrasts.n_classes()).then_some(ByClass { alpha: each, variance });
+        let (joint, jitter) = (CoupledPosterior { lower: self.factor.lower, pairs: self.pairs, by_class }, self.factor.jitter);
+        let one = ActivePosterior::at_mode(active, alpha, mean, mean_factor, self.log_evidence, Some(Rc::new(gram)), kept);
+        Ok(one.with_outputs(outputs, total, joint, jitter))
+    }
+}
+
+impl SoftmaxObjective<'_> {
+    /// The precisions times `v`, [R, M], where these are finite.
+    fn prior_times(&self, v: &Array2<f64>) -> Array2<f64> {
+        Zip::from(&self.alpha).and(v).map_collect(|a, v| if a.is_finite() { a * v } else { 0.0 })
+    }
+
+    /// Sets the slope, `[R, M]`, of weights that are not in the model to 0, where R is the number of outputs.
+    fn mask(&self, mut slope: Array2<f64>) -> Array2<f64> {
+        slope.zip_mut_with(&self.alpha, |s, a| *s = if a.is_finite() { *s } else { 0.0 });
+        slope
+    }
+
+    /// Calls `each` with sweeps over consecutive rows, all of them in the end; over rows that are held there is one.
+    fn for_each_part(&self, mut each: impl FnMut(&SoftmaxObjective) -> Result<()>) -> Result<()> {
+        let Some(columns) = self.phi.made_in_blocks() else { return each(self) };
+        self.problem.for_each_part(|part| {
+            let phi = Phi::Made { problem: part, columns: columns.into() };
+            let (contrasts, classes, alpha) = (self.contrasts.clone(), self.classes, self.alpha.clone());
+            each(&SoftmaxObjective { problem: part, phi, contrasts, classes, alpha })
+        })
+    }
+
+    /// Adds the log-likelihood of the rows, which are held, and its slope, [R, M]; returns the probabilities of the
+    /// classes there, [N, K].
+    fn add_rows(&self, v: &Array2<f64>, log_likelihood: &mut f64, gradient: &mut Array2<f64>) -> Result<Array2<f64>> {
+        let (training, contrasts) = (self.problem.training, &self.contrasts);
+        // Those of the classes themselves: the rows need no contrasts.
+        let functions = contrasts.expand(v.view());
+        let groups = self.phi.by_groups(
+            self.problem,
+            || (0.0, Array2::<f64>::zeros(functions.dim()), Vec::<f64>::new()),
+            |(log_likelihood, slope, y), rows, phi| {
+                let mut f = Array2::zeros((rows.len(), functions.nrows()));
+                linalg::product_alone(false, phi, functions.t(), f.view_mut());
+                let c = &training.weights[rows.clone()];
+                let solver = ClassRows::at(&training.targets[rows], f);
+                *log_likelihood += solver.log_likelihood.iter().zip(c).map(|(l, c)| c * l).sum::<f64>();
+                let mut r = solver.residual_of_classes();
+                r.outer_iter_mut().zip(c).for_each(|(mut r, c)| r *= *c);
+                linalg::product_alone(true, r.t(), phi, slope.view_mut());
+                y.extend(&solver.y);
+            },
+        );
+        training.interrupt.check()?;
+        let mut y = Vec::new();
+        for (l, slope, part) in groups {
+            *log_likelihood += l;
+            *gradient += &contrasts.reduce(slope.view());
+            y.extend(part);
+        }
+        Ok(Array2::from_shape_vec((training.targets.len(), self.classes), y).expect("[N, K]"))
+    }
+
+    /// The probabilities of the classes of the rows, which are held, [N, K].
+    fn probabilities<'y>(&self, place: &'y Iterate<Probabilities>) -> Result<CowArray<'y, f64, Ix2>> {
+        if place.rows.nrows() == self.problem.training.targets.len() {
+            return Ok(place.rows.view().into());
+        }
+        Ok(self.add_rows(&place.w, &mut 0.0, &mut Array2::zeros(place.w.dim()))?.into())
+    }
+
+    /// Adds to `total`, `[R, M]`, the product of `d`, `[R, M]`, with the curvature of minus the log-likelihood of the rows, which
+    /// are held, at probabilities `y`, `[N, K]`.
+    fn add_curvature_times(&self, y: ArrayView2<f64>, d: &Array2<f64>, total: &mut Array2<f64>) -> Result<()> {
+        let (training, contrasts) = (self.problem.training, &self.contrasts);
+        let functions = contrasts.expand(d.view());
+        let groups = self.phi.by_groups(
+            self.problem,
+            || Array2::<f64>::zeros(functions.dim()),
+            |sums, rows, phi| {
+                let mut f = Array2::zeros((rows.len(), functions.nrows()));
+                linalg::product_alone(false, phi, functions.t(), f.view_mut());
+                for (mut f, n) in f.outer_iter_mut().zip(rows) {
+                    let y = y.row(n);
+                    let mean = f.dot(&y);
+                    f.zip_mut_with(&y, |f, y| *f = training.weights[n] * y * (*f - mean));
+                }
+                linalg::product_alone(true, f.t(), phi, sums.view_mut());
+            },
+        );
+        training.interrupt.check()?;
+        groups.into_iter().for_each(|part| *total += &contrasts.reduce(part.view()));
+        Ok(())
+    }
+
+    /// Phi'c y_k y_l Phi for each pair of classes k < l, [M, M]. What `before` knows of the columns, at nearly the
+    /// same probabilities, is taken from there.
+    fn pairs(&self, place: &Iterate<Probabilities>, before: Option<Known>) -> Result<Vec<Array2<f64>>> {
+        let m = self.phi.columns();
+        let names: Vec<(usize, usize)> = self.contrasts.pairs().collect();
+        let fresh: Vec<usize> = match before {
+            Some(known) => (0..m).filter(|i| known.places[*i].is_none()).collect(),
+            None => vec![],
+        };
+        let height = if before.is_some() { fresh.len() } else { m };
+        let mut made: Vec<Array2<f64>> = names.iter().map(|_| Array2::zeros((height, m))).collect();
+        if height > 0 {
+            let left = before.is_some().then_some(&fresh[..]);
+            self.for_each_part(|part| part.add_pairs(part.probabilities(place)?.view(), &names, left, &mut made))?;
+        }
+        let Some(known) = before else {
+            made.par_iter_mut().for_each(linalg::mirror);
+            return Ok(made);
+        };
+        let kept: Vec<(usize, usize)> = known.places.iter().enumerate().filter_map(|(i, old)| Some((i, (*old)?))).collect();
+        let all = made.par_iter().zip(known.pairs).map(|(made, old)| {
+            let mut out = Array2::zeros((m, m));
+            for (i, place) in &kept {
+                let (mut row, old) = (out.row_mut(*i), old.row(*place));
+                let (row, old) = (row.as_slice_mut().expect("row-major"), old.to_slice().expect("row-major"));
+                kept.iter().for_each(|(j, place)| row[*j] = old[*place]);
+            }
+            for (row, i) in made.outer_iter().zip(&fresh) {
+                out.row_mut(*i).assign(&row);
+                out.column_mut(*i).assign(&row);
+            }
+            out
+        });
+        Ok(all.collect())
+    }
+
+    /// Adds the products of pairs of classes over the rows, which are held, at probabilities `y`, `[N, K]`; of all M columns with
+    /// all, `[M, M]`, or of L `left` ones, `[L, M]`.
+    fn add_pairs(
+        &self,
+        y: ArrayView2<f64>,
+        names: &[(usize, usize)],
+        left: Option<&[usize]>,
+        made: &mut [Array2<f64>],
+    ) -> Result<()> {
+        let problem = self.problem;
+        // The rows of one group after another, so that no more than one set of sums is alive; pairs side by side.
+        self.phi.for_each_block(problem, |rows, phi| {
+            let some = left.is_some();
+            let left = left.map_or_else(|| CowArray::from(phi), |left| phi.select(Axis(1), left).into());
+            made.par_iter_mut().zip(names).for_each(|(sums, (k, l))| {
+                for start in (0..rows.len()).step_by(BLOCK) {
+                    let end = (start + BLOCK).min(rows.len());
+                    let (phi, left) = (phi.slice(s![start..end, ..]), left.slice(s![start..end, ..]));
+                    let weight = |n: usize| problem.training.weights[n] * y[[n, *k]] * y[[n, *l]];
+                    let mut weighted = Array2::zeros(left.dim());
+                    for ((mut out, row), n) in weighted.outer_iter_mut().zip(left.outer_iter()).zip(rows.start + start..) {
+                        let weight = if some { weight(n) } else { weight(n).sqrt() };
+                        out.zip_mut_with(&row, |out, v| *out = weight * v);
+                    }
+                    match some {
+                        true => linalg::product_alone(true, weighted.t(), phi, sums.view_mut()),
+                        false => linalg::add_gram_alone(weighted.view(), sums.view_mut()),
+                    }
+                }
+            });
+        });
+        problem.training.interrupt.check()
+    }
+}
+
+impl Objective for SoftmaxObjective<'_> {
+    type Rows = Probabilities;
+    /// The products of all pairs of classes.
+    type Gram = Vec<Array2<f64>>;
+
+    fn at(&self, v: Array2<f64>) -> Result<Iterate<Probabilities>> {
+        let prior = self.prior_times(&v);
+        let (mut log_likelihood, mut gradient, mut y) = (0.0, -&prior, Array2::zeros((0, self.classes)));
+        let held = self.phi.made_in_blocks().is_none();
+        self.for_each_part(|part| {
+            let own = part.add_rows(&v, &mut log_likelihood, &mut gradient)?;
+            if held {
+                y = own;
+            }
+            Ok(())
+        })?;
+        let value = log_likelihood - 0.5 * (&prior * &v).sum();
+        Ok(Iterate { w: v, value, gradient: self.mask(gradient), rows: y })
+    }
+
+    fn times(&self, place: &Iterate<Probabilities>, d: &Array2<f64>) -> Result<Array2<f64>> {
+        let mut total = self.prior_times(d);
+        self.for_each_part(|part| part.add_curvature_times(part.probabilities(place)?.view(), d, &mut total))?;
+        Ok(self.mask(total))
+    }
+
+    fn gram(&self, place: &Iterate<Probabilities>) -> Result<Vec<Array2<f64>>> {
+        self.pairs(place, None)
+    }
+
+    fn factor(&self, pairs: &Vec<Array2<f64>>) -> Result<Cholesky> {
+        hessian(&self.contrasts, &self.alpha, pairs)
+    }
+
+    fn is_cheap(&self) -> bool {
+        false
+    }
+}
+
+/// Cholesky factor of minus the Hessian, [R M, R M], out of the products of pairs, at precisions `alpha`, [R, M]. A weight that
+/// is not in the model has the row of a unit matrix.
+fn hessian(contrasts: &Contrasts, alpha: &Array2<f64>, pairs: &[Array2<f64>]) -> Result<Cholesky> {
+    let mut h = contrasts.curvature(pairs);
+    let scale = h.diag().iter().fold(0.0f64, |m, v| m.max(*v));
+    for (i, a) in alpha.iter().enumerate() {
+        if a.is_finite() {
+            h[[i, i]] += a;
+            continue;
+        }
+        h.row_mut(i).fill(0.0);
+        h.column_mut(i).fill(0.0);
+        h[[i, i]] = 1.0;
+    }
+    linalg::mirror(&mut h);
+    Cholesky::new(h, scale)
+}
+
+/// Variances of the weights, [R, M], from the inverse factor, [R M, R M].
+fn variances(inverse: &Array2<f64>, shape: (usize, usize)) -> Array2<f64> {
+    let mut all = Array1::<f64>::zeros(inverse.ncols());
+    for (i, row) in inverse.outer_iter().enumerate() {
+        all.iter_mut().zip(row).take(i + 1).for_each(|(v, w)| *v += w * w);
+    }
+    all.into_shape_with_order(shape).expect("one of each weight")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Rbf;
+    use crate::likelihood::Softmax;
+    use crate::report::Interrupt;
+    use crate::rvm::data::training_set::TrainingSet;
+    use crate::rvm::evidence::solver::EvidenceSolver;
+    use crate::rvm::settings::rvm::Rvm;
+    use crate::targets::Targets;
+
+    /// Columns change places without another look at the rows, whether classes share precisions or not.
+    #[test]
+    fn reordered_is_the_mode_of_the_columns_in_that_order() {
+        let fraction = |i: usize, by: f64| ((i + 1) as f64 * by).fract();
+        let x = Array2::from_shape_fn((200, 2), |(i, j)| 4.0 * fraction(i, [0.618_033_988_75, 0.754_877_666_25][j]));
+        let labels: Vec<usize> = (0..200).map(|i| (x[[i, 0]] + 2.0 * fraction(i, 0.569_840_290_998)) as usize / 2).collect();
+        let rvm = Rvm { kernel: Rbf { gamma: 1.0.into() }.into(), likelihood: Softmax::default().into(), ..Rvm::tipping2001() };
+        let interrupt = Interrupt::default();
+        let training = TrainingSet::new(&rvm, x.view(), &Targets::classes(&labels, 3), &interrupt).unwrap();
+        let problem = ScaledProblem::new(&training, training.dictionary()).unwrap().0;
+        let active: Vec<usize> = (0..200).step_by(9).collect();
+        let m = active.len();
+        let alpha: Vec<f64> = (0..m).map(|i| [1e-2, 3.0, 0.4][i % 3]).collect();
+        let shared = mode(&problem, &active, &alpha, None).unwrap();
+        let each = |(k, i): (usize, usize)| if (k + i) % 4 == 3 { f64::INFINITY } else { alpha[i] * (k + 1) as f64 };
+        let own = mode_by_class(&problem, &active, Array2::from_shape_fn((3, m), each), &shared).unwrap();
+        let order: Vec<usize> = (0..m).map(|i| (7 * i + 3) % m).collect();
+        let solver = EvidenceSolver::new(&problem, None);
+        for there in [&shared, &own] {
+            let moved = solver.reordered(there, &order, &[]).unwrap();
+            let solved = match there.by_class() {
+                Some(own) => mode_by_class(&problem, &moved.active, own.alpha.select(Axis(1), &order), &shared),
+                None => mode(&problem, &moved.active, &moved.a, None),
+            };
+            let solved = solved.unwrap();
+            assert_eq!((&moved.a, moved.outputs), (&solved.a, solved.outputs));
+            assert!((moved.log_evidence - solved.log_evidence).abs() < 1e-9 * solved.log_evidence.abs());
+            let close = |what: &str, a: &[f64], b: &[f64]| {
+                let largest = b.iter().fold(0.0f64, |l, v| l.max(v.abs()));
+                assert_eq!(a.len(), b.len());
+                let off = a.iter().zip(b).fold(0.0f64, |off, (a, b)| off.max((a - b).abs()));
+                assert!(off < 1e-8 * largest, "{what} {}: {off} of {largest}", there.by_class().is_some());
+            };
+            close("means", &moved.mean, &solved.mean);
+            close("variances", &moved.variance, &solved.variance);
+            let lower = |s: &ActivePosterior| s.joint.as_ref().unwrap().lower.iter().copied().collect::<Vec<f64>>();
+            close("posterior", &lower(&moved), &lower(&solved));
+            let alone = |s: &ActivePosterior| s.lower.iter().copied().collect::<Vec<f64>>();
+            close("that of one output", &alone(&moved), &alone(&solved));
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Centres that the gradient of the log evidence has moved off their rows, (M38).
+
+use std::time::Instant;
+
+use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis};
+
+use crate::design::Columns as Basis;
+use crate::error::Result;
+use crate::kernel::{Form, Gamma, Kernel};
+use crate::memory::afford;
+use crate::model::Model;
+use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::evidence::lbfgs::{self, Limits};
+use crate::rvm::learn::dictionary_evidence::{BIAS_PRECISION, Columns, Sample};
+use crate::rvm::settings::dictionary::Landmarks;
+use crate::rvm::settings::rvm::Rvm;
+
+/// Centres moved, unless more are in the model already.
+const MOST: usize = 800;
+/// Rows that gradients are taken from, for each number that is moved: centres follow the noise of fewer (of 800 centres
+/// of nine features and 8,000 rows the test error rises from the 45th call on). No fewer and no more than so many in
+/// all; no more than the other where each call takes Newton's steps.
+const ROWS_PER_NUMBER: usize = 5;
+const LEAST_ROWS: usize = 8000;
+const MOST_ROWS: usize = 40_000;
+const MOST_MOVING_ROWS: usize = 10_000;
+/// First a share of the rows, one precision for all kernels and so many calls of the evidence: with precisions of their
+/// own some kernels would stay behind with almost zero weights. Then all the rows, every precision its own, and so many calls.
+const FIRST_SHARE: usize = 4;
+const FIRST_EVALUATIONS: usize = 25;
+const EVALUATIONS: usize = 20;
+/// A climb ends when so many calls have gained less, per row, than this.
+const PATIENCE: usize = 5;
+const TOLERANCE: f64 = 1e-4;
+/// Largest step, in widths of the kernel.
+const STEP: f64 = 3.0;
+/// Where the log of the shared precision is sought from.
+const FIRST_LOG_PRECISION: f64 = -2.0;
+/// How far logs of precisions and of the kernel's parameters may go.
+const PRECISION_RANGE: f64 = 12.0;
+const KERNEL_RANGE: f64 = 3.0;
+
+/// Where the gradient led.
+pub(crate) struct LearnedCentres {
+    pub kernel: Kernel,
+    /// [L, D].
+    pub centres: Array2<f64>,
+    /// Rows that gradients were taken from.
+    pub rows: usize,
+    pub evaluations: usize,
+}
+
+/// Moves the centres of `model`, which was fitted to `training`, and other landmarks beside them; and the parameters of
+/// its kernel if they are learnt as well. `None` if there is nothing to move, or no time.
+pub(crate) fn learn(
+    rvm: &Rvm,
+    training: &TrainingSet,
+    model: &Model,
+    with_kernel: bool,
+    start: Instant,
+) -> Result<Option<LearnedCentres>> {
+    let is_late = || rvm.time_limit.is_some_and(|limit| start.elapsed().as_secs_f64() >= limit);
+    let Some(kernel) = model.kernel() else { return Ok(None) };
+    if is_late() || training.repairs.constant_target || matches!(kernel.form(), Form::Other) {
+        return Ok(None);
+    }
+    // In the order of the table, which the user's has no part in; what the model does not use may become of use
+    // elsewhere.
+    let place = |row: &usize| training.candidate_of.get(*row).copied().flatten();
+    let mut places: Vec<usize> = model.relevance.iter().filter_map(place).collect();
+    places.sort_unstable();
+    let unused: Vec<usize> = training.dictionary().into_iter().filter(|place| places.binary_search(place).is_err()).collect();
+    places.extend(Landmarks::any(unused.len(), MOST.saturating_sub(places.len()), rvm.seed).into_iter().map(|k| unused[k]));
+    let (_, Basis::Kernel { centres: z, .. }) = training.columns(&places) else { return Ok(None) };
+    let (m, features) = z.dim();
+    if m == 0 {
+        return Ok(None);
+    }
+    let grams = 5 + Sample::targets(training);
+    let bytes = |rows: usize| 8 * (4 * rows * (m + features) + grams * m * m + 30 * m * features) as u64;
+    let most = if rvm.likelihood.as_dyn().constant_curvature() { MOST_ROWS } else { MOST_MOVING_ROWS };
+    let mut size = (ROWS_PER_NUMBER * m * (features + 1)).clamp(LEAST_ROWS, most).min(training.rows.nrows());
+    while training.taken + bytes(size) > training.memory_limit && size > 2 * m {
+        size /= 2;
+    }
+    afford("the rows and columns that centres are moved by", training.taken + bytes(size), training.memory_limit)?;
+
+    // Everything in widths of the kernel, about the middle of the rows.
+    let units = widths(kernel, features);
+    let middle = match kernel.form() {
+        Form::Products(_) => Array1::zeros(features),
+        _ => training.rows.mean_axis(Axis(0)).unwrap_or_else(|| Array1::zeros(features)),
+    };
+    let inside = |x: ArrayView2<f64>| (&x - &middle) / &units;
+    let unit_kernel = match kernel.gamma() {
+        Some(Gamma::PerFeature(_)) => kernel.with_gamma(vec![1.0; features].into()),
+        Some(Gamma::Value(_)) => kernel.with_gamma(1.0.into()),
+        _ => kernel.clone(),
+    };
+    let sample = |size: usize| {
+        let rows = Landmarks::any(training.rows.nrows(), size, rvm.seed);
+        Sample::of(training, &rows, inside(training.rows.select(Axis(0), &rows).view()))
+    };
+    let begin = Place { kernel: unit_kernel, z: inside(z.view()), log_a: vec![FIRST_LOG_PRECISION] };
+    if !begin.z.iter().all(|v| v.is_finite()) {
+        return Ok(None);
+    }
+    let climb = |size: usize, from: &Place, evaluations: usize| {
+        let sample = sample(size);
+        if !sample.x.iter().all(|v| v.is_finite()) { Ok(None) } else { from.climb(&sample, with_kernel, evaluations, &is_late) }
+    };
+    let Some((mut end, mut evaluations)) = climb((size / FIRST_SHARE).max(LEAST_ROWS).min(size), &begin, FIRST_EVALUATIONS)?
+    else {
+        return Ok(None);
+    };
+    end.log_a = end.each_its_own(rvm.bias);
+    if let Some((further, more)) = climb(size, &end, EVALUATIONS)? {
+        end = further;
+        evaluations += more;
+    }
+    let kernel = match (kernel.gamma(), end.kernel.gamma()) {
+        (Some(before), Some(times)) => {
+            let times = times.values(features);
+            let gamma = match before {
+                Gamma::PerFeature(v) => v.iter().zip(&times).map(|(v, t)| v * t).collect::<Vec<_>>().into(),
+                Gamma::Value(v) => (v * times[0]).into(),
+                Gamma::Rule(_) => before.clone(),
+            };
+            end.kernel.with_gamma(gamma)
+        }
+        _ => end.kernel,
+    };
+    Ok(Some(LearnedCentres { kernel, centres: end.z * &units + &middle, rows: size, evaluations }))
+}
+
+/// Where a climb stands: the kernel in units of the one it began with, the centres in its widths, [m, D], and the log
+/// of the relative precision that all kernels share, or of that of each column, `[1]` or `[P]`.
+struct Place {
+    kernel: Kernel,
+    z: Array2<f64>,
+    log_a: Vec<f64>,
+}
+
+/// Where a climb begins, and within which bounds it goes.
+struct Variables {
+    from: Vec<f64>,
+    bounds: Vec<(f64, f64)>,
+}
+
+impl Place {
+    /// The shared precision as that of each column.
+    fn each_its_own(&self, bias: bool) -> Vec<f64> {
+        let bias = bias.then(|| BIAS_PRECISION.ln());
+        bias.into_iter().chain(self.z.rows().into_iter().map(|_| self.log_a[0])).collect()
+    }
+
+    /// The logs of the precisions to begin with, and their bounds.
+    fn precisions(&self, sample: &Sample, shared: bool) -> Result<Option<Variables>> {
+        let Some(columns) = Columns::new(sample, &self.kernel, self.z.view())? else { return Ok(None) };
+        if shared {
+            let best = columns.shared(self.log_a[0], TOLERANCE * sample.count)?;
+            return Ok(best.map(|best| Variables { from: best.x, bounds: vec![columns.range()] }));
+        }
+        let least = columns.least().max(f64::MIN_POSITIVE).ln();
+        let around = |v: &f64| ((v - PRECISION_RANGE).max(least), (v + PRECISION_RANGE).max(least));
+        Ok(Some(Variables { from: self.log_a.clone(), bounds: self.log_a.iter().map(around).collect() }))
+    }
+
+    /// Up the gradient in logs of precisions, logs of the kernel's parameters (if they are learnt) and centres: where
+    /// that leads, and calls of the evidence. `None` if there is no evidence here, or no time.
+    fn climb(
+        &self,
+        sample: &Sample,
+        with_kernel: bool,
+        evaluations: usize,
+        is_late: &dyn Fn() -> bool,
+    ) -> Result<Option<(Place, usize)>> {
+        let (shared, first) = (self.log_a.len() == 1, sample.first());
+        let Some(Variables { mut from, mut bounds }) = self.precisions(sample, shared)? else { return Ok(None) };
+        let p = from.len();
+        for (_, v) in self.kernel.parameters().into_iter().filter(|_| with_kernel) {
+            from.push(v.ln());
+            bounds.push((v.ln() - KERNEL_RANGE, v.ln() + KERNEL_RANGE));
+        }
+        let q = from.len();
+        from.extend(self.z.iter());
+        // A centre beyond all rows would have a column of next to nothing.
+        let range = |column: ArrayView1<f64>| {
+            column.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)))
+        };
+        let range: Vec<(f64, f64)> = sample.x.columns().into_iter().map(range).collect();
+        bounds.extend(self.z.indexed_iter().map(|((_, d), v)| (range[d].0.min(*v), range[d].1.max(*v))));
+        let at = |x: &[f64]| -> Place {
+            let parameters: Vec<f64> = x[p..q].iter().map(|v| v.exp()).collect();
+            let kernel = if with_kernel { self.kernel.with_parameters(&parameters) } else { self.kernel.clone() };
+            let z = Array2::from_shape_vec(self.z.dim(), x[q..].to_vec()).expect("as many centres");
+            Place { kernel, z, log_a: x[..p].to_vec() }
+        };
+        let limits = Limits { evaluations, tolerance: TOLERANCE * sample.count, patience: PATIENCE, step: STEP };
+        let mut near = None;
+        let peak = lbfgs::maximise(&from, &bounds, limits, |x| {
+            if is_late() {
+                return Ok(None);
+            }
+            let place = at(x);
+            let Some(columns) = Columns::new(sample, &place.kernel, place.z.view())? else { return Ok(None) };
+            let a = match shared {
+                true => columns.precisions(x[0]),
+                false => place.log_a.iter().map(|v| v.exp()).collect(),
+            };
+            let Some(posterior) = columns.at(&a, near.as_ref())? else { return Ok(None) };
+            let gradient = columns.gradient(&posterior)?;
+            let mut slope = match shared {
+                true => vec![gradient.log_a[first..].iter().sum()],
+                false => gradient.log_a,
+            };
+            slope.extend(gradient.log_parameters.iter().filter(|_| with_kernel));
+            slope.extend(gradient.centres.iter());
+            let value = posterior.log_evidence;
+            near = Some(posterior.weights());
+            Ok(Some((value, slope)))
+        })?;
+        Ok(peak.map(|peak| (at(&peak.x), peak.evaluations)))
+    }
+}
+
+/// The distance in each feature over which the kernel falls off, `[D]`.
+fn widths(kernel: &Kernel, features: usize) -> Array1<f64> {
+    match kernel.form() {
+        Form::Squares(gamma) | Form::Products(Some(gamma)) => gamma.values(features).mapv(|g| 1.0 / g.sqrt()),
+        Form::Absolutes(gamma) => gamma.values(features).mapv(|g| 1.0 / g),
+        Form::Products(None) | Form::Other => Array1::ones(features),
+    }
+}

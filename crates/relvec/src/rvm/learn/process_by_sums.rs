@@ -1,0 +1,452 @@
+//! The process prior on large tables: centres drawn at random, without a search, and sums over all rows for the weights.
+//!
+//! What the centres leave is measured on some rows, and amplitude and noise first. The weights of (M72) need, of all rows, only the sums
+//! A and F' inv(Lambda) t at one ratio of amplitude and noise, which are made block by block. They tell the evidence at this ratio and
+//! the noise of highest evidence. If the centres leave much of the prior, the ratio decides how much each row counts, and some rows do
+//! not tell it: one pass makes the sums at several ratios, and another one at the ratio of highest evidence that these predict.
+
+use std::time::Instant;
+
+use ndarray::{Array2, Axis, concatenate, s};
+
+use super::all_rows::AllRows;
+use super::fitc::{Fitc, Weights};
+use super::label_model;
+use super::merged_rows::{DistinctRows, MOST_ROWS, Totals};
+use super::parameters::NOISE;
+use super::pivoted_cholesky::{Pivots, Points};
+use super::process_prior::{Found, Peak, climb};
+use super::query::sums::{At, RatioSums};
+use crate::design::Columns;
+use crate::error::{Error, Result};
+use crate::linalg::{self, Cholesky};
+use crate::model::Model;
+use crate::report::{Actions, Certificate, Interrupt, ProcessFit, Repairs, Report, Status};
+use crate::rvm::data::noise::NoisePrecision;
+use crate::rvm::data::training_set::TrainingSet;
+use crate::rvm::search::driver::FitDriver;
+use crate::rvm::settings::dictionary::{Dictionary, Landmarks};
+use crate::rvm::settings::rvm::Rvm;
+
+/// Centres at most, unless a number is given: time and the size of a model grow with their square. With 1,500 instead of 1,000 a rough
+/// function (kin40k, 10,000 rows) gains 0.16 nats in a third more time, a smooth one nothing.
+const MOST_CENTRES: usize = 1500;
+/// Rows that amplitude, noise and residual are measured on: the noise variance is then known to 3 %.
+const ROWS: usize = 2000;
+/// What the prior may leave, over the noise: with so many rows the centres and not the noise limit what is predicted. At 10,000 rows
+/// 0.03 costs 0.02 nats, 0.1 costs 0.05.
+const RESIDUAL: f64 = 0.01;
+/// Where the condition of A may be above this, the means are corrected by what they leave at the rows, one more reading of these.
+const ILL: f64 = 1e8;
+/// Log ratios of the first pass where the centres leave much, over that of the sample. On nine tables and draws the best one was 0.5 to
+/// 4.7 above it; the parabola through three finds its evidence to 1e-3 nats a row, which no held-out density shows.
+const LADDER: [f64; 4] = [-1.5, 1.0, 3.5, 6.0];
+const STEP: f64 = 2.5;
+/// What a second pass has to promise, in nats a row; the parabola promises up to 2e-3 too little.
+const GAIN: f64 = 1e-4;
+
+/// Where sums over all rows are made.
+struct Sums<'a> {
+    rows: &'a AllRows<'a>,
+    /// Its ratios and means are those of each pass.
+    at: &'a At,
+    /// Of the sample: its ratio, and bounds of the log ratio.
+    peak: &'a Peak,
+    /// Whether the noise of each output is learned, `[R]`.
+    learns: &'a [bool],
+    interrupt: &'a Interrupt,
+}
+
+/// What all rows tell.
+struct Whole {
+    peak: Peak,
+    /// Rows by weight.
+    count: f64,
+    weights: Weights,
+}
+
+impl Rvm {
+    /// Whether a fit to a table has the process prior without a search before it.
+    pub(in crate::rvm) fn fits_many(&self, training: &TrainingSet) -> Result<bool> {
+        Ok(training.rows.nrows() > MOST_ROWS && !self.likelihood.is_for_classes() && self.has_process(training)?)
+    }
+
+    /// The model of a large table under a process prior.
+    pub(in crate::rvm) fn fit_many(&self, training: &TrainingSet, driver: &mut FitDriver) -> Result<(Model, Report)> {
+        let rows = DistinctRows::of(training, &(0..training.rows.nrows()).collect::<Vec<_>>());
+        self.fit_by_sums(training, &AllRows::Held(&rows), driver)
+    }
+
+    /// The model of `rows`, of which `training` holds all or a sample, under a process prior.
+    pub(in crate::rvm) fn fit_by_sums(
+        &self,
+        training: &TrainingSet,
+        rows: &AllRows,
+        driver: &mut FitDriver,
+    ) -> Result<(Model, Report)> {
+        let begin = Instant::now();
+        let n = training.rows.nrows();
+        let prior = self.process_of(training)?;
+        let sample = DistinctRows::of(training, &Landmarks::any(n, ROWS, self.seed.wrapping_add(2))).without_copies();
+        let places = self.drawn(training, sample.len(), LADDER.len());
+        let points = Points { x: concatenate![Axis(0), sample.x, at(training, &places)], first: sample.len() };
+        let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
+        let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
+        let left = |pivots: &Pivots| ratio * pivots.mean_residual(&sample.weights);
+        let most_residual = self.residual.unwrap_or(RESIDUAL);
+        if prior.structure {
+            let among: Vec<usize> = (points.first..points.x.nrows()).collect();
+            pivots.complete(&[], &among, places.len(), |pivots| left(pivots) <= most_residual, &training.interrupt)?;
+        }
+        let (residual, own) = match prior.structure {
+            true => (left(&pivots), pivots.residual()[..sample.len()].to_vec()),
+            false => (0.0, vec![0.0; sample.len()]),
+        };
+        let features = pivots.features();
+        let fitc = Fitc { rows: &sample, features: features.slice(s![.., ..sample.len()]), residual: &own, bias: self.bias };
+        let peak = climb(training, &fitc, &prior, pivots.mean_diagonal())?;
+        let centres = points.x.select(Axis(0), pivots.centres());
+        let (kernel, lower) = (&prior.kernel, pivots.factor());
+        let at = At { kernel: kernel.clone(), centres, lower, bias: self.bias, ratios: vec![], mean: None };
+        let learns: Vec<bool> = training.noise.iter().map(NoisePrecision::is_learnt).collect();
+        let sums = Sums { rows, at: &at, peak: &peak, learns: &learns, interrupt: &training.interrupt };
+        let whole = if residual > RESIDUAL { sums.best()? } else { sums.highest(&[peak.log_ratio], &mut vec![])? };
+        let whole = whole.map(|whole| sums.corrected(whole)).transpose()?;
+        let in_time = whole.is_some();
+        let (peak, count, weights) = match whole {
+            Some(Whole { peak, count, weights }) => (peak, count, weights),
+            None => {
+                let singular = || Error::Singular { columns: pivots.centres().len(), jitter: 0.0 };
+                let weights = fitc.weights(peak.log_ratio)?.ok_or_else(singular)?;
+                (peak, training.count, weights)
+            }
+        };
+        let status = if in_time && !training.interrupt.is_late() { Status::Converged } else { Status::TimeLimit };
+        let origin: Vec<usize> = pivots.centres().iter().map(|point| training.origin[places[point - points.first]]).collect();
+        let found =
+            Found { training, prior: &prior, points: &points, pivots: &pivots, origin, peak: &peak, count, weights, residual };
+        let model = found.model(Model { status, iterations: 1, ..label_model::bare(training, kernel) })?;
+        // There was no search: all centres are its relevance vectors.
+        let searched = model.relevance.clone();
+        let process = model.process.map(|process| crate::model::ProcessPrior { searched, ..process });
+        let model = Model { process, ..model };
+        let noise_std = model.posterior.as_ref().and_then(|posterior| posterior.noise_variance).map(f64::sqrt);
+        driver.tell_model(model.log_evidence.unwrap_or(f64::NAN), noise_std, model.relevance.len() + usize::from(self.bias));
+        let reached = residual <= most_residual;
+        let capped = peak.log_noise.iter().zip(&training.noise).any(|(log, noise)| noise.is_learnt() && *log <= NOISE.0);
+        let left_out_rows = if in_time { training.repairs.left_out_rows } else { n - sample.len() };
+        let trace = std::mem::take(&mut driver.trace);
+        let report = Report {
+            candidates: places.len(),
+            repairs: Repairs { left_out_rows, noise_capped: capped, ..training.repairs.clone() },
+            // Where time has ended the choice of centres nobody knows.
+            nothing_found: model.relevance.is_empty() && !training.repairs.constant_target && status == Status::Converged,
+            actions: Actions { added: model.relevance.len(), ..Actions::default() },
+            process: Some(ProcessFit {
+                centres: model.relevance.len(),
+                searched: 0,
+                residual,
+                reached,
+                evaluations: peak.evaluations,
+                seconds: begin.elapsed().as_secs_f64(),
+            }),
+            ..Report::of_end(status, trace, certificate(&model, reached), driver.elapsed().as_secs_f64())
+        };
+        Ok((model, report))
+    }
+
+    /// Candidates that may be centres, ascending, beside so many rows of a sample and sums at so many ratios: given landmarks, or rows
+    /// drawn at random. Under FITC's diagonal centres do best where rows are dense; those of k-means or of the largest residual are at
+    /// the edges.
+    pub(super) fn drawn(&self, training: &TrainingSet, sample: usize, ratios: usize) -> Vec<usize> {
+        let all = training.origin.len();
+        let size = match self.dictionary {
+            _ if training.rows_of(&[]).is_none() => all,
+            Dictionary::Rule(_) => self.dictionary.size(all).min(MOST_CENTRES),
+            Dictionary::Size(size) => size,
+        };
+        let room = self.most_centres(training, sample + size.min(all), ratios);
+        Landmarks::any(all, size.min(all).min(room), self.seed.wrapping_add(3))
+    }
+}
+
+/// Candidates as points, [M, D].
+pub(super) fn at(training: &TrainingSet, places: &[usize]) -> Array2<f64> {
+    match training.columns(places).1 {
+        Columns::Kernel { centres, .. } => centres,
+        Columns::Given => unreachable!("given columns have no process prior"),
+    }
+}
+
+impl Sums<'_> {
+    /// At the ratio of highest evidence of all rows, in two passes at most; `None` where there is no time for the first.
+    fn best(&self) -> Result<Option<Whole>> {
+        let (low, high) = self.peak.bounds;
+        let mut ladder = LADDER.map(|step| (self.peak.log_ratio + step).clamp(low, high)).to_vec();
+        ladder.dedup();
+        let mut seen = vec![];
+        let Some(first) = self.highest(&ladder, &mut seen)? else { return Ok(None) };
+        let tolerance = GAIN * first.count * self.learns.len() as f64;
+        let more = more_ratios(&seen, self.peak.bounds, tolerance);
+        if more.is_empty() {
+            return Ok(Some(first));
+        }
+        let found = match self.highest(&more, &mut seen) {
+            Err(Error::Singular { .. }) => None,
+            found => found?,
+        };
+        Ok(Some(found.filter(|found| found.peak.log_evidence > first.peak.log_evidence).unwrap_or(first)))
+    }
+
+    /// The ratio of highest evidence among some, of which `seen` gets log ratio and evidence; `None` where there is no time for them.
+    ///
+    /// # Errors
+    /// [`Error::Singular`] if A has a Cholesky factor at none of them.
+    fn highest(&self, log_ratios: &[f64], seen: &mut Vec<(f64, f64)>) -> Result<Option<Whole>> {
+        let ratios = log_ratios.iter().map(|log| log.exp()).collect();
+        let Some(sums) = self.rows.sums(&At { ratios, ..self.at.clone() }, self.interrupt)? else { return Ok(None) };
+        let mut best: Option<Whole> = None;
+        for (log_ratio, own) in log_ratios.iter().zip(sums.at_ratios) {
+            match self.weights(*log_ratio, own, &sums.totals) {
+                Ok(found) => {
+                    let value = found.peak.log_evidence;
+                    seen.push((*log_ratio, value));
+                    if best.as_ref().is_none_or(|best| value > best.peak.log_evidence) {
+                        best = Some(found);
+                    }
+                }
+                Err(Error::Singular { .. }) => seen.push((*log_ratio, f64::NEG_INFINITY)),
+                Err(error) => return Err(error),
+            }
+        }
+        best.map(Some).ok_or(Error::Singular { columns: self.at.centres.nrows(), jitter: 0.0 })
+    }
+
+    /// The weights at a ratio, (M72), and the noise of highest evidence there of each output that learns it.
+    fn weights(&self, log_ratio: f64, sums: RatioSums, totals: &Totals) -> Result<Whole> {
+        let (first, m, outputs) = (usize::from(self.at.bias), self.at.centres.nrows(), self.learns.len());
+        let RatioSums { gram: mut a, right, squares, log_det: mut logs } = sums;
+        linalg::mirror(&mut a);
+        a.diag_mut().slice_mut(s![first..]).mapv_inplace(|v| v + (-log_ratio).exp());
+        let factor = Cholesky::new(a, 0.0)?;
+        let mut mean = right.clone();
+        factor.solve(mean.view_mut());
+        let free = totals.inputs as f64 - first as f64;
+        logs += factor.log_det() + m as f64 * log_ratio;
+        let quad = |k: usize| squares[k] - mean.column(k).dot(&right.column(k));
+        let noise = |k: usize| {
+            let best = (quad(k) + totals.scatter[k]) / (totals.count - first as f64);
+            if self.learns[k] && best > 0.0 { best.ln().max(NOISE.0) } else { self.peak.log_noise[k] }
+        };
+        let log_noise: Vec<f64> = (0..outputs).map(noise).collect();
+        let of_output = |k: usize| {
+            let constants = free * ((2.0 * std::f64::consts::PI).ln() + log_noise[k]) + logs;
+            -0.5 * (constants + quad(k) / log_noise[k].exp()) + totals.rest(k, log_noise[k]).0
+        };
+        let log_evidence = (0..outputs).map(of_output).sum();
+        let peak = Peak { log_ratio, log_noise, log_evidence, ..*self.peak };
+        Ok(Whole { peak, count: totals.count, weights: Weights { factor: factor.lower, mean } })
+    }
+
+    /// With means that have the digits of the rows where A is ill-conditioned: one step from what they leave, while there is time.
+    fn corrected(&self, mut whole: Whole) -> Result<Whole> {
+        let Weights { factor, mean } = &mut whole.weights;
+        let diagonal = factor.diag();
+        let (low, high) = diagonal.iter().fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(*v), high.max(*v)));
+        let ratio = whole.peak.log_ratio.exp();
+        let at = At { ratios: vec![ratio], mean: Some(mean.clone()), ..self.at.clone() };
+        if (high / low).powi(2) > ILL
+            && let Some(left) = self.rows.sums(&at, self.interrupt)?
+        {
+            let (first, mut step) = (usize::from(at.bias), left.single().0.right);
+            step.slice_mut(s![first.., ..]).scaled_add(-1.0 / ratio, &mean.slice(s![first.., ..]));
+            linalg::solve_lower(factor.view(), step.view_mut());
+            linalg::solve_lower_transposed(factor.view(), step.view_mut());
+            *mean += &step;
+        }
+        Ok(whole)
+    }
+}
+
+/// Where the evidence of all rows may be higher than at the log ratios `seen`, which ascend: at the peak of the parabola through three of
+/// them, none if that gains less than `tolerance`; if it is beyond the ends, at up to three about it.
+fn more_ratios(seen: &[(f64, f64)], (low, high): (f64, f64), tolerance: f64) -> Vec<f64> {
+    // Above a ratio where A has no Cholesky factor there is none either.
+    let (known, singular) = seen.split_at(seen.iter().take_while(|(_, value)| value.is_finite()).count());
+    let Some(best) = (0..known.len()).max_by(|i, j| known[*i].1.total_cmp(&known[*j].1)) else { return vec![] };
+    let high = singular.first().map_or(high, |(log_ratio, _)| 0.5 * (log_ratio + known[known.len() - 1].0));
+    let mut peak = known[best].0;
+    if known.len() > 2 {
+        let middle = best.clamp(1, known.len() - 2);
+        let [(a, lower), (x, value), (b, upper)] = [known[middle - 1], known[middle], known[middle + 1]];
+        let (left, right) = ((value - lower) / (x - a), (value - upper) / (b - x));
+        // Half of the second derivative, and the slope at x.
+        let (bend, slope) = ((left + right) / (b - a), (left * (b - x) - right * (x - a)) / (b - a));
+        let at = match bend > 0.0 {
+            true => x + 0.5 * slope / bend,
+            // Infinity times 0 would be no number.
+            false if slope == 0.0 => x,
+            false => slope * f64::INFINITY,
+        };
+        if known[0].0 < at && at < known[known.len() - 1].0 {
+            let gain = value + 0.25 * slope * slope / bend - known[best].1;
+            return if gain > tolerance { vec![at] } else { vec![] };
+        }
+        peak = at.clamp(peak - 2.0 * STEP, peak + 2.0 * STEP);
+    }
+    let mut more = [-0.5, 0.0, 0.5].map(|k| (peak + k * STEP).clamp(low, high)).to_vec();
+    more.dedup();
+    more.retain(|log_ratio| known.iter().all(|(own, _)| own != log_ratio));
+    more
+}
+
+/// Returns why the choice of centres of `model` ended; `reached` is true if they leave as little of the prior as was asked for.
+fn certificate(model: &Model, reached: bool) -> Certificate {
+    Certificate::of_reason(match model.status {
+        Status::TimeLimit => "time_limit ended the choice of centres, or the weights are those of a sample of the rows",
+        _ if model.relevance.is_empty() => "the features tell nothing of the targets: their mean is predicted",
+        _ if !reached => "there is no room for more centres (dictionary, memory_limit)",
+        _ => "the centres leave as little of the prior as was asked for",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Kernel, Linear, Rbf};
+    use crate::rvm::learn::query::sums::PartSums;
+
+    fn wave(i: usize, k: usize) -> f64 {
+        (0.618_033_988_75 * (i * (k + 1) + 3 * k) as f64).fract()
+    }
+
+    /// Blocks of a few rows give what [`Fitc`] gives from all at once, at noise of any size: rows of several weights, equal inputs, two
+    /// outputs, kernels of which k(x, x) is not 1, no constant.
+    #[test]
+    fn sums_by_blocks_are_those_of_all_rows() {
+        let x = Array2::from_shape_fn((60, 2), |(i, d)| 2.0 * wave(i / 2, d) - 1.0);
+        let t = Array2::from_shape_fn((60, 2), |(i, k)| (3.0 * x[[i, 0]] + k as f64).sin() + 0.1 * wave(i, k + 5));
+        let weights_of: Vec<f64> = (0..60).map(|i| 0.5 + wave(i, 7)).collect();
+        let rows = DistinctRows::new(x.view(), t.view(), &weights_of, &[1.0; 60]);
+        assert_eq!(rows.len(), 30);
+        let kernels: [Kernel; 2] = [Rbf { gamma: 1.5.into() }.into(), Linear {}.into()];
+        for (kernel, bias) in kernels.iter().zip([true, false]) {
+            let mut pivots = Pivots::new(kernel, rows.x.view()).unwrap();
+            pivots.complete(&[], &(0..30).collect::<Vec<_>>(), 12, |_| false, &Interrupt::default()).unwrap();
+            let fitc = Fitc { rows: &rows, features: pivots.features(), residual: pivots.residual(), bias };
+            for (log_ratio, log_noise) in [(1.0, vec![-1.0, -2.0]), (14.0, vec![-12.0, -13.0])] {
+                let centres = rows.x.select(Axis(0), pivots.centres());
+                let (lower, interrupt) = (pivots.factor(), Interrupt::default());
+                let ratios = vec![f64::exp(log_ratio - 1.0), f64::exp(log_ratio)];
+                let at = At { kernel: kernel.clone(), centres, lower, bias, ratios, mean: None };
+                let expected = fitc.evidence(log_ratio, &log_noise).unwrap().unwrap().value;
+                let bounds = (log_ratio, log_ratio);
+                let peak = Peak { log_ratio, log_noise, log_evidence: 0.0, bounds, evaluations: 0 };
+                let weights = |learns: [bool; 2]| {
+                    let held = AllRows::Held(&rows);
+                    let sums = Sums { rows: &held, at: &at, peak: &peak, learns: &learns, interrupt: &interrupt };
+                    let whole = sums.highest(&[log_ratio], &mut vec![]).unwrap().unwrap();
+                    sums.corrected(whole).unwrap()
+                };
+                // Parts of the rows add up to all of them.
+                let pieces = |at: &At| {
+                    let of = |range: std::ops::Range<usize>| {
+                        let rows = DistinctRows::new(
+                            x.slice(s![range.clone(), ..]),
+                            t.slice(s![range.clone(), ..]),
+                            &weights_of[range.clone()],
+                            &vec![1.0; range.len()],
+                        );
+                        let mut sums = PartSums::new(at, 2);
+                        sums.add_rows(at, &rows, &interrupt).unwrap();
+                        sums
+                    };
+                    let mut sums = of(0..14);
+                    [14..15 * 2, 30..60].into_iter().for_each(|range| sums.add(&of(range)).unwrap());
+                    sums
+                };
+                let (mut one, many) = (PartSums::new(&at, 2), pieces(&at));
+                one.add_rows(&at, &rows, &interrupt).unwrap();
+                for (one, many) in one.at_ratios.iter().zip(&many.at_ratios) {
+                    let scale = one.right.iter().fold(0.0f64, |scale, v| scale.max(v.abs()));
+                    assert!((&one.right - &many.right).iter().all(|d| d.abs() < 1e-12 * scale));
+                }
+                // Sums at several ratios are those at each.
+                let of_one = At { ratios: at.ratios[1..].to_vec(), ..at.clone() };
+                let mut last = PartSums::new(&of_one, 2);
+                last.add_rows(&of_one, &rows, &interrupt).unwrap();
+                let scale = last.at_ratios[0].gram.diag().iter().fold(0.0f64, |scale, v| scale.max(*v));
+                assert!((&last.at_ratios[0].gram - &one.at_ratios[1].gram).iter().all(|d| d.abs() < 1e-13 * scale));
+                assert_eq!(one.totals.inputs, many.totals.inputs);
+                let Whole { peak: found_peak, weights: found, .. } = weights([false, false]);
+                let value = found_peak.log_evidence;
+                assert!((value - expected).abs() < 1e-8 * expected.abs().max(1.0), "{log_ratio}: {value} instead of {expected}");
+                let mean = fitc.weights(log_ratio).unwrap().unwrap().mean;
+                let size = mean.iter().fold(0.0f64, |size, v| size.max(v.abs()));
+                // The noise of highest evidence.
+                let best = weights([true, true]).peak;
+                for factor in [-0.01, 0.0, 0.01] {
+                    let moved: Vec<f64> = best.log_noise.iter().map(|log| log + factor).collect();
+                    let other = fitc.evidence(log_ratio, &moved).unwrap().unwrap().value;
+                    assert!(other <= best.log_evidence + 1e-8 * expected.abs(), "{factor}: {other} above {}", best.log_evidence);
+                }
+                assert!((&found.mean - &mean).iter().all(|d| d.abs() < 1e-8 * size), "{log_ratio}: {} {mean}", found.mean);
+            }
+        }
+    }
+    /// Further ratios are few, within the bounds and ascending, whatever the evidence at the first ones: flat, bent upwards, without a
+    /// Cholesky factor.
+    #[test]
+    fn further_ratios_are_few_and_within_bounds() {
+        let (none, bounds) = (f64::NEG_INFINITY, (-3.0, 9.0));
+        for values in [
+            [0.0; 4],
+            [1.0, 0.0, 1.0, 0.0],
+            [1.0, 1.0, 1.0, 2.0],
+            [0.0, 1.0, 2.0, 3.0],
+            [3.0, 2.0, 1.0, 0.0],
+            [0.0, 5.0, 3.0, none],
+            [0.0, 5.0, none, none],
+            [0.0, none, none, none],
+            [none; 4],
+        ] {
+            let seen: Vec<(f64, f64)> = LADDER.into_iter().zip(values).collect();
+            let more = more_ratios(&seen, bounds, 1e-4);
+            assert!(more.len() <= 3 && more.is_sorted(), "{values:?}: {more:?}");
+            assert!(more.iter().all(|log_ratio| bounds.0 <= *log_ratio && *log_ratio <= bounds.1), "{values:?}: {more:?}");
+        }
+    }
+
+    /// From any ratio of a sample, two passes find the ratio of highest evidence of all rows, near enough; and the bound where that is
+    /// beyond it.
+    #[test]
+    fn two_passes_find_the_ratio_of_all_rows() {
+        let x = Array2::from_shape_fn((200, 1), |(i, _)| 4.0 * wave(i, 0) - 2.0);
+        // Finer than ten centres tell.
+        let t = Array2::from_shape_fn((200, 1), |(i, _)| (9.0 * x[[i, 0]]).sin() * x[[i, 0]].powi(3) + 0.1 * wave(i, 5));
+        let rows = DistinctRows::new(x.view(), t.view(), &[1.0; 200], &[1.0; 200]);
+        let kernel: Kernel = Rbf { gamma: 9.0.into() }.into();
+        let mut pivots = Pivots::new(&kernel, rows.x.view()).unwrap();
+        pivots.complete(&[], &(0..200).step_by(20).collect::<Vec<_>>(), 10, |_| false, &Interrupt::default()).unwrap();
+        let (centres, lower) = (rows.x.select(Axis(0), pivots.centres()), pivots.factor());
+        let at = At { kernel: kernel.clone(), centres, lower, bias: true, ratios: vec![], mean: None };
+        let (held, interrupt) = (AllRows::Held(&rows), Interrupt::default());
+        let find = |log_ratio: f64, bounds: (f64, f64), search: bool| {
+            let from = Peak { log_ratio, log_noise: vec![-1.0], log_evidence: 0.0, bounds, evaluations: 0 };
+            let sums = Sums { rows: &held, at: &at, peak: &from, learns: &[true], interrupt: &interrupt };
+            let found = if search { sums.best() } else { sums.highest(&[log_ratio], &mut vec![]) };
+            found.unwrap().unwrap().peak
+        };
+        let bounds = (-10.0, 20.0);
+        let of_all = (0..100).map(|k| find(0.1 * f64::from(k), bounds, false));
+        let best = of_all.max_by(|a, b| a.log_evidence.total_cmp(&b.log_evidence)).unwrap();
+        for k in -8..8 {
+            let found = find(best.log_ratio + 0.75 * f64::from(k), bounds, true);
+            // Where the peak is within the ratios of the first pass, and where it is far below them.
+            let most = if k <= 2 { 0.01 } else { 0.07 };
+            let loss = (best.log_evidence - found.log_evidence) / 200.0;
+            assert!(loss < most, "{k}: {loss}, {found:?}");
+        }
+        assert_eq!(find(best.log_ratio - 3.0, (-10.0, best.log_ratio - 2.0), true).log_ratio, best.log_ratio - 2.0);
+    }
+}
