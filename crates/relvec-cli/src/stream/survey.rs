@@ -112,6 +112,6 @@ impl Survey {
 
     /// Number in the table of a row of the sample.
     pub fn number(&self, place: usize) -> usize {
-        self.sample.places[place].1 as usize
+        self.sample.positions[place].1 as usize
     }
 }

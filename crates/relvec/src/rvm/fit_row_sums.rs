@@ -43,24 +43,24 @@ impl Rvm {
             true => self.learn_kernel_with(surveyed.x.view(), &surveyed.targets(), interrupt)?.search_kernel,
             false => self.kernel.resolve(&surveyed.data_scale())?,
         };
-        let (centres, places) = match &self.landmarks {
+        let (centres, candidates) = match &self.landmarks {
             Landmarks::Given(centres) => {
-                let (different, places) = centres.distinct(surveyed.x.ncols())?;
-                let first = |k: usize| places.iter().position(|place| *place == k).expect("each is there once");
+                let (different, candidates) = centres.distinct(surveyed.x.ncols())?;
+                let first = |k: usize| candidates.iter().position(|candidate| *candidate == k).expect("each is there once");
                 let firsts: Vec<usize> = (0..different.nrows()).map(first).collect();
                 (different, firsts)
             }
             chosen => {
                 // Not all of up to 10,000 rows: the sample has more than that to choose from.
                 let size = Dictionary::Size(self.dictionary.size(usize::MAX));
-                let places = self.pool()?.install(|| chosen.pick(surveyed.x.view(), size, &kernel, self.seed));
-                (surveyed.x.select(Axis(0), &places), places)
+                let candidates = self.pool()?.install(|| chosen.pick(surveyed.x.view(), size, &kernel, self.seed));
+                (surveyed.x.select(Axis(0), &candidates), candidates)
             }
         };
         let statistics = self.pool()?.install(|| pass.statistics(&kernel, centres))?;
         let (mut model, report) = self.fit_statistics_with(&statistics, observer, interrupt)?;
-        model.relevance.iter_mut().for_each(|k| *k = places[*k]);
-        model.statistics = self.keep_statistics.then(|| statistics.kept(places));
+        model.relevance.iter_mut().for_each(|k| *k = candidates[*k]);
+        model.statistics = self.keep_statistics.then(|| statistics.kept(candidates));
         Ok((model, report))
     }
 }

@@ -98,12 +98,12 @@ impl Rvm {
             own.fit_with(surveyed.x.view(), &surveyed.targets(), observer, interrupt)?
         } else if own.has_precisions_in_parts() {
             let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::default() };
-            let pass = Pass::new(rows, units, Some(surveyed.working_sets.clone()));
+            let pass = Pass::new(rows, units, Some(surveyed.parts.clone()));
             own.fit_statistics_of(&surveyed, &pass, observer, interrupt)?
         } else {
             let ask = |training: &TrainingSet| {
                 let units = RowUnits { scaling: surveyed.scaling.clone(), ..RowUnits::of(training, plan.classes) };
-                Pass::new(rows, units, Some(surveyed.working_sets.clone()))
+                Pass::new(rows, units, Some(surveyed.parts.clone()))
             };
             own.fit_sampled((surveyed.x.view(), &surveyed.targets()), ask, observer, interrupt, start)?
         };

@@ -493,9 +493,9 @@ fn sampled_rows_have_their_targets() {
         survey.update_with_targets(all.x.slice(s![range.clone(), ..]), &all.targets(range)).unwrap();
     }
     let sampled = survey.sampled_rows();
-    assert!(!sampled.whole && sampled.classes == 0 && sampled.places.windows(2).all(|pair| pair[0] < pair[1]));
-    assert_eq!((survey.n_rows(), survey.n_used(), sampled.places.len()), (600, 450, 200));
-    for (k, (part, row)) in sampled.places.iter().enumerate() {
+    assert!(!sampled.whole && sampled.classes == 0 && sampled.positions.windows(2).all(|pair| pair[0] < pair[1]));
+    assert_eq!((survey.n_rows(), survey.n_used(), sampled.positions.len()), (600, 450, 200));
+    for (k, (part, row)) in sampled.positions.iter().enumerate() {
         let row = *row as usize;
         let copies: Vec<usize> = (0..n).filter(|i| equal(*i, row) && weights[*i] > 0.0).collect();
         assert_eq!((*part, row), (0, copies[0]));

@@ -90,9 +90,9 @@ impl HeldOutPredictions {
                 let (lower, upper) = model.interval(found, LEVEL, training.known_noise.then_some(noise.view()))?;
                 let variance = found.variance() + noise;
                 for i in 0..fold.len() {
-                    let place = (before + i) * training.outputs + k;
-                    (self.mean[place], self.variance[place]) = (found.mean[i], variance[i]);
-                    self.half_width[place] = 0.5 * (upper[i] - lower[i]);
+                    let entry = (before + i) * training.outputs + k;
+                    (self.mean[entry], self.variance[entry]) = (found.mean[i], variance[i]);
+                    self.half_width[entry] = 0.5 * (upper[i] - lower[i]);
                 }
             }
             if !self.log_density.is_empty() {
@@ -167,7 +167,7 @@ fn mean(values: impl Iterator<Item = f64>, c: &[f64]) -> f64 {
 
 /// How the rows of a table are parted, and sums over each part where they say all.
 struct Folds {
-    working_sets: Vec<Fold>,
+    parts: Vec<Fold>,
     /// Copies of rows, in all folds.
     copies: f64,
     /// The candidates, and sums over the rows of each fold of their columns as they are.
@@ -194,35 +194,35 @@ impl Folds {
         };
         let outputs = training.targets.len() / rows.len();
         let first = |row: usize| training.targets[row * outputs];
-        let working_sets = training.copies.deal(&rows, first, !training.is_real(), count, training.rvm.seed);
-        Ok(Folds { working_sets, copies, sums: None })
+        let parts = training.copies.deal(&rows, first, !training.is_real(), count, training.rvm.seed);
+        Ok(Folds { parts, copies, sums: None })
     }
 
     /// Rows of the folds, one fold after the other, and what their copies there weigh.
     fn entries(&self) -> impl Iterator<Item = &(usize, f64)> {
-        self.working_sets.iter().flatten()
+        self.parts.iter().flatten()
     }
 
     /// With sums over the rows of each where they say all and fit into memory.
     fn with_sums(mut self, training: &TrainingSet) -> Result<Folds> {
-        let places = training.dictionary();
-        let p = (places.len() + usize::from(training.rvm.bias)) as u64;
-        let bytes = 8 * p * p * (self.working_sets.len() as u64 + 2);
+        let candidates = training.dictionary();
+        let p = (candidates.len() + usize::from(training.rvm.bias)) as u64;
+        let bytes = 8 * p * p * (self.parts.len() as u64 + 2);
         if training.rvm.has_process(training)?
-            || training.candidates_are_rows(places.len())
-            || !training.sums_say_all(places.len())
+            || training.candidates_are_rows(candidates.len())
+            || !training.sums_say_all(candidates.len())
             || bytes > training.memory_limit / 4
         {
             return Ok(self);
         }
         afford("sums over the rows of each fold", training.taken + bytes, training.memory_limit)?;
         let outputs = training.outputs;
-        let (rows, columns) = training.columns(&places);
+        let (rows, columns) = training.columns(&candidates);
         let design = Design::unscaled(rows, columns, training.rvm.bias, training.memory_limit, training.interrupt.clone());
-        let mut sums: Vec<Sums> = self.working_sets.iter().map(|_| Sums::new(design.n_columns(), outputs)).collect();
+        let mut sums: Vec<Sums> = self.parts.iter().map(|_| Sums::new(design.n_columns(), outputs)).collect();
         let factor = |n: usize| training.factors.as_ref().map_or(1.0, |factors| factors.factor[n]);
         design.for_each_block(|range, phi| {
-            for (fold, sums) in self.working_sets.iter().zip(&mut sums) {
+            for (fold, sums) in self.parts.iter().zip(&mut sums) {
                 let up_to = |row: usize| fold.partition_point(|(n, _)| *n < row);
                 let own = &fold[up_to(range.start)..up_to(range.end)];
                 let at: Vec<usize> = own.iter().map(|(n, _)| n - range.start).collect();
@@ -235,8 +235,8 @@ impl Folds {
         training.interrupt.check()?;
         // The weights may hold factors.
         let finish = |(fold, sums): (&Fold, Sums)| Sums { count: fold.iter().map(|(_, w)| w).sum(), ..sums.finish() };
-        let sums = self.working_sets.iter().zip(sums).map(finish).collect();
-        self.sums = Some((places, sums));
+        let sums = self.parts.iter().zip(sums).map(finish).collect();
+        self.sums = Some((candidates, sums));
         Ok(self)
     }
 
@@ -252,8 +252,8 @@ impl Folds {
     /// The table of all rows but those of a fold.
     fn table_without<'b>(&self, training: &TrainingSet, rvm: &'b Rvm, fold: usize) -> TrainingSet<'b> {
         match (&self.sums, self.sums_without(Some(fold))) {
-            (Some((places, _)), Some(sums)) => training.of_sums(rvm, places, sums.count),
-            _ => training.with_copies(rvm, &all_but(&self.working_sets, fold)),
+            (Some((candidates, _)), Some(sums)) => training.of_sums(rvm, candidates, sums.count),
+            _ => training.with_copies(rvm, &all_but(&self.parts, fold)),
         }
     }
 }
@@ -365,14 +365,14 @@ impl Validated<'_, '_> {
         if let (Some(posterior), Some(factor)) = (&mut model.posterior, variance_factor) {
             posterior.variance_factor = Some(factor).filter(|f| *f != 1.0);
         }
-        let mean_vectors = |h: &HeldOutPredictions| h.vectors as f64 / folds.working_sets.len() as f64;
+        let mean_vectors = |h: &HeldOutPredictions| h.vectors as f64 / folds.parts.len() as f64;
         let trial = |(k, h): (usize, &HeldOutPredictions)| SparsityTrial {
             sparsity: grid[k],
             scores: h.scores(&t, c, &units, factor(k)),
             vectors: mean_vectors(h),
         };
         report.validation = Some(Validation {
-            folds: folds.working_sets.len(),
+            folds: folds.parts.len(),
             rows: folds.copies as usize,
             scores: found[chosen].scores(&t, c, &units, factor(chosen)),
             vectors: mean_vectors(&found[chosen]),
@@ -427,9 +427,9 @@ fn held_out(
     let mut found: Vec<HeldOutPredictions> =
         grid.iter().map(|_| HeldOutPredictions::new(training, folds.entries().count())).collect();
     let mut before = 0;
-    for (k, fold) in folds.working_sets.iter().enumerate() {
+    for (k, fold) in folds.parts.iter().enumerate() {
         let rows: Vec<usize> = fold.iter().map(|(n, _)| *n).collect();
-        let others = all_but(&folds.working_sets, k);
+        let others = all_but(&folds.parts, k);
         let part = folds.table_without(training, path.rvm, k);
         let mut last: Option<Model> = None;
         for (nats, found) in grid.iter().zip(&mut found) {
@@ -523,8 +523,8 @@ mod tests {
             let scores = fitted.1.validation.unwrap().scores;
             let real = training.real_targets();
             let (mut square, mut loss) = (0.0, 0.0);
-            for (k, fold) in folds.working_sets.iter().enumerate() {
-                let rest = all_but(&folds.working_sets, k);
+            for (k, fold) in folds.parts.iter().enumerate() {
+                let rest = all_but(&folds.parts, k);
                 let pick = |rows: &Fold| training.rows.select(Axis(0), &rows.iter().map(|(n, _)| *n).collect::<Vec<usize>>());
                 let c: Array1<f64> = rest.iter().map(|(_, weight)| *weight).collect();
                 let t: Array1<f64> = rest.iter().map(|(n, _)| real[*n]).collect();

@@ -66,12 +66,12 @@ pub(crate) fn with_kept_statistics(
     if !rvm.keep_statistics {
         return Ok(model);
     }
-    let places = training.dictionary();
-    let (_, Columns::Kernel { kernel, centres }) = training.columns(&places) else { return Ok(model) };
+    let candidates = training.dictionary();
+    let (_, Columns::Kernel { kernel, centres }) = training.columns(&candidates) else { return Ok(model) };
     let l = centres.nrows() as u64;
     afford(&format!("the statistics of {l} landmarks"), 8 * 4 * (l + 1) * (l + 1), memory::allowed(rvm.memory_limit))?;
     let mut sums = Statistics::new(&kernel, centres.view())?;
     sums.update_with(x, targets, &training.interrupt)?;
-    let landmarks = places.iter().map(|place| training.origin[*place]).collect();
+    let landmarks = candidates.iter().map(|candidate| training.origin[*candidate]).collect();
     Ok(Model { statistics: Some(sums.kept(landmarks)), ..model })
 }

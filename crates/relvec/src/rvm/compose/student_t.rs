@@ -250,10 +250,10 @@ impl LatentFactors {
     /// As the posterior at given precisions, the factors of the table held, asks for; the degrees at their best where
     /// they are learnt. Columns in the order of the candidates: no bit depends on that of the user's rows.
     fn asked(held: &TrainingSet, mixture: ScaleMixture, at: &Hyperparameters) -> Result<LatentFactors> {
-        let mut places = held.places_of(at);
-        places.sort_unstable();
-        places.dedup();
-        let (problem, sums) = ScaledProblem::new(held, places)?;
+        let mut candidates = held.candidates_of(at);
+        candidates.sort_unstable();
+        candidates.dedup();
+        let (problem, sums) = ScaledProblem::new(held, candidates)?;
         let solver = EvidenceSolver::new(&problem, sums);
         let warm = WarmStart::at(&problem, at)?;
         let (active, beta) = (warm.columns(&solver), warm.beta[0]);

@@ -13,7 +13,7 @@ const LEAST_SQUARE: f64 = 0.5;
 
 impl TrainingSet<'_> {
     /// The candidates that precisions name; what is wrong with them is said where they are used.
-    pub fn places_of(&self, at: &Hyperparameters) -> Vec<usize> {
+    pub fn candidates_of(&self, at: &Hyperparameters) -> Vec<usize> {
         at.relevance.iter().filter_map(|row| self.candidate_of.get(*row).copied().flatten()).collect()
     }
 
@@ -23,15 +23,15 @@ impl TrainingSet<'_> {
     }
 
     /// Returns the rows, `[N, D]`, and the columns of the listed candidates that are made of them.
-    pub fn columns(&self, places: &[usize]) -> (ArcArray2<f64>, Columns) {
+    pub fn columns(&self, candidates: &[usize]) -> (ArcArray2<f64>, Columns) {
         match &self.source {
-            Source::Given if places.len() == self.origin.len() => (self.rows.clone(), Columns::Given),
-            Source::Given => (self.rows.select(Axis(1), places).into_shared(), Columns::Given),
+            Source::Given if candidates.len() == self.origin.len() => (self.rows.clone(), Columns::Given),
+            Source::Given => (self.rows.select(Axis(1), candidates).into_shared(), Columns::Given),
             Source::Centres { kernel, centres } => {
-                (self.rows.clone(), Columns::Kernel { kernel: kernel.clone(), centres: centres.select(Axis(0), places) })
+                (self.rows.clone(), Columns::Kernel { kernel: kernel.clone(), centres: centres.select(Axis(0), candidates) })
             }
             Source::Rows { kernel, rows, .. } => {
-                let chosen: Vec<usize> = places.iter().map(|k| rows[*k]).collect();
+                let chosen: Vec<usize> = candidates.iter().map(|k| rows[*k]).collect();
                 let centres = self.rows.select(Axis(0), &chosen);
                 (self.rows.clone(), Columns::Kernel { kernel: kernel.clone(), centres })
             }
@@ -39,9 +39,9 @@ impl TrainingSet<'_> {
     }
 
     /// The kernel, and the rows behind some candidates; `None` where those are no rows.
-    pub fn rows_of(&self, places: &[usize]) -> Option<(&Kernel, Vec<usize>)> {
+    pub fn rows_of(&self, candidates: &[usize]) -> Option<(&Kernel, Vec<usize>)> {
         match &self.source {
-            Source::Rows { kernel, rows, .. } => Some((kernel, places.iter().map(|k| rows[*k]).collect())),
+            Source::Rows { kernel, rows, .. } => Some((kernel, candidates.iter().map(|k| rows[*k]).collect())),
             Source::Centres { .. } | Source::Given => None,
         }
     }

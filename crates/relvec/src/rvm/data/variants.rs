@@ -104,13 +104,13 @@ impl<'a> TrainingSet<'a> {
     }
 
     /// A table with the candidates of this one, for rows of which only sums are known; `count`: their weight.
-    pub fn of_sums<'b>(&self, rvm: &'b Rvm, places: &[usize], count: f64) -> TrainingSet<'b> {
-        let source = match self.columns(places).1 {
+    pub fn of_sums<'b>(&self, rvm: &'b Rvm, candidates: &[usize], count: f64) -> TrainingSet<'b> {
+        let source = match self.columns(candidates).1 {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
             Columns::Given => Source::Given,
         };
         let none = ArcArray2::zeros((0, self.rows.ncols()));
-        let all = 0..places.len();
+        let all = 0..candidates.len();
         TrainingSet {
             rows: none,
             targets: vec![],
@@ -183,8 +183,8 @@ impl<'a> TrainingSet<'a> {
     ///
     /// # Errors
     /// Those of [`TrainingSet::for_each_part`].
-    pub fn sample(&self, places: &[usize], some: &[usize], memory_limit: u64) -> Result<TrainingSet<'_>> {
-        let (rows, columns) = self.columns(places);
+    pub fn sample(&self, candidates: &[usize], some: &[usize], memory_limit: u64) -> Result<TrainingSet<'_>> {
+        let (rows, columns) = self.columns(candidates);
         let source = match columns {
             Columns::Kernel { kernel, centres } => Source::Centres { kernel, centres },
             Columns::Given => Source::Given,
@@ -195,8 +195,8 @@ impl<'a> TrainingSet<'a> {
         };
         Ok(TrainingSet {
             rows,
-            origin: places.iter().map(|k| self.origin[*k]).collect(),
-            candidate_of: self.candidate_of.iter().map(|k| places.binary_search(&(*k)?).ok()).collect(),
+            origin: candidates.iter().map(|k| self.origin[*k]).collect(),
+            candidate_of: self.candidate_of.iter().map(|k| candidates.binary_search(&(*k)?).ok()).collect(),
             source,
             memory_limit,
             taken: 0,

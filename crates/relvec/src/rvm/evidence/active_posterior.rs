@@ -215,9 +215,9 @@ impl ActivePosterior {
     /// Means of the columns `active`, `[M]` of one output, by the posterior: columns that are not in this solution are at
     /// 0, and those that are left out take the rest along, which may have balanced them, (M14b).
     pub fn mean_for(&self, active: &[usize]) -> Array1<f64> {
-        let place = |j: &usize| self.active.iter().position(|k| k == j);
-        let places: Vec<Option<usize>> = active.iter().map(place).collect();
-        let gone: Vec<usize> = (0..self.active.len()).filter(|i| !places.contains(&Some(*i))).collect();
+        let slot = |j: &usize| self.active.iter().position(|k| k == j);
+        let slots: Vec<Option<usize>> = active.iter().map(slot).collect();
+        let gone: Vec<usize> = (0..self.active.len()).filter(|i| !slots.contains(&Some(*i))).collect();
         let mut mean = Array1::from_vec(self.mean.clone());
         if !gone.is_empty() {
             // Sigma of the gone weights with all, up to a factor: mean - Sigma_:g inv(Sigma_gg) mean_g.
@@ -230,7 +230,7 @@ impl ActivePosterior {
                 mean -= &sigma.dot(&share.column(0));
             }
         }
-        places.iter().map(|p| p.map_or(0.0, |p| mean[p])).collect()
+        slots.iter().map(|p| p.map_or(0.0, |p| mean[p])).collect()
     }
 
     /// Returns G, `[M, M]`, of M columns that are all in this solution, in the order given.
@@ -240,18 +240,18 @@ impl ActivePosterior {
             return Some(gram.clone());
         }
         let mut next = 0;
-        let mut places = Vec::with_capacity(active.len());
+        let mut slots = Vec::with_capacity(active.len());
         for j in active {
             // Mostly both are in one order.
             let (before, after) = self.active.split_at(next);
             let later = after.iter().position(|k| k == j).map(|k| next + k);
             next = later.or_else(|| before.iter().position(|k| k == j))?;
-            places.push(next);
+            slots.push(next);
         }
-        let mut out = Array2::zeros((places.len(), places.len()));
-        for (mut target, i) in out.outer_iter_mut().zip(&places) {
+        let mut out = Array2::zeros((slots.len(), slots.len()));
+        for (mut target, i) in out.outer_iter_mut().zip(&slots) {
             let row = gram.row(*i);
-            target.iter_mut().zip(&places).for_each(|(t, k)| *t = row[*k]);
+            target.iter_mut().zip(&slots).for_each(|(t, k)| *t = row[*k]);
         }
         Some(Rc::new(out))
     }

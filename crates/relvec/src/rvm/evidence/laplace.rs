@@ -52,14 +52,14 @@ impl Objective for Laplace<'_> {
         Ok(Iterate { value, gradient: &rows.slope - &prior, w, rows })
     }
 
-    fn times(&self, place: &Iterate<LikelihoodSums>, d: &Array2<f64>) -> Result<Array2<f64>> {
-        Ok(d * &self.alpha + self.phi.curvature_times(self.problem, &place.rows.row_curvature, d.row(0))?)
+    fn times(&self, iterate: &Iterate<LikelihoodSums>, d: &Array2<f64>) -> Result<Array2<f64>> {
+        Ok(d * &self.alpha + self.phi.curvature_times(self.problem, &iterate.rows.row_curvature, d.row(0))?)
     }
 
-    fn gram(&self, place: &Iterate<LikelihoodSums>) -> Result<Rc<Array2<f64>>> {
+    fn gram(&self, iterate: &Iterate<LikelihoodSums>) -> Result<Rc<Array2<f64>>> {
         let mut gram = match self.is_cheap() {
-            true => place.rows.curvature.clone(),
-            false => self.phi.slopes(self.problem, place.w.row(0), DerivativeOrder::Curvature)?.curvature,
+            true => iterate.rows.curvature.clone(),
+            false => self.phi.slopes(self.problem, iterate.w.row(0), DerivativeOrder::Curvature)?.curvature,
         };
         linalg::mirror(&mut gram);
         Ok(Rc::new(gram))
@@ -86,14 +86,14 @@ pub(crate) fn mode(
     let objective = Laplace { problem, phi, alpha: ArrayView1::from(alpha) };
     let start = warm.map_or_else(|| Array1::zeros(active.len()), |warm| warm.mean_for(active));
     let near = warm.filter(|_| !objective.is_cheap()).and_then(|warm| warm.gram_of(active));
-    let Mode { place, gram, factor } = newton::mode(&objective, objective.at(start.insert_axis(Axis(0)))?, near)?;
-    let log_evidence = place.value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
+    let Mode { iterate, gram, factor } = newton::mode(&objective, objective.at(start.insert_axis(Axis(0)))?, near)?;
+    let log_evidence = iterate.value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
     // Several solutions are alive at a time.
     let kept = match objective.phi {
         Phi::Kept(phi) if worth_keeping(problem, bytes) => Some(phi),
         _ => None,
     };
-    let mean = place.w.into_raw_vec_and_offset().0;
+    let mean = iterate.w.into_raw_vec_and_offset().0;
     Ok(ActivePosterior::at_mode(active, alpha, mean, factor, log_evidence, Some(gram), kept))
 }
 
@@ -126,10 +126,10 @@ fn columns(problem: &ScaledProblem, active: &[usize], warm: Option<&ActivePoster
     let missing: Vec<usize> = active.iter().copied().filter(|j| !known.contains(j)).collect();
     let made = problem.design.select(&missing);
     // For each column whether it is made, and where it is.
-    let place = |list: &[usize], j: &usize| list.iter().position(|k| k == j);
+    let iterate = |list: &[usize], j: &usize| list.iter().position(|k| k == j);
     let source: Vec<(bool, usize)> = active
         .iter()
-        .map(|j| place(&missing, j).map(|k| (true, k)).or_else(|| place(known, j).map(|k| (false, k))))
+        .map(|j| iterate(&missing, j).map(|k| (true, k)).or_else(|| iterate(known, j).map(|k| (false, k))))
         .map(|found| found.expect("a column is known or missing"))
         .collect();
     let mut out = Array2::zeros((phi.nrows(), active.len()));

@@ -254,9 +254,9 @@ mod tests {
     fn known_curvature_saves_calls() {
         let bowl = |height: f64| {
             move |x: &[f64]| {
-                let working_sets = x.iter().enumerate().map(|(i, x)| (height * 10f64.powi(i as i32), x - 1.0));
-                let value: f64 = working_sets.clone().map(|(c, x)| -0.5 * c * x * x - 0.25 * c * x.powi(4)).sum();
-                Ok(Some((value, working_sets.map(|(c, x)| -c * x - c * x.powi(3)).collect())))
+                let parts = x.iter().enumerate().map(|(i, x)| (height * 10f64.powi(i as i32), x - 1.0));
+                let value: f64 = parts.clone().map(|(c, x)| -0.5 * c * x * x - 0.25 * c * x.powi(4)).sum();
+                Ok(Some((value, parts.map(|(c, x)| -c * x - c * x.powi(3)).collect())))
             }
         };
         let limits = Limits { tolerance: 1e-8, patience: 2, ..LIMITS };

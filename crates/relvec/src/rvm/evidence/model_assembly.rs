@@ -318,13 +318,13 @@ fn by_steps(problem: &ScaledProblem, solution: &mut ActivePosterior) {
             }
             *sum += &left.t().dot(&phi);
         };
-        let working_sets = phi.by_groups(problem, || Array2::zeros((outputs, m)), pull);
+        let parts = phi.by_groups(problem, || Array2::zeros((outputs, m)), pull);
         // Once interrupted the sums are incomplete.
         if problem.training.interrupt.is_raised() {
             return;
         }
         let mut left = -(&(&mean + &offset) * &a);
-        working_sets.iter().for_each(|part| left += part);
+        parts.iter().for_each(|part| left += part);
         let mut step = left.reversed_axes();
         linalg::solve_lower(solution.lower.view(), step.view_mut());
         let length = step.iter().map(|v| v * v).sum::<f64>();

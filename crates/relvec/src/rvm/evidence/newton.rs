@@ -33,9 +33,9 @@ pub(crate) trait Objective {
     /// The objective at weights `w`, [R, M].
     fn at(&self, w: Array2<f64>) -> Result<Iterate<Self::Rows>>;
     /// Minus the Hessian of the objective times `d`, [R, M].
-    fn times(&self, place: &Iterate<Self::Rows>, d: &Array2<f64>) -> Result<Array2<f64>>;
+    fn times(&self, iterate: &Iterate<Self::Rows>, d: &Array2<f64>) -> Result<Array2<f64>>;
     /// The Hessian of minus the log-likelihood.
-    fn gram(&self, place: &Iterate<Self::Rows>) -> Result<Self::Gram>;
+    fn gram(&self, iterate: &Iterate<Self::Rows>) -> Result<Self::Gram>;
     /// Factor of minus the Hessian of the objective, [R M, R M].
     fn factor(&self, gram: &Self::Gram) -> Result<Cholesky>;
     /// Whether a new Hessian costs no more than a few products with it: then each step has its own.
@@ -55,7 +55,7 @@ pub(crate) struct Iterate<T> {
 
 /// The mode, the Hessian there, and its factor.
 pub(crate) struct Mode<O: Objective + ?Sized> {
-    pub place: Iterate<O::Rows>,
+    pub iterate: Iterate<O::Rows>,
     pub gram: O::Gram,
     pub factor: Cholesky,
 }
@@ -65,23 +65,23 @@ pub(crate) struct Mode<O: Objective + ?Sized> {
 /// # Errors
 /// Those of the objective; [`Singular`](crate::Error::Singular) if a Hessian has no factor.
 pub(crate) fn mode<O: Objective>(objective: &O, start: Iterate<O::Rows>, near: Option<O::Gram>) -> Result<Mode<O>> {
-    let (mut place, mut fresh, mut last) = (start, near.is_none(), false);
-    let mut gram = near.map_or_else(|| objective.gram(&place), Ok)?;
+    let (mut iterate, mut fresh, mut last) = (start, near.is_none(), false);
+    let mut gram = near.map_or_else(|| objective.gram(&iterate), Ok)?;
     let mut factor = objective.factor(&gram)?;
     for _ in 0..MAX_STEPS {
         let newton = |residual: f64| match fresh {
-            true => Ok((precondition(&factor, &place.gradient), 0)),
-            false => by_conjugate_gradients(objective, &place, &factor, residual),
+            true => Ok((precondition(&factor, &iterate.gradient), 0)),
+            false => by_conjugate_gradients(objective, &iterate, &factor, residual),
         };
         let (mut step, products) = newton(RESIDUAL)?;
         // Half the Newton decrement is what is left to gain; below rounding, one full step ends it.
-        if 0.5 * (&place.gradient * &step).sum() <= DECREMENT * (1.0 + place.value.abs()) {
+        if 0.5 * (&iterate.gradient * &step).sum() <= DECREMENT * (1.0 + iterate.value.abs()) {
             (last, step) = (true, newton(LAST_RESIDUAL)?.0);
         }
-        let Some(next) = ascend(objective, &place, &step, last)? else { break };
-        (place, fresh) = (next, false);
+        let Some(next) = ascend(objective, &iterate, &step, last)? else { break };
+        (iterate, fresh) = (next, false);
         if objective.is_cheap() || products > MANY_PRODUCTS {
-            gram = objective.gram(&place)?;
+            gram = objective.gram(&iterate)?;
             (factor, fresh) = (objective.factor(&gram)?, true);
         }
         if last {
@@ -89,31 +89,31 @@ pub(crate) fn mode<O: Objective>(objective: &O, start: Iterate<O::Rows>, near: O
         }
     }
     if !fresh {
-        gram = objective.gram(&place)?;
+        gram = objective.gram(&iterate)?;
         factor = objective.factor(&gram)?;
     }
     if !objective.is_cheap() {
         // With the factor of this very place the last digits cost next to nothing.
-        let polished = objective.at(&place.w + &precondition(&factor, &place.gradient))?;
-        if polished.value >= place.value - ROUNDING * place.value.abs() {
-            place = polished;
+        let polished = objective.at(&iterate.w + &precondition(&factor, &iterate.gradient))?;
+        if polished.value >= iterate.value - ROUNDING * iterate.value.abs() {
+            iterate = polished;
         }
     }
-    Ok(Mode { place, gram, factor })
+    Ok(Mode { iterate, gram, factor })
 }
 
 /// Returns the place after a step, `[R, M]`, halved until the objective does not fall. The value of the `last` step tells no more
 /// than rounding.
 fn ascend<O: Objective>(
     objective: &O,
-    place: &Iterate<O::Rows>,
+    iterate: &Iterate<O::Rows>,
     step: &Array2<f64>,
     last: bool,
 ) -> Result<Option<Iterate<O::Rows>>> {
     let mut length = 1.0;
     for _ in 0..MAX_HALVINGS {
-        let trial = objective.at(&place.w + &(step * length))?;
-        if last || trial.value >= place.value - ROUNDING * place.value.abs() {
+        let trial = objective.at(&iterate.w + &(step * length))?;
+        if last || trial.value >= iterate.value - ROUNDING * iterate.value.abs() {
             return Ok(Some(trial));
         }
         length *= 0.5;
@@ -125,18 +125,18 @@ fn ascend<O: Objective>(
 /// of an H nearby.
 fn by_conjugate_gradients<O: Objective>(
     objective: &O,
-    place: &Iterate<O::Rows>,
+    iterate: &Iterate<O::Rows>,
     factor: &Cholesky,
     residual: f64,
 ) -> Result<(Array2<f64>, usize)> {
-    let mut step = Array2::zeros(place.gradient.dim());
-    let mut left = place.gradient.clone();
+    let mut step = Array2::zeros(iterate.gradient.dim());
+    let mut left = iterate.gradient.clone();
     let mut z = precondition(factor, &left);
     let mut direction = z.clone();
     let first = (&left * &z).sum();
     let (mut size, mut products) = (first, 0);
     while size > residual * residual * first && products < MAX_PRODUCTS {
-        let curved = objective.times(place, &direction)?;
+        let curved = objective.times(iterate, &direction)?;
         products += 1;
         let length = size / (&direction * &curved).sum();
         if !length.is_finite() {

@@ -35,7 +35,7 @@ struct Known<'a> {
     /// Products of its pairs of classes.
     pairs: &'a [Array2<f64>],
     /// Where the present columns stand in it, `[M]`.
-    places: &'a [Option<usize>],
+    slots: &'a [Option<usize>],
 }
 
 /// The rows, the columns of the model, and their precisions.
@@ -83,24 +83,24 @@ fn solve(
     let (outputs, m) = each.dim();
     let (phi, bytes) = laplace::phi(problem, active, warm);
     // Where each column was in the last model.
-    let places: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
+    let slots: Vec<Option<usize>> = active.iter().map(|j| warm.and_then(|s| s.active.iter().position(|k| k == j))).collect();
     let before = warm.map(|s| s.functions_for(&contrasts));
-    let start = Array2::from_shape_fn((outputs, m), |(r, i)| match (&before, places[i]) {
+    let start = Array2::from_shape_fn((outputs, m), |(r, i)| match (&before, slots[i]) {
         (Some(before), Some(p)) if each[[r, i]].is_finite() => before[[r, p]],
         _ => 0.0,
     });
     let sweep = SoftmaxObjective { problem, phi, classes: contrasts.n_classes(), contrasts, alpha: each };
-    let known = warm.and_then(|s| s.joint.as_ref()).map(|j| Known { pairs: &j.pairs, places: &places });
+    let known = warm.and_then(|s| s.joint.as_ref()).map(|j| Known { pairs: &j.pairs, slots: &slots });
     let start = sweep.at(start)?;
     let near = known.map(|known| sweep.pairs(&start, Some(known))).transpose()?;
-    let newton::Mode { place, gram: pairs, factor } = newton::mode(&sweep, start, near)?;
+    let newton::Mode { iterate, gram: pairs, factor } = newton::mode(&sweep, start, near)?;
     let sum_log_alpha: f64 = sweep.alpha.iter().filter(|a| a.is_finite()).map(|a| a.ln()).sum();
-    let log_evidence = place.value + 0.5 * sum_log_alpha - 0.5 * factor.log_det();
+    let log_evidence = iterate.value + 0.5 * sum_log_alpha - 0.5 * factor.log_det();
     let kept = match sweep.phi {
         Phi::Kept(phi) if laplace::worth_keeping(problem, bytes) => Some(phi),
         _ => None,
     };
-    let mode = Mode { v: place.w, pairs, factor, log_evidence };
+    let mode = Mode { v: iterate.w, pairs, factor, log_evidence };
     mode.solution(active, alpha, sweep.alpha, &sweep.contrasts, kept)
 }
 
@@ -213,11 +213,11 @@ impl SoftmaxObjective<'_> {
     }
 
     /// The probabilities of the classes of the rows, which are held, [N, K].
-    fn probabilities<'y>(&self, place: &'y Iterate<Probabilities>) -> Result<CowArray<'y, f64, Ix2>> {
-        if place.rows.nrows() == self.problem.training.targets.len() {
-            return Ok(place.rows.view().into());
+    fn probabilities<'y>(&self, iterate: &'y Iterate<Probabilities>) -> Result<CowArray<'y, f64, Ix2>> {
+        if iterate.rows.nrows() == self.problem.training.targets.len() {
+            return Ok(iterate.rows.view().into());
         }
-        Ok(self.add_rows(&place.w, &mut 0.0, &mut Array2::zeros(place.w.dim()))?.into())
+        Ok(self.add_rows(&iterate.w, &mut 0.0, &mut Array2::zeros(iterate.w.dim()))?.into())
     }
 
     /// Adds to `total`, `[R, M]`, the product of `d`, `[R, M]`, with the curvature of minus the log-likelihood of the rows, which
@@ -246,30 +246,30 @@ impl SoftmaxObjective<'_> {
 
     /// Phi'c y_k y_l Phi for each pair of classes k < l, [M, M]. What `before` knows of the columns, at nearly the
     /// same probabilities, is taken from there.
-    fn pairs(&self, place: &Iterate<Probabilities>, before: Option<Known>) -> Result<Vec<Array2<f64>>> {
+    fn pairs(&self, iterate: &Iterate<Probabilities>, before: Option<Known>) -> Result<Vec<Array2<f64>>> {
         let m = self.phi.columns();
         let names: Vec<(usize, usize)> = self.contrasts.pairs().collect();
         let fresh: Vec<usize> = match before {
-            Some(known) => (0..m).filter(|i| known.places[*i].is_none()).collect(),
+            Some(known) => (0..m).filter(|i| known.slots[*i].is_none()).collect(),
             None => vec![],
         };
         let height = if before.is_some() { fresh.len() } else { m };
         let mut made: Vec<Array2<f64>> = names.iter().map(|_| Array2::zeros((height, m))).collect();
         if height > 0 {
             let left = before.is_some().then_some(&fresh[..]);
-            self.for_each_part(|part| part.add_pairs(part.probabilities(place)?.view(), &names, left, &mut made))?;
+            self.for_each_part(|part| part.add_pairs(part.probabilities(iterate)?.view(), &names, left, &mut made))?;
         }
         let Some(known) = before else {
             made.par_iter_mut().for_each(linalg::mirror);
             return Ok(made);
         };
-        let kept: Vec<(usize, usize)> = known.places.iter().enumerate().filter_map(|(i, old)| Some((i, (*old)?))).collect();
+        let kept: Vec<(usize, usize)> = known.slots.iter().enumerate().filter_map(|(i, old)| Some((i, (*old)?))).collect();
         let all = made.par_iter().zip(known.pairs).map(|(made, old)| {
             let mut out = Array2::zeros((m, m));
-            for (i, place) in &kept {
-                let (mut row, old) = (out.row_mut(*i), old.row(*place));
+            for (i, column) in &kept {
+                let (mut row, old) = (out.row_mut(*i), old.row(*column));
                 let (row, old) = (row.as_slice_mut().expect("row-major"), old.to_slice().expect("row-major"));
-                kept.iter().for_each(|(j, place)| row[*j] = old[*place]);
+                kept.iter().for_each(|(j, column)| row[*j] = old[*column]);
             }
             for (row, i) in made.outer_iter().zip(&fresh) {
                 out.row_mut(*i).assign(&row);
@@ -335,14 +335,14 @@ impl Objective for SoftmaxObjective<'_> {
         Ok(Iterate { w: v, value, gradient: self.mask(gradient), rows: y })
     }
 
-    fn times(&self, place: &Iterate<Probabilities>, d: &Array2<f64>) -> Result<Array2<f64>> {
+    fn times(&self, iterate: &Iterate<Probabilities>, d: &Array2<f64>) -> Result<Array2<f64>> {
         let mut total = self.prior_times(d);
-        self.for_each_part(|part| part.add_curvature_times(part.probabilities(place)?.view(), d, &mut total))?;
+        self.for_each_part(|part| part.add_curvature_times(part.probabilities(iterate)?.view(), d, &mut total))?;
         Ok(self.mask(total))
     }
 
-    fn gram(&self, place: &Iterate<Probabilities>) -> Result<Vec<Array2<f64>>> {
-        self.pairs(place, None)
+    fn gram(&self, iterate: &Iterate<Probabilities>) -> Result<Vec<Array2<f64>>> {
+        self.pairs(iterate, None)
     }
 
     fn factor(&self, pairs: &Vec<Array2<f64>>) -> Result<Cholesky> {

@@ -97,7 +97,7 @@ impl Phi<'_> {
         let w = w.to_slice().expect("weights are consecutive numbers");
         let likelihood = training.rvm.likelihood.as_dyn();
         let wide = if want == DerivativeOrder::Curvature { m } else { 0 };
-        let mut working_sets: Vec<LikelihoodSums> = self.by_groups(
+        let mut parts: Vec<LikelihoodSums> = self.by_groups(
             problem,
             || LikelihoodSums {
                 log_likelihood: 0.0,
@@ -131,8 +131,8 @@ impl Phi<'_> {
             },
         );
         training.interrupt.check()?;
-        let rest = working_sets.split_off(1);
-        let mut total = working_sets.pop().expect("at least one group");
+        let rest = parts.split_off(1);
+        let mut total = parts.pop().expect("at least one group");
         rest.iter().for_each(|part| total.add(part));
         Ok(total)
     }
@@ -143,7 +143,7 @@ impl Phi<'_> {
     /// `Interrupted`: the sums are incomplete then.
     pub fn curvature_times(&self, problem: &ScaledProblem, b: &[f64], d: ArrayView1<f64>) -> Result<Array1<f64>> {
         let (d, m) = (d.to_slice().expect("weights are consecutive numbers"), self.columns());
-        let working_sets = self.by_groups(
+        let parts = self.by_groups(
             problem,
             || vec![0.0; m],
             |sums, rows, phi| {
@@ -154,7 +154,7 @@ impl Phi<'_> {
             },
         );
         problem.training.interrupt.check()?;
-        Ok(working_sets.into_iter().map(Array1::from_vec).reduce(|total, part| total + part).expect("at least one group"))
+        Ok(parts.into_iter().map(Array1::from_vec).reduce(|total, part| total + part).expect("at least one group"))
     }
 
     /// Calls `each` with consecutive blocks of rows, `[B, M]`, in this thread. Once interrupted it passes over the rest.

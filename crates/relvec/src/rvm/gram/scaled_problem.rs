@@ -36,7 +36,7 @@ pub(crate) struct ScaledProblem<'a> {
     pub training: &'a TrainingSet<'a>,
     pub design: Design,
     /// The candidates (places in the table) behind the columns, the bias left out; ascending.
-    pub places: Vec<usize>,
+    pub candidates: Vec<usize>,
     pub has_bias: bool,
     /// Bytes that the rows, Phi and G take, as far as they are kept.
     pub(crate) taken: u64,
@@ -45,18 +45,18 @@ pub(crate) struct ScaledProblem<'a> {
 impl<'a> ScaledProblem<'a> {
     /// The problem of the listed candidates, ascending; and G, f, t't where the curvature is constant and
     /// they fit into memory.
-    pub fn new(training: &'a TrainingSet<'a>, places: Vec<usize>) -> Result<(ScaledProblem<'a>, Option<Sums>)> {
+    pub fn new(training: &'a TrainingSet<'a>, candidates: Vec<usize>) -> Result<(ScaledProblem<'a>, Option<Sums>)> {
         if training.blocks.is_some() {
-            return Ok((ScaledProblem::in_blocks(training, places)?, None));
+            return Ok((ScaledProblem::in_blocks(training, candidates)?, None));
         }
         let (rvm, limit) = (training.rvm, training.memory_limit);
-        let p = (places.len() + usize::from(rvm.bias)) as u64;
+        let p = (candidates.len() + usize::from(rvm.bias)) as u64;
         let gram = 8 * p * p;
-        let (rows, columns) = training.columns(&places);
-        let keeps_sums = keeps_sums(training, places.len());
+        let (rows, columns) = training.columns(&candidates);
+        let keeps_sums = keeps_sums(training, candidates.len());
         let mut one_pass = None;
         // A little Phi is made once and kept; its columns are scaled before anything is summed.
-        if keeps_sums && !is_little(training, places.len()) {
+        if keeps_sums && !is_little(training, candidates.len()) {
             let mut design = Design::unscaled(rows.clone(), columns.clone(), rvm.bias, limit, training.interrupt.clone());
             let mut sums = training.sums(&design);
             // Columns of zeros, or at the ends of the numbers, need a pass of their own for their norms.
@@ -80,14 +80,14 @@ impl<'a> ScaledProblem<'a> {
         };
         training.interrupt.check()?;
         let taken = training.taken + design.stored_bytes() + if sums.is_some() { gram } else { 0 };
-        Ok((ScaledProblem { training, design, places, has_bias: rvm.bias, taken }, sums))
+        Ok((ScaledProblem { training, design, candidates, has_bias: rvm.bias, taken }, sums))
     }
 
     /// The problem of rows that are not held, after a pass for the norms of the columns.
-    fn in_blocks(training: &'a TrainingSet<'a>, places: Vec<usize>) -> Result<ScaledProblem<'a>> {
-        let (rows, columns) = training.columns(&places);
+    fn in_blocks(training: &'a TrainingSet<'a>, candidates: Vec<usize>) -> Result<ScaledProblem<'a>> {
+        let (rows, columns) = training.columns(&candidates);
         let design = Design::unscaled(rows, columns, training.rvm.bias, training.memory_limit, training.interrupt.clone());
-        let mut problem = ScaledProblem { training, design, places, has_bias: training.rvm.bias, taken: training.taken };
+        let mut problem = ScaledProblem { training, design, candidates, has_bias: training.rvm.bias, taken: training.taken };
         let mut norms = vec![0.0f64; problem.design.n_columns()];
         problem.for_each_part(|part| {
             let own = part.design.column_norms(&part.training.weights)?;
@@ -100,15 +100,15 @@ impl<'a> ScaledProblem<'a> {
     }
 
     /// The problem of the listed candidates, of which `sums` (of the columns as they are) are known.
-    pub fn of_sums(training: &'a TrainingSet<'a>, places: Vec<usize>, mut sums: Sums) -> (ScaledProblem<'a>, Sums) {
-        let (rows, columns) = training.columns(&places);
+    pub fn of_sums(training: &'a TrainingSet<'a>, candidates: Vec<usize>, mut sums: Sums) -> (ScaledProblem<'a>, Sums) {
+        let (rows, columns) = training.columns(&candidates);
         let mut design = Design::unscaled(rows, columns, training.rvm.bias, training.memory_limit, training.interrupt.clone());
         // A sum of squares says nothing of what it has lost at the ends of the numbers.
         let mut norms: Vec<f64> = sums.gram.diag().iter().map(|d| if d.is_normal() { d.sqrt() } else { 0.0 }).collect();
         training.refuse_far_centres(&mut norms);
         sums.divide(&norms);
         design.set_norms(norms);
-        (ScaledProblem { training, design, places, has_bias: training.rvm.bias, taken: training.taken }, sums)
+        (ScaledProblem { training, design, candidates, has_bias: training.rvm.bias, taken: training.taken }, sums)
     }
 
     /// N, of rows that are held or not; 0 where only their sums are known.
@@ -123,12 +123,12 @@ impl<'a> ScaledProblem<'a> {
 
     /// The user's row (or landmark, or column of a given design matrix) behind a column that is no bias.
     pub fn origin(&self, column: usize) -> usize {
-        self.training.origin[self.places[column - usize::from(self.has_bias)]]
+        self.training.origin[self.candidates[column - usize::from(self.has_bias)]]
     }
 
     /// The column of a candidate.
-    pub fn column_of(&self, place: usize) -> Option<usize> {
-        self.places.binary_search(&place).ok().map(|k| k + usize::from(self.has_bias))
+    pub fn column_of(&self, candidate: usize) -> Option<usize> {
+        self.candidates.binary_search(&candidate).ok().map(|k| k + usize::from(self.has_bias))
     }
 
     /// Bytes of the dense matrices of `columns` active columns, of the weights of all outputs.
@@ -166,17 +166,17 @@ impl<'a> ScaledProblem<'a> {
             let solver = likelihood.working(targets, f);
             return Working { curvature: solver.curvature.into_iter().step_by(each.max(1)).collect(), ..solver };
         }
-        let working_sets: Vec<Working> = targets
+        let parts: Vec<Working> = targets
             .par_chunks(WORKING_ROWS * each)
             .zip(f.par_chunks(WORKING_ROWS * self.training.outputs))
             .map(|(t, f)| likelihood.working(t, f))
             .collect();
-        let all = |part: &dyn Fn(&Working) -> &Vec<f64>| working_sets.iter().flat_map(|p| part(p).iter().copied()).collect();
+        let all = |part: &dyn Fn(&Working) -> &Vec<f64>| parts.iter().flat_map(|p| part(p).iter().copied()).collect();
         Working {
             log_likelihood: all(&|p| &p.log_likelihood),
             residual: all(&|p| &p.residual),
             // It does not depend on the output.
-            curvature: working_sets.iter().flat_map(|p| p.curvature.iter().copied().step_by(each)).collect(),
+            curvature: parts.iter().flat_map(|p| p.curvature.iter().copied().step_by(each)).collect(),
             third: all(&|p| &p.third),
         }
     }
@@ -361,6 +361,6 @@ impl<'a> ScaledProblem<'a> {
     /// The problem with these columns on the rows of a part.
     fn of_rows<'t>(&self, training: &'t TrainingSet<'t>) -> ScaledProblem<'t> {
         let design = self.design.on_rows(training.rows.clone());
-        ScaledProblem { training, design, places: self.places.clone(), has_bias: self.has_bias, taken: self.taken }
+        ScaledProblem { training, design, candidates: self.candidates.clone(), has_bias: self.has_bias, taken: self.taken }
     }
 }

@@ -167,14 +167,14 @@ impl Objective for OneTarget<'_, '_> {
         Ok(Iterate { value, gradient: columns.sums(&rows.residual) - prior, w, rows })
     }
 
-    fn times(&self, place: &Iterate<Working>, d: &Array2<f64>) -> Result<Array2<f64>> {
+    fn times(&self, iterate: &Iterate<Working>, d: &Array2<f64>) -> Result<Array2<f64>> {
         let mut f = self.columns.phi.dot(&d.row(0));
-        f.iter_mut().zip(&place.rows.curvature).for_each(|(f, b)| *f *= b);
+        f.iter_mut().zip(&iterate.rows.curvature).for_each(|(f, b)| *f *= b);
         Ok(d * self.alpha + self.columns.sums(f.as_slice().expect("f is contiguous")))
     }
 
-    fn gram(&self, place: &Iterate<Working>) -> Result<Array2<f64>> {
-        let curvature = ArrayView1::from(&place.rows.curvature).to_owned();
+    fn gram(&self, iterate: &Iterate<Working>) -> Result<Array2<f64>> {
+        let curvature = ArrayView1::from(&iterate.rows.curvature).to_owned();
         weighted_gram(&self.columns.phi, &curvature, &self.columns.sample.interrupt)
     }
 
@@ -282,9 +282,9 @@ impl<'s> Columns<'s> {
         let alpha: Array1<f64> = alpha.iter().copied().collect();
         let objective = OneTarget { columns: self, t, alpha: &alpha };
         let start = near.cloned().unwrap_or_else(|| Array1::zeros(alpha.len()));
-        let Mode { place, factor, .. } = newton::mode(&objective, objective.at(start.insert_axis(Axis(0)))?, None)?;
-        let log_evidence = place.value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
-        let w = place.w.row(0).to_owned();
+        let Mode { iterate, factor, .. } = newton::mode(&objective, objective.at(start.insert_axis(Axis(0)))?, None)?;
+        let log_evidence = iterate.value + 0.5 * alpha.iter().map(|a| a.ln()).sum::<f64>() - 0.5 * factor.log_det();
+        let w = iterate.w.row(0).to_owned();
         Ok(Posterior { log_evidence, w, alpha, beta: 1.0, sigma: covariance(&factor) })
     }
 
@@ -357,10 +357,9 @@ impl<'s> Columns<'s> {
             });
             log_a.push(motion.log_a(one));
         }
-        let mut working_sets: Vec<GradientSums> =
-            (0..n.div_ceil(group)).map(|_| GradientSums::new(self.kernel, self.centres)).collect();
+        let mut parts: Vec<GradientSums> = (0..n.div_ceil(group)).map(|_| GradientSums::new(self.kernel, self.centres)).collect();
         let slopes = slope.axis_chunks_iter_mut(Axis(0), group).into_par_iter();
-        working_sets.par_iter_mut().zip(slopes).zip(self.sample.x.axis_chunks_iter(Axis(0), group)).for_each(
+        parts.par_iter_mut().zip(slopes).zip(self.sample.x.axis_chunks_iter(Axis(0), group)).for_each(
             |((sums, mut slope), x)| {
                 let tiles = slope.axis_chunks_iter_mut(Axis(0), TILE_ROWS).zip(x.axis_chunks_iter(Axis(0), TILE_ROWS));
                 // Once interrupted, what is summed is incomplete, and never read.
@@ -370,9 +369,9 @@ impl<'s> Columns<'s> {
             },
         );
         self.sample.interrupt.check()?;
-        let mut working_sets = working_sets.into_iter();
-        let mut sums = working_sets.next().expect("there are rows");
-        working_sets.for_each(|part| sums.merge(&part));
+        let mut parts = parts.into_iter();
+        let mut sums = parts.next().expect("there are rows");
+        parts.for_each(|part| sums.merge(&part));
         let (log_parameters, centres) = sums.finish();
         Ok(Gradient { log_a: total(log_a.into_iter()), log_parameters, centres })
     }

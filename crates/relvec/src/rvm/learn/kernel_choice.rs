@@ -72,10 +72,10 @@ pub(in crate::rvm) fn choose(rvm: &Rvm, training: &TrainingSet) -> Result<Choice
 /// Returns the errors of [`Lesson::learn`].
 pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(Learned, KernelSearch)> {
     let begin = Instant::now();
-    let places = Landmarks::any(training.rows.nrows(), affordable(training, ROWS)?, rvm.seed);
-    let labels = rvm.likelihood.is_for_classes().then(|| Labels::of(training, &places));
+    let drawn = Landmarks::any(training.rows.nrows(), affordable(training, ROWS)?, rvm.seed);
+    let labels = rvm.likelihood.is_for_classes().then(|| Labels::of(training, &drawn));
     let surrogate = Surrogate::of(training);
-    let rows = surrogate.rows(training, &places);
+    let rows = surrogate.rows(training, &drawn);
     let moments = Moments::new(training.rows.view(), &training.sample_weights());
     let more = (training.rows.nrows() > MOST_ROWS).then(|| further(training, &surrogate, rvm.seed.wrapping_add(1)));
     let one_width = !training.is_real() && more.is_none() && labels.is_none();
@@ -95,7 +95,7 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
             None => lesson.learn(&own, &frame)?,
         };
         // What some rows do not tell all may.
-        learned.has_structure |= places.len() < training.rows.nrows();
+        learned.has_structure |= drawn.len() < training.rows.nrows();
         // Labels have no unit, and their noise is 1.
         tried.push(trial(&learned, &rows, if labels.is_some() { &[1.0] } else { &surrogate.scale }));
         all_learnt.push(learned);
@@ -106,7 +106,7 @@ pub(in crate::rvm) fn by_process(rvm: &Rvm, training: &TrainingSet) -> Result<(L
     let by_posterior = |j: &usize, k: &usize| all_learnt[*j].log_posterior.total_cmp(&all_learnt[*k].log_posterior);
     let chosen = (0..all_learnt.len()).rev().max_by(by_posterior).expect("there is a kernel to try");
     let seconds = begin.elapsed().as_secs_f64();
-    let search = KernelSearch { tried, chosen, rows: places.len(), more_rows, more_centres, seconds };
+    let search = KernelSearch { tried, chosen, rows: drawn.len(), more_rows, more_centres, seconds };
     Ok((all_learnt.swap_remove(chosen), search))
 }
 
@@ -116,8 +116,8 @@ fn further(training: &TrainingSet, surrogate: &Surrogate, seed: u64) -> (Distinc
     while rows > LEAST_ROWS && training.taken + 8 * FITC_MATRICES * (rows * centres) as u64 > training.memory_limit {
         (rows, centres) = (rows / 2, centres / 2);
     }
-    let places = Landmarks::any(training.rows.nrows(), rows, seed);
-    let rows = surrogate.rows(training, &places);
+    let drawn = Landmarks::any(training.rows.nrows(), rows, seed);
+    let rows = surrogate.rows(training, &drawn);
     let centres = Landmarks::any(rows.len(), centres, seed);
     (rows, centres)
 }
@@ -161,10 +161,10 @@ fn trial(learned: &Learned, rows: &DistinctRows, scale: &[f64]) -> KernelTrial {
 
 impl Surrogate {
     /// Some of the rows that it was made of, ascending.
-    fn rows(&self, training: &TrainingSet, places: &[usize]) -> DistinctRows {
+    fn rows(&self, training: &TrainingSet, drawn: &[usize]) -> DistinctRows {
         let weights = training.sample_weights();
-        let of = |v: &[f64]| -> Vec<f64> { places.iter().map(|n| v[*n]).collect() };
-        let (x, t) = (training.rows.select(Axis(0), places), self.t.select(Axis(0), places));
+        let of = |v: &[f64]| -> Vec<f64> { drawn.iter().map(|n| v[*n]).collect() };
+        let (x, t) = (training.rows.select(Axis(0), drawn), self.t.select(Axis(0), drawn));
         DistinctRows::new(x.view(), t.view(), &of(&weights), &of(&self.factors)).without_copies()
     }
 

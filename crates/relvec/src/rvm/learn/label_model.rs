@@ -92,13 +92,13 @@ impl Regression<'_> {
         let origin: Vec<usize> = pivots.centres().iter().map(|point| self.origin[point - points.first]).collect();
         let mut order: Vec<usize> = (0..m).collect();
         order.sort_unstable_by_key(|k| origin[*k]);
-        let places: Vec<usize> = order.iter().map(|k| pivots.centres()[*k]).collect();
+        let chosen: Vec<usize> = order.iter().map(|k| pivots.centres()[*k]).collect();
         Ok(Some(Found {
             log_probability: self.value,
             ratio: self.log_ratio.exp(),
             divergence,
             relevance: order.iter().map(|k| origin[*k]).collect(),
-            centres: points.x.select(Axis(0), &places),
+            centres: points.x.select(Axis(0), &chosen),
             constant,
             weights: weights.select(Axis(0), &order),
         }))

@@ -58,7 +58,7 @@ impl Rvm {
             Cholesky::new(gram, 0.0)?.solve(right.view_mut());
             Ok(right)
         };
-        let origin = drawn.iter().map(|place| training.origin[*place]).collect();
+        let origin = drawn.iter().map(|candidate| training.origin[*candidate]).collect();
         let regression = Regression { labels: &labels, value, theta, means, points: points.clone(), origin, scores, log_ratio };
         match regression.carried(self, training, kernel, weights) {
             Err(Error::Interrupted) if !training.interrupt.is_raised_by_hand() => Ok(None),

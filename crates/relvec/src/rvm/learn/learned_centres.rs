@@ -66,12 +66,14 @@ pub(crate) fn learn(
     }
     // In the order of the table, which the user's has no part in; what the model does not use may become of use
     // elsewhere.
-    let place = |row: &usize| training.candidate_of.get(*row).copied().flatten();
-    let mut places: Vec<usize> = model.relevance.iter().filter_map(place).collect();
-    places.sort_unstable();
-    let unused: Vec<usize> = training.dictionary().into_iter().filter(|place| places.binary_search(place).is_err()).collect();
-    places.extend(Landmarks::any(unused.len(), MOST.saturating_sub(places.len()), rvm.seed).into_iter().map(|k| unused[k]));
-    let (_, Basis::Kernel { centres: z, .. }) = training.columns(&places) else { return Ok(None) };
+    let candidate = |row: &usize| training.candidate_of.get(*row).copied().flatten();
+    let mut candidates: Vec<usize> = model.relevance.iter().filter_map(candidate).collect();
+    candidates.sort_unstable();
+    let unused: Vec<usize> =
+        training.dictionary().into_iter().filter(|candidate| candidates.binary_search(candidate).is_err()).collect();
+    candidates
+        .extend(Landmarks::any(unused.len(), MOST.saturating_sub(candidates.len()), rvm.seed).into_iter().map(|k| unused[k]));
+    let (_, Basis::Kernel { centres: z, .. }) = training.columns(&candidates) else { return Ok(None) };
     let (m, features) = z.dim();
     if m == 0 {
         return Ok(None);
@@ -202,11 +204,11 @@ impl Place {
             if is_late() {
                 return Ok(None);
             }
-            let place = at(x);
-            let Some(columns) = Columns::new(sample, &place.kernel, place.z.view())? else { return Ok(None) };
+            let point = at(x);
+            let Some(columns) = Columns::new(sample, &point.kernel, point.z.view())? else { return Ok(None) };
             let a = match shared {
                 true => columns.precisions(x[0]),
-                false => place.log_a.iter().map(|v| v.exp()).collect(),
+                false => point.log_a.iter().map(|v| v.exp()).collect(),
             };
             let Some(posterior) = columns.at(&a, near.as_ref())? else { return Ok(None) };
             let gradient = columns.gradient(&posterior)?;

@@ -88,15 +88,15 @@ impl Rvm {
         let n = training.rows.nrows();
         let prior = self.process_of(training)?;
         let sample = DistinctRows::of(training, &Landmarks::any(n, ROWS, self.seed.wrapping_add(2))).without_copies();
-        let places = self.drawn(training, sample.len(), LADDER.len());
-        let points = Points { x: concatenate![Axis(0), sample.x, at(training, &places)], first: sample.len() };
+        let candidates = self.drawn(training, sample.len(), LADDER.len());
+        let points = Points { x: concatenate![Axis(0), sample.x, at(training, &candidates)], first: sample.len() };
         let mut pivots = Pivots::new(&prior.kernel, points.x.view())?;
         let ratio = (prior.hyper.log_amplitude - prior.hyper.log_noise).exp();
         let left = |pivots: &Pivots| ratio * pivots.mean_residual(&sample.weights);
         let most_residual = self.residual.unwrap_or(RESIDUAL);
         if prior.structure {
             let among: Vec<usize> = (points.first..points.x.nrows()).collect();
-            pivots.complete(&[], &among, places.len(), |pivots| left(pivots) <= most_residual, &training.interrupt)?;
+            pivots.complete(&[], &among, candidates.len(), |pivots| left(pivots) <= most_residual, &training.interrupt)?;
         }
         let (residual, own) = match prior.structure {
             true => (left(&pivots), pivots.residual()[..sample.len()].to_vec()),
@@ -122,7 +122,7 @@ impl Rvm {
             }
         };
         let status = if in_time && !training.interrupt.is_late() { Status::Converged } else { Status::TimeLimit };
-        let origin: Vec<usize> = pivots.centres().iter().map(|point| training.origin[places[point - points.first]]).collect();
+        let origin: Vec<usize> = pivots.centres().iter().map(|point| training.origin[candidates[point - points.first]]).collect();
         let found =
             Found { training, prior: &prior, points: &points, pivots: &pivots, origin, peak: &peak, count, weights, residual };
         let model = found.model(Model { status, iterations: 1, ..label_model::bare(training, kernel) })?;
@@ -137,7 +137,7 @@ impl Rvm {
         let left_out_rows = if in_time { training.repairs.left_out_rows } else { n - sample.len() };
         let trace = std::mem::take(&mut driver.trace);
         let report = Report {
-            candidates: places.len(),
+            candidates: candidates.len(),
             repairs: Repairs { left_out_rows, noise_capped: capped, ..training.repairs.clone() },
             // Where time has ended the choice of centres nobody knows.
             nothing_found: model.relevance.is_empty() && !training.repairs.constant_target && status == Status::Converged,
@@ -171,8 +171,8 @@ impl Rvm {
 }
 
 /// Candidates as points, [M, D].
-pub(super) fn at(training: &TrainingSet, places: &[usize]) -> Array2<f64> {
-    match training.columns(places).1 {
+pub(super) fn at(training: &TrainingSet, candidates: &[usize]) -> Array2<f64> {
+    match training.columns(candidates).1 {
         Columns::Kernel { centres, .. } => centres,
         Columns::Given => unreachable!("given columns have no process prior"),
     }

@@ -115,7 +115,7 @@ pub(super) fn upper_of(kernel: &Kernel, x: ArrayView2<f64>, f: impl Fn(f64) -> f
 pub(super) fn kernel_gradient(kernel: &Kernel, x: ArrayView2<f64>, mut w: Array2<f64>, scale: f64) -> Vec<f64> {
     let sums = SymmetricSums::new(kernel, x);
     let rows_of_tiles = w.axis_chunks_iter_mut(Axis(0), TILE).into_par_iter().enumerate();
-    let working_sets: Vec<Vec<f64>> = rows_of_tiles
+    let parts: Vec<Vec<f64>> = rows_of_tiles
         .map(|(k, mut w)| {
             let first = k * TILE;
             // What is below the diagonal stands for what is above as well.
@@ -128,7 +128,7 @@ pub(super) fn kernel_gradient(kernel: &Kernel, x: ArrayView2<f64>, mut w: Array2
         })
         .collect();
     let mut total = vec![0.0; kernel.parameters().len()];
-    for part in working_sets {
+    for part in parts {
         total.iter_mut().zip(part).for_each(|(sum, v)| *sum += scale * v);
     }
     total
@@ -152,7 +152,7 @@ pub(super) fn cross_gradient(
     scale: f64,
 ) -> Vec<f64> {
     let tiles = w.axis_chunks_iter_mut(Axis(0), TILE).into_par_iter();
-    let working_sets: Vec<GradientSums> = tiles
+    let parts: Vec<GradientSums> = tiles
         .zip(a.axis_chunks_iter(Axis(0), TILE).into_par_iter())
         .map(|(w, rows)| {
             let mut sums = GradientSums::new(kernel, b);
@@ -161,7 +161,7 @@ pub(super) fn cross_gradient(
         })
         .collect();
     let mut total = GradientSums::new(kernel, b);
-    working_sets.iter().for_each(|part| total.merge(part));
+    parts.iter().for_each(|part| total.merge(part));
     total.finish().0.into_iter().map(|v| scale * v).collect()
 }
 

@@ -176,7 +176,7 @@ mod tests {
             let (all, sums) = ScaledProblem::new(&training, training.dictionary()).unwrap();
             let whole = EvidenceSolver::new(&all, sums);
             let first = usize::from(bias);
-            let column = |j: usize| if j < first { 0 } else { all.column_of(part.places[j - first]).unwrap() };
+            let column = |j: usize| if j < first { 0 } else { all.column_of(part.candidates[j - first]).unwrap() };
             let active: Vec<usize> = active.into_iter().map(column).collect();
             let same = whole.solve(&active, &a, &training.noise, NoiseChoice::Best, None).unwrap();
             let name = format!("{:?} bias {bias} outputs {outputs} known noise {known}", rvm.likelihood);
@@ -186,29 +186,29 @@ mod tests {
             let factor = |noise: &[NoisePrecision]| by_factor(&factor_of(noise));
 
             // S and Q of every candidate that is not in the model, S beside phi'B phi and Q beside |phi| |r|.
-            let model: Vec<usize> = same.active.iter().filter(|j| **j >= first).map(|j| all.places[*j - first]).collect();
+            let model: Vec<usize> = same.active.iter().filter(|j| **j >= first).map(|j| all.candidates[*j - first]).collect();
             let rest: Vec<usize> = training.dictionary().into_iter().filter(|p| !model.contains(p)).collect();
             let expected = factor_of(&training.noise).candidates();
             let sizes = residual_sizes(&part, &solution);
             let see = |square: f64, candidate| (square, candidate);
             let seen = judge(&solver, &solution, &rest, &solution.energy, see).unwrap();
             assert_eq!(seen.len(), rest.len());
-            for (place, (square, seen)) in rest.iter().zip(&seen) {
-                let column = all.column_of(*place).unwrap();
+            for (candidate, (square, seen)) in rest.iter().zip(&seen) {
+                let column = all.column_of(*candidate).unwrap();
                 let (norm, expected) = (all.design.norms()[column], &expected[column]);
                 let off = (seen.s - expected.s * norm * norm).abs();
-                assert!(off < 1e-9 * square, "{name}: S of {place} is off by {off:e} of {square:e}");
+                assert!(off < 1e-9 * square, "{name}: S of {candidate} is off by {off:e} of {square:e}");
                 for ((seen, expected), size) in seen.seen.iter().zip(&expected.seen).zip(&sizes) {
                     let off = (seen.q - expected.q * norm).abs();
-                    assert!(off < 1e-9 * norm * size, "{name}: Q of {place} is off by {off:e} of {:e}", norm * size);
+                    assert!(off < 1e-9 * norm * size, "{name}: Q of {candidate} is off by {off:e} of {:e}", norm * size);
                 }
             }
 
             let expected = factor(&training.noise);
             let largest = expected.iter().fold(0.0f64, |l, g| l.max(*g));
             assert!(largest > 1.0, "{name}: something is to be gained, {largest}");
-            for (place, found) in outside.iter().zip(&found) {
-                let expected = expected[all.column_of(*place).unwrap()];
+            for (candidate, found) in outside.iter().zip(&found) {
+                let expected = expected[all.column_of(*candidate).unwrap()];
                 assert!((found - expected).abs() < 1e-9 * largest, "{name}: {found} {expected} of {largest}");
             }
         }

@@ -143,8 +143,8 @@ impl ClassSearch {
         let after = next.by_class().expect("the solution is one of classes");
         let gone = weights(self.own()) - weights(after);
         // Columns that no class has any more are gone from the new one.
-        let places: Vec<usize> = next.active.iter().filter_map(|j| self.now.active.iter().position(|k| k == j)).collect();
-        let before = self.own().alpha.select(Axis(1), &places);
+        let slots: Vec<usize> = next.active.iter().filter_map(|j| self.now.active.iter().position(|k| k == j)).collect();
+        let before = self.own().alpha.select(Axis(1), &slots);
         let moved = after.alpha.iter().zip(&before).zip(&after.variance).filter(|((a, _), v)| 1.0 - **a * **v >= UNDETERMINED);
         let change = moved.map(|((a, b), _)| (a / b).ln().abs()).fold(0.0, f64::max);
         self.actions.joint += 1;

@@ -57,7 +57,7 @@ pub(crate) trait FitRun<'p> {
 #[derive(Debug, Clone)]
 pub(crate) struct WarmStart {
     /// Places in the table, `None` for the bias; `[M]`.
-    pub places: Vec<Option<usize>>,
+    pub candidates: Vec<Option<usize>>,
     /// Relative precisions on unit columns, `[M]`.
     pub a: Vec<f64>,
     /// Of each noise.
@@ -69,10 +69,10 @@ pub(crate) struct WarmStart {
 impl WarmStart {
     pub fn of(solver: &EvidenceSolver, solution: &ActivePosterior) -> WarmStart {
         let first = usize::from(solver.problem.has_bias);
-        let place = |j: &usize| (*j >= first).then(|| solver.problem.places[*j - first]);
+        let candidate = |j: &usize| (*j >= first).then(|| solver.problem.candidates[*j - first]);
         let mode = solution.joint.is_some().then(|| Rc::new(solution.clone().renamed(solution.active.clone(), None)));
-        let places = solution.active.iter().map(place).collect();
-        WarmStart { places, a: solution.a.clone(), beta: solution.beta.clone(), mode }
+        let candidates = solution.active.iter().map(candidate).collect();
+        WarmStart { candidates, a: solution.a.clone(), beta: solution.beta.clone(), mode }
     }
 
     /// At given precisions, in the user's units.
@@ -81,20 +81,20 @@ impl WarmStart {
         let first = usize::from(problem.has_bias);
         let mut order: Vec<usize> = (0..active.len()).collect();
         order.sort_by_key(|k| active[*k]);
-        let place = |k: &usize| (active[*k] >= first).then(|| problem.places[active[*k] - first]);
+        let candidate = |k: &usize| (active[*k] >= first).then(|| problem.candidates[active[*k] - first]);
         let unit = typical(&beta);
         let a = order.iter().map(|k| alpha[*k] / unit).collect();
-        Ok(WarmStart { places: order.iter().map(place).collect(), a, beta, mode: None })
+        Ok(WarmStart { candidates: order.iter().map(candidate).collect(), a, beta, mode: None })
     }
 
     /// The active columns in the problem of `solver`.
     pub fn columns(&self, solver: &EvidenceSolver) -> Vec<usize> {
         let find = |p: &Option<usize>| p.map_or(0, |p| solver.problem.column_of(p).expect("a part keeps the model"));
-        self.places.iter().map(find).collect()
+        self.candidates.iter().map(find).collect()
     }
 
     /// Its candidates, the bias left out.
     pub fn kept(&self) -> Vec<usize> {
-        self.places.iter().flatten().copied().collect()
+        self.candidates.iter().flatten().copied().collect()
     }
 }

@@ -8,20 +8,19 @@ use crate::rvm::evidence::solver::EvidenceSolver;
 use crate::rvm::settings::policy::Policy;
 
 /// The model with up to `most` columns that each gain more than `least`, and what has come, by the quadratic form at its mode; where no
-/// column gains so much, with the one action that does. `None` where none does; columns that are `barred` are left alone.
+/// column gains so much, with the one action that does. `None` where none does; columns that are `tabu` are left alone.
 pub(super) fn grow(
     solver: &EvidenceSolver,
     noise: &[NoisePrecision],
     policy: &Policy,
     now: &ActivePosterior,
     (least, most): (f64, usize),
-    barred: &[bool],
+    tabu: &[bool],
 ) -> Result<Option<(ActivePosterior, Vec<Action>)>> {
     let mut factor = ActiveFactor::new(solver.quadratic(now)?, now, noise, solver.prior);
-    let mut taken: Vec<Action> =
-        factor.add_best(most, least, policy.share, barred).into_iter().map(|(action, _)| action).collect();
+    let mut taken: Vec<Action> = factor.add_best(most, least, policy.share, tabu).into_iter().map(|(action, _)| action).collect();
     if taken.is_empty() {
-        let Some((action, _)) = factor.best_action(least, barred, true) else { return Ok(None) };
+        let Some((action, _)) = factor.best_action(least, tabu, true) else { return Ok(None) };
         factor.apply(action);
         taken.push(action);
     }

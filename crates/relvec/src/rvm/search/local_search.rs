@@ -74,7 +74,7 @@ pub(crate) struct LocalSearch {
     /// Most columns of the next round.
     batch: usize,
     /// Columns whose action was undone since the last that was kept, `[P]`, and how many were.
-    barred: Vec<bool>,
+    tabu: Vec<bool>,
     futile: usize,
     /// The model has no room to grow in the memory allowed.
     full: bool,
@@ -132,7 +132,7 @@ impl LocalSearch {
             resorted: false,
             excursions,
             batch: settings.policy.batch,
-            barred: vec![false; problem.design.n_columns()],
+            tabu: vec![false; problem.design.n_columns()],
             futile: 0,
             full: false,
             polished: false,
@@ -152,7 +152,7 @@ impl LocalSearch {
             return Ok(false);
         }
         let most = (least, self.batch);
-        let grown = match grow(solver, &self.noise, &self.settings.policy, &self.now, most, &self.barred) {
+        let grown = match grow(solver, &self.noise, &self.settings.policy, &self.now, most, &self.tabu) {
             Err(Error::Singular { .. }) if self.batch > 1 => {
                 self.batch = 1;
                 return Ok(true);
@@ -174,7 +174,7 @@ impl LocalSearch {
         self.actions.undone += 1;
         self.futile += 1;
         match taken[..] {
-            [action] => self.barred[action.column()] = true,
+            [action] => self.tabu[action.column()] = true,
             _ => self.batch = 1,
         }
         Ok(true)
@@ -183,7 +183,7 @@ impl LocalSearch {
     /// Every action may be tried, many at a time.
     fn look_anew(&mut self) {
         self.batch = self.settings.policy.batch;
-        self.barred.fill(false);
+        self.tabu.fill(false);
         self.futile = 0;
     }
 
@@ -204,7 +204,7 @@ impl LocalSearch {
 
     /// Whether the dense matrices of a larger model fit into the memory allowed; of one column more where a batch does not.
     fn has_room(&mut self, solver: &EvidenceSolver) -> bool {
-        let (now, p) = (self.now.active.len(), self.barred.len() as u64);
+        let (now, p) = (self.now.active.len(), self.tabu.len() as u64);
         let fits = |more: &usize| {
             let m = (now + more) as u64;
             8 * m * COPIES * p + solver.problem.dense_bytes(m) <= solver.problem.room()
@@ -394,7 +394,7 @@ impl<'p> FitRun<'p> for LocalSearch {
             // Where the rows could not be read the next look at them says why.
             let form = solver.quadratic(best).ok()?;
             let factor = ActiveFactor::new(form, best, &solver.problem.training.noise, solver.prior);
-            Some(factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain))
+            Some(factor.best_action(0.0, &self.tabu, true).map_or(0.0, |(_, gain)| gain))
         };
         let largest_gain = if late { None } else { scored() };
         let largest_gradient = best.largest_gradient();

@@ -80,10 +80,10 @@ fn search_from(
 ) -> Result<(Model, Report)> {
     let scheme = rvm.inference.as_dyn();
     let keep = match (start, scheme.start()) {
-        (Some(given), _) | (None, Start::Given(given)) => training.places_of(given),
+        (Some(given), _) | (None, Start::Given(given)) => training.candidates_of(given),
         (None, Start::Auto | Start::Empty) => vec![],
     };
-    let (working_sets, mut places) = WorkingSets::new(training, &keep, brief);
+    let (working_sets, mut candidates) = WorkingSets::new(training, &keep, brief);
     let mut outer = OuterLoop { rvm, training, working_sets, actions: Actions::default(), driver };
     let (mut given, mut start, mut from) = (sums, start, None);
     // The best model of the parts before, and its log evidence: sums in another part round otherwise.
@@ -93,10 +93,10 @@ fn search_from(
         let last = from.clone().filter(|_| training.height() > 0);
         let made = match given.take() {
             Some(sums) => {
-                let (problem, sums) = ScaledProblem::of_sums(training, places, sums);
+                let (problem, sums) = ScaledProblem::of_sums(training, candidates, sums);
                 Ok((problem, Some(sums)))
             }
-            None => ScaledProblem::new(training, places),
+            None => ScaledProblem::new(training, candidates),
         };
         let (problem, sums) = match made {
             Ok(made) => made,
@@ -120,7 +120,7 @@ fn search_from(
                     Some(spent) => status = spent,
                     None => {
                         outer.actions.add(&run.actions());
-                        (places, from) = (next, Some(WarmStart::of(&solver, run.best())));
+                        (candidates, from) = (next, Some(WarmStart::of(&solver, run.best())));
                         if !falls {
                             best = from.clone().map(|warm| (warm, reached));
                         }
@@ -167,9 +167,9 @@ impl OuterLoop<'_, '_, '_, '_> {
     /// Ends with a model that is not that of the last search.
     fn end_with(self, model: WarmStart, status: Status) -> Result<(Model, Report)> {
         self.training.interrupt.disarm();
-        let mut places = model.kept();
-        places.sort_unstable();
-        let (problem, sums) = ScaledProblem::new(self.training, places)?;
+        let mut candidates = model.kept();
+        candidates.sort_unstable();
+        let (problem, sums) = ScaledProblem::new(self.training, candidates)?;
         let solver = EvidenceSolver::new(&problem, sums);
         let run = begin(&self.rvm.inference, &solver, &SearchStart { from: Some(model), aim: Effort::Rest })?;
         self.conclude(&solver, &*run, status)

@@ -18,7 +18,7 @@ pub(crate) struct SequentialRun<'p> {
     now: ActivePosterior,
     factor: Option<ActiveFactor<'p>>,
     /// Columns whose last action has not raised the true evidence, which its quadratic form had promised, `[P]`.
-    barred: Vec<bool>,
+    tabu: Vec<bool>,
     actions: Actions,
     done: bool,
 }
@@ -39,9 +39,9 @@ impl<'p> SequentialRun<'p> {
         let unit = if entry.from.is_some() { 1.0 } else { typical(&beta) };
         let a: Vec<f64> = a.iter().map(|alpha| alpha / unit).collect();
         let now = solver.solve(&active, &a, &noise, NoiseChoice::Best, None)?;
-        let barred = vec![false; problem.design.n_columns()];
+        let tabu = vec![false; problem.design.n_columns()];
         let (tolerance, bias_only) = (settings.tolerance, problem.training.bias_only);
-        Ok(SequentialRun { tolerance, bias_only, noise, now, factor: None, barred, actions: Actions::default(), done: false })
+        Ok(SequentialRun { tolerance, bias_only, noise, now, factor: None, tabu, actions: Actions::default(), done: false })
     }
 }
 
@@ -51,7 +51,7 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
             Some(factor) => factor,
             None => ActiveFactor::new(solver.quadratic(&self.now)?, &self.now, &self.noise, solver.prior),
         };
-        let best = if self.bias_only { None } else { factor.best_action(self.tolerance, &self.barred, true) };
+        let best = if self.bias_only { None } else { factor.best_action(self.tolerance, &self.tabu, true) };
         let Some((action, _)) = best else {
             self.done = true;
             return Ok(Some(Status::Converged));
@@ -65,12 +65,12 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
                     Action::Delete { .. } => self.actions.deleted += 1,
                 }
                 self.now = next;
-                self.barred.fill(false);
+                self.tabu.fill(false);
                 self.factor = (!solver.curvature_moves()).then_some(factor);
             }
             Ok(_) | Err(Error::Singular { .. }) => {
                 self.actions.undone += 1;
-                self.barred[action.column()] = true;
+                self.tabu[action.column()] = true;
             }
             Err(error) => return Err(error),
         }
@@ -88,7 +88,7 @@ impl<'p> FitRun<'p> for SequentialRun<'p> {
     fn certificate(&self, solver: &EvidenceSolver<'p>, late: bool) -> Certificate {
         let scored = || {
             let factor = ActiveFactor::new(solver.quadratic(&self.now).ok()?, &self.now, &self.noise, solver.prior);
-            Some(factor.best_action(0.0, &self.barred, true).map_or(0.0, |(_, gain)| gain))
+            Some(factor.best_action(0.0, &self.tabu, true).map_or(0.0, |(_, gain)| gain))
         };
         let reason = if self.done { "no action gains more than the tolerance" } else { "ended before the search was over" };
         Certificate {

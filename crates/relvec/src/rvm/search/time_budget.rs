@@ -45,9 +45,9 @@ impl Rvm {
     pub(crate) fn rows_in_time<'b>(&'b self, training: &TrainingSet, left: Option<Duration>) -> Result<Option<TrainingSet<'b>>> {
         let (n, columns) = (training.rows.nrows(), WorkingSets::first_size(training));
         let Some(left) = left.filter(|_| n > PROBE_ROWS && keeps_sums(training, columns)) else { return Ok(None) };
-        let places = Landmarks::any(training.origin.len(), columns, self.seed);
+        let candidates = Landmarks::any(training.origin.len(), columns, self.seed);
         let rows = (PROBE / (columns * columns).max(1)).clamp(1, PROBE_ROWS);
-        let probe = training.sample(&places, &Landmarks::any(n, rows, self.seed), training.memory_limit)?;
+        let probe = training.sample(&candidates, &Landmarks::any(n, rows, self.seed), training.memory_limit)?;
         let all = sums_take(&probe)?.min(sums_take(&probe)?).mul_f64(n as f64 / rows as f64);
         if all <= left.mul_f64(1.0 - LEAST_LEFT) {
             return Ok(None);
@@ -127,9 +127,9 @@ fn fit(rvm: &Rvm, training: &TrainingSet, plan: &Plan, driver: &FitDriver, searc
         rows.dedup();
     }
     let dictionary = training.dictionary();
-    let places = Landmarks::any(dictionary.len(), plan.columns.min(dictionary.len()), rvm.seed);
-    let places: Vec<usize> = places.into_iter().map(|k| dictionary[k]).collect();
-    let sample = training.sample(&places, &rows, room)?;
+    let candidates = Landmarks::any(dictionary.len(), plan.columns.min(dictionary.len()), rvm.seed);
+    let candidates: Vec<usize> = candidates.into_iter().map(|k| dictionary[k]).collect();
+    let sample = training.sample(&candidates, &rows, room)?;
     let mut seen: Vec<f64> = vec![];
     for (target, _) in sample.targets.iter().zip(&sample.weights).filter(|(_, weight)| **weight > 0.0) {
         if !seen.contains(target) && seen.len() <= training.outputs {

@@ -135,9 +135,14 @@ impl WorkingSets {
         }
         let gains = candidate_scan::gains(solver, solution, &self.candidates)?;
         self.passes += 1;
-        let inside = &solver.problem.places;
-        let mut outside: Vec<(usize, f64)> =
-            self.candidates.iter().copied().zip(gains).filter(|(place, _)| inside.binary_search(place).is_err()).collect();
+        let inside = &solver.problem.candidates;
+        let mut outside: Vec<(usize, f64)> = self
+            .candidates
+            .iter()
+            .copied()
+            .zip(gains)
+            .filter(|(candidate, _)| inside.binary_search(candidate).is_err())
+            .collect();
         self.left = outside.iter().map(|(_, gain)| *gain).fold(0.0, f64::max);
         let enough = least.max(LEAST_RISE * (training.count / 1000.0).max(1.0));
         let (helps, gained) = (self.left > least, rise >= enough);
@@ -154,7 +159,7 @@ impl WorkingSets {
         outside.shuffle(&mut self.random);
         outside.sort_by(|x, y| y.1.total_cmp(&x.1));
         let size = if self.round == Round::Excursion { (2 * size).min(self.candidates.len()) } else { size };
-        let others: Vec<usize> = outside.into_iter().take(size - model.len()).map(|(place, _)| place).collect();
+        let others: Vec<usize> = outside.into_iter().take(size - model.len()).map(|(candidate, _)| candidate).collect();
         Ok(Some(united(others, &model)))
     }
 
@@ -163,7 +168,7 @@ impl WorkingSets {
         self.refresh = self.refresh.checked_sub(1)?;
         // Where all rows are landmarks there are no others.
         (self.candidates.len() < training.origin.len()).then_some(())?;
-        let mut fresh: Vec<usize> = (0..training.origin.len()).filter(|place| !model.contains(place)).collect();
+        let mut fresh: Vec<usize> = (0..training.origin.len()).filter(|candidate| !model.contains(candidate)).collect();
         let room = self.candidates.len().saturating_sub(model.len()).min(fresh.len());
         let (drawn, _) = fresh.partial_shuffle(&mut self.random, room);
         (room > 0).then(|| united(drawn.to_vec(), &model))

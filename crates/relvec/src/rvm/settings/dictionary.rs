@@ -68,16 +68,16 @@ impl Centres {
         check_features("landmarks", centres.view())?;
         let mut firsts: HashMap<Vec<u64>, usize> = HashMap::new();
         let mut kept = Vec::new();
-        let mut places = Vec::new();
+        let mut indices = Vec::new();
         for (i, row) in centres.outer_iter().enumerate() {
             let key = row.iter().map(|v| plain(*v).to_bits()).collect();
-            let place = *firsts.entry(key).or_insert(kept.len());
-            if place == kept.len() {
+            let index = *firsts.entry(key).or_insert(kept.len());
+            if index == kept.len() {
                 kept.push(i);
             }
-            places.push(place);
+            indices.push(index);
         }
-        Ok((centres.select(Axis(0), &kept).mapv_into(plain), places))
+        Ok((centres.select(Axis(0), &kept).mapv_into(plain), indices))
     }
 }
 

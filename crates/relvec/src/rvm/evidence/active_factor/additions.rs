@@ -18,8 +18,8 @@ const LISTED: usize = 2;
 impl ActiveFactor<'_> {
     /// Adds up to `most` columns, each the best after those before it, as long as one gains more than `least` and `share` of
     /// what the first did; of those that are most promising now. The actions and their gains.
-    pub fn add_best(&mut self, most: usize, least: f64, share: f64, barred: &[bool]) -> Vec<(Action, f64)> {
-        let mut listed = self.most_promising(LISTED * most, least, share, barred);
+    pub fn add_best(&mut self, most: usize, least: f64, share: f64, tabu: &[bool]) -> Vec<(Action, f64)> {
+        let mut listed = self.most_promising(LISTED * most, least, share, tabu);
         // The bias may change f.
         listed.retain(|j| !(*j == 0 && self.quadratic.has_mean() || self.is_twin(*j)));
         if listed.is_empty() {

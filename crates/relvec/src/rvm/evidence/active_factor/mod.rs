@@ -40,7 +40,7 @@ impl Action {
         }
     }
 
-    /// The column that is to be barred if the action fails.
+    /// The column that is to be tabu if the action fails.
     pub fn column(&self) -> usize {
         match *self {
             Action::Add { column, .. } | Action::Reestimate { column, .. } | Action::Delete { column } => column,
@@ -218,8 +218,8 @@ impl<'a> ActiveFactor<'a> {
         (0..candidates.len()).map(one).collect()
     }
 
-    /// The action of largest gain above `least`, columns in `barred` left out.
-    pub fn best_action(&self, least: f64, barred: &[bool], reestimate: bool) -> Option<(Action, f64)> {
+    /// The action of largest gain above `least`, columns in `tabu` left out.
+    pub fn best_action(&self, least: f64, tabu: &[bool], reestimate: bool) -> Option<(Action, f64)> {
         let actions = self.actions();
         let mut skip: Vec<usize> = Vec::new();
         loop {
@@ -229,7 +229,7 @@ impl<'a> ActiveFactor<'a> {
                 if !reestimate && matches!(action, Action::Reestimate { .. }) {
                     continue;
                 }
-                if !(gain > least) || barred[j] || skip.contains(&j) {
+                if !(gain > least) || tabu[j] || skip.contains(&j) {
                     continue;
                 }
                 let better = match best {
@@ -252,9 +252,9 @@ impl<'a> ActiveFactor<'a> {
     }
 
     /// The `count` columns whose addition would gain most, more than `least` and than `share` of the first; best first.
-    fn most_promising(&self, count: usize, least: f64, share: f64, barred: &[bool]) -> Vec<usize> {
+    fn most_promising(&self, count: usize, least: f64, share: f64, tabu: &[bool]) -> Vec<usize> {
         let of = |action| match action {
-            (Action::Add { column, .. }, gain) if gain > least && !barred[column] => Some((column, gain)),
+            (Action::Add { column, .. }, gain) if gain > least && !tabu[column] => Some((column, gain)),
             _ => None,
         };
         let mut best: Vec<(usize, f64)> = self.actions().into_iter().flatten().filter_map(of).collect();

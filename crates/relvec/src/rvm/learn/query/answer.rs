@@ -22,7 +22,7 @@ const MAGIC: &[u8] = b"relvec answer 2\n";
 pub struct Answer {
     /// Checksum of the query.
     query: u32,
-    working_sets: Vec<Seen>,
+    parts: Vec<Seen>,
     /// By level, leaves being at 0, and number at that level.
     nodes: BTreeMap<(u32, u64), Content>,
 }
@@ -74,8 +74,8 @@ impl Content {
 impl Answer {
     /// Of one part: its number, rows and checksum.
     pub(super) fn of_part(query: &[u8], (part, rows, sum): (u64, u64, u64), content: Content) -> Answer {
-        let working_sets = vec![Seen { part, rows, checksum: sum }];
-        Answer { query: checksum(query), working_sets, nodes: BTreeMap::from([((0, part), content)]) }
+        let parts = vec![Seen { part, rows, checksum: sum }];
+        Answer { query: checksum(query), parts, nodes: BTreeMap::from([((0, part), content)]) }
     }
 
     /// The answer of the parts of both.
@@ -86,11 +86,11 @@ impl Answer {
         if self.query != other.query {
             return Err(Error::Rows("answers to different queries cannot be merged".into()));
         }
-        let follow = self.working_sets.last().zip(other.working_sets.first()).is_none_or(|(last, first)| last.part < first.part);
-        self.working_sets.extend(other.working_sets);
+        let follow = self.parts.last().zip(other.parts.first()).is_none_or(|(last, first)| last.part < first.part);
+        self.parts.extend(other.parts);
         if !follow {
-            self.working_sets.sort_unstable();
-            if let Some(pair) = self.working_sets.windows(2).find(|pair| pair[0].part == pair[1].part) {
+            self.parts.sort_unstable();
+            if let Some(pair) = self.parts.windows(2).find(|pair| pair[0].part == pair[1].part) {
                 return Err(Error::Rows(format!("partition {} is counted twice", pair[0].part)));
             }
         }
@@ -112,18 +112,18 @@ impl Answer {
         if self.query != checksum(query) {
             return Err(Error::Rows("this is the answer to another query".into()));
         }
-        let count = before.map_or(self.working_sets.len(), |before| before.len().max(self.working_sets.len()));
-        if let Some(missing) = (0..count).find(|k| self.working_sets.get(*k).is_none_or(|seen| seen.part != *k as u64)) {
-            let found = self.working_sets.len();
+        let count = before.map_or(self.parts.len(), |before| before.len().max(self.parts.len()));
+        if let Some(missing) = (0..count).find(|k| self.parts.get(*k).is_none_or(|seen| seen.part != *k as u64)) {
+            let found = self.parts.len();
             let all = before.map_or_else(String::new, |before| format!(" of {}", before.len()));
             return Err(Error::Rows(format!("partition {missing} is missing: {found}{all} partitions have answered")));
         }
         if let Some(before) = before {
-            if self.working_sets.len() > before.len() {
-                let (found, before) = (self.working_sets.len(), before.len());
+            if self.parts.len() > before.len() {
+                let (found, before) = (self.parts.len(), before.len());
                 return Err(Error::Rows(format!("there are {found} partitions; there were {before} in the first pass")));
             }
-            if let Some((now, then)) = self.working_sets.iter().zip(before).find(|(now, then)| now != then) {
+            if let Some((now, then)) = self.parts.iter().zip(before).find(|(now, then)| now != then) {
                 let what = match now.rows == then.rows {
                     true => "rows of other values or weights".to_string(),
                     false => format!("{} rows, and there were {}", now.rows, then.rows),
@@ -136,19 +136,19 @@ impl Answer {
         let mut nodes: Vec<_> = self.nodes.into_iter().collect();
         nodes.sort_by_key(|((level, number), _)| number << level);
         let whole = nodes.into_iter().rev().try_fold(Content::Nothing, |sum, (_, content)| content.with(sum))?;
-        Ok((whole, self.working_sets))
+        Ok((whole, self.parts))
     }
 
     /// Rows of all parts so far.
     pub fn n_rows(&self) -> usize {
-        self.working_sets.iter().map(|seen| seen.rows).sum::<u64>() as usize
+        self.parts.iter().map(|seen| seen.rows).sum::<u64>() as usize
     }
 
     /// Everything as bytes, with a checksum.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut words = Words::default();
-        words.count(self.working_sets.len() as u64);
-        self.working_sets.iter().for_each(|seen| words.counts([seen.part, seen.rows, seen.checksum]));
+        words.count(self.parts.len() as u64);
+        self.parts.iter().for_each(|seen| words.counts([seen.part, seen.rows, seen.checksum]));
         words.count(self.nodes.len() as u64);
         for ((level, number), content) in &self.nodes {
             words.counts([u64::from(*level), *number]);
@@ -177,9 +177,9 @@ impl Answer {
     /// [`Error::Rows`]: bytes of something else, of another version, cut short or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Result<Answer> {
         let (Header { query }, mut from) = unpack(MAGIC, "answer", bytes)?;
-        let mut working_sets = vec![];
+        let mut parts = vec![];
         for _ in 0..from.size()? {
-            working_sets.push(Seen { part: from.count()?, rows: from.count()?, checksum: from.count()? });
+            parts.push(Seen { part: from.count()?, rows: from.count()?, checksum: from.count()? });
         }
         let mut nodes = BTreeMap::new();
         for _ in 0..from.size()? {
@@ -194,7 +194,7 @@ impl Answer {
             nodes.insert(place, content);
         }
         from.end()?;
-        Ok(Answer { query, working_sets, nodes })
+        Ok(Answer { query, parts, nodes })
     }
 
     fn place(from: &mut Reader) -> Result<(u32, u64)> {
@@ -253,13 +253,13 @@ mod tests {
     #[test]
     fn many_parts_cost_no_digits() {
         let mut random = Pcg64::seed_from_u64(5);
-        let working_sets: Vec<Vec<f64>> =
+        let parts: Vec<Vec<f64>> =
             (0..100_000).map(|_| (0..ENTRIES).map(|_| 1e3 * random.random::<f64>().powi(3)).collect()).collect();
-        let found = squares(tree(working_sets.iter().enumerate().map(|(part, values)| answer(part as u64, values)).collect()));
+        let found = squares(tree(parts.iter().enumerate().map(|(part, values)| answer(part as u64, values)).collect()));
         for k in 0..ENTRIES {
             // Compensated (Neumaier 1974): exact to far below a rounding.
             let (mut sum, mut rest) = (0.0f64, 0.0f64);
-            for v in working_sets.iter().map(|values| values[k]) {
+            for v in parts.iter().map(|values| values[k]) {
                 let next = sum + v;
                 rest += if sum.abs() >= v.abs() { (sum - next) + v } else { (v - next) + sum };
                 sum = next;

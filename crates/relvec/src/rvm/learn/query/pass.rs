@@ -53,8 +53,8 @@ impl<'a> Pass<'a> {
         let query = Query::new(want);
         let answer = self.source.map_reduce(&query)?;
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        let (content, working_sets) = answer.finish(&query.bytes, before.as_deref())?;
-        *before = Some(working_sets);
+        let (content, parts) = answer.finish(&query.bytes, before.as_deref())?;
+        *before = Some(parts);
         Ok(content)
     }
 

@@ -139,10 +139,10 @@ mod tests {
         assert!(!whole.is_whole() && whole.len() == 50 && whole.rows().any(|(_, copies)| copies.rows == 2));
         let back: Vec<_> = rows().collect();
         assert_eq!(draw(back.into_iter().rev(), 50, 3), whole);
-        for working_sets in [2, 7, 400] {
+        for parts in [2, 7, 400] {
             let mut merged = Sample::new(50);
-            (0..working_sets).for_each(|p| merged.merge(&draw(rows().filter(|(i, _)| i % working_sets == p), 50, 3)));
-            assert_eq!(merged, whole, "{working_sets} parts");
+            (0..parts).for_each(|p| merged.merge(&draw(rows().filter(|(i, _)| i % parts == p), 50, 3)));
+            assert_eq!(merged, whole, "{parts} parts");
         }
     }
 

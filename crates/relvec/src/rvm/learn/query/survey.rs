@@ -82,7 +82,7 @@ pub struct SampledRows {
     pub noise: Option<Array1<f64>>,
     /// Number of the first row that is equal to each, `[S]`, ascending: the partition that has it, and the row in that. Rows of
     /// [`Survey::update`] are of partition 0.
-    pub places: Vec<(u64, u64)>,
+    pub positions: Vec<(u64, u64)>,
     /// Whether every row of positive weight is among these.
     pub whole: bool,
 }
@@ -168,11 +168,11 @@ impl Survey {
             let own = hash(0, values.iter().copied());
             sum = sum.wrapping_add(hash(own, [weight]));
             if weight > 0.0 {
-                let place = (part, from + n as u64);
-                self.sample.see(own, self.shape.seed, &values, weight, place);
+                let position = (part, from + n as u64);
+                self.sample.see(own, self.shape.seed, &values, weight, position);
                 if self.shape.classes.is_some() {
                     let class = t[[n, 0]] as usize;
-                    self.of_class[class].see(own, self.shape.seed, &values, weight, place);
+                    self.of_class[class].see(own, self.shape.seed, &values, weight, position);
                     self.class_weights[class] += weight;
                 }
             }
@@ -311,7 +311,7 @@ impl Survey {
             classes: self.shape.classes.unwrap_or(0),
             weights: rows.iter().map(|row| row.1.weight).collect(),
             noise: known.then(|| rows.iter().map(|row| row.0[d + outputs]).collect()),
-            places: rows.iter().map(|row| row.1.first).collect(),
+            positions: rows.iter().map(|row| row.1.first).collect(),
             whole: self.sample.is_whole(),
         }
     }

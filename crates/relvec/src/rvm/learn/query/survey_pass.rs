@@ -13,7 +13,7 @@ use crate::targets::{Targets, absent};
 /// What a first pass has found.
 pub(in crate::rvm) struct Surveyed {
     survey: Survey,
-    pub working_sets: Vec<Seen>,
+    pub parts: Vec<Seen>,
     drawn: SampledRows,
     /// Features of the sample, standardised if that was asked for, [S, D].
     pub x: Array2<f64>,
@@ -27,7 +27,7 @@ impl Surveyed {
     /// Errors of the source; parts that are missing; too few rows, or a class without any.
     pub fn take(source: &dyn RowSource, classes: Option<usize>, most: usize, seed: u64, standardize: bool) -> Result<Surveyed> {
         let query = Query::new(Want::Survey { classes, most, seed });
-        let (content, working_sets) = source.map_reduce(&query)?.finish(&query.bytes, None)?;
+        let (content, parts) = source.map_reduce(&query)?.finish(&query.bytes, None)?;
         let Content::Survey(survey) = content else { return Err(Error::TooFewRows { found: 0, least: 2 }) };
         if survey.n_used() < 2 {
             return Err(Error::TooFewRows { found: survey.n_used(), least: 2 });
@@ -38,7 +38,7 @@ impl Surveyed {
         let drawn = survey.sampled_rows();
         let scaling = standardize.then(|| survey.scaling());
         let x = scaling.as_ref().map_or_else(|| drawn.x.clone(), |scaling| scaling.apply(drawn.x.view()));
-        Ok(Surveyed { survey, working_sets, drawn, x, scaling })
+        Ok(Surveyed { survey, parts, drawn, x, scaling })
     }
 
     /// Targets of the sample.
@@ -58,9 +58,9 @@ impl Surveyed {
 
     /// Number of each row of the sample among all rows, part after part, `[S]`.
     pub fn numbers(&self) -> Vec<usize> {
-        let before = self.working_sets.iter().scan(0, |sum, seen| Some(std::mem::replace(sum, *sum + seen.rows)));
+        let before = self.parts.iter().scan(0, |sum, seen| Some(std::mem::replace(sum, *sum + seen.rows)));
         let before: Vec<u64> = before.collect();
-        self.drawn.places.iter().map(|(part, row)| (before[*part as usize] + row) as usize).collect()
+        self.drawn.positions.iter().map(|(part, row)| (before[*part as usize] + row) as usize).collect()
     }
 
     /// Features that are the same on every row.
