@@ -64,15 +64,7 @@ pub(crate) fn learn(
     if is_late() || training.repairs.constant_target || matches!(kernel.form(), Form::Other) {
         return Ok(None);
     }
-    // In the order of the table, which the user's has no part in; what the model does not use may become of use
-    // elsewhere.
-    let candidate = |row: &usize| training.candidate_of.get(*row).copied().flatten();
-    let mut candidates: Vec<usize> = model.relevance.iter().filter_map(candidate).collect();
-    candidates.sort_unstable();
-    let unused: Vec<usize> =
-        training.dictionary().into_iter().filter(|candidate| candidates.binary_search(candidate).is_err()).collect();
-    candidates
-        .extend(Landmarks::any(unused.len(), MOST.saturating_sub(candidates.len()), rvm.seed).into_iter().map(|k| unused[k]));
+    let candidates = first_candidates(training, model, rvm.seed);
     let (_, Basis::Kernel { centres: z, .. }) = training.columns(&candidates) else { return Ok(None) };
     let (m, features) = z.dim();
     if m == 0 {
@@ -120,19 +112,32 @@ pub(crate) fn learn(
         end = further;
         evaluations += more;
     }
-    let kernel = match (kernel.gamma(), end.kernel.gamma()) {
-        (Some(before), Some(times)) => {
-            let times = times.values(features);
-            let gamma = match before {
-                Gamma::PerFeature(v) => v.iter().zip(&times).map(|(v, t)| v * t).collect::<Vec<_>>().into(),
-                Gamma::Value(v) => (v * times[0]).into(),
-                Gamma::Rule(_) => before.clone(),
-            };
-            end.kernel.with_gamma(gamma)
-        }
-        _ => end.kernel,
-    };
+    let kernel = in_user_units(kernel, end.kernel, features);
     Ok(Some(LearnedCentres { kernel, centres: end.z * &units + &middle, rows: size, evaluations }))
+}
+
+/// Returns the candidates whose centres are moved: those of the model, and others drawn at random, which may become useful elsewhere. The
+/// order is that of the training set, so that the order of the user's rows has no effect.
+fn first_candidates(training: &TrainingSet, model: &Model, seed: u64) -> Vec<usize> {
+    let candidate = |row: &usize| training.candidate_of.get(*row).copied().flatten();
+    let mut candidates: Vec<usize> = model.relevance.iter().filter_map(candidate).collect();
+    candidates.sort_unstable();
+    let unused: Vec<usize> = training.dictionary().into_iter().filter(|k| candidates.binary_search(k).is_err()).collect();
+    let room = MOST.saturating_sub(candidates.len());
+    candidates.extend(Landmarks::any(unused.len(), room, seed).into_iter().map(|k| unused[k]));
+    candidates
+}
+
+/// Returns the learned kernel in the user's units. `found` is in units of `first`, the kernel that learning began with.
+fn in_user_units(first: &Kernel, found: Kernel, features: usize) -> Kernel {
+    let (Some(first), Some(times)) = (first.gamma(), found.gamma()) else { return found };
+    let times = times.values(features);
+    let gamma = match first {
+        Gamma::PerFeature(v) => v.iter().zip(&times).map(|(v, t)| v * t).collect::<Vec<_>>().into(),
+        Gamma::Value(v) => (v * times[0]).into(),
+        Gamma::Rule(_) => first.clone(),
+    };
+    found.with_gamma(gamma)
 }
 
 /// Where a climb stands: the kernel in units of the one it began with, the centres in its widths, [m, D], and the log
