@@ -30,7 +30,7 @@ const SHAPES: [(usize, usize); 3] = [(20, 1), (60, 2), (120, 3)];
 /// A kernel so narrow that each row has its own: nothing is told of other rows, and each target is fitted.
 #[test]
 fn fits_with_a_kernel_for_each_row_interpolate() {
-    for (seed, (rows, features)) in (0..3).flat_map(|seed| SHAPES.map(|shape| (seed, shape))) {
+    for (seed, (rows, features)) in (0..2).flat_map(|seed| SHAPES.map(|shape| (seed, shape))) {
         let (x, t) = data(seed, rows, features, 0.3);
         for inference in ["search", "sequential", "mackay", "variational"] {
             let rvm = Rvm { inference: Inference::from_name(inference).unwrap(), ..papers(1e4) };

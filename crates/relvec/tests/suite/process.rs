@@ -749,7 +749,8 @@ fn rows_in_blocks_give_the_model_of_rows_in_memory() {
         let all = noise.as_ref().map_or(all, |noise| all.with_noise_variance(noise.view()));
         let (expected, report) = rvm.fit(x.view(), &all).unwrap();
         assert!(report.process.is_some());
-        for size in [101, 3300] {
+        // What is learned of the sample does not depend on the blocks.
+        for size in [101, 3300].into_iter().take(if rvm.learns_kernel() { 1 } else { 2 }) {
             let blocks = InBlocks { x: &x, t: t.clone(), noise: noise.clone(), weights: weights.clone(), size };
             let (found, _) = rvm.fit_blocks_with_sample(x.view(), &all, &blocks, &mut silent).unwrap();
             assert_eq!(found.relevance, expected.relevance);

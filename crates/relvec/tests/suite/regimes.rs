@@ -170,21 +170,19 @@ fn parts_end_within_fifteen_nats_of_the_whole() {
 /// The evidence of a few wide kernels depends on the place of each: parts end as high as one problem of all candidates.
 #[test]
 fn few_kernels_of_many_rows_find_their_places() {
-    for seed in [3, 8] {
-        let sinc = |r: &[f64]| (r[0] - 10.0).sin() / (r[0] - 10.0);
-        let data = Data::new(seed, uniform(seed, 2000, 1, 20.0), 0.1, sinc);
-        let rvm = all(0.1);
-        let (model, report) = data.fit(&rvm);
-        sound(&model, &report);
-        let mut statistics = Statistics::new(&rvm.kernel, data.x.view()).unwrap();
-        statistics.update(data.x.view(), &Targets::real(data.t.view())).unwrap();
-        let (whole, report) = rvm.fit_statistics(&statistics).unwrap();
-        sound(&whole, &report);
-        let (found, expected) = (model.log_evidence.unwrap(), whole.log_evidence.unwrap());
-        assert!(found > expected - 5.0, "{found} of {expected}");
-        // All columns at once die down to few, however little each that leaves adds to the evidence.
-        assert!(model.relevance.len() < 25 && whole.relevance.len() < 25, "{:?}, {:?}", model.relevance, whole.relevance);
-    }
+    let sinc = |r: &[f64]| (r[0] - 10.0).sin() / (r[0] - 10.0);
+    let data = Data::new(3, uniform(3, 2000, 1, 20.0), 0.1, sinc);
+    let rvm = all(0.1);
+    let (model, report) = data.fit(&rvm);
+    sound(&model, &report);
+    let mut statistics = Statistics::new(&rvm.kernel, data.x.view()).unwrap();
+    statistics.update(data.x.view(), &Targets::real(data.t.view())).unwrap();
+    let (whole, report) = rvm.fit_statistics(&statistics).unwrap();
+    sound(&whole, &report);
+    let (found, expected) = (model.log_evidence.unwrap(), whole.log_evidence.unwrap());
+    assert!(found > expected - 5.0, "{found} of {expected}");
+    // All columns at once die down to few, however little each that leaves adds to the evidence.
+    assert!(model.relevance.len() < 25 && whole.relevance.len() < 25, "{:?}, {:?}", model.relevance, whole.relevance);
 }
 
 /// The same bits for any number of threads, and again; other seeds may end elsewhere, but not far.
@@ -241,7 +239,7 @@ fn parts_may_end_early() {
     let (whole, report) = data.fit(&rvm);
     let targets = data.targets(&rvm.likelihood);
     let steps = report.iterations;
-    for at in [1, 2, steps / 5, steps / 3, steps / 2, 3 * steps / 4, steps - 1] {
+    for at in [1, steps / 4, 3 * steps / 4, steps - 1] {
         let (model, limited) = data.fit(&Rvm { max_iterations: at, ..rvm.clone() });
         sound(&model, &limited);
         assert_eq!((limited.status, limited.iterations), (Status::IterationLimit, at));

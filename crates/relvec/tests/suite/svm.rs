@@ -148,8 +148,8 @@ fn regression_is_optimal() {
 /// Shrinking and the size of the cache change nothing but the time; nor do threads, to the bit.
 #[test]
 fn options_of_the_search_change_no_solution() {
-    let (x, labels) = clouds(1500, 2, 5);
-    let (u, t) = wave(900, 6);
+    let (x, labels) = clouds(1200, 2, 5);
+    let (u, t) = wave(700, 6);
     let check = |svm: &Svm, x: &Array2<f64>, targets: Targets| {
         let base = Svm { tolerance: 1e-6, ..svm.clone() };
         let (model, report) = fit(&base, x, targets);
@@ -172,7 +172,6 @@ fn options_of_the_search_change_no_solution() {
         assert!(single == model && many == model);
     };
     check(&svc(2.0, 0.8), &x, Targets::classes(&labels, 2));
-    check(&svc(50.0, 2.0), &x, Targets::classes(&labels, 2));
     check(&Svm { formulation: NuSvc { nu: 0.4 }.into(), ..svc(1.0, 0.8) }, &x, Targets::classes(&labels, 2));
     check(&svr(5.0, 0.05), &u, Targets::real(t.view()));
     check(&Svm { formulation: NuSvr { c: 5.0, nu: 0.5 }.into(), ..svr(1.0, 0.1) }, &u, Targets::real(t.view()));
